@@ -1,0 +1,24 @@
+"""wideflow: wide neural networks and what theory says of them."""
+
+from . import (
+    data as data,
+    limits as limits,
+    observables as observables,
+    theorems as theorems,
+)
+from ._core import activations as activations, scalings as scalings
+from ._core.status import Status as Status
+from .data import Dataset as Dataset
+from .dynamics import (
+    SGD as SGD,
+    GradientDescent as GradientDescent,
+    GradientFlow as GradientFlow,
+    Logarithmic as Logarithmic,
+    Run as Run,
+    losses as losses,
+    train as train,
+)
+from .models import Shallow as Shallow, embeddings as embeddings
+from .theorems import Outcome as Outcome, Verdict as Verdict
+
+__version__ = "0.1.0"

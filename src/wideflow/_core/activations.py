@@ -1,0 +1,295 @@
+r"""Activations as objects: $\sigma$ with its derivatives, its constants and its Gaussian integrals.
+
+Convention: $\sigma'$ at a kink is `at_kink`, 0 everywhere in wideflow but in the learners of
+allenzhu2018, which take 1. The convention is part of $\sigma$ itself (a `custom_jvp`), so autodiff,
+kernels and models cannot disagree about it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import erf as _erf
+
+from .errors import check_positive, did_you_mean, listing
+
+Function = Callable[[jax.Array], jax.Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Activation:
+    r"""$\sigma$, $\sigma'$, $\sigma''$ and what theorems ask of them.
+
+    Attributes:
+        name: what users type.
+        value, slope, bend: $\sigma$, $\sigma'$, $\sigma''$ (away from kinks).
+        lipschitz: $\sup|\sigma'|$. curvature: $\sup|\sigma''|$, NaN with kinks.
+        degree: $k$ if $\sigma(cz) = c^k \sigma(z)$ for $c > 0$, else None.
+        interval: default bounded open interval on which $|\sigma'| \ge$ `interval_slope` $> 0$
+            (chen2022, section 3) for pre-activations of unit variance.
+        kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags.
+    """
+
+    name: str
+    value: Function
+    slope: Function
+    bend: Function
+    lipschitz: float
+    curvature: float
+    degree: float | None = None
+    interval: tuple[float, float] = (-1.0, 1.0)
+    interval_slope: float = math.nan
+    kinks: tuple[float, ...] = ()
+    at_kink: float = 0.0
+    odd: bool = False
+    analytic: bool = True
+    polynomial: bool = False
+    parameters: tuple[float, ...] = ()
+    call: Function = field(init=False, repr=False)
+
+    def __post_init__(self):
+        function = jax.custom_jvp(lambda z: self.value(z))
+        function.defjvp(lambda primal, tangent: (function(*primal), self.slope(*primal) * tangent[0]))
+        object.__setattr__(self, "call", function)
+
+    def __call__(self, z: jax.Array) -> jax.Array:
+        return self.call(z)
+
+    def derivative(self, z: jax.Array) -> jax.Array:
+        return self.slope(z)
+
+    def second(self, z: jax.Array) -> jax.Array:
+        return self.bend(z)
+
+    @property
+    def at_zero(self) -> float:
+        return float(self.value(jnp.zeros(())))
+
+    @property
+    def key(self) -> tuple:
+        """What makes two activations the same: the name, the parameters, the kink's value."""
+        return (self.name, self.parameters, self.at_kink)
+
+    def __eq__(self, other) -> bool:
+        if not isinstance(other, Activation):
+            return NotImplemented
+        if self.name == "custom":
+            return self is other or self.value is other.value
+        return self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key if self.name != "custom" else self.value)
+
+
+def _step(z, at_kink=0.0):
+    """1 for z > 0, 0 for z < 0, `at_kink` at 0."""
+    return jnp.where(z > 0, 1.0, jnp.where(z < 0, 0.0, at_kink)).astype(z.dtype)
+
+
+def _zero(z):
+    return jnp.zeros_like(z)
+
+
+def relu(at_kink: float = 0.0) -> Activation:
+    if at_kink == 0.0:
+        slope = lambda z: (z > 0).astype(z.dtype)  # noqa: E731
+    else:
+        slope = lambda z: _step(z, at_kink)  # noqa: E731
+    return Activation(
+        "relu", lambda z: jnp.maximum(z, 0), slope, _zero, 1.0, math.nan, degree=1.0,
+        interval=(0.0, 2.71), interval_slope=1.0, kinks=(0.0,), at_kink=at_kink, analytic=False,
+    )  # fmt: skip
+
+
+def leaky_relu(slope: float = 0.01) -> Activation:
+    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`."""
+    if not 0 <= slope < 1:
+        raise ValueError(f"`slope` must lie in [0, 1), got {slope}. For slope 1 use 'linear'.")
+    return Activation(
+        "leaky_relu", lambda z: jnp.where(z > 0, z, slope * z),
+        lambda z: jnp.where(z > 0, 1.0, jnp.where(z < 0, slope, 0.0)).astype(z.dtype), _zero,
+        1.0, math.nan, degree=1.0, interval=(-2.71, 2.71), interval_slope=slope, kinks=(0.0,),
+        analytic=False, parameters=(slope,),
+    )  # fmt: skip
+
+
+def smoothed_leaky_relu(slope: float = 0.1, sharpness: float = 1.0) -> Activation:
+    r"""$\alpha z + (1-\alpha)\log(1 + e^{\beta z})/\beta$: slope at least $\alpha$ everywhere."""
+    check_positive("sharpness", sharpness)
+    if not 0 <= slope < 1:
+        raise ValueError(f"`slope` must lie in [0, 1), got {slope}.")
+    a, b = slope, sharpness
+
+    def bend(z):
+        s = jax.nn.sigmoid(b * z)
+        return (1 - a) * b * s * (1 - s)
+
+    return Activation(
+        "smoothed_leaky_relu", lambda z: a * z + (1 - a) * jax.nn.softplus(b * z) / b,
+        lambda z: a + (1 - a) * jax.nn.sigmoid(b * z), bend, 1.0, (1 - a) * b / 4,
+        interval=(-2.71, 2.71), interval_slope=a + (1 - a) / (1 + math.exp(2.71 * b)),
+        parameters=(a, b),
+    )  # fmt: skip
+
+
+def absolute() -> Activation:
+    return Activation(
+        "abs", jnp.abs, jnp.sign, _zero, 1.0, math.nan, degree=1.0, interval=(0.0, 2.71),
+        interval_slope=1.0, kinks=(0.0,), analytic=False,
+    )  # fmt: skip
+
+
+def linear() -> Activation:
+    return Activation(
+        "linear", lambda z: z, jnp.ones_like, _zero, 1.0, 0.0, degree=1.0, interval=(-1.0, 1.0),
+        interval_slope=1.0, odd=True, polynomial=True,
+    )  # fmt: skip
+
+
+def square() -> Activation:
+    return Activation(
+        "square", jnp.square, lambda z: 2 * z, lambda z: 2 * jnp.ones_like(z), math.inf, 2.0,
+        degree=2.0, interval=(0.5, 2.5), interval_slope=1.0, polynomial=True,
+    )  # fmt: skip
+
+
+def _tanh_slope(z):
+    return 1 - jnp.tanh(z) ** 2
+
+
+def scaled_tanh(scale: float = 1.0) -> Activation:
+    r"""$\tanh(bz)/b$: slope at most 1, curvature $4b/(3\sqrt3)$, as small as one likes."""
+    check_positive("scale", scale)
+    b = scale
+
+    def bend(z):
+        t = jnp.tanh(b * z)
+        return -2 * b * t * (1 - t**2)
+
+    return Activation(
+        "tanh" if b == 1.0 else "scaled_tanh", lambda z: jnp.tanh(b * z) / b,
+        lambda z: _tanh_slope(b * z), bend, 1.0, 4 * b / (3 * math.sqrt(3)),
+        interval=(-1.37 / b, 1.37 / b), interval_slope=1 / math.cosh(1.37) ** 2, odd=True,
+        parameters=() if b == 1.0 else (b,),
+    )  # fmt: skip
+
+
+def sigmoid() -> Activation:
+    def slope(z):
+        s = jax.nn.sigmoid(z)
+        return s * (1 - s)
+
+    def bend(z):
+        s = jax.nn.sigmoid(z)
+        return s * (1 - s) * (1 - 2 * s)
+
+    edge = 1 / (1 + math.exp(-1.5))
+    return Activation(
+        "sigmoid", jax.nn.sigmoid, slope, bend, 0.25, 1 / (6 * math.sqrt(3)),
+        interval=(-1.5, 1.5), interval_slope=edge * (1 - edge),
+    )  # fmt: skip
+
+
+def softplus() -> Activation:
+    def bend(z):
+        s = jax.nn.sigmoid(z)
+        return s * (1 - s)
+
+    return Activation(
+        "softplus", jax.nn.softplus, jax.nn.sigmoid, bend, 1.0, 0.25, interval=(0.0, 2.71),
+        interval_slope=0.5,
+    )  # fmt: skip
+
+
+def sine() -> Activation:
+    return Activation(
+        "sin", jnp.sin, jnp.cos, lambda z: -jnp.sin(z), 1.0, 1.0, interval=(-1.0, 1.0),
+        interval_slope=math.cos(1.0), odd=True,
+    )  # fmt: skip
+
+
+def cosine() -> Activation:
+    return Activation(
+        "cos", jnp.cos, lambda z: -jnp.sin(z), lambda z: -jnp.cos(z), 1.0, 1.0,
+        interval=(0.5, 2.5), interval_slope=math.sin(0.5),
+    )  # fmt: skip
+
+
+def exponential() -> Activation:
+    return Activation(
+        "exp", jnp.exp, jnp.exp, jnp.exp, math.inf, math.inf, interval=(-1.0, 1.0),
+        interval_slope=math.exp(-1.0),
+    )  # fmt: skip
+
+
+def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
+    r"""$\mathrm{erf}(bz)$; 'unit_erf' is $b = \sqrt\pi/2$, whose slope at 0 is exactly 1."""
+    check_positive("scale", scale)
+    b = scale
+    top = 2 * b / math.sqrt(math.pi)
+
+    def slope(z):
+        return top * jnp.exp(-((b * z) ** 2))
+
+    return Activation(
+        name, lambda z: _erf(b * z), slope, lambda z: -2 * b**2 * z * slope(z), top,
+        top * b * math.sqrt(2) * math.exp(-0.5), interval=(-1 / b, 1 / b),
+        interval_slope=top * math.exp(-1.0), odd=True, parameters=(b,),
+    )  # fmt: skip
+
+
+def gelu() -> Activation:
+    r"""$z \Phi(z)$ with the exact normal distribution function."""
+    density = lambda z: jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+    cdf = lambda z: (1 + _erf(z / math.sqrt(2))) / 2  # noqa: E731
+    root2 = math.sqrt(2)  # sigma'' vanishes at sqrt(2), where sigma' is largest
+    top = (1 + math.erf(1)) / 2 + root2 * math.exp(-1) / math.sqrt(2 * math.pi)
+    return Activation(
+        "gelu", lambda z: z * cdf(z), lambda z: cdf(z) + z * density(z),
+        lambda z: (2 - z**2) * density(z), top, 2 / math.sqrt(2 * math.pi),
+        interval=(0.0, 2.71), interval_slope=0.5,
+    )  # fmt: skip
+
+
+def custom(
+    function: Function, *, lipschitz: float = math.nan, curvature: float = math.nan
+) -> Activation:
+    """Any elementwise JAX function; derivatives by autodiff, unknown constants are NaN."""
+    slope = _elementwise(jax.grad(function))
+    bend = _elementwise(jax.grad(jax.grad(function)))
+    return Activation("custom", function, slope, bend, lipschitz, curvature)
+
+
+def _elementwise(scalar: Function) -> Function:
+    return lambda z: jnp.vectorize(scalar)(z)
+
+
+TABLE: dict[str, Callable[[], Activation]] = {
+    "relu": relu, "leaky_relu": leaky_relu, "smoothed_leaky_relu": smoothed_leaky_relu,
+    "abs": absolute, "linear": linear, "square": square, "tanh": scaled_tanh,
+    "sigmoid": sigmoid, "softplus": softplus, "sin": sine, "cos": cosine, "exp": exponential,
+    "erf": scaled_erf, "unit_erf": lambda: scaled_erf(math.sqrt(math.pi) / 2, name="unit_erf"),
+    "gelu": gelu,
+}  # fmt: skip
+
+
+def activation(given: "str | Activation | Function") -> Activation:
+    """An `Activation` from its name, from itself, or from any elementwise JAX function.
+
+    >>> activation("tanh").curvature
+    0.769800358919501
+    """
+    if isinstance(given, Activation):
+        return given
+    if isinstance(given, str):
+        if given not in TABLE:
+            raise ValueError(
+                f"`activation` must be {listing(TABLE)}, an `Activation` or a function, "
+                f"got {given!r}.{did_you_mean(given, TABLE)}"
+            )
+        return TABLE[given]()
+    if callable(given):
+        return custom(given)
+    raise ValueError(f"`activation` must be a name, an `Activation` or a function, got {given!r}.")

@@ -1,0 +1,44 @@
+"""Where a running computation leaves its checkpoints: a journal opened around it.
+
+`train` knows only this interface; `wideflow.runs.journal` keeps the files.
+"""
+
+import abc
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+import numpy as np
+
+Arrays = dict[str, np.ndarray]
+
+
+class AbstractJournal(abc.ABC):
+    """Keeps named arrays under a fingerprint of the computation that made them."""
+
+    @abc.abstractmethod
+    def load(self, fingerprint: str) -> Arrays | None:
+        """The last checkpoint of this computation, or None."""
+
+    @abc.abstractmethod
+    def save(self, fingerprint: str, arrays: Arrays, *, force: bool = False) -> None:
+        """Keeps a checkpoint; may skip it when the last one is recent, unless `force`."""
+
+
+_current: contextvars.ContextVar[AbstractJournal | None] = contextvars.ContextVar(
+    "journal", default=None
+)
+
+
+def current_journal() -> AbstractJournal | None:
+    return _current.get()
+
+
+@contextlib.contextmanager
+def journal_open(journal: AbstractJournal | None) -> Iterator[None]:
+    """Computations inside the block checkpoint into `journal`."""
+    token = _current.set(journal)
+    try:
+        yield
+    finally:
+        _current.reset(token)

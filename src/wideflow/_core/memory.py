@@ -1,0 +1,34 @@
+"""The memory budget: anything quadratic or larger is worked off in tiles that fit it."""
+
+import os
+import re
+
+DEFAULT_BYTES = 2 << 30
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+def budget(memory: int | str | None = None) -> int:
+    """Bytes that one computation may hold: `memory`, else `WIDEFLOW_MEMORY`, else 2 GiB.
+
+    >>> budget("512M")
+    536870912
+    """
+    given = memory if memory is not None else os.environ.get("WIDEFLOW_MEMORY", DEFAULT_BYTES)
+    if isinstance(given, int):
+        amount = given
+    else:
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)i?b?\s*", given.lower())
+        if match is None:
+            raise ValueError(
+                f"`memory` must be a number of bytes or a text like '512M' or '4GiB', got {given!r}."
+            )
+        amount = int(float(match[1]) * _UNITS[match[2]])
+    if amount <= 0:
+        raise ValueError(f"`memory` must be positive, got {given!r}.")
+    return amount
+
+
+def tile_rows(rows: int, bytes_per_row: int, memory: int | str | None = None) -> int:
+    """How many rows fit the budget: at least one, at most all."""
+    return max(1, min(rows, budget(memory) // max(1, bytes_per_row)))

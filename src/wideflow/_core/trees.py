@@ -1,0 +1,56 @@
+"""A model's trained arrays as a dictionary, and algebra on such dictionaries."""
+
+import dataclasses
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+Model = TypeVar("Model")
+Parameters = dict[str, jax.Array]
+
+
+def parameters(model) -> Parameters:
+    """The arrays that dynamics move, by field name (`model.trained` lists them)."""
+    return {name: getattr(model, name) for name in model.trained}
+
+
+def with_parameters(model: Model, new: Parameters) -> Model:
+    """The same model with its trained arrays replaced."""
+    names = list(new)
+    where = lambda m: [getattr(m, name) for name in names]  # noqa: E731
+    return eqx.tree_at(where, model, [new[name] for name in names])
+
+
+def dot(left: Parameters, right: Parameters) -> jax.Array:
+    """The inner product over all arrays."""
+    return sum((jnp.vdot(left[name], right[name]) for name in left), start=jnp.zeros(()))
+
+
+def norm(tree: Parameters) -> jax.Array:
+    return jnp.sqrt(dot(tree, tree))
+
+
+def axpy(scale, x: Parameters, y: Parameters) -> Parameters:
+    """`y + scale * x`; `scale` is a number or a dictionary of one number per name."""
+    factor = scale if isinstance(scale, dict) else dict.fromkeys(x, scale)
+    return {name: y[name] + factor[name] * x[name] for name in y}
+
+
+def describe(thing) -> str:
+    """A dataclass as 'Name(field=value, ...)' with arrays told by their shape."""
+    if not dataclasses.is_dataclass(thing):
+        return repr(thing)
+    told = []
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name, None)
+        if eqx.is_array(value) and value.ndim == 0:
+            told.append(f"{field.name}={float(value):g}")
+        elif eqx.is_array(value):
+            told.append(f"{field.name}=array{value.shape}")
+        elif isinstance(value, str | int | float | bool | tuple | type(None)):
+            told.append(f"{field.name}={value}")
+        else:
+            told.append(f"{field.name}={describe(value)}")
+    return f"{type(thing).__name__}({', '.join(told)})"

@@ -1,0 +1,124 @@
+"""A dataset: inputs, targets and a name, checked when it is built."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._core.precision import double
+from .objective import DatasetObjective
+
+
+class Dataset(eqx.Module):
+    """Inputs (sample, feature) with targets (sample,) or (sample, output).
+
+    Args:
+        inputs, targets: arrays of numbers; class labels come one-hot (see `one_hot`).
+        name: said in tables and figures.
+        features: names of the columns, where known.
+    """
+
+    inputs: Float[Array, "sample feature"]
+    targets: Float[Array, "sample *output"]
+    name: str = eqx.field(static=True)
+    features: tuple[str, ...] = eqx.field(static=True)
+
+    @double
+    def __init__(self, inputs, targets, name: str = "data", features: Sequence[str] = ()):
+        x, y = _numbers("inputs", inputs), _numbers("targets", targets)
+        if x.ndim != 2:
+            raise ValueError(
+                f"`inputs` must have shape (sample, feature), got {x.shape}. "
+                "For one feature use `inputs[:, None]`."
+            )
+        if y.ndim not in (1, 2):
+            raise ValueError(f"`targets` must have shape (sample,) or (sample, output), got {y.shape}.")
+        if len(x) != len(y):
+            raise ValueError(
+                f"`inputs` and `targets` must have one row per sample, got {len(x)} and {len(y)}."
+            )
+        if x.shape[0] == 0 or x.shape[1] == 0:
+            raise ValueError(f"`inputs` must not be empty, got shape {x.shape}.")
+        if features and len(features) != x.shape[1]:
+            raise ValueError(
+                f"`features` must name every column of `inputs`, got {len(features)} names for "
+                f"{x.shape[1]} columns."
+            )
+        self.inputs, self.targets = jnp.asarray(x), jnp.asarray(y)
+        self.name, self.features = name, tuple(features)
+
+    def __len__(self) -> int:
+        return self.inputs.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        return self.inputs.shape[1]
+
+    @double
+    def objective(self, loss, model) -> DatasetObjective:
+        """What dynamics descend: `loss` of `model` on these samples."""
+        return DatasetObjective(
+            self.inputs, self.targets, model.embed(self.inputs), loss, self.name
+        )
+
+    @double
+    def take(self, rows, name: str | None = None) -> "Dataset":
+        """The chosen samples, in the order given."""
+        return Dataset(self.inputs[rows], self.targets[rows], name or self.name, self.features)
+
+    @double
+    def standardised(self, like: "Dataset | None" = None) -> "Dataset":
+        """Columns and targets with mean 0 and (population) deviation 1 over `like`, default itself."""
+        like = like or self
+        x = _standardise("inputs", self.inputs, like.inputs, like.features)
+        y = _standardise("targets", self.targets, like.targets, ())
+        return Dataset(x, y, self.name, self.features)
+
+    @double
+    def on_unit_ball(self, like: "Dataset | None" = None) -> "Dataset":
+        """Inputs divided by the largest norm over `like`, so that theorems on $|x| \\le 1$ apply."""
+        norms = jnp.linalg.norm((like or self).inputs, axis=1)
+        return Dataset(self.inputs / jnp.max(norms), self.targets, self.name, self.features)
+
+    def duplicates(self) -> int:
+        """How many rows repeat the inputs of an earlier row."""
+        return len(self) - len(np.unique(np.asarray(self.inputs), axis=0))
+
+
+def one_hot(labels, classes: int | None = None) -> np.ndarray:
+    """Labels 0..K-1 as rows of 0 and 1."""
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"`labels` must be a list of whole numbers, got {labels.dtype} {labels.shape}.")
+    count = int(labels.max()) + 1 if classes is None else classes
+    if labels.min() < 0 or labels.max() >= count:
+        raise ValueError(f"`labels` must lie in 0..{count - 1}, got {labels.min()}..{labels.max()}.")
+    return np.eye(count)[labels]
+
+
+def _numbers(name: str, given) -> np.ndarray:
+    try:
+        values = np.asarray(given)
+        if values.dtype not in (np.float32, np.float64):
+            values = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{name}` must hold numbers only: {error}.") from error
+    bad = ~np.isfinite(values)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(
+            f"`{name}` must be finite, got {values[first]} at index {first} "
+            f"({int(bad.sum())} bad values in all). Drop or fill those rows."
+        )
+    return values
+
+
+def _standardise(name, values, like, columns):
+    mean, deviation = jnp.mean(like, axis=0), jnp.std(like, axis=0)
+    constant = np.flatnonzero(np.atleast_1d(np.asarray(deviation) == 0))
+    if constant.size:
+        which = ", ".join(str(columns[i]) if columns else str(i) for i in constant)
+        raise ValueError(f"`{name}` has constant columns that cannot be standardised: {which}. Drop them.")
+    return (values - mean) / deviation

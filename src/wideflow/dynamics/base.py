@@ -1,0 +1,59 @@
+"""What a dynamics is: state in, state out; it knows nothing of loops or recording."""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float, PyTree
+
+from .._core.types import Key, Scalar
+from ..data.objective import AbstractObjective
+from ..models.base import AbstractModel
+
+
+class AbstractDynamics(eqx.Module):
+    """A dynamics in steps."""
+
+    @abc.abstractmethod
+    def init(self, model: AbstractModel, objective: AbstractObjective, key: Key) -> PyTree:
+        """The state at step 0."""
+
+    @abc.abstractmethod
+    def step(
+        self, model: AbstractModel, state: PyTree, objective: AbstractObjective
+    ) -> tuple[AbstractModel, PyTree]:
+        """One step; pure and compilable."""
+
+    @abc.abstractmethod
+    def duration(self, state: PyTree, model: AbstractModel) -> Scalar:
+        """The flow time that the next step takes."""
+
+
+class AbstractFlow(eqx.Module):
+    """A dynamics in continuous time."""
+
+    @abc.abstractmethod
+    def init(self, model: AbstractModel, objective: AbstractObjective, key: Key) -> PyTree:
+        """The state at time 0; it must carry `steps` (taken), `failed` and `stationary` flags."""
+
+    @abc.abstractmethod
+    def advance(
+        self,
+        model: AbstractModel,
+        state: PyTree,
+        objective: AbstractObjective,
+        start: Float[Array, ""],
+        stop: Float[Array, ""],
+    ) -> tuple[AbstractModel, PyTree]:
+        """Moves from time `start` to time `stop`; pure and compilable."""
+
+
+class Snapshot(eqx.Module):
+    """What observables see: the model now and at the start, the objectives, and where we are."""
+
+    model: AbstractModel
+    start: AbstractModel
+    objective: AbstractObjective
+    test: AbstractObjective | None
+    step: Array
+    time: Array
+    state: PyTree

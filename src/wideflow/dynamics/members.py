@@ -1,0 +1,177 @@
+"""One model or several of equal shape: the same program, with a leading member axis where needed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.precision import Precision, cast
+from .._core.randomness import as_key, named_key
+from .._core.trees import parameters
+from ..data.dataset import Dataset
+from ..data.objective import AbstractObjective
+from ..models.base import AbstractModel
+from .base import AbstractDynamics, AbstractFlow
+
+
+@dataclass(frozen=True)
+class Members:
+    """What runs together. Stacked parts carry the member axis first; shared ones do not."""
+
+    start: Any
+    objective: Any
+    test: Any
+    dynamics: Any
+    keys: Any
+    count: int
+    several: bool
+    shared: tuple[bool, bool, bool]  # objective, test, dynamics
+    title: str
+    factors: dict[str, float]
+    precision: str
+    statics: tuple = ()
+
+    def mapped(self, function, *roles: str):
+        """`function` over the member axis; `roles` says of each argument what it is.
+
+        "member" (always stacked), "objective", "test", "dynamics" (stacked unless shared) or "plain".
+        """
+        if not self.several:
+            return function
+        shared = dict(zip(("objective", "test", "dynamics"), self.shared, strict=True))
+        shared.update(member=False, plain=True)
+        axes = tuple(None if shared[role] else eqx.if_array(0) for role in roles)
+        return eqx.filter_vmap(function, in_axes=axes)
+
+    def init(self):
+        if not self.several:
+            return self.dynamics.init(self.start, self.objective, self.keys)
+
+        def one(model, objective, dynamics, key):
+            return dynamics.init(model, objective, key)
+
+        mapped = self.mapped(one, "member", "objective", "dynamics", "member")
+        return mapped(self.start, self.objective, self.dynamics, self.keys)
+
+    def constant(self, value: float):
+        return jnp.full(self.count, value) if self.several else jnp.asarray(value)
+
+    def split(self, tree, statics=None):
+        """A stacked tree as a tuple of trees, each with its own fixed part; a single one as it is."""
+        if not self.several:
+            return tree
+        arrays, static = eqx.partition(tree, eqx.is_array)
+        statics = statics or [static] * self.count
+        return tuple(
+            eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), one)
+            for i, one in enumerate(statics)
+        )
+
+    def split_models(self, model):
+        return self.split(model, self.statics)
+
+    def split_status(self, status):
+        return tuple(status) if self.several else status[0]
+
+
+def as_members(model, data, dynamics, test, key, loss, precision: Precision | None) -> Members:
+    """Checks that the parts fit each other and stacks what differs between members."""
+    several = isinstance(model, Sequence)
+    models = list(model) if several else [model]
+    if not models:
+        raise ValueError("`model` must be a model or a non-empty list of models.")
+    for one in models:
+        if not isinstance(one, AbstractModel):
+            raise ValueError(f"`model` must be a wideflow model, got {type(one).__name__}.")
+    count = len(models)
+    if precision is not None:
+        models = [cast(one, precision) for one in models]
+    dtype = str(jax.tree.leaves(parameters(models[0]))[0].dtype)
+    shared_data, datas = _each("data", data, count, several)
+    shared_test, tests = _each("test", test, count, several)
+    shared_dynamics, all_dynamics = _each("dynamics", dynamics, count, several)
+    for one in all_dynamics:
+        if not isinstance(one, AbstractDynamics | AbstractFlow):
+            raise ValueError(
+                f"`dynamics` must be one of wideflow's, for instance `GradientDescent(rate=0.1)`, got {one!r}."
+            )
+    alike = shared_data and all(_same_embedding(models[0], one) for one in models[1:])
+    objectives = [_objective(d, loss, m, dtype) for d, m in zip(datas, models, strict=True)]
+    test_objectives = [
+        None if t is None else _objective(t, loss, m, dtype) for t, m in zip(tests, models, strict=True)
+    ]
+    for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
+        eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
+    keys = _keys(key, count, several)
+    if not several:
+        return Members(
+            models[0], objectives[0], test_objectives[0], all_dynamics[0], keys, 1, False,
+            (True, True, True), type(models[0]).__name__, models[0].rate_factors(), dtype,
+        )  # fmt: skip
+    shared = (alike, shared_test and alike, shared_dynamics)
+    return Members(
+        _stack("model", models),
+        objectives[0] if shared[0] else _stack("data", objectives),
+        test_objectives[0] if shared[1] else _stack("test", test_objectives),
+        all_dynamics[0] if shared[2] else _stack("dynamics", all_dynamics),
+        keys, count, True, shared, type(models[0]).__name__, models[0].rate_factors(), dtype,
+        tuple(eqx.partition(one, eqx.is_array)[1] for one in models),
+    )  # fmt: skip
+
+
+def _each(name: str, given, count: int, several: bool):
+    if isinstance(given, list | tuple):
+        if not several:
+            raise ValueError(f"`{name}` is a list, but there is one model; give a list of models too.")
+        if len(given) != count:
+            raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(given)}.")
+        return False, list(given)
+    return True, [given] * count
+
+
+def _objective(data, loss, model, dtype):
+    if isinstance(data, AbstractObjective):
+        return data
+    if not hasattr(data, "objective"):
+        raise ValueError(
+            f"`data` must be a `Dataset` or one of `wideflow.populations`, got {type(data).__name__}. "
+            "Arrays become one by `wideflow.Dataset(inputs, targets)`."
+        )
+    objective = data.objective(loss, model)
+    return cast(objective, "float32") if dtype == "float32" and isinstance(data, Dataset) else objective
+
+
+def _same_embedding(first, other) -> bool:
+    """Whether both models see a dataset through the same embedded features."""
+    left, right = (getattr(m, "embedding", None) for m in (first, other))
+    if getattr(first, "hidden_scale", None) != getattr(other, "hidden_scale", None):
+        return False
+    return bool(eqx.tree_equal(left, right))
+
+
+def _keys(key, count: int, several: bool):
+    if not several:
+        return as_key(key)
+    if isinstance(key, Sequence):
+        if len(key) != count:
+            raise ValueError(f"`key` must have one entry per model ({count}), got {len(key)}.")
+        return jnp.stack([as_key(one) for one in key])
+    return jnp.stack([named_key(as_key(key), i) for i in range(count)])
+
+
+def _stack(name: str, items):
+    if all(item is None for item in items):
+        return None
+    arrays, statics = zip(*(eqx.partition(item, eqx.is_array) for item in items), strict=True)
+    structures = {jax.tree.structure(a) for a in arrays}
+    shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(a)) for a in arrays}
+    if len(structures) > 1 or len(shapes) > 1:
+        raise ValueError(
+            f"the members' `{name}` differ in shape or in fixed settings and cannot run together; "
+            "train them one after the other."
+        )
+    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), statics[0])

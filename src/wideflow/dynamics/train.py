@@ -1,0 +1,353 @@
+"""`train`: the only loop. Between two records a run is one compiled program."""
+
+import hashlib
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from .._core.journal import current_journal
+from .._core.precision import Precision, double
+from .._core.status import Status
+from .._core.trees import describe
+from ..models.base import AbstractModel
+from .base import AbstractDynamics, AbstractFlow, Snapshot
+from .losses import HalfSumSquares
+from .members import Members, as_members
+from .schedule import record_steps, record_times
+
+Progress = Callable[[float, float, float], None]
+"""Called with (done, total, loss) in steps or in time."""
+
+BLOWUP = 1e8  # a loss this many times above its start is divergence, before overflow makes NaN
+SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that progress shows
+
+
+@dataclass(frozen=True)
+class Run:
+    """What `train` returns.
+
+    Attributes:
+        model: the model at the end (a tuple of them when several were trained together).
+        table: everything recorded; dimension `step`, coordinate `time`, attributes with conventions.
+        status: why the run stopped (a tuple likewise).
+        start: the model at step 0.
+        state: the dynamics' state at the end.
+    """
+
+    model: Any
+    table: xr.Dataset
+    status: Any
+    start: Any
+    state: Any
+
+
+@double
+def train(
+    model: AbstractModel | Sequence[AbstractModel],
+    data,
+    dynamics: AbstractDynamics | AbstractFlow | Sequence,
+    *,
+    steps: int | None = None,
+    time: float | None = None,
+    record: Sequence[Callable[[Snapshot], Any]] = (),
+    every=None,
+    loss=None,
+    test=None,
+    key: int | jax.Array = 0,
+    precision: Precision | None = None,
+    stop_below: float | None = None,
+    progress: Progress | None = None,
+    axis: str = "seed",
+) -> Run:
+    r"""Moves `model` on `data` by `dynamics` and records on the way.
+
+    Args:
+        model: one model, or several of equal shape that run together in one program; then `data`,
+            `dynamics`, `test` and `key` may each be one for all or a list, and the table gets `axis`.
+        data: a `Dataset`, or a population from `wideflow.populations`.
+        steps, time: how far. Dynamics in steps take `steps`, or `time` (rounded up to whole steps of
+            constant duration); flows take `time`.
+        record: observables, called on a `Snapshot`; the loss is always recorded, as `loss`.
+        every: steps (or times, for flows) between records: a number, a `Logarithmic` grid, or a list.
+            Default: a hundredth of the run.
+        loss: default `HalfSumSquares()`.
+        test: a second dataset for observables that look at one.
+        key: seed or typed key of the dynamics' own randomness.
+        precision: "float32" or "float64"; default is whatever the model's arrays have.
+        stop_below: stop at the first record whose loss is below this level.
+        progress: called with (done, total, loss).
+
+    Returns:
+        A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
+    """
+    members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
+    flow = isinstance(members.dynamics, AbstractFlow)
+    grid = _grid(flow, members.dynamics, steps, time, every)
+    recorder = _Recorder(members, (*_loss_first(record),), grid, axis)
+    return _run(members, recorder, grid, flow, stop_below, progress)
+
+
+def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
+    if flow:
+        if steps is not None or time is None:
+            raise ValueError("a flow runs for `time=...`, not for `steps`; for steps use `GradientDescent`.")
+        return record_times(every, time)
+    if (steps is None) == (time is None):
+        raise ValueError("give exactly one of `steps` and `time`.")
+    if steps is None:
+        rates = np.asarray(getattr(dynamics, "rate", np.nan))
+        if not np.all(np.isfinite(rates)) or np.unique(rates).size != 1:
+            raise ValueError("`time` needs dynamics with one constant `rate`; give `steps` instead.")
+        steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
+    return record_steps(every, int(steps))
+
+
+def _loss_first(record) -> tuple:
+    if callable(record) and not isinstance(record, Sequence):
+        record = (record,)
+    for observable in record:
+        if not callable(observable):
+            raise ValueError(
+                f"`record` must hold observables or functions of a snapshot, got {observable!r}."
+            )
+    if any(getattr(o, "name", getattr(o, "__name__", "")) == "loss" for o in record):
+        return tuple(record)
+    return (loss, *record)
+
+
+def loss(snapshot: Snapshot):
+    """The descended objective."""
+    return snapshot.objective.value(snapshot.model)
+
+
+class _Recorder:
+    """Calls the observables, keeps their values, builds the table."""
+
+    def __init__(self, members: Members, record, grid, axis):
+        self.members, self.axis = members, axis
+        self.names = [getattr(o, "name", getattr(o, "__name__", "value")) for o in record]
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
+        self.record, self.grid = record, grid
+        self.rows: list[dict[str, np.ndarray]] = []
+        self.positions: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def observe(model, start, state, objective, test, step, time):
+            shot = Snapshot(model, start, objective, test, step, time, state)
+            return {name: jnp.asarray(o(shot)) for name, o in zip(self.names, record, strict=True)}
+
+        roles = ("member", "member", "member", "objective", "test", "plain", "member")
+        self.observe = eqx.filter_jit(members.mapped(observe, *roles))
+
+    def take(self, model, state, step, time) -> np.ndarray:
+        m = self.members
+        row = self.observe(model, m.start, state, m.objective, m.test, step, time)
+        self.rows.append({name: np.asarray(value) for name, value in row.items()})
+        self.positions.append((np.asarray(step), np.asarray(time)))
+        return self.rows[-1]["loss"]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that was recorded, ready to be kept in a journal."""
+        kept = {f"row/{n}": np.stack([r[n] for r in self.rows]) for n in self.names}
+        kept["step"] = np.stack([p[0] for p in self.positions])
+        kept["time"] = np.stack([p[1] for p in self.positions])
+        return kept
+
+    def restore(self, kept: dict[str, np.ndarray]) -> None:
+        count = len(kept["step"])
+        self.rows = [{n: kept[f"row/{n}"][i] for n in self.names} for i in range(count)]
+        self.positions = [(kept["step"][i], kept["time"][i]) for i in range(count)]
+
+    def table(self, status: tuple[Status, ...], seconds: float) -> xr.Dataset:
+        m, variables = self.members, {}
+        lead = (self.axis,) if m.several else ()
+        steps = np.stack([p[0] for p in self.positions])
+        times = np.stack([p[1] for p in self.positions])
+        for name, observable in zip(self.names, self.record, strict=True):
+            value = np.stack([row[name] for row in self.rows])
+            if m.several:
+                value = np.moveaxis(value, 1, 0)
+            extra = value.ndim - len(lead) - 1
+            axes = tuple(getattr(observable, "axes", ()))
+            if len(axes) != extra:
+                axes = tuple(f"{name}_{i}" for i in range(extra))
+            label = getattr(observable, "label", None) or _first_line(observable) or name
+            variables[name] = ((*lead, "step", *axes), value, {"label": label})
+        varying = m.several and np.ptp(times, axis=1).max() > 0
+        if m.several and not varying:
+            times = times[:, 0]
+        coordinates = {
+            "step": steps if steps.ndim == 1 else steps[:, 0],
+            "time": ((*lead, "step"), times.T) if varying else ("step", times),
+        }
+        if m.several:
+            coordinates[self.axis] = np.arange(m.count)
+        attributes = {
+            "loss": m.objective.describe(), "dynamics": describe(m.dynamics), "model": m.title,
+            "neuron_factor": str(m.factors), "precision": m.precision, "seconds": seconds,
+            "status": "; ".join(dict.fromkeys(s.sentence for s in status)),
+        }  # fmt: skip
+        return xr.Dataset(variables, coordinates, attributes)
+
+
+def _first_line(observable) -> str:
+    return (getattr(observable, "__doc__", None) or "").strip().split("\n")[0].rstrip(".")
+
+
+def _run(members: Members, recorder: _Recorder, grid, flow, stop_below, progress) -> Run:
+    began, total = clock.perf_counter(), float(grid[-1])
+    advance = _flow_advance(members) if flow else _step_advance(members)
+    model, state = members.start, members.init()
+    step, time = np.zeros((), np.int64), members.constant(0.0)
+    status = [Status.FINISHED] * members.count
+    journal = current_journal()
+    mark = _fingerprint(members, recorder, grid) if journal else ""
+    kept = journal.load(mark) if journal else None
+    if kept is None:
+        values = recorder.take(model, state, step, time)
+    else:
+        recorder.restore(kept)
+        model, state = _unpack(kept, (model, state))
+        step, time = recorder.positions[-1]
+        values = recorder.rows[-1]["loss"]
+    first = np.abs(np.atleast_1d(recorder.rows[0]["loss"]))
+    running = _judge(status, values, first, stop_below)
+    for target in grid[len(recorder.positions) :]:
+        if not running:
+            break
+        model, state, step, time, alive = advance(model, state, step, time, target, progress, values, total)
+        values = recorder.take(model, state, step, time)
+        _note_flow(status, alive)
+        running = _judge(status, values, first, stop_below)
+        if progress is not None:
+            done = float(np.max(time)) if flow else float(step)
+            progress(done, total, float(np.mean(values)))
+        if journal is not None:
+            last = target == grid[-1] or not running
+            journal.save(mark, {**recorder.arrays(), **_pack((model, state))}, force=last)
+    table = recorder.table(tuple(status), clock.perf_counter() - began)
+    models, starts = (members.split_models(m) for m in (model, members.start))
+    return Run(models, table, members.split_status(status), starts, members.split(state))
+
+
+def _judge(status: list[Status], values, first, stop_below) -> bool:
+    """Marks divergence and early stops; whether anything still runs."""
+    values = np.atleast_1d(values)
+    for i, value in enumerate(values):
+        if not np.isfinite(value) or abs(value) > BLOWUP * (1 + first[i]):
+            status[i] = Status.DIVERGED
+        elif status[i] is Status.FINISHED and stop_below is not None and value < stop_below:
+            status[i] = Status.BELOW
+    return any(s is Status.FINISHED for s in status)
+
+
+def _note_flow(status: list[Status], alive) -> None:
+    if alive is None:
+        return
+    failed, stationary = (np.atleast_1d(np.asarray(flag)) for flag in alive)
+    for i in range(len(status)):
+        if status[i] is Status.FINISHED and failed[i]:
+            status[i] = Status.STALLED
+        elif status[i] is Status.FINISHED and stationary[i]:
+            status[i] = Status.STATIONARY
+
+
+def _step_advance(members: Members):
+    """Steps up to a target, in compiled stretches of about `SLICE_SECONDS`."""
+
+    def many(model, state, objective, dynamics, time, count):
+        def body(_, carry):
+            model, state, time = carry
+            duration = dynamics.duration(state, model)
+            model, state = dynamics.step(model, state, objective)
+            return model, state, time + duration
+
+        arrays, static = eqx.partition((model, state, time), eqx.is_array)
+
+        def carried(i, arrays):
+            out = body(i, eqx.combine(arrays, static))
+            return eqx.partition(out, eqx.is_array)[0]
+
+        return eqx.combine(jax.lax.fori_loop(0, count, carried, arrays), static)
+
+    roles = ("member", "member", "objective", "dynamics", "member", "plain")
+    compiled = eqx.filter_jit(members.mapped(many, *roles))
+    pace = {"stretch": 64}
+
+    def advance(model, state, step, time, target, progress, values, total):
+        while step < target:
+            count = int(min(target - step, pace["stretch"]))
+            began = clock.perf_counter()
+            model, state, time = compiled(
+                model, state, members.objective, members.dynamics, time, jnp.asarray(count)
+            )
+            jax.block_until_ready(time)
+            spent = clock.perf_counter() - began
+            step = np.asarray(step + count)
+            if spent < SLICE_SECONDS / 2:
+                pace["stretch"] = min(4 * pace["stretch"], 1 << 40)
+            elif spent > 2 * SLICE_SECONDS:
+                pace["stretch"] = max(1, pace["stretch"] // 2)
+            if progress is not None and step < target:
+                progress(float(step), total, float(np.mean(values)))
+        return model, state, step, time, None
+
+    return advance
+
+
+def _flow_advance(members: Members):
+    def move(model, state, objective, dynamics, start, stop):
+        return dynamics.advance(model, state, objective, start, stop)
+
+    roles = ("member", "member", "objective", "dynamics", "member", "plain")
+    compiled = eqx.filter_jit(members.mapped(move, *roles))
+
+    def advance(model, state, step, time, target, progress, values, total):
+        model, state = compiled(
+            model, state, members.objective, members.dynamics, time, jnp.asarray(float(target))
+        )
+        taken = np.asarray(state.steps)
+        alive = (state.failed, state.stationary)
+        return model, state, np.max(taken), members.constant(float(target)), alive
+
+    return advance
+
+
+def _pack(tree) -> dict[str, np.ndarray]:
+    leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_array))
+    return {f"leaf/{i}": np.asarray(_plain(leaf)) for i, leaf in enumerate(leaves)}
+
+
+def _plain(leaf):
+    return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
+def _unpack(kept, like):
+    arrays, static = eqx.partition(like, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    new = []
+    for i, leaf in enumerate(leaves):
+        value = jnp.asarray(kept[f"leaf/{i}"])
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            value = jax.random.wrap_key_data(value, impl=jax.random.key_impl(leaf))
+        new.append(value)
+    return eqx.combine(jax.tree.unflatten(structure, new), static)
+
+
+def _fingerprint(members: Members, recorder: _Recorder, grid) -> str:
+    """A hash of everything that decides the run's numbers."""
+    digest = hashlib.sha256()
+    tree = (members.start, members.objective, members.test, members.dynamics, members.keys)
+    for name, leaf in sorted(_pack(tree).items()):
+        digest.update(f"{name}{leaf.dtype}{leaf.shape}".encode())
+        digest.update(np.ascontiguousarray(leaf).tobytes())
+    digest.update(repr((type(members.dynamics).__name__, recorder.names, members.title)).encode())
+    digest.update(np.ascontiguousarray(grid).tobytes())
+    return digest.hexdigest()[:32]

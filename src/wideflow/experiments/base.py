@@ -1,0 +1,113 @@
+"""What an experiment declares: settings in sizes, a run, a figure, and the claims it checks."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from .._core.types import Key
+from .figures import FigureSpec
+
+SIZES = ("smoke", "default", "paper")
+
+Progress = Callable[[float, float, str], None]
+"""Called with (done, total, what) where done and total share any unit."""
+
+
+def silent(done: float, total: float, what: str) -> None:
+    """A progress that shows nothing."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A number against what the paper (or the specification) says of it.
+
+    Give `expected` with `tolerance` (absolute, or relative with `relative=True`), and/or `at_least` and `at_most`, or `holds`.
+    `reproduces=False` declares a claim of the paper that does not reproduce: it is shown as such and
+    does not fail the run, but it must not come out true unnoticed.
+    `published` is the paper's own number, shown beside ours.
+    """
+
+    text: str
+    value: float = math.nan
+    expected: float | None = None
+    tolerance: float | None = None
+    relative: bool = False
+    at_least: float | None = None
+    at_most: float | None = None
+    holds: bool | None = None
+    reproduces: bool = True
+    published: float | None = None
+    note: str = ""
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the statement is true of this run; NaN is never satisfied."""
+        checks: list[bool] = []
+        if self.holds is not None:
+            checks.append(bool(self.holds))
+        if self.expected is not None:
+            allowed = (self.tolerance or 0.0) * (abs(self.expected) if self.relative else 1.0)
+            checks.append(abs(self.value - self.expected) <= allowed)
+        if self.at_least is not None:
+            checks.append(self.value >= self.at_least)
+        if self.at_most is not None:
+            checks.append(self.value <= self.at_most)
+        if not checks:
+            raise ValueError(f"claim {self.text!r} states nothing to check.")
+        return all(checks)
+
+    @property
+    def verdict(self) -> str:
+        """'holds', 'FAILS', or 'does not reproduce (declared)'."""
+        if self.reproduces:
+            return "holds" if self.satisfied else "FAILS"
+        return "FAILS: declared as not reproducing, but it holds" if self.satisfied else "does not reproduce (declared)"
+
+    @property
+    def acceptable(self) -> bool:
+        return self.satisfied if self.reproduces else not self.satisfied
+
+    @property
+    def bound(self) -> str:
+        """What is asked of the value, as text."""
+        parts = []
+        if self.expected is not None:
+            unit = f" (±{100 * (self.tolerance or 0):g} %)" if self.relative else f" ± {self.tolerance or 0:g}"
+            parts.append(f"{self.expected:g}{unit}")
+        if self.at_least is not None:
+            parts.append(f"≥ {self.at_least:g}")
+        if self.at_most is not None:
+            parts.append(f"≤ {self.at_most:g}")
+        if self.holds is not None:
+            parts.append("true")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment; `run` fills a table, `draw` and `claims` read nothing else."""
+
+    name: str
+    paper: str
+    title: str
+    figure: str
+    settings: Mapping[str, Any]
+    run: Callable[[Any, Key, Progress], xr.Dataset]
+    draw: Callable[[xr.Dataset], FigureSpec]
+    claims: Callable[[xr.Dataset], tuple[Claim, ...]]
+    needs_data: tuple[str, ...] = ()
+
+    def __post_init__(self):
+        if set(self.settings) != set(SIZES):
+            raise ValueError(f"experiment {self.name!r} must have settings for {SIZES}.")
+        kinds = {type(settings) for settings in self.settings.values()}
+        if len(kinds) != 1 or not dataclasses.is_dataclass(kinds.pop()):
+            raise ValueError(f"the settings of experiment {self.name!r} must be one frozen dataclass.")
+
+    @property
+    def summary(self) -> str:
+        return f"{self.title} ({self.paper}, {self.figure})"

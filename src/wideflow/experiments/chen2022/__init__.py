@@ -1,0 +1,1 @@
+EXPERIMENTS: tuple[str, ...] = ()

@@ -1,0 +1,114 @@
+"""A figure as a description: panels of marks. The report renders it to PNG, PDF and to the page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._core.errors import check_choice
+
+SCALES = ("linear", "log", "symlog")
+
+
+def _array(values) -> np.ndarray:
+    return np.asarray(values, dtype=float)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend entry."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    dash: str = "solid"
+    group: str | None = None
+
+    def __post_init__(self):
+        check_choice("dash", self.dash, ("solid", "dashed", "dotted", "dashdot"))
+        if len(_array(self.x)) != len(_array(self.y)):
+            raise ValueError(f"`x` and `y` of line {self.label!r} differ in length.")
+
+
+@dataclass(frozen=True)
+class Points:
+    """A scatter; `errors` are half lengths of vertical bars."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str = ""
+    errors: Sequence[float] | None = None
+    size: float = 5.0
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class HLine:
+    """A horizontal reference line."""
+
+    y: float
+    label: str = ""
+    dash: str = "dashed"
+
+
+@dataclass(frozen=True)
+class VLine:
+    """A vertical reference line, for instance a detected event."""
+
+    x: float
+    label: str = ""
+    dash: str = "dashed"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Named bars."""
+
+    names: Sequence[str]
+    heights: Sequence[float]
+    label: str = ""
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """Values on a grid, rows along y."""
+
+    x: Sequence[float]
+    y: Sequence[float]
+    values: Sequence[Sequence[float]]
+    label: str = ""
+
+
+Mark = Line | Points | HLine | VLine | Bars | Heatmap
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. `x` and `y` are axis labels, with units where there are any."""
+
+    title: str
+    x: str
+    y: str
+    marks: Sequence[Mark]
+    xscale: str = "linear"
+    yscale: str = "linear"
+    note: str = ""
+
+    def __post_init__(self):
+        check_choice("xscale", self.xscale, SCALES)
+        check_choice("yscale", self.yscale, SCALES)
+        if not self.marks:
+            raise ValueError(f"panel {self.title!r} is empty.")
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """Panels in reading order, `columns` beside each other."""
+
+    title: str
+    panels: Sequence[Panel]
+    columns: int = 2
+    caption: str = field(default="")

@@ -1,0 +1,97 @@
+r"""Training with a constant kernel: the lazy prediction of residuals and outputs over time (chen2022, limit of the NTK scaling).
+
+With $\dot f = -K (f - y)$ on the training points and $\dot f(x) = -k(x)^\top (f - y)$ elsewhere,
+$$r(t) = e^{-K t} r(0), \qquad f_t(x) = f_0(x) - k(x)^\top K^{-1} (I - e^{-K t})\, r(0).$$
+One eigen decomposition gives every time. The time is that of the half sum of squares; for the mean divide it by $n$.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.precision import double
+
+
+class Linearised(eqx.Module):
+    """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis `output`."""
+
+    times: object
+    outputs: object
+    residuals: object
+    losses: object  # half the sum of squares over samples (and outputs)
+    test_outputs: object  # (time, test sample), or None
+    eigenvalues: object
+    resolved: bool = eqx.field(static=True)  # whether the smallest eigenvalue is above rounding
+
+
+@double
+def linearised(kernel, targets, times, *, test_kernel=None, start=None, test_start=None, rate: float | None = None):
+    r"""Outputs over time of $\dot f = -K (f - y)$, at the training points and at test points.
+
+    Args:
+        kernel: $K$, (sample, sample), positive semi-definite.
+        targets: $y$, (sample,) or (sample, output).
+        times: increasing or not, `inf` allowed: then the limit.
+        test_kernel: $k$, (test sample, sample).
+        start: outputs at time 0 on the training points, zero by default.
+        test_start: outputs at time 0 on the test points, zero by default.
+        rate: if given, gradient descent with this rate instead of the flow: $r_k = (I - \eta K)^k r_0$ at $t = k \eta$.
+
+    Returns:
+        `Linearised` with `outputs`, `residuals`, `losses`, `test_outputs` along `times`.
+    """
+    kernel = jnp.asarray(kernel)
+    targets = jnp.asarray(targets)
+    times = jnp.atleast_1d(jnp.asarray(times, jnp.result_type(float)))
+    samples = targets.shape[0]
+    if kernel.shape != (samples, samples):
+        raise ValueError(f"`kernel` must have shape {(samples, samples)} to fit `targets`, got {kernel.shape}.")
+    if not np.all(np.asarray(times) >= 0):
+        raise ValueError(f"`times` must not be negative, got {np.asarray(times).min()}.")
+    if rate is not None and not rate > 0:
+        raise ValueError(f"`rate` must be positive, got {rate}. For its limit leave it out.")
+    start = jnp.zeros_like(targets) if start is None else jnp.asarray(start)
+    if start.shape != targets.shape:
+        raise ValueError(f"`start` must have the shape {targets.shape} of `targets`, got {start.shape}.")
+
+    values, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
+    floor = samples * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
+    values = jnp.where(values > floor, values, 0)
+    remains, learnt = _decay(values, times, rate)  # (time, eigenvalue) each
+
+    first = (start - targets).reshape(samples, -1)
+    modes = vectors.T @ first
+    residuals = jnp.einsum("se,te,eo->tso", vectors, remains, modes)
+    shape = (len(times), *targets.shape)
+    residuals = residuals.reshape(shape)
+    test_outputs = None
+    if test_kernel is not None:
+        test_kernel = jnp.asarray(test_kernel)
+        if test_kernel.ndim != 2 or test_kernel.shape[1] != samples:
+            raise ValueError(f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}.")
+        moved = jnp.einsum("xe,te,eo->txo", test_kernel @ vectors, learnt, modes)
+        moved = moved.reshape(len(times), test_kernel.shape[0], *targets.shape[1:])
+        test_outputs = -moved if test_start is None else jnp.asarray(test_start) - moved
+    return Linearised(
+        times=times,
+        outputs=targets + residuals,
+        residuals=residuals,
+        losses=0.5 * jnp.sum(residuals.reshape(len(times), -1) ** 2, axis=1),
+        test_outputs=test_outputs,
+        eigenvalues=values,
+        resolved=bool(values[0] > 0),
+    )
+
+
+def _decay(values, times, rate):
+    r"""$e^{-\lambda t}$ and $(1 - e^{-\lambda t}) / \lambda$; at $\lambda = 0$ they are 1 and $t$ (0 at $t = \infty$, where $k(x)$ has no such part)."""
+    moving = values > 0
+    safe = jnp.where(moving, values, 1)
+    if rate is None:
+        exponent = jnp.where(moving, safe * times[:, None], 0)
+        remains, gone = jnp.exp(-exponent), -jnp.expm1(-exponent)
+    else:
+        remains = jnp.where(moving, (1 - rate * safe) ** jnp.round(times[:, None] / rate), 1)
+        gone = 1 - remains
+    still = jnp.where(jnp.isfinite(times), times, 0)[:, None]
+    return remains, jnp.where(moving, gone / safe, still)

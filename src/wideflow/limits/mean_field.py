@@ -1,0 +1,224 @@
+r"""The mean-field limit $m \to \infty$ of a network whose hidden layer alone is trained (chen2022, sections 2 and 3).
+
+Two populations of neurons, $c = \pm \hat c$, each carrying its pre-activations $h \in \mathbb{R}^n$ at the training points:
+$$\dot h_\pm = \mp \hat c\, G\, (\sigma'(h_\pm) \circ r), \qquad f = \tfrac{\hat c}{2} (E\sigma(h_+) - E\sigma(h_-)), \qquad r = f - y,$$
+from $h(0) \sim \mathcal{N}(0, G)$, so that $f(0) = 0$. Solved along characteristics: nodes are put on $h(0)$, their weights stay, and the coupled
+system is integrated. An odd $\sigma$ makes $h_-$ a copy of $-h_+$ and one population suffices. New inputs are carried along: their drift is
+$\mp \hat c\, G(x, \cdot) (\sigma'(h_\pm) \circ r)$ and they do not feed back.
+
+Finite networks differ by $O(m^{-1/2})$. Time is that of the half sum of squares with neuron factor $m$.
+"""
+
+import math
+from typing import Literal
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.activations import activation as as_activation
+from .._core.errors import check_choice, check_count, check_positive
+from .._core.gaussian import nodes
+from .._core.normal_rows import checked_gram, normal_rows
+from .._core.precision import double
+
+LARGEST_GRID = 400_000  # nodes; beyond it particles are drawn
+
+
+class MeanFieldPath(eqx.Module):
+    """The limit along `times`; points are the training samples, then the test points."""
+
+    times: jax.Array
+    outputs: jax.Array  # (time, point)
+    residuals: jax.Array  # (time, sample)
+    losses: jax.Array  # (time,), half the sum of squares
+    kernels: jax.Array  # (time, sample, sample), chat^2 G o E[sigma'(h) sigma'(h)^T]
+    movement: jax.Array  # (time, sample), E|h(t) - h(0)|
+    start: jax.Array  # (node, sample), h(0)
+    stop: jax.Array  # (population, node, sample), h at the last time
+    weights: jax.Array  # (node,)
+    method: str = eqx.field(static=True)  # "grid", "particles" or "collapse"
+
+
+@double
+def mean_field(
+    gram,
+    targets,
+    activation,
+    times,
+    *,
+    magnitude: float = 1.0,
+    method: Literal["auto", "grid", "particles"] = "auto",
+    particles: int = 4000,
+    key=None,
+    spacing: float | None = None,
+    rtol: float | None = None,
+) -> MeanFieldPath:
+    r"""Solves the mean-field limit.
+
+    Args:
+        gram: $G$ over the training points followed by the test points, (point, point): `hidden_gram`, or any embedding's Gram matrix.
+        targets: $y$, one per training point; the first `len(targets)` points are the training points.
+        activation: name or object.
+        times: increasing times at which the limit is wanted, from 0 on.
+        magnitude: $\hat c$.
+        method: "grid" is the trapezoid rule on the whitened start, deterministic, for a training Gram matrix of rank at most 3 and analytic
+            activations exact to about 1e-10 (with kinks its error falls only like the spacing); "particles" are draws of $\mathcal{N}(0, G)$,
+            each used with both signs of $c$; "auto" takes the grid where it is small enough.
+        particles, key: their number and the random key.
+        spacing: of the grid, in standard deviations; by default $\min(1/4, 0.35/s)$, $s$ the largest standard deviation, finer with kinks.
+        rtol: relative tolerance of the integration; 1e-10 by default, 1e-6 with kinks.
+    """
+    act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
+    check_choice("method", method, ("auto", "grid", "particles"))
+    samples = len(targets)
+    factor, carried, spread = _whitened(gram, samples)
+    axis = _axis(factor, act, spacing)
+    count = len(axis[0]) ** factor.shape[1]
+    if method == "grid" and count > 40 * LARGEST_GRID:
+        raise ValueError(
+            f"`method` 'grid' would need {count} nodes for a Gram matrix of rank {factor.shape[1]}, got {samples} training points. Use 'particles'."
+        )
+    if method == "auto":
+        method = "grid" if count <= 2 * LARGEST_GRID and factor.shape[1] <= 3 else "particles"
+    if method == "grid":
+        points, weights = _product(axis, factor.shape[1])
+        start, rest = points @ factor.T, points @ carried.T
+    else:
+        check_count("particles", particles)
+        if key is None:
+            raise ValueError("`key` must be given for particles, got None. Use `jax.random.key(0)`.")
+        rows = normal_rows(key, gram, particles)
+        start, rest = rows[:, :samples], rows[:, samples:]
+        weights, spread = jnp.full(particles, 1 / particles), jnp.zeros_like(spread)
+    return _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, method, rtol)
+
+
+@double
+def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float = 1.0, rtol: float | None = None) -> MeanFieldPath:
+    r"""The limit $m, D \to \infty$ of the older mean-field scaling, $h(0) \to 0$ (chen2022, Table 1, "MF").
+
+    All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$, an equation in $2n$ unknowns. It needs
+    $\sigma'(0) \ne 0$. With a kink at 0 the limit is not this one (signs stay those of $\mathcal{N}(0, G)$ at vanishing size): simulate it at finite $D$.
+    """
+    act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
+    if 0.0 in act.kinks:
+        raise ValueError(
+            f"`activation` must be smooth at 0 for the collapsed limit, got {act.name!r}. Train a `Shallow` net with `MeanField(hidden=1.0)` instead."
+        )
+    if float(act.derivative(jnp.zeros(()))) == 0.0:
+        raise ValueError(f"`activation` must have a slope at 0 for the collapsed limit, got {act.name!r}, for which nothing ever moves.")
+    points, samples = len(gram), len(targets)
+    start, rest = jnp.zeros((1, samples)), jnp.zeros((1, points - samples))
+    spread, weights = jnp.zeros(points - samples), jnp.ones(1)
+    return _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, "collapse", rtol)
+
+
+def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, method, rtol):
+    if rtol is None:
+        rtol = 1e-6 if act.kinks else 1e-10
+    last = max(float(times[-1]), np.finfo(float).tiny)
+    measured, shift = _integrate(act, gram, targets, times, last, jnp.asarray(magnitude, float), start, rest, spread, weights, rtol)
+    outputs, kernels, movement = measured
+    residuals = outputs[:, : len(targets)] - targets
+    stop = start - magnitude * shift @ gram[: len(targets), : len(targets)]
+    return MeanFieldPath(
+        times, outputs, residuals, 0.5 * jnp.sum(residuals**2, axis=1), kernels, movement, start, stop, weights, method
+    )
+
+
+@eqx.filter_jit
+def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, weights, rtol):
+    r"""Integrates $U_s = \int s\, \sigma'(h_s) \circ r$ for each population $s$; $h_s = h(0) - \hat c\, U_s G$ at every point."""
+    samples = len(targets)
+    inner, outer = gram[:samples, :samples], gram[:samples, samples:]
+    signs = jnp.array([1.0]) if act.odd else jnp.array([1.0, -1.0])
+    share = 1.0 / len(signs)  # odd: f = chat E sigma(h+), else chat/2 (E sigma(h+) - E sigma(h-))
+    gauss, gauss_weights = (jnp.asarray(part) for part in nodes(3.0))  # for the test points' own spread
+
+    def mean(values):  # (population, node, point) -> (point,)
+        return magnitude * share * jnp.einsum("s,k,skp->p", signs, weights, values)
+
+    def here(shift):
+        return start - magnitude * shift @ inner
+
+    def field(time, shift, _):
+        h = here(shift)
+        residual = mean(act(h)) - targets
+        return signs[:, None, None] * act.derivative(h) * residual
+
+    def measure(time, shift, _):
+        h = here(shift)
+        slopes = act.derivative(h)
+        kernel = magnitude**2 * inner * share * jnp.einsum("k,ska,skb->ab", weights, slopes, slopes)
+        moved = share * jnp.einsum("k,ska->a", weights, jnp.abs(h - start))
+        outputs = mean(act(h))
+        if rest.shape[1]:
+            centre = rest - magnitude * shift @ outer
+            smooth = lambda node: mean(act(centre + spread * node))  # noqa: E731
+            values = jax.lax.map(smooth, gauss)
+            still = mean(act(centre))
+            outputs = jnp.concatenate([outputs, jnp.where(spread > 0, gauss_weights @ values, still)])
+        return outputs, kernel, moved
+
+    controller = diffrax.PIDController(rtol=rtol, atol=1e-2 * rtol)
+    ends = diffrax.SubSaveAt(t1=True)
+    saves = diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times, fn=measure), ends])
+    shift = jnp.zeros((len(signs), *start.shape))
+    solver = diffrax.Tsit5() if act.kinks else diffrax.Dopri8()
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(field), solver, 0.0, last, None, shift, saveat=saves, stepsize_controller=controller, max_steps=1_000_000
+    )
+    measured, final = solution.ys
+    return measured, final[0]
+
+
+def _whitened(gram, samples):
+    r"""$h = A t$ on the training points, $h(x) = B t + s\, \xi$ at test points, with $t$, $\xi$ standard normal; $A$ has the rank's columns."""
+    values, vectors = np.linalg.eigh(np.asarray(gram[:samples, :samples]))
+    keep = values > samples * np.finfo(float).eps * max(values[-1], 0.0)
+    roots, vectors = np.sqrt(values[keep]), vectors[:, keep]
+    carried = np.asarray(gram[samples:, :samples]) @ vectors / roots
+    own = np.asarray(jnp.diagonal(gram))[samples:]
+    left = own - np.sum(carried**2, axis=1)
+    left = np.where(left > 1e-14 * np.maximum(own, 1e-300), left, 0.0)
+    return jnp.asarray(vectors * roots), jnp.asarray(carried), jnp.sqrt(jnp.asarray(left))
+
+
+def _axis(factor, act, spacing):
+    std = float(jnp.max(jnp.linalg.norm(factor, axis=1), initial=0.0))
+    if spacing is None:
+        t, weights = nodes(std)
+        if not act.kinks:
+            return t, weights
+        spacing = (t[1] - t[0]) / 8
+    check_positive("spacing", spacing)
+    count = math.ceil(9.0 / spacing)
+    t = np.arange(-count, count + 1) * (9.0 / count)
+    weights = np.exp(-(t**2) / 2)
+    return t, weights / weights.sum()
+
+
+def _product(axis, dimensions):
+    """The product grid without its negligible corners, and its weights."""
+    t, weights = axis
+    grids = np.stack(np.meshgrid(*[t] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
+    total = np.prod(np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions), axis=1)
+    keep = np.sum(grids**2, axis=1) <= 81.0  # 9 standard deviations, as along each axis
+    total = total[keep]
+    return jnp.asarray(grids[keep]), jnp.asarray(total / total.sum())
+
+
+def _checked(gram, targets, activation, times, magnitude):
+    check_positive("magnitude", magnitude)
+    gram = checked_gram(jnp.asarray(gram, float))
+    targets = jnp.asarray(targets, float)
+    if targets.ndim != 1 or not 0 < len(targets) <= len(gram):
+        raise ValueError(f"`targets` must hold one number for each of the first points of `gram` ({len(gram)}), got shape {targets.shape}.")
+    times = jnp.atleast_1d(jnp.asarray(times, float))
+    steps = np.diff(np.asarray(times))
+    if not (np.all(np.isfinite(np.asarray(times))) and times[0] >= 0 and np.all(steps > 0)):
+        raise ValueError(f"`times` must be finite, increasing and not negative, got {np.asarray(times)}.")
+    return as_activation(activation), gram, targets, times

@@ -1,0 +1,70 @@
+r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
+
+import abc
+from collections.abc import Callable
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._core.precision import double
+from .._core.trees import Parameters, parameters, with_parameters
+
+Pullback = Callable[[Float[Array, "sample *output"]], Parameters]
+
+
+class AbstractModel(eqx.Module):
+    r"""A network. `trained` names the array fields that dynamics move; all else is frozen.
+
+    Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
+    on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
+    """
+
+    trained: ClassVar[tuple[str, ...]]
+
+    @abc.abstractmethod
+    def embed(self, inputs: Float[Array, "sample feature"]) -> Float[Array, "sample embedded"]:
+        """The inputs as the trained part sees them."""
+
+    @abc.abstractmethod
+    def respond(self, features: Float[Array, "sample embedded"]) -> Float[Array, "sample *output"]:
+        """Outputs from embedded inputs."""
+
+    @abc.abstractmethod
+    def rate_factors(self) -> dict[str, float]:
+        """The neuron factor of each trained array: its gradient is multiplied by it in every dynamics."""
+
+    @abc.abstractmethod
+    def pullback(
+        self, features: Float[Array, "sample embedded"]
+    ) -> tuple[Float[Array, "sample *output"], Pullback]:
+        r"""Outputs, and the map $c \mapsto J^\top c$ into the trained arrays."""
+
+    @double
+    def outputs(self, inputs) -> Float[Array, "sample *output"]:
+        """Outputs on a batch (sample, feature)."""
+        inputs = jnp.asarray(inputs)
+        if inputs.ndim != 2:
+            raise ValueError(
+                f"`inputs` must have shape (sample, feature), got {inputs.shape}. "
+                "For one input call the model itself."
+            )
+        return self.respond(self.embed(inputs))
+
+    @double
+    def __call__(self, x) -> Float[Array, "*output"]:
+        """Outputs on one input (feature,)."""
+        x = jnp.asarray(x)
+        if x.ndim != 1:
+            raise ValueError(f"one input must have shape (feature,), got {x.shape}. Use `.outputs`.")
+        return self.respond(self.embed(x[None]))[0]
+
+
+def pullback_by_autodiff(model: AbstractModel, features) -> tuple[Array, Pullback]:
+    """`pullback` for models without a structured one, and the witness for those that have one."""
+    outputs, pull = jax.vjp(
+        lambda p: with_parameters(model, p).respond(features), parameters(model)
+    )
+    return outputs, lambda cotangent: pull(cotangent)[0]

@@ -1,0 +1,186 @@
+r"""The shallow network: embedding x node scaling x activation, one or many outputs."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._core.activations import Activation, activation as as_activation
+from .._core.errors import check_count, check_positive
+from .._core.precision import double
+from .._core.randomness import named_key
+from .._core.scalings import ABC, NTK, AbstractScaling
+from .._core.told import Told
+from .._core.types import Key
+from .base import AbstractModel, Pullback
+from .embeddings import AbstractEmbedding, Identity
+
+
+class Shallow(AbstractModel):
+    r"""$f_k(x) = \sum_j s_j A_{kj}\, \sigma(h_j(x))$, $h_j(x) = p\,\langle w_j, \phi(x)\rangle$.
+
+    $s_j$ and $p$ come from `scaling` (see `wideflow.scalings`), $\phi$ from `embedding`. Only the
+    hidden weights $w_j$ are trained; $A$ is frozen (caron2023, eq. 2; chen2022, eq. 2-3).
+
+    Weights live transposed, (feature, width), the fast layout; `hidden` shows them as (width, feature).
+
+    Args:
+        hidden: $w$, shape (width, D) with $D$ the number of embedded features.
+        output: $A$, shape (width,) for one output or (outputs, width).
+
+    >>> net = Shallow([[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
+    >>> net([1.0, 1.0])  # (2 - 1) / sqrt(2) in each factor: NTK scaling, D = 2
+    Array(0.5, dtype=float64)
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("weights",)
+
+    weights: Float[Array, "feature width"]
+    output: Float[Array, "*output width"]
+    scales: Float[Array, " width"]
+    embedding: AbstractEmbedding
+    activation: Activation = eqx.field(static=True)
+    told: Told = eqx.field(static=True)
+    hidden_scale: float = eqx.field(static=True)
+    rate_factor: float = eqx.field(static=True)
+
+    @double
+    def __init__(self, hidden, output, scaling=None, activation="relu", embedding=None):
+        hidden, output = jnp.asarray(hidden), jnp.asarray(output)
+        if hidden.ndim != 2:
+            raise ValueError(f"`hidden` must have shape (width, feature), got {hidden.shape}.")
+        width, features = hidden.shape
+        if output.ndim not in (1, 2) or output.shape[-1] != width:
+            raise ValueError(
+                f"`output` must have shape ({width},) or (outputs, {width}) to fit `hidden` of shape "
+                f"{hidden.shape}, got {output.shape}."
+            )
+        for name, array in (("hidden", hidden), ("output", output)):
+            if not bool(jnp.all(jnp.isfinite(array))):
+                raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
+        scaling = NTK() if scaling is None else scaling
+        if not isinstance(scaling, AbstractScaling):
+            raise ValueError(
+                f"`scaling` must be one of `wideflow.scalings`, got {scaling!r}. "
+                "For explicit node weights use `scalings.Weights(...)`."
+            )
+        dtype = jnp.result_type(hidden, float) if hidden.dtype != jnp.float32 else jnp.float32
+        self.weights = hidden.T.astype(dtype)
+        self.output = output.astype(dtype)
+        self.scales = scaling.node_scales(width).astype(dtype)
+        self.embedding = Identity() if embedding is None else embedding
+        self.activation = as_activation(activation)
+        self.told = Told(scaling)
+        self.hidden_scale = float(scaling.hidden_scale(width, features))
+        self.rate_factor = float(scaling.rate_factor(width, features))
+
+    @classmethod
+    @double
+    def init(
+        cls,
+        key: Key,
+        *,
+        features: int,
+        width: int,
+        scaling: AbstractScaling | None = None,
+        activation="relu",
+        outputs: int | None = None,
+        embedding: AbstractEmbedding | None = None,
+        deviation: float = 1.0,
+        magnitude: float = 1.0,
+        symmetric: bool = False,
+    ) -> "Shallow":
+        r"""A random start: $w \sim N(0, \text{deviation}^2)$, $A = \pm$ `magnitude` with equal chance.
+
+        Args:
+            features: dimension of the inputs (before the embedding).
+            outputs: None for one output without an axis, else the number of outputs.
+            deviation: of the hidden weights (1 in both papers, $\sqrt2$ in caron2023's code).
+            symmetric: rows $j$ and $j + m/2$ are equal with opposite output weights, so that the
+                network starts at exactly zero; needs an even width and equal node scales in pairs.
+        """
+        check_count("features", features)
+        check_count("width", width)
+        check_positive("deviation", deviation)
+        check_positive("magnitude", magnitude)
+        scaling = NTK() if scaling is None else scaling
+        if isinstance(scaling, ABC):
+            deviation = deviation * scaling.initial_deviation(width)
+            magnitude = magnitude * scaling.output_deviation(width)
+        embedding = Identity() if embedding is None else embedding
+        if outputs is not None:
+            check_count("outputs", outputs)
+        draw = width
+        if symmetric:
+            if width % 2:
+                raise ValueError(f"`width` must be even for a symmetric start, got {width}.")
+            if len(set(scaling.node_scales(width).tolist())) > 1:
+                raise ValueError(
+                    f"a symmetric start needs equal node scales, but {scaling} has different ones. "
+                    "Use `scalings.NTK()` or `scalings.MeanField()`."
+                )
+            draw = width // 2
+        embedded = embedding.features(features)
+        hidden = deviation * jax.random.normal(named_key(key, "hidden"), (draw, embedded))
+        shape = (draw,) if outputs is None else (outputs, draw)
+        output = magnitude * jax.random.rademacher(named_key(key, "output"), shape, float)
+        if symmetric:
+            hidden = jnp.concatenate([hidden, hidden])
+            output = jnp.concatenate([output, -output], axis=-1)
+        return cls(hidden, output, scaling, activation, embedding)
+
+    @property
+    def hidden(self) -> Float[Array, "width feature"]:
+        """The hidden weights, one row a node."""
+        return self.weights.T
+
+    @property
+    def scaling(self) -> AbstractScaling:
+        """The scaling that the network was built with."""
+        return self.told.value
+
+    @property
+    def width(self) -> int:
+        return self.weights.shape[1]
+
+    @property
+    @double
+    def node_weights(self) -> Float[Array, " width"]:
+        r"""$\lambda_j = s_j^2$."""
+        return self.scales**2
+
+    @double
+    def embed(self, inputs) -> Float[Array, "sample embedded"]:
+        inputs = jnp.asarray(inputs)
+        features = self.embedding.embed(inputs)
+        if features.shape[1] != self.weights.shape[0]:
+            raise ValueError(
+                f"`inputs` have {features.shape[1]} features after the embedding, but the hidden "
+                f"weights expect {self.weights.shape[0]}."
+            )
+        return (self.hidden_scale * features).astype(self.weights.dtype)
+
+    @double
+    def preactivations(self, inputs) -> Float[Array, "sample width"]:
+        r"""$h_j(x_i)$."""
+        return self.embed(inputs) @ self.weights
+
+    def respond(self, features) -> Float[Array, "sample *output"]:
+        return self.activation(features @ self.weights) @ (self.scales * self.output).T
+
+    def rate_factors(self) -> dict[str, float]:
+        return {"weights": self.rate_factor}
+
+    def pullback(self, features) -> tuple[Float[Array, "sample *output"], Pullback]:
+        r"""$J^\top c = \Phi^\top (\sigma'(Z) \odot c\,(s \odot A))$: two matrix products in all."""
+        z = features @ self.weights
+        mixed = self.scales * self.output
+        outputs = self.activation.value(z) @ mixed.T
+
+        def pull(cotangent):
+            back = cotangent[:, None] * mixed if mixed.ndim == 1 else cotangent @ mixed
+            return {"weights": features.T @ (self.activation.slope(z) * back)}
+
+        return outputs, pull

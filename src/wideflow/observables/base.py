@@ -1,0 +1,38 @@
+"""What an observable is: a named number (or array) read off a snapshot of a run."""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from ..data.objective import AbstractObjective
+from ..dynamics.base import Snapshot
+
+
+class AbstractObservable(eqx.Module):
+    """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value."""
+
+    name: eqx.AbstractVar[str]
+    label: eqx.AbstractVar[str]
+    axes: eqx.AbstractVar[tuple[str, ...]]
+
+    @abc.abstractmethod
+    def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
+        """The value at this moment; pure and compilable."""
+
+
+def probe_features(snapshot: Snapshot, samples: int | None) -> Float[Array, "sample embedded"]:
+    """The embedded training inputs at which kernels are watched: all, or the first `samples`."""
+    features = getattr(snapshot.objective, "features", None)
+    if features is None:
+        raise ValueError(
+            "this observable needs training points, but the run is on an exact population; "
+            "leave it out or train on a `Dataset`."
+        )
+    return features if samples is None else features[:samples]
+
+
+def test_objective(snapshot: Snapshot) -> AbstractObjective:
+    if snapshot.test is None:
+        raise ValueError("this observable looks at test data; give `test=` to `train`.")
+    return snapshot.test

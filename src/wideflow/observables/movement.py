@@ -1,0 +1,88 @@
+"""How far weights and features have moved from where they started."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._core.trees import parameters
+from .base import AbstractObservable, probe_features
+
+
+class WeightMovement(AbstractObservable):
+    r"""$\lVert w_j(t) - w_j(0)\rVert$ of every node: the norm of the difference."""
+
+    name: str = eqx.field(static=True, default="weight_movement")
+    label: str = eqx.field(static=True, default="‖w_j(t) − w_j(0)‖")
+    axes: tuple[str, ...] = eqx.field(static=True, default=("width",))
+
+    def __call__(self, snapshot):
+        return jnp.linalg.norm(hidden_change(snapshot), axis=0)
+
+
+class LargestMovement(AbstractObservable):
+    r"""$\max_j \lVert w_j(t) - w_j(0)\rVert$."""
+
+    name: str = eqx.field(static=True, default="largest_movement")
+    label: str = eqx.field(static=True, default="max over nodes of ‖w_j(t) − w_j(0)‖")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        return jnp.max(jnp.linalg.norm(hidden_change(snapshot), axis=0))
+
+
+class ParameterMovement(AbstractObservable):
+    r"""$\lVert\theta(t) - \theta(0)\rVert / \lVert\theta(0)\rVert$ over all trained arrays."""
+
+    name: str = eqx.field(static=True, default="parameter_movement")
+    label: str = eqx.field(static=True, default="relative movement of all weights")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        now, start = parameters(snapshot.model), parameters(snapshot.start)
+        moved = sum(jnp.sum((now[name] - start[name]) ** 2) for name in now)
+        return jnp.sqrt(moved / sum(jnp.sum(start[name] ** 2) for name in now))
+
+
+class FeatureMovement(AbstractObservable):
+    r"""Mean over nodes and inputs of $|h_j(x_i; t) - h_j(x_i; 0)|$, `relative` to the mean of $|h(0)|$ or not."""
+
+    relative: bool = eqx.field(static=True)
+    samples: int | None = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="feature_movement")
+    label: str = eqx.field(static=True, default="mean |h(t) − h(0)|")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, relative: bool = False, samples: int | None = None):
+        self.relative, self.samples = relative, samples
+
+    def __call__(self, snapshot):
+        features = probe_features(snapshot, self.samples)
+        start = features @ snapshot.start.weights
+        moved = jnp.mean(jnp.abs(features @ snapshot.model.weights - start))
+        return moved / jnp.mean(jnp.abs(start)) if self.relative else moved
+
+
+class ActiveFraction(AbstractObservable):
+    r"""Share of (input, node) pairs with $h_j(x_i)$ inside the activation's interval."""
+
+    interval: tuple[float, float] | None = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="active_fraction")
+    label: str = eqx.field(static=True, default="share of active (input, node) pairs")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, interval: tuple[float, float] | None = None):
+        self.interval = interval
+
+    def __call__(self, snapshot):
+        low, high = self.interval or snapshot.model.activation.interval
+        h = probe_features(snapshot, None) @ snapshot.model.weights
+        return jnp.mean(((h > low) & (h < high)).astype(jnp.float64))
+
+
+def hidden_change(snapshot):
+    """The change of the hidden weights, (feature, width) with nodes along the last axis."""
+    now, start = parameters(snapshot.model), parameters(snapshot.start)
+    if "weights" not in now:
+        raise ValueError(
+            f"{type(snapshot.model).__name__} has no single hidden layer; use `ParameterMovement`."
+        )
+    return (now["weights"] - start["weights"]).astype(jnp.float64)

@@ -1,0 +1,101 @@
+"""Loss, risk (mean of squares) and accuracy, on training and on test data."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .base import AbstractObservable, test_objective
+
+
+class Loss(AbstractObservable):
+    """The descended objective itself."""
+
+    name: str = eqx.field(static=True, default="loss")
+    label: str = eqx.field(static=True, default="loss")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        return snapshot.objective.value(snapshot.model)
+
+
+class Risk(AbstractObservable):
+    r"""$\mathrm{mean}\,(f - y)^2$ on the training data."""
+
+    name: str = eqx.field(static=True, default="risk")
+    label: str = eqx.field(static=True, default="training risk (mean of squares)")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        return mean_squares(snapshot.objective, snapshot.model)
+
+
+class TestRisk(AbstractObservable):
+    r"""$\mathrm{mean}\,(f - y)^2$ on the test data."""
+
+    __test__ = False  # not a test case, whatever its name says
+
+    name: str = eqx.field(static=True, default="test_risk")
+    label: str = eqx.field(static=True, default="test risk (mean of squares)")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        return mean_squares(test_objective(snapshot), snapshot.model)
+
+
+class TestLoss(AbstractObservable):
+    """The loss on the test data."""
+
+    __test__ = False
+
+    name: str = eqx.field(static=True, default="test_loss")
+    label: str = eqx.field(static=True, default="test loss")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        return test_objective(snapshot).value(snapshot.model)
+
+
+class Accuracy(AbstractObservable):
+    """Share of samples whose largest output is their class; `test` says on which data."""
+
+    test: bool = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    label: str = eqx.field(static=True)
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, test: bool = True):
+        self.test = test
+        self.name = "test_accuracy" if test else "accuracy"
+        self.label = "test accuracy" if test else "training accuracy"
+
+    def __call__(self, snapshot):
+        objective = test_objective(snapshot) if self.test else snapshot.objective
+        outputs = objective.outputs(snapshot.model)
+        if outputs.ndim == 1:  # one output: the sign tells the class
+            right = (outputs > 0) == (objective.targets > 0)
+        else:
+            right = jnp.argmax(outputs, axis=1) == jnp.argmax(objective.targets, axis=1)
+        return jnp.mean(right.astype(jnp.float64))
+
+
+class Outputs(AbstractObservable):
+    """The outputs at the training points (or at the test points)."""
+
+    test: bool = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    label: str = eqx.field(static=True)
+    axes: tuple[str, ...] = eqx.field(static=True)
+
+    def __init__(self, test: bool = False, several: bool = False):
+        self.test = test
+        self.name = "test_outputs" if test else "outputs"
+        self.label = self.name.replace("_", " ")
+        self.axes = (("test_sample" if test else "sample"), *(("output",) if several else ()))
+
+    def __call__(self, snapshot):
+        objective = test_objective(snapshot) if self.test else snapshot.objective
+        return objective.outputs(snapshot.model)
+
+
+def mean_squares(objective, model):
+    residual = (objective.outputs(model) - objective.targets).astype(jnp.float64)
+    return jnp.mean(residual**2)

@@ -1,0 +1,52 @@
+"""What a theorem is here: hypotheses, a bound, a verdict with its margin, and a citation."""
+
+import enum
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+
+class Outcome(enum.Enum):
+    """HOLDS and VIOLATED speak of a checked conclusion; the other two say why there is none."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    NOT_APPLICABLE = "not applicable"
+    VACUOUS = "vacuous"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """The paper by its bib key (see `theorems/references.bib`) and the place in it."""
+
+    key: str
+    locator: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of a theorem on given data.
+
+    Attributes:
+        outcome: see `Outcome`.
+        margin: positive where satisfied; NaN where nothing was checked.
+        message: one sentence.
+        numbers: everything behind it: constants, thresholds, bounds, what was measured.
+    """
+
+    outcome: Outcome
+    margin: float
+    message: str
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        return self.outcome is Outcome.HOLDS
+
+    def __str__(self) -> str:
+        return f"{self.outcome.name} (margin {self.margin:.3g}): {self.message}"
+
+
+class AbstractTheorem:
+    """A theorem or lemma; its docstring is the statement, `__call__` gives a `Verdict`."""
+
+    citation: ClassVar[Citation]
