@@ -1,5 +1,6 @@
 """One model or several of equal shape: the same program, with a leading member axis where needed."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,27 +36,20 @@ class Members:
     precision: str
     statics: tuple = ()
 
-    def mapped(self, function, *roles: str):
-        """`function` over the member axis; `roles` says of each argument what it is.
+    def call(self, function, roles: tuple[str, ...], *args):
+        """`function` compiled once per shape and mapped over the member axis.
 
-        "member" (always stacked), "objective", "test", "dynamics" (stacked unless shared) or "plain".
+        `roles` says of each argument what it is: "member" (always stacked), "objective", "test",
+        "dynamics" (stacked unless shared) or "plain".
         """
-        if not self.several:
-            return function
-        shared = dict(zip(("objective", "test", "dynamics"), self.shared, strict=True))
-        shared.update(member=False, plain=True)
-        axes = tuple(None if shared[role] else eqx.if_array(0) for role in roles)
-        return eqx.filter_vmap(function, in_axes=axes)
+        return _compiled(function, roles, self.several, self.shared)(*args)
 
     def init(self):
         if not self.several:
             return self.dynamics.init(self.start, self.objective, self.keys)
 
-        def one(model, objective, dynamics, key):
-            return dynamics.init(model, objective, key)
-
-        mapped = self.mapped(one, "member", "objective", "dynamics", "member")
-        return mapped(self.start, self.objective, self.dynamics, self.keys)
+        roles = ("member", "objective", "dynamics", "member")
+        return self.call(_init, roles, self.start, self.objective, self.dynamics, self.keys)
 
     def constant(self, value: float):
         return jnp.full(self.count, value) if self.several else jnp.asarray(value)
@@ -76,6 +70,20 @@ class Members:
 
     def split_status(self, status):
         return tuple(status) if self.several else status[0]
+
+
+@functools.cache
+def _compiled(function, roles: tuple[str, ...], several: bool, shared: tuple[bool, bool, bool]):
+    if not several:
+        return eqx.filter_jit(function)
+    common = dict(zip(("objective", "test", "dynamics"), shared, strict=True))
+    common.update(member=False, plain=True)
+    axes = tuple(None if common[role] else eqx.if_array(0) for role in roles)
+    return eqx.filter_jit(eqx.filter_vmap(function, in_axes=axes))
+
+
+def _init(model, objective, dynamics, key):
+    return dynamics.init(model, objective, key)
 
 
 def as_members(model, data, dynamics, test, key, loss, precision: Precision | None) -> Members:

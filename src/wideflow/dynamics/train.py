@@ -139,16 +139,13 @@ class _Recorder:
         self.rows: list[dict[str, np.ndarray]] = []
         self.positions: list[tuple[np.ndarray, np.ndarray]] = []
 
-        def observe(model, start, state, objective, test, step, time):
-            shot = Snapshot(model, start, objective, test, step, time, state)
-            return {name: jnp.asarray(o(shot)) for name, o in zip(self.names, record, strict=True)}
-
-        roles = ("member", "member", "member", "objective", "test", "plain", "member")
-        self.observe = eqx.filter_jit(members.mapped(observe, *roles))
-
     def take(self, model, state, step, time) -> np.ndarray:
         m = self.members
-        row = self.observe(model, m.start, state, m.objective, m.test, step, time)
+        row = m.call(
+            _observe, OBSERVE_ROLES, self.record, model, m.start, state, m.objective, m.test,
+            jnp.asarray(step), time,
+        )  # fmt: skip
+        row = dict(zip(self.names, row, strict=True))
         self.rows.append({name: np.asarray(value) for name, value in row.items()})
         self.positions.append((np.asarray(step), np.asarray(time)))
         return self.rows[-1]["loss"]
@@ -259,35 +256,44 @@ def _note_flow(status: list[Status], alive) -> None:
             status[i] = Status.STATIONARY
 
 
+STEP_ROLES = ("member", "member", "objective", "dynamics", "member", "plain")
+OBSERVE_ROLES = ("plain", "member", "member", "member", "objective", "test", "plain", "member")
+
+
+def _observe(record, model, start, state, objective, test, step, time):
+    shot = Snapshot(model, start, objective, test, step, time, state)
+    return tuple(jnp.asarray(observable(shot)) for observable in record)
+
+
+def _many_steps(model, state, objective, dynamics, time, count):
+    """`count` steps in one loop; the fixed parts of the state stay outside it."""
+    arrays, static = eqx.partition((model, state, time), eqx.is_array)
+
+    def body(_, arrays):
+        model, state, time = eqx.combine(arrays, static)
+        duration = dynamics.duration(state, model)
+        model, state = dynamics.step(model, state, objective)
+        return eqx.filter((model, state, time + duration), eqx.is_array)
+
+    return eqx.combine(jax.lax.fori_loop(0, count, body, arrays), static)
+
+
+def _move(model, state, objective, dynamics, start, stop):
+    return dynamics.advance(model, state, objective, start, stop)
+
+
 def _step_advance(members: Members):
     """Steps up to a target, in compiled stretches of about `SLICE_SECONDS`."""
-
-    def many(model, state, objective, dynamics, time, count):
-        def body(_, carry):
-            model, state, time = carry
-            duration = dynamics.duration(state, model)
-            model, state = dynamics.step(model, state, objective)
-            return model, state, time + duration
-
-        arrays, static = eqx.partition((model, state, time), eqx.is_array)
-
-        def carried(i, arrays):
-            out = body(i, eqx.combine(arrays, static))
-            return eqx.partition(out, eqx.is_array)[0]
-
-        return eqx.combine(jax.lax.fori_loop(0, count, carried, arrays), static)
-
-    roles = ("member", "member", "objective", "dynamics", "member", "plain")
-    compiled = eqx.filter_jit(members.mapped(many, *roles))
     pace = {"stretch": 64}
 
     def advance(model, state, step, time, target, progress, values, total):
         while step < target:
             count = int(min(target - step, pace["stretch"]))
             began = clock.perf_counter()
-            model, state, time = compiled(
-                model, state, members.objective, members.dynamics, time, jnp.asarray(count)
-            )
+            model, state, time = members.call(
+                _many_steps, STEP_ROLES, model, state, members.objective, members.dynamics, time,
+                jnp.asarray(count),
+            )  # fmt: skip
             jax.block_until_ready(time)
             spent = clock.perf_counter() - began
             step = np.asarray(step + count)
@@ -303,16 +309,11 @@ def _step_advance(members: Members):
 
 
 def _flow_advance(members: Members):
-    def move(model, state, objective, dynamics, start, stop):
-        return dynamics.advance(model, state, objective, start, stop)
-
-    roles = ("member", "member", "objective", "dynamics", "member", "plain")
-    compiled = eqx.filter_jit(members.mapped(move, *roles))
-
     def advance(model, state, step, time, target, progress, values, total):
-        model, state = compiled(
-            model, state, members.objective, members.dynamics, time, jnp.asarray(float(target))
-        )
+        model, state = members.call(
+            _move, STEP_ROLES, model, state, members.objective, members.dynamics, time,
+            jnp.asarray(float(target)),
+        )  # fmt: skip
         taken = np.asarray(state.steps)
         alive = (state.failed, state.stationary)
         return model, state, np.max(taken), members.constant(float(target)), alive

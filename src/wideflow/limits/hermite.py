@@ -23,6 +23,7 @@ $L = \sum_k c_k\ell_k$ where $\ell_k = \|\mathbb E_P\,p\,u^{\otimes k} - \sum_i 
 only the elementwise powers $R^{\circ k}$, $S^{\circ k}$.
 """
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -33,6 +34,7 @@ from jaxtyping import Array, Float
 
 from .._core.arc_cosine import abs_pair, abs_pair_with_slope
 from .._core.errors import check_choice, check_count
+from .._core.memory import budget
 from .._core.precision import double
 from .._core.tiles import by_rows
 
@@ -55,12 +57,9 @@ Numbers = ArrayLike | Sequence
 VARIANTS = ("abs", "relu1", "relu2")
 _FIRST = {"abs": 0.0, "relu": 0.25, "relu1": 0.25, "relu2": 1.0}  # c_1
 
-
-def _variant_numbers(variant: str) -> tuple[float, float, float]:
-    """Of the learner: weight of `K` in E f_W^2, of the linear part, and factor of its even tensors."""
-    check_choice("variant", variant, VARIANTS)
-    # 2 relu(z) = |z| + z: E f_W^2 = (s/2)^2 p^T (K(R) + R) p / m^2.
-    return {"abs": (1.0, 0.0, 1.0), "relu2": (1.0, 1.0, 1.0), "relu1": (0.25, 0.25, 0.5)}[variant]
+# Of the learner: weight of K in E f_W^2, of the linear part, and factor of its even tensors.
+# 2 relu(z) = |z| + z, so E f_W^2 = (s/2)^2 p^T (K(R) + R) p / m^2.
+_LEARNER = {"abs": (1.0, 0.0, 1.0), "relu2": (1.0, 1.0, 1.0), "relu1": (0.25, 0.25, 0.5)}
 
 
 def _squares(order: int) -> np.ndarray:
@@ -173,8 +172,13 @@ def population_loss(
     >>> abs(float(population_loss(np.eye(2), [0.5, 0.5]))) < 1e-15  # two aligned neurons are the target itself
     True
     """
-    w, a, v, q = _check(weights, coefficients, directions, masses)
-    quadratic, linear, even = _variant_numbers(variant)
+    check_choice("variant", variant, VARIANTS)
+    return _loss(*_check(weights, coefficients, directions, masses), variant, budget(memory))
+
+
+@functools.partial(jax.jit, static_argnames=("variant", "memory"))
+def _loss(w, a, v, q, variant, memory):
+    quadratic, linear, even = _LEARNER[variant]
     r, u = _polar(w)
     p = q * r**2
 
@@ -201,9 +205,14 @@ def field(
     (u_j - R_{vj}\bar v) - \sum_ka_kK'(S_{vk})(w^*_k - S_{vk}\bar v)\Big]$$
     for `abs`, with the replacements of `population_loss` for ReLU. Particles do not act on each other.
     """
-    w, a, v, q = _check(weights, coefficients, directions, masses)
-    x = _particles(particles, w)
-    quadratic, linear, even = _variant_numbers(variant)
+    check_choice("variant", variant, VARIANTS)
+    measure = _check(weights, coefficients, directions, masses)
+    return _field(_particles(particles, measure[0]), *measure, variant, budget(memory))
+
+
+@functools.partial(jax.jit, static_argnames=("variant", "memory"))
+def _field(x, w, a, v, q, variant, memory):
+    quadratic, linear, even = _LEARNER[variant]
     r, u = _polar(w)
     p = q * r**2
 
@@ -280,12 +289,15 @@ def order_losses(
     >>> [round(float(x), 6) for x in order_losses(np.eye(2), [0.25, 0.25], orders=(0, 2, 4))]
     [0.25, 0.125, 0.125]
     """
-    w, a, v, q = _check(weights, coefficients, directions, masses)
-    ks = _orders(orders, variant)
-    even = _variant_numbers(variant)[2]
+    ks = jnp.asarray(_orders(orders, variant), dtype=jnp.float64)
+    return _order_losses(ks, *_check(weights, coefficients, directions, masses), variant, budget(memory))
+
+
+@functools.partial(jax.jit, static_argnames=("variant", "memory"))
+def _order_losses(order, w, a, v, q, variant, memory):
+    even = _LEARNER[variant][2]
     r, u = _polar(w)
     p = even * q * r**2
-    order = jnp.asarray(ks, dtype=jnp.float64)
 
     def rows(unit):
         cos_w, cos_t = jnp.abs(unit @ u.T), jnp.abs(unit @ v.T)
@@ -317,14 +329,18 @@ def order_field(
     Equivalently $b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ with $T$ the contraction of (2.5), $b_{2j} = 4c_{2j}$ and
     $b'_{2j} = (4j-4)c_{2j}$. Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice.
     """
-    w, a, v, q = _check(weights, coefficients, directions, masses)
-    ks = _orders(orders, variant)
-    even = _variant_numbers(variant)[2]
-    x = _particles(particles, w)
+    ks = np.asarray(_orders(orders, variant))
+    c = _squares(int(ks.max(initial=0)))[ks]
+    measure = _check(weights, coefficients, directions, masses)
+    x = _particles(particles, measure[0])
+    return _order_field(x, jnp.asarray(ks, dtype=jnp.float64), jnp.asarray(c), *measure, variant, budget(memory))
+
+
+@functools.partial(jax.jit, static_argnames=("variant", "memory"))
+def _order_field(x, order, c, w, a, v, q, variant, memory):
+    even = _LEARNER[variant][2]
     r, u = _polar(w)
     p = even * q * r**2
-    order = jnp.asarray(ks, dtype=jnp.float64)
-    c = jnp.asarray(_squares(max(ks, default=0)))[jnp.asarray(ks)]
     mean = (q * r) @ w
 
     def rows(x):
@@ -373,6 +389,7 @@ def loss_tail(
 ) -> Float[Array, ""]:
     r"""$\sum_{k>J}c_k\ell_k = L - \sum_{k\le J}c_k\ell_k$, $J$ = `through`: what the orders beyond carry, exactly."""
     check_count("through", through, least=0)
+    check_choice("variant", variant, VARIANTS)
     c = _squares(through)
     c[1:2] = _FIRST[variant]
     parts = order_losses(weights, coefficients, range(through + 1), directions, variant, masses)
@@ -396,5 +413,6 @@ def coincidence_tail(
     """
     check_count("through", through, least=0)
     w, a, _, q = _check(weights, coefficients, directions, masses)
-    p = _variant_numbers(variant)[2] * q * jnp.sum(w * w, axis=1)
+    check_choice("variant", variant, VARIANTS)
+    p = _LEARNER[variant][2] * q * jnp.sum(w * w, axis=1)
     return (jnp.sum(p**2) + jnp.sum(a**2)) * (1.0 - _squares(through).sum())

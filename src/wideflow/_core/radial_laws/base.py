@@ -139,7 +139,9 @@ def newton(function, target, low, high, steps: int):
         low = jnp.where(value < target, z, low)
         high = jnp.where(value < target, high, z)
         step = z + (target - value) / slope  # a zero slope gives inf or nan, which halving replaces
-        return low, high, jnp.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+        slack = 1e-13 * jnp.abs(z)  # rounding at the root is no reason to leave it
+        inside = (step >= low - slack) & (step <= high + slack)
+        return low, high, jnp.where(inside, jnp.clip(step, low, high), 0.5 * (low + high))
 
     return jax.lax.fori_loop(0, steps, improve, (low, high, 0.5 * (low + high)))[2]
 

@@ -1,0 +1,40 @@
+# Every target sets up what it needs; `make run` and `make test` work alone on a fresh machine.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: run test lint bench docs setup browser clean
+.DEFAULT_GOAL := run
+
+setup: .venv/installed
+
+.venv/installed: pyproject.toml
+	@echo "Setting up .venv (a few minutes the first time) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+browser:
+	@tools/install-browser
+
+run: setup
+	@$(BIN)/wideflow reproduce --size smoke --out runs/demo
+	@$(BIN)/wideflow run caron2023-figure1 --out runs/demo
+	@$(BIN)/wideflow report --out runs/demo
+
+test: setup browser
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+
+bench: setup
+	$(BIN)/wideflow bench
+
+docs: setup
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv runs site .pytest_cache .ruff_cache

@@ -1,0 +1,117 @@
+r"""Norm-coupled neurons: the output weight of a neuron is its own norm (li2020, eq. 1.2)."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._core.activations import Activation, activation as as_activation
+from .._core.errors import check_count, check_positive
+from .._core.precision import double
+from .._core.randomness import named_key
+from .._core.types import Key
+from .base import AbstractModel, Pullback
+
+
+class Homogeneous(AbstractModel):
+    r"""$f_W(x) = \frac sm\sum_{i=1}^m \|w_i\|\,\sigma(\langle w_i, x\rangle)$, positively 2-homogeneous in $W$.
+
+    The learners of li2020 are `Homogeneous(W, "abs")`, `Homogeneous(W, "relu")` (the printed network (1.2), "relu1")
+    and `Homogeneous(W, "relu", factor=2.0)` ("relu2", the network whose population loss is the printed (2.1)).
+    Gradients carry the neuron factor $m$ (mean-field), so that a neuron's speed does not depend on the width.
+
+    Args:
+        weights: $W$, one row a neuron, shape (width, feature); no row may be zero (its direction is undefined).
+        activation: a positively 1-homogeneous $\sigma$: "abs", "relu", "leaky_relu" or "linear".
+        factor: $s$.
+
+    >>> net = Homogeneous([[3.0, 4.0], [0.0, -1.0]], "abs")
+    >>> float(net([1.0, 1.0]))  # (5 |3 + 4| + 1 |-1|) / 2
+    18.0
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("weights",)
+
+    weights: Float[Array, "width feature"]
+    activation: Activation = eqx.field(static=True)
+    factor: float = eqx.field(static=True)
+
+    @double
+    def __init__(self, weights, activation="abs", factor: float = 1.0):
+        weights = jnp.asarray(weights)
+        if weights.ndim != 2:
+            raise ValueError(f"`weights` must have shape (width, feature), got {weights.shape}.")
+        if not bool(jnp.all(jnp.isfinite(weights))):
+            raise ValueError("`weights` must be finite, but they hold NaN or infinity.")
+        if not bool(jnp.all(jnp.any(weights != 0, axis=1))):
+            raise ValueError(
+                "`weights` must have no zero row: a zero neuron has no direction and never moves. "
+                "Draw them with `Homogeneous.init`."
+            )
+        check_positive("factor", factor)
+        self.weights = weights.astype(weights.dtype if weights.dtype == jnp.float32 else jnp.float64)
+        self.activation = as_activation(activation)
+        self.factor = float(factor)
+        if self.activation.degree != 1.0:
+            raise ValueError(
+                f"`activation` must be positively 1-homogeneous, got {self.activation.name!r}. "
+                "Use 'abs', 'relu', 'leaky_relu' or 'linear'; for others take `Shallow`."
+            )
+
+    @classmethod
+    @double
+    def init(
+        cls, key: Key, *, features: int, width: int, activation="abs", factor: float = 1.0, scale: float = 1.0
+    ) -> "Homogeneous":
+        r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1)."""
+        check_count("features", features)
+        check_count("width", width)
+        check_positive("scale", scale)
+        draws = jax.random.normal(named_key(key, "hidden"), (width, features))
+        return cls(scale * draws / features**0.5, activation, factor)
+
+    @property
+    def width(self) -> int:
+        return self.weights.shape[0]
+
+    @property
+    def norms(self) -> Float[Array, " width"]:
+        r"""$r_i = \|w_i\|$; its derivative at a zero row is 0."""
+        squares = jnp.sum(self.weights**2, axis=1)
+        return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+
+    def neurons(self) -> tuple[Float[Array, " width"], Float[Array, "width feature"]]:
+        r"""$(b, H)$ with $f(x) = \sum_i b_i\sigma(\langle H_i, x\rangle)$: here $b_i = s\|w_i\|/m$, $H = W$."""
+        return self.factor / self.width * self.norms, self.weights
+
+    @double
+    def embed(self, inputs) -> Float[Array, "sample embedded"]:
+        inputs = jnp.asarray(inputs)
+        if inputs.shape[1] != self.weights.shape[1]:
+            raise ValueError(
+                f"`inputs` have {inputs.shape[1]} features, but the weights expect {self.weights.shape[1]}."
+            )
+        return inputs.astype(self.weights.dtype)
+
+    def respond(self, features) -> Float[Array, " sample"]:
+        output, hidden = self.neurons()
+        return self.activation(features @ hidden.T) @ output
+
+    def rate_factors(self) -> dict[str, float]:
+        return {"weights": float(self.width)}
+
+    def pullback(self, features) -> tuple[Float[Array, " sample"], Pullback]:
+        r"""$J^\top c = \frac sm\big[r\circ((\sigma'(Z)\circ c)^\top X) + U\circ(\sigma(Z)^\top c)\big]$."""
+        r = self.norms
+        z = features @ self.weights.T
+        active = self.activation.value(z)
+        scale = self.factor / self.width
+
+        def pull(cotangent):
+            unit = self.weights / jnp.where(r > 0, r, 1.0)[:, None]
+            slopes = (self.activation.slope(z) * cotangent[:, None]).T @ features
+            return {"weights": scale * (r[:, None] * slopes + (active.T @ cotangent)[:, None] * unit)}
+
+        return scale * (active @ r), pull

@@ -1,0 +1,166 @@
+r"""Importance, pruning and features of a trained shallow network (caron2023, sections 6.2 and 6.3).
+
+Nodes with a large share of the node scaling learn features, the others hardly move; the important nodes alone then carry the
+function. Two definitions of importance exist and both are offered:
+
+* ``"paper"``: $I_j = \lambda_j\,|w_j|^2$, as the text says;
+* ``"released"``: $I_j = \lambda_j\sum_kA_{kj}^2$, as the authors' code computes it (for signs, a multiple of $\lambda_j$ alone).
+
+Ties, such as every node under the symmetric scaling with ``"released"``, are broken by the node's index, which makes that ranking arbitrary:
+pruning removes the lowest index first, the features keep the lowest index first.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from .._core.errors import check_between, check_choice, check_count
+from .._core.memory import tile_rows
+from .._core.precision import double
+from .shallow import Shallow
+
+__all__ = ["PruningCurve", "effective_nodes", "features", "importance", "prune", "pruning_curve"]
+
+CONVENTIONS = ("paper", "released")
+
+
+class PruningCurve(NamedTuple):
+    r"""Losses after removing the `removed` least important nodes, without retraining.
+
+    `risk` is the mean of squares over samples and outputs; `accuracy` (share of samples whose largest output is the right one) and
+    `cross_entropy` are None for a single output.
+    """
+
+    removed: Int[np.ndarray, " level"]
+    risk: Float[Array, " level"]
+    accuracy: Float[Array, " level"] | None
+    cross_entropy: Float[Array, " level"] | None
+
+
+@double
+def importance(model: Shallow, convention: str = "paper") -> Float[Array, " width"]:
+    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``)."""
+    _check_shallow(model)
+    check_choice("convention", convention, CONVENTIONS)
+    weights = model.scales.astype(float) ** 2
+    if convention == "paper":
+        return weights * jnp.sum(model.weights.astype(float) ** 2, axis=0)
+    return weights * jnp.sum(jnp.atleast_2d(model.output).astype(float) ** 2, axis=0)
+
+
+@double
+def effective_nodes(model: Shallow, convention: str = "paper") -> float:
+    r"""$(\sum_jI_j)^2/\sum_jI_j^2$: how many nodes carry the importance, between 1 and the width."""
+    values = importance(model, convention)
+    return float(jnp.sum(values) ** 2 / jnp.sum(values**2))
+
+
+@double
+def prune(model: Shallow, keep: int | float, *, convention: str = "paper") -> Shallow:
+    """The network of the `keep` most important nodes, in their old order, everything else unchanged.
+
+    Args:
+        model: a `Shallow` network.
+        keep: number of nodes, or the share of them as a fraction below 1.
+        convention: which importance, see `importance`.
+
+    Returns:
+        A `Shallow` of smaller width. Node scales, pre-activation factor and neuron factor stay those of the full network, so the
+        outputs are the full ones less the removed nodes' contributions, and training can go on.
+    """
+    _check_shallow(model)
+    if isinstance(keep, float):
+        check_between("keep", keep, 0.0, 1.0, open=True, remedy="As a fraction; give whole numbers for a count.")
+        keep = max(1, round(keep * model.width))
+    check_count("keep", keep)
+    if keep > model.width:
+        raise ValueError(f"`keep` must not exceed the width {model.width}, got {keep}.")
+    removed_first = jnp.argsort(importance(model, convention), stable=True)
+    kept = jnp.sort(removed_first[model.width - keep :])
+    return eqx.tree_at(
+        lambda m: (m.weights, m.output, m.scales),
+        model,
+        (model.weights[:, kept], model.output[..., kept], model.scales[kept]),
+    )
+
+
+@double
+def features(
+    model: Shallow, inputs, top: int | None = None, *, scaled: bool = True, convention: str = "paper"
+) -> Float[Array, "sample node"]:
+    r"""Hidden features $h_j(x) = \sqrt{\lambda_j}\,\sigma(Z_j(x))$ of the `top` most important nodes, most important first.
+
+    Args:
+        model: a `Shallow` network.
+        inputs: (sample, feature).
+        top: how many nodes; all when missing.
+        scaled: with the factor $\sqrt{\lambda_j}$, as in the released code; the paper only says "output of the hidden layer".
+        convention: which importance ranks the nodes.
+    """
+    _check_shallow(model)
+    top = model.width if top is None else top
+    check_count("top", top)
+    if top > model.width:
+        raise ValueError(f"`top` must not exceed the width {model.width}, got {top}.")
+    chosen = jnp.argsort(-importance(model, convention), stable=True)[:top]
+    hidden = model.activation(model.embed(inputs) @ model.weights[:, chosen])
+    return hidden * model.scales[chosen] if scaled else hidden
+
+
+@double
+def pruning_curve(model: Shallow, inputs, targets, *, convention: str = "paper", levels=None, memory=None) -> PruningCurve:
+    """Losses of the network with its k least important nodes removed, for all k at once.
+
+    One pass over the nodes: contributions are summed from the most important node down, so every level costs one addition.
+    At k = width the output is zero, the risk exactly the mean of squared targets.
+
+    Args:
+        model: a `Shallow` network.
+        inputs, targets: (sample, feature) and (sample,) or (sample, output).
+        convention: which importance ranks the nodes.
+        levels: the numbers k to report; all of 0..width when missing.
+        memory: byte budget of one tile of samples.
+    """
+    _check_shallow(model)
+    embedded, targets = model.embed(inputs), jnp.asarray(targets)
+    single = model.output.ndim == 1
+    wanted = (targets[:, None] if single else targets).astype(embedded.dtype)
+    if targets.ndim != model.output.ndim or wanted.shape[1] != jnp.atleast_2d(model.output).shape[0]:
+        raise ValueError(
+            f"`targets` of shape {targets.shape} do not fit a network of {jnp.atleast_2d(model.output).shape[0]} outputs."
+        )
+    levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
+    if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:
+        raise ValueError(f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got {levels}.")
+    order = jnp.argsort(importance(model, convention), stable=True)
+    bytes_a_row = 4 * model.width * wanted.shape[1] * embedded.dtype.itemsize
+    rows = tile_rows(embedded.shape[0], bytes_a_row, memory if memory is not None else 256 << 20)
+    totals = [
+        _tile(model, order, embedded[i : i + rows], wanted[i : i + rows], jnp.asarray(levels))
+        for i in range(0, embedded.shape[0], rows)
+    ]
+    squares, right, entropy = (sum(part) / embedded.shape[0] for part in zip(*totals, strict=True))
+    return PruningCurve(levels, squares / wanted.shape[1], None if single else right, None if single else entropy)
+
+
+@jax.jit
+def _tile(model: Shallow, order, embedded, targets, levels):
+    """Summed squares, hits and cross-entropy over a tile of samples at every level."""
+    hidden = model.activation.value(embedded @ model.weights[:, order[::-1]])  # most important node first
+    mixed = (model.scales * jnp.atleast_2d(model.output))[:, order[::-1]]
+    sums = jnp.cumsum(hidden[:, None, :] * mixed, axis=-1)  # (sample, output, nodes kept - 1)
+    outputs = jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], axis=-1)[..., model.width - levels]
+    squares = jnp.sum((outputs - targets[..., None]) ** 2, axis=(0, 1), dtype=float)
+    # "right" counts a sample whose outputs are all equal (nothing left) as class 0, like argmax does.
+    right = jnp.sum(jnp.argmax(outputs, axis=1) == jnp.argmax(targets, axis=1)[:, None], axis=0, dtype=float)
+    logs = jax.nn.log_softmax(outputs, axis=1)
+    return squares, right, -jnp.sum(targets[..., None] * logs, axis=(0, 1), dtype=float)
+
+
+def _check_shallow(model) -> None:
+    if not isinstance(model, Shallow):
+        raise ValueError(f"`model` must be a `Shallow` network, got {type(model).__name__}: importance needs its node scales.")

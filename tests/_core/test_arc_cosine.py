@@ -1,0 +1,51 @@
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from mpmath import mp, mpf
+from numpy.testing import assert_allclose
+
+from wideflow._core.arc_cosine import abs_pair, abs_pair_slope, relu_pair, relu_pair_slope
+from wideflow._core.tiles import by_rows
+
+
+def polar(f, g, theta):
+    """E f(<u,x>) g(<v,x>) for 1-homogeneous f, g: E|x|^2 = 2 in the plane of u and v, times a mean over the circle."""
+    with mp.workdps(25):
+        kinks = sorted({k % (2 * mp.pi) for k in (mp.pi / 2, -mp.pi / 2, theta + mp.pi / 2, theta - mp.pi / 2)})
+        points = [0, *kinks, 2 * mp.pi]
+        return 2 * mp.quad(lambda t: f(mp.cos(t)) * g(mp.cos(t - theta)), points) / (2 * mp.pi)
+
+
+def relu(z):
+    return max(z, mpf(0))
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.3, 1.2, math.pi / 2, 2.5, math.pi])
+def test_closed_forms_against_polar_quadrature(theta):
+    rho = jnp.asarray(math.cos(theta))
+    assert_allclose(abs_pair(rho), float(polar(abs, abs, theta)), rtol=1e-14)
+    assert_allclose(relu_pair(rho), float(polar(relu, relu, theta)), rtol=1e-13, atol=1e-16)
+    assert_allclose(abs_pair(rho) / 2, float(polar(relu, abs, theta)), rtol=1e-14)
+
+
+def test_values_derived_by_hand():
+    # u = v: E z^2 = 1; independent: (E|z|)^2 = 2/pi; slope at 1: E sign(z)^2 = 1.
+    assert_allclose(abs_pair(jnp.array([0.0, 1.0, -1.0])), [2 / math.pi, 1, 1], rtol=1e-15)
+    assert_allclose(abs_pair_slope(jnp.array([0.0, 1.0, -1.0])), [0, 1, -1], rtol=1e-15)
+    assert_allclose(relu_pair_slope(jnp.array([-1.0, 0.0, 1.0])), [0, 0.25, 0.5], atol=1e-16)
+
+
+def test_cosines_that_rounding_pushed_outside_are_clipped():
+    rho = jnp.array([1 + 1e-15, -1 - 1e-15])
+    assert np.isfinite(abs_pair(rho)).all() and np.isfinite(abs_pair_slope(rho)).all()
+
+
+@pytest.mark.parametrize("memory", [8, 24, 10_000])
+def test_tiles_do_not_change_numbers(memory):
+    x = jnp.arange(21.0).reshape(7, 3)
+    whole = x @ x.T
+    tiled, sums = by_rows(lambda r: (r @ x.T, r.sum(1)), x, bytes_per_row=8, memory=memory)
+    assert_allclose(tiled, whole)
+    assert_allclose(sums, x.sum(1))

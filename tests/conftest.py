@@ -1,0 +1,30 @@
+"""Tests run in 64 bit, with every annotated shape checked, on a JAX that keeps its compiled programs."""
+
+import os
+import pathlib
+import tempfile
+
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+jax.config.update("jax_enable_x64", True)
+_CACHE = pathlib.Path(tempfile.gettempdir()) / "wideflow-test-cache"
+jax.config.update("jax_compilation_cache_dir", str(_CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+with install_import_hook("wideflow", "beartype.beartype"):
+    import wideflow as wideflow
+
+REPOSITORY = pathlib.Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> pathlib.Path:
+    """The folder with the real data files, or a skip that says where it was looked for."""
+    tried = [os.environ.get("WIDEFLOW_DATA"), str(REPOSITORY.parent / "shared" / "data")]
+    for place in tried:
+        if place and (pathlib.Path(place) / "concrete.csv").is_file():
+            os.environ["WIDEFLOW_DATA"] = place
+            return pathlib.Path(place)
+    pytest.skip(f"no real data files: WIDEFLOW_DATA is {tried[0]!r}, and the sibling shared/data has none either")
