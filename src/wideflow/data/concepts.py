@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._core.concepts import ThreeLayerConcept, TwoLayerConcept, plain_concept
+from .._core.concepts import ThreeLayerConcept, plain_concept
 from .._core.errors import check_count
 from .._core.power_series import PowerSeries, polynomial, smooth
 from .._core.precision import double
@@ -18,21 +18,6 @@ from .._core.randomness import named_key
 from .._core.types import Key
 from .dataset import Dataset
 from .synthetic import sphere
-
-__all__ = [
-    "PowerSeries",
-    "ThreeLayerConcept",
-    "TwoLayerConcept",
-    "UnitPadding",
-    "composite_of_sines",
-    "concept_data",
-    "padded_sphere",
-    "plain_concept",
-    "polynomial",
-    "product_concept",
-    "smooth",
-    "unit_padding",
-]
 
 _RADIUS = 0.75**0.5
 
