@@ -149,6 +149,7 @@ class GaussianAbsObjective(AbstractObjective):
     factor: float = eqx.field(static=True)
     memory: int = eqx.field(static=True)
 
+    @double
     def value(self, model) -> Scalar:
         output, hidden = (x.astype(jnp.float64) for x in _neurons(model, self.directions.shape[1]))
         kernel, cross = _kinds(model)
@@ -157,11 +158,13 @@ class GaussianAbsObjective(AbstractObjective):
 
         def rows(unit):
             cosines = unit @ u.T
-            return kernel(abs_pair(cosines), cosines) @ q - 2 * cross * abs_pair(unit @ self.directions.T) @ self.coefficients
+            overlap = cross * abs_pair(unit @ self.directions.T) @ self.coefficients
+            return kernel(abs_pair(cosines), cosines) @ q - 2 * overlap
 
         mixed = by_rows(rows, u, bytes_per_row=self._row_bytes(u), memory=self.memory)
         return self.factor * (q @ mixed + self._second_moment())
 
+    @double
     def gradient(self, model) -> tuple[Scalar, Parameters]:
         def neurons(trained):
             output, hidden = _neurons(with_parameters(model, trained), self.directions.shape[1])
@@ -188,6 +191,11 @@ class GaussianAbsObjective(AbstractObjective):
         value = q @ mixed + self._second_moment()
         (gradient,) = pull((self.factor * 2 * r * residual, self.factor * along))
         return self.factor * value, gradient
+
+    @property
+    def floor(self):
+        r"""$(1 - 3/\pi)\sum a^2$, in the units of `value`."""
+        return self.factor * (1 - 3 / jnp.pi) * jnp.sum(self.coefficients**2)
 
     def describe(self) -> str:
         half = "half the " if self.factor == 0.5 else ""
