@@ -1,8 +1,28 @@
 """Data: what networks are trained on."""
 
+from .._core.concepts import (
+    ThreeLayerConcept as ThreeLayerConcept,
+    TwoLayerConcept as TwoLayerConcept,
+    plain_concept as plain_concept,
+)
+from .._core.power_series import (
+    PowerSeries as PowerSeries,
+    polynomial as polynomial,
+    smooth as smooth,
+)
+from .concepts import (
+    UnitPadding as UnitPadding,
+    composite_of_sines as composite_of_sines,
+    concept_data as concept_data,
+    padded_sphere as padded_sphere,
+    product_concept as product_concept,
+    unit_padding as unit_padding,
+)
 from .dataset import Dataset as Dataset, one_hot as one_hot
 from .synthetic import (
     random_labels as random_labels,
     sphere as sphere,
     sphere_sines as sphere_sines,
 )
+from .files import mnist as mnist, split as split, uci as uci
+from .tables import read_csv as read_csv

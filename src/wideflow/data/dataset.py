@@ -1,18 +1,19 @@
 """A dataset: inputs, targets and a name, checked when it is built."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from .._core.precision import double
 from .objective import DatasetObjective
 
 
-class Dataset(eqx.Module):
-    """Inputs (sample, feature) with targets (sample,) or (sample, output).
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Dataset:
+    """Inputs (sample, feature) with targets (sample,) or (sample, output), as NumPy arrays.
 
     Args:
         inputs, targets: arrays of numbers; class labels come one-hot (see `one_hot`).
@@ -20,12 +21,11 @@ class Dataset(eqx.Module):
         features: names of the columns, where known.
     """
 
-    inputs: Float[Array, "sample feature"]
-    targets: Float[Array, "sample *output"]
-    name: str = eqx.field(static=True)
-    features: tuple[str, ...] = eqx.field(static=True)
+    inputs: Float[np.ndarray, "sample feature"]
+    targets: Float[np.ndarray, "sample *output"]
+    name: str
+    features: tuple[str, ...]
 
-    @double
     def __init__(self, inputs, targets, name: str = "data", features: Sequence[str] = ()):
         x, y = _numbers("inputs", inputs), _numbers("targets", targets)
         if x.ndim != 2:
@@ -46,11 +46,16 @@ class Dataset(eqx.Module):
                 f"`features` must name every column of `inputs`, got {len(features)} names for "
                 f"{x.shape[1]} columns."
             )
-        self.inputs, self.targets = jnp.asarray(x), jnp.asarray(y)
-        self.name, self.features = name, tuple(features)
+        object.__setattr__(self, "inputs", x)
+        object.__setattr__(self, "targets", y)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "features", tuple(features))
 
     def __len__(self) -> int:
         return self.inputs.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, inputs {self.inputs.shape}, targets {self.targets.shape})"
 
     @property
     def dimension(self) -> int:
@@ -59,16 +64,14 @@ class Dataset(eqx.Module):
     @double
     def objective(self, loss, model) -> DatasetObjective:
         """What dynamics descend: `loss` of `model` on these samples."""
-        return DatasetObjective(
-            self.inputs, self.targets, model.embed(self.inputs), loss, self.name
-        )
+        x, y = jnp.asarray(self.inputs), jnp.asarray(self.targets)
+        return DatasetObjective(x, y, model.embed(x), loss, self.name)
 
-    @double
     def take(self, rows, name: str | None = None) -> "Dataset":
         """The chosen samples, in the order given."""
+        rows = np.asarray(rows)
         return Dataset(self.inputs[rows], self.targets[rows], name or self.name, self.features)
 
-    @double
     def standardised(self, like: "Dataset | None" = None) -> "Dataset":
         """Columns and targets with mean 0 and (population) deviation 1 over `like`, default itself."""
         like = like or self
@@ -76,15 +79,14 @@ class Dataset(eqx.Module):
         y = _standardise("targets", self.targets, like.targets, ())
         return Dataset(x, y, self.name, self.features)
 
-    @double
     def on_unit_ball(self, like: "Dataset | None" = None) -> "Dataset":
         """Inputs divided by the largest norm over `like`, so that theorems on $|x| \\le 1$ apply."""
-        norms = jnp.linalg.norm((like or self).inputs, axis=1)
-        return Dataset(self.inputs / jnp.max(norms), self.targets, self.name, self.features)
+        norms = np.linalg.norm((like or self).inputs, axis=1)
+        return Dataset(self.inputs / np.max(norms), self.targets, self.name, self.features)
 
     def duplicates(self) -> int:
         """How many rows repeat the inputs of an earlier row."""
-        return len(self) - len(np.unique(np.asarray(self.inputs), axis=0))
+        return len(self) - len(np.unique(self.inputs, axis=0))
 
 
 def one_hot(labels, classes: int | None = None) -> np.ndarray:
@@ -116,8 +118,8 @@ def _numbers(name: str, given) -> np.ndarray:
 
 
 def _standardise(name, values, like, columns):
-    mean, deviation = jnp.mean(like, axis=0), jnp.std(like, axis=0)
-    constant = np.flatnonzero(np.atleast_1d(np.asarray(deviation) == 0))
+    mean, deviation = np.mean(like, axis=0), np.std(like, axis=0)
+    constant = np.flatnonzero(np.atleast_1d(deviation == 0))
     if constant.size:
         which = ", ".join(str(columns[i]) if columns else str(i) for i in constant)
         raise ValueError(f"`{name}` has constant columns that cannot be standardised: {which}. Drop them.")

@@ -1,0 +1,127 @@
+"""CSV files as datasets, with every defect named: where it is and what to do about it."""
+
+import pathlib
+
+import numpy as np
+import pandas as pd
+
+from .._core.errors import did_you_mean
+from .dataset import Dataset
+
+SHOWN = 5  # offending rows or columns named in an error
+
+
+def read_csv(
+    path,
+    target: str | int | None = None,
+    *,
+    drop: tuple[str, ...] = (),
+    constant: str = "error",
+    rows: int | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """A dataset from a CSV file (plain or compressed) with a header line.
+
+    Args:
+        path: the file.
+        target: name or position of the target column; default the last one.
+        drop: columns to leave out, for instance a second target.
+        constant: what to do with columns that never vary: "error", "drop" or "keep".
+        rows: read only this many rows (the first ones).
+
+    Raises:
+        ValueError: naming the file, the line or column, the value, and the way out.
+    """
+    path = pathlib.Path(path)
+    table = _read(path, rows)
+    column = _target(path, table, target)
+    unknown = [c for c in drop if c not in table.columns]
+    if unknown:
+        raise ValueError(f"`drop` names columns that {path.name} does not have: {', '.join(unknown)}.")
+    table = table.drop(columns=[c for c in drop if c != column])
+    numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
+    _check_numeric(path, table, numbers)
+    features = [c for c in numbers.columns if c != column]
+    if not features:
+        raise ValueError(f"{path.name} has no column left for the inputs beside the target {column!r}.")
+    still = [c for c in features if numbers[c].nunique() <= 1]
+    if still and constant == "error":
+        raise ValueError(
+            f"{path.name} has columns that never vary: {_some(still)}. "
+            "They carry no information; drop them (`constant='drop'`) or keep them (`constant='keep'`)."
+        )
+    if still and constant == "drop":
+        features = [c for c in features if c not in still]
+        if not features:
+            raise ValueError(f"every input column of {path.name} is constant.")
+    return Dataset(
+        numbers[features].to_numpy(), numbers[column].to_numpy(), name or path.stem, tuple(features)
+    )
+
+
+def _read(path: pathlib.Path, rows: int | None) -> pd.DataFrame:
+    if not path.is_file():
+        near = sorted(p.name for p in path.parent.glob("*.csv*")) if path.parent.is_dir() else []
+        raise ValueError(f"there is no file {path}.{did_you_mean(path.name, near)}")
+    try:
+        table = pd.read_csv(path, nrows=rows, skipinitialspace=True, low_memory=False)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError) as error:
+        raise ValueError(f"{path.name} cannot be read as CSV: {error}".strip() + ".") from error
+    table.columns = [str(c).strip() for c in table.columns]
+    if len(table) == 0:
+        raise ValueError(f"{path.name} has a header but no rows.")
+    if all(_is_number(c) for c in table.columns):
+        raise ValueError(
+            f"{path.name} seems to have no header: its first line is all numbers. "
+            "Add a line with the names of the columns."
+        )
+    return table
+
+
+def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -> str:
+    columns = list(table.columns)
+    if target is None:
+        return columns[-1]
+    if isinstance(target, str) and target in columns:
+        return target
+    if isinstance(target, int) or (isinstance(target, str) and target.lstrip("-").isdigit()):
+        position = int(target)
+        if -len(columns) <= position < len(columns):
+            return columns[position]
+        raise ValueError(f"`target` {position} is out of range: {path.name} has {len(columns)} columns.")
+    raise ValueError(
+        f"`target` {target!r} is no column of {path.name}.{did_you_mean(target, columns)} "
+        f"Columns: {', '.join(columns)}."
+    )
+
+
+def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFrame) -> None:
+    text = numbers.isna() & table.notna()
+    if text.to_numpy().any():
+        bad = [c for c in table.columns if text[c].any()]
+        row = int(np.argmax(text[bad[0]].to_numpy()))
+        raise ValueError(
+            f"{path.name} has text where numbers are needed, in column {_some(bad)}: for instance "
+            f"{table[bad[0]].iloc[row]!r} in line {row + 2}. Encode those columns as numbers or drop them."
+        )
+    missing = table.isna()
+    if missing.to_numpy().any():
+        bad = [c for c in table.columns if missing[c].any()]
+        row = int(np.argmax(missing[bad[0]].to_numpy()))
+        raise ValueError(
+            f"{path.name} has {int(missing.to_numpy().sum())} missing values, in column {_some(bad)}; the "
+            f"first is in line {row + 2}. Fill them or drop those rows."
+        )
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(repr(n) for n in names[:SHOWN])
+    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
