@@ -11,14 +11,18 @@ from ._core.status import Status as Status
 from .data import Dataset as Dataset
 from .dynamics import (
     SGD as SGD,
+    BestIterate as BestIterate,
+    DrawnNoise as DrawnNoise,
     GradientDescent as GradientDescent,
     GradientFlow as GradientFlow,
     Logarithmic as Logarithmic,
+    ReplayedNoise as ReplayedNoise,
     Run as Run,
+    SmoothedSGD as SmoothedSGD,
     losses as losses,
     train as train,
 )
-from .models import Shallow as Shallow, embeddings as embeddings
+from .models import BiasedThreeLayer as BiasedThreeLayer, BiasedTwoLayer as BiasedTwoLayer, Shallow as Shallow, embeddings as embeddings
 from .theorems import Outcome as Outcome, Verdict as Verdict
 
 __version__ = "0.1.0"

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.precision import double
-from .losses import AbstractLoss, check_targets
+from .loss_base import AbstractLoss, check_targets
 
 
 class AbstractPointwiseLoss(AbstractLoss):

@@ -1,37 +1,21 @@
 r"""Losses, each with its factors stated; outputs and targets are (sample,) or (sample, output)."""
 
-import abc
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from .._core.types import Scalar
-
-
-class AbstractLoss(eqx.Module):
-    """A scalar from outputs and targets, and its gradient in the outputs."""
-
-    formula: ClassVar[str]
-
-    @abc.abstractmethod
-    def value_and_gradient(
-        self, outputs: Float[Array, "sample *output"], targets: Float[Array, "sample *output"]
-    ) -> tuple[Scalar, Float[Array, "sample *output"]]:
-        """The loss and its gradient in `outputs`."""
-
-    def __call__(self, outputs, targets) -> Scalar:
-        return self.value_and_gradient(outputs, targets)[0]
-
-
-def check_targets(outputs, targets) -> None:
-    if outputs.shape != targets.shape:
-        raise ValueError(
-            f"`targets` of shape {targets.shape} do not fit outputs of shape {outputs.shape}. "
-            "Give the model as many outputs as the targets have columns."
-        )
+from .bounded_losses import (
+    DeadZoneHuber as DeadZoneHuber,
+    Huber as Huber,
+    LogCosh as LogCosh,
+    Logistic as Logistic,
+    LossClass as LossClass,
+    PseudoHuber as PseudoHuber,
+    ScaledCrossEntropy as ScaledCrossEntropy,
+    loss_class as loss_class,
+)
+from .loss_base import AbstractLoss as AbstractLoss, check_targets as check_targets
 
 
 class HalfSumSquares(AbstractLoss):

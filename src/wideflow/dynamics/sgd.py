@@ -14,11 +14,12 @@ from .descent import descend
 
 
 class BatchState(eqx.Module):
-    """Where SGD is: the count of steps and the current order of the samples."""
+    """Where SGD is: the count of steps, the order of the samples, and the last batch's loss before its update."""
 
     count: Int[Array, ""]
     order: Int[Array, " sample"]
     key: Key
+    loss: Float[Array, ""]
 
 
 class SGD(AbstractDynamics):
@@ -55,20 +56,21 @@ class SGD(AbstractDynamics):
             )
         key = named_key(key, "batches")
         order = jax.random.permutation(named_key(key, 0), objective.samples)
-        return BatchState(jnp.zeros((), int), order, key)
+        dtype = jax.eval_shape(lambda: objective.value(model)).dtype
+        return BatchState(jnp.zeros((), int), order, key, jnp.full((), jnp.nan, dtype))
 
     def step(self, model, state, objective):
         samples = objective.samples
         if self.order is not None:
             indices = self.order[state.count]
-            model = self._descend(model, objective.batch(indices))
-            return model, BatchState(state.count + 1, state.order, state.key)
+            model, loss = self._descend(model, objective.batch(indices))
+            return model, BatchState(state.count + 1, state.order, state.key, loss)
         if self.replace:
             draw = named_key(state.key, "replace")
             draw = jax.random.fold_in(draw, state.count)
             indices = jax.random.randint(draw, (self.batch,), 0, samples)
-            model = self._descend(model, objective.batch(indices))
-            return model, BatchState(state.count + 1, state.order, state.key)
+            model, loss = self._descend(model, objective.batch(indices))
+            return model, BatchState(state.count + 1, state.order, state.key, loss)
         full, rest = divmod(samples, self.batch)
         per_pass = full + (rest > 0)
         position = state.count % per_pass
@@ -80,17 +82,18 @@ class SGD(AbstractDynamics):
         def remainder(model):
             return self._descend(model, objective.batch(state.order[samples - rest :]))
 
-        model = jax.lax.cond(position < full, whole, remainder, model) if rest else whole(model)
+        model, loss = jax.lax.cond(position < full, whole, remainder, model) if rest else whole(model)
         passes = (state.count + 1) // per_pass
         order = jax.lax.cond(
             position == per_pass - 1,
             lambda: jax.random.permutation(jax.random.fold_in(state.key, passes), samples),
             lambda: state.order,
         )
-        return model, BatchState(state.count + 1, order, state.key)
+        return model, BatchState(state.count + 1, order, state.key, loss)
 
     def _descend(self, model, objective):
-        return descend(model, objective.gradient(model)[1], self.rate)
+        loss, gradient = objective.gradient(model)
+        return descend(model, gradient, self.rate), loss
 
     def duration(self, state, model):
         return self.rate

@@ -19,7 +19,7 @@ from .._core.types import Key, Scalar
 from ..data.dataset import Dataset
 from ..models.biased_three_layer import BiasedThreeLayer
 from .base import AbstractDynamics
-from .losses import AbstractLoss
+from .loss_base import AbstractLoss
 from .smoothing_noise import AbstractNoise, DrawnNoise
 
 RegulariserScaling = Literal["printed", "lambda"]

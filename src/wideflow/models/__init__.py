@@ -2,4 +2,7 @@
 
 from . import embeddings as embeddings
 from .base import AbstractModel as AbstractModel
+from .biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
+from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
+from .homogeneous import Homogeneous as Homogeneous
 from .shallow import Shallow as Shallow

@@ -1,0 +1,32 @@
+"""What a loss is: a scalar from outputs and targets, with its gradient in the outputs."""
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from .._core.types import Scalar
+
+
+class AbstractLoss(eqx.Module):
+    """A scalar from outputs and targets, and its gradient in the outputs."""
+
+    formula: ClassVar[str]
+
+    @abc.abstractmethod
+    def value_and_gradient(
+        self, outputs: Float[Array, "sample *output"], targets: Float[Array, "sample *output"]
+    ) -> tuple[Scalar, Float[Array, "sample *output"]]:
+        """The loss and its gradient in `outputs`."""
+
+    def __call__(self, outputs, targets) -> Scalar:
+        return self.value_and_gradient(outputs, targets)[0]
+
+
+def check_targets(outputs, targets) -> None:
+    if outputs.shape != targets.shape:
+        raise ValueError(
+            f"`targets` of shape {targets.shape} do not fit outputs of shape {outputs.shape}. "
+            "Give the model as many outputs as the targets have columns."
+        )
