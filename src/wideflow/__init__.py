@@ -24,5 +24,11 @@ from .dynamics import (
 )
 from .models import BiasedThreeLayer as BiasedThreeLayer, BiasedTwoLayer as BiasedTwoLayer, Shallow as Shallow, embeddings as embeddings
 from .theorems import Outcome as Outcome, Verdict as Verdict
+from .models.pruning import (
+    features as features,
+    importance as importance,
+    prune as prune,
+    pruning_curve as pruning_curve,
+)
 
 __version__ = "0.1.0"

@@ -33,7 +33,7 @@ class DataAssumptions(NamedTuple):
     @property
     def bounded(self) -> bool:
         """(a): no input is zero or longer than 1 (to rounding)."""
-        return 0.0 < self.smallest_norm and self.largest_norm <= 1.0 + 1e-12
+        return self.smallest_norm > 0.0 and self.largest_norm <= 1.0 + 1e-12
 
     @property
     def no_parallels(self) -> bool:

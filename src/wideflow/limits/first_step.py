@@ -159,7 +159,7 @@ def _slope_value_pair(act: Activation, k11, k12, k22):
         relu = as_activation("relu")
         same, opposite = pair(relu, k11, k12, k22), pair(relu, k11, -k12, k22)
         return (right**2 + left**2) * same - 2.0 * right * left * opposite
-    product = lambda z: act(z) * act.derivative(z)  # noqa: E731
+    product = lambda z: act(z) * act.derivative(z)
     return expect_pair(product, product, k11, k12, k22)
 
 

@@ -35,10 +35,8 @@ class Spectrum(NamedTuple):
         return self.smallest > self.resolution
 
 
-def preactivation_covariance(
-    inputs: Float[Array, "left feature"], other: Float[Array, "right feature"] | None = None
-) -> tuple[Float[Array, "left #right"], Float[Array, "left right"], Float[Array, "#left right"]]:
-    r"""$(|x|^2, \langle x, x'\rangle, |x'|^2)/d$ for all pairs, ready to broadcast against each other.
+def preactivation_covariance(inputs, other=None) -> tuple[Array, Array, Array]:
+    r"""$(|x|^2, \langle x, x'\rangle, |x'|^2)/d$ for all pairs, of shapes (left, 1), (left, right), (1, right).
 
     Equal rows give three equal numbers: the norms are read off the diagonal of the product when there is one input set.
     """
@@ -92,7 +90,7 @@ def nngp(inputs, activation, other=None) -> Float[Array, "left right"]:
 
 
 @double
-def spectrum(gram: Float[Array, "sample sample"]) -> Spectrum:
+def spectrum(gram) -> Spectrum:
     r"""Extreme eigenvalues of a symmetric matrix, with the resolution $n\,\epsilon\,\mathrm{tr}$ of the smallest."""
     gram = jnp.asarray(gram)
     values = jnp.linalg.eigvalsh(gram)

@@ -185,5 +185,5 @@ def _squared_slopes(act: Activation, k11, k12, k22):
         right, left = (float(act.derivative(jnp.asarray(side))) ** 2 for side in (1.0, -1.0))
         both = pair_derivative(as_activation("relu"), k11, k12, k22)
         return (right**2 + left**2) * both + right * left * (1.0 - 2.0 * both)
-    square = lambda z: act.derivative(z) ** 2  # noqa: E731
+    square = lambda z: act.derivative(z) ** 2
     return expect_pair(square, square, k11, k12, k22)

@@ -42,7 +42,7 @@ class PruningCurve(NamedTuple):
 
 
 @double
-def importance(model: Shallow, convention: str = "paper") -> Float[Array, " width"]:
+def importance(model, convention: str = "paper") -> Float[Array, " width"]:
     r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``)."""
     _check_shallow(model)
     check_choice("convention", convention, CONVENTIONS)
@@ -53,14 +53,14 @@ def importance(model: Shallow, convention: str = "paper") -> Float[Array, " widt
 
 
 @double
-def effective_nodes(model: Shallow, convention: str = "paper") -> float:
+def effective_nodes(model, convention: str = "paper") -> float:
     r"""$(\sum_jI_j)^2/\sum_jI_j^2$: how many nodes carry the importance, between 1 and the width."""
     values = importance(model, convention)
     return float(jnp.sum(values) ** 2 / jnp.sum(values**2))
 
 
 @double
-def prune(model: Shallow, keep: int | float, *, convention: str = "paper") -> Shallow:
+def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
     """The network of the `keep` most important nodes, in their old order, everything else unchanged.
 
     Args:
@@ -90,7 +90,7 @@ def prune(model: Shallow, keep: int | float, *, convention: str = "paper") -> Sh
 
 @double
 def features(
-    model: Shallow, inputs, top: int | None = None, *, scaled: bool = True, convention: str = "paper"
+    model, inputs, top: int | None = None, *, scaled: bool = True, convention: str = "paper"
 ) -> Float[Array, "sample node"]:
     r"""Hidden features $h_j(x) = \sqrt{\lambda_j}\,\sigma(Z_j(x))$ of the `top` most important nodes, most important first.
 
@@ -112,7 +112,7 @@ def features(
 
 
 @double
-def pruning_curve(model: Shallow, inputs, targets, *, convention: str = "paper", levels=None, memory=None) -> PruningCurve:
+def pruning_curve(model, inputs, targets, *, convention: str = "paper", levels=None, memory=None) -> PruningCurve:
     """Losses of the network with its k least important nodes removed, for all k at once.
 
     One pass over the nodes: contributions are summed from the most important node down, so every level costs one addition.

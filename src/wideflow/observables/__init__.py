@@ -25,3 +25,14 @@ from .risks import (
     TestLoss as TestLoss,
     TestRisk as TestRisk,
 )
+from .kinks import (
+    DecayRate as DecayRate,
+    Flips as Flips,
+    GradientChange as GradientChange,
+    KernelSpeed as KernelSpeed,
+    MaskAveraging as MaskAveraging,
+    Sliding as Sliding,
+    SmallestPreactivation as SmallestPreactivation,
+    kernel_velocity as kernel_velocity,
+    sliding as sliding,
+)

@@ -64,7 +64,7 @@ def share_of_symmetric(model: Shallow) -> float:
 
 
 @double
-def gather(start: Shallow, data) -> Problem:
+def gather(start, data) -> Problem:
     r"""Reads the constants of the theorems off the network at time zero and its dataset.
 
     The Gaussian start $w_j\sim\mathcal N(0, I)$ with signs $a_j$ is taken on trust; everything else is checked.
@@ -79,7 +79,7 @@ def gather(start: Shallow, data) -> Problem:
     faults = []
     if not isinstance(start.embedding, Identity):
         faults.append("the network has an embedding; the theorems speak of the plain one")
-    if not gamma == gamma:
+    if math.isnan(gamma):
         faults.append(f"{type(start.scaling).__name__} is no node scaling of total weight 1")
     if start.output.ndim != 1 or not bool(jnp.all(jnp.abs(start.output) == 1)):
         faults.append("the output weights must be one row of signs")
@@ -92,7 +92,7 @@ def gather(start: Shallow, data) -> Problem:
     elif not act.lipschitz <= 1.0 + 1e-12:
         faults.append(f"|sigma'| reaches {act.lipschitz:.4g} > 1 for {act.name!r}")
     weights = np.asarray(start.scales, dtype=np.float64) ** 2
-    symmetric = np.full(start.width, (gamma if gamma == gamma else 0.0) / start.width)
+    symmetric = np.full(start.width, (0.0 if math.isnan(gamma) else gamma) / start.width)
     return Problem(
         samples, features, start.width, gamma, spectral.smallest, spectral.resolved, found.target_bound,
         found.largest_norm, weights, symmetric, float(act.lipschitz), float(act.curvature), bool(act.kinks),
