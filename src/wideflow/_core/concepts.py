@@ -79,7 +79,7 @@ class TwoLayerConcept(eqx.Module):
         self.activations = _activations("activations", activations, terms)
 
     @double
-    def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " *output"]:
+    def __call__(self, x) -> Float[Array, " *output"]:
         x = jnp.asarray(x)
         return self.output @ (_apply(self.activations, self.inner @ x) * (self.linear @ x))
 
@@ -165,7 +165,7 @@ class ThreeLayerConcept(eqx.Module):
         return first, second
 
     @double
-    def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " *output"]:
+    def __call__(self, x) -> Float[Array, " *output"]:
         first, second = self._features(jnp.asarray(x))
         return self.output @ (_apply(self.outer, self.first_mix @ first) * (self.second_mix @ second))
 
