@@ -1,0 +1,1 @@
+"""From saved runs to figures and one page; nothing is computed here."""

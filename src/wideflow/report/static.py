@@ -1,0 +1,143 @@
+"""A figure's description drawn by Matplotlib: PNG for pages, PDF for papers."""
+
+import io
+import pathlib
+import re
+
+import numpy as np
+
+from ..experiments.figures import SCALES, Bars, FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
+from ..runs.files import write_whole
+from .style import Look, entry, look, ordered
+
+_DASHES = {"solid": "-", "dashed": (0, (5, 2.5)), "dotted": (0, (1, 1.6)), "dashdot": (0, (6, 2, 1, 2))}
+_MARKERS = dict(
+    circle="o", square="s", triangle="^", diamond="D", inverted_triangle="v", plus="P", x="X", star="*"
+)
+_STYLE = {
+    "figure.facecolor": "white", "font.family": "DejaVu Sans", "font.size": 9, "mathtext.fontset": "dejavusans",
+    "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.labelsize": 9,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.edgecolor": "#333333",
+    "axes.grid": True, "grid.color": "#E3E3E3", "grid.linewidth": 0.6, "axes.axisbelow": True,
+    "xtick.labelsize": 8, "ytick.labelsize": 8, "xtick.direction": "out", "ytick.direction": "out",
+    "xtick.major.width": 0.7, "ytick.major.width": 0.7, "legend.frameon": False, "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6, "pdf.fonttype": 42, "savefig.dpi": 200,
+}  # fmt: skip
+
+
+def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """Writes `stem`.png and `stem`.pdf; the same figure gives the same bytes."""
+    paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".pdf")
+    for path, payload in zip(paths, render(spec), strict=True):
+        write_whole(path, payload)
+    return paths
+
+
+def render(spec: FigureSpec) -> tuple[bytes, bytes]:
+    """The figure as PNG and as PDF."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        columns = max(1, min(spec.columns, len(spec.panels)))
+        rows = -(-len(spec.panels) // columns)
+        width = {1: 5.6, 2: 8.4}.get(columns, 3.6 * columns)
+        figure = Figure(figsize=(width, 2.95 * rows + 0.9), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.05)
+        seen: dict = {}
+        style = look(spec)
+        for number, panel in enumerate(spec.panels):
+            axes = figure.add_subplot(rows, columns, number + 1)
+            _draw_panel(figure, axes, panel, style, seen)
+        if seen:
+            figure.legend(
+                list(seen.values()), list(seen), loc="outside lower center", ncols=_columns(list(seen), width)
+            )
+        figure.suptitle(spec.title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
+        png, pdf = io.BytesIO(), io.BytesIO()
+        figure.savefig(png, format="png", metadata={"Software": None})
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None})
+    return png.getvalue(), pdf.getvalue()
+
+
+def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
+    own: dict = {}
+    bars = [mark for mark in panel.marks if isinstance(mark, Bars)]
+    _scales(axes, panel)
+    for mark in ordered(panel):
+        handle = _draw(figure, axes, mark, style, bars)
+        name = entry(mark)
+        if handle is not None and name:
+            (seen if name in style.shared else own).setdefault(name, handle)
+    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    if bars or any(isinstance(mark, Heatmap) for mark in panel.marks):
+        axes.grid(visible=False, axis="x")
+    if own:
+        size = figure.get_size_inches()[0] / axes.get_subplotspec().get_gridspec().ncols
+        axes.legend(
+            list(own.values()), list(own), loc="upper center", bbox_to_anchor=(0.5, -0.2),
+            ncols=_columns(list(own), size), fontsize=8, borderaxespad=0,
+        )  # fmt: skip
+    if panel.note:
+        axes.annotate(
+            panel.note, (0, 1), (0, 1), xycoords="axes fraction", textcoords="offset points", fontsize=7.5,
+            color="#555555", va="bottom",
+        )  # fmt: skip
+        axes.set_title(panel.title, pad=14)
+
+
+def _scales(axes, panel: Panel) -> None:
+    for set_scale, scale, across in ((axes.set_xscale, panel.xscale, 0), (axes.set_yscale, panel.yscale, 1)):
+        assert scale in SCALES
+        if scale == "symlog":
+            set_scale("symlog", linthresh=linear_threshold(panel, across))
+        elif scale == "log":
+            set_scale("log", nonpositive="mask")
+
+
+def linear_threshold(panel: Panel, across: int) -> float:
+    """Where a symlog axis turns linear: a thousandth of the largest number on it."""
+    numbers = [np.abs(np.ravel(np.asarray((mark.x, mark.y)[across], float))) for mark in panel.marks
+               if isinstance(mark, Line | Points)]  # fmt: skip
+    finite = [values[np.isfinite(values)] for values in numbers]
+    largest = max((float(values.max()) for values in finite if values.size), default=1.0)
+    return 1e-3 * largest if largest > 0 else 1.0
+
+
+def _draw(figure, axes, mark, style: Look, bars: list[Bars]):
+    """Draws one mark and returns what its legend entry shows."""
+    colour = style.colour(mark)
+    match mark:
+        case Line():
+            if mark.low is not None and mark.high is not None:
+                axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.18, linewidth=0)
+            return axes.plot(mark.x, mark.y, color=colour, linestyle=_DASHES[mark.dash])[0]
+        case Points():
+            return axes.errorbar(
+                mark.x, mark.y, yerr=mark.errors, fmt=_MARKERS[style.marker(mark)], markersize=mark.size,
+                color=colour, markeredgecolor="white", markeredgewidth=0.4, elinewidth=0.9, capsize=2,
+            )  # fmt: skip
+        case HLine():
+            return axes.axhline(mark.y, color=colour, linestyle=_DASHES[mark.dash], linewidth=1.1)
+        case VLine():
+            return axes.axvline(mark.x, color=colour, linestyle=_DASHES[mark.dash], linewidth=1.1)
+        case Bars():
+            names = list(dict.fromkeys(name for bar in bars for name in bar.names))
+            width = 0.8 / len(bars)
+            shift = (bars.index(mark) - (len(bars) - 1) / 2) * width
+            places = np.array([names.index(name) for name in mark.names]) + shift
+            long = max(len(str(name)) for name in names) * len(names) > 42
+            axes.set_xticks(range(len(names)), names, rotation=25 if long else 0, ha="right" if long else "center")
+            return axes.bar(places, mark.heights, width * 0.92, color=colour)
+        case Heatmap():
+            image = axes.pcolormesh(mark.x, mark.y, np.asarray(mark.values, float), cmap="viridis", rasterized=True)
+            figure.colorbar(image, ax=axes, label=mark.label, pad=0.02)
+    return None
+
+
+def _columns(names: list[str], width: float) -> int:
+    """How many entries stand beside each other in `width` inches."""
+    longest = max(len(re.sub(r"[\\${}]", "", name)) for name in names)
+    return max(1, min(len(names), int((width - 0.3) / (0.55 + 0.075 * longest))))

@@ -1,0 +1,60 @@
+"""What both renderers share: colours, dashes, and which legend says what."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..experiments.figures import Bars, FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points, VLine
+
+# Okabe and Ito's colours, told apart under every common colour blindness; yellow is left out (too faint on white)
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA8", "#6B6B6B")
+REFERENCE = "#8A8A8A"
+MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x", "star")
+
+
+def entry(mark: Mark) -> str:
+    """What the legend calls a mark; '' for marks that need no entry."""
+    if isinstance(mark, Heatmap):
+        return ""
+    return mark.label or getattr(mark, "group", None) or ""
+
+
+def colour_key(mark: Mark) -> str | None:
+    """Marks with one key share a colour throughout the figure; None for reference lines and maps."""
+    if isinstance(mark, HLine | VLine | Heatmap):
+        return None
+    return mark.group or mark.label or ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour and number of every key of a figure, and the entries that panels have in common."""
+
+    numbers: Mapping[str, int]
+    shared: tuple[str, ...]
+
+    def colour(self, mark: Mark) -> str:
+        key = colour_key(mark)
+        return REFERENCE if key is None else PALETTE[self.numbers[key] % len(PALETTE)]
+
+    def marker(self, mark: Mark) -> str:
+        return MARKERS[self.numbers[colour_key(mark) or ""] % len(MARKERS)]
+
+
+def look(spec: FigureSpec) -> Look:
+    """Colours in order of appearance; an entry in two panels or more goes to the figure's one legend."""
+    marks = list(itertools.chain.from_iterable(panel.marks for panel in spec.panels))
+    keys = dict.fromkeys(key for mark in marks if (key := colour_key(mark)) is not None)
+    places: dict[str, set[int]] = {}
+    for number, panel in enumerate(spec.panels):
+        for mark in panel.marks:
+            if name := entry(mark):
+                places.setdefault(name, set()).add(number)
+    shared = tuple(name for name, where in places.items() if len(where) > 1)
+    return Look({key: number for number, key in enumerate(keys)}, shared)
+
+
+def ordered(panel: Panel) -> Iterator[Mark]:
+    """Maps and bars first, then reference lines, then curves, then points on top."""
+    rank = {Heatmap: 0, Bars: 1, HLine: 2, VLine: 2, Line: 3, Points: 4}
+    return iter(sorted(panel.marks, key=lambda mark: rank[type(mark)]))

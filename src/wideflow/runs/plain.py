@@ -1,0 +1,38 @@
+"""Numbers and settings as strict JSON and back: NaN and the infinities travel as words."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def plain(value: Any) -> Any:
+    """`value` in dictionaries, lists, strings, whole numbers, finite floats, booleans and None."""
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(part) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(value)
+
+
+def encode(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, sort_keys=True)
+
+
+def decode(text: str) -> Any:
+    return json.loads(text, object_hook=_number)
+
+
+def _number(found: dict) -> Any:
+    if found.keys() == {"number"} and found["number"] in _WORDS:
+        return _WORDS[found["number"]]
+    return found

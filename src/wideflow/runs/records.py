@@ -1,0 +1,214 @@
+"""A finished run as one netCDF file: the table, and with it all that is needed to repeat and to judge it.
+
+The file is netCDF 4 through h5netcdf; where that package is missing (a bare compute node) it is netCDF 3
+through SciPy, with the same content, and both are read back alike. Nothing is ever unpickled. A digest of
+the content stands in the file, so that damage is recognised wherever it sits.
+"""
+
+import hashlib
+import importlib.util
+import io
+import pathlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from .files import write_whole
+from .plain import decode, encode
+
+FORMAT = 1
+_ABOUT, _DIGEST, _JSON = "wideflow", "wideflow_digest", "wideflow_json"
+_MAGIC = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy", b"CDF\x05": "scipy"}
+
+
+class DamagedRecordError(ValueError):
+    """A file that should be a record and is not, or no longer; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A file of a store that cannot be read as a record, and why."""
+
+    path: pathlib.Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict, as it was when the run was saved."""
+
+    text: str
+    value: float
+    bound: str
+    verdict: str
+    acceptable: bool
+    reproduces: bool
+    published: float | None = None
+    note: str = ""
+
+    @property
+    def kind(self) -> str:
+        """'failed', 'declared' (a declared non-reproduction) or 'holds'."""
+        if not self.acceptable:
+            return "failed"
+        return "holds" if self.reproduces else "declared"
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is kept of a run.
+
+    Attributes:
+        experiment, paper, title, figure: what was run.
+        size, settings, seed: with what; `settings` holds every field, `changed` those that differ from the size.
+        address: the hash under which the store finds it.
+        status: why the run stopped.
+        claims: judged when the run was saved.
+        versions, revision, device: what computed it.
+        started, seconds: when (UTC) and how long.
+        table: all numbers.
+    """
+
+    experiment: str
+    paper: str
+    title: str
+    figure: str
+    size: str
+    settings: Mapping[str, Any]
+    changed: tuple[str, ...]
+    seed: int
+    address: str
+    status: str
+    claims: tuple[Judged, ...]
+    versions: Mapping[str, str]
+    revision: str
+    device: str
+    started: str
+    seconds: float
+    table: xr.Dataset = field(repr=False, compare=False)
+    path: pathlib.Path | None = None
+
+    @property
+    def acceptable(self) -> bool:
+        """Whether every claim holds, or is declared as not reproducing and does not."""
+        return all(claim.acceptable for claim in self.claims)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims failed, are declared as not reproducing, hold."""
+        kinds = [claim.kind for claim in self.claims]
+        return {kind: kinds.count(kind) for kind in ("failed", "declared", "holds")}
+
+    @property
+    def stem(self) -> str:
+        """The name of its files, without the ending."""
+        return f"{self.experiment}-{self.size}-{self.address}"
+
+    @property
+    def command(self) -> str:
+        """The shell command that repeats the run."""
+        words = ["wideflow run", self.experiment, "--size", self.size, "--seed", str(self.seed)]
+        for name in self.changed:
+            value = self.settings[name]
+            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            words += ["--set", f'"{name}={text}"' if " " in text else f"{name}={text}"]
+        return " ".join(words)
+
+    def about(self) -> dict[str, Any]:
+        """Everything but the table, in plain values."""
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("table", "path", "claims")}
+        return {"format": FORMAT, **told, "claims": [asdict(claim) for claim in self.claims]}
+
+
+def write_record(record: Record, path: pathlib.Path) -> Record:
+    """Saves `record` at `path`, whole or not at all; returns it with its path."""
+    about = encode(record.about())
+    table = _with_json_attributes(record.table)
+    table.attrs[_ABOUT] = about
+    table.attrs[_DIGEST] = _digest(about, record.table)
+    engine = "h5netcdf" if importlib.util.find_spec("h5netcdf") else "scipy"
+    write_whole(path, bytes(table.to_netcdf(engine=engine)))
+    return replace(record, path=path)
+
+
+def read_record(path: pathlib.Path) -> Record:
+    """Reads a record back.
+
+    Raises:
+        DamagedRecordError: the file is cut short, changed, empty, or not a record at all.
+        OSError: it cannot be opened.
+    """
+    payload = path.read_bytes()
+    engine = _MAGIC.get(payload[:4])
+    if engine is None:
+        raise DamagedRecordError(f"{path} is not a netCDF file" + (" (it is empty)." if not payload else "."))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # readers warn of what we are about to judge ourselves
+            with xr.open_dataset(io.BytesIO(payload), engine=engine, decode_times=False) as opened:
+                table = opened.load()
+        about = table.attrs.pop(_ABOUT, None)
+        digest = table.attrs.pop(_DIGEST, None)
+        table = _without_json_attributes(table)
+    except Exception as error:
+        raise DamagedRecordError(f"{path} is damaged: {_one_line(error)}") from error
+    if about is None or digest is None:
+        raise DamagedRecordError(f"{path} is a netCDF file, but no record of wideflow.")
+    if digest != _digest(about, table):
+        raise DamagedRecordError(f"{path} is damaged: its content does not fit its digest.")
+    return _record(decode(about), table, path)
+
+
+def _record(about: dict[str, Any], table: xr.Dataset, path: pathlib.Path) -> Record:
+    if about.pop("format") != FORMAT:
+        raise DamagedRecordError(f"{path} was written in another format of records than {FORMAT}.")
+    claims = tuple(Judged(**claim) for claim in about.pop("claims"))
+    about["changed"] = tuple(about["changed"])
+    return Record(**about, claims=claims, table=table, path=path)
+
+
+def _with_json_attributes(table: xr.Dataset) -> xr.Dataset:
+    """A copy whose attributes are strings and numbers; all others go as JSON and are listed."""
+    table = table.copy()
+    for holder in (table, *(table[name] for name in table.variables)):
+        rich = [n for n, v in holder.attrs.items() if isinstance(v, bool) or not isinstance(v, str | int | float)]
+        holder.attrs = {n: encode(v) if n in rich else v for n, v in holder.attrs.items()}
+        if rich:
+            holder.attrs[_JSON] = encode(rich)
+    return table
+
+
+def _without_json_attributes(table: xr.Dataset) -> xr.Dataset:
+    for holder in (table, *(table[name] for name in table.variables)):
+        rich = decode(holder.attrs.pop(_JSON, "[]"))
+        holder.attrs = {
+            n: decode(v) if n in rich else v.item() if isinstance(v, np.generic) else v
+            for n, v in holder.attrs.items()
+        }
+    return table
+
+
+def _digest(about: str, table: xr.Dataset) -> str:
+    """A hash of the content that is the same whichever of the two file formats carried it."""
+    digest = hashlib.sha256(about.encode())
+    digest.update(encode({"attributes": table.attrs}).encode())
+    for name in sorted(map(str, table.variables)):
+        variable = table[name]
+        digest.update(encode([name, variable.dims, variable.shape, variable.attrs]).encode())
+        values = np.asarray(variable.values)
+        if values.dtype.kind in "OUS":
+            digest.update(encode([str(v) for v in values.ravel().tolist()]).encode())
+        elif values.dtype.kind in "biu":
+            digest.update(np.ascontiguousarray(values, dtype=np.int64).tobytes())
+        else:
+            digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+    return digest.hexdigest()
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) < 160 else text[:157] + "..."

@@ -1,0 +1,117 @@
+"""Runs an experiment into a store: found if it is there, resumed if it was cut short, saved when done."""
+
+import contextlib
+import dataclasses
+import datetime
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import xarray as xr
+
+from .._core.errors import check_choice, did_you_mean
+from .._core.journal import journal_open
+from .._core.precision import double
+from ..experiments.base import SIZES, Claim, Experiment, Progress, silent
+from .overrides import overridden
+from .provenance import revision, versions
+from .records import Judged, Record
+from .store import Store, address
+
+
+@dataclass(frozen=True)
+class Performed:
+    """A record, and whether it was found in the store rather than computed now."""
+
+    record: Record
+    found: bool
+
+
+def settings_of(experiment: Experiment, size: str, overrides: Mapping[str, Any]) -> Any:
+    """The settings of that size with single fields replaced; wrong names and values are explained."""
+    check_choice("size", size, SIZES)
+    return overridden(experiment.settings[size], overrides, experiment.name)
+
+
+def perform(
+    experiment: Experiment,
+    store: Store,
+    *,
+    size: str = "default",
+    overrides: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    fresh: bool = False,
+    progress: Progress = silent,
+) -> Performed:
+    """Runs `experiment` and saves it in `store`, unless the same run is already there.
+
+    Args:
+        size: "smoke", "default" or "paper".
+        overrides: fields of the settings by name; text is read as the field's type.
+        seed: of the experiment's key.
+        device: "cpu", "gpu", "gpu:1"; default is JAX's own choice.
+        fresh: compute even if the run is there, and from its start.
+        progress: called with (done, total, what).
+    """
+    settings = settings_of(experiment, size, overrides or {})
+    values = dataclasses.asdict(settings)
+    where = address(experiment.name, values, seed)
+    store.check_writable()
+    if fresh:
+        store.forget(where)
+    elif (found := store.find(where)) is not None:
+        return Performed(found, True)
+    plain_size = dataclasses.asdict(experiment.settings[size])
+    began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
+    with on_device(device) as used, journal_open(store.journal(where)):
+        table = _computed(experiment, settings, seed, progress)
+        claims = tuple(judged(claim) for claim in experiment.claims(table))
+    record = Record(
+        experiment=experiment.name, paper=experiment.paper, title=experiment.title, figure=experiment.figure,
+        size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size[n]),
+        seed=seed, address=where, status=str(table.attrs.get("status", "finished")), claims=claims,
+        versions=versions(), revision=revision(), device=used, started=began.isoformat(timespec="seconds"),
+        seconds=time.perf_counter() - clock, table=table,
+    )  # fmt: skip
+    return Performed(store.save(record), False)
+
+
+@double
+def _computed(experiment: Experiment, settings, seed: int, progress: Progress) -> xr.Dataset:
+    return experiment.run(settings, jax.random.key(seed), progress)
+
+
+def judged(claim: Claim) -> Judged:
+    """The claim with its verdict, in plain values."""
+    return Judged(
+        text=claim.text, value=float(claim.value), bound=claim.bound, verdict=claim.verdict,
+        acceptable=bool(claim.acceptable), reproduces=claim.reproduces,
+        published=None if claim.published is None else float(claim.published), note=claim.note,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def on_device(name: str | None):
+    """Computes on the device called `name` inside the block; gives the device in words."""
+    device = find_device(name)
+    with jax.default_device(device):
+        yield f"{device.platform}:{device.id} ({device.device_kind})"
+
+
+def find_device(name: str | None) -> jax.Device:
+    """The device of that name ("cpu", "gpu", "gpu:1"), or JAX's first; an unknown one lists what exists."""
+    if name is None:
+        return jax.devices()[0]
+    platform, _, number = name.partition(":")
+    try:
+        devices = jax.devices("gpu" if platform == "cuda" else platform)
+        return devices[int(number or 0)]
+    except (RuntimeError, ValueError, IndexError) as error:
+        known = sorted({f"{d.platform}:{d.id}" for d in (*jax.devices(), *jax.devices("cpu"))})
+        raise ValueError(
+            f"`device` must be one of this machine's devices, {', '.join(known)}, got {name!r}."
+            f"{did_you_mean(name, known)}"
+        ) from error

@@ -1,0 +1,73 @@
+"""A folder of runs, each found by a hash of what was asked: asking again reads the file."""
+
+import hashlib
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from .files import check_writable
+from .journal import FileJournal
+from .plain import encode
+from .records import FORMAT, Damage, DamagedRecordError, Record, read_record, write_record
+
+
+def address(experiment: str, settings: Mapping[str, Any], seed: int) -> str:
+    """The hash of a run: its name, every setting (precision is one of them), its seed, the record format."""
+    asked = encode({"experiment": experiment, "settings": dict(settings), "seed": seed, "format": FORMAT})
+    return hashlib.sha256(asked.encode()).hexdigest()[:12]
+
+
+class Store:
+    """The runs kept in `folder`, one netCDF file each, figures beside them, checkpoints below."""
+
+    def __init__(self, folder: str | pathlib.Path):
+        self.folder = pathlib.Path(folder)
+
+    def check_writable(self) -> None:
+        """Raises `OSError` where the folder cannot be made or written to."""
+        check_writable(self.folder)
+
+    def find(self, address: str) -> Record | None:
+        """The run of that address, or None; a damaged file counts as none and will be replaced."""
+        for path in self._paths(f"*-{address}.nc"):
+            try:
+                return read_record(path)
+            except DamagedRecordError:
+                continue
+        return None
+
+    def save(self, record: Record) -> Record:
+        """Keeps the run and drops its checkpoints."""
+        kept = write_record(record, self.folder / f"{record.stem}.nc")
+        shutil.rmtree(self._checkpoints(record.address), ignore_errors=True)
+        return kept
+
+    def records(self) -> tuple[list[Record], list[Damage]]:
+        """All runs, oldest first, and every file that is none."""
+        found, damaged = [], []
+        for path in self._paths("*.nc"):
+            try:
+                found.append(read_record(path))
+            except (DamagedRecordError, OSError) as error:
+                damaged.append(Damage(path, str(error)))
+        return sorted(found, key=lambda record: record.started), damaged
+
+    def journal(self, address: str) -> FileJournal:
+        """Where a run of that address keeps its checkpoints."""
+        return FileJournal(self._checkpoints(address))
+
+    def forget(self, address: str) -> None:
+        """Drops a run's checkpoints, so that it starts from nothing."""
+        shutil.rmtree(self._checkpoints(address), ignore_errors=True)
+
+    def unfinished(self) -> list[pathlib.Path]:
+        """The checkpoint folders of runs that have not been finished."""
+        base = self.folder / "checkpoints"
+        return sorted(path for path in base.glob("*") if any(path.glob("*.npz")))
+
+    def _checkpoints(self, address: str) -> pathlib.Path:
+        return self.folder / "checkpoints" / address
+
+    def _paths(self, pattern: str) -> list[pathlib.Path]:
+        return sorted(path for path in self.folder.glob(pattern) if not path.name.startswith("."))
