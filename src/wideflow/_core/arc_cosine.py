@@ -15,9 +15,17 @@ through the clipping below, is not safe there.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["abs_pair", "abs_pair_slope", "abs_pair_with_slope", "relu_pair", "relu_pair_slope"]
+__all__ = [
+    "abs_hermite_squares",
+    "abs_pair",
+    "abs_pair_slope",
+    "abs_pair_with_slope",
+    "relu_pair",
+    "relu_pair_slope",
+]
 
 
 def abs_pair_with_slope(
@@ -51,3 +59,15 @@ def relu_pair(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def relu_pair_slope(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""$k'(\rho) = (K'(\rho) + 1)/4 = (\pi - \arccos\rho)/(2\pi)$."""
     return (abs_pair_slope(cosines) + 1.0) / 4.0
+
+
+def abs_hermite_squares(order: int) -> np.ndarray:
+    r"""$c_0, \dots, c_{order}$ with $K(\rho) = \sum_kc_k\rho^k$: the squared Hermite coefficients of $|z|$.
+
+    $c_k = 2[(k-3)!!]^2/(\pi k!)$ for even $k$, by $c_{k+2} = c_k(k-1)^2/((k+1)(k+2))$ from $c_0 = 2/\pi$; odd ones are 0.
+    """
+    c = np.zeros(order + 1)
+    c[0] = 2 / np.pi
+    for k in range(0, order - 1, 2):
+        c[k + 2] = c[k] * (k - 1) ** 2 / ((k + 1) * (k + 2))
+    return c

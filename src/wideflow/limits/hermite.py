@@ -32,7 +32,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from .._core.arc_cosine import abs_pair, abs_pair_with_slope
+from .._core.arc_cosine import abs_hermite_squares, abs_pair, abs_pair_with_slope
 from .._core.errors import check_choice, check_count
 from .._core.memory import budget
 from .._core.precision import double
@@ -62,15 +62,6 @@ _FIRST = {"abs": 0.0, "relu": 0.25, "relu1": 0.25, "relu2": 1.0}  # c_1
 _LEARNER = {"abs": (1.0, 0.0, 1.0), "relu2": (1.0, 1.0, 1.0), "relu1": (0.25, 0.25, 0.5)}
 
 
-def _squares(order: int) -> np.ndarray:
-    """c_0..c_order of |z|, by c_{k+2} = c_k (k-1)^2 / ((k+1)(k+2)) from c_0 = 2/pi; odd ones are 0."""
-    c = np.zeros(order + 1)
-    c[0] = 2 / np.pi
-    for k in range(0, order - 1, 2):
-        c[k + 2] = c[k] * (k - 1) ** 2 / ((k + 1) * (k + 2))
-    return c
-
-
 @double
 def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
     r"""Weights $c_0, \dots, c_{order}$ of the orders of the loss: squared Hermite coefficients.
@@ -91,7 +82,7 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
     """
     check_count("order", order, least=0)
     check_choice("activation", activation, _FIRST)
-    c = _squares(order)
+    c = abs_hermite_squares(order)
     if activation == "relu":
         c = c / 4
     if order >= 1:
@@ -330,7 +321,7 @@ def order_field(
     $b'_{2j} = (4j-4)c_{2j}$. Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice.
     """
     ks = np.asarray(_orders(orders, variant))
-    c = _squares(int(ks.max(initial=0)))[ks]
+    c = abs_hermite_squares(int(ks.max(initial=0)))[ks]
     measure = _check(weights, coefficients, directions, masses)
     x = _particles(particles, measure[0])
     return _order_field(x, jnp.asarray(ks, dtype=jnp.float64), jnp.asarray(c), *measure, variant, budget(memory))
@@ -390,7 +381,7 @@ def loss_tail(
     r"""$\sum_{k>J}c_k\ell_k = L - \sum_{k\le J}c_k\ell_k$, $J$ = `through`: what the orders beyond carry, exactly."""
     check_count("through", through, least=0)
     check_choice("variant", variant, VARIANTS)
-    c = _squares(through)
+    c = abs_hermite_squares(through)
     c[1:2] = _FIRST[variant]
     parts = order_losses(weights, coefficients, range(through + 1), directions, variant, masses)
     return population_loss(weights, coefficients, directions, variant, masses) - jnp.asarray(c) @ parts
@@ -415,4 +406,4 @@ def coincidence_tail(
     w, a, _, q = _check(weights, coefficients, directions, masses)
     check_choice("variant", variant, VARIANTS)
     p = _LEARNER[variant][2] * q * jnp.sum(w * w, axis=1)
-    return (jnp.sum(p**2) + jnp.sum(a**2)) * (1.0 - _squares(through).sum())
+    return (jnp.sum(p**2) + jnp.sum(a**2)) * (1.0 - abs_hermite_squares(through).sum())

@@ -1,0 +1,76 @@
+r"""Stage boundaries of li2020 as events detected on recorded curves (mean-field time).
+
+| event | paper | detector |
+|---|---|---|
+| $T_1$, end of 1.1 | $\Theta(d\log d)$ | first $t$ with $c_2\ell_2 \le 0.02\cdot$floor |
+| below floor | | first $t$ with $L <$ floor (an event for narrow networks only) |
+| escape | | first $t$ after $T_1$ with $\ell_4 \le 0.9\,\ell_4(T_1)$ |
+| $T_2$, end of 1.2 | $\Theta(d^2/\log d)$ | $L \le \frac12$ floor ("half") |
+| $T_3$, end of 2.1 | $T_2 + \Theta(d\log d)$ | $L \le 0.1$ floor; or $\min_i\gamma_i \ge 1/(10\kappa d)$ where masses were recorded |
+| $T_4$, end of 2.2 | $T_3 + \Theta(d^{1+10Q})$ | $L \le 0.01$ floor |
+
+floor $= (1 - 3/\pi)\sum a^2$: the loss of the best fit of degree two.
+"""
+
+import math
+
+import numpy as np
+
+from .._core.errors import check_same_length
+
+STAGES = {"T1": "end of stage 1.1", "T2": "end of stage 1.2", "T3": "end of stage 2.1", "T4": "end of stage 2.2"}
+
+
+def first_time(times, condition) -> float:
+    """The first time at which `condition` holds, NaN if never.
+
+    >>> first_time([0.0, 1.0, 2.0], [False, True, True])
+    1.0
+    """
+    check_same_length(times=times, condition=condition)
+    hits = np.flatnonzero(np.asarray(condition))
+    return float(np.asarray(times)[hits[0]]) if hits.size else math.nan
+
+
+def stage_events(times, losses, second, fourth, coefficients, masses=None) -> dict[str, float]:
+    r"""The events of the table above, by name: "T1", "below_floor", "escape", "T2", "T3", "T3_masses", "T4".
+
+    Args:
+        times: mean-field times of the records.
+        losses: population loss $L$. second, fourth: raw $\ell_2$ and $\ell_4$.
+        coefficients: $a$.
+        masses: $\gamma_i$ at every record, (record, direction), for "T3_masses".
+    """
+    check_same_length(times=times, losses=losses, second=second, fourth=fourth)
+    t, loss, l2, l4 = (np.asarray(x, dtype=float) for x in (times, losses, second, fourth))
+    a = np.asarray(coefficients, dtype=float)
+    floor = (1 - 3 / np.pi) * np.sum(a**2)
+    events = {"T1": first_time(t, l2 / np.pi <= 0.02 * floor), "below_floor": first_time(t, loss < floor)}
+    if math.isnan(events["T1"]):
+        events["escape"] = math.nan
+    else:
+        reference = l4[np.searchsorted(t, events["T1"])]
+        events["escape"] = first_time(t, (t >= events["T1"]) & (l4 <= 0.9 * reference))
+    events |= {name: first_time(t, loss <= level * floor) for name, level in (("T2", 0.5), ("T3", 0.1), ("T4", 0.01))}
+    if masses is not None:
+        spread = a / a.sum() * a.size
+        kappa = max(spread.max(), 1 / spread.min())
+        events["T3_masses"] = first_time(t, np.min(masses, axis=1) >= a.sum() / (10 * kappa * a.size))
+    return events
+
+
+def moment_decay_time(times, second_errors, zeroth_errors, features: int, level: float = 2.0) -> float:
+    r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level` and $d^2|z| \le$ `level`."""
+    check_same_length(times=times, second_errors=second_errors, zeroth_errors=zeroth_errors)
+    q = np.max(np.abs(np.asarray(second_errors)), axis=1)
+    z = np.abs(np.asarray(zeroth_errors))
+    return first_time(times, features**2 * np.maximum(q, z) <= level)
+
+
+def late_exponent(times, losses, start: float, stop: float = math.inf) -> float:
+    r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive loss."""
+    t, loss = np.asarray(times, dtype=float), np.asarray(losses, dtype=float)
+    keep = (t >= start) & (t <= stop) & (loss > 0)
+    if keep.sum() < 2:
+        raise ValueError(f"`start` and `stop` must leave at least two records, got {int(keep.sum())} in [{start}, {stop}].")
+    return float(np.polyfit(np.log(t[keep]), np.log(loss[keep]), 1)[0])
