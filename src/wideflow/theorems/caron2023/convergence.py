@@ -161,7 +161,7 @@ def judge(problem: Problem, thresholds: dict[str, float], bounds: dict[str, floa
 def conclusions(problem: Problem, bounds: dict[str, float], path: dict[str, np.ndarray]) -> dict[str, float]:
     """Largest ratio of actual to bound for (a)-(d); losses below 1e-24 are rounding and left out of (b)."""
     times, losses = path["time"], path["loss"]
-    seen = losses > 1e-24
+    seen = (losses > 1e-24) & (times > 0)  # at time zero (b) is an equality
     decay = losses[seen] / (losses[0] * np.exp(-bounds["rate"] * times[seen]))
     return {
         "a": bounds["gap"] / float(path["kernel_gap"].min()) if path["kernel_gap"].min() > 0 else math.inf,

@@ -32,15 +32,15 @@ class LemmaD1(AbstractTheorem):
         if not gap > 0:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"the smallest eigenvalue reached {gap:.3g}", numbers)
         times, losses, gaps = path["time"], path["loss"], path["kernel_gap"]
-        seen = losses > 1e-24
+        seen = (losses > 1e-24) & (times > 0)  # at time zero both are equalities
         integral = np.concatenate([[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))])
         inputs = np.asarray(data.inputs, dtype=np.float64)
         reach = np.sqrt(problem.weights / problem.features) * math.sqrt(2 * losses[0]) / gap  # 2/zeta = 1/gap
         moved = path["weight_movement"].max(axis=0)
         sup = max(problem.lipschitz, 1.0) if problem.lipschitz == problem.lipschitz else 1.0
         ratios = {
-            "loss": float(np.max(losses[seen] * np.exp(2 * gap * times[seen])) / losses[0]),
-            "integral": float(np.max(losses[seen] * np.exp(2 * integral[seen])) / losses[0]),
+            "loss": float(np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]),
+            "integral": float(np.max(losses[seen] * np.exp(2 * integral[seen]), initial=0.0) / losses[0]),
             "movement": float(np.max(moved / (math.sqrt(problem.samples) * max(problem.norm, 1.0) * sup * reach))),
             "sharp_movement": float(np.max(moved / (np.linalg.norm(inputs, 2) * sup * reach))),
         }
@@ -62,7 +62,7 @@ class SlidingKinks(AbstractTheorem):
         """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`."""
         numbers = {
             "observed": window.observed, "averaged": window.averaged, "hard": window.hard,
-            "stuck": window.stuck, "pairs": window.pairs,
+            "stuck": float(window.stuck), "pairs": float(window.pairs),
         }  # fmt: skip
         if not window.averaged > 0:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"the averaged Gram matrix has eigenvalue {window.averaged / 2:.3g}", numbers)

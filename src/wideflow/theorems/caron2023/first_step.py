@@ -35,7 +35,7 @@ class Theorem51(AbstractTheorem):
         act = as_activation(activation)
         inputs, targets, weights = (jnp.asarray(v, dtype=float) for v in (inputs, targets, node_weights))
         law = np.asarray(mean_weight_velocity(inputs, act, weights))
-        numbers = {"largest_law": float(np.abs(law).max()), "draws": draws}
+        numbers = {"largest_law": float(np.abs(law).max()), "draws": float(draws)}
         if not numbers["largest_law"] > 1e-15:
             text = f"the mean velocity of {act.name!r} is identically zero"
             return Verdict(Outcome.VACUOUS, math.nan, text, numbers)
@@ -89,7 +89,7 @@ class Theorem52(AbstractTheorem):
 
         mean, error = _monte_carlo(averaged, key, draws)
         numbers = {
-            "largest_law": float(np.abs(law).max()), "draws": draws,
+            "largest_law": float(np.abs(law).max()), "draws": float(draws),
             "quadrature_error": float(np.abs(law - coarse).max()),
             "errors_printed": float(np.max(np.abs(mean - math.sqrt(features) * law) / np.maximum(error, 1e-300))),
         }  # fmt: skip

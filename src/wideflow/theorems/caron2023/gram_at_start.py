@@ -91,6 +91,7 @@ class Proposition33(AbstractTheorem):
         if not nodes >= width:
             raise ValueError(f"`nodes` must be at least `width` = {width}, got {nodes}.")
         limit, features = limit_nodes(scaling, nodes), inputs.shape[1]
+        nodes = max(nodes, limit.head.size)
         head = jnp.zeros(nodes).at[: limit.head.size].set(jnp.asarray(limit.head))
         hidden = jax.random.normal(named_key(key, "hidden"), (nodes, features))
         slopes = act.derivative(inputs @ hidden.T / math.sqrt(features))

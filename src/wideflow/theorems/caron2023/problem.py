@@ -48,8 +48,8 @@ class Problem:
 
     def numbers(self) -> dict[str, float]:
         return {
-            "n": self.samples, "d": self.features, "m": self.width, "gamma": self.gamma,
-            "kappa": self.kappa, "C": self.bound,
+            "n": float(self.samples), "d": float(self.features), "m": float(self.width),
+            "gamma": self.gamma, "kappa": self.kappa, "C": self.bound,
         }  # fmt: skip
 
 

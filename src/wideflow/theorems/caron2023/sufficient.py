@@ -94,11 +94,11 @@ def sufficient(problem: Problem, table, required: float, reach, allowed, drift: 
         text = f"m = {problem.width} >= {math.ceil(required)}: converges with probability {1 - delta:g}"
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
     path = trajectory(table)
-    seen = path["loss"] > 1e-24 * max(1.0, path["loss"][0])
+    seen = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
     gap = float(path["kernel_gap"].min())
     ratios = {
         "a": numbers["bound_gap"] / gap if gap > 0 else math.inf,
-        "b": float(np.max(path["loss"][seen] * np.exp(numbers["bound_rate"] * path["time"][seen])) / path["loss"][0]),
+        "b": float(np.max(path["loss"][seen] * np.exp(numbers["bound_rate"] * path["time"][seen]), initial=0.0) / path["loss"][0]),
         "c": float(np.max(path["weight_movement"].max(axis=0) / reach)),
         "d": float(path["kernel_drift"].max()) / drift,
     }
