@@ -1,5 +1,21 @@
 """Limits: infinite-width objects; they import `_core` alone, so that agreement with networks is evidence."""
 
+from . import complexity as complexity, constructions as constructions, sign_changes as sign_changes
+from . import (
+    gaussian_cloud as gaussian_cloud,
+    hermite as hermite,
+    kernel_floor as kernel_floor,
+    sign_averages as sign_averages,
+    stage_rates as stage_rates,
+    symmetric_cloud as symmetric_cloud,
+)
+from .deep import (
+    hidden_gram as hidden_gram,
+    largest_cosine as largest_cosine,
+    lazy_kernel as lazy_kernel,
+    sampled_gram as sampled_gram,
+    slope_gram as slope_gram,
+)
 from .first_step import (
     mean_kernel_velocity as mean_kernel_velocity,
     mean_weight_velocity as mean_weight_velocity,
@@ -9,6 +25,12 @@ from .first_step import (
     weight_speed as weight_speed,
 )
 from .kernels import Spectrum as Spectrum, kappa as kappa, mean_ntk as mean_ntk, nngp as nngp, spectrum as spectrum
+from .linearised import Linearised as Linearised, linearised as linearised
+from .mean_field import (
+    MeanFieldPath as MeanFieldPath,
+    collapsed_mean_field as collapsed_mean_field,
+    mean_field as mean_field,
+)
 from .node_limit import NodeLimit as NodeLimit, node_limit as node_limit, train_node_limit as train_node_limit
 from .random_gram import (
     gram_variance as gram_variance,

@@ -20,11 +20,12 @@ import numpy as np
 
 from .._core.activations import activation as as_activation
 from .._core.errors import check_choice, check_count, check_positive
-from .._core.gaussian import nodes
+from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
 from .._core.precision import double
 
-LARGEST_GRID = 400_000  # nodes; beyond it particles are drawn
+LARGEST_GRID = 1_000_000  # nodes; no finer grid is tried
+KINKED_GRID = 200_000  # convergence is slow there, and more nodes buy little
 
 
 class MeanFieldPath(eqx.Module):
@@ -39,6 +40,7 @@ class MeanFieldPath(eqx.Module):
     start: jax.Array  # (node, sample), h(0)
     stop: jax.Array  # (population, node, sample), h at the last time
     weights: jax.Array  # (node,)
+    error: float  # change of the outputs at the last refinement of the grid; NaN where there was none
     method: str = eqx.field(static=True)  # "grid", "particles" or "collapse"
 
 
@@ -54,7 +56,7 @@ def mean_field(
     particles: int = 4000,
     key=None,
     spacing: float | None = None,
-    rtol: float | None = None,
+    tolerance: float | None = None,
 ) -> MeanFieldPath:
     r"""Solves the mean-field limit.
 
@@ -64,40 +66,57 @@ def mean_field(
         activation: name or object.
         times: increasing times at which the limit is wanted, from 0 on.
         magnitude: $\hat c$.
-        method: "grid" is the trapezoid rule on the whitened start, deterministic, for a training Gram matrix of rank at most 3 and analytic
-            activations exact to about 1e-10 (with kinks its error falls only like the spacing); "particles" are draws of $\mathcal{N}(0, G)$,
-            each used with both signs of $c$; "auto" takes the grid where it is small enough.
+        method: "grid" is the trapezoid rule on the whitened start, deterministic, for a training Gram matrix of rank at most 3; "particles"
+            are draws of $\mathcal{N}(0, G)$, each used with both signs of $c$; "auto" takes the grid where the rank allows.
         particles, key: their number and the random key.
-        spacing: of the grid, in standard deviations; by default $\min(1/4, 0.35/s)$, $s$ the largest standard deviation, finer with kinks.
-        rtol: relative tolerance of the integration; 1e-10 by default, 1e-6 with kinks.
+        spacing: of the grid, in standard deviations. By default it starts from a fraction of $\min(1/4, 0.35/s)$, $s$ the largest standard
+            deviation, and is refined until the outputs change by less than 1e-10 (for an activation with kinks the error falls only like the spacing:
+            1e-5); the change is told as `error`.
+        tolerance: of the integration: relative and adaptive, 1e-10, for smooth activations; with kinks, where the field jumps, the fixed step
+            in units of $1/\lambda_{\max}(K)$, 0.02.
     """
     act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
     check_choice("method", method, ("auto", "grid", "particles"))
     samples = len(targets)
     factor, carried, spread = _whitened(gram, samples)
-    axis = _axis(factor, act, spacing)
-    count = len(axis[0]) ** factor.shape[1]
-    if method == "grid" and count > 40 * LARGEST_GRID:
-        raise ValueError(
-            f"`method` 'grid' would need {count} nodes for a Gram matrix of rank {factor.shape[1]}, got {samples} training points. Use 'particles'."
-        )
+    rank = factor.shape[1]
     if method == "auto":
-        method = "grid" if count <= 2 * LARGEST_GRID and factor.shape[1] <= 3 else "particles"
-    if method == "grid":
-        points, weights = _product(axis, factor.shape[1])
-        start, rest = points @ factor.T, points @ carried.T
-    else:
+        method = "grid" if rank <= 3 else "particles"
+    if method == "particles":
         check_count("particles", particles)
         if key is None:
             raise ValueError("`key` must be given for particles, got None. Use `jax.random.key(0)`.")
         rows = normal_rows(key, gram, particles)
-        start, rest = rows[:, :samples], rows[:, samples:]
-        weights, spread = jnp.full(particles, 1 / particles), jnp.zeros_like(spread)
-    return _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, method, rtol)
+        weights = jnp.full(particles, 1 / particles)
+        parts = rows[:, :samples], rows[:, samples:], jnp.zeros_like(spread), weights
+        return _solve(act, gram, targets, times, magnitude, *parts, "particles", tolerance)
+    if rank > 3:
+        raise ValueError(f"`method` 'grid' needs a training Gram matrix of rank at most 3, got rank {rank}. Use 'particles'.")
+
+    def solve(gap):
+        points, weights = _product(gap, rank)
+        parts = points @ factor.T, points @ carried.T, spread, weights
+        return _solve(act, gram, targets, times, magnitude, *parts, "grid", tolerance)
+
+    if spacing is not None:
+        check_positive("spacing", spacing)
+        return solve(spacing)
+    largest = float(jnp.max(jnp.linalg.norm(factor, axis=1), initial=0.0))
+    gap = min(0.25, 0.35 / max(largest, 1e-300)) / (4 if act.kinks else 2 if rank < 3 else 1)
+    limit, goal = (KINKED_GRID, 1e-5) if act.kinks else (LARGEST_GRID, 1e-10)
+    path = solve(gap)
+    while (2 * REACH * 1.5 / gap + 1) ** rank <= limit:  # the flow sharpens the start, so finer grids are needed later on
+        gap = gap / 1.5
+        finer = solve(gap)
+        error = float(jnp.max(jnp.abs(finer.outputs - path.outputs)))
+        path = eqx.tree_at(lambda p: p.error, finer, error)
+        if error <= goal * (1 + float(jnp.max(jnp.abs(finer.outputs)))):
+            break
+    return path
 
 
 @double
-def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float = 1.0, rtol: float | None = None) -> MeanFieldPath:
+def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float = 1.0, tolerance: float | None = None) -> MeanFieldPath:
     r"""The limit $m, D \to \infty$ of the older mean-field scaling, $h(0) \to 0$ (chen2022, Table 1, "MF").
 
     All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$, an equation in $2n$ unknowns. It needs
@@ -113,24 +132,25 @@ def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float =
     points, samples = len(gram), len(targets)
     start, rest = jnp.zeros((1, samples)), jnp.zeros((1, points - samples))
     spread, weights = jnp.zeros(points - samples), jnp.ones(1)
-    return _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, "collapse", rtol)
+    return _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, "collapse", tolerance)
 
 
-def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, method, rtol):
-    if rtol is None:
-        rtol = 1e-6 if act.kinks else 1e-10
+def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, method, tolerance):
+    if tolerance is None:
+        tolerance = 0.02 if act.kinks else 1e-10
+    check_positive("tolerance", tolerance)
     last = max(float(times[-1]), np.finfo(float).tiny)
-    measured, shift = _integrate(act, gram, targets, times, last, jnp.asarray(magnitude, float), start, rest, spread, weights, rtol)
+    measured, shift = _integrate(act, gram, targets, times, last, jnp.asarray(magnitude, float), start, rest, spread, weights, tolerance)
     outputs, kernels, movement = measured
     residuals = outputs[:, : len(targets)] - targets
     stop = start - magnitude * shift @ gram[: len(targets), : len(targets)]
     return MeanFieldPath(
-        times, outputs, residuals, 0.5 * jnp.sum(residuals**2, axis=1), kernels, movement, start, stop, weights, method
+        times, outputs, residuals, 0.5 * jnp.sum(residuals**2, axis=1), kernels, movement, start, stop, weights, math.nan, method
     )
 
 
 @eqx.filter_jit
-def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, weights, rtol):
+def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, weights, tolerance):
     r"""Integrates $U_s = \int s\, \sigma'(h_s) \circ r$ for each population $s$; $h_s = h(0) - \hat c\, U_s G$ at every point."""
     samples = len(targets)
     inner, outer = gram[:samples, :samples], gram[:samples, samples:]
@@ -163,13 +183,18 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
             outputs = jnp.concatenate([outputs, jnp.where(spread > 0, gauss_weights @ values, still)])
         return outputs, kernel, moved
 
-    controller = diffrax.PIDController(rtol=rtol, atol=1e-2 * rtol)
+    if act.kinks:
+        fastest = magnitude**2 * act.lipschitz**2 * jnp.linalg.eigvalsh(inner)[-1]
+        solver, controller, first = diffrax.Heun(), diffrax.ConstantStepSize(), tolerance / fastest
+    else:
+        solver, first = diffrax.Dopri8(), None
+        controller = diffrax.PIDController(rtol=tolerance, atol=1e-2 * tolerance)
+        controller = diffrax.ClipStepSizeController(controller, step_ts=times)  # no interpolation
     ends = diffrax.SubSaveAt(t1=True)
     saves = diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times, fn=measure), ends])
     shift = jnp.zeros((len(signs), *start.shape))
-    solver = diffrax.Tsit5() if act.kinks else diffrax.Dopri8()
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field), solver, 0.0, last, None, shift, saveat=saves, stepsize_controller=controller, max_steps=1_000_000
+        diffrax.ODETerm(field), solver, 0.0, last, first, shift, saveat=saves, stepsize_controller=controller, max_steps=10_000_000
     )
     measured, final = solution.ys
     return measured, final[0]
@@ -187,26 +212,14 @@ def _whitened(gram, samples):
     return jnp.asarray(vectors * roots), jnp.asarray(carried), jnp.sqrt(jnp.asarray(left))
 
 
-def _axis(factor, act, spacing):
-    std = float(jnp.max(jnp.linalg.norm(factor, axis=1), initial=0.0))
-    if spacing is None:
-        t, weights = nodes(std)
-        if not act.kinks:
-            return t, weights
-        spacing = (t[1] - t[0]) / 8
-    check_positive("spacing", spacing)
-    count = math.ceil(9.0 / spacing)
-    t = np.arange(-count, count + 1) * (9.0 / count)
+def _product(spacing, dimensions):
+    """The trapezoid rule for a standard normal vector: the product grid without its negligible corners, and its weights."""
+    count = math.ceil(REACH / spacing)
+    t = np.arange(-count, count + 1) * (REACH / count)
     weights = np.exp(-(t**2) / 2)
-    return t, weights / weights.sum()
-
-
-def _product(axis, dimensions):
-    """The product grid without its negligible corners, and its weights."""
-    t, weights = axis
     grids = np.stack(np.meshgrid(*[t] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
     total = np.prod(np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions), axis=1)
-    keep = np.sum(grids**2, axis=1) <= 81.0  # 9 standard deviations, as along each axis
+    keep = np.sum(grids**2, axis=1) <= REACH**2
     total = total[keep]
     return jnp.asarray(grids[keep]), jnp.asarray(total / total.sum())
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
+from .._core.normal_rows import square_root
 from .._core.precision import double
 from .._core.randomness import named_key
 
@@ -21,7 +22,7 @@ class AbstractEmbedding(eqx.Module):
     """A fixed map of one input to its features; `embed` maps a batch."""
 
     @abc.abstractmethod
-    def __call__(self, x: Float[Array, " input"]) -> Float[Array, " feature"]:
+    def __call__(self, x) -> Float[Array, " feature"]:
         """Features of one input."""
 
     @abc.abstractmethod
@@ -29,7 +30,7 @@ class AbstractEmbedding(eqx.Module):
         """Number $D$ of features of an input of dimension `input_dimension`."""
 
     @double
-    def embed(self, inputs: Float[Array, "sample input"]) -> Float[Array, "sample feature"]:
+    def embed(self, inputs) -> Float[Array, "sample feature"]:
         """Features of a batch of inputs, one row each."""
         inputs = jnp.asarray(inputs)
         if inputs.ndim != 2:
@@ -169,6 +170,18 @@ class Function(AbstractEmbedding):
     def features(self, input_dimension: int) -> int:
         one = jax.ShapeDtypeStruct((input_dimension,), jnp.result_type(float))
         return jax.eval_shape(lambda x: _vector(self.function(x)), one).shape[0]
+
+
+@double
+def virtual_inputs(gram) -> Float[Array, "point point"]:
+    r"""Inputs $\sqrt q\, G^{1/2}$, one row a point, $q$ the number of points: their Gram matrix under `Identity` is $G$ itself.
+
+    A `Shallow` network with $W_{ij} \sim \mathcal{N}(0, 1)$ on them starts from pre-activations whose rows are exactly $\mathcal{N}(0, G)$ and then
+    trains exactly like any network of Gram matrix $G$: an embedding of infinitely many features ($G$ = `limits.hidden_gram`), or one
+    too large to store. Give training and test points together and split the rows.
+    """
+    root = square_root(gram)
+    return jnp.sqrt(jnp.asarray(root.shape[0], root.dtype)) * root
 
 
 def _vector(value):
