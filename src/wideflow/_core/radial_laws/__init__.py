@@ -10,3 +10,4 @@ from .regular import (
     UniformRadius as UniformRadius,
 )
 from .truncated import Truncated as Truncated
+from .thresholds import Thresholds as Thresholds, as_thresholds as as_thresholds

@@ -223,7 +223,7 @@ def _quantile(law: BesselLaw, p):
         return jnp.where(in_tail, _far_quantile(law, flat), x)
 
     x = jax.lax.cond(in_tail.sum() <= room, packed, everywhere, x)
-    return (x / law.scale).reshape(jnp.shape(p))
+    return jnp.where(flat > 0, x / law.scale, 0.0).reshape(jnp.shape(p))
 
 
 def _blockwise(function, flat):
