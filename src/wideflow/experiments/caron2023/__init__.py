@@ -1,1 +1,1 @@
-EXPERIMENTS: tuple[str, ...] = ()
+EXPERIMENTS: tuple[str, ...] = ("figure1",)
