@@ -57,7 +57,7 @@ def test_one_point_against_an_independent_solver():
 
 
 def test_two_points_not_odd_both_populations():
-    sigmoid = lambda h: 1 / (1 + np.exp(-h))  # noqa: E731
+    sigmoid = lambda h: 1 / (1 + np.exp(-h))
     t, w = normal_grid(0.25)
     grid = np.stack(np.meshgrid(t, t, indexing="ij"), -1).reshape(-1, 2) @ np.linalg.cholesky(GRAM).T
     weights = np.outer(w, w).ravel()

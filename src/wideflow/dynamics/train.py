@@ -18,6 +18,7 @@ from .._core.status import Status
 from .._core.trees import describe
 from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow, Snapshot
+from .function_space import engine_for
 from .losses import HalfSumSquares
 from .members import Members, as_members
 from .schedule import record_steps, record_times
@@ -65,6 +66,7 @@ def train(
     stop_below: float | None = None,
     progress: Progress | None = None,
     axis: str = "seed",
+    engine: str = "auto",
 ) -> Run:
     r"""Moves `model` on `data` by `dynamics` and records on the way.
 
@@ -83,6 +85,9 @@ def train(
         precision: "float32" or "float64"; default is whatever the model's arrays have.
         stop_below: stop at the first record whose loss is below this level.
         progress: called with (done, total, loss).
+        engine: "weights", "function" (the same path, closed on the pre-activations at the training points; far cheaper when
+            features outnumber samples; full-batch dynamics of `Shallow` only), or "auto", the cheaper one. The table's attribute
+            `engine` says which one ran.
 
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
@@ -90,8 +95,9 @@ def train(
     members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
     flow = isinstance(members.dynamics, AbstractFlow)
     grid = _grid(flow, members.dynamics, steps, time, every)
-    recorder = _Recorder(members, (*_loss_first(record),), grid, axis)
-    return _run(members, recorder, grid, flow, stop_below, progress)
+    runner = engine_for(engine, members, None if flow else int(grid[-1]), len(grid))
+    recorder = _Recorder(members, (*_loss_first(record),), grid, axis, runner.name)
+    return _run(members, runner, recorder, grid, flow, stop_below, progress)
 
 
 def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
@@ -130,8 +136,8 @@ def loss(snapshot: Snapshot):
 class _Recorder:
     """Calls the observables, keeps their values, builds the table."""
 
-    def __init__(self, members: Members, record, grid, axis):
-        self.members, self.axis = members, axis
+    def __init__(self, members: Members, record, grid, axis, engine):
+        self.members, self.axis, self.engine = members, axis, engine
         self.names = [getattr(o, "name", getattr(o, "__name__", "value")) for o in record]
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
@@ -189,6 +195,7 @@ class _Recorder:
         attributes = {
             "loss": m.objective.describe(), "dynamics": describe(m.dynamics), "model": m.title,
             "neuron_factor": str(m.factors), "precision": m.precision, "seconds": seconds,
+            "engine": self.engine,
             "status": "; ".join(dict.fromkeys(s.sentence for s in status)),
         }  # fmt: skip
         return xr.Dataset(variables, coordinates, attributes)
@@ -198,17 +205,18 @@ def _first_line(observable) -> str:
     return (getattr(observable, "__doc__", None) or "").strip().split("\n")[0].rstrip(".")
 
 
-def _run(members: Members, recorder: _Recorder, grid, flow, stop_below, progress) -> Run:
+def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, progress) -> Run:
     began, total = clock.perf_counter(), float(grid[-1])
-    advance = _flow_advance(members) if flow else _step_advance(members)
-    model, state = members.start, members.init()
+    moved = runner.members  # what is moved; `runner.seen` shows it as the members themselves
+    advance = _flow_advance(moved) if flow else _step_advance(moved)
+    model, state = moved.start, moved.init()
     step, time = np.zeros((), np.int64), members.constant(0.0)
     status = [Status.FINISHED] * members.count
     journal = current_journal()
     mark = _fingerprint(members, recorder, grid) if journal else ""
     kept = journal.load(mark) if journal else None
     if kept is None:
-        values = recorder.take(model, state, step, time)
+        values = recorder.take(runner.seen(model), state, step, time)
     else:
         recorder.restore(kept)
         model, state = _unpack(kept, (model, state))
@@ -220,7 +228,7 @@ def _run(members: Members, recorder: _Recorder, grid, flow, stop_below, progress
         if not running:
             break
         model, state, step, time, alive = advance(model, state, step, time, target, progress, values, total)
-        values = recorder.take(model, state, step, time)
+        values = recorder.take(runner.seen(model), state, step, time)
         _note_flow(status, alive)
         running = _judge(status, values, first, stop_below)
         if progress is not None:
@@ -230,7 +238,7 @@ def _run(members: Members, recorder: _Recorder, grid, flow, stop_below, progress
             last = target == grid[-1] or not running
             journal.save(mark, {**recorder.arrays(), **_pack((model, state))}, force=last)
     table = recorder.table(tuple(status), clock.perf_counter() - began)
-    models, starts = (members.split_models(m) for m in (model, members.start))
+    models, starts = (members.split_models(m) for m in (runner.seen(model), members.start))
     return Run(models, table, members.split_status(status), starts, members.split(state))
 
 
@@ -349,6 +357,7 @@ def _fingerprint(members: Members, recorder: _Recorder, grid) -> str:
     for name, leaf in sorted(_pack(tree).items()):
         digest.update(f"{name}{leaf.dtype}{leaf.shape}".encode())
         digest.update(np.ascontiguousarray(leaf).tobytes())
-    digest.update(repr((type(members.dynamics).__name__, recorder.names, members.title)).encode())
+    kinds = (type(members.dynamics).__name__, recorder.names, members.title, recorder.engine)
+    digest.update(repr(kinds).encode())
     digest.update(np.ascontiguousarray(grid).tobytes())
     return digest.hexdigest()[:32]

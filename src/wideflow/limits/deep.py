@@ -31,8 +31,7 @@ def hidden_gram(inputs, activation, depth: int = 1, other=None):
     Returns:
         $\bar G$, the limit of $G_{ab} = \Phi(x_a) \cdot \Phi(x_b) / D$ as all frozen widths grow; the error is $O(D^{-1/2})$.
     """
-    left, cross, right = _layers(inputs, activation, depth, other)
-    return cross
+    return _layers(inputs, activation, depth, other)[1]
 
 
 @double

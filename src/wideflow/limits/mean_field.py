@@ -177,7 +177,7 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
         outputs = mean(act(h))
         if rest.shape[1]:
             centre = rest - magnitude * shift @ outer
-            smooth = lambda node: mean(act(centre + spread * node))  # noqa: E731
+            smooth = lambda node: mean(act(centre + spread * node))
             values = jax.lax.map(smooth, gauss)
             still = mean(act(centre))
             outputs = jnp.concatenate([outputs, jnp.where(spread > 0, gauss_weights @ values, still)])
