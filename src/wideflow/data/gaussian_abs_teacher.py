@@ -151,7 +151,7 @@ class GaussianAbsObjective(AbstractObjective):
 
     @double
     def value(self, model) -> Scalar:
-        output, hidden = (x.astype(jnp.float64) for x in _neurons(model, self.directions.shape[1]))
+        output, hidden = self._neurons(model, parameters(model))
         kernel, cross = _kinds(model)
         r, u = _polar(hidden)
         q = output * r
@@ -166,11 +166,7 @@ class GaussianAbsObjective(AbstractObjective):
 
     @double
     def gradient(self, model) -> tuple[Scalar, Parameters]:
-        def neurons(trained):
-            output, hidden = _neurons(with_parameters(model, trained), self.directions.shape[1])
-            return output.astype(jnp.float64), hidden.astype(jnp.float64)
-
-        (output, hidden), pull = jax.vjp(neurons, parameters(model))
+        (output, hidden), pull = jax.vjp(lambda trained: self._neurons(model, trained), parameters(model))
         kernel, cross = _kinds(model)
         a, v = self.coefficients, self.directions
         r, u = _polar(hidden)
@@ -204,6 +200,11 @@ class GaussianAbsObjective(AbstractObjective):
             f"{half}population mean of squares, E (f - f*)^2, on Gaussian inputs (d = {features}) "
             f"with {directions} absolute values"
         )
+
+    def _neurons(self, model, trained: Parameters):
+        """The two layers as functions of the trained arrays, in float64 from the first operation on."""
+        wide = {name: array.astype(jnp.float64) for name, array in trained.items()}
+        return _neurons(with_parameters(model, wide), self.directions.shape[1])
 
     def _second_moment(self):
         a = self.coefficients

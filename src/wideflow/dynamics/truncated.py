@@ -22,7 +22,7 @@ class LossBelow(eqx.Module):
     event "half" of the end of the plateau); on samples give a number.
     """
 
-    level: float | None = eqx.field(static=True, default=None)
+    level: float | int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         if self.level is not None:
@@ -68,9 +68,9 @@ class TruncatedDescent(AbstractDynamics):
     @double
     def __init__(
         self,
-        rate: float,
-        lambda_0: float,
-        lambda_1: float | None = None,
+        rate: float | int,
+        lambda_0: float | int,
+        lambda_1: float | int | None = None,
         switch: int | LossBelow | None = None,
         threshold: str = "1/lambda",
         gradient_scaling: str = "mean_field",

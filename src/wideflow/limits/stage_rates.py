@@ -58,7 +58,7 @@ def stage_flow(gamma, beta, coefficients, times) -> tuple[Float[Array, "time fea
 
 
 @double
-def potential(gamma, beta, coefficients, slack: float = 0.1, constant: float = 1.0) -> dict[str, Float[Array, ""]]:
+def potential(gamma, beta, coefficients, slack: float | int = 0.1, constant: float | int = 1.0) -> dict[str, Float[Array, ""]]:
     r"""$\Phi$ of Lemma A.6 and its parts: "delta_minus", "delta_plus", "Delta_plus", "Delta_minus", "beta_plus", "Phi".
 
     $\delta_- = \max_i\{C_1(a_i-\beta_i-\gamma_i) + C_2\frac{\gamma_i}{\beta_i+\gamma_i}(a_i-\gamma_i)\}^+$, $\delta_+$ with

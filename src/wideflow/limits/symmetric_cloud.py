@@ -156,12 +156,12 @@ class CloudRun(NamedTuple):
 def evolve(
     cloud: SymmetricCloud,
     coefficients,
-    rate: float,
+    rate: float | int,
     steps: int,
     *,
     every: int | None = None,
     tracers=None,
-    cap: float = math.inf,
+    cap: float | int = math.inf,
     memory: int | str | None = None,
 ) -> tuple[SymmetricCloud, CloudRun]:
     r"""(Truncated) mean-field descent of a cloud: $v \leftarrow v - \eta\,\mathbb 1\{\|v\|^2 \le \text{cap}\}\nabla_vL_\infty(P)$, eq. (2.6).
@@ -224,11 +224,11 @@ def coupling(
     weights,
     cloud: SymmetricCloud,
     coefficients,
-    rate: float,
+    rate: float | int,
     steps: int,
     *,
     every: int | None = None,
-    cap: float = math.inf,
+    cap: float | int = math.inf,
     gradient=None,
 ) -> Coupling:
     r"""Moves `weights` twice, as the network they are and as tracers in the cloud's field, and compares (App. B).

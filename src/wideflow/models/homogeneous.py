@@ -36,10 +36,10 @@ class Homogeneous(AbstractModel):
 
     weights: Float[Array, "width feature"]
     activation: Activation = eqx.field(static=True)
-    factor: float = eqx.field(static=True)
+    factor: float | int = eqx.field(static=True)
 
     @double
-    def __init__(self, weights, activation="abs", factor: float = 1.0):
+    def __init__(self, weights, activation="abs", factor: float | int = 1.0):
         weights = jnp.asarray(weights)
         if weights.ndim != 2:
             raise ValueError(f"`weights` must have shape (width, feature), got {weights.shape}.")
@@ -63,7 +63,7 @@ class Homogeneous(AbstractModel):
     @classmethod
     @double
     def init(
-        cls, key: Key, *, features: int, width: int, activation="abs", factor: float = 1.0, scale: float = 1.0
+        cls, key: Key, *, features: int, width: int, activation="abs", factor: float | int = 1.0, scale: float | int = 1.0
     ) -> "Homogeneous":
         r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1)."""
         check_count("features", features)

@@ -26,7 +26,7 @@ def _coordinates(weights, directions) -> np.ndarray:
     return w if directions is None else w @ np.asarray(directions, dtype=np.float64).T
 
 
-def winning_threshold(coefficients, time: float) -> np.ndarray:
+def winning_threshold(coefficients, time: float | int) -> np.ndarray:
     r"""$\Gamma_i = 1/(2B_{1,4}a_i^2d\,\tau')$, with $\tau'$ = `time` just before the end of stage 1 and $B_{1,4} = 2/(3\pi)$.
 
     For $a = 1/d$: $\Gamma = 2.356\,d/\tau'$.
@@ -113,14 +113,14 @@ def typical_neurons(initial, coefficients, directions=None, constant: float | No
     return inside
 
 
-def basis_like(weights, directions=None, threshold: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+def basis_like(weights, directions=None, threshold: float | int = 0.9) -> tuple[np.ndarray, np.ndarray]:
     r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions $\arg\max_i$)."""
     check_between("threshold", threshold, 0.0, 1.0)
     shares = _shares(weights, directions)
     return shares.max(axis=1) >= threshold, shares.argmax(axis=1)
 
 
-def posterior_masses(weights, directions=None, threshold: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+def posterior_masses(weights, directions=None, threshold: float | int = 0.9) -> tuple[np.ndarray, np.ndarray]:
     r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of all others."""
     squares = _coordinates(weights, directions) ** 2
     basis, where = basis_like(weights, directions, threshold)
@@ -128,14 +128,14 @@ def posterior_masses(weights, directions=None, threshold: float = 0.9) -> tuple[
     return np.mean(squares * own, axis=0), np.mean(squares * ~basis[:, None], axis=0)
 
 
-def singletons(weights, directions=None, tolerance: float = 0.1) -> np.ndarray:
+def singletons(weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
     r"""$S_{i,singleton}$: $\min_\pm\|\bar v \mp e_i\| \le$ `tolerance`, boolean (width, direction) (corrected: both signs)."""
     check_positive("tolerance", tolerance)
     cosines = np.sqrt(_shares(weights, directions))
     return 2 - 2 * np.minimum(cosines, 1.0) <= tolerance**2
 
 
-def ignored(sets: NeuronSets, weights, directions=None, tolerance: float = 0.1) -> np.ndarray:
+def ignored(sets: NeuronSets, weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
     r"""$S_{ignore} = S_{pot}\setminus S_{singleton}$, a boolean per neuron."""
     return sets.any_pot & ~singletons(weights, directions, tolerance).any(axis=1)
 
@@ -166,7 +166,7 @@ def ranking_quality(scores, winners) -> float:
     return float(np.mean(gaps > 0) + 0.5 * np.mean(gaps == 0))
 
 
-def direction_persistence(initial, final, directions=None, threshold: float = 0.9) -> float:
+def direction_persistence(initial, final, directions=None, threshold: float | int = 0.9) -> float:
     """The share of basis-like neurons that ended on the direction that was their largest at the start."""
     basis, where = basis_like(final, directions, threshold)
     first = _shares(initial, directions).argmax(axis=1)
@@ -176,12 +176,12 @@ def direction_persistence(initial, final, directions=None, threshold: float = 0.
 class BasisNeurons(AbstractObservable):
     r"""How many neurons are basis-like: $\max_i\bar v_i^2 \ge$ `threshold`."""
 
-    threshold: float = eqx.field(static=True)
+    threshold: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="basis_neurons")
     label: str = eqx.field(static=True, default="basis-like neurons")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __init__(self, threshold: float = 0.9):
+    def __init__(self, threshold: float | int = 0.9):
         check_between("threshold", threshold, 0.0, 1.0)
         self.threshold = threshold
 
@@ -192,12 +192,12 @@ class BasisNeurons(AbstractObservable):
 class CoveredDirections(AbstractObservable):
     r"""How many target directions have a neuron with $|\langle w^*_k, u_i\rangle| >$ `alignment`."""
 
-    alignment: float = eqx.field(static=True)
+    alignment: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="covered_directions")
     label: str = eqx.field(static=True, default="directions found")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __init__(self, alignment: float = 0.95):
+    def __init__(self, alignment: float | int = 0.95):
         check_between("alignment", alignment, 0.0, 1.0)
         self.alignment = alignment
 
@@ -208,12 +208,12 @@ class CoveredDirections(AbstractObservable):
 class DirectionMasses(AbstractObservable):
     r"""$\gamma_i$ (row 0) and $\beta_i$ (row 1) by the a posteriori sets, axes (`part`, `direction`)."""
 
-    threshold: float = eqx.field(static=True)
+    threshold: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="direction_masses")
     label: str = eqx.field(static=True, default="mass of basis-like (0) and of other neurons (1)")
     axes: tuple[str, ...] = eqx.field(static=True, default=("part", "direction"))
 
-    def __init__(self, threshold: float = 0.9):
+    def __init__(self, threshold: float | int = 0.9):
         check_between("threshold", threshold, 0.0, 1.0)
         self.threshold = threshold
 
@@ -240,12 +240,12 @@ class LargestNeuron(AbstractObservable):
 class FrozenNeurons(AbstractObservable):
     r"""How many neurons have $\|w_i\|^2 >$ `cap` and are not updated by a truncated descent."""
 
-    cap: float = eqx.field(static=True)
+    cap: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="frozen_neurons")
     label: str = eqx.field(static=True, default="frozen neurons")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __init__(self, cap: float):
+    def __init__(self, cap: float | int):
         check_positive("cap", cap)
         self.cap = cap
 

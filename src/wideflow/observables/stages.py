@@ -27,7 +27,7 @@ def first_time(times, condition) -> float:
     >>> first_time([0.0, 1.0, 2.0], [False, True, True])
     1.0
     """
-    check_same_length(times=times, condition=condition)
+    check_same_length(times=list(times), condition=list(condition))
     hits = np.flatnonzero(np.asarray(condition))
     return float(np.asarray(times)[hits[0]]) if hits.size else math.nan
 
@@ -41,7 +41,7 @@ def stage_events(times, losses, second, fourth, coefficients, masses=None) -> di
         coefficients: $a$.
         masses: $\gamma_i$ at every record, (record, direction), for "T3_masses".
     """
-    check_same_length(times=times, losses=losses, second=second, fourth=fourth)
+    check_same_length(times=list(times), losses=list(losses), second=list(second), fourth=list(fourth))
     t, loss, l2, l4 = (np.asarray(x, dtype=float) for x in (times, losses, second, fourth))
     a = np.asarray(coefficients, dtype=float)
     floor = (1 - 3 / np.pi) * np.sum(a**2)
@@ -59,15 +59,15 @@ def stage_events(times, losses, second, fourth, coefficients, masses=None) -> di
     return events
 
 
-def moment_decay_time(times, second_errors, zeroth_errors, features: int, level: float = 2.0) -> float:
+def moment_decay_time(times, second_errors, zeroth_errors, features: int, level: float | int = 2.0) -> float:
     r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level` and $d^2|z| \le$ `level`."""
-    check_same_length(times=times, second_errors=second_errors, zeroth_errors=zeroth_errors)
+    check_same_length(times=list(times), second_errors=list(second_errors), zeroth_errors=list(zeroth_errors))
     q = np.max(np.abs(np.asarray(second_errors)), axis=1)
     z = np.abs(np.asarray(zeroth_errors))
     return first_time(times, features**2 * np.maximum(q, z) <= level)
 
 
-def late_exponent(times, losses, start: float, stop: float = math.inf) -> float:
+def late_exponent(times, losses, start: float | int, stop: float | int = math.inf) -> float:
     r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive loss."""
     t, loss = np.asarray(times, dtype=float), np.asarray(losses, dtype=float)
     keep = (t >= start) & (t <= stop) & (loss > 0)
