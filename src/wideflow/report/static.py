@@ -6,13 +6,35 @@ import re
 
 import numpy as np
 
-from ..experiments.figures import SCALES, Bars, FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
+from ..experiments.figures import (
+    SCALES,
+    Bars,
+    FigureSpec,
+    Heatmap,
+    HLine,
+    Line,
+    Panel,
+    Points,
+    VLine,
+)
 from ..runs.files import write_whole
 from .style import Look, entry, look, ordered
 
-_DASHES = {"solid": "-", "dashed": (0, (5, 2.5)), "dotted": (0, (1, 1.6)), "dashdot": (0, (6, 2, 1, 2))}
+_DASHES = {
+    "solid": "-",
+    "dashed": (0, (5, 2.5)),
+    "dotted": (0, (1, 1.6)),
+    "dashdot": (0, (6, 2, 1, 2)),
+}
 _MARKERS = dict(
-    circle="o", square="s", triangle="^", diamond="D", inverted_triangle="v", plus="P", x="X", star="*"
+    circle="o",
+    square="s",
+    triangle="^",
+    diamond="D",
+    inverted_triangle="v",
+    plus="P",
+    x="X",
+    star="*",
 )
 _STYLE = {
     "figure.facecolor": "white", "font.family": "DejaVu Sans", "font.size": 9, "mathtext.fontset": "dejavusans",
@@ -53,12 +75,17 @@ def render(spec: FigureSpec) -> tuple[bytes, bytes]:
             _draw_panel(figure, axes, panel, style, seen)
         if seen:
             figure.legend(
-                list(seen.values()), list(seen), loc="outside lower center", ncols=_columns(list(seen), width)
+                list(seen.values()),
+                list(seen),
+                loc="outside lower center",
+                ncols=_columns(list(seen), width),
             )
         figure.suptitle(spec.title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
         png, pdf = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", metadata={"Software": None})
-        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        figure.savefig(
+            pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None}
+        )
     return png.getvalue(), pdf.getvalue()
 
 
@@ -89,12 +116,15 @@ def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
 
 
 def _scales(axes, panel: Panel) -> None:
-    for set_scale, scale, across in ((axes.set_xscale, panel.xscale, 0), (axes.set_yscale, panel.yscale, 1)):
+    for set_scale, scale, across in (
+        (axes.set_xscale, panel.xscale, 0),
+        (axes.set_yscale, panel.yscale, 1),
+    ):
         assert scale in SCALES
         if scale == "symlog":
             set_scale("symlog", linthresh=linear_threshold(panel, across))
         elif scale == "log":
-            set_scale("log", nonpositive="mask")
+            set_scale("log", nonpositive="clip")
 
 
 def linear_threshold(panel: Panel, across: int) -> float:
@@ -112,8 +142,13 @@ def _draw(figure, axes, mark, style: Look, bars: list[Bars]):
     match mark:
         case Line():
             if mark.low is not None and mark.high is not None:
-                axes.fill_between(mark.x, mark.low, mark.high, color=colour, alpha=0.18, linewidth=0)
-            return axes.plot(mark.x, mark.y, color=colour, linestyle=_DASHES[mark.dash])[0]
+                axes.fill_between(
+                    mark.x, mark.low, mark.high, color=colour, alpha=0.18, linewidth=0
+                )
+            heights = np.asarray(mark.y, float)
+            if axes.get_yscale() == "log":  # a gap, not a plunge, where there is no logarithm
+                heights = np.where(heights > 0, heights, np.nan)
+            return axes.plot(mark.x, heights, color=colour, linestyle=_DASHES[mark.dash])[0]
         case Points():
             return axes.errorbar(
                 mark.x, mark.y, yerr=mark.errors, fmt=_MARKERS[style.marker(mark)], markersize=mark.size,
@@ -129,10 +164,17 @@ def _draw(figure, axes, mark, style: Look, bars: list[Bars]):
             shift = (bars.index(mark) - (len(bars) - 1) / 2) * width
             places = np.array([names.index(name) for name in mark.names]) + shift
             long = max(len(str(name)) for name in names) * len(names) > 42
-            axes.set_xticks(range(len(names)), names, rotation=25 if long else 0, ha="right" if long else "center")
+            axes.set_xticks(
+                range(len(names)),
+                names,
+                rotation=25 if long else 0,
+                ha="right" if long else "center",
+            )
             return axes.bar(places, mark.heights, width * 0.92, color=colour)
         case Heatmap():
-            image = axes.pcolormesh(mark.x, mark.y, np.asarray(mark.values, float), cmap="viridis", rasterized=True)
+            image = axes.pcolormesh(
+                mark.x, mark.y, np.asarray(mark.values, float), cmap="viridis", rasterized=True
+            )
             figure.colorbar(image, ax=axes, label=mark.label, pad=0.02)
     return None
 

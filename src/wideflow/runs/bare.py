@@ -10,7 +10,6 @@ import argparse
 import json
 import pathlib
 import sys
-import time
 from dataclasses import asdict
 
 from ..experiments.base import SIZES
@@ -19,16 +18,21 @@ from ..report.static import save_figure
 from .files import write_whole
 from .overrides import parse
 from .plain import plain
+from .progress import PrintedProgress
 from .runner import perform
 from .store import Store
 
 
 def main(words: list[str] | None = None) -> int:
     """Runs the experiment that the words ask for; 0 when every claim is acceptable."""
-    parser = argparse.ArgumentParser(prog="python -m wideflow.runs.bare", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m wideflow.runs.bare", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("name", nargs="?", help="the experiment; without one, lists them")
     parser.add_argument("--size", choices=SIZES, default="default")
-    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="replace one setting")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="replace one setting"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", help="cpu, gpu, gpu:1; default is JAX's own choice")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs"))
@@ -40,28 +44,21 @@ def main(words: list[str] | None = None) -> int:
     chosen = experiment(asked.name)
     done = perform(
         chosen, Store(asked.out), size=asked.size, overrides=parse(asked.set), seed=asked.seed,
-        device=asked.device, fresh=asked.fresh, progress=_told(sys.stderr),
+        device=asked.device, fresh=asked.fresh, progress=PrintedProgress(sys.stderr),
     )  # fmt: skip
     record = done.record
-    claims = json.dumps(plain([asdict(claim) for claim in record.claims]), indent=1, ensure_ascii=False)
+    claims = json.dumps(
+        plain([asdict(claim) for claim in record.claims]), indent=1, ensure_ascii=False
+    )
     write_whole(asked.out / f"{record.stem}.claims.json", claims.encode())
     for claim in record.claims:
         print(f"{claim.verdict:>30}  {claim.text}: {claim.value:.6g} (asked {claim.bound})")
     save_figure(chosen.draw(record.table), asked.out / record.stem)
-    print(f"{record.path} in {record.seconds:.1f} s on {record.device}" + (" (found)" if done.found else ""))
+    print(
+        f"{record.path} in {record.seconds:.1f} s on {record.device}"
+        + (" (found)" if done.found else "")
+    )
     return 0 if record.acceptable else 1
-
-
-def _told(stream):
-    """A progress that prints a line every ten seconds."""
-    last = [time.monotonic() - 10.0]
-
-    def progress(done: float, total: float, what: str) -> None:
-        if time.monotonic() - last[0] >= 10.0:
-            last[0] = time.monotonic()
-            print(f"{100 * done / (total or 1):5.1f} %  {what}", file=stream, flush=True)
-
-    return progress
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def parse(texts: typing.Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
-            raise ValueError(f"`--set` takes field=value, got {text!r}. For example: --set width=500")
+            raise ValueError(
+                f"`--set` takes field=value, got {text!r}. For example: --set width=500"
+            )
         found[name.strip()] = value.strip()
     return found
 
@@ -68,9 +70,11 @@ def _checked(kind: type, fields: dict[str, Any], owner: str) -> Any:
         return pydantic.TypeAdapter(kind).validate_python(fields)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "settings"
-        asked = first["msg"].removeprefix("Value error, ").rstrip(".")
         if first["type"] == "value_error":  # the dataclass's own check, already a sentence
-            raise ValueError(f"{owner}: {asked}.") from error
-        what = asked[0].lower() + asked[1:]
-        raise ValueError(f"setting `{where}` of `{owner}`: {what}, got {first['input']!r}.") from error
+            raise ValueError(f"{owner}: {first['msg'].removeprefix('Value error, ')}") from error
+        name, *inner = first["loc"]
+        where = f"`{name}`" + "".join(f", entry {part}," for part in inner)
+        what = first["msg"][0].lower() + first["msg"][1:]
+        raise ValueError(
+            f"setting {where} of `{owner}`: {what}, got {first['input']!r}."
+        ) from error

@@ -34,7 +34,9 @@ def revision() -> str:
 
 def _git(folder: pathlib.Path, *words: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, timeout=20)
+        done = subprocess.run(
+            ["git", "-C", folder, *words], capture_output=True, text=True, timeout=20
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -57,6 +57,13 @@ class Judged:
             return "failed"
         return "holds" if self.reproduces else "declared"
 
+    @property
+    def ours(self) -> str:
+        """The value as it is shown; claims without a number show whether they are true."""
+        if self.value != self.value and self.bound == "true":
+            return "true" if self.acceptable == self.reproduces else "false"
+        return f"{self.value:.4g}"
+
 
 @dataclass(frozen=True)
 class Record:
@@ -120,7 +127,11 @@ class Record:
 
     def about(self) -> dict[str, Any]:
         """Everything but the table, in plain values."""
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("table", "path", "claims")}
+        told = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("table", "path", "claims")
+        }
         return {"format": FORMAT, **told, "claims": [asdict(claim) for claim in self.claims]}
 
 
@@ -145,7 +156,9 @@ def read_record(path: pathlib.Path) -> Record:
     payload = path.read_bytes()
     engine = _MAGIC.get(payload[:4])
     if engine is None:
-        raise DamagedRecordError(f"{path} is not a netCDF file" + (" (it is empty)." if not payload else "."))
+        raise DamagedRecordError(
+            f"{path} is not a netCDF file" + (" (it is empty)." if not payload else ".")
+        )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # readers warn of what we are about to judge ourselves
@@ -175,7 +188,11 @@ def _with_json_attributes(table: xr.Dataset) -> xr.Dataset:
     """A copy whose attributes are strings and numbers; all others go as JSON and are listed."""
     table = table.copy()
     for holder in (table, *(table[name] for name in table.variables)):
-        rich = [n for n, v in holder.attrs.items() if isinstance(v, bool) or not isinstance(v, str | int | float)]
+        rich = [
+            n
+            for n, v in holder.attrs.items()
+            if isinstance(v, bool) or not isinstance(v, str | int | float)
+        ]
         holder.attrs = {n: encode(v) if n in rich else v for n, v in holder.attrs.items()}
         if rich:
             holder.attrs[_JSON] = encode(rich)

@@ -1,5 +1,6 @@
 """A folder of runs, each found by a hash of what was asked: asking again reads the file."""
 
+import contextlib
 import hashlib
 import pathlib
 import shutil
@@ -14,7 +15,9 @@ from .records import FORMAT, Damage, DamagedRecordError, Record, read_record, wr
 
 def address(experiment: str, settings: Mapping[str, Any], seed: int) -> str:
     """The hash of a run: its name, every setting (precision is one of them), its seed, the record format."""
-    asked = encode({"experiment": experiment, "settings": dict(settings), "seed": seed, "format": FORMAT})
+    asked = encode(
+        {"experiment": experiment, "settings": dict(settings), "seed": seed, "format": FORMAT}
+    )
     return hashlib.sha256(asked.encode()).hexdigest()[:12]
 
 
@@ -40,7 +43,7 @@ class Store:
     def save(self, record: Record) -> Record:
         """Keeps the run and drops its checkpoints."""
         kept = write_record(record, self.folder / f"{record.stem}.nc")
-        shutil.rmtree(self._checkpoints(record.address), ignore_errors=True)
+        self.forget(record.address)
         return kept
 
     def records(self) -> tuple[list[Record], list[Damage]]:
@@ -59,7 +62,10 @@ class Store:
 
     def forget(self, address: str) -> None:
         """Drops a run's checkpoints, so that it starts from nothing."""
-        shutil.rmtree(self._checkpoints(address), ignore_errors=True)
+        folder = self._checkpoints(address)
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # other runs may still have theirs
+            folder.parent.rmdir()
 
     def unfinished(self) -> list[pathlib.Path]:
         """The checkpoint folders of runs that have not been finished."""

@@ -1,0 +1,167 @@
+"""One page from saved runs: verdicts, figures, settings, and how to repeat each; works from disk."""
+
+import itertools
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from ..experiments.base import SIZES, Experiment
+from ..experiments.registry import PAPERS, experiments
+from ..runs.files import write_whole
+from ..runs.progress import duration
+from ..runs.records import Damage, Judged, Record
+from ..runs.store import Store
+from .interactive import Chip, chips, plots
+from .static import save_figure
+from .tex import as_text
+
+KINDS = ("failed", "declared", "holds")
+
+
+@dataclass(frozen=True)
+class Section:
+    """One experiment on the page: the run that is shown, and the others of the same experiment."""
+
+    record: Record
+    others: tuple[Record, ...]
+    claims: tuple[Judged, ...]
+    figure_title: str
+    caption: str
+    legend: tuple[Chip, ...]
+    divs: tuple[str, ...]
+    columns: int
+    trouble: str
+    links: Mapping[str, str]
+
+
+def write_report(store: Store, page: pathlib.Path) -> pathlib.Path:
+    """Writes the page on all runs of `store`, and the PNG and PDF of every run that lacks them."""
+    records, damaged = store.records()
+    page.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(page, render(records, damaged, page.parent).encode())
+    return page
+
+
+def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.Path) -> str:
+    """The page as text; links are relative to the folder `base`."""
+    from bokeh.embed import components
+    from bokeh.resources import Resources
+
+    known, models, chosen = experiments(), {}, []
+    for name, group in itertools.groupby(
+        sorted(records, key=lambda r: r.experiment), key=lambda r: r.experiment
+    ):
+        ranked = sorted(group, key=_rank, reverse=True)
+        chosen.append((known.get(name), ranked))
+        spec = _spec(known.get(name), ranked[0])[0]
+        for number, plot in enumerate(plots(spec, name) if spec else ()):
+            models[f"{name}/{number}"] = plot
+    script, divs = components(models) if models else ("", {})
+    sections = [_section(experiment, ranked, divs, base) for experiment, ranked in chosen]
+    order = list(known)
+    sections.sort(
+        key=lambda s: (
+            order.index(s.record.experiment) if s.record.experiment in order else len(order)
+        )
+    )
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    environment.filters |= {
+        "number": _number,
+        "setting": _setting,
+        "duration": duration,
+        "moment": _moment,
+        "text": as_text,
+    }
+    return environment.get_template("report.html").render(
+        papers=[_paper(paper, about, sections, list(known.values())) for paper, about in PAPERS.items()],
+        sections=sections, damaged=damaged, kinds=KINDS, totals=_totals(records), runs=len(records),
+        latest=max((r.started for r in records), default=""), bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+        script=script,
+    )  # fmt: skip
+
+
+def _rank(record: Record) -> tuple:
+    """The run that is shown: as declared before changed, larger before smaller, newer before older."""
+    return (
+        not record.changed,
+        SIZES.index(record.size) if record.size in SIZES else -1,
+        record.started,
+    )
+
+
+def _spec(experiment: Experiment | None, record: Record):
+    """The figure of a record, or why there is none."""
+    if experiment is None:
+        return (
+            None,
+            f"{record.experiment} is no longer an experiment of this wideflow, so its figure is not drawn.",
+        )
+    try:
+        return experiment.draw(record.table), ""
+    except Exception as error:  # a table of an older version must not cost the page
+        return (
+            None,
+            f"The figure could not be drawn from this table: {type(error).__name__}: {error}",
+        )
+
+
+def _section(
+    experiment, ranked: list[Record], divs: Mapping[str, str], base: pathlib.Path
+) -> Section:
+    record = ranked[0]
+    spec, trouble = _spec(experiment, record)
+    links = {"table (netCDF)": record.path}
+    if spec is not None and record.path is not None:
+        stem = record.path.with_suffix("")
+        png, pdf = (stem.with_name(stem.name + ending) for ending in (".png", ".pdf"))
+        if not (png.exists() and pdf.exists()):
+            save_figure(spec, stem)
+        links = {"figure (PNG)": png, "figure (PDF)": pdf, **links}
+    return Section(
+        record=record, others=tuple(ranked[1:]), claims=tuple(sorted(record.claims, key=lambda c: KINDS.index(c.kind))),
+        figure_title=as_text(spec.title) if spec else "", caption=as_text(spec.caption) if spec else "",
+        legend=tuple(chips(spec)) if spec else (),
+        divs=tuple(divs[f"{record.experiment}/{i}"] for i in range(len(spec.panels))) if spec else (),
+        columns=spec.columns if spec else 1, trouble=trouble,
+        links={name: _relative(path, base) for name, path in links.items() if path is not None},
+    )  # fmt: skip
+
+
+def _relative(path: pathlib.Path, base: pathlib.Path) -> str:
+    return pathlib.Path(os.path.relpath(path, base)).as_posix()
+
+
+def _paper(
+    paper: str, about: str, sections: list[Section], known: list[Experiment]
+) -> dict[str, Any]:
+    own = [section for section in sections if section.record.paper == paper]
+    done = {section.record.experiment for section in own}
+    missing = [
+        experiment
+        for experiment in known
+        if experiment.paper == paper and experiment.name not in done
+    ]
+    return {"key": paper, "about": about, "sections": own, "missing": missing}
+
+
+def _totals(records: Sequence[Record]) -> dict[str, int]:
+    return {kind: sum(record.counts[kind] for record in records) for kind in KINDS}
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.4g}"
+
+
+def _setting(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _moment(text: str) -> str:
+    return text[:16].replace("T", " ") + " UTC" if text else ""

@@ -1,0 +1,313 @@
+"""A figure's description drawn by Bokeh, one plot a panel, for pages."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from bokeh.models import (
+    ColorBar,
+    ColumnDataSource,
+    FixedTicker,
+    HoverTool,
+    Legend,
+    LegendItem,
+    LinearColorMapper,
+    Span,
+    Title,
+    Whisker,
+)
+from bokeh.plotting import figure
+
+from ..experiments.figures import (
+    Bars,
+    FigureSpec,
+    Heatmap,
+    HLine,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    VLine,
+)
+from .style import Look, entry, look, ordered
+from .tex import as_text
+
+MOST_POINTS = 1500  # of a curve on the page; the record and the PDF have them all
+
+
+@dataclass(frozen=True)
+class Chip:
+    """An entry of the legend that all panels share; a click on it hides its marks."""
+
+    name: str
+    colour: str
+    dash: str
+
+
+def chips(spec: FigureSpec) -> list[Chip]:
+    """The shared legend, in order of appearance."""
+    style, found = look(spec), {}
+    for panel in spec.panels:
+        for mark in panel.marks:
+            name = entry(mark)
+            if name in style.shared and name not in found:
+                found[name] = Chip(
+                    as_text(name), style.colour(mark), getattr(mark, "dash", "solid")
+                )
+    return list(found.values())
+
+
+def plots(spec: FigureSpec, owner: str) -> list:
+    """One Bokeh plot per panel, as wide as the page lets it be; marks are tagged `owner/entry`."""
+    style = look(spec)
+    return [_plot(panel, style, owner) for panel in spec.panels]
+
+
+class _Axis:
+    """Numbers as they are drawn: symlog axes carry asinh of the number, which Bokeh has no scale for."""
+
+    def __init__(self, scale: str, numbers: np.ndarray):
+        finite = np.abs(numbers[np.isfinite(numbers)])
+        largest = float(finite.max()) if finite.size else 0.0
+        self.scale, self.threshold = scale, 1e-3 * largest if largest > 0 else 1.0
+        self.largest = largest or 1.0
+        positive = np.log10(finite[finite > 0]) if np.any(finite > 0) else np.zeros(1)
+        self.decades = float(np.ptp(positive))
+        self.powers = range(int(np.floor(positive.min())) - 1, int(np.ceil(positive.max())) + 1)
+
+    @property
+    def kind(self) -> str:
+        return "log" if self.scale == "log" else "linear"
+
+    def __call__(self, values) -> np.ndarray:
+        values = np.asarray(values, float)
+        if self.scale == "log":
+            return np.where(values > 0, values, np.nan)
+        return np.arcsinh(values / self.threshold) if self.scale == "symlog" else values
+
+    def label(self, axis) -> None:
+        """Puts powers of ten where a symlog axis has them, and 1, 2, 5 where a logarithmic one is short."""
+        if self.scale == "log" and self.decades < 2.5:
+            axis.ticker = FixedTicker(ticks=[m * 10.0**k for k in self.powers for m in (1, 2, 5)])
+        if self.scale != "symlog":
+            return
+        top = int(np.floor(np.log10(self.largest)))
+        numbers = [0.0, *(s * 10.0**k for k in range(top - 2, top + 1) for s in (1, -1))]
+        places = self(numbers).tolist()
+        axis.ticker = FixedTicker(ticks=sorted(places))
+        axis.major_label_overrides = {p: f"{n:g}" for p, n in zip(places, numbers)}
+
+
+def _plot(panel: Panel, style: Look, owner: str):
+    x, y = (
+        _Axis(scale, _numbers(panel, i)) for i, scale in enumerate((panel.xscale, panel.yscale))
+    )
+    plot = figure(
+        height=330, sizing_mode="stretch_width", x_axis_type=x.kind, y_axis_type=y.kind, tools="pan,box_zoom,wheel_zoom,reset,save",
+        active_drag=None, active_scroll=None, toolbar_location="above", background_fill_color=None,
+        border_fill_color=None, outline_line_color=None, min_border_right=12,
+    )  # fmt: skip
+    plot.toolbar.logo = None
+    plot.toolbar.autohide = True
+    plot.add_layout(Title(text=as_text(panel.title), text_font_size="14px"), "above")
+    if panel.note:
+        plot.title = Title(
+            text=as_text(panel.note), text_font_style="italic", text_font_size="11px"
+        )
+    plot.xaxis.axis_label, plot.yaxis.axis_label = as_text(panel.x), as_text(panel.y)
+    for axis in (*plot.xaxis, *plot.yaxis):
+        axis.axis_label_text_font_style = "normal"
+        axis.minor_tick_line_color = None
+    plot.grid.grid_line_alpha = 0.35
+    own: dict[str, list] = {}
+    bars = [mark for mark in panel.marks if isinstance(mark, Bars)]
+    for mark in ordered(panel):
+        drawn = _draw(plot, mark, style, x, y, bars)
+        name = entry(mark)
+        for renderer in drawn:
+            renderer.tags = [f"{owner}/{as_text(name)}"]
+        if name and name not in style.shared:
+            own.setdefault(as_text(name), []).extend(drawn)
+    x.label(plot.xaxis[0])
+    y.label(plot.yaxis[0])
+    items = [
+        LegendItem(label=name, renderers=[r for r in drawn if not isinstance(r, Span)])
+        for name, drawn in own.items()
+    ]
+    if items:
+        legend = Legend(
+            items=items, click_policy="hide", border_line_color=None, background_fill_color=None, label_text_font_size="12px",
+            padding=2, spacing=2, margin=4,
+        )  # fmt: skip
+        plot.add_layout(legend, "below")
+    return plot
+
+
+def _numbers(panel: Panel, across: int) -> np.ndarray:
+    parts = [
+        np.ravel(np.asarray((mark.x, mark.y)[across], float))
+        for mark in panel.marks
+        if isinstance(mark, Line | Points)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _thinned(count: int) -> np.ndarray:
+    if count <= MOST_POINTS:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, MOST_POINTS).astype(int))
+
+
+def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, bars: list[Bars]) -> list:
+    """Draws one mark; returns its renderers, the one shown in a legend first."""
+    colour = style.colour(mark)
+    match mark:
+        case Line():
+            return _draw_line(plot, mark, colour, x, y)
+        case Points():
+            return _draw_points(plot, mark, colour, style.marker(mark), x, y)
+        case HLine() | VLine():
+            dimension, place = (
+                ("width", y(mark.y)) if isinstance(mark, HLine) else ("height", x(mark.x))
+            )
+            span = Span(
+                dimension=dimension,
+                location=float(place),
+                line_color=colour,
+                line_dash=mark.dash,
+                line_width=1.5,
+            )
+            plot.add_layout(span)
+            shown = plot.line(
+                [], [], color=colour, line_dash=mark.dash, line_width=1.5
+            )  # for the legend
+            return [shown, span]
+        case Bars():
+            return [_draw_bars(plot, mark, colour, bars)]
+        case Heatmap():
+            return [_draw_heatmap(plot, mark)]
+
+
+def _hover(plot, renderer, name: str, named_x: str = "@true_x") -> None:
+    title = [("", name)] if name else []
+    tips = [
+        *title,
+        (plot.xaxis[0].axis_label or "x", named_x),
+        (plot.yaxis[0].axis_label or "y", "@true_y"),
+    ]
+    plot.add_tools(HoverTool(renderers=[renderer], tooltips=tips, visible=False))
+
+
+def _draw_line(plot, mark: Line, colour: str, x: _Axis, y: _Axis) -> list:
+    keep = _thinned(len(np.asarray(mark.x)))
+    across, heights = np.asarray(mark.x, float)[keep], np.asarray(mark.y, float)[keep]
+    source = ColumnDataSource(dict(x=x(across), y=y(heights), true_x=across, true_y=heights))
+    curve = plot.line("x", "y", source=source, color=colour, line_dash=mark.dash, line_width=2)
+    _hover(plot, curve, as_text(entry(mark)))
+    if mark.low is None or mark.high is None:
+        return [curve]
+    low, high = (np.asarray(v, float)[keep] for v in (mark.low, mark.high))
+    if y.scale == "log":
+        positive = heights[heights > 0]
+        low = np.maximum(low, 0.1 * positive.min() if positive.size else 1e-300)
+    band = plot.varea(x(across), y(low), y(high), fill_color=colour, fill_alpha=0.18)
+    return [curve, band]
+
+
+def _draw_points(plot, mark: Points, colour: str, marker: str, x: _Axis, y: _Axis) -> list:
+    across, heights = np.asarray(mark.x, float), np.asarray(mark.y, float)
+    source = ColumnDataSource(dict(x=x(across), y=y(heights), true_x=across, true_y=heights))
+    points = plot.scatter(
+        "x",
+        "y",
+        source=source,
+        size=1.4 * mark.size,
+        color=colour,
+        marker=marker,
+        alpha=0.85 if len(across) < 200 else 0.5,
+    )
+    _hover(plot, points, as_text(entry(mark)))
+    if mark.errors is None:
+        return [points]
+    errors = np.asarray(mark.errors, float)
+    ends = ColumnDataSource(
+        dict(base=x(across), lower=y(heights - errors), upper=y(heights + errors))
+    )
+    whisker = Whisker(source=ends, base="base", lower="lower", upper="upper", line_color=colour)
+    for head in (whisker.lower_head, whisker.upper_head):
+        head.size, head.line_color = 5, colour
+    plot.add_layout(whisker)
+    return [points, whisker]
+
+
+def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):
+    names = list(dict.fromkeys(name for bar in bars for name in bar.names))
+    width = 0.8 / len(bars)
+    shift = (bars.index(mark) - (len(bars) - 1) / 2) * width
+    places = [names.index(name) + shift for name in mark.names]
+    heights = np.asarray(mark.heights, float)
+    source = ColumnDataSource(
+        dict(x=places, true_y=heights, name=[as_text(str(n)) for n in mark.names])
+    )
+    floor = (
+        0.3 * heights[heights > 0].min()
+        if plot.y_scale.__class__.__name__ == "LogScale" and (heights > 0).any()
+        else 0.0
+    )
+    drawn = plot.vbar("x", 0.92 * width, "true_y", floor, source=source, color=colour)
+    plot.xaxis[0].ticker = FixedTicker(ticks=list(range(len(names))))
+    plot.xaxis[0].major_label_overrides = {i: as_text(str(name)) for i, name in enumerate(names)}
+    if sum(len(str(name)) for name in names) > 48:
+        plot.xaxis[0].major_label_orientation = 0.6
+    plot.xgrid.visible = False
+    _hover(plot, drawn, as_text(mark.label), "@name")
+    return drawn
+
+
+def _edges(centres, scale: str) -> np.ndarray:
+    """Borders of cells halfway between their centres."""
+    c = np.log(np.asarray(centres, float)) if scale == "log" else np.asarray(centres, float)
+    middle = (c[1:] + c[:-1]) / 2 if len(c) > 1 else np.zeros(0)
+    half = (c[1] - c[0]) / 2 if len(c) > 1 else 0.5
+    edges = np.concatenate(
+        [[c[0] - half], middle, [c[-1] + (c[-1] - middle[-1] if len(c) > 1 else half)]]
+    )
+    return np.exp(edges) if scale == "log" else edges
+
+
+def _draw_heatmap(plot, mark: Heatmap):
+    values = np.asarray(mark.values, float)
+    scales = [
+        "log" if s.__class__.__name__ == "LogScale" else "linear"
+        for s in (plot.x_scale, plot.y_scale)
+    ]
+    x, y = _edges(mark.x, scales[0]), _edges(mark.y, scales[1])
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    mapper = LinearColorMapper(palette="Viridis256", low=low, high=high, nan_color="#999999")
+    rows, columns = np.indices(values.shape)
+    source = ColumnDataSource(
+        dict(
+            left=x[columns].ravel(), right=x[columns + 1].ravel(), bottom=y[rows].ravel(), top=y[rows + 1].ravel(),
+            true_x=np.asarray(mark.x, float)[columns].ravel(), true_y=np.asarray(mark.y, float)[rows].ravel(), value=values.ravel(),
+        )
+    )  # fmt: skip
+    cells = plot.quad(
+        "left",
+        "right",
+        "top",
+        "bottom",
+        source=source,
+        fill_color={"field": "value", "transform": mapper},
+        line_color=None,
+    )
+    plot.add_layout(
+        ColorBar(color_mapper=mapper, title=as_text(mark.label), background_fill_color=None),
+        "right",
+    )
+    plot.add_tools(
+        HoverTool(
+            renderers=[cells], tooltips=[(as_text(mark.label) or "value", "@value")], visible=False
+        )
+    )
+    plot.grid.visible = False
+    return cells

@@ -1,0 +1,159 @@
+"""Tables and progress on the terminal, by Rich; results go to stdout, progress and remarks to stderr."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from ..doctor import Finding
+from ..experiments.base import Experiment, Progress as ProgressCall
+from ..runs.progress import PrintedProgress, duration
+from ..runs.records import Damage, Judged, Record
+
+COLOURS = {"failed": "bold red", "declared": "yellow", "holds": "green"}
+WORDS = {"failed": "FAILS", "declared": "does not reproduce (declared)", "holds": "holds"}
+
+
+def out() -> Console:
+    return Console(highlight=False)
+
+
+def remarks() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+class _Rate(ProgressColumn):
+    """How much of the whole is done in a minute."""
+
+    def render(self, task) -> Text:
+        if not task.speed or not task.total:
+            return Text("–", style="progress.data.speed")
+        return Text(f"{6000 * task.speed / task.total:.3g} %/min", style="progress.data.speed")
+
+
+@contextlib.contextmanager
+def progress_of(name: str) -> Iterator[ProgressCall]:
+    """A bar with rate and time left on a terminal, lines in a log."""
+    console = remarks()
+    if not console.is_terminal:
+        yield PrintedProgress(sys.stderr)
+        return
+    columns = (
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), _Rate(),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("[dim]{task.fields[what]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0, what="compiling")
+
+        def call(done: float, total: float, what: str) -> None:
+            bar.update(task, completed=done / total if total else 0.0, what=what)
+
+        yield call
+
+
+def claims_table(record: Record) -> Table:
+    """The claims of a run, failed ones first."""
+    table = Table(
+        title=f"{record.experiment} ({record.size}, seed {record.seed})", title_justify="left"
+    )
+    for heading, justify in (
+        ("verdict", "left"),
+        ("claim", "left"),
+        ("ours", "right"),
+        ("asked", "left"),
+    ):
+        table.add_column(heading, justify=justify)
+    if any(claim.published is not None for claim in record.claims):
+        table.add_column("published", justify="right")
+    for claim in failed_first(record.claims):
+        note = f"\n[dim]{escape(claim.note)}[/dim]" if claim.note else ""
+        verdict = claim.verdict if claim.kind == "failed" else WORDS[claim.kind]
+        row = [
+            f"[{COLOURS[claim.kind]}]{escape(verdict)}[/]",
+            escape(claim.text) + note,
+            claim.ours,
+            escape(claim.bound),
+        ]
+        if len(table.columns) == 5:
+            row.append("–" if claim.published is None else f"{claim.published:.4g}")
+        table.add_row(*row)
+    return table
+
+
+def failed_first(claims: Sequence[Judged]) -> list[Judged]:
+    order = list(COLOURS)
+    return sorted(claims, key=lambda claim: order.index(claim.kind))
+
+
+def verdict_line(record: Record) -> str:
+    """'12 hold, 1 FAILS', coloured."""
+    counts = record.counts
+    words = {"failed": "FAIL", "declared": "do not reproduce (declared)", "holds": "hold"}
+    parts = [f"[{COLOURS[kind]}]{counts[kind]} {words[kind]}[/]" for kind in counts if counts[kind]]
+    return ", ".join(parts) or "[dim]no claims at this size[/dim]"
+
+
+def experiments_table(experiments: Sequence[Experiment], papers: dict[str, str]) -> Table:
+    table = Table(title="Experiments", title_justify="left")
+    for heading in ("name", "what it shows", "figure", "needs"):
+        table.add_column(heading, no_wrap=heading == "name")
+    for paper, about in papers.items():
+        chosen = [experiment for experiment in experiments if experiment.paper == paper]
+        if chosen:
+            table.add_row(f"[bold]{paper}[/bold]", f"[bold]{escape(about)}[/bold]", "", "")
+        for experiment in chosen:
+            table.add_row(
+                "  " + experiment.name, escape(experiment.title), escape(experiment.figure),
+                ", ".join(experiment.needs_data),
+            )  # fmt: skip
+    return table
+
+
+def runs_table(records: Sequence[Record], damaged: Sequence[Damage]) -> Table:
+    table = Table(title="Saved runs", title_justify="left")
+    for heading in ("experiment", "size", "seed", "claims", "when (UTC)", "took", "address"):
+        table.add_column(heading, overflow="fold")
+    for record in records:
+        table.add_row(
+            record.experiment, record.size + ("*" if record.changed else ""), str(record.seed), verdict_line(record),
+            record.started[:16].replace("T", " "), duration(record.seconds), record.address,
+        )  # fmt: skip
+    for damage in damaged:
+        table.add_row(
+            "[bold red]damaged[/]",
+            "",
+            "",
+            f"[red]{escape(damage.reason)}[/]",
+            "",
+            "",
+            damage.path.name,
+        )
+    return table
+
+
+def findings_table(findings: Sequence[Finding]) -> Table:
+    table = Table(title="wideflow doctor", title_justify="left")
+    for heading in ("", "what", "found"):
+        table.add_column(heading, overflow="fold")
+    colours = {"well": "green", "note": "yellow", "wrong": "bold red"}
+    for finding in findings:
+        table.add_row(
+            f"[{colours[finding.verdict]}]{finding.verdict}[/]",
+            escape(finding.what),
+            escape(finding.found),
+        )
+    return table
