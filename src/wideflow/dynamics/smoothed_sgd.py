@@ -5,7 +5,6 @@ Lemma 5.4. Line 15 is used with its missing $\lambda_T$, as in (391).
 """
 
 import math
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -21,8 +20,6 @@ from ..models.biased_three_layer import BiasedThreeLayer
 from .base import AbstractDynamics
 from .loss_base import AbstractLoss
 from .smoothing_noise import AbstractNoise, DrawnNoise
-
-RegulariserScaling = Literal["printed", "lambda"]
 
 
 class SmoothedState(eqx.Module):
@@ -105,7 +102,7 @@ class SmoothedSGD(AbstractDynamics):
         error: float = 0.01,
         window_constant: float = 8.0,
         window: int | None = None,
-        regulariser_scaling: RegulariserScaling = "printed",
+        regulariser_scaling: str = "printed",
         shrink: bool = True,
         batch: int = 1,
         noise: AbstractNoise | None = None,

@@ -36,3 +36,61 @@ from .kinks import (
     kernel_velocity as kernel_velocity,
     sliding as sliding,
 )
+from .pseudo import (
+    CouplingError as CouplingError,
+    SignChange as SignChange,
+    Signs as Signs,
+    coupled_main_part as coupled_main_part,
+    coupling_error as coupling_error,
+    cross_coefficients as cross_coefficients,
+    cross_variance as cross_variance,
+    pseudo_outputs as pseudo_outputs,
+    sign_changes as sign_changes,
+    signed_move as signed_move,
+    signs as signs,
+    smoothed_pair as smoothed_pair,
+)
+from .rademacher import (
+    bilinear_bound as bilinear_bound,
+    bilinear_rademacher as bilinear_rademacher,
+    bilinear_sup as bilinear_sup,
+    gap_bound_variant1 as gap_bound_variant1,
+    gap_bound_variant2 as gap_bound_variant2,
+    network_sup as network_sup,
+    rademacher_signs as rademacher_signs,
+    row_ball_oracle as row_ball_oracle,
+    row_ball_projection as row_ball_projection,
+    two_layer_bound as two_layer_bound,
+    two_layer_sup as two_layer_sup,
+)
+from .row_norms import IncrementNorm as IncrementNorm, row_norm as row_norm
+from .lottery import (
+    BasisNeurons as BasisNeurons,
+    CoveredDirections as CoveredDirections,
+    DirectionMasses as DirectionMasses,
+    FrozenNeurons as FrozenNeurons,
+    LargestNeuron as LargestNeuron,
+    NeuronSets as NeuronSets,
+    basis_like as basis_like,
+    direction_persistence as direction_persistence,
+    ignored as ignored,
+    lottery_scores as lottery_scores,
+    neuron_sets as neuron_sets,
+    posterior_masses as posterior_masses,
+    ranking_quality as ranking_quality,
+    singletons as singletons,
+    typical_neurons as typical_neurons,
+    winning_threshold as winning_threshold,
+)
+from .stages import (
+    first_time as first_time,
+    late_exponent as late_exponent,
+    moment_decay_time as moment_decay_time,
+    stage_events as stage_events,
+)
+from .tensors import (
+    LossTail as LossTail,
+    MomentError as MomentError,
+    OrderLosses as OrderLosses,
+    moment_errors as moment_errors,
+)

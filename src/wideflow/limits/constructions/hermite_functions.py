@@ -19,7 +19,6 @@ $\tilde p_i = p'_i/\sqrt{(i-1)!}$.
 import functools
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import scipy.special as sp
@@ -28,24 +27,24 @@ from numpy.typing import ArrayLike
 from ..._core.errors import check_choice, check_positive
 from ..._core.power_series import PowerSeries
 
-Window = Literal["wide", "paper"]
-Gate = Literal["indicator", "relu"]
+Numbers = ArrayLike | float | bool  # run-time type checks do not count these as complex, as numpy's alias does
+Values = np.ndarray | float
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(160)
 _CLOSE = 1e-8  # |x1| closer to 1 than this: the Gaussian cdf is replaced by the indicator
 
 
-def normal_density(z: ArrayLike) -> np.ndarray:
+def normal_density(z: Numbers) -> Values:
     r"""$n(z)$, the standard normal density."""
     return np.exp(-0.5 * np.square(z)) / math.sqrt(2 * math.pi)
 
 
-def bias_density(b: ArrayLike) -> np.ndarray:
+def bias_density(b: Numbers) -> Values:
     r"""$f_2(b)$, the density of $\mathcal N(0, 2)$."""
     return np.exp(-0.25 * np.square(b)) / math.sqrt(4 * math.pi)
 
 
-def normalised_hermite(degree: int, x: ArrayLike) -> np.ndarray:
+def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
     r"""$q_0(x), \dots, q_D(x)$ along a new first axis, $q_i = He_i/\sqrt{i!}$, by $q_{i+1} = (xq_i - \sqrt i\,q_{i-1})/\sqrt{i+1}$."""
     x = np.asarray(x, dtype=float)
     rows = [np.ones_like(x), x]
@@ -55,7 +54,7 @@ def normalised_hermite(degree: int, x: ArrayLike) -> np.ndarray:
 
 
 @functools.cache
-def window_end(degree: int, window: Window = "wide", gate: Gate = "indicator") -> float:
+def window_end(degree: int, window: str = "wide", gate: str = "indicator") -> float:
     r"""Where $\psi_i$ ends: $1/(2i)$ for the paper's window; wide: 2, then the smallest positive zero of the Hermite polynomial in $p'_i$."""
     if window == "paper":
         return 1 / (2 * degree)
@@ -66,7 +65,7 @@ def window_end(degree: int, window: Window = "wide", gate: Gate = "indicator") -
     return float(np.min(zeros[zeros > 1e-9]))
 
 
-def uses_atom(degree: int, gate: Gate = "indicator") -> bool:
+def uses_atom(degree: int, gate: str = "indicator") -> bool:
     r"""Whether degree $i$ is read off the neurons with $b_0 = 0$: odd $i$ for the indicator; $i = 0, 1$ and even $i$ for the ReLU."""
     return degree % 2 == 1 if gate == "indicator" else degree % 2 == 0 or degree == 1
 
@@ -76,7 +75,7 @@ def _on_interval(end: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.cache
-def normalised_window_constant(degree: int, window: Window = "wide", gate: Gate = "indicator") -> float:
+def normalised_window_constant(degree: int, window: str = "wide", gate: str = "indicator") -> float:
     r"""$\tilde p_i = p'_i$ divided by $\sqrt{(i-1)!}$ (indicator, $i \ge 1$) or $\sqrt{(i-2)!}$ (ReLU; by 1 for $i < 2$)."""
     if gate == "relu" and degree < 2:
         # E[1[b0 = 0] r_i(0)]: r_0(0) = n(0), r_1(0) = N(0) = 1/2
@@ -89,7 +88,7 @@ def normalised_window_constant(degree: int, window: Window = "wide", gate: Gate 
     return integral if window == "wide" else 0.5 * integral
 
 
-def window_constant(degree: int, window: Window = "wide", gate: Gate = "indicator") -> float:
+def window_constant(degree: int, window: str = "wide", gate: str = "indicator") -> float:
     r"""$p'_i = \mathbb E[\psi_i(b_0) He_{i-1}(-b_0)n(b_0)]$, the coefficient of $x_1^i$ (Claim B.1 bounds it from below)."""
     order = max(degree - (1 if gate == "indicator" else 2), 0)
     return normalised_window_constant(degree, window, gate) * math.exp(0.5 * math.lgamma(order + 1))
@@ -115,8 +114,8 @@ class HermiteFunction:
 
     phi: PowerSeries
     degree: int
-    window: Window
-    gate: Gate
+    window: str
+    gate: str
     clip: np.ndarray
 
     @functools.cached_property
@@ -138,10 +137,10 @@ class HermiteFunction:
             factors = np.sqrt(np.where(i >= 2, i * (i - 1), 1.0))
         return np.where(taylor == 0, 0.0, taylor * factors / constants)
 
-    def __call__(self, alpha: ArrayLike, bias: ArrayLike, atom: ArrayLike | None = None) -> np.ndarray:
+    def __call__(self, alpha: Numbers, bias: Numbers, atom: Numbers | None = None) -> np.ndarray:
         r"""$h(\alpha, b_0)$, elementwise."""
         alpha, bias = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(bias, float))
-        atom = bias == 0 if atom is None else np.broadcast_to(np.asarray(atom, bool), alpha.shape)
+        atom = np.asarray(bias == 0) if atom is None else np.broadcast_to(np.asarray(atom, bool), alpha.shape)
         total = np.zeros(alpha.shape)
         for i, weight in enumerate(self.weights):
             if weight == 0:
@@ -162,7 +161,7 @@ class HermiteFunction:
             return (~atom & (0 < -bias) & (-bias <= end)).astype(float)
         return np.where(~atom & (np.abs(bias) <= end), -np.sign(bias), 0.0)
 
-    def representation(self, x1: ArrayLike) -> np.ndarray:
+    def representation(self, x1: Numbers) -> np.ndarray:
         r"""The left side of (20) at $x_1 \in [-1, 1]$, without sampling: $\sum_i c_ix_1^i$ plus the clip corrections
         $c'_i\int_{|a|>B_i}(He_i(\mathrm{sign}(a)B_i) - He_i(a))\,n(a)K_i(a)\,da$, smooth integrals done by Gauss-Legendre.
         """
@@ -234,10 +233,10 @@ def hermite_function(
     *,
     degree: int | None = None,
     error: float = 1e-3,
-    window: Window = "wide",
+    window: str = "wide",
     margin: float = 3.0,
-    clip: ArrayLike | None = None,
-    gate: Gate = "indicator",
+    clip: Numbers | None = None,
+    gate: str = "indicator",
 ) -> HermiteFunction:
     r"""The $h$ of Lemma 5.1 for $\phi$ = `phi`.
 

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special as sp
-from numpy.typing import ArrayLike
 
 from ..._core.errors import check_between
-from .hermite_functions import normal_density
+from .hermite_functions import Numbers, normal_density
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class IntervalPartition:
         r"""$y_0 = 2(n(0) - n(c))/\tau$."""
         return 2 * float(normal_density(0.0) * -math.expm1(-self.half_width**2 / 2)) / self.tau
 
-    def ends(self, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    def ends(self, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
         r"""$(l, u)$ at $|y|$: $I = [l,u] \cup [-u,-l]$; where $|y| < y_0$, $l = 0$ and $u = c$."""
         y = np.abs(np.asarray(y, float))
         if np.any(y > 1):
@@ -61,7 +60,7 @@ class IntervalPartition:
         low = np.where(small, 0.0, low)
         return low, np.where(small, self.half_width, sp.ndtri(sp.ndtr(low) + self.tau / 2))
 
-    def signs(self, y: ArrayLike, g: ArrayLike) -> np.ndarray:
+    def signs(self, y: Numbers, g: Numbers) -> np.ndarray:
         r"""$s(y, g)$ in $\{-1, 0, 1\}$, elementwise."""
         y, g = np.broadcast_arrays(np.asarray(y, float), np.asarray(g, float))
         g = np.where(y < 0, -g, g)

@@ -15,9 +15,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .hermite_functions import HermiteFunction
+from .hermite_functions import HermiteFunction, Numbers
 from .intervals import IntervalPartition
 
 _LAST = 0.5  # x_d, the constant coordinate of every input
@@ -49,26 +48,26 @@ class SplitNeuron:
         r"""$|S \triangle S'|$, zero when $w^\star_d = 0$."""
         return int(np.sum(self.chosen != self.chosen_rest))
 
-    def neuron(self, inputs: ArrayLike) -> np.ndarray:
+    def neuron(self, inputs: Numbers) -> np.ndarray:
         """$n_1(x)$."""
         return np.maximum(np.asarray(inputs) @ self.first.T + self.bias, 0) @ self.second
 
-    def signal(self, inputs: ArrayLike) -> np.ndarray:
+    def signal(self, inputs: Numbers) -> np.ndarray:
         r"""$\rho\,\phi_\varepsilon(x)$, with $\phi_\varepsilon$ the left side of (20) at $\langle w^\star, x\rangle$."""
         return self.carrier * self.function.representation(np.asarray(inputs) @ self.direction)
 
-    def background(self, inputs: ArrayLike) -> np.ndarray:
+    def background(self, inputs: Numbers) -> np.ndarray:
         """$B(x)$."""
         inputs = np.asarray(inputs)
         outside, inside = ~self.chosen, self.chosen_rest
         first = np.maximum(inputs @ self.first[outside].T + self.bias[outside], 0) @ self.second[outside]
         return first + np.maximum(inputs @ self.rest[inside].T + self.bias[inside], 0) @ self.second[inside]
 
-    def residual(self, inputs: ArrayLike) -> np.ndarray:
+    def residual(self, inputs: Numbers) -> np.ndarray:
         r"""$R(x) = n_1 - \rho\,\phi_\varepsilon - B$."""
         return self.neuron(inputs) - self.signal(inputs) - self.background(inputs)
 
-    def carried(self, inputs: ArrayLike) -> np.ndarray:
+    def carried(self, inputs: Numbers) -> np.ndarray:
         r"""$T_3 = \alpha x_d\sum_{i\in S}u_iv_i\mathbf 1[\langle w_i,x\rangle + b_i \ge 0]$, close to $\rho\,\phi_\varepsilon$."""
         chosen = self.chosen
         active = np.asarray(inputs) @ self.first[chosen].T + self.bias[chosen] >= 0
@@ -77,10 +76,10 @@ class SplitNeuron:
 
 
 def split_neuron(
-    first: ArrayLike,
-    bias: ArrayLike,
-    second: ArrayLike,
-    direction: ArrayLike,
+    first: Numbers,
+    bias: Numbers,
+    second: Numbers,
+    direction: Numbers,
     function: HermiteFunction,
     *,
     second_width: int,

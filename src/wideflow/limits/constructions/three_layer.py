@@ -20,13 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._core.concepts import ThreeLayerConcept
-from .hermite_functions import hermite_function
+from .hermite_functions import Numbers, hermite_function
 
 
-def explicit_carrier(first: ArrayLike, bias: ArrayLike, concept: ThreeLayerConcept, term: int = 0, **options) -> np.ndarray:
+def explicit_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options) -> np.ndarray:
     r"""$q_i = \frac1{\sqrt{m_1}}\sum_jv^\star_{1,j}h^{\mathrm{relu}}_{\phi_{1,j}}(\sqrt{m_1}\langle w^\star_{1,j},w_i\rangle, \sqrt{m_1}b_i)$, the closed form.
 
     It needs unit inputs and no data; the form (9) with `first_linear` has no such formula, use `ridge_carrier`.
@@ -44,7 +43,7 @@ def explicit_carrier(first: ArrayLike, bias: ArrayLike, concept: ThreeLayerConce
     return np.asarray(total) / root
 
 
-def ridge_carrier(first: ArrayLike, bias: ArrayLike, concept: ThreeLayerConcept, term: int, inputs: ArrayLike, ridge: float = 1e-3) -> np.ndarray:
+def ridge_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int, inputs: Numbers, ridge: float = 1e-3) -> np.ndarray:
     r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`."""
     features = np.maximum(np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0)
     target = first_function(concept, term, inputs)
@@ -52,7 +51,7 @@ def ridge_carrier(first: ArrayLike, bias: ArrayLike, concept: ThreeLayerConcept,
     return features.T @ np.linalg.solve(gram + ridge * np.eye(len(gram)), target)
 
 
-def first_function(concept: ThreeLayerConcept, term: int, inputs: ArrayLike) -> np.ndarray:
+def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np.ndarray:
     r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times $\langle w_{3,j},x\rangle$ in the form (9)) of one term."""
     inputs = np.asarray(inputs, float)
     z = inputs @ np.asarray(concept.first_weights, float).T
@@ -75,16 +74,16 @@ class ThreeLayerWeights:
 
 
 def three_layer_weights(
-    first: ArrayLike,
-    first_bias: ArrayLike,
-    second: ArrayLike,
-    second_bias: ArrayLike,
-    output: ArrayLike,
+    first: Numbers,
+    first_bias: Numbers,
+    second: Numbers,
+    second_bias: Numbers,
+    output: Numbers,
     concept: ThreeLayerConcept,
     *,
     output_std: float,
-    signs: ArrayLike,
-    carriers: Sequence[ArrayLike] | None = None,
+    signs: Numbers,
+    carriers: Sequence[Numbers] | None = None,
     scale: float = 1.0,
     **options,
 ) -> ThreeLayerWeights:
@@ -128,7 +127,7 @@ def three_layer_weights(
 
 
 def three_layer_representation(
-    first: ArrayLike, first_bias: ArrayLike, second: ArrayLike, second_bias: ArrayLike, output: ArrayLike, weights: ThreeLayerWeights, inputs: ArrayLike
+    first: Numbers, first_bias: Numbers, second: Numbers, second_bias: Numbers, output: Numbers, weights: ThreeLayerWeights, inputs: Numbers
 ) -> np.ndarray:
     r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network: (sample, outputs), or (sample,) for a flat `output`."""
     inputs = np.asarray(inputs, float)

@@ -7,16 +7,15 @@ so that $\sum_j a_{r,j}\langle\tilde w_j, x\rangle\mathbf 1[\langle w_j, x\rangl
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._core.concepts import TwoLayerConcept
-from .hermite_functions import hermite_function
+from .hermite_functions import Numbers, hermite_function
 
 
 def two_layer_weights(
-    first: ArrayLike,
-    bias: ArrayLike,
-    output: ArrayLike,
+    first: Numbers,
+    bias: Numbers,
+    output: Numbers,
     concept: TwoLayerConcept,
     *,
     output_std: float,
@@ -38,7 +37,7 @@ def two_layer_weights(
     return ((output.T @ truth) * coefficients.T) @ linear / (output_std**2 * first.shape[0])
 
 
-def two_layer_representation(first: ArrayLike, bias: ArrayLike, output: ArrayLike, weights: ArrayLike, inputs: ArrayLike) -> np.ndarray:
+def two_layer_representation(first: Numbers, bias: Numbers, output: Numbers, weights: Numbers, inputs: Numbers) -> np.ndarray:
     r"""$\sum_ja_{r,j}\langle\tilde w_j,x\rangle\mathbf 1[\langle w_j,x\rangle+b_j\ge0]$ on inputs (sample, d): (sample, outputs), or (sample,) for a flat `output`."""
     inputs = np.asarray(inputs, float)
     active = inputs @ np.asarray(first, float).T + np.asarray(bias, float) >= 0
