@@ -1,7 +1,5 @@
 """The shell command `wideflow`: parse, call, print. Heavy imports wait inside the commands."""
 
-import enum
-import json
 import pathlib
 import signal
 import sys
@@ -10,15 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from .shell.failures import (
-    FAILED,
-    INTERRUPTED,
-    OK,
-    USAGE,
-    CommandError,
-    asked_wrongly,
-    guarded,
-    sentence_of,
+from .shell.failures import FAILED, OK, USAGE, CommandError, asked_wrongly, guarded
+from .shell.options import (
+    DebugOption,
+    DeviceOption,
+    FreshOption,
+    JsonOption,
+    OutOption,
+    PrecisionOption,
+    SeedOption,
+    SeedsOption,
+    SetOption,
+    Size,
+    SizeOption,
 )
 
 app = typer.Typer(
@@ -30,46 +32,6 @@ app = typer.Typer(
 
 
 UsageError = typer.BadParameter.__base__  # of the click that this typer brings along or depends on
-
-
-class Size(enum.StrEnum):
-    smoke = "smoke"
-    default = "default"
-    paper = "paper"
-
-
-class Precision(enum.StrEnum):
-    float32 = "float32"
-    float64 = "float64"
-
-
-SizeOption = Annotated[
-    Size, typer.Option(help="smoke: seconds; default: minutes on two cores; paper: as published.")
-]
-OutOption = Annotated[
-    pathlib.Path, typer.Option(help="The folder of runs: records, figures, report.")
-]
-SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.")]
-SeedsOption = Annotated[
-    int | None, typer.Option(help="How many repetitions, in place of the size's own number.", min=1)
-]
-DeviceOption = Annotated[
-    str | None, typer.Option(help="cpu, gpu or gpu:1; default is JAX's own choice.")
-]
-PrecisionOption = Annotated[
-    Precision | None, typer.Option(help="Of training; theory is always in float64.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
-FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Compute again even if the run is in the folder.")
-]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="FIELD=VALUE", help="Replace one setting; may be given more than once."
-    ),
-]
 
 
 @app.command("list")
@@ -92,7 +54,7 @@ def list_(
         store = Store(out)
         records, damaged = store.records()
         if as_json:
-            _print_json(
+            terminal.print_json(
                 {
                     "runs": [record.about() | {"file": str(record.path)} for record in records],
                     "damaged": [
@@ -115,7 +77,7 @@ def list_(
 
     found = list(experiments().values())
     if as_json:
-        _print_json(
+        terminal.print_json(
             [
                 {
                     "name": experiment.name, "paper": experiment.paper, "title": experiment.title,
@@ -150,21 +112,23 @@ def run(
     """
     from .experiments.registry import experiment
     from .runs.overrides import parse
-    from .shell import terminal
+    from .shell import terminal, work
 
     with asked_wrongly():
         chosen = experiment(name)
-        overrides = parse(set_ or ()) | _common_overrides(chosen, seeds, precision, strict=True)
-    done = _perform(chosen, out, size.value, overrides, seed, device, fresh)
+        overrides = parse(set_ or ()) | work.common_overrides(
+            chosen, seeds, precision and precision.value, strict=True
+        )
+    done = work.perform_shown(chosen, out, size.value, overrides, seed, device, fresh)
     record = done.record
-    figures = _figures(chosen, record)
+    figures = work.draw(chosen, record)
     if as_json:
-        _print_json(
+        terminal.print_json(
             record.about()
             | {"file": str(record.path), "figures": list(map(str, figures)), "found": done.found}
         )
     else:
-        _print_done(terminal, done, figures)
+        terminal.print_done(done, figures)
     return OK if record.acceptable else FAILED
 
 
@@ -188,17 +152,20 @@ def reproduce(
     An experiment whose data files are not on this machine is skipped and named.
     """
     from .data.files import DataNotFoundError
-    from .experiments.registry import PAPERS, experiments
-    from .shell import terminal
+    from .report.html import write_report
+    from .runs.store import Store
+    from .shell import terminal, work
 
     with asked_wrongly():
-        chosen = _of_paper(paper, experiments(), PAPERS)
+        chosen = work.experiments_of(paper)
     told: list[dict[str, Any]] = []
     for experiment in chosen:
-        overrides = _common_overrides(experiment, seeds, precision, strict=False)
+        overrides = work.common_overrides(
+            experiment, seeds, precision and precision.value, strict=False
+        )
         try:
-            done = _perform(experiment, out, size.value, overrides, seed, device, fresh)
-            figures = _figures(experiment, done.record)
+            done = work.perform_shown(experiment, out, size.value, overrides, seed, device, fresh)
+            figures = work.draw(experiment, done.record)
         except DataNotFoundError as error:
             told.append({"experiment": experiment.name, "outcome": "skipped", "reason": str(error)})
         except CommandError as error:
@@ -211,15 +178,15 @@ def reproduce(
             outcome = "acceptable" if done.record.acceptable else "failed"
             told.append({"experiment": experiment.name, "outcome": outcome, **done.record.counts})
             if not as_json:
-                _print_done(terminal, done, figures, briefly=done.record.acceptable)
+                terminal.print_done(done, figures, briefly=done.record.acceptable)
             continue
         terminal.remarks().print(
             f"[yellow]{experiment.name} {told[-1]['outcome']}:[/yellow] {told[-1]['reason']}"
         )
-    page = _report(out)
+    page = write_report(Store(out), out / "report.html")
     bad = [line["experiment"] for line in told if line["outcome"] in ("failed", "stopped")]
     if as_json:
-        _print_json({"experiments": told, "report": str(page)})
+        terminal.print_json({"experiments": told, "report": str(page)})
     else:
         skipped = sum(line["outcome"] == "skipped" for line in told)
         terminal.out().print(
@@ -242,11 +209,13 @@ def report(
     debug: DebugOption = False,
 ) -> int:
     """Turn the runs saved in a folder into one page that works from disk."""
+    from .report.html import write_report
+    from .runs.store import Store
     from .shell import terminal
 
-    page = _report(out, file)
+    page = write_report(Store(out), file or out / "report.html")
     if as_json:
-        _print_json({"report": str(page)})
+        terminal.print_json({"report": str(page)})
     else:
         terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
     return OK
@@ -260,14 +229,14 @@ def doctor(
 ) -> int:
     """Look over this installation, and check independent routes to the same numbers against each other."""
     from .doctor import examine
-    from .shell import terminal
+    from .shell import terminal, work
 
-    _keep_compiled_programs()
+    work.keep_compiled_programs()
     findings = examine(out)
     if as_json:
         from dataclasses import asdict
 
-        _print_json([asdict(finding) for finding in findings])
+        terminal.print_json([asdict(finding) for finding in findings])
     else:
         terminal.out().print(terminal.findings_table(findings))
     return FAILED if any(finding.verdict == "wrong" for finding in findings) else OK
@@ -284,113 +253,6 @@ def bench(context: typer.Context, debug: DebugOption = False) -> int:
             "the benchmarks are part of the source checkout, not of the installed package; clone the repository and run `make bench` there."
         )
     return subprocess.call([sys.executable, str(script), *context.args])
-
-
-def _perform(experiment, out, size, overrides, seed, device, fresh):
-    """Runs into the folder, with progress; what goes wrong comes out as one sentence."""
-    from .data.files import DataNotFoundError
-    from .runs.runner import find_device, perform, settings_of
-    from .runs.store import Store
-    from .shell import terminal
-
-    with asked_wrongly():
-        settings_of(experiment, size, overrides)
-        find_device(device)
-    _keep_compiled_programs()
-    store = Store(out)
-    try:
-        with terminal.progress_of(experiment.name) as progress:
-            return perform(
-                experiment, store, size=size, overrides=overrides, seed=seed, device=device, fresh=fresh,
-                progress=progress,
-            )  # fmt: skip
-    except KeyboardInterrupt as error:
-        kept = (
-            "the last checkpoint is kept; the same command goes on from there."
-            if store.unfinished()
-            else "it had no checkpoint yet."
-        )
-        raise CommandError(f"{experiment.name} was interrupted; {kept}", INTERRUPTED) from error
-    except (DataNotFoundError, CommandError):
-        raise
-    except Exception as error:
-        raise CommandError(f"{experiment.name} stopped: {sentence_of(error)}") from error
-
-
-def _common_overrides(
-    experiment, seeds: int | None, precision: Precision | None, strict: bool
-) -> dict[str, Any]:
-    """`--seeds` and `--precision` as settings; an experiment without such a field refuses if `strict`."""
-    wanted = {"seeds": seeds, "precision": precision.value if precision else None}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    fields = vars(experiment.settings["default"])
-    missing = [name for name in given if name not in fields]
-    if missing and strict:
-        raise ValueError(
-            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} means nothing to it."
-        )
-    return {name: value for name, value in given.items() if name in fields}
-
-
-def _of_paper(paper: str | None, known: dict, papers: dict[str, str]) -> list:
-    from ._core.errors import check_choice
-
-    if paper is None:
-        return list(known.values())
-    check_choice("paper", paper, papers)
-    return [experiment for experiment in known.values() if experiment.paper == paper]
-
-
-def _figures(experiment, record) -> tuple[pathlib.Path, ...]:
-    from .report.static import save_figure
-
-    return save_figure(experiment.draw(record.table), record.path.with_suffix(""))
-
-
-def _report(out: pathlib.Path, file: pathlib.Path | None = None) -> pathlib.Path:
-    from .report.html import write_report
-    from .runs.store import Store
-
-    return write_report(Store(out), file or out / "report.html")
-
-
-def _print_done(terminal, done, figures, briefly: bool = False) -> None:
-    record, console = done.record, terminal.out()
-    if briefly:
-        console.print(
-            f"{record.experiment} ({record.size}): {terminal.verdict_line(record)} [dim]{'found' if done.found else f'{record.seconds:.1f} s'}[/dim]"
-        )
-        return
-    if record.claims:
-        console.print(terminal.claims_table(record))
-    console.print(f"{record.experiment}: {terminal.verdict_line(record)}; {record.status}")
-    if done.found:
-        console.print(
-            f"Found in the folder, computed {record.started[:16].replace('T', ' ')} UTC at revision {record.revision}; --fresh computes it again."
-        )
-    console.print(f"Table:  {record.path}\nFigure: {figures[0]}, {figures[1].name}", soft_wrap=True)
-
-
-def _print_json(value: Any) -> None:
-    from .runs.plain import plain
-
-    print(json.dumps(plain(value), indent=1, ensure_ascii=False))
-
-
-def _keep_compiled_programs() -> None:
-    """Turns JAX's persistent compilation cache on, so that the same shapes start at once next time."""
-    import os
-
-    import jax
-
-    from .data.files import cache_folder
-
-    if (
-        jax.config.jax_compilation_cache_dir is None
-        and "JAX_COMPILATION_CACHE_DIR" not in os.environ
-    ):
-        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
 
 def _interrupt(*_) -> None:

@@ -48,7 +48,7 @@ def main(words: list[str] | None = None) -> int:
     )  # fmt: skip
     record = done.record
     claims = json.dumps(
-        plain([asdict(claim) for claim in record.claims]), indent=1, ensure_ascii=False
+        plain([asdict(claim) for claim in record.claims], spelt=False), indent=1, ensure_ascii=False
     )
     write_whole(asked.out / f"{record.stem}.claims.json", claims.encode())
     for claim in record.claims:

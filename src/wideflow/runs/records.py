@@ -137,7 +137,7 @@ class Record:
 
 def write_record(record: Record, path: pathlib.Path) -> Record:
     """Saves `record` at `path`, whole or not at all; returns it with its path."""
-    about = encode(record.about())
+    about = encode(record.about(), ordered=False)
     table = _with_json_attributes(record.table)
     table.attrs[_ABOUT] = about
     table.attrs[_DIGEST] = _digest(about, record.table)

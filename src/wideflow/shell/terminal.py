@@ -1,8 +1,11 @@
 """Tables and progress on the terminal, by Rich; results go to stdout, progress and remarks to stderr."""
 
 import contextlib
+import json
+import pathlib
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,8 +24,10 @@ from rich.text import Text
 
 from ..doctor import Finding
 from ..experiments.base import Experiment, Progress as ProgressCall
+from ..runs.plain import plain
 from ..runs.progress import PrintedProgress, duration
 from ..runs.records import Damage, Judged, Record
+from ..runs.runner import Performed
 
 COLOURS = {"failed": "bold red", "declared": "yellow", "holds": "green"}
 WORDS = {"failed": "FAILS", "declared": "does not reproduce (declared)", "holds": "holds"}
@@ -157,3 +162,26 @@ def findings_table(findings: Sequence[Finding]) -> Table:
             escape(finding.found),
         )
     return table
+
+
+def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool = False) -> None:
+    """What became of a run: its claims and files, or one line."""
+    record, console = done.record, out()
+    if briefly:
+        console.print(
+            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{'found' if done.found else f'{record.seconds:.1f} s'}[/dim]"
+        )
+        return
+    if record.claims:
+        console.print(claims_table(record))
+    console.print(f"{record.experiment}: {verdict_line(record)}; {record.status}")
+    if done.found:
+        console.print(
+            f"Found in the folder, computed {record.started[:16].replace('T', ' ')} UTC at revision {record.revision}; --fresh computes it again."
+        )
+    console.print(f"Table:  {record.path}\nFigure: {figures[0]}, {figures[1].name}", soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Strict JSON on stdout; what is not finite is null."""
+    print(json.dumps(plain(value, spelt=False), indent=1, ensure_ascii=False))

@@ -1,0 +1,47 @@
+"""The options that commands share, each defined and explained once."""
+
+import enum
+import pathlib
+from typing import Annotated
+
+import typer
+
+
+class Size(enum.StrEnum):
+    smoke = "smoke"
+    default = "default"
+    paper = "paper"
+
+
+class Precision(enum.StrEnum):
+    float32 = "float32"
+    float64 = "float64"
+
+
+SizeOption = Annotated[
+    Size, typer.Option(help="smoke: seconds; default: minutes on two cores; paper: as published.")
+]
+OutOption = Annotated[
+    pathlib.Path, typer.Option(help="The folder of runs: records, figures, report.")
+]
+SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.")]
+SeedsOption = Annotated[
+    int | None, typer.Option(help="How many repetitions, in place of the size's own number.", min=1)
+]
+DeviceOption = Annotated[
+    str | None, typer.Option(help="cpu, gpu or gpu:1; default is JAX's own choice.")
+]
+PrecisionOption = Annotated[
+    Precision | None, typer.Option(help="Of training; theory is always in float64.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="Compute again even if the run is in the folder.")
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="FIELD=VALUE", help="Replace one setting; may be given more than once."
+    ),
+]

@@ -1,0 +1,86 @@
+"""What `run`, `reproduce` and `report` do between parsing and printing."""
+
+import os
+import pathlib
+from typing import Any
+
+import jax
+
+from .._core.errors import check_choice
+from ..data.files import DataNotFoundError, cache_folder
+from ..experiments.base import Experiment
+from ..experiments.registry import PAPERS, experiments
+from ..report.static import save_figure
+from ..runs.records import Record
+from ..runs.runner import Performed, find_device, perform, settings_of
+from ..runs.store import Store
+from . import terminal
+from .failures import INTERRUPTED, CommandError, asked_wrongly, sentence_of
+
+
+def perform_shown(
+    experiment: Experiment,
+    out: pathlib.Path,
+    size: str,
+    overrides: dict[str, Any],
+    seed: int,
+    device: str | None,
+    fresh: bool,
+) -> Performed:
+    """Runs into the folder `out`, with progress; what goes wrong comes out as one sentence."""
+    with asked_wrongly():
+        settings_of(experiment, size, overrides)
+        find_device(device)
+    keep_compiled_programs()
+    store = Store(out)
+    try:
+        with terminal.progress_of(experiment.name) as progress:
+            return perform(
+                experiment, store, size=size, overrides=overrides, seed=seed, device=device, fresh=fresh,
+                progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt as error:
+        kept = "it had no checkpoint yet."
+        if store.unfinished():
+            kept = f"its last checkpoint is kept in {out}, and the same command goes on from there."
+        raise CommandError(f"{experiment.name} was interrupted; {kept}", INTERRUPTED) from error
+    except DataNotFoundError:
+        raise
+    except Exception as error:
+        raise CommandError(f"{experiment.name} stopped: {sentence_of(error)}") from error
+
+
+def common_overrides(
+    experiment: Experiment, seeds: int | None, precision: str | None, strict: bool
+) -> dict[str, Any]:
+    """`--seeds` and `--precision` as settings; an experiment without such a field refuses if `strict`."""
+    wanted = {"seeds": seeds, "precision": precision}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    fields = vars(experiment.settings["default"])
+    missing = [name for name in given if name not in fields]
+    if missing and strict:
+        raise ValueError(
+            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} means nothing to it."
+        )
+    return {name: value for name, value in given.items() if name in fields}
+
+
+def experiments_of(paper: str | None) -> list[Experiment]:
+    """The experiments of one paper, or all of them."""
+    if paper is not None:
+        check_choice("paper", paper, PAPERS)
+    return [found for found in experiments().values() if paper in (None, found.paper)]
+
+
+def draw(experiment: Experiment, record: Record) -> tuple[pathlib.Path, pathlib.Path]:
+    """The record's figure as PNG and PDF beside it."""
+    assert record.path is not None
+    return save_figure(experiment.draw(record.table), record.path.with_suffix(""))
+
+
+def keep_compiled_programs() -> None:
+    """Turns JAX's persistent compilation cache on, so that the same shapes start at once next time."""
+    chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    if chosen is None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
