@@ -13,11 +13,11 @@ from ..._core.radial_laws import (
     UniformRadius as UniformRadius,
     c_gamma as c_gamma,
 )
+from ..._core.radial_laws.step_bound import step_bound as step_bound
 from .field import (
     ReducedState as ReducedState,
     reduced_field as reduced_field,
     reduced_loss as reduced_loss,
-    step_bound as step_bound,
 )
 from .flow import ReducedPath as ReducedPath, alpha_of_norm as alpha_of_norm, reduced_flow as reduced_flow
 from .stages import StageTimes as StageTimes, reduced_stages as reduced_stages, time_to_loss as time_to_loss

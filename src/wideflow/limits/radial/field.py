@@ -88,14 +88,3 @@ def reduced_loss(law: AbstractRadialLaw, state: ReducedState) -> Float[Array, ""
     r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law."""
     return ray_integrals(law, state.alpha, state.w, state.b).loss
 
-
-def step_bound(law: AbstractRadialLaw, alpha, w, b):
-    r"""$\lambda = M_0(\rho) + A^2 M_2(\rho)$, the Gauss-Newton trace at the means of the second layer.
-
-    With $\rho = \bar b/(|\bar w| \alpha)$ and $A^2 = \alpha^2 + 4 g \bar w^2 \alpha$; it bounds the fastest rate of the reduced
-    system, so steps up to $1/(2\lambda)$ are stable.
-    """
-    w, b = jnp.mean(w), jnp.mean(b)
-    rho = jnp.where(w < 0, jnp.maximum(b, 0.0) / jnp.maximum(-w * alpha, 1e-300), jnp.inf)
-    m0, _, m2 = law.moments(rho)
-    return m0 + (alpha**2 + 4 * law.gain * w**2 * alpha) * m2

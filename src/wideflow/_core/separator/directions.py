@@ -1,0 +1,54 @@
+r"""Closed forms over the uniform directions of the sphere.
+
+For unit vectors $a, b$ at angle $\theta$:
+$E\,\mathrm{ReLU}(a\cdot\bar x)\mathrm{ReLU}(b\cdot\bar x) = k(\theta) = (\sin\theta + (\pi - \theta)\cos\theta)/(2\pi d)$ and
+$E\,\mathrm{ReLU}(a\cdot\bar x) 1\{b\cdot\bar x > 0\} \bar x = ((\pi - \theta) a + \sin\theta\, b)/(2\pi d)$.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..radial_laws import c_gamma
+from .samples import norms
+
+
+def direction_kernel(angle, d: int):
+    r"""$k(\theta)$."""
+    return (jnp.sin(angle) + (math.pi - angle) * jnp.cos(angle)) / (2 * math.pi * d)
+
+
+def angles(unit: Float[Array, "width feature"]) -> Float[Array, "width width"]:
+    """Angles between the rows, stable near 0, where the arc cosine is not; the diagonal is exactly 0."""
+    cosine = jnp.clip(unit @ unit.T, -1, 1)
+    cosine = jnp.where(jnp.eye(unit.shape[0], dtype=bool), 1.0, cosine)
+    return jnp.arctan2(jnp.sqrt((1 - cosine) * (1 + cosine)), cosine)
+
+
+def alpha_of(first) -> Float[Array, ""]:
+    r"""$\alpha = (C_\Gamma/\sqrt d)\, \mathrm{mean}_i \lVert w_i \rVert^2$, equation (5)."""
+    d = first.shape[1]
+    return c_gamma(d) / math.sqrt(d) * jnp.mean(jnp.sum(first**2, axis=1))
+
+
+def direction_error(first) -> Float[Array, ""]:
+    r"""$e_2^2 = E_{\bar x}(F(\bar x)/\alpha - 1)^2 = \frac{1}{(\alpha m_1)^2} \sum_{ij} \lVert w_i \rVert^2 \lVert w_j \rVert^2 k(\theta_{ij}) - 1$."""
+    length, unit = norms(first)
+    squares = length**2 / first.shape[0]
+    kernel = direction_kernel(angles(unit), first.shape[1])
+    return jnp.maximum(squares @ kernel @ squares / alpha_of(first) ** 2 - 1, 0.0)
+
+
+def direction_pull(first) -> Float[Array, "width feature"]:
+    r"""$E_{\bar x}[F(\bar x)(\bar v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v \rVert 1\{v\cdot\bar x > 0\}\bar x)]$ for every neuron $v$.
+
+    It is $\lVert v \rVert\, \mathrm{mean}_w \lVert w \rVert^2 [k(\theta) \bar v + ((\pi - \theta) \bar w + \sin\theta\, \bar v)/(2\pi d)]$.
+    """
+    d = first.shape[1]
+    length, unit = norms(first)
+    theta = angles(unit)
+    mass = length**2 / first.shape[0]
+    along = (direction_kernel(theta, d) + jnp.sin(theta) / (2 * math.pi * d)) @ mass
+    across = (math.pi - theta) / (2 * math.pi * d) @ (mass[:, None] * unit)
+    return length[:, None] * (along[:, None] * unit + across)

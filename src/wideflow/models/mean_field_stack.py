@@ -1,0 +1,184 @@
+r"""Multilayer mean-field networks: two-layer blocks joined by bottlenecks of fixed dimension (Appendix A)."""
+
+import re
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._core.activations import Activation, activation as as_activation
+from .._core.errors import check_count
+from .._core.precision import double
+from .._core.randomness import named_key
+from .._core.types import Key
+from .base import AbstractModel, Pullback
+
+
+class MeanFieldStack(AbstractModel):
+    r"""$F^{(0)} = x$, $F^{(l)} = \sum_j p^{(l)}_j A_l[:, j]\, \sigma(W_l[j] \cdot F^{(l-1)})$, $f = F^{(L)}$ (Definition A.3).
+
+    A *neuron* of block $l$ is the pair (column $j$ of $A_l$, row $j$ of $W_l$); its measure has equal weights
+    $p_j = 1/m_l$ unless given. The bottleneck dimensions stay fixed while the $m_l$ grow. $L$ counts blocks:
+    two of them are what the paper calls a three-layer network (corrected: its example in Appendix A says $L = 3$).
+    Every neuron moves with its mean-field gradient, the plain one divided by $p_j$. Trained arrays are called
+    `outer_1`, `inner_1`, ..., `outer_L`, `inner_L`.
+
+    Args:
+        layers: pairs $(A_l, W_l)$ of shapes ($D_l$, $m_l$) and ($m_l$, $D_{l-1}$).
+        activation: $\sigma$, one for all blocks.
+        weights: None, or for each block None or the positive weights $p^{(l)}$, ($m_l$,), with sum 1.
+
+    Example:
+        >>> stack = MeanFieldStack([([[2.0, 4.0]], [[1.0], [-1.0]]), ([[3.0]], [[1.0]])])
+        >>> float(stack([5.0])[0])  # F1 = 2 * 5 / 2, f = 3 F1
+        15.0
+    """
+
+    outers: tuple[Float[Array, "out width"], ...]
+    inners: tuple[Float[Array, "width in"], ...]
+    masses: tuple[Float[Array, " width"] | None, ...]
+    activation: Activation = eqx.field(static=True)
+
+    @double
+    def __init__(self, layers: Sequence, activation="relu", weights: Sequence | None = None):
+        if len(layers) == 0:
+            raise ValueError("`layers` must hold at least one pair (outer, inner), got none.")
+        blocks = [(jnp.asarray(outer), jnp.asarray(inner)) for outer, inner in layers]
+        weights = [None] * len(blocks) if weights is None else list(weights)
+        if len(weights) != len(blocks):
+            raise ValueError(f"`weights` must have one entry per block ({len(blocks)}), got {len(weights)}.")
+        for l, (outer, inner) in enumerate(blocks):
+            if outer.ndim != 2 or inner.ndim != 2 or outer.shape[1] != inner.shape[0]:
+                raise ValueError(
+                    f"`layers[{l}]` must be a pair of shapes (out, width) and (width, in), got {outer.shape} and {inner.shape}."
+                )
+            if l and inner.shape[1] != blocks[l - 1][0].shape[0]:
+                raise ValueError(
+                    f"`layers[{l}]` reads {inner.shape[1]} numbers, but `layers[{l - 1}]` gives {blocks[l - 1][0].shape[0]}."
+                )
+            if weights[l] is not None:
+                weights[l] = _masses(l, weights[l], inner.shape[0])
+        single = all(a.dtype == jnp.float32 for pair in blocks for a in pair)
+        dtype = jnp.float32 if single else jnp.float64
+        self.outers = tuple(outer.astype(dtype) for outer, _ in blocks)
+        self.inners = tuple(inner.astype(dtype) for _, inner in blocks)
+        self.masses = tuple(None if p is None else p.astype(dtype) for p in weights)
+        self.activation = as_activation(activation)
+
+    @classmethod
+    @double
+    def init(
+        cls, key: Key, *, dimensions: Sequence[int], widths: Sequence[int], activation="relu", deviation: float = 1.0
+    ) -> "MeanFieldStack":
+        r"""Independent normal neurons; `dimensions` $(D_0, ..., D_L)$, `widths` $(m_1, ..., m_L)$.
+
+        Rows of $W_l$ have variance `deviation`$^2/D_{l-1}$ per entry, entries of $A_l$ variance `deviation`$^2$.
+        """
+        if len(dimensions) != len(widths) + 1:
+            raise ValueError(
+                f"`dimensions` must have one entry more than `widths`, got {len(dimensions)} and {len(widths)}."
+            )
+        for value in (*dimensions, *widths):
+            check_count("dimensions and widths", value)
+        layers = []
+        for l, width in enumerate(widths):
+            inner = jax.random.normal(named_key(key, "hidden", l), (width, dimensions[l]), dtype=float)
+            outer = jax.random.normal(named_key(key, "output", l), (dimensions[l + 1], width), dtype=float)
+            layers.append((deviation * outer, deviation * inner / dimensions[l] ** 0.5))
+        return cls(layers, activation)
+
+    @property
+    def blocks(self) -> int:
+        """$L$."""
+        return len(self.outers)
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        return tuple(f"{part}_{l + 1}" for l in range(self.blocks) for part in ("outer", "inner"))
+
+    def __getattr__(self, name: str):
+        found = re.fullmatch(r"(outer|inner)_([1-9][0-9]*)", name)
+        if found is None or int(found[2]) > len(self.outers):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+        return (self.outers if found[1] == "outer" else self.inners)[int(found[2]) - 1]
+
+    def _measure(self, l: int):
+        mass = self.masses[l]
+        return 1 / self.inners[l].shape[0] if mass is None else mass
+
+    @double
+    def features(self, x) -> tuple[Float[Array, "*sample feature"], ...]:
+        """$F^{(0)}, ..., F^{(L)}$ on one input (feature,) or a batch (sample, feature)."""
+        layer = jnp.asarray(x).astype(self.inners[0].dtype)
+        found = [layer]
+        for l in range(self.blocks):
+            layer = (self._measure(l) * self.activation(layer @ self.inners[l].T)) @ self.outers[l].T
+            found.append(layer)
+        return tuple(found)
+
+    @double
+    def resample(self, key: Key, widths: Sequence[int]) -> "MeanFieldStack":
+        """A finite network drawn from this one read as a measure: `widths[l]` neurons with replacement."""
+        if len(widths) != self.blocks:
+            raise ValueError(f"`widths` must have one entry per block ({self.blocks}), got {len(widths)}.")
+        layers = []
+        for l, width in enumerate(widths):
+            check_count("widths", width)
+            here = self.inners[l].shape[0]
+            rows = jax.random.choice(named_key(key, "neurons", l), here, (width,), p=self.masses[l])
+            layers.append((self.outers[l][:, rows], self.inners[l][rows]))
+        return MeanFieldStack(layers, self.activation)
+
+    @double
+    def embed(self, inputs) -> Float[Array, "sample embedded"]:
+        inputs = jnp.asarray(inputs)
+        if inputs.shape[1] != self.inners[0].shape[1]:
+            raise ValueError(
+                f"`inputs` have {inputs.shape[1]} features, but the first block expects {self.inners[0].shape[1]}."
+            )
+        return inputs.astype(self.inners[0].dtype)
+
+    def respond(self, features) -> Float[Array, "sample output"]:
+        return self.features(features)[-1]
+
+    def rate_factors(self) -> dict:
+        r"""$1/p_j$: the width for equal weights, else one factor a neuron."""
+        factors = {}
+        for l in range(self.blocks):
+            mass = self.masses[l]
+            factors[f"outer_{l + 1}"] = float(self.inners[l].shape[0]) if mass is None else 1 / mass
+            factors[f"inner_{l + 1}"] = float(self.inners[l].shape[0]) if mass is None else 1 / mass[:, None]
+        return factors
+
+    def pullback(self, features) -> tuple[Float[Array, "sample output"], Pullback]:
+        r"""Back-propagation of $B^{(L)} = c$ through the blocks (corrected form of equation (12)).
+
+        $B^{(l-1)} = \sum_j p_j \langle B^{(l)}, A_l[:, j] \rangle \sigma'(W_l[j] \cdot F^{(l-1)}) W_l[j]$; the gradient in $A_l[:, j]$ is
+        $p_j \sum B^{(l)} \sigma(W_l[j] \cdot F^{(l-1)})$ and in $W_l[j]$ it is
+        $p_j \sum \langle B^{(l)}, A_l[:, j] \rangle \sigma'(W_l[j] \cdot F^{(l-1)}) F^{(l-1)}$.
+        """
+        layers, inside = [features], []
+        for l in range(self.blocks):
+            inside.append(layers[-1] @ self.inners[l].T)
+            layers.append((self._measure(l) * self.activation.value(inside[-1])) @ self.outers[l].T)
+
+        def pull(cotangent):
+            gradient, back = {}, cotangent
+            for l in reversed(range(self.blocks)):
+                measure = self._measure(l)
+                gradient[f"outer_{l + 1}"] = back.T @ (measure * self.activation.value(inside[l]))
+                neuron = measure * (back @ self.outers[l]) * self.activation.slope(inside[l])
+                gradient[f"inner_{l + 1}"] = neuron.T @ layers[l]
+                back = neuron @ self.inners[l]
+            return {name: gradient[name] for name in self.trained}
+
+        return layers[-1], pull
+
+
+def _masses(l: int, given, width: int):
+    mass = jnp.asarray(given, float)
+    if mass.shape != (width,) or not bool(jnp.all(mass > 0)) or abs(float(mass.sum()) - 1) > 1e-9:
+        raise ValueError(f"`weights[{l}]` must be {width} positive numbers with sum 1, got {given}.")
+    return mass
