@@ -1,10 +1,12 @@
 """Networks: one architecture a file."""
 
-from . import embeddings as embeddings
+from . import embeddings as embeddings, maps as maps
 from .base import AbstractModel as AbstractModel
 from .biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
 from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
+from .depth_separator import DepthSeparator as DepthSeparator
 from .homogeneous import Homogeneous as Homogeneous
+from .mean_field_stack import MeanFieldStack as MeanFieldStack
 from .shallow import Shallow as Shallow
 from .pruning import (
     PruningCurve as PruningCurve,

@@ -1,5 +1,23 @@
 """Observables: what is measured along a run."""
 
+from .activity import (
+    DeadFraction as DeadFraction,
+    DisplacedFraction as DisplacedFraction,
+    Diversity as Diversity,
+    Eta as Eta,
+    FeatureScatter as FeatureScatter,
+    KernelChain as KernelChain,
+    KernelMovement as KernelMovement,
+    KernelTop as KernelTop,
+    LossSlope as LossSlope,
+    PointMovement as PointMovement,
+    PreactivationSpeed as PreactivationSpeed,
+    SumLoss as SumLoss,
+    WeightedResidual as WeightedResidual,
+    kernel_chain as kernel_chain,
+    path_integral as path_integral,
+    safe_rate as safe_rate,
+)
 from .base import AbstractObservable as AbstractObservable
 from .kernels import (
     EffectiveRank as EffectiveRank,
