@@ -9,8 +9,8 @@ from typing import Any
 
 import jinja2
 
+from ..experiments import registry
 from ..experiments.base import SIZES, Experiment
-from ..experiments.registry import PAPERS, experiments
 from ..runs.files import write_whole
 from ..runs.progress import duration
 from ..runs.records import Damage, Judged, Record
@@ -51,7 +51,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     from bokeh.embed import components
     from bokeh.resources import Resources
 
-    known, models, chosen = experiments(), {}, []
+    known, models, chosen = registry.experiments(), {}, []
     for name, group in itertools.groupby(
         sorted(records, key=lambda r: r.experiment), key=lambda r: r.experiment
     ):
@@ -80,7 +80,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         "text": as_text,
     }
     return environment.get_template("report.html").render(
-        papers=[_paper(paper, about, sections, list(known.values())) for paper, about in PAPERS.items()],
+        papers=[_paper(paper, about, sections, list(known.values())) for paper, about in registry.PAPERS.items()],
         sections=sections, damaged=damaged, kinds=KINDS, totals=_totals(records), runs=len(records),
         latest=max((r.started for r in records), default=""), bokeh=Resources(mode="inline", components=["bokeh"]).render(),
         script=script,

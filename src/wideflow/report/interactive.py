@@ -28,7 +28,7 @@ from ..experiments.figures import (
     Points,
     VLine,
 )
-from .style import Look, entry, look, ordered
+from .style import Look, edges, entry, look, ordered
 from .tex import as_text
 
 MOST_POINTS = 1500  # of a curve on the page; the record and the PDF have them all
@@ -108,20 +108,18 @@ def _plot(panel: Panel, style: Look, owner: str):
     )  # fmt: skip
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
-    plot.add_layout(Title(text=as_text(panel.title), text_font_size="14px"), "above")
+    plot.title = Title(text=as_text(panel.title), text_font_size="14px")
     if panel.note:
-        plot.title = Title(
-            text=as_text(panel.note), text_font_style="italic", text_font_size="11px"
-        )
+        note = Title(text=as_text(panel.note), text_font_style="italic", text_font_size="12px")
+        plot.add_layout(note, "above")
     plot.xaxis.axis_label, plot.yaxis.axis_label = as_text(panel.x), as_text(panel.y)
     for axis in (*plot.xaxis, *plot.yaxis):
         axis.axis_label_text_font_style = "normal"
         axis.minor_tick_line_color = None
     plot.grid.grid_line_alpha = 0.35
     own: dict[str, list] = {}
-    bars = [mark for mark in panel.marks if isinstance(mark, Bars)]
     for mark in ordered(panel):
-        drawn = _draw(plot, mark, style, x, y, bars)
+        drawn = _draw(plot, mark, style, x, y, panel)
         name = entry(mark)
         for renderer in drawn:
             renderer.tags = [f"{owner}/{as_text(name)}"]
@@ -135,11 +133,17 @@ def _plot(panel: Panel, style: Look, owner: str):
     ]
     if items:
         legend = Legend(
-            items=items, click_policy="hide", border_line_color=None, background_fill_color=None, label_text_font_size="12px",
+            items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_columns(items), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
             padding=2, spacing=2, margin=4,
         )  # fmt: skip
         plot.add_layout(legend, "below")
     return plot
+
+
+def _columns(items: list[LegendItem]) -> int:
+    """How many entries of a panel's legend stand beside each other, on half a page."""
+    longest = max(len(item.label.value) for item in items)
+    return max(1, min(len(items), 520 // (45 + 7 * longest)))
 
 
 def _numbers(panel: Panel, across: int) -> np.ndarray:
@@ -157,12 +161,12 @@ def _thinned(count: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, MOST_POINTS).astype(int))
 
 
-def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, bars: list[Bars]) -> list:
+def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, panel: Panel) -> list:
     """Draws one mark; returns its renderers, the one shown in a legend first."""
-    colour = style.colour(mark)
+    colour, dash = style.colour(mark), style.dash(mark, panel)
     match mark:
         case Line():
-            return _draw_line(plot, mark, colour, x, y)
+            return _draw_line(plot, mark, colour, dash, x, y)
         case Points():
             return _draw_points(plot, mark, colour, style.marker(mark), x, y)
         case HLine() | VLine():
@@ -173,16 +177,16 @@ def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, bars: list[Bars]) -
                 dimension=dimension,
                 location=float(place),
                 line_color=colour,
-                line_dash=mark.dash,
+                line_dash=dash,
                 line_width=1.5,
             )
             plot.add_layout(span)
             shown = plot.line(
-                [], [], color=colour, line_dash=mark.dash, line_width=1.5
+                [], [], color=colour, line_dash=dash, line_width=1.5
             )  # for the legend
             return [shown, span]
         case Bars():
-            return [_draw_bars(plot, mark, colour, bars)]
+            return [_draw_bars(plot, mark, colour, [m for m in panel.marks if isinstance(m, Bars)])]
         case Heatmap():
             return [_draw_heatmap(plot, mark)]
 
@@ -197,11 +201,11 @@ def _hover(plot, renderer, name: str, named_x: str = "@true_x") -> None:
     plot.add_tools(HoverTool(renderers=[renderer], tooltips=tips, visible=False))
 
 
-def _draw_line(plot, mark: Line, colour: str, x: _Axis, y: _Axis) -> list:
+def _draw_line(plot, mark: Line, colour: str, dash: str, x: _Axis, y: _Axis) -> list:
     keep = _thinned(len(np.asarray(mark.x)))
     across, heights = np.asarray(mark.x, float)[keep], np.asarray(mark.y, float)[keep]
     source = ColumnDataSource(dict(x=x(across), y=y(heights), true_x=across, true_y=heights))
-    curve = plot.line("x", "y", source=source, color=colour, line_dash=mark.dash, line_width=2)
+    curve = plot.line("x", "y", source=source, color=colour, line_dash=dash, line_width=2)
     _hover(plot, curve, as_text(entry(mark)))
     if mark.low is None or mark.high is None:
         return [curve]
@@ -263,24 +267,13 @@ def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):
     return drawn
 
 
-def _edges(centres, scale: str) -> np.ndarray:
-    """Borders of cells halfway between their centres."""
-    c = np.log(np.asarray(centres, float)) if scale == "log" else np.asarray(centres, float)
-    middle = (c[1:] + c[:-1]) / 2 if len(c) > 1 else np.zeros(0)
-    half = (c[1] - c[0]) / 2 if len(c) > 1 else 0.5
-    edges = np.concatenate(
-        [[c[0] - half], middle, [c[-1] + (c[-1] - middle[-1] if len(c) > 1 else half)]]
-    )
-    return np.exp(edges) if scale == "log" else edges
-
-
 def _draw_heatmap(plot, mark: Heatmap):
     values = np.asarray(mark.values, float)
     scales = [
         "log" if s.__class__.__name__ == "LogScale" else "linear"
         for s in (plot.x_scale, plot.y_scale)
     ]
-    x, y = _edges(mark.x, scales[0]), _edges(mark.y, scales[1])
+    x, y = edges(mark.x, scales[0]), edges(mark.y, scales[1])
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     mapper = LinearColorMapper(palette="Viridis256", low=low, high=high, nan_color="#999999")

@@ -18,7 +18,7 @@ from ..experiments.figures import (
     VLine,
 )
 from ..runs.files import write_whole
-from .style import Look, entry, look, ordered
+from .style import Look, edges, entry, look, ordered
 
 _DASHES = {
     "solid": "-",
@@ -58,6 +58,19 @@ def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pat
 def render(spec: FigureSpec) -> tuple[bytes, bytes]:
     """The figure as PNG and as PDF."""
     import matplotlib as mpl
+
+    figure, png, pdf = build(spec), io.BytesIO(), io.BytesIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(png, format="png", metadata={"Software": None})
+        figure.savefig(
+            pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None}
+        )
+    return png.getvalue(), pdf.getvalue()
+
+
+def build(spec: FigureSpec):
+    """The figure as an object of Matplotlib's."""
+    import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -81,12 +94,7 @@ def render(spec: FigureSpec) -> tuple[bytes, bytes]:
                 ncols=_columns(list(seen), width),
             )
         figure.suptitle(spec.title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
-        png, pdf = io.BytesIO(), io.BytesIO()
-        figure.savefig(png, format="png", metadata={"Software": None})
-        figure.savefig(
-            pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None}
-        )
-    return png.getvalue(), pdf.getvalue()
+    return figure
 
 
 def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
@@ -94,7 +102,7 @@ def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
     bars = [mark for mark in panel.marks if isinstance(mark, Bars)]
     _scales(axes, panel)
     for mark in ordered(panel):
-        handle = _draw(figure, axes, mark, style, bars)
+        handle = _draw(figure, axes, mark, style, panel)
         name = entry(mark)
         if handle is not None and name:
             (seen if name in style.shared else own).setdefault(name, handle)
@@ -136,9 +144,9 @@ def linear_threshold(panel: Panel, across: int) -> float:
     return 1e-3 * largest if largest > 0 else 1.0
 
 
-def _draw(figure, axes, mark, style: Look, bars: list[Bars]):
+def _draw(figure, axes, mark, style: Look, panel: Panel):
     """Draws one mark and returns what its legend entry shows."""
-    colour = style.colour(mark)
+    colour, dash = style.colour(mark), _DASHES[style.dash(mark, panel)]
     match mark:
         case Line():
             if mark.low is not None and mark.high is not None:
@@ -148,17 +156,18 @@ def _draw(figure, axes, mark, style: Look, bars: list[Bars]):
             heights = np.asarray(mark.y, float)
             if axes.get_yscale() == "log":  # a gap, not a plunge, where there is no logarithm
                 heights = np.where(heights > 0, heights, np.nan)
-            return axes.plot(mark.x, heights, color=colour, linestyle=_DASHES[mark.dash])[0]
+            return axes.plot(mark.x, heights, color=colour, linestyle=dash)[0]
         case Points():
             return axes.errorbar(
                 mark.x, mark.y, yerr=mark.errors, fmt=_MARKERS[style.marker(mark)], markersize=mark.size,
                 color=colour, markeredgecolor="white", markeredgewidth=0.4, elinewidth=0.9, capsize=2,
             )  # fmt: skip
         case HLine():
-            return axes.axhline(mark.y, color=colour, linestyle=_DASHES[mark.dash], linewidth=1.1)
+            return axes.axhline(mark.y, color=colour, linestyle=dash, linewidth=1.1)
         case VLine():
-            return axes.axvline(mark.x, color=colour, linestyle=_DASHES[mark.dash], linewidth=1.1)
+            return axes.axvline(mark.x, color=colour, linestyle=dash, linewidth=1.1)
         case Bars():
+            bars = [other for other in panel.marks if isinstance(other, Bars)]
             names = list(dict.fromkeys(name for bar in bars for name in bar.names))
             width = 0.8 / len(bars)
             shift = (bars.index(mark) - (len(bars) - 1) / 2) * width
@@ -172,8 +181,9 @@ def _draw(figure, axes, mark, style: Look, bars: list[Bars]):
             )
             return axes.bar(places, mark.heights, width * 0.92, color=colour)
         case Heatmap():
+            x, y = edges(mark.x, panel.xscale), edges(mark.y, panel.yscale)
             image = axes.pcolormesh(
-                mark.x, mark.y, np.asarray(mark.values, float), cmap="viridis", rasterized=True
+                x, y, np.asarray(mark.values, float), cmap="viridis", rasterized=True
             )
             figure.colorbar(image, ax=axes, label=mark.label, pad=0.02)
     return None

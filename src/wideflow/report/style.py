@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..experiments.figures import Bars, FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points, VLine
 
 # Okabe and Ito's colours, told apart under every common colour blindness; yellow is left out (too faint on white)
@@ -37,6 +39,23 @@ class Look:
         key = colour_key(mark)
         return REFERENCE if key is None else PALETTE[self.numbers[key] % len(PALETTE)]
 
+    def dash(self, mark: Mark, panel: Panel) -> str:
+        """The mark's own; reference lines of one panel that would look alike take different ones."""
+        if not isinstance(mark, HLine | VLine):
+            return getattr(mark, "dash", "solid")
+        names = list(
+            dict.fromkeys(
+                entry(m)
+                for m in panel.marks
+                if isinstance(m, HLine | VLine) and m.dash == mark.dash
+            )
+        )
+        order = [
+            mark.dash,
+            *(dash for dash in ("dashed", "dotted", "dashdot") if dash != mark.dash),
+        ]
+        return order[names.index(entry(mark)) % len(order)]
+
     def marker(self, mark: Mark) -> str:
         return MARKERS[self.numbers[colour_key(mark) or ""] % len(MARKERS)]
 
@@ -58,3 +77,14 @@ def ordered(panel: Panel) -> Iterator[Mark]:
     """Maps and bars first, then reference lines, then curves, then points on top."""
     rank = {Heatmap: 0, Bars: 1, HLine: 2, VLine: 2, Line: 3, Points: 4}
     return iter(sorted(panel.marks, key=lambda mark: rank[type(mark)]))
+
+
+def edges(centres, scale: str) -> np.ndarray:
+    """Borders of a map's cells, halfway between their centres on an axis of that scale."""
+    c = np.log(np.asarray(centres, float)) if scale == "log" else np.asarray(centres, float)
+    if len(c) == 1:
+        borders = np.array([c[0] - 0.5, c[0] + 0.5])
+    else:
+        middle = (c[1:] + c[:-1]) / 2
+        borders = np.concatenate([[2 * c[0] - middle[0]], middle, [2 * c[-1] - middle[-1]]])
+    return np.exp(borders) if scale == "log" else borders

@@ -12,8 +12,8 @@ import pathlib
 import sys
 from dataclasses import asdict
 
+from ..experiments import registry
 from ..experiments.base import SIZES
-from ..experiments.registry import experiment, experiments
 from ..report.static import save_figure
 from .files import write_whole
 from .overrides import parse
@@ -39,9 +39,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--fresh", action="store_true", help="run even if the result is there")
     asked = parser.parse_args(words)
     if asked.name is None:
-        print("\n".join(f"{name:34} {found.summary}" for name, found in experiments().items()))
+        print(
+            "\n".join(
+                f"{name:34} {found.summary}" for name, found in registry.experiments().items()
+            )
+        )
         return 0
-    chosen = experiment(asked.name)
+    chosen = registry.experiment(asked.name)
     done = perform(
         chosen, Store(asked.out), size=asked.size, overrides=parse(asked.set), seed=asked.seed,
         device=asked.device, fresh=asked.fresh, progress=PrintedProgress(sys.stderr),

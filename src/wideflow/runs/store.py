@@ -22,10 +22,15 @@ def address(experiment: str, settings: Mapping[str, Any], seed: int) -> str:
 
 
 class Store:
-    """The runs kept in `folder`, one netCDF file each, figures beside them, checkpoints below."""
+    """The runs kept in `folder`, one netCDF file each, figures beside them, checkpoints below.
 
-    def __init__(self, folder: str | pathlib.Path):
-        self.folder = pathlib.Path(folder)
+    Args:
+        folder: made when something is saved.
+        checkpoint_every: seconds between two checkpoints of a run.
+    """
+
+    def __init__(self, folder: str | pathlib.Path, checkpoint_every: float = 10.0):
+        self.folder, self.checkpoint_every = pathlib.Path(folder), checkpoint_every
 
     def check_writable(self) -> None:
         """Raises `OSError` where the folder cannot be made or written to."""
@@ -58,7 +63,7 @@ class Store:
 
     def journal(self, address: str) -> FileJournal:
         """Where a run of that address keeps its checkpoints."""
-        return FileJournal(self._checkpoints(address))
+        return FileJournal(self._checkpoints(address), self.checkpoint_every)
 
     def forget(self, address: str) -> None:
         """Drops a run's checkpoints, so that it starts from nothing."""

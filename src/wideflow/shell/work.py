@@ -8,8 +8,8 @@ import jax
 
 from .._core.errors import check_choice
 from ..data.files import DataNotFoundError, cache_folder
+from ..experiments import registry
 from ..experiments.base import Experiment
-from ..experiments.registry import PAPERS, experiments
 from ..report.static import save_figure
 from ..runs.records import Record
 from ..runs.runner import Performed, find_device, perform, settings_of
@@ -68,8 +68,8 @@ def common_overrides(
 def experiments_of(paper: str | None) -> list[Experiment]:
     """The experiments of one paper, or all of them."""
     if paper is not None:
-        check_choice("paper", paper, PAPERS)
-    return [found for found in experiments().values() if paper in (None, found.paper)]
+        check_choice("paper", paper, registry.PAPERS)
+    return [found for found in registry.experiments().values() if paper in (None, found.paper)]
 
 
 def draw(experiment: Experiment, record: Record) -> tuple[pathlib.Path, pathlib.Path]:
