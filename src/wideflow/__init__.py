@@ -22,7 +22,9 @@ from .dynamics import (
     losses as losses,
     train as train,
 )
-from .models import BiasedThreeLayer as BiasedThreeLayer, BiasedTwoLayer as BiasedTwoLayer, Shallow as Shallow, embeddings as embeddings
+from .dynamics.truncated import LossBelow as LossBelow, TruncatedDescent as TruncatedDescent
+from .models.homogeneous import Homogeneous as Homogeneous
+from .models import BiasedThreeLayer as BiasedThreeLayer, BiasedTwoLayer as BiasedTwoLayer, Shallow as Shallow, embeddings as embeddings, maps as maps
 from .theorems import Outcome as Outcome, Verdict as Verdict
 from .models.pruning import (
     features as features,
