@@ -27,3 +27,4 @@ from .synthetic import (
 from .files import mnist as mnist, split as split, uci as uci
 from .tables import read_csv as read_csv
 from .assumptions import DataAssumptions as DataAssumptions, check_data_assumptions as check_data_assumptions
+from .features import cifar10_features as cifar10_features, mixture_features as mixture_features

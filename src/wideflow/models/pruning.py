@@ -10,6 +10,7 @@ Ties, such as every node under the symmetric scaling with ``"released"``, are br
 pruning removes the lowest index first, the features keep the lowest index first.
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -136,24 +137,25 @@ def pruning_curve(model, inputs, targets, *, convention: str = "paper", levels=N
     levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
     if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:
         raise ValueError(f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got {levels}.")
-    order = jnp.argsort(importance(model, convention), stable=True)
+    best_first = jnp.argsort(importance(model, convention), stable=True)[::-1]
+    weights = model.weights[:, best_first]
+    mixed = (model.scales * jnp.atleast_2d(model.output))[:, best_first]
     bytes_a_row = 4 * model.width * wanted.shape[1] * embedded.dtype.itemsize
     rows = tile_rows(embedded.shape[0], bytes_a_row, memory if memory is not None else 256 << 20)
     totals = [
-        _tile(model, order, embedded[i : i + rows], wanted[i : i + rows], jnp.asarray(levels))
+        _tile(model.activation, weights, mixed, embedded[i : i + rows], wanted[i : i + rows], jnp.asarray(levels))
         for i in range(0, embedded.shape[0], rows)
     ]
     squares, right, entropy = (sum(part) / embedded.shape[0] for part in zip(*totals, strict=True))
     return PruningCurve(levels, squares / wanted.shape[1], None if single else right, None if single else entropy)
 
 
-@jax.jit
-def _tile(model: Shallow, order, embedded, targets, levels):
-    """Summed squares, hits and cross-entropy over a tile of samples at every level."""
-    hidden = model.activation.value(embedded @ model.weights[:, order[::-1]])  # most important node first
-    mixed = (model.scales * jnp.atleast_2d(model.output))[:, order[::-1]]
+@functools.partial(jax.jit, static_argnums=0)
+def _tile(activation, weights, mixed, embedded, targets, levels):
+    """Summed squares, hits and cross-entropy over a tile of samples at every level; nodes come most important first."""
+    hidden = activation.value(embedded @ weights)
     sums = jnp.cumsum(hidden[:, None, :] * mixed, axis=-1)  # (sample, output, nodes kept - 1)
-    outputs = jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], axis=-1)[..., model.width - levels]
+    outputs = jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], axis=-1)[..., weights.shape[1] - levels]
     squares = jnp.sum((outputs - targets[..., None]) ** 2, axis=(0, 1), dtype=float)
     # "right" counts a sample whose outputs are all equal (nothing left) as class 0, like argmax does.
     right = jnp.sum(jnp.argmax(outputs, axis=1) == jnp.argmax(targets, axis=1)[:, None], axis=0, dtype=float)

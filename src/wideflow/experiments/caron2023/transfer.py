@@ -1,0 +1,94 @@
+"""Transfer: an external network trained on the most important hidden features (caron2023, section 6.2)."""
+
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float
+
+from ..._core.precision import double
+from ..._core.randomness import named_key
+from ...data.dataset import Dataset
+from ...dynamics.descent import GradientDescent
+from ...dynamics.losses import MeanSquares
+from ...dynamics.train import train
+from ...models.base import AbstractModel, pullback_by_autodiff
+from ...models.pruning import features
+from ...observables import Accuracy, Risk, TestRisk
+from .members import unstack
+
+LAYERS = {"released": 2, "paper": 1}
+"""Hidden layers of the external network: the text has one, the released code two."""
+
+
+class Perceptron(AbstractModel):
+    r"""A plain ReLU network with biases, all layers trained; weights and biases start uniform on $\pm1/\sqrt{\text{fan in}}$.
+
+    All parameters lie in one vector, layer after layer, each layer's weights (in, out) before its biases.
+    """
+
+    trained: ClassVar[tuple[str, ...]] = ("theta",)
+
+    theta: Float[Array, " parameter"]
+    sizes: tuple[int, ...] = eqx.field(static=True)
+
+    @classmethod
+    @double
+    def init(cls, key, sizes: tuple[int, ...]) -> "Perceptron":
+        """`sizes` counts the units from input to output; a last 0 means one output without an axis."""
+        parts = []
+        for layer, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+            reach, count = 1 / math.sqrt(fan_in), (fan_in + 1) * max(fan_out, 1)
+            parts.append(jax.random.uniform(named_key(key, layer), (count,), minval=-reach, maxval=reach))
+        return cls(jnp.concatenate(parts), sizes)
+
+    def embed(self, inputs):
+        return jnp.asarray(inputs).astype(self.theta.dtype)
+
+    def respond(self, features):
+        position, value = 0, features
+        for layer, (fan_in, fan_out) in enumerate(zip(self.sizes[:-1], self.sizes[1:], strict=True)):
+            out = max(fan_out, 1)
+            weights = self.theta[position : position + fan_in * out].reshape(fan_in, out)
+            biases = self.theta[position + fan_in * out : position + (fan_in + 1) * out]
+            position += (fan_in + 1) * out
+            value = (jax.nn.relu(value) if layer else value) @ weights + biases
+        return value[:, 0] if self.sizes[-1] == 0 else value
+
+    def rate_factors(self):
+        return {"theta": 1.0}
+
+    def pullback(self, features):
+        return pullback_by_autodiff(self, features)
+
+
+def transfer_members(settings, key, nets, names, train_set: Dataset, test_set: Dataset, progress) -> xr.Dataset:
+    """Risk (and accuracy) of the external network on the `top` features of every trained network.
+
+    Settings and seeds run in one program for each number of features; the ranking is that of the convention.
+    """
+    classes = 0 if train_set.targets.ndim == 1 else train_set.targets.shape[1]
+    record = [Risk(), TestRisk(), *((Accuracy(),) if classes else ())]
+    tables = []
+    for count, top in enumerate(settings.tops):
+        members, trains, tests = [], [], []
+        for row in nets:
+            for seed, net in enumerate(row):
+                sizes = (top, *(settings.hidden,) * LAYERS[settings.convention], classes)
+                members.append(Perceptron.init(named_key(key, "external", seed, top), sizes))
+                for target, dataset in ((trains, train_set), (tests, test_set)):
+                    chosen = np.asarray(features(net, dataset.inputs, top, convention=settings.convention))
+                    target.append(Dataset(chosen, dataset.targets, dataset.name))
+        result = train(
+            members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps,
+            every=settings.external_steps, record=record, loss=MeanSquares(), test=tests,
+            precision=settings.precision, axis="member",
+            progress=lambda done, total, _, c=count: progress(c + done / total, len(settings.tops), "transfer"),
+        )  # fmt: skip
+        end = unstack(result.table, names, len(nets[0])).isel(step=-1, drop=True).drop_vars("loss")
+        tables.append(end.rename({name: f"transfer_{name}" for name in end.data_vars}))
+    return xr.concat(tables, xr.DataArray(list(settings.tops), dims="top", name="top"))
