@@ -4,6 +4,8 @@ import os
 import pathlib
 import tempfile
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads only fight each other
+
 import jax
 import pytest
 from jaxtyping import install_import_hook

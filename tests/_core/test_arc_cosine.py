@@ -6,7 +6,7 @@ import pytest
 from mpmath import mp, mpf
 from numpy.testing import assert_allclose
 
-from wideflow._core.arc_cosine import abs_pair, abs_pair_slope, relu_pair, relu_pair_slope
+from wideflow._core.arc_cosine import abs_pair, abs_pair_slope, arcsin, relu_pair, relu_pair_slope
 from wideflow._core.tiles import by_rows
 
 
@@ -49,3 +49,12 @@ def test_tiles_do_not_change_numbers(memory):
     tiled, sums = by_rows(lambda r: (r @ x.T, r.sum(1)), x, bytes_per_row=8, memory=memory)
     assert_allclose(tiled, whole)
     assert_allclose(sums, x.sum(1))
+
+
+def test_arcsin_against_the_standard_library():
+    x = np.concatenate([np.linspace(-1, 1, 4001), 1 - np.logspace(-16, -1, 200), [0.5, np.nextafter(0.5, 1), 1e-300]])
+    expected = np.array([math.asin(v) for v in x])
+    assert_allclose(arcsin(jnp.asarray(x)), expected, rtol=6e-16, atol=0)
+    single = arcsin(jnp.asarray(x, dtype=jnp.float32))
+    assert single.dtype == jnp.float32
+    assert_allclose(single, np.arcsin(x.astype(np.float32)), rtol=5e-7, atol=1e-38)

@@ -51,17 +51,22 @@ class Activation:
 
     def __post_init__(self):
         function = jax.custom_jvp(lambda z: self.value(z))
-        function.defjvp(lambda primal, tangent: (function(*primal), self.slope(*primal) * tangent[0]))
+
+        @function.defjvp
+        def _(primals, tangents):
+            z = jnp.asarray(primals[0])
+            return function(z), self.slope(z) * tangents[0]
+
         object.__setattr__(self, "call", function)
 
-    def __call__(self, z: jax.Array) -> jax.Array:
-        return self.call(z)
+    def __call__(self, z) -> jax.Array:
+        return self.call(jnp.asarray(z))
 
-    def derivative(self, z: jax.Array) -> jax.Array:
-        return self.slope(z)
+    def derivative(self, z) -> jax.Array:
+        return self.slope(jnp.asarray(z))
 
-    def second(self, z: jax.Array) -> jax.Array:
-        return self.bend(z)
+    def second(self, z) -> jax.Array:
+        return self.bend(jnp.asarray(z))
 
     @property
     def at_zero(self) -> float:

@@ -3,6 +3,7 @@
 import difflib
 import math
 from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 
 def check_positive(name: str, value, remedy: str = "") -> None:
@@ -18,7 +19,7 @@ def check_between(name: str, value, low, high, *, open: bool = False, remedy: st
 
 
 def check_count(name: str, value, least: int = 1) -> None:
-    if not (isinstance(value, int) and not isinstance(value, bool) and value >= least):
+    if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= least):
         raise ValueError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
 
 

@@ -21,11 +21,11 @@ def named_key(key: Key, *names: str | int) -> Key:
     return key
 
 
-def as_key(seed: int | Key) -> Key:
+def as_key(seed) -> Key:
     """A typed key from a whole number, or the key itself."""
     if isinstance(seed, int):
         return jax.random.key(seed)
-    if not jax.dtypes.issubdtype(getattr(seed, "dtype", None), jax.dtypes.prng_key):
+    if not hasattr(seed, "dtype") or not jax.dtypes.issubdtype(seed.dtype, jax.dtypes.prng_key):
         raise ValueError(
             f"`key` must be a whole number or a typed key, got {seed!r}. Use `jax.random.key(seed)`."
         )

@@ -175,8 +175,8 @@ class ABC(AbstractScaling):
     trained at rate $\eta\, m^{-c}$; the hidden layer keeps the factor $D^{-1/2}$ of its input.
     """
 
-    a: tuple[float, float]
-    b: tuple[float, float] = (0.0, 0.0)
+    a: tuple[float, ...]
+    b: tuple[float, ...] = (0.0, 0.0)
     c: float = 0.0
 
     def __post_init__(self):

@@ -94,7 +94,7 @@ class ClippedFlow(AbstractDynamics):
     def init(self, model, objective, key):
         _check(model, objective, self.adaptive)
         key = named_key(key, "batches")
-        field = self.velocity(model, objective, jax.random.fold_in(key, 0))
+        field = eqx.filter_jit(self.velocity)(model, objective, jax.random.fold_in(key, 0))
         rate = self._length(model, objective, field)
         # count and totals of the pairs are of the steps taken: none yet
         return ClippedState(jnp.zeros((), int), key, field, rate, jnp.zeros(3, field.pairs.dtype), jnp.zeros(3, int))

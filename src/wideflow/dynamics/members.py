@@ -34,7 +34,7 @@ class Members:
     title: str
     factors: dict[str, float]
     precision: str
-    statics: tuple = ()
+    statics: tuple
 
     def call(self, function, roles: tuple[str, ...], *args):
         """`function` compiled once per shape and mapped over the member axis.
@@ -54,19 +54,26 @@ class Members:
     def constant(self, value: float):
         return jnp.full(self.count, value) if self.several else jnp.asarray(value)
 
-    def split(self, tree, statics=None):
-        """A stacked tree as a tuple of trees, each with its own fixed part; a single one as it is."""
+    def split(self, tree):
+        """A stacked tree as a tuple of trees; a single one as it is."""
         if not self.several:
             return tree
         arrays, static = eqx.partition(tree, eqx.is_array)
-        statics = statics or [static] * self.count
         return tuple(
-            eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), one)
-            for i, one in enumerate(statics)
+            eqx.combine(static, jax.tree.map(lambda a, i=i: a[i], arrays)) for i in range(self.count)
         )
 
     def split_models(self, model):
-        return self.split(model, self.statics)
+        """The same for models, each with the fixed part it came with.
+
+        A compiled program returns the labels (`Told`) of the model it was first compiled for.
+        """
+        models = self.split(model) if self.several else (model,)
+        own = tuple(
+            eqx.combine(static, eqx.filter(one, eqx.is_array))
+            for static, one in zip(self.statics, models, strict=True)
+        )
+        return own if self.several else own[0]
 
     def split_status(self, status):
         return tuple(status) if self.several else status[0]
@@ -115,10 +122,11 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
     for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
         eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
     keys = _keys(key, count, several)
+    statics = tuple(eqx.partition(one, eqx.is_array)[1] for one in models)
     if not several:
         return Members(
             models[0], objectives[0], test_objectives[0], all_dynamics[0], keys, 1, False,
-            (True, True, True), type(models[0]).__name__, models[0].rate_factors(), dtype,
+            (True, True, True), type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
         )  # fmt: skip
     shared = (alike, shared_test and alike, shared_dynamics)
     return Members(
@@ -126,8 +134,7 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
         objectives[0] if shared[0] else _stack("data", objectives),
         test_objectives[0] if shared[1] else _stack("test", test_objectives),
         all_dynamics[0] if shared[2] else _stack("dynamics", all_dynamics),
-        keys, count, True, shared, type(models[0]).__name__, models[0].rate_factors(), dtype,
-        tuple(eqx.partition(one, eqx.is_array)[1] for one in models),
+        keys, count, True, shared, type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
     )  # fmt: skip
 
 

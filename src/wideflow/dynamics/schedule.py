@@ -19,13 +19,13 @@ class Logarithmic:
         check_positive("first", self.first)
 
 
-def record_steps(every, steps: int) -> np.ndarray:
+def record_steps(every, steps) -> np.ndarray:
     """The recorded steps: strictly increasing, from 0 to `steps`."""
     check_count("steps", steps, least=0)
     if every is None:
         every = max(1, steps // 100)
     if isinstance(every, Logarithmic):
-        grid = _logarithmic(every, steps)
+        grid = _logarithmic(every, float(steps))
         return np.unique(np.concatenate([[0], np.round(grid).astype(np.int64), [steps]]))
     if np.ndim(every) == 0:
         check_count("every", every)
@@ -36,13 +36,13 @@ def record_steps(every, steps: int) -> np.ndarray:
     return np.unique(np.concatenate([[0], grid, [steps]]))
 
 
-def record_times(every, time: float) -> np.ndarray:
+def record_times(every, time) -> np.ndarray:
     """The recorded times: strictly increasing, from 0 to `time`."""
     check_positive("time", time)
     if every is None:
         every = time / 100
     if isinstance(every, Logarithmic):
-        return np.unique(np.concatenate([[0.0], _logarithmic(every, time), [time]]))
+        return np.unique(np.concatenate([[0.0], _logarithmic(every, float(time)), [time]]))
     if np.ndim(every) == 0:
         check_positive("every", every)
         count = int(np.floor(time / every * (1 + 1e-12)))

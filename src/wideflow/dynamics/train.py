@@ -112,7 +112,7 @@ def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
         if not np.all(np.isfinite(rates)) or np.unique(rates).size != 1:
             raise ValueError("`time` needs dynamics with one constant `rate`; give `steps` instead.")
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
-    return record_steps(every, int(steps))
+    return record_steps(every, steps)
 
 
 def _loss_first(record) -> tuple:

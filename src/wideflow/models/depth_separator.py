@@ -90,6 +90,7 @@ class DepthSeparator(AbstractModel):
         return self.first.shape[0]
 
     @property
+    @double
     def alpha(self) -> Float[Array, ""]:
         r"""$\alpha = (C_\Gamma/\sqrt d)\, \mathrm{mean}_i \lVert w_i \rVert^2$, equation (5)."""
         return alpha_of(self.first)

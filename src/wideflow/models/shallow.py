@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, activation as as_activation
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import as_key, named_key
 from .._core.scalings import ABC, NTK, AbstractScaling
 from .._core.told import Told
 from .._core.types import Key
@@ -80,7 +80,7 @@ class Shallow(AbstractModel):
     @double
     def init(
         cls,
-        key: Key,
+        key: int | Key,
         *,
         features: int,
         width: int,
@@ -101,6 +101,7 @@ class Shallow(AbstractModel):
             symmetric: rows $j$ and $j + m/2$ are equal with opposite output weights, so that the
                 network starts at exactly zero; needs an even width and equal node scales in pairs.
         """
+        key = as_key(key)
         check_count("features", features)
         check_count("width", width)
         check_positive("deviation", deviation)

@@ -16,6 +16,7 @@ from .bessel_table import CELL, BesselTable, bessel_table
 
 _TINY = 1e-6  # below this the table loses relative accuracy and the series is summed
 _BLOCK = 8192
+_FEW = 1024  # so few arguments are not worth the packing
 
 
 class BesselLaw(AbstractRadialLaw):
@@ -211,6 +212,12 @@ def _quantile(law: BesselLaw, p):
     flat = jnp.ravel(p)
     x = _blockwise(lambda q: _near_quantile(law, q), flat)
     in_tail = flat > law.table.nodes[-1]
+
+    def everywhere(x):
+        return jnp.where(in_tail, _far_quantile(law, flat), x)
+
+    if flat.size <= _FEW:
+        return jnp.where(flat > 0, everywhere(x) / law.scale, 0.0).reshape(jnp.shape(p))
     share = law.d / (math.pi * bessel_table(law.order).end)  # P[x > X] up to an oscillation
     room = int(min(flat.size, share * flat.size + 10 * math.sqrt(flat.size) + 16))
 
@@ -218,9 +225,6 @@ def _quantile(law: BesselLaw, p):
         index = jnp.nonzero(in_tail, size=room, fill_value=flat.size)[0]
         far = flat.at[index].get(mode="fill", fill_value=0.99)
         return x.at[index].set(_blockwise(lambda q: _far_quantile(law, q), far), mode="drop")
-
-    def everywhere(x):
-        return jnp.where(in_tail, _far_quantile(law, flat), x)
 
     x = jax.lax.cond(in_tail.sum() <= room, packed, everywhere, x)
     return jnp.where(flat > 0, x / law.scale, 0.0).reshape(jnp.shape(p))
