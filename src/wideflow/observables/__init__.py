@@ -19,6 +19,10 @@ from .activity import (
     safe_rate as safe_rate,
 )
 from .base import AbstractObservable as AbstractObservable
+from .biased_kernels import (
+    last_layer_features as last_layer_features,
+    last_layer_gram as last_layer_gram,
+)
 from .kernels import (
     EffectiveRank as EffectiveRank,
     KernelAlignment as KernelAlignment,

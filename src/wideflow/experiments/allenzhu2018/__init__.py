@@ -1,1 +1,8 @@
-EXPERIMENTS: tuple[str, ...] = ()
+EXPERIMENTS: tuple[str, ...] = (
+    "width",
+    "three_beat_two",
+    "coupling",
+    "sign_changes",
+    "variants",
+    "spread",
+)
