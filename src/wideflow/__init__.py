@@ -8,29 +8,39 @@ from . import (
 )
 from ._core import activations as activations, scalings as scalings
 from ._core.status import Status as Status
-from .data import Dataset as Dataset
+from .data import Dataset as Dataset, populations as populations
 from .dynamics import (
     SGD as SGD,
     BestIterate as BestIterate,
+    ClippedFlow as ClippedFlow,
     DrawnNoise as DrawnNoise,
     GradientDescent as GradientDescent,
     GradientFlow as GradientFlow,
     Logarithmic as Logarithmic,
+    LossBelow as LossBelow,
     ReplayedNoise as ReplayedNoise,
     Run as Run,
     SmoothedSGD as SmoothedSGD,
+    TruncatedDescent as TruncatedDescent,
     losses as losses,
     train as train,
 )
-from .dynamics.truncated import LossBelow as LossBelow, TruncatedDescent as TruncatedDescent
-from .models.homogeneous import Homogeneous as Homogeneous
-from .models import BiasedThreeLayer as BiasedThreeLayer, BiasedTwoLayer as BiasedTwoLayer, Shallow as Shallow, embeddings as embeddings, maps as maps
-from .theorems import Outcome as Outcome, Verdict as Verdict
+from .models import (
+    BiasedThreeLayer as BiasedThreeLayer,
+    BiasedTwoLayer as BiasedTwoLayer,
+    DepthSeparator as DepthSeparator,
+    Homogeneous as Homogeneous,
+    MeanFieldStack as MeanFieldStack,
+    Shallow as Shallow,
+    embeddings as embeddings,
+    maps as maps,
+)
 from .models.pruning import (
     features as features,
     importance as importance,
     prune as prune,
     pruning_curve as pruning_curve,
 )
+from .theorems import Outcome as Outcome, Verdict as Verdict
 
 __version__ = "0.1.0"

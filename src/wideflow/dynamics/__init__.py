@@ -1,6 +1,7 @@
 """Dynamics: how models move."""
 
 from .best_iterate import BestIterate as BestIterate
+from .clipped import ClippedFlow as ClippedFlow
 from .descent import GradientDescent as GradientDescent
 from .flow import GradientFlow as GradientFlow
 from .schedule import Logarithmic as Logarithmic
