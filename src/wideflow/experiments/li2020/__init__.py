@@ -1,1 +1,3 @@
-EXPERIMENTS: tuple[str, ...] = ()
+"""li2020: one file a figure; see docs/papers/li2020.md for what each shows."""
+
+EXPERIMENTS: tuple[str, ...] = ("figure1",)
