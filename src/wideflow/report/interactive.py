@@ -13,7 +13,6 @@ from bokeh.models import (
     LinearColorMapper,
     Span,
     Title,
-    Whisker,
 )
 from bokeh.plotting import figure
 
@@ -70,6 +69,8 @@ class _Axis:
         largest = float(finite.max()) if finite.size else 0.0
         self.scale, self.threshold = scale, 1e-3 * largest if largest > 0 else 1.0
         self.largest = largest or 1.0
+        inside = numbers[np.isfinite(numbers) & ((numbers > 0) | (scale != "log"))]
+        self.shown = [float(inside.min()), float(inside.max())] if inside.size else [1.0, 1.0]
         positive = np.log10(finite[finite > 0]) if np.any(finite > 0) else np.zeros(1)
         self.decades = float(np.ptp(positive))
         self.powers = range(int(np.floor(positive.min())) - 1, int(np.ceil(positive.max())) + 1)
@@ -134,7 +135,7 @@ def _plot(panel: Panel, style: Look, owner: str):
     if items:
         legend = Legend(
             items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_columns(items), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
-            padding=2, spacing=2, margin=4,
+            padding=2, spacing=14, margin=4,
         )  # fmt: skip
         plot.add_layout(legend, "below")
     return plot
@@ -147,12 +148,18 @@ def _columns(items: list[LegendItem]) -> int:
 
 
 def _numbers(panel: Panel, across: int) -> np.ndarray:
-    parts = [
-        np.ravel(np.asarray((mark.x, mark.y)[across], float))
-        for mark in panel.marks
-        if isinstance(mark, Line | Points)
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0)
+    """All numbers along one axis of a panel."""
+    parts = [np.zeros(0)]
+    for mark in panel.marks:
+        if isinstance(mark, Line | Points | Heatmap):
+            parts.append(np.ravel(np.asarray((mark.x, mark.y)[across], float)))
+        elif isinstance(mark, Bars):
+            parts.append(
+                np.arange(len(mark.names), dtype=float)
+                if across == 0
+                else np.asarray(mark.heights, float)
+            )
+    return np.concatenate(parts)
 
 
 def _thinned(count: int) -> np.ndarray:
@@ -170,21 +177,7 @@ def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, panel: Panel) -> li
         case Points():
             return _draw_points(plot, mark, colour, style.marker(mark), x, y)
         case HLine() | VLine():
-            dimension, place = (
-                ("width", y(mark.y)) if isinstance(mark, HLine) else ("height", x(mark.x))
-            )
-            span = Span(
-                dimension=dimension,
-                location=float(place),
-                line_color=colour,
-                line_dash=dash,
-                line_width=1.5,
-            )
-            plot.add_layout(span)
-            shown = plot.line(
-                [], [], color=colour, line_dash=dash, line_width=1.5
-            )  # for the legend
-            return [shown, span]
+            return _draw_reference(plot, mark, colour, dash, x, y)
         case Bars():
             return [_draw_bars(plot, mark, colour, [m for m in panel.marks if isinstance(m, Bars)])]
         case Heatmap():
@@ -217,6 +210,19 @@ def _draw_line(plot, mark: Line, colour: str, dash: str, x: _Axis, y: _Axis) -> 
     return [curve, band]
 
 
+def _draw_reference(plot, mark: HLine | VLine, colour: str, dash: str, x: _Axis, y: _Axis) -> list:
+    """A line from border to border, and one over the data, which the range and the legend take notice of."""
+    if isinstance(mark, HLine):
+        dimension, place, ends = "width", float(y(mark.y)), [x.shown, [mark.y] * 2]
+    else:
+        dimension, place, ends = "height", float(x(mark.x)), [[mark.x] * 2, y.shown]
+    span = Span(
+        dimension=dimension, location=place, line_color=colour, line_dash=dash, line_width=1.5
+    )
+    plot.add_layout(span)
+    return [plot.line(x(ends[0]), y(ends[1]), color=colour, line_dash=dash, line_width=1.5), span]
+
+
 def _draw_points(plot, mark: Points, colour: str, marker: str, x: _Axis, y: _Axis) -> list:
     across, heights = np.asarray(mark.x, float), np.asarray(mark.y, float)
     source = ColumnDataSource(dict(x=x(across), y=y(heights), true_x=across, true_y=heights))
@@ -233,14 +239,10 @@ def _draw_points(plot, mark: Points, colour: str, marker: str, x: _Axis, y: _Axi
     if mark.errors is None:
         return [points]
     errors = np.asarray(mark.errors, float)
-    ends = ColumnDataSource(
-        dict(base=x(across), lower=y(heights - errors), upper=y(heights + errors))
+    bars = plot.segment(
+        x(across), y(heights - errors), x(across), y(heights + errors), color=colour, line_width=1.3
     )
-    whisker = Whisker(source=ends, base="base", lower="lower", upper="upper", line_color=colour)
-    for head in (whisker.lower_head, whisker.upper_head):
-        head.size, head.line_color = 5, colour
-    plot.add_layout(whisker)
-    return [points, whisker]
+    return [points, bars]
 
 
 def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):

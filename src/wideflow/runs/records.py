@@ -1,15 +1,14 @@
 """A finished run as one netCDF file: the table, and with it all that is needed to repeat and to judge it.
 
 The file is netCDF 4 through h5netcdf; where that package is missing (a bare compute node) it is netCDF 3
-through SciPy, with the same content, and both are read back alike. Nothing is ever unpickled. A digest of
-the content stands in the file, so that damage is recognised wherever it sits.
+through SciPy, with the same content, and both are read back alike. Nothing is ever unpickled. A digest stands
+behind the end of the netCDF data, where other readers do not look, so that damage is recognised wherever it sits.
 """
 
 import hashlib
 import importlib.util
 import io
 import pathlib
-import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -21,7 +20,8 @@ from .files import write_whole
 from .plain import decode, encode
 
 FORMAT = 1
-_ABOUT, _DIGEST, _JSON = "wideflow", "wideflow_digest", "wideflow_json"
+_ABOUT, _JSON = "wideflow", "wideflow_json"
+_SEAL = b"\nwideflow sha256 "
 _MAGIC = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy", b"CDF\x05": "scipy"}
 
 
@@ -137,12 +137,11 @@ class Record:
 
 def write_record(record: Record, path: pathlib.Path) -> Record:
     """Saves `record` at `path`, whole or not at all; returns it with its path."""
-    about = encode(record.about(), ordered=False)
     table = _with_json_attributes(record.table)
-    table.attrs[_ABOUT] = about
-    table.attrs[_DIGEST] = _digest(about, record.table)
+    table.attrs[_ABOUT] = encode(record.about(), ordered=False)
     engine = "h5netcdf" if importlib.util.find_spec("h5netcdf") else "scipy"
-    write_whole(path, bytes(table.to_netcdf(engine=engine)))
+    payload = bytes(table.to_netcdf(engine=engine))
+    write_whole(path, payload + _seal(payload))
     return replace(record, path=path)
 
 
@@ -153,27 +152,27 @@ def read_record(path: pathlib.Path) -> Record:
         DamagedRecordError: the file is cut short, changed, empty, or not a record at all.
         OSError: it cannot be opened.
     """
-    payload = path.read_bytes()
-    engine = _MAGIC.get(payload[:4])
+    content = path.read_bytes()
+    engine = _MAGIC.get(content[:4])
     if engine is None:
         raise DamagedRecordError(
-            f"{path} is not a netCDF file" + (" (it is empty)." if not payload else ".")
+            f"{path} is not a netCDF file{' (it is empty)' if not content else ''}."
         )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # readers warn of what we are about to judge ourselves
-            with xr.open_dataset(io.BytesIO(payload), engine=engine, decode_times=False) as opened:
-                table = opened.load()
-        about = table.attrs.pop(_ABOUT, None)
-        digest = table.attrs.pop(_DIGEST, None)
-        table = _without_json_attributes(table)
-    except Exception as error:
-        raise DamagedRecordError(f"{path} is damaged: {_one_line(error)}") from error
-    if about is None or digest is None:
-        raise DamagedRecordError(f"{path} is a netCDF file, but no record of wideflow.")
-    if digest != _digest(about, table):
+    length = len(content) - len(_seal(b""))
+    payload, seal = content[: max(length, 0)], content[max(length, 0) :]
+    if not seal.startswith(_SEAL):
+        raise DamagedRecordError(
+            f"{path} is a netCDF file, but no record of wideflow, or it was cut short."
+        )
+    if seal != _seal(payload):
         raise DamagedRecordError(f"{path} is damaged: its content does not fit its digest.")
-    return _record(decode(about), table, path)
+    with xr.open_dataset(io.BytesIO(payload), engine=engine, decode_times=False) as opened:
+        table = _without_json_attributes(opened.load())
+    return _record(decode(table.attrs.pop(_ABOUT)), table, path)
+
+
+def _seal(payload: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(payload).hexdigest().encode()
 
 
 def _record(about: dict[str, Any], table: xr.Dataset, path: pathlib.Path) -> Record:
@@ -207,25 +206,3 @@ def _without_json_attributes(table: xr.Dataset) -> xr.Dataset:
             for n, v in holder.attrs.items()
         }
     return table
-
-
-def _digest(about: str, table: xr.Dataset) -> str:
-    """A hash of the content that is the same whichever of the two file formats carried it."""
-    digest = hashlib.sha256(about.encode())
-    digest.update(encode({"attributes": table.attrs}).encode())
-    for name in sorted(map(str, table.variables)):
-        variable = table[name]
-        digest.update(encode([name, variable.dims, variable.shape, variable.attrs]).encode())
-        values = np.asarray(variable.values)
-        if values.dtype.kind in "OUS":
-            digest.update(encode([str(v) for v in values.ravel().tolist()]).encode())
-        elif values.dtype.kind in "biu":
-            digest.update(np.ascontiguousarray(values, dtype=np.int64).tobytes())
-        else:
-            digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
-    return digest.hexdigest()
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) < 160 else text[:157] + "..."

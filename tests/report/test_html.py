@@ -1,0 +1,144 @@
+"""The page: failed claims first, every link there, and a real browser opens it from disk without a word."""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+
+import numpy as np
+import pytest
+from small_experiment import EXPERIMENT, FAILING, draw, registered
+
+from wideflow.experiments import registry
+from wideflow.report.html import write_report
+from wideflow.report.interactive import plots
+from wideflow.report.tex import as_text
+from wideflow.runs import Store, perform
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """A page on two experiments, one of them failing and in two sizes, and a damaged file."""
+    folder = tmp_path_factory.mktemp("runs")
+    store = Store(folder)
+    perform(EXPERIMENT, store, size="smoke")
+    perform(FAILING, store, size="smoke")
+    perform(FAILING, store, size="default", seed=4)
+    (folder / "broken-smoke-0123.nc").write_bytes(b"not a record")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "experiments", registered)
+        return write_report(store, folder / "report.html")
+
+
+def visible(page: pathlib.Path) -> str:
+    """The page's text without scripts and styles."""
+    return re.sub(r"<(script|style).*?</\1>", "", page.read_text(), flags=re.S)
+
+
+def test_failed_claims_stand_first_and_in_red(page):
+    text = visible(page)
+    table = text[text.index('id="small-failing"') :]
+    assert table.index("two is three") < table.index(">fine<")
+    assert '<tr class="failed">' in table
+    assert "does not reproduce (declared)" in text
+    assert "1 FAIL" in text[: text.index("<main>")]  # already in the overview
+
+
+def test_everything_promised_is_there(page):
+    text = visible(page)
+    assert "wideflow run small-failing --size default --seed 4" in text  # larger sizes are shown
+    assert "Other runs of this experiment (1)" in text
+    assert "0.5" in text[text.index("published") :]
+    assert "broken-smoke-0123.nc is not a netCDF file" in text
+    for name in ("width", "gammas", "versions", "revision", "device"):
+        assert f"<th>{name}</th>" in text
+    links = re.findall(r'href="([^#"][^"]*\.(?:png|pdf|nc))"', text)
+    assert len(links) == 6
+    assert all((page.parent / link).is_file() for link in links)
+
+
+def test_nothing_is_loaded_from_elsewhere(page):
+    loaded = re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="([^"]*)"', page.read_text())
+    assert [target for target in loaded if not target.startswith("data:")] == []
+
+
+def test_a_run_of_a_forgotten_experiment_keeps_its_claims(tmp_path, monkeypatch):
+    gone = dataclasses.replace(EXPERIMENT, name="small-gone")
+    perform(gone, Store(tmp_path), size="smoke")
+    monkeypatch.setattr(registry, "experiments", registered)
+    text = visible(write_report(Store(tmp_path), tmp_path / "below" / "page.html"))
+    assert "small-gone is no longer an experiment" in text
+    assert "the loss falls" in text
+    assert "not run: <code>wideflow run small-one</code>" in text
+    assert 'href="../small-gone' in text
+
+
+def test_an_empty_store_gives_a_page_that_says_so(tmp_path):
+    assert "No runs are saved here yet" in visible(
+        write_report(Store(tmp_path), tmp_path / "report.html")
+    )
+
+
+def test_every_panel_becomes_a_plot_with_its_numbers(tmp_path):
+    table = perform(EXPERIMENT, Store(tmp_path), size="smoke").record.table
+    drawn = plots(draw(table), "small-one")
+    assert len(drawn) == 5
+    mean = table.loss.values.mean(0)
+    curves = [renderer.data_source.data.get("true_y", []) for renderer in drawn[0].renderers]
+    assert any(len(curve) == len(mean) and np.allclose(curve, mean) for curve in curves)
+    # a symlog axis carries asinh(y / threshold), threshold a thousandth of the largest number
+    signed = mean - mean[2]
+    expected = np.arcsinh(signed / (1e-3 * np.abs(signed).max()))
+    np.testing.assert_allclose(drawn[4].renderers[0].data_source.data["y"], expected)
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        ("plain", "plain"),
+        (r"$\|\Theta_t\|_2$", "‖Θₜ‖₂"),
+        (r"$n^{-1/2}$", "n^-1/2"),
+        (r"loss $\mathcal{L}$ at $10^{-3}$", "loss L at 10⁻³"),
+    ],
+)
+def test_labels_without_tex(tex, text):
+    assert as_text(tex) == text
+
+
+def test_a_browser_opens_it_from_disk(page):
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed (tools/install-browser does it)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            tab = browser.new_context(
+                viewport={"width": width, "height": 800}, color_scheme=scheme
+            ).new_page()
+            said, asked = [], []
+            tab.on("console", lambda message, said=said: said.append((message.type, message.text)))
+            tab.on("pageerror", lambda error, said=said: said.append(("error", str(error))))
+            tab.on("request", lambda request, asked=asked: asked.append(request.url))
+            tab.goto(page.as_uri())
+            tab.wait_for_function(
+                "Bokeh.documents.length > 0 && document.querySelectorAll('.bk-Figure').length == 10"
+            )
+            assert [line for line in said if line[0] in ("error", "warning")] == []
+            assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+            assert (
+                tab.evaluate("document.documentElement.scrollWidth") <= width
+            )  # nothing runs off the page
+            assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+            hidden = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.tags?.length && m.visible === false).length"
+            assert tab.evaluate(hidden) == 0
+            tab.click(".entry >> nth=0")
+            assert tab.evaluate(hidden) > 0
+            tab.click("#theme")
+            assert tab.evaluate("document.documentElement.dataset.theme") != scheme
+        browser.close()

@@ -1,0 +1,85 @@
+"""Figures for papers: what is drawn, that it is the same each time, and that no legend covers data."""
+
+import struct
+
+import numpy as np
+import pytest
+from small_experiment import EXPERIMENT, draw
+
+from wideflow.experiments.figures import FigureSpec, HLine, Line, Panel, Points
+from wideflow.report.static import build, render, save_figure
+from wideflow.report.style import PALETTE, edges, look
+from wideflow.runs import Store, perform
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory):
+    return draw(
+        perform(EXPERIMENT, Store(tmp_path_factory.mktemp("runs")), size="smoke").record.table
+    )
+
+
+def test_both_files_are_written_and_the_same_each_time(spec, tmp_path):
+    png, pdf = save_figure(spec, tmp_path / "figure.of.dots")
+    assert (png.name, pdf.name) == ("figure.of.dots.png", "figure.of.dots.pdf")
+    assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert pdf.read_bytes()[:5] == b"%PDF-"
+    assert struct.unpack(">II", png.read_bytes()[16:24])[0] == 1680  # 8.4 inches at 200 dots
+    assert (png.read_bytes(), pdf.read_bytes()) == render(spec)
+
+
+def test_no_legend_lies_on_axes(spec):
+    figure = build(spec)
+    figure.draw_without_rendering()
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    assert len(legends) >= 3
+    for legend in legends:
+        box = legend.get_window_extent()
+        assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes)
+        assert figure.bbox.padded(1).count_contains(box.corners()) == 4
+
+
+def test_one_key_has_one_colour_throughout():
+    x = [0.0, 1.0]
+    spec = FigureSpec(
+        "colours",
+        [
+            Panel("a", "x", "y", [Line(x, x, "lazy"), Line(x, x, "rich")]),
+            Panel(
+                "b",
+                "x",
+                "y",
+                [
+                    Points(x, x, "rich"),
+                    Line(x, x, "rich, theory", group="rich"),
+                    HLine(0.5, "half"),
+                ],
+            ),
+        ],
+    )
+    style = look(spec)
+    colours = [[style.colour(mark) for mark in panel.marks] for panel in spec.panels]
+    assert colours[0] == list(PALETTE[:2])
+    assert colours[1][0] == colours[1][1] == PALETTE[1]
+    assert style.shared == ("rich",)
+
+
+def test_reference_lines_of_one_panel_differ():
+    panel = Panel("a", "x", "y", [HLine(0.1, "one"), HLine(0.2, "two"), HLine(0.3, "one")])
+    style = look(FigureSpec("t", [panel]))
+    assert [style.dash(mark, panel) for mark in panel.marks] == ["dashed", "dotted", "dashed"]
+
+
+def test_nonpositive_numbers_on_a_logarithmic_axis_are_a_gap():
+    line = Line(
+        [0.0, 1.0, 2.0], [1.0, 0.0, 10.0], "with a zero", [0.5, -1.0, 5.0], [2.0, 1.0, 20.0]
+    )
+    figure = build(FigureSpec("t", [Panel("a", "x", "y", [line], yscale="log")]))
+    drawn = figure.axes[0].get_lines()[0].get_ydata()
+    np.testing.assert_array_equal(drawn, [1.0, np.nan, 10.0])
+
+
+def test_cells_of_a_map_meet_halfway_on_their_own_scale():
+    np.testing.assert_allclose(edges([1.0, 2.0, 4.0], "linear"), [0.5, 1.5, 3.0, 5.0])
+    np.testing.assert_allclose(edges([1.0, 100.0], "log"), [0.1, 10.0, 1000.0])
+    np.testing.assert_allclose(edges([3.0], "linear"), [2.5, 3.5])
