@@ -1,5 +1,6 @@
 """Transfer: an external network trained on the most important hidden features (caron2023, section 6.2)."""
 
+import itertools
 import math
 from typing import ClassVar
 
@@ -19,7 +20,6 @@ from ...dynamics.train import train
 from ...models.base import AbstractModel, pullback_by_autodiff
 from ...models.pruning import features
 from ...observables import Accuracy, Risk, TestRisk
-from .members import unstack
 
 LAYERS = {"released": 2, "paper": 1}
 """Hidden layers of the external network: the text has one, the released code two."""
@@ -38,11 +38,14 @@ class Perceptron(AbstractModel):
 
     @classmethod
     @double
-    def init(cls, key, sizes: tuple[int, ...]) -> "Perceptron":
-        """`sizes` counts the units from input to output; a last 0 means one output without an axis."""
+    def init(cls, key, sizes: tuple[int, ...], used: int) -> "Perceptron":
+        """`sizes` counts the units from input to output; a last 0 means one output without an axis.
+
+        Only the first `used` inputs are ever non-zero: the first layer starts with their number as its fan-in.
+        """
         parts = []
-        for layer, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
-            reach, count = 1 / math.sqrt(fan_in), (fan_in + 1) * max(fan_out, 1)
+        for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
+            reach, count = 1 / math.sqrt(fan_in if layer else used), (fan_in + 1) * max(fan_out, 1)
             parts.append(jax.random.uniform(named_key(key, layer), (count,), minval=-reach, maxval=reach))
         return cls(jnp.concatenate(parts), sizes)
 
@@ -51,7 +54,7 @@ class Perceptron(AbstractModel):
 
     def respond(self, features):
         position, value = 0, features
-        for layer, (fan_in, fan_out) in enumerate(zip(self.sizes[:-1], self.sizes[1:], strict=True)):
+        for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(self.sizes)):
             out = max(fan_out, 1)
             weights = self.theta[position : position + fan_in * out].reshape(fan_in, out)
             biases = self.theta[position + fan_in * out : position + (fan_in + 1) * out]
@@ -69,26 +72,34 @@ class Perceptron(AbstractModel):
 def transfer_members(settings, key, nets, names, train_set: Dataset, test_set: Dataset, progress) -> xr.Dataset:
     """Risk (and accuracy) of the external network on the `top` features of every trained network.
 
-    Settings and seeds run in one program for each number of features; the ranking is that of the convention.
+    All numbers of features, settings and seeds run in one program: fewer features are padded with zeros, which neither act nor learn.
+    The ranking of the nodes is that of the convention.
     """
     classes = 0 if train_set.targets.ndim == 1 else train_set.targets.shape[1]
     record = [Risk(), TestRisk(), *((Accuracy(),) if classes else ())]
-    tables = []
-    for count, top in enumerate(settings.tops):
-        members, trains, tests = [], [], []
-        for row in nets:
-            for seed, net in enumerate(row):
-                sizes = (top, *(settings.hidden,) * LAYERS[settings.convention], classes)
-                members.append(Perceptron.init(named_key(key, "external", seed, top), sizes))
-                for target, dataset in ((trains, train_set), (tests, test_set)):
-                    chosen = np.asarray(features(net, dataset.inputs, top, convention=settings.convention))
-                    target.append(Dataset(chosen, dataset.targets, dataset.name))
-        result = train(
-            members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps,
-            every=settings.external_steps, record=record, loss=MeanSquares(), test=tests,
-            precision=settings.precision, axis="member",
-            progress=lambda done, total, _, c=count: progress(c + done / total, len(settings.tops), "transfer"),
-        )  # fmt: skip
-        end = unstack(result.table, names, len(nets[0])).isel(step=-1, drop=True).drop_vars("loss")
-        tables.append(end.rename({name: f"transfer_{name}" for name in end.data_vars}))
-    return xr.concat(tables, xr.DataArray(list(settings.tops), dims="top", name="top"))
+    sizes = (max(settings.tops), *(settings.hidden,) * LAYERS[settings.convention], classes)
+    members, trains, tests = [], [], []
+    ranked = [
+        [tuple(_ranked(net, dataset, sizes[0], settings) for dataset in (train_set, test_set)) for net in row] for row in nets
+    ]
+    for top in settings.tops:
+        for row in ranked:
+            for seed, pair in enumerate(row):
+                members.append(Perceptron.init(named_key(key, "external", seed, top), sizes, top))
+                for target, chosen, dataset in zip((trains, tests), pair, (train_set, test_set), strict=True):
+                    target.append(Dataset(np.where(np.arange(sizes[0]) < top, chosen, 0.0), dataset.targets, dataset.name))
+    result = train(
+        members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
+        record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
+        progress=lambda done, total, _: progress(done, total, "transfer"),
+    )  # fmt: skip
+    end = result.table.isel(step=-1, drop=True).drop_vars("loss")
+    shape = (len(settings.tops), len(names), len(nets[0]))
+    return xr.Dataset(
+        {f"transfer_{name}": (("top", "setting", "seed"), values.values.reshape(shape)) for name, values in end.data_vars.items()},
+        {"top": list(settings.tops), "setting": list(names), "seed": np.arange(shape[2])},
+    )
+
+
+def _ranked(net, dataset: Dataset, top: int, settings) -> np.ndarray:
+    return np.asarray(features(net, dataset.inputs, top, convention=settings.convention))
