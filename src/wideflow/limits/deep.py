@@ -43,7 +43,7 @@ def slope_gram(gram, activation):
 
 
 @double
-def lazy_kernel(inputs, activation, depth: int = 1, magnitude: float = 1.0, other=None):
+def lazy_kernel(inputs, activation, depth: int = 1, magnitude: float | int = 1.0, other=None):
     r"""$\bar K = \hat c^2\, \bar G \circ \mathrm{Dual}_{\sigma'}(\bar G)$: the constant kernel of the NTK scaling at $m, D = \infty$.
 
     Only the last hidden layer is trained, on top of `depth` frozen layers; $\hat c$ = `magnitude` is the common size of the output

@@ -25,7 +25,7 @@ class Linearised(eqx.Module):
 
 
 @double
-def linearised(kernel, targets, times, *, test_kernel=None, start=None, test_start=None, rate: float | None = None):
+def linearised(kernel, targets, times, *, test_kernel=None, start=None, test_start=None, rate: float | int | None = None):
     r"""Outputs over time of $\dot f = -K (f - y)$, at the training points and at test points.
 
     Args:

@@ -51,12 +51,12 @@ def mean_field(
     activation,
     times,
     *,
-    magnitude: float = 1.0,
+    magnitude: float | int = 1.0,
     method: Literal["auto", "grid", "particles"] = "auto",
     particles: int = 4000,
     key=None,
-    spacing: float | None = None,
-    tolerance: float | None = None,
+    spacing: float | int | None = None,
+    tolerance: float | int | None = None,
 ) -> MeanFieldPath:
     r"""Solves the mean-field limit.
 
@@ -116,7 +116,7 @@ def mean_field(
 
 
 @double
-def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float = 1.0, tolerance: float | None = None) -> MeanFieldPath:
+def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float | int = 1.0, tolerance: float | int | None = None) -> MeanFieldPath:
     r"""The limit $m, D \to \infty$ of the older mean-field scaling, $h(0) \to 0$ (chen2022, Table 1, "MF").
 
     All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$, an equation in $2n$ unknowns. It needs

@@ -23,13 +23,13 @@ class Equivalent(NamedTuple):
     """
 
     model: Shallow
-    rate: float
+    rate: float | int
     output_factor: float = 1.0
     target_factor: float = 1.0
 
 
 @double
-def ntk_as_mean_field(model: Shallow, rate: float) -> Equivalent:
+def ntk_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
     r"""NTK$(c, W_0, \delta)$ is ours$(\sqrt m\, c, W_0, \delta/m)$: weights and pre-activations agree at every step.
 
     So the lazy network is the mean-field one with large output weights: "lazy" and "$\hat c$ large" are the same thing.
@@ -41,7 +41,7 @@ def ntk_as_mean_field(model: Shallow, rate: float) -> Equivalent:
 
 
 @double
-def older_as_mean_field(model: Shallow, rate: float) -> Equivalent:
+def older_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
     r"""MF$(c, W_0, \delta)$ is ours$(c, W_0/\sqrt D, \delta)$: pre-activations agree, $W_{MF} = \sqrt D\, W_{ours}$.
 
     So the older mean-field scaling, $1/D$ inside, is ours started near $h = 0$. Any `MeanField(hidden=q)` is mapped likewise, by $D^{1/2 - q}$.
@@ -54,7 +54,7 @@ def older_as_mean_field(model: Shallow, rate: float) -> Equivalent:
 
 
 @double
-def unit_magnitude(model: Shallow, rate: float) -> Equivalent:
+def unit_magnitude(model: Shallow, rate: float | int) -> Equivalent:
     r"""Output weights $\pm \hat c$: $f/\hat c$ is the network of magnitude 1 on targets $y/\hat c$ with rate $\delta\, \hat c^2$; $h$ is the same.
 
     So only $\lVert y \rVert / \hat c$ matters, up to the scale of time.
@@ -66,7 +66,7 @@ def unit_magnitude(model: Shallow, rate: float) -> Equivalent:
 
 
 @double
-def as_xavier(model: Shallow, rate: float) -> Equivalent:
+def as_xavier(model: Shallow, rate: float | int) -> Equivalent:
     r"""Xavier weights (Appendix B): $\theta^3 = c/\sqrt m$, $\theta^2 = W/\sqrt m$, $\theta^1 = Z/\sqrt m$ with no other factor, the same rate.
 
     Exact for a three-layer network of ours with $D = m$ and an activation positively homogeneous of degree 1 (relu, leaky_relu, abs,
@@ -82,7 +82,7 @@ def as_xavier(model: Shallow, rate: float) -> Equivalent:
 
 
 @double
-def xavier_network(model: Shallow, rate: float) -> Equivalent:
+def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
     """The network of `as_xavier` without the check of homogeneity: for other activations it is another network."""
     _expect(model, MeanField, "MeanField()")
     check_positive("rate", rate)
@@ -103,16 +103,16 @@ class Exponents:
     counts hidden layers: a P-L network has $L_h = L - 1$ (corrected: the paper writes $L$ for both). The input's $1/\sqrt d$ stays outside.
     """
 
-    a: tuple[float, ...]
-    b: tuple[float, ...]
-    c: float
+    a: tuple[float | int, ...]
+    b: tuple[float | int, ...]
+    c: float | int
 
     def __post_init__(self):
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(f"`a` must have an exponent for each hidden layer and the output, got {len(self.a)}.")
 
-    def shifted(self, theta: float) -> "Exponents":
+    def shifted(self, theta: float | int) -> "Exponents":
         r"""$a_l + \theta$, $b_l - \theta$, $c - 2\theta$: the same outputs at every step, for every activation."""
         return Exponents(tuple(a + theta for a in self.a), tuple(b - theta for b in self.b), self.c - 2 * theta)
 

@@ -18,7 +18,7 @@ from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features, test_objective
 from .kernels import gram_of_features
 
-Interval = tuple[float, float]
+Interval = tuple[float | int, float | int]
 
 
 def check_interval(interval: Interval) -> Interval:
@@ -237,7 +237,7 @@ class KernelChain(NamedTuple):
 
 
 @double
-def kernel_chain(model: Shallow, inputs, interval: Interval | None = None, slope_floor: float | None = None) -> KernelChain:
+def kernel_chain(model: Shallow, inputs, interval: Interval | None = None, slope_floor: float | int | None = None) -> KernelChain:
     r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by default the activation's own for its interval."""
     low, high = check_interval(interval or model.activation.interval)
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
@@ -262,7 +262,7 @@ def path_integral(times, slopes) -> np.ndarray:
 
 
 @double
-def safe_rate(model: Shallow, data, fraction: float = 0.1, mean: bool = False) -> float:
+def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = False) -> float:
     r"""$\delta$ with $\delta_{\mathrm{eff}} \lambda_{\max}(K^0)$ = `fraction`; `mean=True` for `HalfMeanSquares`, where $\delta_{\mathrm{eff}} = \delta/n$.
 
     0.1 to 0.5 is safe for `MeanField()` and `NTK()`; for `MeanField(hidden=1.0)`, whose first steps decide which neurons die, take 0.02 or less.
