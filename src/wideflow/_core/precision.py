@@ -40,7 +40,7 @@ def cast(tree, precision: Precision):
     dtype = jnp.dtype(precision)
 
     def convert(leaf):
-        if eqx.is_inexact_array_like(leaf) and eqx.is_array(leaf):
+        if eqx.is_inexact_array(leaf):
             return leaf.astype(dtype)
         return leaf
 
