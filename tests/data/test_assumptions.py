@@ -16,7 +16,9 @@ def test_numbers_of_a_good_dataset():
     assert "no two are parallel" in found.message
 
 
-@pytest.mark.parametrize(("factor", "words"), [(1.0, "parallel"), (0.5, "parallel"), (-1.0, "opposite")])
+@pytest.mark.parametrize(
+    ("factor", "words"), [(1.0, "parallel"), (0.5, "parallel"), (-1.0, "opposite")]
+)
 def test_parallel_inputs_are_named(factor, words):
     first = np.array([0.3, -0.2, 0.5])
     found = check_data_assumptions(np.stack([[0.1, 0.9, 0.0], first, factor * first]), np.ones(3))

@@ -28,7 +28,7 @@ def test_cached_features_are_read_from_the_data_folder(tmp_path, monkeypatch):
 def test_missing_features_say_how_to_make_them(tmp_path, monkeypatch):
     monkeypatch.setenv("WIDEFLOW_DATA", str(tmp_path))
     monkeypatch.setenv("WIDEFLOW_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(DataNotFoundError, match="tools/cifar10_features.py"):
+    with pytest.raises(DataNotFoundError, match=r"tools/cifar10_features\.py"):
         cifar10_features("resnet18")
 
 
@@ -49,7 +49,9 @@ def test_mixture_has_its_means():
     # Class means of 4000 training rows against those of 4000 test rows: the same law, four standard errors.
     train, test = mixture_features(jax.random.key(0), 4000, 4000, features=6, classes=3)
     for label in range(3):
-        first, second = (np.asarray(d.inputs)[np.asarray(d.targets)[:, label] == 1] for d in (train, test))
+        first, second = (
+            np.asarray(d.inputs)[np.asarray(d.targets)[:, label] == 1] for d in (train, test)
+        )
         error = np.sqrt(1 / len(first) + 1 / len(second))
         assert np.all(np.abs(first.mean(0) - second.mean(0)) < 4.5 * error)
     with pytest.raises(ValueError, match="`samples`"):

@@ -42,7 +42,7 @@ def kernel(hidden, act):
 
 def sine_triple(covariance):
     """Closed form for sin, from products of cosines into exponentials."""
-    e = lambda *c: math.exp(-np.array(c) @ covariance @ np.array(c) / 2)  # noqa: E731
+    e = lambda *c: math.exp(-np.array(c) @ covariance @ np.array(c) / 2)
     return -(e(1, -1, -2) + e(1, 1, -2) - e(1, -1, 2) - e(1, 1, 2)) / 8
 
 
@@ -54,12 +54,18 @@ def test_triple_correlation_of_sine_also_with_singular_covariance(indices):
 
 
 def test_self_correlation():
-    assert_allclose(self_correlation(INPUTS, "relu"), np.full(3, 1 / math.sqrt(8 * math.pi)), rtol=1e-14)
+    assert_allclose(
+        self_correlation(INPUTS, "relu"), np.full(3, 1 / math.sqrt(8 * math.pi)), rtol=1e-14
+    )
     assert_allclose(self_correlation(INPUTS, "tanh"), np.zeros(3))
     # leaky: (1 - b^2) times the ReLU value; Stein: g_1 = E[z sigma(sz)^2]/(2 s)
-    assert_allclose(self_correlation(INPUTS, leaky_relu(0.5)), 0.75 * self_correlation(INPUTS, "relu"))
+    assert_allclose(
+        self_correlation(INPUTS, leaky_relu(0.5)), 0.75 * self_correlation(INPUTS, "relu")
+    )
     nodes, weights = np.polynomial.hermite_e.hermegauss(100)
-    stein = np.sum(weights * nodes * np.asarray(activation("softplus")(nodes / 2)) ** 2) / weights.sum()
+    stein = (
+        np.sum(weights * nodes * np.asarray(activation("softplus")(nodes / 2)) ** 2) / weights.sum()
+    )
     assert_allclose(self_correlation(INPUTS, "softplus"), np.full(3, stein), rtol=1e-12)
 
 
@@ -82,7 +88,9 @@ def test_mean_weight_velocity_against_monte_carlo(name):
     signs = jax.random.rademacher(jax.random.key(1), (draws, 4), dtype=float)
     both = jax.vmap(lambda h, s: (velocity(h, s, act) + velocity(h, -s, act)) / 2)(hidden, signs)
     error = np.asarray(both.std(0)) / math.sqrt(draws)
-    assert np.all(np.abs(both.mean(0) - mean_weight_velocity(INPUTS, name, WEIGHTS)) < 4 * error + 1e-15)
+    assert np.all(
+        np.abs(both.mean(0) - mean_weight_velocity(INPUTS, name, WEIGHTS)) < 4 * error + 1e-15
+    )
 
 
 @pytest.mark.parametrize("name", ["softplus", "tanh"])
@@ -131,14 +139,21 @@ def test_weight_speed_against_monte_carlo(name):
     act, draws = activation(name), 40_000
     hidden = jax.random.normal(jax.random.key(3), (draws, 4, 4))
     signs = jax.random.rademacher(jax.random.key(4), (draws, 4), dtype=float)
-    squares = np.asarray(jax.vmap(lambda h, s: jnp.sum(velocity(h, s, act) ** 2, axis=1))(hidden, signs))
+    squares = np.asarray(
+        jax.vmap(lambda h, s: jnp.sum(velocity(h, s, act) ** 2, axis=1))(hidden, signs)
+    )
     error = squares.std(0) / math.sqrt(draws)
-    assert np.all(np.abs(squares.mean(0) - np.asarray(weight_speed(INPUTS, TARGETS, name, WEIGHTS)) ** 2) < 4 * error)
+    assert np.all(
+        np.abs(squares.mean(0) - np.asarray(weight_speed(INPUTS, TARGETS, name, WEIGHTS)) ** 2)
+        < 4 * error
+    )
 
 
 def test_output_bound():
     assert output_bound("relu", 7) == pytest.approx(1 / 14)
-    assert output_bound("sin", 4) == pytest.approx((1 - math.exp(-0.5)) / 2, rel=1e-12)  # E sin^2(z/2)
+    assert output_bound("sin", 4) == pytest.approx(
+        (1 - math.exp(-0.5)) / 2, rel=1e-12
+    )  # E sin^2(z/2)
     assert output_bound(scaled_tanh(0.1), 100) == pytest.approx(0.009998, abs=5e-7)
 
 

@@ -15,7 +15,9 @@ def mehler(function, deviation_left, deviation_right, cosine, terms=100, order=2
     weights = weights / weights.sum()
     polynomials = [np.ones_like(nodes), nodes]
     for q in range(2, terms):
-        polynomials.append((nodes * polynomials[-1] - math.sqrt(q - 1) * polynomials[-2]) / math.sqrt(q))
+        polynomials.append(
+            (nodes * polynomials[-1] - math.sqrt(q - 1) * polynomials[-2]) / math.sqrt(q)
+        )
     basis = np.stack(polynomials)
     left = basis @ (weights * function(deviation_left * nodes))
     right = basis @ (weights * function(deviation_right * nodes))
@@ -53,13 +55,25 @@ def test_smooth_kernels_agree_with_the_hermite_series(name):
 def test_sine_in_closed_form():
     inputs, other = np.array([[1.0, 0.5]]), np.array([[0.2, -1.0]])
     covariance, half = (0.2 - 0.5) / 2, (1.25 + 1.04) / 4
-    assert_allclose(mean_ntk(inputs, "sin", other), [[covariance * math.exp(-half) * math.cosh(covariance)]], rtol=1e-14)
-    assert_allclose(nngp(inputs, "sin", other), [[math.exp(-half) * math.sinh(covariance)]], rtol=1e-14)
+    assert_allclose(
+        mean_ntk(inputs, "sin", other),
+        [[covariance * math.exp(-half) * math.cosh(covariance)]],
+        rtol=1e-14,
+    )
+    assert_allclose(
+        nngp(inputs, "sin", other), [[math.exp(-half) * math.sinh(covariance)]], rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "factor", "zero"),
-    [("relu", 2.0, True), ("relu", -1.0, False), ("tanh", -1.0, True), ("softplus", -1.0, False), ("sin", 1.0, True)],
+    [
+        ("relu", 2.0, True),
+        ("relu", -1.0, False),
+        ("tanh", -1.0, True),
+        ("softplus", -1.0, False),
+        ("sin", 1.0, True),
+    ],
 )
 def test_parallel_inputs_and_the_smallest_eigenvalue(name, factor, zero):
     # Duplicates are fatal for every activation, positive multiples for ReLU, negatives where sigma' is even.
@@ -74,7 +88,10 @@ def test_linear_activation_has_rank_of_the_dimension():
     assert kappa(inputs, "linear") == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("relu", 3.7e-3), ("tanh", 1.2e-5), ("softplus", 1.5e-5), ("sin", 3.3e-6)])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("relu", 3.7e-3), ("tanh", 1.2e-5), ("softplus", 1.5e-5), ("sin", 3.3e-6)],
+)
 def test_kappa_of_a_hundred_points_on_the_sphere(name, expected):
     # Magnitudes of another draw at n = 100, d = 50: the draw moves them by some per cent.
     inputs = np.random.default_rng(1).normal(size=(100, 50))

@@ -34,7 +34,9 @@ def test_zipf_tails_lie_between_their_integrals():
     s, count = 1 / 0.7, 2000
     tail = zipf_tail(0.7, count)
     assert tail == pytest.approx(0.03, abs=0.001)
-    direct = sum(j**-s for j in range(1, 200_001)) + (200_000.5) ** (1 - s) / (s - 1)  # midpoint remainder
+    direct = sum(j**-s for j in range(1, 200_001)) + (200_000.5) ** (1 - s) / (
+        s - 1
+    )  # midpoint remainder
     head = sum(j**-s for j in range(1, count + 1))
     assert tail == pytest.approx(1 - head / direct, rel=1e-6)
     assert count ** (1 - s) / (s - 1) / direct > tail > (count + 1) ** (1 - s) / (s - 1) / direct
@@ -50,7 +52,9 @@ def test_draws_have_the_stated_mean_and_variance(name):
     error = grams.std(0) / math.sqrt(draws)
     assert np.all(np.abs(grams.mean(0) - mean) < 4 * error + 1e-15)
     squares = ((grams - mean) ** 2).sum((1, 2))
-    assert abs(squares.mean() - gram_variance(INPUTS, scaling, name)) < 4 * squares.std() / math.sqrt(draws)
+    assert abs(
+        squares.mean() - gram_variance(INPUTS, scaling, name)
+    ) < 4 * squares.std() / math.sqrt(draws)
 
 
 def test_variance_constant_of_relu_on_orthogonal_inputs():
@@ -64,7 +68,9 @@ def test_variance_constant_of_sine_in_closed_form():
     for u, v in ((x, x), (x, y), (y, x), (y, y)):
         p, q, r = u @ u / 4, u @ v / 4, v @ v / 4
         mean = math.exp(-(p + r) / 2) * math.cosh(q)
-        fourth = (1 + math.exp(-2 * p) + math.exp(-2 * r) + math.exp(-2 * p - 2 * r) * math.cosh(4 * q)) / 4
+        fourth = (
+            1 + math.exp(-2 * p) + math.exp(-2 * r) + math.exp(-2 * p - 2 * r) * math.cosh(4 * q)
+        ) / 4
         total += q**2 * (fourth - mean**2)
     assert variance_constant(INPUTS[:2], "sin") == pytest.approx(total, rel=1e-11)
 
@@ -72,7 +78,9 @@ def test_variance_constant_of_sine_in_closed_form():
 def test_finite_width_variance_by_enumeration_of_signs():
     # d = 1, one input x = 1, ReLU: the Gram is sum_j lambda_j b_j with fair coins b_j; variance sum lambda_j^2 / 4.
     weights = np.asarray(Zipf(0.3, 0.5).node_weights(5))
-    assert gram_variance(np.ones((1, 1)), Zipf(0.3, 0.5), "relu", width=5) == pytest.approx(np.sum(weights**2) / 4)
+    assert gram_variance(np.ones((1, 1)), Zipf(0.3, 0.5), "relu", width=5) == pytest.approx(
+        np.sum(weights**2) / 4
+    )
 
 
 def test_truncation_error_falls_and_is_what_more_nodes_remove():

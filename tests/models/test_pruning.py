@@ -11,7 +11,9 @@ INPUTS = np.random.default_rng(0).normal(size=(7, 3))
 
 
 def network(outputs=None, gamma=0.3):
-    return wf.Shallow.init(KEY, features=3, width=6, scaling=wf.scalings.Zipf(gamma, 0.6), outputs=outputs)
+    return wf.Shallow.init(
+        KEY, features=3, width=6, scaling=wf.scalings.Zipf(gamma, 0.6), outputs=outputs
+    )
 
 
 def test_importance_by_hand():
@@ -33,7 +35,9 @@ def test_every_level_of_the_curve_is_the_pruned_network(outputs, convention):
     for removed in range(6):
         small = wf.prune(net, keep=6 - removed, convention=convention)
         assert small.width == 6 - removed
-        assert_allclose(curve.risk[removed], np.mean((small.outputs(INPUTS) - targets) ** 2), rtol=1e-12)
+        assert_allclose(
+            curve.risk[removed], np.mean((small.outputs(INPUTS) - targets) ** 2), rtol=1e-12
+        )
     assert float(curve.risk[6]) == pytest.approx(float(np.mean(targets**2)), rel=1e-15)
 
 
@@ -43,7 +47,11 @@ def test_accuracy_and_cross_entropy_of_an_empty_network():
     assert float(curve.cross_entropy[-1]) == pytest.approx(np.log(4.0), rel=1e-15)
     assert float(curve.accuracy[-1]) == pytest.approx(2 / 7)  # all outputs equal: class 0
     probabilities = jax.nn.softmax(network(4).outputs(INPUTS), axis=1)
-    assert_allclose(curve.cross_entropy[0], -np.mean(np.sum(targets * np.log(probabilities), axis=1)), rtol=1e-12)
+    assert_allclose(
+        curve.cross_entropy[0],
+        -np.mean(np.sum(targets * np.log(probabilities), axis=1)),
+        rtol=1e-12,
+    )
 
 
 def test_tiles_change_nothing():
@@ -65,7 +73,9 @@ def test_features_are_the_most_important_hidden_outputs():
     net = network()
     chosen = np.argsort(-np.asarray(wf.importance(net)), kind="stable")[:2]
     hidden = np.maximum(INPUTS @ np.asarray(net.hidden).T / np.sqrt(3), 0)
-    assert_allclose(wf.features(net, INPUTS, 2), (hidden * np.asarray(net.scales))[:, chosen], rtol=1e-13)
+    assert_allclose(
+        wf.features(net, INPUTS, 2), (hidden * np.asarray(net.scales))[:, chosen], rtol=1e-13
+    )
     assert_allclose(wf.features(net, INPUTS, 2, scaled=False), hidden[:, chosen], rtol=1e-13)
     assert wf.features(net, INPUTS).shape == (7, 6)
 

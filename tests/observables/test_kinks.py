@@ -12,7 +12,11 @@ DATA = wf.data.sphere_sines(jax.random.key(1), samples=6, features=4, noise=0.1)
 
 def network(activation="relu", width=30, scaling=None):
     return wf.Shallow.init(
-        jax.random.key(2), features=4, width=width, scaling=scaling or wf.scalings.Zipf(0.5, 0.7), activation=activation
+        jax.random.key(2),
+        features=4,
+        width=width,
+        scaling=scaling or wf.scalings.Zipf(0.5, 0.7),
+        activation=activation,
     )
 
 
@@ -20,14 +24,20 @@ def network(activation="relu", width=30, scaling=None):
 def test_kernel_velocity_is_the_central_difference_along_the_flow(activation):
     net = network(activation)
 
-
     step = 1e-5
     move = -jax.grad(lambda w: loss_of(net, w))(net.weights)
     grams = [
-        wf.observables.tangent_gram(wf.Shallow((net.weights + sign * step * move).T, net.output, net.scaling, activation), DATA.inputs)
+        wf.observables.tangent_gram(
+            wf.Shallow((net.weights + sign * step * move).T, net.output, net.scaling, activation),
+            DATA.inputs,
+        )
         for sign in (1, -1)
     ]
-    assert_allclose(kernel_velocity(net, DATA.inputs, DATA.targets), (grams[0] - grams[1]) / (2 * step), atol=1e-9)
+    assert_allclose(
+        kernel_velocity(net, DATA.inputs, DATA.targets),
+        (grams[0] - grams[1]) / (2 * step),
+        atol=1e-9,
+    )
 
 
 def loss_of(net, weights):
@@ -45,12 +55,27 @@ def test_flips_gradient_change_and_rate_against_their_definitions():
     before, after = (x @ np.asarray(m.weights) > 0 for m in (net, run.model))
     assert float(run.table["flips"][-1]) == np.sum(before != after) > 0
     # ||grad f(W) - grad f(W_0)||_F^2 with the Jacobian written out: rows sqrt(lambda_j) a_j sigma' x_i / sqrt(d)
-    jacobians = [(np.asarray(net.scales * net.output)[None, :, None] * mask[:, :, None] * x[:, None, :]).reshape(6, -1) for mask in (before, after)]
-    assert_allclose(run.table["gradient_change"][-1], np.sum((jacobians[1] - jacobians[0]) ** 2), rtol=1e-12)
+    jacobians = [
+        (
+            np.asarray(net.scales * net.output)[None, :, None] * mask[:, :, None] * x[:, None, :]
+        ).reshape(6, -1)
+        for mask in (before, after)
+    ]
+    assert_allclose(
+        run.table["gradient_change"][-1], np.sum((jacobians[1] - jacobians[0]) ** 2), rtol=1e-12
+    )
     residual = np.asarray(run.model.outputs(DATA.inputs)) - np.asarray(DATA.targets)
     gram = jacobians[1] @ jacobians[1].T
-    assert_allclose(run.table["decay_rate"][-1], 2 * residual @ gram @ residual / (residual @ residual), rtol=1e-11)
-    assert_allclose(run.table["smallest_preactivation"][-1], np.min(np.abs(x @ np.asarray(run.model.weights))), rtol=1e-12)
+    assert_allclose(
+        run.table["decay_rate"][-1],
+        2 * residual @ gram @ residual / (residual @ residual),
+        rtol=1e-11,
+    )
+    assert_allclose(
+        run.table["smallest_preactivation"][-1],
+        np.min(np.abs(x @ np.asarray(run.model.weights))),
+        rtol=1e-12,
+    )
 
 
 def test_mask_averaging_leaves_the_path_alone_and_averages_masks():
@@ -83,7 +108,7 @@ def test_a_stuck_pair_halves_its_share_of_the_diagonal():
     low[2, 5] = 0.0
     high = low.copy()
     high[2, 5] = 1.0
-    gram = lambda mask: (x @ x.T) * ((mask * weights) @ mask.T)  # noqa: E731
+    gram = lambda mask: (x @ x.T) * ((mask * weights) @ mask.T)
     mixed = gram((1 - s) * low + s * high)
     correction = np.zeros((6, 6))
     correction[2, 2] = s * (1 - s) * weights[5] * x[2] @ x[2]

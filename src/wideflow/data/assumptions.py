@@ -51,14 +51,22 @@ class DataAssumptions(NamedTuple):
         if not self.smallest_norm > 0.0:
             faults.append("an input is zero: drop it")
         if self.largest_norm > 1.0 + 1e-12:
-            faults.append(f"the longest input has norm {self.largest_norm:.4g} > 1: divide by it (`data.on_unit_ball()`)")
+            faults.append(
+                f"the longest input has norm {self.largest_norm:.4g} > 1: divide by it (`data.on_unit_ball()`)"
+            )
         if not self.no_parallels:
             first, second = self.closest_pair
             if self.same_direction:
-                faults.append(f"inputs {first} and {second} are parallel: kappa_n is 0 for ReLU, and for every activation if they are equal")
+                faults.append(
+                    f"inputs {first} and {second} are parallel: kappa_n is 0 for ReLU, and for every activation if they are equal"
+                )
             else:
-                faults.append(f"inputs {first} and {second} are opposite: harmless for ReLU, kappa_n is 0 where sigma' is even")
-        return "; ".join(faults) if faults else "inputs lie in the unit ball and no two are parallel"
+                faults.append(
+                    f"inputs {first} and {second} are opposite: harmless for ReLU, kappa_n is 0 where sigma' is even"
+                )
+        return (
+            "; ".join(faults) if faults else "inputs lie in the unit ball and no two are parallel"
+        )
 
 
 @double
@@ -81,7 +89,16 @@ def check_data_assumptions(inputs, targets) -> DataAssumptions:
         sines = minus * plus / 2.0  # |u - v| |u + v| = 2 sin(angle) for unit vectors
         best = int(np.argmin(sines))
         if sines[best] < sine:
-            sine, pair, same = float(sines[best]), (first, first + 1 + best), bool(minus[best] < plus[best])
+            sine, pair, same = (
+                float(sines[best]),
+                (first, first + 1 + best),
+                bool(minus[best] < plus[best]),
+            )
     return DataAssumptions(
-        float(norms.max()), float(norms.min()), float(jnp.max(jnp.abs(targets))), min(sine, 1.0), pair, same
+        float(norms.max()),
+        float(norms.min()),
+        float(jnp.max(jnp.abs(targets))),
+        min(sine, 1.0),
+        pair,
+        same,
     )

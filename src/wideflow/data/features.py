@@ -15,7 +15,9 @@ from .files import DataNotFoundError, cache_folder
 __all__ = ["cifar10_features", "mixture_features"]
 
 
-def cifar10_features(extractor: str = "mobilenetv2-pca512", *, samples: int = 0) -> tuple[Dataset, Dataset]:
+def cifar10_features(
+    extractor: str = "mobilenetv2-pca512", *, samples: int = 0
+) -> tuple[Dataset, Dataset]:
     """Training and test features of CIFAR-10 under a named extractor, with one-hot targets.
 
     Reads `cifar10-<extractor>.npz` from the folder `WIDEFLOW_DATA` or from the cache; `tools/cifar10_features.py` writes it, once, in an
@@ -41,33 +43,63 @@ def _read(path: pathlib.Path, extractor: str, samples: int) -> tuple[Dataset, Da
     try:
         with np.load(path, allow_pickle=False) as file:
             told = str(file["extractor"])
-            parts = {part: (file[f"{part}_inputs"], file[f"{part}_labels"]) for part in ("train", "test")}
+            parts = {
+                part: (file[f"{part}_inputs"], file[f"{part}_labels"]) for part in ("train", "test")
+            }
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} is damaged or another file: {error}. Compute the features again.") from error
+        raise ValueError(
+            f"{path} is damaged or another file: {error}. Compute the features again."
+        ) from error
     if told != extractor:
         raise ValueError(f"{path} holds features of {told!r}, not of {extractor!r}. Rename it.")
     count = samples or len(parts["train"][1])
     if not 0 < count <= len(parts["train"][1]):
-        raise ValueError(f"`samples` must lie in 1..{len(parts['train'][1])} for {path.name}, got {samples}.")
+        raise ValueError(
+            f"`samples` must lie in 1..{len(parts['train'][1])} for {path.name}, got {samples}."
+        )
     sets = []
     for part, rows in (("train", count), ("test", None)):
         inputs, labels = parts[part]
-        sets.append(Dataset(inputs[:rows], one_hot(labels[:rows].astype(int), 10), f"CIFAR-10 {part} as {extractor}"))
+        sets.append(
+            Dataset(
+                inputs[:rows],
+                one_hot(labels[:rows].astype(int), 10),
+                f"CIFAR-10 {part} as {extractor}",
+            )
+        )
     return sets[0], sets[1]
 
 
 @double
 def mixture_features(
-    key, samples: int = 5000, tests: int = 1000, features: int = 64, classes: int = 10, spread: float = 1.0
+    key,
+    samples: int = 5000,
+    tests: int = 1000,
+    features: int = 64,
+    classes: int = 10,
+    spread: float = 1.0,
 ) -> tuple[Dataset, Dataset]:
     r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class means $\mu_k\sim\mathcal N(0, \tfrac14I)$."""
-    for name, value in (("samples", samples), ("tests", tests), ("features", features), ("classes", classes)):
+    for name, value in (
+        ("samples", samples),
+        ("tests", tests),
+        ("features", features),
+        ("classes", classes),
+    ):
         check_count(name, value)
     check_positive("spread", spread)
     means = np.asarray(jax.random.normal(named_key(key, "means"), (classes, features))) / 2.0
     sets = []
     for part, count in (("train", samples), ("test", tests)):
-        labels = np.asarray(jax.random.randint(named_key(key, part, "labels"), (count,), 0, classes))
+        labels = np.asarray(
+            jax.random.randint(named_key(key, part, "labels"), (count,), 0, classes)
+        )
         noise = np.asarray(jax.random.normal(named_key(key, part, "inputs"), (count, features)))
-        sets.append(Dataset(means[labels] + spread * noise, one_hot(labels.astype(int), classes), f"Gaussian mixture, {part}"))
+        sets.append(
+            Dataset(
+                means[labels] + spread * noise,
+                one_hot(labels.astype(int), classes),
+                f"Gaussian mixture, {part}",
+            )
+        )
     return sets[0], sets[1]

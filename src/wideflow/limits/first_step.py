@@ -121,7 +121,10 @@ def mean_kernel_velocity(
     points = inputs if at is None else jnp.asarray(at, dtype=float)
     features, count, samples = inputs.shape[1], points.shape[0], inputs.shape[0]
     weights = jnp.asarray(node_weights, dtype=float)
-    k, l, i = (index.ravel() for index in np.meshgrid(range(count), range(count), range(samples), indexing="ij"))
+    k, l, i = (
+        index.ravel()
+        for index in np.meshgrid(range(count), range(count), range(samples), indexing="ij")
+    )
     triples = jnp.stack([points[k], points[l], inputs[i]], axis=1)
     covariances = jnp.einsum("tad,tbd->tab", triples, triples) / features
     g2 = _triples(covariances, act, order).reshape(count, count, samples)
@@ -164,10 +167,14 @@ def _slope_value_pair(act: Activation, k11, k12, k22):
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def _triples(covariances: Float[Array, "triple 3 3"], act: Activation, order: int) -> Float[Array, " triple"]:
+def _triples(
+    covariances: Float[Array, "triple 3 3"], act: Activation, order: int
+) -> Float[Array, " triple"]:
     nodes, weights = np.polynomial.hermite_e.hermegauss(order)
     weights = weights / weights.sum()
-    grid = jnp.asarray(np.stack([g.ravel() for g in np.meshgrid(nodes, nodes, nodes, indexing="ij")]))
+    grid = jnp.asarray(
+        np.stack([g.ravel() for g in np.meshgrid(nodes, nodes, nodes, indexing="ij")])
+    )
     mass = jnp.asarray(np.einsum("a,b,c->abc", weights, weights, weights).ravel())
 
     def one(covariance):

@@ -49,7 +49,9 @@ def preactivation_covariance(inputs, other=None) -> tuple[Array, Array, Array]:
         return norms[:, None], cross, norms[None, :]
     right = _rows(other, "other")
     if right.shape[1] != features:
-        raise ValueError(f"`other` must have {features} features like `inputs`, got {right.shape[1]}.")
+        raise ValueError(
+            f"`other` must have {features} features like `inputs`, got {right.shape[1]}."
+        )
     cross = left @ right.T / features
     return (left**2).sum(1)[:, None] / features, cross, (right**2).sum(1)[None, :] / features
 
@@ -96,7 +98,9 @@ def spectrum(gram) -> Spectrum:
     values = jnp.linalg.eigvalsh(gram)
     trace = float(jnp.trace(gram))
     epsilon = float(jnp.finfo(gram.dtype).eps)
-    return Spectrum(float(values[0]), float(values[-1]), trace, gram.shape[0] * epsilon * abs(trace))
+    return Spectrum(
+        float(values[0]), float(values[-1]), trace, gram.shape[0] * epsilon * abs(trace)
+    )
 
 
 @double
@@ -113,5 +117,7 @@ def kappa(inputs, activation) -> float:
 def _rows(values, name: str) -> Float[Array, "sample feature"]:
     rows = jnp.asarray(values)
     if rows.ndim != 2:
-        raise ValueError(f"`{name}` must have shape (sample, feature), got {rows.shape}. Give one input as `x[None]`.")
+        raise ValueError(
+            f"`{name}` must have shape (sample, feature), got {rows.shape}. Give one input as `x[None]`."
+        )
     return rows if jnp.issubdtype(rows.dtype, jnp.floating) else rows.astype(jnp.result_type(float))

@@ -72,7 +72,10 @@ class NodeLimit(eqx.Module):
         return eqx.tree_at(
             lambda state: (state.hidden, state.field),
             self,
-            (self.hidden + rate * push.T @ train / root, self.field + rate * self.drift @ remaining),
+            (
+                self.hidden + rate * push.T @ train / root,
+                self.field + rate * self.drift @ remaining,
+            ),
         )
 
 
@@ -107,7 +110,9 @@ def node_limit(
                 f"`start` must be (hidden, signs, field) of shapes {expected}, got {(hidden.shape, signs.shape, field.shape)}."
             )
         return NodeLimit(hidden, signs, weights, field, points, drift, act)
-    hidden = jax.random.normal(named_key(key, "hidden"), (weights.shape[0], inputs.shape[1]), dtype=inputs.dtype)
+    hidden = jax.random.normal(
+        named_key(key, "hidden"), (weights.shape[0], inputs.shape[1]), dtype=inputs.dtype
+    )
     signs = jax.random.rademacher(named_key(key, "output"), weights.shape, dtype=inputs.dtype)
     values, vectors = jnp.linalg.eigh(share * nngp(points, act))
     noise = jax.random.normal(named_key(key, "field"), values.shape, dtype=inputs.dtype)
@@ -116,7 +121,9 @@ def node_limit(
 
 
 @double
-def train_node_limit(state: NodeLimit, targets, *, rate: float, steps: int, every: int = 1) -> NodeLimitPath:
+def train_node_limit(
+    state: NodeLimit, targets, *, rate: float, steps: int, every: int = 1
+) -> NodeLimitPath:
     r"""Euler steps of size `rate` of the limit dynamics on $L = \frac12\sum_i(y_i-u_i)^2$; step $k$ is at time $k\cdot$`rate`."""
     check_positive("rate", rate)
     check_count("steps", steps)

@@ -63,7 +63,9 @@ def zipf_sum(alpha: float, power: float = 2.0) -> float:
     """
     check_between("alpha", alpha, 0.0, 1.0, open=True, remedy="Smaller is steeper.")
     if not power > alpha:
-        raise ValueError(f"`power` must exceed `alpha` = {alpha} for the sum to converge, got {power}.")
+        raise ValueError(
+            f"`power` must exceed `alpha` = {alpha} for the sum to converge, got {power}."
+        )
     return float(zeta(power / alpha) / zeta(1.0 / alpha) ** power)
 
 
@@ -87,7 +89,9 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
         if scaling.gamma == 1:
             return LimitNodes(1.0, np.zeros(0), 0.0, 0.0)
         head = scaling.limit_weights(nodes)
-        return LimitNodes(scaling.gamma, head, scaling.limit_tail(nodes), scaling.limit_tail(nodes, 2.0))
+        return LimitNodes(
+            scaling.gamma, head, scaling.limit_tail(nodes), scaling.limit_tail(nodes, 2.0)
+        )
     if isinstance(scaling, Weights):
         if callable(scaling.sequence):
             head = np.array([float(scaling.sequence(j)) for j in range(1, nodes + 1)])
@@ -135,7 +139,9 @@ def random_ntg(
     products = inputs @ inputs.T / inputs.shape[1]
 
     def one(key):
-        hidden = jax.random.normal(named_key(key, "hidden"), (weights.shape[0], inputs.shape[1]), dtype=inputs.dtype)
+        hidden = jax.random.normal(
+            named_key(key, "hidden"), (weights.shape[0], inputs.shape[1]), dtype=inputs.dtype
+        )
         slopes = act.derivative(inputs @ hidden.T / math.sqrt(inputs.shape[1]))
         return kernel_share * mean + products * ((slopes * weights) @ slopes.T)
 
@@ -149,7 +155,9 @@ def random_ntg(
 def truncation_error(inputs, scaling: AbstractScaling, activation, nodes: int = 400) -> float:
     r"""Root mean square Frobenius error of `random_ntg`: $\big(C_0(X)(1-\gamma)^2\sum_{j>J}\tilde\lambda_j^2\big)^{1/2}$."""
     limit = limit_nodes(scaling, nodes)
-    return math.sqrt(variance_constant(inputs, activation) * limit.tail_squares) * (1.0 - limit.gamma)
+    return math.sqrt(variance_constant(inputs, activation) * limit.tail_squares) * (
+        1.0 - limit.gamma
+    )
 
 
 @double

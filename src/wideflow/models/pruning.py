@@ -75,7 +75,14 @@ def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
     """
     _check_shallow(model)
     if isinstance(keep, float):
-        check_between("keep", keep, 0.0, 1.0, open=True, remedy="As a fraction; give whole numbers for a count.")
+        check_between(
+            "keep",
+            keep,
+            0.0,
+            1.0,
+            open=True,
+            remedy="As a fraction; give whole numbers for a count.",
+        )
         keep = max(1, round(keep * model.width))
     check_count("keep", keep)
     if keep > model.width:
@@ -113,7 +120,9 @@ def features(
 
 
 @double
-def pruning_curve(model, inputs, targets, *, convention: str = "paper", levels=None, memory=None) -> PruningCurve:
+def pruning_curve(
+    model, inputs, targets, *, convention: str = "paper", levels=None, memory=None
+) -> PruningCurve:
     """Losses of the network with its k least important nodes removed, for all k at once.
 
     One pass over the nodes: contributions are summed from the most important node down, so every level costs one addition.
@@ -130,24 +139,38 @@ def pruning_curve(model, inputs, targets, *, convention: str = "paper", levels=N
     embedded, targets = model.embed(inputs), jnp.asarray(targets)
     single = model.output.ndim == 1
     wanted = (targets[:, None] if single else targets).astype(embedded.dtype)
-    if targets.ndim != model.output.ndim or wanted.shape[1] != jnp.atleast_2d(model.output).shape[0]:
+    if (
+        targets.ndim != model.output.ndim
+        or wanted.shape[1] != jnp.atleast_2d(model.output).shape[0]
+    ):
         raise ValueError(
             f"`targets` of shape {targets.shape} do not fit a network of {jnp.atleast_2d(model.output).shape[0]} outputs."
         )
     levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
     if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:
-        raise ValueError(f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got {levels}.")
+        raise ValueError(
+            f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got {levels}."
+        )
     best_first = jnp.argsort(importance(model, convention), stable=True)[::-1]
     weights = model.weights[:, best_first]
     mixed = (model.scales * jnp.atleast_2d(model.output))[:, best_first]
     bytes_a_row = 4 * model.width * wanted.shape[1] * embedded.dtype.itemsize
     rows = tile_rows(embedded.shape[0], bytes_a_row, memory if memory is not None else 256 << 20)
     totals = [
-        _tile(model.activation, weights, mixed, embedded[i : i + rows], wanted[i : i + rows], jnp.asarray(levels))
+        _tile(
+            model.activation,
+            weights,
+            mixed,
+            embedded[i : i + rows],
+            wanted[i : i + rows],
+            jnp.asarray(levels),
+        )
         for i in range(0, embedded.shape[0], rows)
     ]
     squares, right, entropy = (sum(part) / embedded.shape[0] for part in zip(*totals, strict=True))
-    return PruningCurve(levels, squares / wanted.shape[1], None if single else right, None if single else entropy)
+    return PruningCurve(
+        levels, squares / wanted.shape[1], None if single else right, None if single else entropy
+    )
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -155,14 +178,20 @@ def _tile(activation, weights, mixed, embedded, targets, levels):
     """Summed squares, hits and cross-entropy over a tile of samples at every level; nodes come most important first."""
     hidden = activation.value(embedded @ weights)
     sums = jnp.cumsum(hidden[:, None, :] * mixed, axis=-1)  # (sample, output, nodes kept - 1)
-    outputs = jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], axis=-1)[..., weights.shape[1] - levels]
+    outputs = jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], axis=-1)[
+        ..., weights.shape[1] - levels
+    ]
     squares = jnp.sum((outputs - targets[..., None]) ** 2, axis=(0, 1), dtype=float)
     # "right" counts a sample whose outputs are all equal (nothing left) as class 0, like argmax does.
-    right = jnp.sum(jnp.argmax(outputs, axis=1) == jnp.argmax(targets, axis=1)[:, None], axis=0, dtype=float)
+    right = jnp.sum(
+        jnp.argmax(outputs, axis=1) == jnp.argmax(targets, axis=1)[:, None], axis=0, dtype=float
+    )
     logs = jax.nn.log_softmax(outputs, axis=1)
     return squares, right, -jnp.sum(targets[..., None] * logs, axis=(0, 1), dtype=float)
 
 
 def _check_shallow(model) -> None:
     if not isinstance(model, Shallow):
-        raise ValueError(f"`model` must be a `Shallow` network, got {type(model).__name__}: importance needs its node scales.")
+        raise ValueError(
+            f"`model` must be a `Shallow` network, got {type(model).__name__}: importance needs its node scales."
+        )

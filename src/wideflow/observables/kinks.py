@@ -31,7 +31,9 @@ class Flips(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        now, start = (_slopes(m, probe_features(snapshot, None)) for m in (snapshot.model, snapshot.start))
+        now, start = (
+            _slopes(m, probe_features(snapshot, None)) for m in (snapshot.model, snapshot.start)
+        )
         return jnp.sum(now != start).astype(jnp.float64)
 
 
@@ -80,7 +82,9 @@ class KernelSpeed(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        velocity = _velocity(snapshot.model, probe_features(snapshot, None), snapshot.objective.targets)
+        velocity = _velocity(
+            snapshot.model, probe_features(snapshot, None), snapshot.objective.targets
+        )
         return jnp.max(jnp.abs(jnp.linalg.eigvalsh(velocity.astype(jnp.float64))))
 
 
@@ -92,7 +96,9 @@ def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sam
     $\dot{\widehat\Theta} = \frac1dXX^\top\odot(B\,\mathrm{diag}(\lambda)S^\top + S\,\mathrm{diag}(\lambda)B^\top)$.
     """
     if model.activation.kinks:
-        raise ValueError(f"`model` must have a smooth activation for its kernel to have a velocity, got {model.activation.name!r}.")
+        raise ValueError(
+            f"`model` must have a smooth activation for its kernel to have a velocity, got {model.activation.name!r}."
+        )
     return _velocity(model, model.embed(jnp.asarray(inputs)), jnp.asarray(targets))
 
 
@@ -101,7 +107,9 @@ def _velocity(model: Shallow, features, targets):
     mixed = model.scales * model.output
     slopes, products = model.activation.slope(z), features @ features.T
     remaining = targets - model.activation.value(z) @ mixed
-    bends = model.activation.bend(z) * (products @ (slopes * remaining[:, None] * mixed) * model.rate_factor)
+    bends = model.activation.bend(z) * (
+        products @ (slopes * remaining[:, None] * mixed) * model.rate_factor
+    )
     half = (bends * (model.rate_factor * mixed**2)) @ slopes.T
     return products * (half + half.T)
 
@@ -112,7 +120,9 @@ def gradient_change(model: Shallow, start: Shallow, features, node_weights):
     return jnp.sum(jnp.sum(features**2, axis=1) * difference)
 
 
-def decay_rate(gram: Float[Array, "sample sample"], residual: Float[Array, " sample"]) -> Float[Array, ""]:
+def decay_rate(
+    gram: Float[Array, "sample sample"], residual: Float[Array, " sample"]
+) -> Float[Array, ""]:
     r"""$2\,r^\top\Theta r/r^\top r$."""
     return 2.0 * residual @ gram @ residual / jnp.vdot(residual, residual)
 
@@ -175,7 +185,9 @@ class Sliding(NamedTuple):
 @double
 def sliding(model: Shallow, data, dynamics: AbstractDynamics, steps: int = 300) -> Sliding:
     """Runs a window of `steps` steps on the half sum of squares and compares hard and averaged masks with the observed decay."""
-    run = train(model, data, MaskAveraging(dynamics), steps=steps, every=steps, loss=HalfSumSquares())
+    run = train(
+        model, data, MaskAveraging(dynamics), steps=steps, every=steps, loss=HalfSumSquares()
+    )
     losses, times = run.table["loss"].values, run.table["time"].values
     observed = math.log(losses[0] / losses[-1]) / (times[-1] - times[0])
     mask = run.state.mean.astype(jnp.float64)

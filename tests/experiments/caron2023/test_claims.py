@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from wideflow.experiments.caron2023 import digits, figure2, figure4, figure10, figure11, members, regression
+from wideflow.experiments.caron2023 import (
+    digits,
+    figure2,
+    figure4,
+    figure10,
+    figure11,
+    members,
+    regression,
+)
 
 ORDER = [members.label(g, a) for g, a in zip(members.GAMMAS, members.ALPHAS, strict=True)]
 STEPS, REMOVED, TOPS = [0, 100_000], list(range(0, 2001, 100)), list(range(10, 101, 10))
@@ -12,13 +20,29 @@ STEPS, REMOVED, TOPS = [0, 100_000], list(range(0, 2001, 100)), list(range(10, 1
 
 def table(variables: dict, attrs: dict, **extra) -> xr.Dataset:
     """Constant arrays: each variable is (axes, value), a value being a number or one number a setting."""
-    sizes = {"setting": ORDER, "seed": [0, 1], "step": STEPS, "importance": ["paper", "released"], "removed": REMOVED, "top": TOPS, **extra}
+    sizes = {
+        "setting": ORDER,
+        "seed": [0, 1],
+        "step": STEPS,
+        "importance": ["paper", "released"],
+        "removed": REMOVED,
+        "top": TOPS,
+        **extra,
+    }
     made = {}
     for name, (axes, value) in variables.items():
         shape = tuple(len(sizes[a]) for a in axes)
-        column = np.broadcast_to(np.asarray(value, dtype=float), (len(sizes["setting"]),)) if "setting" in axes else np.asarray(value, dtype=float)
+        column = (
+            np.broadcast_to(np.asarray(value, dtype=float), (len(sizes["setting"]),))
+            if "setting" in axes
+            else np.asarray(value, dtype=float)
+        )
         where = axes.index("setting") if "setting" in axes else None
-        values = np.full(shape, 1.0) * (column if where is None else column.reshape([-1 if i == where else 1 for i in range(len(axes))]))
+        values = np.full(shape, 1.0) * (
+            column
+            if where is None
+            else column.reshape([-1 if i == where else 1 for i in range(len(axes))])
+        )
         made[name] = (axes, values)
     used = {a for axes, _ in variables.values() for a in axes}
     return xr.Dataset(made, {a: v for a, v in sizes.items() if a in used}, attrs)
@@ -26,7 +50,9 @@ def table(variables: dict, attrs: dict, **extra) -> xr.Dataset:
 
 def regression_table() -> xr.Dataset:
     numbers = regression.PUBLISHED["concrete"]
-    five = lambda four: np.insert(np.asarray(four), 2, np.sqrt(four[1] * four[2]))  # (.5, .5) lies between its neighbours
+    five = lambda four: np.insert(
+        np.asarray(four), 2, np.sqrt(four[1] * four[2])
+    )  # (.5, .5) lies between its neighbours
     run = ("dataset", "setting", "seed", "step")
     made = table(
         {
@@ -65,7 +91,12 @@ def test_the_published_table_of_concrete_satisfies_every_claim():
 
 @pytest.mark.parametrize(
     ("variable", "words"),
-    [("risk", "training risk rises"), ("most_moved", "movement of the most-moved"), ("kernel_drift", "change of the Gram"), ("mean_initial_gap", "smallest eigenvalue at t = 0 falls")],
+    [
+        ("risk", "training risk rises"),
+        ("most_moved", "movement of the most-moved"),
+        ("kernel_drift", "change of the Gram"),
+        ("mean_initial_gap", "smallest eigenvalue at t = 0 falls"),
+    ],
 )
 def test_a_flat_quantity_fails_its_claim(variable, words):
     made = regression_table()
@@ -104,7 +135,9 @@ def test_cifar_tables():
         {"convention": "released", "features": "CIFAR-10 train as mobilenetv2-pca512", "classes": 10},
         part=["test"],
     )  # fmt: skip
-    made["pruned_accuracy"].loc[dict(removed=1900)] = np.reshape([0.36, 0.52, 0.5, 0.49, 0.827], (5, 1, 1, 1))
+    made["pruned_accuracy"].loc[dict(removed=1900)] = np.reshape(
+        [0.36, 0.52, 0.5, 0.49, 0.827], (5, 1, 1, 1)
+    )
     assert [c.text for c in figure4.claims(made) if not c.satisfied] == []
     assert "mobilenetv2-pca512" in figure4.draw(made).title
     falling = made.isel(setting=slice(0, 4))

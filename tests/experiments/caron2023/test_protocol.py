@@ -17,7 +17,12 @@ KEY = jax.random.key(0)
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "sizes", "features"),
-    [("concrete", (412, 206, 412), 8), ("energy", (307, 154, 307), 8), ("airfoil", (601, 301, 601), 5), ("plant", (3827, 1914, 3827), 4)],
+    [
+        ("concrete", (412, 206, 412), 8),
+        ("energy", (307, 154, 307), 8),
+        ("airfoil", (601, 301, 601), 5),
+        ("plant", (3827, 1914, 3827), 4),
+    ],
 )
 def test_splits_have_the_sizes_of_the_released_code(name, sizes, features, data_folder):
     parts = regression.load(name, 0)
@@ -25,7 +30,9 @@ def test_splits_have_the_sizes_of_the_released_code(name, sizes, features, data_
     assert (len(parts["train"]), len(parts["test"]), held) == sizes
     assert parts["train"].dimension == features
     assert_allclose(np.mean(np.asarray(parts["train"].inputs), axis=0), 0.0, atol=1e-9)
-    assert np.mean(np.asarray(parts["train"].targets) ** 2) == pytest.approx(1.0)  # population deviation
+    assert np.mean(np.asarray(parts["train"].targets) ** 2) == pytest.approx(
+        1.0
+    )  # population deviation
 
 
 def test_a_step_on_the_mean_of_squares_is_a_shorter_step_on_the_half_sum():
@@ -41,7 +48,14 @@ def test_a_step_on_the_mean_of_squares_is_a_shorter_step_on_the_half_sum():
 def test_members_of_one_program_are_the_single_runs():
     data = wf.data.sphere_sines(KEY, 8, 5, noise=0.1)
     settings = types.SimpleNamespace(
-        width=40, gammas=(1.0, 0.5), alphas=(0.7, 0.7), convention="paper", seeds=2, steps=30, records=3, precision="float64"
+        width=40,
+        gammas=(1.0, 0.5),
+        alphas=(0.7, 0.7),
+        convention="paper",
+        seeds=2,
+        steps=30,
+        records=3,
+        precision="float64",
     )
     table, nets = members.train_members(
         settings, KEY, data, None, wf.GradientDescent(1.0), loss=wf.losses.HalfSumSquares(),
@@ -50,11 +64,19 @@ def test_members_of_one_program_are_the_single_runs():
     assert table["risk"].dims == ("setting", "seed", "step")
     for i, name in enumerate(("γ=1", "γ=.5, α=.7")):
         for seed in range(2):
-            single = wf.train(members.start(settings, KEY, seed, i, 5), data, wf.GradientDescent(1.0), steps=30, record=[wf.observables.WeightMovement()])
+            single = wf.train(
+                members.start(settings, KEY, seed, i, 5),
+                data,
+                wf.GradientDescent(1.0),
+                steps=30,
+                record=[wf.observables.WeightMovement()],
+            )
             assert_allclose(nets[i][seed].weights, single.model.weights, rtol=1e-10)
             assert isinstance(nets[i][seed].scaling, wf.scalings.Zipf)
             most = float(single.table["weight_movement"][-1].max())
-            assert float(table["most_moved"].sel(setting=name)[seed, -1]) == pytest.approx(most, rel=1e-10)
+            assert float(table["most_moved"].sel(setting=name)[seed, -1]) == pytest.approx(
+                most, rel=1e-10
+            )
 
 
 def test_external_network_by_hand():
@@ -63,7 +85,9 @@ def test_external_network_by_hand():
     assert_allclose(net.outputs([[2.0, 0.5], [0.0, 2.0]]), [3.0 * 1.5 + 0.25, 0.25])
     drawn = transfer.Perceptron.init(KEY, (50, 64, 64, 0), 4)
     assert drawn.theta.shape == (51 * 64 + 65 * 64 + 65,)
-    assert float(jnp.max(jnp.abs(drawn.theta[: 51 * 64]))) == pytest.approx(0.5, abs=0.01)  # 1/sqrt(4)
+    assert float(jnp.max(jnp.abs(drawn.theta[: 51 * 64]))) == pytest.approx(
+        0.5, abs=0.01
+    )  # 1/sqrt(4)
     assert float(jnp.max(jnp.abs(drawn.theta[51 * 64 :]))) == pytest.approx(1 / 8, abs=0.01)
 
 
@@ -82,7 +106,10 @@ def test_padding_with_zeros_changes_no_transfer():
     assert_allclose(runs[0].table["loss"], runs[1].table["loss"], rtol=1e-10)
 
 
-@pytest.mark.parametrize(("gamma", "alpha", "text"), [(1.0, 0.7, "γ=1"), (0.5, 0.7, "γ=.5, α=.7"), (0.0, 0.4, "γ=0, α=.4")])
+@pytest.mark.parametrize(
+    ("gamma", "alpha", "text"),
+    [(1.0, 0.7, "γ=1"), (0.5, 0.7, "γ=.5, α=.7"), (0.0, 0.4, "γ=0, α=.4")],
+)
 def test_labels(gamma, alpha, text):
     assert members.label(gamma, alpha) == text
 

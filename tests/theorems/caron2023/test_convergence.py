@@ -18,16 +18,24 @@ def orthonormal(width, gamma, seed=0):
     """First four rows of the identity in dimension 100, tanh(z/10)*10, |y| = 0.1: the Gram matrix is diagonal for all weights."""
     data = wf.Dataset(np.eye(100)[:4], 0.1 * np.array([1.0, -1.0, 1.0, -1.0]), "orthonormal")
     net = wf.Shallow.init(
-        jax.random.key(seed), features=100, width=width, scaling=wf.scalings.Zipf(gamma, 0.7), activation=wf.activations.scaled_tanh(0.1)
+        jax.random.key(seed),
+        features=100,
+        width=width,
+        scaling=wf.scalings.Zipf(gamma, 0.7),
+        activation=wf.activations.scaled_tanh(0.1),
     )
     return net, data
 
 
-@pytest.mark.parametrize(("gamma", "expected"), [(1.0, (88.7, 15.5, 1990)), (0.5, (88.7, 62.2, 7959))])
+@pytest.mark.parametrize(
+    ("gamma", "expected"), [(1.0, (88.7, 15.5, 1990)), (0.5, (88.7, 62.2, 7959))]
+)
 def test_thresholds_of_the_instance_that_is_not_vacuous(gamma, expected):
     net, data = orthonormal(100, gamma)
     verdict = caron2023.Theorem42()(net, data, delta=0.5)
-    assert verdict.outcome is Outcome.NOT_APPLICABLE  # 100 nodes are too few, but a wider network would do
+    assert (
+        verdict.outcome is Outcome.NOT_APPLICABLE
+    )  # 100 nodes are too few, but a wider network would do
     for name, value in zip(("T1", "T2", "T3"), expected, strict=True):
         assert verdict.numbers[name] == pytest.approx(value, rel=5e-3)
     assert verdict.numbers["kappa"] * 100 == pytest.approx(0.9998, abs=5e-5)
@@ -46,7 +54,10 @@ def test_theorem_42_holds_on_a_real_trajectory():
     assert verdict.numbers["ratio_b"] < 1
     assert verdict.numbers["ratio_c"] < 0.05
     assert verdict.numbers["ratio_d"] < 1e-3
-    for lemma in (caron2023.LemmaD1()(net, data, run.table), caron2023.LemmaD5()(net, data, run.table)):
+    for lemma in (
+        caron2023.LemmaD1()(net, data, run.table),
+        caron2023.LemmaD5()(net, data, run.table),
+    ):
         assert lemma.outcome is Outcome.HOLDS, lemma
     assert caron2023.LemmaD4()(net, run.model, data).outcome is Outcome.HOLDS
     assert caron2023.PropositionC1()(net, data, delta=0.5).outcome is Outcome.HOLDS
@@ -61,7 +72,9 @@ def test_a_false_trajectory_is_violated():
     assert verdict.outcome is Outcome.VIOLATED
     assert verdict.margin < 0
     broken = run.table.assign(kernel_gap=np.nan * run.table["kernel_gap"])
-    assert caron2023.Theorem42()(net, data, broken, delta=0.5).outcome is Outcome.VIOLATED  # NaN shows nothing
+    assert (
+        caron2023.Theorem42()(net, data, broken, delta=0.5).outcome is Outcome.VIOLATED
+    )  # NaN shows nothing
 
 
 def test_theorem_41_is_vacuous_at_practical_sizes():
@@ -80,7 +93,22 @@ def test_theorem_41_is_vacuous_at_practical_sizes():
 
 def test_the_least_width_of_theorem_41_over_all_datasets():
     # kappa <= 1/(2d) and D_0^2 >= 2/d give T3 >= 2^42 n^6/(gamma^2 delta^5) > 4.39e12, attained here in the limit of one unit input.
-    problem = Problem(1, 3, 10, 1.0, 1 / 6, True, 0.0, 1.0, np.full(10, 0.1), np.full(10, 0.1), 1.0, math.nan, True, "")
+    problem = Problem(
+        1,
+        3,
+        10,
+        1.0,
+        1 / 6,
+        True,
+        0.0,
+        1.0,
+        np.full(10, 0.1),
+        np.full(10, 0.1),
+        1.0,
+        math.nan,
+        True,
+        "",
+    )
     third = caron2023.Theorem41.thresholds(problem, 1.0 - 1e-12)["T3"]
     assert third == pytest.approx(2.0**42, rel=1e-9)
     assert third > 4.39e12
@@ -91,18 +119,26 @@ def test_bounds_are_those_of_the_lemmas_with_the_constants_of_the_proof():
     # then (d) of Lemma D.3 is (n/d) D S + (2 sqrt 2 n/d) sqrt(D S), S = sum lambda^{3/2}, and (c) is R' = sqrt(n lambda/d) |y-u_0| 4/(gamma kappa).
     n, d, g, k, bound, delta = 7, 4, 0.6, 0.03, 1.3, 0.2
     weights = np.asarray(wf.scalings.Zipf(g, 0.5).node_weights(9))
-    problem = Problem(n, d, 9, g, k, True, bound, 1.0, weights, np.full(9, g / 9), 1.0, 0.4, True, "")
+    problem = Problem(
+        n, d, 9, g, k, True, bound, 1.0, weights, np.full(9, g / 9), 1.0, 0.4, True, ""
+    )
     found = caron2023.Theorem41.bounds(problem, delta)
     root = math.sqrt(2 * bound**2 + 2 / d)
     scale = 512 * n * root / (g * delta**2.5 * k * math.sqrt(d))
     total = np.sum(weights**1.5) * scale
-    assert found["drift"] == pytest.approx(n / d * total + 2 * math.sqrt(2) * n / d * math.sqrt(total), rel=1e-12)
+    assert found["drift"] == pytest.approx(
+        n / d * total + 2 * math.sqrt(2) * n / d * math.sqrt(total), rel=1e-12
+    )
     radius = math.sqrt(n / d) * math.sqrt(n * root**2 / delta) * 4 / (g * k)
-    assert found["movement"] == pytest.approx(2 * radius, rel=1e-12)  # the theorem states R, twice the R' that the lemma proves
+    assert found["movement"] == pytest.approx(
+        2 * radius, rel=1e-12
+    )  # the theorem states R, twice the R' that the lemma proves
     # Theorem 4.2: c_j = 8R_j/delta with R_j the bound of (c), in (d) of Lemma D.5.
     smooth = caron2023.Theorem42.bounds(problem, delta, 0.1)
     c = 8 * smooth["movement"] * np.sqrt(weights) / delta
-    lemma = n * 0.4**2 * delta**2 / (64 * d**2) * np.sum(weights * c**2) + n * 0.4 * delta / (2**1.5 * d**1.5) * math.sqrt(np.sum(weights * c**2))
+    lemma = n * 0.4**2 * delta**2 / (64 * d**2) * np.sum(weights * c**2) + n * 0.4 * delta / (
+        2**1.5 * d**1.5
+    ) * math.sqrt(np.sum(weights * c**2))
     assert smooth["drift"] == pytest.approx(lemma, rel=1e-12)
 
 
@@ -161,6 +197,13 @@ def test_errors():
     run = wf.train(net, data, wf.GradientDescent(1.0), steps=2)
     with pytest.raises(ValueError, match="KernelGap"):
         caron2023.Theorem42()(net, data, run.table)
-    mean = wf.train(net, data, wf.GradientDescent(1.0), steps=2, record=caron2023.RECORD, loss=wf.losses.MeanSquares())
+    mean = wf.train(
+        net,
+        data,
+        wf.GradientDescent(1.0),
+        steps=2,
+        record=caron2023.RECORD,
+        loss=wf.losses.MeanSquares(),
+    )
     with pytest.raises(ValueError, match="half sum of squares"):
         caron2023.LemmaD1()(net, data, mean.table)

@@ -15,10 +15,14 @@ DATA = wf.data.sphere_sines(KEY, 20, 10, noise=0.1)
 
 
 def network(scaling, activation="relu", width=200, seed=0, features=10):
-    return wf.Shallow.init(jax.random.key(seed), features=features, width=width, scaling=scaling, activation=activation)
+    return wf.Shallow.init(
+        jax.random.key(seed), features=features, width=width, scaling=scaling, activation=activation
+    )
 
 
-@pytest.mark.parametrize("scaling", [wf.scalings.NTK(), wf.scalings.Zipf(0.5, 0.7), wf.scalings.Zipf(0.2, 0.5)])
+@pytest.mark.parametrize(
+    "scaling", [wf.scalings.NTK(), wf.scalings.Zipf(0.5, 0.7), wf.scalings.Zipf(0.2, 0.5)]
+)
 def test_relu_trajectory_meets_lemma_d1_and_the_posterior_of_d2(scaling):
     # n = 20, d = 10 as in the specification, where both held at every Euler step; here every step up to t = 60.
     net = network(scaling)
@@ -62,30 +66,52 @@ def test_proposition_c1_fails_no_more_often_than_stated():
     assert width == math.ceil(8 * 4 * math.log(4 / delta) / (kappa * 3))
     ratios = []
     for seed in range(25):
-        verdict = caron2023.PropositionC1()(network(wf.scalings.Zipf(0.5, 0.7), width=width, seed=seed, features=3), data, delta=delta)
+        verdict = caron2023.PropositionC1()(
+            network(wf.scalings.Zipf(0.5, 0.7), width=width, seed=seed, features=3),
+            data,
+            delta=delta,
+        )
         assert verdict.outcome is Outcome.HOLDS
         ratios.append(verdict.numbers["gap_symmetric"] / (0.5 * kappa))
     assert min(ratios) > 0.6
-    narrow = caron2023.PropositionC1()(network(wf.scalings.NTK(), width=10, features=3), data, delta=delta)
+    narrow = caron2023.PropositionC1()(
+        network(wf.scalings.NTK(), width=10, features=3), data, delta=delta
+    )
     assert narrow.outcome is Outcome.NOT_APPLICABLE
 
 
-@pytest.mark.parametrize("scaling", [wf.scalings.NTK(), wf.scalings.Zipf(0.5, 0.7), wf.scalings.Zipf(0.0, 0.4), wf.scalings.Weights((1.0,) + (0.0,) * 4999)])
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        wf.scalings.NTK(),
+        wf.scalings.Zipf(0.5, 0.7),
+        wf.scalings.Zipf(0.0, 0.4),
+        wf.scalings.Weights((1.0,) + (0.0,) * 4999),
+    ],
+)
 def test_proposition_33_on_drawn_sequences(scaling):
     for seed in range(3):
-        verdict = caron2023.Proposition33()(jax.random.key(seed), DATA.inputs[:6], scaling, "relu", width=200)
+        verdict = caron2023.Proposition33()(
+            jax.random.key(seed), DATA.inputs[:6], scaling, "relu", width=200
+        )
         assert verdict.outcome is Outcome.HOLDS, verdict
 
 
-@pytest.mark.parametrize(("scaling", "limit"), [(wf.scalings.Zipf(0.0, 0.5), 0.4), (wf.scalings.Zipf(0.5, 0.5), 0.1)])
+@pytest.mark.parametrize(
+    ("scaling", "limit"), [(wf.scalings.Zipf(0.0, 0.5), 0.4), (wf.scalings.Zipf(0.5, 0.5), 0.1)]
+)
 def test_proposition_a2_and_its_limit(scaling, limit):
     verdict = caron2023.PropositionA2()(scaling, 5000)
     assert verdict.outcome is Outcome.HOLDS, verdict
     assert verdict.numbers["power_limit"] == pytest.approx(limit)  # (1-gamma)^2 * 2/5
     assert verdict.numbers["power_sum"] == pytest.approx(limit, rel=5e-3)
-    assert caron2023.PropositionA2()(wf.scalings.NTK(), 100, power=1.5).numbers["power_sum"] == pytest.approx(0.1)
+    assert caron2023.PropositionA2()(wf.scalings.NTK(), 100, power=1.5).numbers[
+        "power_sum"
+    ] == pytest.approx(0.1)
     shifted = caron2023.PropositionA2()(wf.scalings.Zipf(0.2, 0.5, released=True), 50)
-    assert shifted.outcome is Outcome.VIOLATED  # the released index shift: the sum falls short and the order breaks
+    assert (
+        shifted.outcome is Outcome.VIOLATED
+    )  # the released index shift: the sum falls short and the order breaks
 
 
 def test_matrix_chernoff_bounds():
@@ -108,14 +134,22 @@ def test_proposition_31():
     assert caron2023.Proposition31()(DATA.inputs, "linear").outcome is Outcome.NOT_APPLICABLE
     twice = np.concatenate([DATA.inputs, DATA.inputs[:1]])
     assert caron2023.Proposition31()(twice, "tanh").outcome is Outcome.NOT_APPLICABLE
-    many = wf.data.sphere(jax.random.key(1), 60, 2)  # sixty directions of the plane: kappa of a smooth kernel is beyond float64
+    many = wf.data.sphere(
+        jax.random.key(1), 60, 2
+    )  # sixty directions of the plane: kappa of a smooth kernel is beyond float64
     assert caron2023.Proposition31()(many, "sin").outcome is Outcome.VACUOUS
 
 
 def test_first_step_theorems():
     inputs, weights = np.asarray(DATA.inputs[:3, :5]), wf.scalings.Zipf(0.3, 0.6).node_weights(4)
-    assert caron2023.Theorem51()(KEY, inputs, [0.1, 0.2, 0.3], "relu", weights, draws=5000).outcome is Outcome.HOLDS
-    assert caron2023.Theorem51()(KEY, inputs, [0.1, 0.2, 0.3], "sin", weights, draws=10).outcome is Outcome.VACUOUS
+    assert (
+        caron2023.Theorem51()(KEY, inputs, [0.1, 0.2, 0.3], "relu", weights, draws=5000).outcome
+        is Outcome.HOLDS
+    )
+    assert (
+        caron2023.Theorem51()(KEY, inputs, [0.1, 0.2, 0.3], "sin", weights, draws=10).outcome
+        is Outcome.VACUOUS
+    )
     verdict = caron2023.Theorem52()(KEY, inputs, "tanh", weights, draws=5000, order=32)
     assert verdict.outcome is Outcome.HOLDS
     assert verdict.numbers["errors_printed"] > 20  # the printed power of d

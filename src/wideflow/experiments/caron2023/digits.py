@@ -63,13 +63,17 @@ class Settings:
     external_steps: int = 10_000
     seeds: int = 5
     precision: str = "float32"
-    products: str = "highest"  # precision of matrix products on accelerators: "highest" or "tensorfloat32"
+    products: str = (
+        "highest"  # precision of matrix products on accelerators: "highest" or "tensorfloat32"
+    )
 
     def __post_init__(self):
         check_settings(self)
         check_choice("products", self.products, ("highest", "tensorfloat32"))
         if not self.samples <= 5000:
-            raise ValueError(f"`samples` must be at most 5000, half of the test images, got {self.samples}.")
+            raise ValueError(
+                f"`samples` must be at most 5000, half of the test images, got {self.samples}."
+            )
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
@@ -87,14 +91,35 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             settings, key, parts["train"], parts["test"], GradientDescent(settings.rate), loss=MeanSquares(), record=record,
             outputs=10, progress=lambda done, total, _: progress(0.8 * done / total, 1.0, "training"),
         )  # fmt: skip
-        pruned = prune_members(nets, names, {p: parts[p] for p in ("train", "test")}, levels_of(settings.width))
+        pruned = prune_members(
+            nets, names, {p: parts[p] for p in ("train", "test")}, levels_of(settings.width)
+        )
         moved = transfer_members(
             settings, key, nets, names, parts["transfer"], parts["transfer_test"],
             lambda done, total, what: progress(0.8 + 0.2 * done / total, 1.0, what),
         )  # fmt: skip
-    table = table.drop_vars("loss").merge(pruned, compat="equals", join="exact").merge(moved, compat="equals", join="exact")
-    table["target_squares"] = ("part", [float(np.mean(np.asarray(parts[p].targets) ** 2)) for p in ("train", "test")])
-    told = {k: getattr(settings, k) for k in ("convention", "samples", "width", "steps", "rate", "external_steps", "external_rate", "products")}
+    table = (
+        table.drop_vars("loss")
+        .merge(pruned, compat="equals", join="exact")
+        .merge(moved, compat="equals", join="exact")
+    )
+    table["target_squares"] = (
+        "part",
+        [float(np.mean(np.asarray(parts[p].targets) ** 2)) for p in ("train", "test")],
+    )
+    told = {
+        k: getattr(settings, k)
+        for k in (
+            "convention",
+            "samples",
+            "width",
+            "steps",
+            "rate",
+            "external_steps",
+            "external_rate",
+            "products",
+        )
+    }
     return table.assign_attrs(table.attrs | told)
 
 
@@ -131,7 +156,11 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     empty = table["pruned_risk"].sel(removed=width)
     squares = xr.DataArray(table["target_squares"].values, dims="part")
     found = [
-        Claim("with every node removed the risk is the mean of squared targets", float(np.max(np.abs(empty - squares))), at_most=1e-6),
+        Claim(
+            "with every node removed the risk is the mean of squared targets",
+            float(np.max(np.abs(empty - squares))),
+            at_most=1e-6,
+        ),
     ]
     if not set(PUBLISHED_ORDER) <= set(table["setting"].values) or int(table.attrs["steps"]) < 500:
         return tuple(found)
@@ -139,16 +168,30 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     top = int(table["top"].values[0])
     transfer = table["transfer_test_accuracy"].sel(top=top).mean("seed").sel(setting=order).values
     kept = accuracy.sel(setting=RICH, removed=accuracy["removed"] <= 0.95 * width)
-    full = int(table.attrs["steps"]) >= 200_000 and int(table.attrs["samples"]) == 5000 and width == 2000
+    full = (
+        int(table.attrs["steps"]) >= 200_000
+        and int(table.attrs["samples"]) == 5000
+        and width == 2000
+    )
     found += [
         Claim("movement of the most-moved node rises from γ=1 to (0, .4)", holds=rises(end["most_moved"])),
         Claim("change of the Gram matrix rises", holds=rises(end["kernel_drift"])),
         Claim("(0, .4): test accuracy lost by removing up to 95 % of the nodes, largest", float((accuracy.sel(setting=RICH, removed=0) - kept).max()), at_most=0.01),
     ]  # fmt: skip
     if full:
-        found.append(Claim(f"transfer accuracy with {top} features rises strictly from γ=1 to (0, .4)", holds=bool(np.all(np.diff(transfer) > 0))))
+        found.append(
+            Claim(
+                f"transfer accuracy with {top} features rises strictly from γ=1 to (0, .4)",
+                holds=bool(np.all(np.diff(transfer) > 0)),
+            )
+        )
     else:
-        found.append(Claim(f"transfer accuracy with {top} features: (0, .4) above γ=1", holds=bool(transfer[-1] > transfer[0])))
+        found.append(
+            Claim(
+                f"transfer accuracy with {top} features: (0, .4) above γ=1",
+                holds=bool(transfer[-1] > transfer[0]),
+            )
+        )
     if full and table.attrs["convention"] == "released":
         mean = lambda values: values.mean("seed")
         ours = {
@@ -157,7 +200,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             "transfer_10": mean(table["transfer_test_accuracy"].sel(top=10)), "transfer_100": mean(table["transfer_test_accuracy"].sel(top=100)),
         }  # fmt: skip
         found += [
-            beside(f"{setting}: {TEXTS[name]}", float(ours[name].sel(setting=setting)), numbers[i], 1.5)
+            beside(
+                f"{setting}: {TEXTS[name]}", float(ours[name].sel(setting=setting)), numbers[i], 1.5
+            )
             for name, numbers in PUBLISHED.items()
             for i, setting in enumerate(order)
         ]
@@ -165,7 +210,18 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 SIZES = {
-    "smoke": Settings(samples=100, width=100, steps=20, records=4, probes=10, tops=(5,), external_steps=10, seeds=1),
-    "default": Settings(samples=500, width=500, steps=2000, records=20, tops=(10, 100), external_steps=1000, seeds=1),
+    "smoke": Settings(
+        samples=100,
+        width=100,
+        steps=20,
+        records=4,
+        probes=10,
+        tops=(5,),
+        external_steps=10,
+        seeds=1,
+    ),
+    "default": Settings(
+        samples=500, width=500, steps=2000, records=20, tops=(10, 100), external_steps=1000, seeds=1
+    ),
     "paper": Settings(seeds=1, products="tensorfloat32"),
 }

@@ -8,7 +8,12 @@ from . import digits
 
 
 def draw(table):
-    return digits.figure("MNIST: training, pruning and transfer", list(digits.panels(table).values()), table, "Figure 10")
+    return digits.figure(
+        "MNIST: training, pruning and transfer",
+        list(digits.panels(table).values()),
+        table,
+        "Figure 10",
+    )
 
 
 EXPERIMENT = Experiment(

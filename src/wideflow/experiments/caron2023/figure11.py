@@ -26,9 +26,21 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         return tuple(found)
     for share in (0.5, 0.75, 0.9):
         values = accuracy_at(table, share).values
-        found.append(Claim(f"{share:.0%} removed: accuracy of γ=.1 minus that of γ=.7", float(values[0] - values[-1]), at_least=0.0))
-        found.append(Claim(f"{share:.0%} removed: largest rise of accuracy from one γ to the next", float(np.max(np.diff(values))), at_most=0.03,
-                           note="the paper's figure falls in γ; neighbours may swap within the noise of a run"))
+        found.append(
+            Claim(
+                f"{share:.0%} removed: accuracy of γ=.1 minus that of γ=.7",
+                float(values[0] - values[-1]),
+                at_least=0.0,
+            )
+        )
+        found.append(
+            Claim(
+                f"{share:.0%} removed: largest rise of accuracy from one γ to the next",
+                float(np.max(np.diff(values))),
+                at_most=0.03,
+                note="the paper's figure falls in γ; neighbours may swap within the noise of a run",
+            )
+        )
     return tuple(found)
 
 
@@ -38,8 +50,12 @@ EXPERIMENT = Experiment(
     title="Effect of the symmetric share on pruning",
     figure="Figure 11",
     settings={
-        "smoke": Settings(source="mixture", samples=300, width=100, epochs=3, records=4, seeds=1, **GRID),
-        "default": Settings(source="auto", samples=5000, width=500, epochs=8, records=20, seeds=1, **GRID),
+        "smoke": Settings(
+            source="mixture", samples=300, width=100, epochs=3, records=4, seeds=1, **GRID
+        ),
+        "default": Settings(
+            source="auto", samples=5000, width=500, epochs=8, records=20, seeds=1, **GRID
+        ),
         "paper": Settings(**GRID),
     },
     run=run,

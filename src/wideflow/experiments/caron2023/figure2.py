@@ -34,7 +34,9 @@ EXPERIMENT = Experiment(
     figure="Figure 2",
     settings={
         "smoke": Settings(datasets=DATASETS[:2], **SMOKE),
-        "default": Settings(datasets=DATASETS, **{**DEFAULT, "steps": 1000, "seeds": 1, "tops": (10, 100)}),
+        "default": Settings(
+            datasets=DATASETS, **{**DEFAULT, "steps": 1000, "seeds": 1, "tops": (10, 100)}
+        ),
         "paper": Settings(datasets=DATASETS),
     },
     run=run,

@@ -9,7 +9,12 @@ from . import digits
 
 def draw(table):
     panels = digits.panels(table)
-    return digits.figure("MNIST: pruning and transfer", [panels["pruned_test"], panels["transfer_test"]], table, "Figure 3")
+    return digits.figure(
+        "MNIST: pruning and transfer",
+        [panels["pruned_test"], panels["transfer_test"]],
+        table,
+        "Figure 3",
+    )
 
 
 EXPERIMENT = Experiment(

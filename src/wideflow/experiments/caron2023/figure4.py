@@ -26,7 +26,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     found = common_claims(table)
-    if not set(PUBLISHED_ORDER) <= set(table["setting"].values) or int(table["step"].values[-1]) < 500:
+    if (
+        not set(PUBLISHED_ORDER) <= set(table["setting"].values)
+        or int(table["step"].values[-1]) < 500
+    ):
         return tuple(found)
     end, order = table.isel(step=-1), list(PUBLISHED_ORDER)
     whole, half, most = (accuracy_at(table, share) for share in (0.0, 0.5, 0.95))
@@ -42,7 +45,13 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     }  # fmt: skip
     note = f"features of {table.attrs['features']}, not of ResNet-18: shown beside the published number, asked to be a number"
     found += [
-        Claim(f"{setting}: {text}", float(ours[text].sel(setting=setting)), at_least=0.0, published=numbers[i], note=note)
+        Claim(
+            f"{setting}: {text}",
+            float(ours[text].sel(setting=setting)),
+            at_least=0.0,
+            published=numbers[i],
+            note=note,
+        )
         for text, numbers in PUBLISHED.items()
         for i, setting in enumerate(order)
     ]

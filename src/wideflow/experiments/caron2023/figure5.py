@@ -39,7 +39,16 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     for i, alpha in enumerate(settings.alphas):
         progress(i, len(settings.alphas), f"limit at alpha = {alpha:g}")
         scaling = Zipf(settings.gamma, alpha)
-        grams = np.asarray(random_ntg(named_key(key, "limit", i), inputs, scaling, "relu", nodes=settings.nodes, draws=settings.draws))
+        grams = np.asarray(
+            random_ntg(
+                named_key(key, "limit", i),
+                inputs,
+                scaling,
+                "relu",
+                nodes=settings.nodes,
+                draws=settings.draws,
+            )
+        )
         squares = ((grams - mean) ** 2).sum((1, 2))
         law = gram_variance(inputs, scaling, "relu")
         error = truncation_error(inputs, scaling, "relu", settings.nodes)
@@ -57,7 +66,12 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    curve = Panel("Departure from the kernel regime", "α", "Σ λ̃²", [Line(table["alpha"].values, table["departure"].values, "ζ(2/α)/ζ(1/α)²")])
+    curve = Panel(
+        "Departure from the kernel regime",
+        "α",
+        "Σ λ̃²",
+        [Line(table["alpha"].values, table["departure"].values, "ζ(2/α)/ζ(1/α)²")],
+    )
     drawn = Panel(
         "Variance of the limiting Gram matrix", "α", "E ‖Θ∞ − Θ*‖²_F",
         [
@@ -65,7 +79,11 @@ def draw(table: xr.Dataset) -> FigureSpec:
             Line(table["drawn_alpha"].values, table["variance"].values, "equation 12", dash="dashed"),
         ],
     )  # fmt: skip
-    return FigureSpec("How far asymmetric scaling is from a fixed kernel", [curve, drawn], caption="Compare caron2023, Figure 5 (left panel).")
+    return FigureSpec(
+        "How far asymmetric scaling is from a fixed kernel",
+        [curve, drawn],
+        caption="Compare caron2023, Figure 5 (left panel).",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -73,10 +91,19 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     misses = np.abs(table["drawn_variance"] - table["variance"]) - table["truncation_error"] ** 2
     return (
         Claim("the curve falls strictly in α", holds=bool(np.all(np.diff(values) < 0))),
-        Claim("α = .05: nearly the whole weight on one node, 1 − 2·2^(−20)", float(values[0]), expected=1 - 2.0**-19, tolerance=1e-8),
+        Claim(
+            "α = .05: nearly the whole weight on one node, 1 − 2·2^(−20)",
+            float(values[0]),
+            expected=1 - 2.0**-19,
+            tolerance=1e-8,
+        ),
         Claim("α = 1/2: ζ(4)/ζ(2)²", float(table.attrs["half"]), expected=0.4, tolerance=1e-12),
         Claim("α = .99: nearly the kernel regime", float(values[-1]), at_most=2e-3),
-        Claim("equation 12 against draws, worst deviation in standard errors", float((misses / table["drawn_error"]).max()), at_most=4.0),
+        Claim(
+            "equation 12 against draws, worst deviation in standard errors",
+            float((misses / table["drawn_error"]).max()),
+            at_most=4.0,
+        ),
     )
 
 

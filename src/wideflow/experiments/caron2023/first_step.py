@@ -34,17 +34,29 @@ class Settings:
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
     inputs = sphere(named_key(key, "data"), settings.samples, settings.features)
-    weights, targets = Zipf(settings.gamma, settings.alpha).node_weights(settings.width), np.linspace(-1.0, 1.0, settings.samples)
+    weights, targets = (
+        Zipf(settings.gamma, settings.alpha).node_weights(settings.width),
+        np.linspace(-1.0, 1.0, settings.samples),
+    )
     names = ("relu", *settings.smooth)
     first, vacuous, second, printed = [], [], [], []
     for i, name in enumerate(names):
         progress(i, len(names), name)
-        verdict = Theorem51()(named_key(key, "weights", name), inputs, targets, name, weights, draws=settings.draws)
+        verdict = Theorem51()(
+            named_key(key, "weights", name), inputs, targets, name, weights, draws=settings.draws
+        )
         first.append(verdict.numbers.get("errors", np.nan))
         vacuous.append(float(verdict.outcome is Outcome.VACUOUS))
         if name == "relu":
             continue
-        verdict = Theorem52()(named_key(key, "kernel", name), inputs, name, weights, draws=settings.draws, order=settings.order)
+        verdict = Theorem52()(
+            named_key(key, "kernel", name),
+            inputs,
+            name,
+            weights,
+            draws=settings.draws,
+            order=settings.order,
+        )
         second.append(verdict.numbers["errors"])
         printed.append(verdict.numbers["errors_printed"])
     return xr.Dataset(
@@ -87,7 +99,11 @@ EXPERIMENT = Experiment(
     paper="caron2023",
     title="First-step laws of weights and kernel",
     figure="Theorems 5.1 and 5.2",
-    settings={"smoke": Settings(draws=4000, order=24, smooth=("tanh",)), "default": Settings(), "paper": Settings(draws=400_000, order=64)},
+    settings={
+        "smoke": Settings(draws=4000, order=24, smooth=("tanh",)),
+        "default": Settings(),
+        "paper": Settings(draws=400_000, order=64),
+    },
     run=run,
     draw=draw,
     claims=claims,

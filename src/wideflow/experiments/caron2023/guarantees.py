@@ -48,18 +48,31 @@ class Settings:
 def run(settings: Settings, key, progress) -> xr.Dataset:
     act = scaled_tanh(settings.sharpness)
     signs = np.where(np.arange(settings.samples) % 2, -1.0, 1.0)
-    dataset = Dataset(np.eye(settings.features)[: settings.samples], settings.bound * signs, "orthonormal inputs")
+    dataset = Dataset(
+        np.eye(settings.features)[: settings.samples], settings.bound * signs, "orthonormal inputs"
+    )
     total = (len(settings.gammas) + 1) * settings.seeds
     ratios, outcomes, widths = [], [], []
     for g, gamma in enumerate(settings.gammas):
         for seed in range(settings.seeds):
             progress(g * settings.seeds + seed, total, f"gamma = {gamma:g}")
             build = lambda width, gamma=gamma, seed=seed: Shallow.init(
-                named_key(key, "smooth", seed), features=settings.features, width=width, scaling=Zipf(gamma, settings.alpha), activation=act
+                named_key(key, "smooth", seed),
+                features=settings.features,
+                width=width,
+                scaling=Zipf(gamma, settings.alpha),
+                activation=act,
             )
             required = Theorem42()(build(2), dataset, delta=settings.delta).numbers["required"]
             net = build(int(np.ceil(required)))
-            result = train(net, dataset, GradientDescent(settings.rate), steps=settings.steps, every=max(1, settings.steps // 40), record=RECORD)
+            result = train(
+                net,
+                dataset,
+                GradientDescent(settings.rate),
+                steps=settings.steps,
+                every=max(1, settings.steps // 40),
+                record=RECORD,
+            )
             verdict = Theorem42()(net, dataset, result.table, delta=settings.delta)
             lemmas = (LemmaD1()(net, dataset, result.table), LemmaD4()(net, result.model, dataset))
             ratios.append([verdict.numbers[f"ratio_{c}"] for c in CONCLUSIONS])
@@ -82,20 +95,44 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 
 def _relu(settings: Settings, key, progress, total):
-    dataset = data.sphere_sines(named_key(key, "data"), settings.relu_samples, settings.relu_features, 0.1)
+    dataset = data.sphere_sines(
+        named_key(key, "data"), settings.relu_samples, settings.relu_features, 0.1
+    )
     found = []
     for i, (gamma, alpha) in enumerate(((1.0, 0.7), (0.5, 0.7), (0.2, 0.5))):
         progress(total - settings.seeds + i * settings.seeds / 3, total, "ReLU")
-        net = Shallow.init(named_key(key, "relu"), features=settings.relu_features, width=settings.relu_width, scaling=Zipf(gamma, alpha))
-        result = train(net, dataset, GradientDescent(10.0), steps=settings.relu_steps, every=max(1, settings.relu_steps // 10), record=RECORD)
+        net = Shallow.init(
+            named_key(key, "relu"),
+            features=settings.relu_features,
+            width=settings.relu_width,
+            scaling=Zipf(gamma, alpha),
+        )
+        result = train(
+            net,
+            dataset,
+            GradientDescent(10.0),
+            steps=settings.relu_steps,
+            every=max(1, settings.relu_steps // 10),
+            record=RECORD,
+        )
         found.append(Theorem41()(net, dataset, result.table, delta=0.1))
     return found
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
     names = np.arange(4)
-    marks = [Points(names + 0.1 * i, table["ratio"].max("seed").sel(gamma=g).values, f"γ={g:g}") for i, g in enumerate(table["gamma"].values)]
-    relu = [Points(names + 0.1 * i, np.maximum(table["relu_ratio"].sel(relu_gamma=g).values, 1e-12), f"γ={g:g}") for i, g in enumerate(table["relu_gamma"].values)]
+    marks = [
+        Points(names + 0.1 * i, table["ratio"].max("seed").sel(gamma=g).values, f"γ={g:g}")
+        for i, g in enumerate(table["gamma"].values)
+    ]
+    relu = [
+        Points(
+            names + 0.1 * i,
+            np.maximum(table["relu_ratio"].sel(relu_gamma=g).values, 1e-12),
+            f"γ={g:g}",
+        )
+        for i, g in enumerate(table["relu_gamma"].values)
+    ]
     axis = "conclusion: 0 gap, 1 loss, 2 movement, 3 Gram change"
     return FigureSpec(
         "What the convergence theorems promise and what happens",
@@ -108,7 +145,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     found = [
-        Claim(f"{s}: holds on every run", holds=bool((table["holds"].sel(statement=s) == 1).all())) for s in table["statement"].values
+        Claim(f"{s}: holds on every run", holds=bool((table["holds"].sel(statement=s) == 1).all()))
+        for s in table["statement"].values
     ]
     found += [
         Claim("Theorem 4.2: largest ratio of actual to bound, gap", float(table["ratio"].sel(conclusion="a").max()), at_most=1.0),
@@ -126,7 +164,15 @@ EXPERIMENT = Experiment(
     title="Convergence guarantees on real runs",
     figure="Theorems 4.1 and 4.2",
     settings={
-        "smoke": Settings(samples=2, steps=40, seeds=1, relu_samples=20, relu_features=10, relu_width=200, relu_steps=20),
+        "smoke": Settings(
+            samples=2,
+            steps=40,
+            seeds=1,
+            relu_samples=20,
+            relu_features=10,
+            relu_width=200,
+            relu_steps=20,
+        ),
         "default": Settings(),
         "paper": Settings(seeds=10),
     },

@@ -80,14 +80,18 @@ def load(settings: Settings, key):
 def run(settings: Settings, key, progress) -> xr.Dataset:
     train_set, test_set = load(settings, key)
     classes = train_set.targets.shape[1]
-    steps = settings.epochs * -(-len(train_set) // settings.batch)  # the last batch of an epoch is smaller
+    steps = settings.epochs * -(
+        -len(train_set) // settings.batch
+    )  # the last batch of an epoch is smaller
     record = [observables.TestLoss(), observables.Accuracy(), observables.WeightMovement()]
     with jax.default_matmul_precision("highest"):  # no reduced-precision products on accelerators
         table, nets = train_members(
             _Steps(settings, steps), key, train_set, test_set, SGD(settings.rate, settings.batch), loss=CrossEntropy(),
             record=record, outputs=classes, progress=lambda done, total, _: progress(done, total, "training"),
         )  # fmt: skip
-        pruned = prune_members(nets, labels(settings), {"test": test_set}, levels_of(settings.width))
+        pruned = prune_members(
+            nets, labels(settings), {"test": test_set}, levels_of(settings.width)
+        )
     table = table.drop_vars("loss").merge(pruned, compat="equals", join="exact")
     told = {k: getattr(settings, k) for k in ("convention", "width", "rate", "batch", "epochs")}
     told |= {"features": train_set.name, "samples": len(train_set), "classes": classes}
@@ -97,10 +101,20 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 def panels(table: xr.Dataset) -> list:
     ranking = str(table.attrs["convention"])
     step, removed = "mini-batch steps", "removed nodes"
-    entropy, accuracy = (table[f"pruned_{m}"].sel(importance=ranking, part="test") for m in ("cross_entropy", "accuracy"))
+    entropy, accuracy = (
+        table[f"pruned_{m}"].sel(importance=ranking, part="test")
+        for m in ("cross_entropy", "accuracy")
+    )
     return [
         curves(table, table["test_loss"], "step", "Test risk", step, "cross-entropy"),
-        curves(table, table["most_moved"], "step", "Movement of the most-moved node", step, "‖w(t) − w(0)‖"),
+        curves(
+            table,
+            table["most_moved"],
+            "step",
+            "Movement of the most-moved node",
+            step,
+            "‖w(t) − w(0)‖",
+        ),
         curves(table, entropy, "removed", "Test risk after pruning", removed, "cross-entropy"),
         curves(table, accuracy, "removed", "Test accuracy after pruning", removed, "share right"),
     ]
@@ -117,4 +131,8 @@ def common_claims(table: xr.Dataset) -> list[Claim]:
 def accuracy_at(table: xr.Dataset, share: float) -> xr.DataArray:
     """Mean test accuracy after removing that share of the nodes by their weight."""
     width = int(table["removed"].values[-1])
-    return table["pruned_accuracy"].sel(importance="released", part="test", removed=int(round(share * width))).mean("seed")
+    return (
+        table["pruned_accuracy"]
+        .sel(importance="released", part="test", removed=int(round(share * width)))
+        .mean("seed")
+    )

@@ -39,23 +39,41 @@ class Settings:
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    dataset = data.sphere_sines(named_key(key, "data"), settings.samples, settings.features, settings.noise)
+    dataset = data.sphere_sines(
+        named_key(key, "data"), settings.samples, settings.features, settings.noise
+    )
     names = [label(g, a) for g, a in zip(settings.gammas, settings.alphas, strict=True)]
     found, paths = [], []
     for i, (gamma, alpha) in enumerate(zip(settings.gammas, settings.alphas, strict=True)):
         for seed in range(settings.seeds):
-            net = Shallow.init(named_key(key, "run", seed), features=settings.features, width=settings.width, scaling=Zipf(gamma, alpha))
+            net = Shallow.init(
+                named_key(key, "run", seed),
+                features=settings.features,
+                width=settings.width,
+                scaling=Zipf(gamma, alpha),
+            )
             burn = train(
                 net, dataset, GradientDescent(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records),
                 record=[observables.KernelGap(), observables.Flips()],
                 progress=lambda done, total, _, k=i * settings.seeds + seed: progress(k + 0.9 * done / total, len(names) * settings.seeds, "training"),
             )  # fmt: skip
             window = sliding(burn.model, dataset, GradientDescent(settings.rate), settings.window)
-            found.append((window.observed, window.hard, window.averaged, float(window.stuck), float(window.pairs)))
+            found.append(
+                (
+                    window.observed,
+                    window.hard,
+                    window.averaged,
+                    float(window.stuck),
+                    float(window.pairs),
+                )
+            )
             paths.append(burn.table)
     shape = (len(names), settings.seeds)
     rates = np.reshape(found, (*shape, 5))
-    gaps, losses, flips = (np.reshape([t[v].values for t in paths], (*shape, -1)) for v in ("kernel_gap", "loss", "flips"))
+    gaps, losses, flips = (
+        np.reshape([t[v].values for t in paths], (*shape, -1))
+        for v in ("kernel_gap", "loss", "flips")
+    )
     time = paths[0]["time"].values
     smaller = np.minimum(gaps[..., 1:], gaps[..., :-1]) * np.diff(time)
     integral = np.concatenate([np.zeros((*shape, 1)), np.cumsum(smaller, axis=-1)], axis=-1)
@@ -73,10 +91,16 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     time, mean = table["time"].values, table.mean("seed")
-    excess = [Line(time, mean["excess"].sel(setting=s).values, str(s)) for s in table["setting"].values]
+    excess = [
+        Line(time, mean["excess"].sel(setting=s).values, str(s)) for s in table["setting"].values
+    ]
     bars = [
         Bars([str(s) for s in table["setting"].values], mean[name].values, text)
-        for name, text in (("observed", "observed"), ("averaged", "averaged mask"), ("hard", "hard mask"))
+        for name, text in (
+            ("observed", "observed"),
+            ("averaged", "averaged mask"),
+            ("hard", "hard mask"),
+        )
     ]
     return FigureSpec(
         "Sticking kinks in the ReLU flow",
@@ -90,10 +114,18 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     found = []
-    late = float(table["time"].values[-1]) >= 2000  # before that the slowest mode does not yet rule the decay
+    late = (
+        float(table["time"].values[-1]) >= 2000
+    )  # before that the slowest mode does not yet rule the decay
     for setting in table["setting"].values:
         one = table.sel(setting=setting).mean("seed")
-        found.append(Claim(f"{setting}: observed rate over that of the averaged mask", float(one["observed"] / one["averaged"]), at_least=0.97))
+        found.append(
+            Claim(
+                f"{setting}: observed rate over that of the averaged mask",
+                float(one["observed"] / one["averaged"]),
+                at_least=0.97,
+            )
+        )
         if late:
             found += [
                 Claim(f"{setting}: share of pairs that stick", float(one["stuck"] / one["pairs"]), at_least=0.005),

@@ -45,7 +45,9 @@ def check_settings(settings) -> None:
         )
 
 
-def start(settings, key, seed: int, index: int, features: int, outputs: int | None = None) -> Shallow:
+def start(
+    settings, key, seed: int, index: int, features: int, outputs: int | None = None
+) -> Shallow:
     """The network of one seed under one setting; a seed draws the same weights and signs in every setting."""
     return Shallow.init(
         named_key(key, "run", seed), features=features, width=settings.width, outputs=outputs,
@@ -61,12 +63,17 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, progr
     """
     names = labels(settings)
     starts = [
-        [start(settings, key, seed, index, dataset.dimension, outputs) for seed in range(settings.seeds)]
+        [
+            start(settings, key, seed, index, dataset.dimension, outputs)
+            for seed in range(settings.seeds)
+        ]
         for index in range(len(names))
     ]
     # The node scales are arrays and the scaling's name is not: members of one program share the name.
     fused = [
-        eqx.tree_at(lambda m: m.scales, Shallow(net.hidden, net.output, NTK(), net.activation), net.scales)
+        eqx.tree_at(
+            lambda m: m.scales, Shallow(net.hidden, net.output, NTK(), net.activation), net.scales
+        )
         for row in starts
         for net in row
     ]
@@ -79,11 +86,15 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, progr
     if "weight_movement" in table:
         moved = table["weight_movement"]
         node = moved.isel(step=-1, drop=True).argmax("width")
-        table["most_moved"] = moved.isel(width=node).assign_attrs(label="‖w_j(t) − w_j(0)‖ of the most-moved node")
+        table["most_moved"] = moved.isel(width=node).assign_attrs(
+            label="‖w_j(t) − w_j(0)‖ of the most-moved node"
+        )
         table = table.drop_vars("weight_movement")
     nets = [
         [
-            Shallow(result.model[i * settings.seeds + s].hidden, net.output, net.scaling, net.activation)
+            Shallow(
+                result.model[i * settings.seeds + s].hidden, net.output, net.scaling, net.activation
+            )
             for s, net in enumerate(row)
         ]
         for i, row in enumerate(starts)
@@ -112,7 +123,9 @@ def prune_members(nets, names, parts: dict, levels) -> xr.Dataset:
         for net in row:
             for convention in ("paper", "released"):
                 for dataset in parts.values():
-                    curve = pruning_curve(net, dataset.inputs, dataset.targets, convention=convention, levels=levels)
+                    curve = pruning_curve(
+                        net, dataset.inputs, dataset.targets, convention=convention, levels=levels
+                    )
                     for measure in ("risk", "accuracy", "cross_entropy"):
                         value = getattr(curve, measure)
                         if value is not None:
@@ -133,7 +146,16 @@ def levels_of(width: int) -> np.ndarray:
     return np.unique(np.round(np.linspace(0.0, 1.0, 21) * width).astype(int))
 
 
-def curves(table: xr.Dataset, values: xr.DataArray, along: str, title: str, x: str, y: str, xscale="linear", yscale="linear") -> Panel:
+def curves(
+    table: xr.Dataset,
+    values: xr.DataArray,
+    along: str,
+    title: str,
+    x: str,
+    y: str,
+    xscale="linear",
+    yscale="linear",
+) -> Panel:
     """One line a setting: mean over seeds with a band of one deviation."""
     lines = []
     for name in values["setting"].values:
@@ -152,4 +174,11 @@ def rises(values: xr.DataArray, order=PUBLISHED_ORDER) -> bool:
 
 def beside(text: str, value: float, published: float, factor: float, note: str = "") -> Claim:
     """Our number within `factor` of the published one."""
-    return Claim(text, value, at_least=published / factor, at_most=published * factor, published=published, note=note)
+    return Claim(
+        text,
+        value,
+        at_least=published / factor,
+        at_most=published * factor,
+        published=published,
+        note=note,
+    )

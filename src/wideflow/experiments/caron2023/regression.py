@@ -100,7 +100,9 @@ class Settings:
     def __post_init__(self):
         check_settings(self)
         if max(self.tops) > self.width:
-            raise ValueError(f"`tops` must not exceed the width {self.width}, got {max(self.tops)}.")
+            raise ValueError(
+                f"`tops` must not exceed the width {self.width}, got {max(self.tops)}."
+            )
 
 
 def load(name: str, largest: int) -> dict:
@@ -122,11 +124,33 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     total = len(settings.datasets)
     with jax.default_matmul_precision("highest"):  # no reduced-precision products on accelerators
         for number, name in enumerate(settings.datasets):
-            say = lambda part, whole, what, n=number, d=name: progress(n + part / whole, total, f"{d}: {what}")
+            say = lambda part, whole, what, n=number, d=name: progress(
+                n + part / whole, total, f"{d}: {what}"
+            )
             tables.append(_one(settings, key, name, say))
-    joined = xr.concat(tables, xr.DataArray(list(settings.datasets), dims="dataset", name="dataset"), coords="different", compat="equals", join="exact")
-    told = {k: getattr(settings, k) for k in ("convention", "width", "steps", "rate", "probes", "largest", "external_steps", "external_rate")}
-    return joined.assign_attrs(tables[0].attrs | told | {"loss": "mean of squares, mean (f - y)^2, on each dataset"})
+    joined = xr.concat(
+        tables,
+        xr.DataArray(list(settings.datasets), dims="dataset", name="dataset"),
+        coords="different",
+        compat="equals",
+        join="exact",
+    )
+    told = {
+        k: getattr(settings, k)
+        for k in (
+            "convention",
+            "width",
+            "steps",
+            "rate",
+            "probes",
+            "largest",
+            "external_steps",
+            "external_rate",
+        )
+    }
+    return joined.assign_attrs(
+        tables[0].attrs | told | {"loss": "mean of squares, mean (f - y)^2, on each dataset"}
+    )
 
 
 def _one(settings: Settings, key, name: str, progress) -> xr.Dataset:
@@ -146,10 +170,17 @@ def _one(settings: Settings, key, name: str, progress) -> xr.Dataset:
         settings, key, nets, names, parts["transfer"], parts["transfer_test"],
         lambda done, whole, what: progress(0.8 + 0.2 * done / whole, 1.0, what),
     )  # fmt: skip
-    table = table.drop_vars("loss").merge(pruned, compat="equals", join="exact").merge(moved, compat="equals", join="exact")
+    table = (
+        table.drop_vars("loss")
+        .merge(pruned, compat="equals", join="exact")
+        .merge(moved, compat="equals", join="exact")
+    )
     table["initial_gap"] = (("setting", "seed"), table["kernel_gap"].isel(step=0).values)
     table["mean_initial_gap"] = ("setting", _initial_gaps(settings, key, parts["train"]))
-    table["target_squares"] = ("part", [float(np.mean(np.asarray(parts[p].targets) ** 2)) for p in ("train", "test")])
+    table["target_squares"] = (
+        "part",
+        [float(np.mean(np.asarray(parts[p].targets) ** 2)) for p in ("train", "test")],
+    )
     return table
 
 
@@ -158,7 +189,9 @@ def _initial_gaps(settings: Settings, key, dataset) -> np.ndarray:
     inputs = np.asarray(dataset.inputs)[: settings.probes]
     gaps = [
         [
-            np.linalg.eigvalsh(np.asarray(tangent_gram(start(settings, key, seed, index, inputs.shape[1]), inputs)))[0]
+            np.linalg.eigvalsh(
+                np.asarray(tangent_gram(start(settings, key, seed, index, inputs.shape[1]), inputs))
+            )[0]
             for seed in range(settings.initialisations)
         ]
         for index in range(len(settings.gammas))
@@ -215,11 +248,18 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     order = list(PUBLISHED_ORDER)
     gaps = table["mean_initial_gap"].sel(setting=order).values
     full = int(attrs["steps"]) >= 100_000
-    half, unpruned = at(by_weight, 0.5).sel(setting=LAZY).mean("seed"), at(by_weight, 0.0).sel(setting=LAZY).mean("seed")
-    most = at(by_weight, 0.95).sel(setting=RICH, part="train") / at(by_weight, 0.0).sel(setting=RICH, part="train")
+    half, unpruned = (
+        at(by_weight, 0.5).sel(setting=LAZY).mean("seed"),
+        at(by_weight, 0.0).sel(setting=LAZY).mean("seed"),
+    )
+    most = at(by_weight, 0.95).sel(setting=RICH, part="train") / at(by_weight, 0.0).sel(
+        setting=RICH, part="train"
+    )
     top = int(table["top"].values[0])
     transfer = table["transfer_test_risk"].sel(top=top).mean("seed").sel(setting=order)
-    slight = pruned.sel(removed=int(round(0.05 * width)), part="train").sel(setting=[s for s in order if s != RICH])
+    slight = pruned.sel(removed=int(round(0.05 * width)), part="train").sel(
+        setting=[s for s in order if s != RICH]
+    )
     better = (slight.sel(importance="paper") < slight.sel(importance="released")).mean()
     found += [
         Claim(f"{name}: training risk rises from γ=1 to (0, .4)", holds=rises(end["risk"])),
@@ -252,14 +292,37 @@ def _published(name, table, end, at, by_weight) -> list[Claim]:
         "transfer_10": "transfer test risk, 10 features", "transfer_100": "transfer test risk, 100 features",
     }  # fmt: skip
     return [
-        beside(f"{name}, {setting}: {texts[quantity]}", float(ours[quantity].sel(setting=setting)), numbers[i], WITHIN[quantity])
+        beside(
+            f"{name}, {setting}: {texts[quantity]}",
+            float(ours[quantity].sel(setting=setting)),
+            numbers[i],
+            WITHIN[quantity],
+        )
         for quantity, numbers in PUBLISHED[name].items()
         for i, setting in enumerate(PUBLISHED_ORDER)
     ]
 
 
-SMOKE = {"largest": 60, "width": 100, "steps": 20, "records": 4, "probes": 10, "initialisations": 1, "tops": (5,), "external_steps": 10, "seeds": 1}
-DEFAULT = {"largest": 1000, "width": 1000, "steps": 1500, "records": 30, "tops": (10, 50, 100), "external_steps": 2500, "seeds": 2}
+SMOKE = {
+    "largest": 60,
+    "width": 100,
+    "steps": 20,
+    "records": 4,
+    "probes": 10,
+    "initialisations": 1,
+    "tops": (5,),
+    "external_steps": 10,
+    "seeds": 1,
+}
+DEFAULT = {
+    "largest": 1000,
+    "width": 1000,
+    "steps": 1500,
+    "records": 30,
+    "tops": (10, 50, 100),
+    "external_steps": 2500,
+    "seeds": 2,
+}
 
 
 def build(dataset: str, figure: str) -> Experiment:

@@ -46,7 +46,9 @@ class Perceptron(AbstractModel):
         parts = []
         for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
             reach, count = 1 / math.sqrt(fan_in if layer else used), (fan_in + 1) * max(fan_out, 1)
-            parts.append(jax.random.uniform(named_key(key, layer), (count,), minval=-reach, maxval=reach))
+            parts.append(
+                jax.random.uniform(named_key(key, layer), (count,), minval=-reach, maxval=reach)
+            )
         return cls(jnp.concatenate(parts), sizes)
 
     def embed(self, inputs):
@@ -69,7 +71,9 @@ class Perceptron(AbstractModel):
         return pullback_by_autodiff(self, features)
 
 
-def transfer_members(settings, key, nets, names, train_set: Dataset, test_set: Dataset, progress) -> xr.Dataset:
+def transfer_members(
+    settings, key, nets, names, train_set: Dataset, test_set: Dataset, progress
+) -> xr.Dataset:
     """Risk (and accuracy) of the external network on the `top` features of every trained network.
 
     All numbers of features, settings and seeds run in one program: fewer features are padded with zeros, which neither act nor learn.
@@ -80,14 +84,26 @@ def transfer_members(settings, key, nets, names, train_set: Dataset, test_set: D
     sizes = (max(settings.tops), *(settings.hidden,) * LAYERS[settings.convention], classes)
     members, trains, tests = [], [], []
     ranked = [
-        [tuple(_ranked(net, dataset, sizes[0], settings) for dataset in (train_set, test_set)) for net in row] for row in nets
+        [
+            tuple(_ranked(net, dataset, sizes[0], settings) for dataset in (train_set, test_set))
+            for net in row
+        ]
+        for row in nets
     ]
     for top in settings.tops:
         for row in ranked:
             for seed, pair in enumerate(row):
                 members.append(Perceptron.init(named_key(key, "external", seed, top), sizes, top))
-                for target, chosen, dataset in zip((trains, tests), pair, (train_set, test_set), strict=True):
-                    target.append(Dataset(np.where(np.arange(sizes[0]) < top, chosen, 0.0), dataset.targets, dataset.name))
+                for target, chosen, dataset in zip(
+                    (trains, tests), pair, (train_set, test_set), strict=True
+                ):
+                    target.append(
+                        Dataset(
+                            np.where(np.arange(sizes[0]) < top, chosen, 0.0),
+                            dataset.targets,
+                            dataset.name,
+                        )
+                    )
     result = train(
         members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
         record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
@@ -96,7 +112,10 @@ def transfer_members(settings, key, nets, names, train_set: Dataset, test_set: D
     end = result.table.isel(step=-1, drop=True).drop_vars("loss")
     shape = (len(settings.tops), len(names), len(nets[0]))
     return xr.Dataset(
-        {f"transfer_{name}": (("top", "setting", "seed"), values.values.reshape(shape)) for name, values in end.data_vars.items()},
+        {
+            f"transfer_{name}": (("top", "setting", "seed"), values.values.reshape(shape))
+            for name, values in end.data_vars.items()
+        },
         {"top": list(settings.tops), "setting": list(names), "seed": np.arange(shape[2])},
     )
 

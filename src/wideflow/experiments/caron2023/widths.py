@@ -43,8 +43,15 @@ class Settings:
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    dataset = data.sphere_sines(named_key(key, "data"), settings.samples, settings.features, settings.noise)
-    record = [observables.Risk(), observables.WeightMovement(), observables.KernelDrift(), observables.KernelGap()]
+    dataset = data.sphere_sines(
+        named_key(key, "data"), settings.samples, settings.features, settings.noise
+    )
+    record = [
+        observables.Risk(),
+        observables.WeightMovement(),
+        observables.KernelDrift(),
+        observables.KernelGap(),
+    ]
     tables = []
     for number, width in enumerate(settings.widths):
         one = replace(settings, width=width)
@@ -62,7 +69,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 }
             )
         )  # fmt: skip
-    joined = xr.concat(tables, xr.DataArray(list(settings.widths), dims="width", name="width"), join="exact")
+    joined = xr.concat(
+        tables, xr.DataArray(list(settings.widths), dims="width", name="width"), join="exact"
+    )
     return joined.assign_attrs(table.attrs | {"time": settings.rate * settings.steps})
 
 
@@ -76,7 +85,9 @@ def _slopes(settings, key, nets, features) -> np.ndarray:
             first = start(settings, key, s, i, features)
             moved = np.linalg.norm(np.asarray(net.weights - first.weights), axis=0)
             seen = moved > 0
-            found[i, s] = np.polyfit(np.log(np.asarray(first.node_weights)[seen]), np.log(moved[seen]), 1)[0]
+            found[i, s] = np.polyfit(
+                np.log(np.asarray(first.node_weights)[seen]), np.log(moved[seen]), 1
+            )[0]
     return found
 
 
@@ -90,35 +101,83 @@ def exponent(values: xr.DataArray) -> tuple[float, float]:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     shown = []
-    for name, title, axis in (("movement", "Movement of the most-moved node", "‖w(T) − w(0)‖"), ("drift", "Change of the Gram matrix", "‖Θ(T) − Θ(0)‖₂")):
+    for name, title, axis in (
+        ("movement", "Movement of the most-moved node", "‖w(T) − w(0)‖"),
+        ("drift", "Change of the Gram matrix", "‖Θ(T) − Θ(0)‖₂"),
+    ):
         marks = []
         for setting in table["setting"].values:
             values = table[name].sel(setting=setting)
             mean = values.mean("seed").values
             marks.append(Line(table["width"].values, mean, str(setting), group=str(setting)))
-            marks.append(Points(table["width"].values, mean, errors=values.std("seed").values, group=str(setting)))
+            marks.append(
+                Points(
+                    table["width"].values,
+                    mean,
+                    errors=values.std("seed").values,
+                    group=str(setting),
+                )
+            )
         shown.append(Panel(title, "width m", axis, marks, xscale="log", yscale="log"))
-    return FigureSpec("Lazy (γ=1) or feature learning (γ<1) as the width grows", shown, caption="Mean over seeds with standard deviations.")
+    return FigureSpec(
+        "Lazy (γ=1) or feature learning (γ<1) as the width grows",
+        shown,
+        caption="Mean over seeds with standard deviations.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     found = []
-    for name, text, low, high in (("movement", "movement", -0.65, -0.35), ("drift", "Gram change", -0.8, -0.2)):
+    for name, text, low, high in (
+        ("movement", "movement", -0.65, -0.35),
+        ("drift", "Gram change", -0.8, -0.2),
+    ):
         value, half = exponent(table[name].sel(setting=LAZY))
-        found.append(Claim(f"γ=1: power of the width in the {text}", value, at_least=low, at_most=high, note=f"95 % interval ± {half:.2f}"))
+        found.append(
+            Claim(
+                f"γ=1: power of the width in the {text}",
+                value,
+                at_least=low,
+                at_most=high,
+                note=f"95 % interval ± {half:.2f}",
+            )
+        )
         for setting in table["setting"].values:
             if setting == LAZY:
                 continue
             mean = table[name].sel(setting=setting).mean("seed").values
-            found.append(Claim(f"{setting}: {text}, largest over smallest mean across widths", float(mean.max() / mean.min()), at_most=2.5))
+            found.append(
+                Claim(
+                    f"{setting}: {text}, largest over smallest mean across widths",
+                    float(mean.max() / mean.min()),
+                    at_most=2.5,
+                )
+            )
     widest = table.isel(width=-1)
     if int(table["width"].values[-1]) >= 2000:
         for setting in table["setting"].values:
             if setting != LAZY:
-                found.append(Claim(f"{setting}: slope of log movement in log weight at m = {int(widest['width'])}", float(widest["slope"].sel(setting=setting).mean()), at_least=0.36, at_most=0.56))
+                found.append(
+                    Claim(
+                        f"{setting}: slope of log movement in log weight at m = {int(widest['width'])}",
+                        float(widest["slope"].sel(setting=setting).mean()),
+                        at_least=0.36,
+                        at_most=0.56,
+                    )
+                )
     drift, gap = (widest[name].mean("seed").values for name in ("drift", "gap"))
-    found.append(Claim("Gram change rises along the settings at the largest width", holds=bool(np.all(np.diff(drift) > 0))))
-    found.append(Claim("smallest eigenvalue at t = 0 falls along the settings", holds=bool(np.all(np.diff(gap) < 0))))
+    found.append(
+        Claim(
+            "Gram change rises along the settings at the largest width",
+            holds=bool(np.all(np.diff(drift) > 0)),
+        )
+    )
+    found.append(
+        Claim(
+            "smallest eigenvalue at t = 0 falls along the settings",
+            holds=bool(np.all(np.diff(gap) < 0)),
+        )
+    )
     return tuple(found)
 
 

@@ -65,7 +65,11 @@ class Theorem41(AbstractTheorem):
             "rate": g * k / 2,
             "movement": 8 * n * root / (k * math.sqrt(d) * g * math.sqrt(delta)),
             "drift": 2.0**9 * n**2 * root * power / (k * d**1.5 * g * delta**2.5)
-            + 2.0**6 * n**1.5 * math.sqrt(root) * math.sqrt(power) / (math.sqrt(k) * d**1.25 * math.sqrt(g) * delta**1.25),
+            + 2.0**6
+            * n**1.5
+            * math.sqrt(root)
+            * math.sqrt(power)
+            / (math.sqrt(k) * d**1.25 * math.sqrt(g) * delta**1.25),
             "trivial_drift": n / d,
         }
 
@@ -77,7 +81,9 @@ class Theorem41(AbstractTheorem):
         stopped = unmet(problem, kinked=True)
         if stopped is not None:
             return stopped
-        return judge(problem, self.thresholds(problem, delta), self.bounds(problem, delta), table, delta)
+        return judge(
+            problem, self.thresholds(problem, delta), self.bounds(problem, delta), table, delta
+        )
 
 
 class Theorem42(AbstractTheorem):
@@ -100,7 +106,13 @@ class Theorem42(AbstractTheorem):
     @staticmethod
     def thresholds(problem: Problem, delta: float, c1: float) -> dict[str, float]:
         """The widths of the hypothesis; `c1` is the constant of equation 13."""
-        n, d, g, k, curve = problem.samples, problem.features, problem.gamma, problem.kappa, problem.curvature
+        n, d, g, k, curve = (
+            problem.samples,
+            problem.features,
+            problem.gamma,
+            problem.kappa,
+            problem.curvature,
+        )
         size = curve**2 * (problem.bound**2 + c1) / (g**2 * delta)
         return {
             "T1": 8 * n * math.log(2 * n / delta) / (k * d),
@@ -111,7 +123,13 @@ class Theorem42(AbstractTheorem):
     @staticmethod
     def bounds(problem: Problem, delta: float, c1: float) -> dict[str, float]:
         r"""Rate of (b), factor of $\sqrt{\lambda_j}$ in (c), bound (d), and the trivial bound $n/d$ on the drift."""
-        n, d, g, k, curve = problem.samples, problem.features, problem.gamma, problem.kappa, problem.curvature
+        n, d, g, k, curve = (
+            problem.samples,
+            problem.features,
+            problem.gamma,
+            problem.kappa,
+            problem.curvature,
+        )
         size = problem.bound**2 + c1
         squares = float(np.sum(problem.weights**2))
         return {
@@ -132,13 +150,31 @@ class Theorem42(AbstractTheorem):
         if stopped is not None:
             return stopped
         if not problem.curvature >= 0:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the bound on |sigma''| is unknown", problem.numbers())
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                "the bound on |sigma''| is unknown",
+                problem.numbers(),
+            )
         c1 = smooth_output_bound(start)
-        verdict = judge(problem, self.thresholds(problem, delta, c1), self.bounds(problem, delta, c1), table, delta)
-        return Verdict(verdict.outcome, verdict.margin, verdict.message, {**verdict.numbers, "C1": c1, "M": problem.curvature})
+        verdict = judge(
+            problem,
+            self.thresholds(problem, delta, c1),
+            self.bounds(problem, delta, c1),
+            table,
+            delta,
+        )
+        return Verdict(
+            verdict.outcome,
+            verdict.margin,
+            verdict.message,
+            {**verdict.numbers, "C1": c1, "M": problem.curvature},
+        )
 
 
-def judge(problem: Problem, thresholds: dict[str, float], bounds: dict[str, float], table, delta: float) -> Verdict:
+def judge(
+    problem: Problem, thresholds: dict[str, float], bounds: dict[str, float], table, delta: float
+) -> Verdict:
     """The common end of both theorems: width hypothesis, then the four conclusions on the trajectory."""
     required = max(thresholds[name] for name in ("T1", "T2", "T3"))
     numbers = {**problem.numbers(), "delta": delta, **thresholds, "required": required}
@@ -158,15 +194,24 @@ def judge(problem: Problem, thresholds: dict[str, float], bounds: dict[str, floa
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
 
 
-def conclusions(problem: Problem, bounds: dict[str, float], path: dict[str, np.ndarray]) -> dict[str, float]:
+def conclusions(
+    problem: Problem, bounds: dict[str, float], path: dict[str, np.ndarray]
+) -> dict[str, float]:
     """Largest ratio of actual to bound for (a)-(d); losses below 1e-24 are rounding and left out of (b)."""
     times, losses = path["time"], path["loss"]
     seen = (losses > 1e-24) & (times > 0)  # at time zero (b) is an equality
     decay = losses[seen] / (losses[0] * np.exp(-bounds["rate"] * times[seen]))
     return {
-        "a": bounds["gap"] / float(path["kernel_gap"].min()) if path["kernel_gap"].min() > 0 else math.inf,
+        "a": bounds["gap"] / float(path["kernel_gap"].min())
+        if path["kernel_gap"].min() > 0
+        else math.inf,
         "b": float(decay.max()) if seen.any() else 0.0,
-        "c": float(np.max(path["weight_movement"].max(axis=0) / (bounds["movement"] * np.sqrt(problem.weights)))),
+        "c": float(
+            np.max(
+                path["weight_movement"].max(axis=0)
+                / (bounds["movement"] * np.sqrt(problem.weights))
+            )
+        ),
         "d": float(path["kernel_drift"].max()) / bounds["drift"],
     }
 

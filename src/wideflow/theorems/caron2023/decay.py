@@ -30,22 +30,39 @@ class LemmaD1(AbstractTheorem):
         gap = float(path["kernel_gap"].min())
         numbers = {**problem.numbers(), "gap": gap, "zeta": 2 * gap}
         if not gap > 0:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"the smallest eigenvalue reached {gap:.3g}", numbers)
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                f"the smallest eigenvalue reached {gap:.3g}",
+                numbers,
+            )
         times, losses, gaps = path["time"], path["loss"], path["kernel_gap"]
         seen = (losses > 1e-24) & (times > 0)  # at time zero both are equalities
-        integral = np.concatenate([[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))])
+        integral = np.concatenate(
+            [[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))]
+        )
         inputs = np.asarray(data.inputs, dtype=np.float64)
-        reach = np.sqrt(problem.weights / problem.features) * math.sqrt(2 * losses[0]) / gap  # 2/zeta = 1/gap
+        reach = (
+            np.sqrt(problem.weights / problem.features) * math.sqrt(2 * losses[0]) / gap
+        )  # 2/zeta = 1/gap
         moved = path["weight_movement"].max(axis=0)
         sup = max(problem.lipschitz, 1.0) if problem.lipschitz == problem.lipschitz else 1.0
         ratios = {
-            "loss": float(np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]),
-            "integral": float(np.max(losses[seen] * np.exp(2 * integral[seen]), initial=0.0) / losses[0]),
-            "movement": float(np.max(moved / (math.sqrt(problem.samples) * max(problem.norm, 1.0) * sup * reach))),
+            "loss": float(
+                np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]
+            ),
+            "integral": float(
+                np.max(losses[seen] * np.exp(2 * integral[seen]), initial=0.0) / losses[0]
+            ),
+            "movement": float(
+                np.max(moved / (math.sqrt(problem.samples) * max(problem.norm, 1.0) * sup * reach))
+            ),
             "sharp_movement": float(np.max(moved / (np.linalg.norm(inputs, 2) * sup * reach))),
         }
         note = " (kinked: see `SlidingKinks` for why this may fail late)" if problem.kinked else ""
-        return conclude(ratios, numbers, f"decay at rate {2 * gap:.3g} up to time {times[-1]:.3g}{note}")
+        return conclude(
+            ratios, numbers, f"decay at rate {2 * gap:.3g} up to time {times[-1]:.3g}{note}"
+        )
 
 
 class SlidingKinks(AbstractTheorem):
@@ -65,11 +82,18 @@ class SlidingKinks(AbstractTheorem):
             "stuck": float(window.stuck), "pairs": float(window.pairs),
         }  # fmt: skip
         if not window.averaged > 0:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"the averaged Gram matrix has eigenvalue {window.averaged / 2:.3g}", numbers)
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                f"the averaged Gram matrix has eigenvalue {window.averaged / 2:.3g}",
+                numbers,
+            )
         margin = window.observed / window.averaged - 1.0
         hard = "also above" if window.observed >= window.hard else "below"
         text = (
             f"{window.stuck} of {window.pairs} pairs stick; observed rate {window.observed:.4g} against {window.averaged:.4g} with the "
             f"averaged mask, {hard} the {window.hard:.4g} of the hard mask"
         )
-        return Verdict(Outcome.HOLDS if margin >= -tolerance else Outcome.VIOLATED, margin, text, numbers)
+        return Verdict(
+            Outcome.HOLDS if margin >= -tolerance else Outcome.VIOLATED, margin, text, numbers
+        )

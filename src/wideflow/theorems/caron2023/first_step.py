@@ -29,11 +29,15 @@ class Theorem51(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Theorem 5.1")
 
     @double
-    def __call__(self, key, inputs, targets, activation, node_weights, *, draws: int = 20_000) -> Verdict:
+    def __call__(
+        self, key, inputs, targets, activation, node_weights, *, draws: int = 20_000
+    ) -> Verdict:
         """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to four standard errors."""
         check_count("draws", draws, least=2)
         act = as_activation(activation)
-        inputs, targets, weights = (jnp.asarray(v, dtype=float) for v in (inputs, targets, node_weights))
+        inputs, targets, weights = (
+            jnp.asarray(v, dtype=float) for v in (inputs, targets, node_weights)
+        )
         law = np.asarray(mean_weight_velocity(inputs, act, weights))
         numbers = {"largest_law": float(np.abs(law).max()), "draws": float(draws)}
         if not numbers["largest_law"] > 1e-15:
@@ -47,7 +51,9 @@ class Theorem51(AbstractTheorem):
             return push.T @ inputs / math.sqrt(inputs.shape[1])
 
         def pair(key):
-            hidden = jax.random.normal(named_key(key, "hidden"), (weights.shape[0], inputs.shape[1]))
+            hidden = jax.random.normal(
+                named_key(key, "hidden"), (weights.shape[0], inputs.shape[1])
+            )
             signs = jax.random.rademacher(named_key(key, "output"), weights.shape, dtype=float)
             return (velocity(hidden, signs) + velocity(hidden, -signs)) / 2
 
@@ -66,7 +72,9 @@ class Theorem52(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Theorem 5.2, with the prefactor corrected")
 
     @double
-    def __call__(self, key, inputs, activation, node_weights, *, draws: int = 20_000, order: int = 48) -> Verdict:
+    def __call__(
+        self, key, inputs, activation, node_weights, *, draws: int = 20_000, order: int = 48
+    ) -> Verdict:
         """Monte Carlo over weights, exact over signs; every entry of the matrix must agree to four standard errors.
 
         Averaged over signs at fixed weights the velocity is
@@ -97,11 +105,15 @@ class Theorem52(AbstractTheorem):
 
 
 def _monte_carlo(sample, key, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    values = jax.lax.map(lambda i: sample(jax.random.fold_in(key, i)), jnp.arange(draws), batch_size=min(draws, 1000))
+    values = jax.lax.map(
+        lambda i: sample(jax.random.fold_in(key, i)), jnp.arange(draws), batch_size=min(draws, 1000)
+    )
     return np.asarray(values.mean(0)), np.asarray(values.std(0)) / math.sqrt(draws)
 
 
 def _compare(mean, error, law, numbers) -> Verdict:
     worst = float(np.max(np.abs(mean - law) / np.maximum(error, 1e-300)))
     numbers = {**numbers, "errors": worst}
-    return conclude({"errors": worst / ERRORS}, numbers, f"worst entry {worst:.2g} standard errors away")
+    return conclude(
+        {"errors": worst / ERRORS}, numbers, f"worst entry {worst:.2g} standard errors away"
+    )

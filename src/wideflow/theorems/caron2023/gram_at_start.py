@@ -18,7 +18,9 @@ from .problem import REACHABLE, check_delta, conclude, gather, unmet
 from .stability import part_gram
 
 
-def chernoff_lower(dimension: int, epsilon: float, smallest_mean: float, bound: float) -> tuple[float, float]:
+def chernoff_lower(
+    dimension: int, epsilon: float, smallest_mean: float, bound: float
+) -> tuple[float, float]:
     r"""Matrix Chernoff, lower tail (caron2023, Proposition A.1): for independent positive semidefinite $X_j$ with $\lambda_{\max}\le R$,
     $\Pr(\lambda_{\min}(\sum X_j)\le(1-\epsilon)\mu_{\min})\le n\big[e^{-\epsilon}/(1-\epsilon)^{1-\epsilon}\big]^{\mu_{\min}/R}\le ne^{-\epsilon^2\mu_{\min}/(2R)}$.
 
@@ -28,10 +30,14 @@ def chernoff_lower(dimension: int, epsilon: float, smallest_mean: float, bound: 
     check_positive("bound", bound)
     ratio = smallest_mean / bound
     rest = (1 - epsilon) * math.log(1 - epsilon) if epsilon < 1 else 0.0
-    return dimension * math.exp((-epsilon - rest) * ratio), dimension * math.exp(-(epsilon**2) * ratio / 2)
+    return dimension * math.exp((-epsilon - rest) * ratio), dimension * math.exp(
+        -(epsilon**2) * ratio / 2
+    )
 
 
-def chernoff_upper(dimension: int, epsilon: float, largest_mean: float, bound: float) -> tuple[float, float]:
+def chernoff_upper(
+    dimension: int, epsilon: float, largest_mean: float, bound: float
+) -> tuple[float, float]:
     r"""Upper tail: $\Pr(\lambda_{\max}(\sum X_j)\ge(1+\epsilon)\mu_{\max})\le n\big[e^{\epsilon}/(1+\epsilon)^{1+\epsilon}\big]^{\mu_{\max}/R}
     \le ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first."""
     check_positive("epsilon", epsilon)
@@ -61,7 +67,9 @@ class Proposition31(AbstractTheorem):
             "resolution": spectral.resolution, "smallest_sine": found.smallest_sine,
         }  # fmt: skip
         if act.polynomial:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"{act.name!r} is a polynomial", numbers)
+            return Verdict(
+                Outcome.NOT_APPLICABLE, math.nan, f"{act.name!r} is a polynomial", numbers
+            )
         if not found.smallest_norm > 0 or not found.no_parallels:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, found.message, numbers)
         if not spectral.resolved:
@@ -82,11 +90,15 @@ class Proposition33(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Proposition 3.3")
 
     @double
-    def __call__(self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None) -> Verdict:
+    def __call__(
+        self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None
+    ) -> Verdict:
         """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence."""
         act, inputs = as_activation(activation), jnp.asarray(inputs, dtype=float)
         if not act.lipschitz <= 1.0 + 1e-12:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"|sigma'| reaches {act.lipschitz:.4g} > 1", {})
+            return Verdict(
+                Outcome.NOT_APPLICABLE, math.nan, f"|sigma'| reaches {act.lipschitz:.4g} > 1", {}
+            )
         nodes = 20 * width if nodes is None else nodes
         if not nodes >= width:
             raise ValueError(f"`nodes` must be at least `width` = {width}, got {nodes}.")
@@ -99,15 +111,25 @@ class Proposition33(AbstractTheorem):
         first = slopes[:, :width]
         finite = products * ((first * scaling.node_scales(width) ** 2) @ first.T)
         rest = 1.0 - limit.gamma
-        infinite = limit.gamma * mean + rest * (products * ((slopes * head) @ slopes.T) + limit.tail * mean)
+        infinite = limit.gamma * mean + rest * (
+            products * ((slopes * head) @ slopes.T) + limit.tail * mean
+        )
         beyond = 1.0 - jnp.sum(head[:width])
         gap = jnp.abs(products * (first @ first.T) / width - mean)
         allowance = jnp.abs(products) * rest * 2.0 * limit.tail
         bound = limit.gamma * gap + 2.0 * rest * beyond * jnp.abs(products) + allowance
         excess = jnp.max(jnp.abs(finite - infinite) - bound)
         worst = float(jnp.max(jnp.abs(finite - infinite) / jnp.maximum(bound, 1e-300)))
-        numbers = {"distance": float(jnp.max(jnp.abs(finite - infinite))), "tail": float(beyond), "excess": float(excess)}
-        return conclude({"pairs": worst if float(excess) > 1e-14 else min(worst, 1.0)}, numbers, f"width {width} against {nodes} nodes")
+        numbers = {
+            "distance": float(jnp.max(jnp.abs(finite - infinite))),
+            "tail": float(beyond),
+            "excess": float(excess),
+        }
+        return conclude(
+            {"pairs": worst if float(excess) > 1e-14 else min(worst, 1.0)},
+            numbers,
+            f"width {width} against {nodes} nodes",
+        )
 
 
 class PropositionC1(AbstractTheorem):
@@ -138,9 +160,20 @@ class PropositionC1(AbstractTheorem):
             for weights in (problem.weights, problem.symmetric)
         )
         bound = problem.gamma * problem.kappa / 2
-        numbers = {**problem.numbers(), "required": required, "gap": gap, "gap_symmetric": symmetric, "bound": bound}
+        numbers = {
+            **problem.numbers(),
+            "required": required,
+            "gap": gap,
+            "gap_symmetric": symmetric,
+            "bound": bound,
+        }
         if not problem.width >= required:
             outcome = Outcome.NOT_APPLICABLE if required <= REACHABLE else Outcome.VACUOUS
-            return Verdict(outcome, math.nan, f"needs m >= {math.ceil(required)}, got {problem.width}", numbers)
-        ratios = {"gap": bound / symmetric if symmetric > 0 else math.inf, "weyl": symmetric / gap if gap > 0 else math.inf}
+            return Verdict(
+                outcome, math.nan, f"needs m >= {math.ceil(required)}, got {problem.width}", numbers
+            )
+        ratios = {
+            "gap": bound / symmetric if symmetric > 0 else math.inf,
+            "weyl": symmetric / gap if gap > 0 else math.inf,
+        }
         return conclude(ratios, numbers, f"gap {gap:.3g} against gamma kappa/2 = {bound:.3g}")

@@ -44,7 +44,13 @@ class PropositionA2(AbstractTheorem):
             "power_below": lower_sum / middle / within,
             "power_above": middle / upper_sum / within,
         }
-        numbers = {"sum": total, "roots": roots, "power_sum": middle, "power_low": lower_sum, "power_high": upper_sum}
+        numbers = {
+            "sum": total,
+            "roots": roots,
+            "power_sum": middle,
+            "power_low": lower_sum,
+            "power_high": upper_sum,
+        }
         if getattr(scaling, "alpha", None) is not None and limit.gamma < 1:
             numbers["power_limit"] = (1 - limit.gamma) ** power * zipf_sum(scaling.alpha, power)
         return conclude(ratios, numbers, f"identities at width {width}")

@@ -86,7 +86,9 @@ def gather(start, data) -> Problem:
     if not found.bounded or (not found.no_parallels and not spectral.resolved):
         faults.append(found.message)
     if not spectral.resolved:
-        faults.append(f"kappa_n = {spectral.smallest:.3g} is below its rounding {spectral.resolution:.1g}")
+        faults.append(
+            f"kappa_n = {spectral.smallest:.3g} is below its rounding {spectral.resolution:.1g}"
+        )
     if act.polynomial:
         faults.append(f"{act.name!r} is a polynomial")
     elif not act.lipschitz <= 1.0 + 1e-12:
@@ -100,7 +102,9 @@ def gather(start, data) -> Problem:
     )  # fmt: skip
 
 
-def unmet(problem: Problem, *, kinked: bool | None = None, positive_gamma: bool = True) -> Verdict | None:
+def unmet(
+    problem: Problem, *, kinked: bool | None = None, positive_gamma: bool = True
+) -> Verdict | None:
     """NOT_APPLICABLE with the reason when an assumption fails, else None."""
     reasons = [problem.fault] if problem.fault else []
     if positive_gamma and not problem.gamma > 0:
@@ -121,17 +125,29 @@ def check_delta(delta: float) -> None:
 
 def trajectory(table) -> dict[str, np.ndarray]:
     """Times, losses, gaps, drifts and movements of a run recorded with `RECORD`."""
-    names = {"loss": "Loss", "kernel_gap": "KernelGap", "kernel_drift": "KernelDrift", "weight_movement": "WeightMovement"}
+    names = {
+        "loss": "Loss",
+        "kernel_gap": "KernelGap",
+        "kernel_drift": "KernelDrift",
+        "weight_movement": "WeightMovement",
+    }
     missing = [observable for name, observable in names.items() if name not in table]
     if missing:
         raise ValueError(
             f"`table` must hold the records of {', '.join(missing)}; train with `record=wf.theorems.caron2023.RECORD`."
         )
     if not str(table.attrs.get("loss", "half sum")).startswith("half sum"):
-        raise ValueError(f"`table` must come from the half sum of squares, got {table.attrs['loss']!r}.")
+        raise ValueError(
+            f"`table` must come from the half sum of squares, got {table.attrs['loss']!r}."
+        )
     if table["loss"].ndim != 1:
-        raise ValueError(f"`table` must hold one run, got dimensions {table['loss'].dims}. Select one: `table.isel(seed=0)`.")
-    return {"time": table["time"].values, **{name: table[name].values.astype(float) for name in names}}
+        raise ValueError(
+            f"`table` must hold one run, got dimensions {table['loss'].dims}. Select one: `table.isel(seed=0)`."
+        )
+    return {
+        "time": table["time"].values,
+        **{name: table[name].values.astype(float) for name in names},
+    }
 
 
 def smooth_output_bound(start: Shallow) -> float:

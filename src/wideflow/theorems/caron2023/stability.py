@@ -65,17 +65,32 @@ class LemmaD4(AbstractTheorem):
         if stopped is not None:
             return stopped
         if not problem.curvature >= 0:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the bound on |sigma''| is unknown", problem.numbers())
-        n, d, m, g, curve = problem.samples, problem.features, problem.width, problem.gamma, problem.curvature
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                "the bound on |sigma''| is unknown",
+                problem.numbers(),
+            )
+        n, d, m, g, curve = (
+            problem.samples,
+            problem.features,
+            problem.width,
+            problem.gamma,
+            problem.curvature,
+        )
         c = 2 * movement(start, model)
         ratios, numbers = a_posteriori(problem, start, model, data)
         for part, weights, share in parts(problem):
             total = float(np.sum(weights * c**2))
-            bound = n * curve**2 / (4 * d**2) * total + n * curve / d**1.5 * math.sqrt(share * total)
+            bound = n * curve**2 / (4 * d**2) * total + n * curve / d**1.5 * math.sqrt(
+                share * total
+            )
             numbers[f"bound_{part}"] = bound
             ratios[f"drift_{part}"] = over(numbers[f"drift_{part}"], bound)
         total = float(np.sum(c**2))
-        loss = n * curve**2 * g / (4 * d**2 * m) * total + n * curve * g / (d**1.5 * math.sqrt(m)) * math.sqrt(total)
+        loss = n * curve**2 * g / (4 * d**2 * m) * total + n * curve * g / (
+            d**1.5 * math.sqrt(m)
+        ) * math.sqrt(total)
         numbers["gap_bound"] = numbers["gap_symmetric_start"] - loss
         ratios["gap"] = lower(numbers["gap"], numbers["gap_bound"])
         return conclude(ratios, numbers, f"largest movement {c.max() / 2:.3g}")
@@ -110,7 +125,9 @@ def a_posteriori(problem: Problem, start, model, data) -> tuple[dict[str, float]
         drift = float(jnp.max(jnp.abs(jnp.linalg.eigvalsh(after - before))))
         change = float(gradient_change(model, start, features, weights))
         numbers[f"drift_{name}"], numbers[f"phi_{name}"] = drift, change
-        ratios[f"posterior_{name}"] = over(drift, change + 2 * math.sqrt(problem.samples / problem.features * share * change))
+        ratios[f"posterior_{name}"] = over(
+            drift, change + 2 * math.sqrt(problem.samples / problem.features * share * change)
+        )
         if name == "1":
             numbers["gap_symmetric_start"] = float(jnp.linalg.eigvalsh(before)[0])
         total = total + after
@@ -120,7 +137,9 @@ def a_posteriori(problem: Problem, start, model, data) -> tuple[dict[str, float]
 
 def over(actual: float, bound: float) -> float:
     """actual/bound; an exact zero, or rounding of one, is within every bound."""
-    return actual / bound if bound > 0 and actual > 1e-14 else (0.0 if actual <= 1e-14 else math.inf)
+    return (
+        actual / bound if bound > 0 and actual > 1e-14 else (0.0 if actual <= 1e-14 else math.inf)
+    )
 
 
 def lower(actual: float, bound: float) -> float:

@@ -34,7 +34,11 @@ class LemmaD3(AbstractTheorem):
         reach = radius(problem, start, data)
         c = 1.01 * 64 * reach / delta**2 if c is None else np.asarray(c, dtype=float)
         total, weighted = float(c.sum()), float(np.sum(problem.weights * c))
-        required = max(8 * n * math.log(4 * n / delta) / (d * k), 8 * n / (d * k) * total, 256 * n**2 / (d * k) ** 2 * total)
+        required = max(
+            8 * n * math.log(4 * n / delta) / (d * k),
+            8 * n / (d * k) * total,
+            256 * n**2 / (d * k) ** 2 * total,
+        )
         drift = n / d * weighted + 2 * math.sqrt(2) * n / d * math.sqrt(weighted)
         return sufficient(problem, table, required, reach, delta**2 * c / 64, drift, delta)
 
@@ -67,7 +71,9 @@ class LemmaD5(AbstractTheorem):
             scale / (8 * d**2 * k) * total,
             4 * n * scale / (d**3 * k**2) * total,
         )
-        drift = scale / (64 * d**2) * weighted + n * curve * delta / (2**1.5 * d**1.5) * math.sqrt(weighted)
+        drift = scale / (64 * d**2) * weighted + n * curve * delta / (2**1.5 * d**1.5) * math.sqrt(
+            weighted
+        )
         return sufficient(problem, table, required, reach, delta * c / 8, drift, delta)
 
 
@@ -75,10 +81,17 @@ def radius(problem: Problem, start, data) -> np.ndarray:
     r"""$R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,4/(\gamma\kappa)$."""
     residual = np.asarray(start.outputs(data.inputs)) - np.asarray(data.targets)
     size = float(np.linalg.norm(residual))
-    return np.sqrt(problem.samples * problem.weights / problem.features) * size * 4 / (problem.gamma * problem.kappa)
+    return (
+        np.sqrt(problem.samples * problem.weights / problem.features)
+        * size
+        * 4
+        / (problem.gamma * problem.kappa)
+    )
 
 
-def sufficient(problem: Problem, table, required: float, reach, allowed, drift: float, delta: float) -> Verdict:
+def sufficient(
+    problem: Problem, table, required: float, reach, allowed, drift: float, delta: float
+) -> Verdict:
     """The common end: both conditions, then the four conclusions."""
     numbers = {
         **problem.numbers(), "delta": delta, "required": required, "radius_ratio": float(np.max(reach / allowed)),
@@ -89,7 +102,9 @@ def sufficient(problem: Problem, table, required: float, reach, allowed, drift: 
         return Verdict(Outcome.NOT_APPLICABLE, math.nan, text, numbers)
     if not problem.width >= required:
         outcome = Outcome.NOT_APPLICABLE if required <= REACHABLE else Outcome.VACUOUS
-        return Verdict(outcome, math.nan, f"needs m >= {required:.4g}, got {problem.width}", numbers)
+        return Verdict(
+            outcome, math.nan, f"needs m >= {required:.4g}, got {problem.width}", numbers
+        )
     if table is None:
         text = f"m = {problem.width} >= {math.ceil(required)}: converges with probability {1 - delta:g}"
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
@@ -98,7 +113,12 @@ def sufficient(problem: Problem, table, required: float, reach, allowed, drift: 
     gap = float(path["kernel_gap"].min())
     ratios = {
         "a": numbers["bound_gap"] / gap if gap > 0 else math.inf,
-        "b": float(np.max(path["loss"][seen] * np.exp(numbers["bound_rate"] * path["time"][seen]), initial=0.0) / path["loss"][0]),
+        "b": float(
+            np.max(
+                path["loss"][seen] * np.exp(numbers["bound_rate"] * path["time"][seen]), initial=0.0
+            )
+            / path["loss"][0]
+        ),
         "c": float(np.max(path["weight_movement"].max(axis=0) / reach)),
         "d": float(path["kernel_drift"].max()) / drift,
     }
