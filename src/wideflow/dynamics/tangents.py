@@ -1,0 +1,124 @@
+r"""The Jacobian $J = \partial u/\partial\theta$ at the training points, as maps and as the Gram matrix $\Theta = J c J^\top$.
+
+$c$ are the neuron factors, so that the flow of a loss with output gradient $g$ is $\dot\theta = -cJ^\top g$. A *point* is all that has
+to be kept to apply $J$ again: the slopes $\sigma'(Z)$ for a shallow network, the parameters themselves for any other model.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .._core.activations import Activation
+from .._core.memory import tile_rows
+from .._core.trees import Parameters, parameters, with_parameters
+from ..models.base import AbstractModel
+from ..models.shallow import Shallow
+
+Outputs = Float[Array, "sample *output"]
+
+
+class AbstractTangents(eqx.Module):
+    """Linearisations of one model at fixed training points."""
+
+    @abc.abstractmethod
+    def at(self, theta: Parameters) -> tuple[Outputs, PyTree]:
+        """Outputs, and the point at which `pull`, `push` and `gram` linearise."""
+
+    @abc.abstractmethod
+    def pull(self, point: PyTree, cotangent: Outputs) -> Parameters:
+        r"""$cJ^\top v$."""
+
+    @abc.abstractmethod
+    def push(self, point: PyTree, tangent: Parameters) -> Outputs:
+        r"""$J\dot\theta$."""
+
+    @abc.abstractmethod
+    def gram(self, point: PyTree) -> Float[Array, "entry entry"]:
+        r"""$\Theta$ over all (sample, output) entries, in the order of `outputs.ravel()`."""
+
+
+class ShallowTangents(AbstractTangents):
+    r"""$cJ^\top v = c\,\Phi^\top(S \odot v(s \odot A))$ and $\Theta^{kl} = c\,\Phi\Phi^\top \odot (S\,\mathrm{diag}(s^2 A_k A_l)\,S^\top)$."""
+
+    features: Float[Array, "sample embedded"]
+    inner: Float[Array, "sample sample"]
+    mixed: Float[Array, "*output width"]
+    activation: Activation = eqx.field(static=True)
+    factor: float = eqx.field(static=True)
+
+    def __init__(self, model: Shallow, features):
+        self.features = features
+        self.inner = model.rate_factor * (features @ features.T)
+        self.mixed = model.scales * model.output
+        self.activation, self.factor = model.activation, model.rate_factor
+
+    def preactivations(self, theta):
+        return self.features @ theta["weights"]
+
+    def respond(self, z) -> Outputs:
+        return self.activation.value(z) @ self.mixed.T
+
+    def spread(self, cotangent) -> Float[Array, "sample width"]:
+        r"""$v\,(s \odot A)$: the cotangent of each neuron's activation."""
+        return cotangent[:, None] * self.mixed if self.mixed.ndim == 1 else cotangent @ self.mixed
+
+    def at(self, theta):
+        z = self.preactivations(theta)
+        return self.respond(z), self.activation.slope(z)
+
+    def pull(self, point, cotangent):
+        return {"weights": self.factor * (self.features.T @ (point * self.spread(cotangent)))}
+
+    def push(self, point, tangent):
+        return (point * (self.features @ tangent["weights"])) @ self.mixed.T
+
+    def gram(self, point):
+        if self.mixed.ndim == 1:
+            return self.inner * ((point * self.mixed**2) @ point.T)
+        outputs, samples = self.mixed.shape[0], point.shape[0]
+        rows = (point[:, None, :] * self.mixed).reshape(samples * outputs, -1)
+        blocks = (rows @ rows.T).reshape(samples, outputs, samples, outputs)
+        whole = self.inner[:, None, :, None] * blocks
+        return whole.reshape(samples * outputs, samples * outputs)
+
+
+class AutodiffTangents(AbstractTangents):
+    """The same for any model, through its `pullback` and a forward derivative of `respond`."""
+
+    model: AbstractModel
+    features: Float[Array, "sample embedded"]
+
+    def at(self, theta):
+        return with_parameters(self.model, theta).respond(self.features), theta
+
+    def pull(self, point, cotangent):
+        factors = self.model.rate_factors()
+        _, pull = with_parameters(self.model, point).pullback(self.features)
+        return {name: factors[name] * g for name, g in pull(cotangent).items()}
+
+    def push(self, point, tangent):
+        def along(theta):
+            return with_parameters(self.model, theta).respond(self.features)
+
+        return jax.jvp(along, (point,), (tangent,))[1]
+
+    def gram(self, point):
+        shape = jax.eval_shape(lambda t: self.at(t)[0], point)
+        size = shape.size
+        held = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
+        rows = tile_rows(size, 4 * shape.dtype.itemsize * held)
+
+        def column(basis):
+            return self.push(point, self.pull(point, basis.reshape(shape.shape))).ravel()
+
+        return jax.lax.map(column, jnp.eye(size, dtype=shape.dtype), batch_size=rows)
+
+
+def tangents_of(model: AbstractModel, features) -> AbstractTangents:
+    """Structured where the model has structure, by autodiff elsewhere."""
+    if isinstance(model, Shallow):
+        return ShallowTangents(model, features)
+    return AutodiffTangents(model, features)
