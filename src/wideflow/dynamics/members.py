@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from .._core.precision import Precision, cast
 from .._core.randomness import as_key, named_key
@@ -17,6 +18,7 @@ from ..data.dataset import Dataset
 from ..data.objective import AbstractObjective
 from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow
+from .devices import replicate, spread
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,15 @@ class Members:
     factors: dict[str, float]
     precision: str
     statics: tuple
+    mesh: Mesh | None = None
+
+    def placed(self, mesh: Mesh | None) -> "Members":
+        """The same members with their neurons spread over the devices of `mesh`."""
+        if mesh is None:
+            return self
+        parts = {name: getattr(self, name) for name in ("objective", "test", "dynamics", "keys")}
+        placed = {name: replicate(part, mesh) for name, part in parts.items()}
+        return replace(self, start=spread(self.start, mesh, self.several), mesh=mesh, **placed)
 
     def call(self, function, roles: tuple[str, ...], *args):
         """`function` compiled once per shape and mapped over the member axis.
@@ -45,14 +56,12 @@ class Members:
         return _compiled(function, roles, self.several, self.shared)(*args)
 
     def init(self):
-        if not self.several:
-            return self.dynamics.init(self.start, self.objective, self.keys)
-
         roles = ("member", "objective", "dynamics", "member")
         return self.call(_init, roles, self.start, self.objective, self.dynamics, self.keys)
 
     def constant(self, value: float):
-        return jnp.full(self.count, value) if self.several else jnp.asarray(value)
+        array = jnp.full(self.count, value) if self.several else jnp.asarray(value)
+        return array if self.mesh is None else replicate(array, self.mesh)
 
     def split(self, tree):
         """A stacked tree as a tuple of trees; a single one as it is."""

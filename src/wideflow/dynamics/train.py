@@ -18,6 +18,7 @@ from .._core.status import Status
 from .._core.trees import describe
 from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow, Snapshot
+from .devices import as_mesh, gather
 from .function_space import engine_for
 from .losses import HalfSumSquares
 from .members import Members, as_members
@@ -67,6 +68,7 @@ def train(
     progress: Progress | None = None,
     axis: str = "seed",
     engine: str = "auto",
+    devices: int | str | Sequence | None = None,
 ) -> Run:
     r"""Moves `model` on `data` by `dynamics` and records on the way.
 
@@ -88,13 +90,19 @@ def train(
         engine: "weights", "function" (the same path, closed on the pre-activations at the training points; far cheaper when
             features outnumber samples; full-batch dynamics of `Shallow` only), or "auto", the cheaper one. The table's attribute
             `engine` says which one ran.
+        devices: spread the neurons over several devices: "all", a count, or the devices; default the one JAX prefers. With
+            `jax.distributed` initialised, "all" are those of all processes.
 
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
     """
+    mesh = as_mesh(devices)
     members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
+    members = members.placed(mesh)
     flow = isinstance(members.dynamics, AbstractFlow)
     grid = _grid(flow, members.dynamics, steps, time, every)
+    if mesh is not None and engine == "auto":
+        engine = "weights"
     runner = engine_for(engine, members, None if flow else int(grid[-1]), len(grid))
     recorder = _Recorder(members, (*_loss_first(record),), grid, axis, runner.name)
     return _run(members, runner, recorder, grid, flow, stop_below, progress)
@@ -149,9 +157,9 @@ class _Recorder:
         m = self.members
         row = m.call(
             _observe, OBSERVE_ROLES, self.record, model, m.start, state, m.objective, m.test,
-            jnp.asarray(step), time,
+            np.asarray(step), time,
         )  # fmt: skip
-        row = dict(zip(self.names, row, strict=True))
+        row = dict(zip(self.names, gather(row, m.mesh), strict=True))
         self.rows.append({name: np.asarray(value) for name, value in row.items()})
         self.positions.append((np.asarray(step), np.asarray(time)))
         return self.rows[-1]["loss"]
@@ -236,7 +244,9 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
             progress(done, total, float(np.mean(values)))
         if journal is not None:
             last = target == grid[-1] or not running
-            journal.save(mark, {**recorder.arrays(), **_pack((model, state))}, force=last)
+            kept = {**recorder.arrays(), **_pack(gather((model, state), members.mesh))}
+            if jax.process_index() == 0:
+                journal.save(mark, kept, force=last)
     table = recorder.table(tuple(status), clock.perf_counter() - began)
     models, starts = (members.split_models(m) for m in (runner.seen(model), members.start))
     return Run(models, table, members.split_status(status), starts, members.split(state))
@@ -300,7 +310,7 @@ def _step_advance(members: Members):
             began = clock.perf_counter()
             model, state, time = members.call(
                 _many_steps, STEP_ROLES, model, state, members.objective, members.dynamics, time,
-                jnp.asarray(count),
+                np.asarray(count),
             )  # fmt: skip
             jax.block_until_ready(time)
             spent = clock.perf_counter() - began
@@ -320,7 +330,7 @@ def _flow_advance(members: Members):
     def advance(model, state, step, time, target, progress, values, total):
         model, state = members.call(
             _move, STEP_ROLES, model, state, members.objective, members.dynamics, time,
-            jnp.asarray(float(target)),
+            np.asarray(float(target)),
         )  # fmt: skip
         taken = np.asarray(state.steps)
         alive = (state.failed, state.stationary)
@@ -353,7 +363,7 @@ def _unpack(kept, like):
 def _fingerprint(members: Members, recorder: _Recorder, grid) -> str:
     """A hash of everything that decides the run's numbers."""
     digest = hashlib.sha256()
-    tree = (members.start, members.objective, members.test, members.dynamics, members.keys)
+    tree = gather((members.start, members.objective, members.test, members.dynamics, members.keys), members.mesh)
     for name, leaf in sorted(_pack(tree).items()):
         digest.update(f"{name}{leaf.dtype}{leaf.shape}".encode())
         digest.update(np.ascontiguousarray(leaf).tobytes())

@@ -1,7 +1,8 @@
 r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 import equinox as eqx
@@ -20,9 +21,11 @@ class AbstractModel(eqx.Module):
 
     Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
     on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
+    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices.
     """
 
     trained: ClassVar[tuple[str, ...]]
+    neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
     @abc.abstractmethod
     def embed(self, inputs: Float[Array, "sample feature"]) -> Float[Array, "sample embedded"]:

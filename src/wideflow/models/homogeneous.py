@@ -1,5 +1,7 @@
 r"""Norm-coupled neurons: the output weight of a neuron is its own norm (li2020, eq. 1.2)."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 import equinox as eqx
@@ -33,6 +35,7 @@ class Homogeneous(AbstractModel):
     """
 
     trained: ClassVar[tuple[str, ...]] = ("weights",)
+    neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 0})
 
     weights: Float[Array, "width feature"]
     activation: Activation = eqx.field(static=True)

@@ -1,5 +1,7 @@
 r"""The shallow network: embedding x node scaling x activation, one or many outputs."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 import equinox as eqx
@@ -36,6 +38,7 @@ class Shallow(AbstractModel):
     """
 
     trained: ClassVar[tuple[str, ...]] = ("weights",)
+    neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1, "output": -1, "scales": 0})
 
     weights: Float[Array, "feature width"]
     output: Float[Array, "*output width"]
