@@ -209,6 +209,15 @@ def truncated(particles, slope, cap):
     return jnp.where(jnp.sum(particles**2, axis=1, keepdims=True) <= cap, slope, 0.0)
 
 
+def _population_descent(w, a, variant):
+    return population_gradient(w, a, variant=variant)
+
+
+@functools.partial(jax.jit, static_argnames=("descent", "variant"))
+def _advance_network(w, a, rate, cap, count, descent, variant):
+    return jax.lax.fori_loop(0, count, lambda _, w: w - rate * truncated(w, descent(w, a, variant), cap), w)
+
+
 class Coupling(NamedTuple):
     r"""$\xi_i = \tilde w_i - w_i$ along a run: the finite network against its own neurons as tracers at infinite width."""
 
@@ -236,21 +245,16 @@ def coupling(
     Reports $\frac1m\sum\|\xi_i\|^2$ and $\max\|\xi_i\|^2$; at a fixed time the former goes like $1/m$ (Lemmas B.1-B.3).
 
     Args:
-        gradient: the network's mean-field gradient as a function of its weights; default the exact population's. With
-            the gradient of a sample, $\xi$ holds the sampling error too.
+        gradient: the network's mean-field gradient as a function of (weights, coefficients, variant); default the exact
+            population's. With the gradient of a sample, $\xi$ holds the sampling error too.
     """
     a = jnp.asarray(coefficients).astype(jnp.float64)
     w = jnp.asarray(weights).astype(jnp.float64)
-    descent = gradient or (lambda w: population_gradient(w, a, variant=cloud.variant))
+    descent = _population_descent if gradient is None else gradient
     _, run = evolve(cloud, a, rate, steps, every=every, tracers=w, cap=cap)
-
-    @jax.jit
-    def forward(w, count):
-        return jax.lax.fori_loop(0, count, lambda _, w: w - rate * truncated(w, descent(w), cap), w)
-
     network, before = [], 0
     for mark in np.rint(run.times / rate).astype(int):
-        w = forward(w, jnp.asarray(mark - before))
+        w = _advance_network(w, a, rate, cap, jnp.asarray(mark - before), descent, cloud.variant)
         before = mark
         network.append(np.asarray(w))
     net = np.array(network)
