@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.data.gaussian_abs_teacher import GaussianAbsTeacher
-from wideflow.limits import hermite
 from wideflow.dynamics.losses import CrossEntropy, HalfMeanSquares, HalfSumSquares, MeanSquares
+from wideflow.limits import hermite
 
 LEARNERS = {"abs": ("abs", 1.0), "relu1": ("relu", 1.0), "relu2": ("relu", 2.0)}
 
@@ -56,7 +56,8 @@ def test_float32_weights_get_a_float64_loss():
     weights, a, _ = setting()
     net = wf.Homogeneous(weights.astype(np.float32))
     value, gradient = GaussianAbsTeacher(a).objective(MeanSquares(), net).gradient(net)
-    assert value.dtype == jnp.float64 and gradient["weights"].dtype == jnp.float32
+    assert value.dtype == jnp.float64
+    assert gradient["weights"].dtype == jnp.float32
     assert_allclose(value, hermite.population_loss(weights.astype(np.float32), a), rtol=1e-12)
 
 
@@ -66,8 +67,10 @@ def test_aligned_and_antipodal_neurons():
     net = wf.Homogeneous(weights)
     gradient = GaussianAbsTeacher(a).objective(MeanSquares(), net).gradient(net)[1]["weights"]
     # one mass too many on axis 1: E p_1 = 1/2 against 1/4, E p_2 = 2 against 3/4; all orders push along the axes only
-    assert np.isfinite(gradient).all() and abs(gradient[0, 1]) < 1e-15
-    assert gradient[0, 0] == -gradient[1, 0] and gradient[2, 1] > 0
+    assert np.isfinite(gradient).all()
+    assert abs(gradient[0, 1]) < 1e-15
+    assert gradient[0, 0] == -gradient[1, 0]
+    assert gradient[2, 1] > 0
 
 
 def test_losses_and_their_factors():

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.data.gaussian_abs_teacher import GaussianAbsTeacher
-from wideflow.limits import hermite
 from wideflow.dynamics.losses import MeanSquares
+from wideflow.limits import hermite
 
 A = np.array([0.2, 0.3, 0.5])
 
@@ -59,7 +59,8 @@ def test_fifty_literal_steps_on_samples():
 def test_frozen_neurons_keep_still_until_the_stage_changes():
     w = np.array([[2.0, 0.0, 0.0], [0.3, 0.4, 0.5]])
     first = wf.train(wf.Homogeneous(w), GaussianAbsTeacher(A), wf.TruncatedDescent(0.01, lambda_0=0.5), steps=20)
-    assert (first.model.weights[0] == w[0]).all() and (first.model.weights[1] != w[1]).all()
+    assert (first.model.weights[0] == w[0]).all()
+    assert (first.model.weights[1] != w[1]).all()
     both = wf.TruncatedDescent(0.01, lambda_0=0.5, lambda_1=0.1, switch=20)
     second = wf.train(wf.Homogeneous(w), GaussianAbsTeacher(A), both, steps=21)
     assert second.model.weights[0, 0] < 2.0
@@ -97,7 +98,8 @@ def test_shallow_networks_are_truncated_by_rows():
     run = wf.train(net, data, wf.TruncatedDescent(0.1, lambda_0=1 / cap), steps=1)
     frozen = np.sum(np.asarray(net.hidden) ** 2, axis=1) > cap
     still = (np.asarray(run.model.hidden) == np.asarray(net.hidden)).all(axis=1)
-    assert still[frozen].all() and not still[~frozen].all()
+    assert still[frozen].all()
+    assert not still[~frozen].all()
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wideflow.limits import hermite
-from wideflow.limits.gaussian_cloud import gaussian_cloud_field, gaussian_cloud_loss, radial_mean, width_excess
+from wideflow.limits.gaussian_cloud import (
+    gaussian_cloud_field,
+    gaussian_cloud_loss,
+    radial_mean,
+    width_excess,
+)
 from wideflow.limits.stage_rates import B0, C1, C2, potential, stage_flow, stage_rates
+import itertools
 
 
 @pytest.mark.parametrize(("d", "expected"), [(10, 3.75295e-3), (30, 1.41543e-3), (100, 4.42786e-4)])
@@ -69,5 +75,5 @@ def test_flow_reaches_the_target_and_the_potential_falls():
     # as beta fades the slow law is beta' = -(C1 C2/(C1 + C2)...) quadratic: small at the end, gamma near a
     assert_allclose(gamma[-1] + beta[-1], a, atol=2e-3)
     phi = [float(potential(g, b, a)["Phi"]) for g, b in zip(gamma, beta)]
-    assert all(later < earlier for earlier, later in zip(phi, phi[1:]))
+    assert all(later < earlier for earlier, later in itertools.pairwise(phi))
     assert float(potential(a, 0 * a, a)["Phi"]) == 0

@@ -41,7 +41,7 @@ def circle_loss(weights, a, directions, variant, nodes=20_000):
 def test_coefficients_are_squared_hermite_integrals(k):
     # c_k = (E |z| He_k(z))^2 / k!
     basis = hermite_e.HermiteE.basis(k)
-    density = lambda z: math.exp(-z * z / 2) / math.sqrt(2 * math.pi)  # noqa: E731
+    density = lambda z: math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
     parts = [quad(lambda z, s=s: z * basis(s * z) * density(z), 0, 14, epsabs=1e-13)[0] for s in (1, -1)]
     expected = sum(parts) ** 2 / math.factorial(k)
     assert_allclose(hermite.coefficients(12)[k], expected, rtol=1e-9, atol=1e-12)
@@ -139,7 +139,7 @@ def test_orders_against_explicit_tensors(variant, k):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_first_order(variant):
     weights, a, _ = draw(4, 3)
-    first = lambda w: jnp.sum(jnp.mean(jnp.linalg.norm(w, axis=1)[:, None] * w, axis=0) ** 2)  # noqa: E731
+    first = lambda w: jnp.sum(jnp.mean(jnp.linalg.norm(w, axis=1)[:, None] * w, axis=0) ** 2)
     value, slope = jax.value_and_grad(first)(jnp.asarray(weights))
     assert_allclose(hermite.order_losses(weights, a, 1, variant=variant), [value], rtol=1e-13)
     c = {"abs": 0, "relu1": 0.25, "relu2": 1}[variant]
@@ -173,7 +173,7 @@ def test_tail_is_the_rest():
 @pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-8, 1e-4])
 def test_gradient_is_continuous_at_aligned_and_antipodal_neurons(sign, gap):
     base, a, _ = draw(3, 3)
-    pair = lambda g: np.concatenate([base, sign * base[:1] + g * np.array([[0.3, -0.2, 0.5]])])  # noqa: E731
+    pair = lambda g: np.concatenate([base, sign * base[:1] + g * np.array([[0.3, -0.2, 0.5]])])
     at, near = (hermite.population_gradient(pair(g), a) for g in (0.0, gap))
     assert np.isfinite(near).all()
     # modulus of continuity: K' has a square root singularity times a vanishing tangent, so linear up to a log
@@ -207,7 +207,7 @@ def test_memory_budget_changes_nothing(memory):
     assert_allclose(
         hermite.population_gradient(*args, memory=memory), hermite.population_gradient(*args), atol=1e-15
     )
-    orders = lambda **k: hermite.order_gradients(weights, a, (0, 1, 2, 4), directions, "relu2", **k)  # noqa: E731
+    orders = lambda **k: hermite.order_gradients(weights, a, (0, 1, 2, 4), directions, "relu2", **k)
     assert_allclose(orders(memory=memory), orders(), atol=1e-15)
 
 

@@ -26,7 +26,7 @@ from wideflow.limits.kernel_floor import (
 @pytest.mark.parametrize("r", [2, 4, 8, 16])
 def test_floor_constant_with_fifty_digits(r):
     with mp.workdps(50):
-        k = lambda x: 2 / pi * (sqrt(1 - x * x) + x * asin(x))  # noqa: E731
+        k = lambda x: 2 / pi * (sqrt(1 - x * x) + x * asin(x))
         exact = mpf(r) / 2**r * sum((-1) ** s * binomial(r, s) * k(1 - mpf(2 * s) / r) for s in range(r + 1))
     assert_allclose(floor_constant(r), float(exact), rtol=1e-9)
 
@@ -62,7 +62,8 @@ def test_fourier_coefficients_live_on_blocks_with_the_stated_energy(r):
 def test_energies_at_equal_coefficients():
     assert_allclose(block_energy(np.full(8, 1 / 8), 4).sum(), floor_constant(4) / 8, rtol=1e-12)
     assert_allclose(block_energy(np.full(8, 1 / 8), 2), 0, atol=1e-18)
-    assert block_signs(2).tolist() == [1, -1] and block_signs(8).tolist() == [1] * 8
+    assert block_signs(2).tolist() == [1, -1]
+    assert block_signs(8).tolist() == [1] * 8
 
 
 def test_family_sizes():

@@ -56,7 +56,7 @@ def test_symmetric_orders_are_those_of_the_orbit(order):
 
 def test_printed_order_four_gradient_is_far_off():
     # (3.3) without multinomial coefficients replaces M_4 = 3 P_2^2 - 2 P_4 by P_2^2
-    w, a = draw()
+    w, _a = draw()
     u = w / np.linalg.norm(w, axis=1, keepdims=True)
     squares = (u**2) @ (u**2).T
     assert abs(sign_moments(u, u, 4)[2] / squares**2 - 1).max() > 0.5
@@ -103,7 +103,8 @@ def test_coupling_vanishes_for_the_cloud_itself():
     same = coupling(cloud.orbit(), cloud, a, 0.2, 20, every=10)
     assert_allclose(same.largest, 0, atol=1e-24)
     other = coupling(draw(6, 3, seed=3)[0], cloud, a, 0.2, 20, every=10)
-    assert other.mean[0] == 0 and other.mean[-1] > 1e-4
+    assert other.mean[0] == 0
+    assert other.mean[-1] > 1e-4
     assert_allclose(other.mean[-1], np.mean(np.sum((other.network[-1] - other.tracers[-1]) ** 2, 1)))
 
 

@@ -56,7 +56,8 @@ def test_homogeneity_and_start():
 
 def test_single_precision_stays_single():
     net = wf.Homogeneous(jnp.ones((2, 3), jnp.float32))
-    assert net.weights.dtype == jnp.float32 and net(np.ones(3)).dtype == jnp.float32
+    assert net.weights.dtype == jnp.float32
+    assert net(np.ones(3)).dtype == jnp.float32
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def test_threshold_formula():
 
 def test_posterior_sets():
     basis, where = basis_like(WEIGHTS)
-    assert basis.tolist() == [True, False, True, False] and where[[0, 2]].tolist() == [0, 1]
+    assert basis.tolist() == [True, False, True, False]
+    assert where[[0, 2]].tolist() == [0, 1]
     gamma, beta = posterior_masses(WEIGHTS)
     assert_allclose(gamma, [1, 0.25])
     assert_allclose(beta, [1.05 / 4, 1.05 / 4])
@@ -89,7 +90,8 @@ def test_observables_along_a_run():
     teacher = GaussianAbsTeacher([0.5, 0.5])
     record = [BasisNeurons(), CoveredDirections(), DirectionMasses(), LargestNeuron(), FrozenNeurons(1.5)]
     table = wf.train(wf.Homogeneous(WEIGHTS), teacher, wf.GradientDescent(0.01), steps=1, record=record).table.isel(step=0)
-    assert int(table.basis_neurons) == 2 and int(table.covered_directions) == 2
+    assert int(table.basis_neurons) == 2
+    assert int(table.covered_directions) == 2
     assert_allclose(table.direction_masses, [[1, 0.25], [1.05 / 4, 1.05 / 4]], rtol=1e-12)
     assert_allclose(table.largest_neuron, 4.0)
     assert int(table.frozen_neurons) == 2

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.data.gaussian_abs_teacher import GaussianAbsTeacher
-from wideflow.limits import hermite
 from wideflow.dynamics.losses import MeanSquares
+from wideflow.limits import hermite
 from wideflow.observables import LossTail, MomentError, OrderLosses, moment_errors
 
 
@@ -65,7 +65,8 @@ def test_moments_by_hand():
     assert_allclose(halved["second"], [0.25, -0.25])
     table = record(net, [MomentError("second"), MomentError("Delta")], GaussianAbsTeacher([0.25, 0.75]))
     assert_allclose(table.second_moment_error[0], [0.75, 0.25])
-    assert table.second_moment_error.dims == ("step", "direction") and "Delta" in table
+    assert table.second_moment_error.dims == ("step", "direction")
+    assert "Delta" in table
 
 
 def test_errors_name_the_argument():

@@ -30,7 +30,7 @@ def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Arra
     r"""$L_\infty = \mathbb Ef^{*2} + d\mu_d^2(1 - 2\sum a)$ of the law $\mathcal N(0, I/d)$, learner `abs`.
 
     >>> import numpy as np
-    >>> round(float(30 * gaussian_cloud_loss(np.full(30, 1 / 30))), 5)
+    >>> round(30 * float(gaussian_cloud_loss(np.full(30, 1 / 30))), 5)
     0.04246
     """
     a = jnp.asarray(coefficients).astype(jnp.float64)

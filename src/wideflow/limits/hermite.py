@@ -41,14 +41,14 @@ from .._core.tiles import by_rows
 __all__ = [
     "VARIANTS",
     "coefficients",
-    "population_loss",
-    "population_gradient",
-    "field",
-    "order_losses",
-    "order_gradients",
-    "order_field",
-    "loss_tail",
     "coincidence_tail",
+    "field",
+    "loss_tail",
+    "order_field",
+    "order_gradients",
+    "order_losses",
+    "population_gradient",
+    "population_loss",
     "target_moments",
 ]
 
@@ -237,7 +237,7 @@ def population_gradient(
     factor $m$ is in. The literal partial derivative is `population_gradient(...) / width`.
 
     >>> import numpy as np
-    >>> float(abs(population_gradient(np.eye(2), [0.5, 0.5])).max()) < 1e-15
+    >>> float(np.abs(population_gradient(np.eye(2), [0.5, 0.5])).max()) < 1e-15
     True
     """
     return field(weights, weights, coefficients, directions, variant, masses, memory)

@@ -142,7 +142,7 @@ def symmetric_order_field(particles, representatives, coefficients, order: int, 
             for k in range(1, half + 1)
         )
     else:  # the derivative of the positive series
-        total = lambda x: _by_series(x, u, half)[half] @ p  # noqa: E731
+        total = lambda x: _by_series(x, u, half)[half] @ p
         met, pull = jax.vjp(total, unit)
         (slope,) = pull(jnp.ones_like(met))
     f = met - unit**order @ a

@@ -27,7 +27,7 @@ def stage_rates(gamma, beta, coefficients) -> tuple[Float[Array, " feature"], Fl
 
     >>> grow, fade = stage_rates([0.25, 0.25], [0.0, 0.0], [0.5, 0.5])
     >>> round(float(grow[0]), 6)  # 0.25 (2 b0 / 2 + (C1 + C2) / 4)
-    0.818308
+    0.81831
     """
     gamma, beta, a = (jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients))
     shared = -2 * B0 * (jnp.sum(gamma + beta) - jnp.sum(a)) + C1 * (a - beta - gamma)

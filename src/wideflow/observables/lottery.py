@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.errors import check_between, check_count, check_positive
+from .._core.errors import check_between, check_positive
 from ..models.homogeneous import Homogeneous
 from .base import AbstractObservable
 from .tensors import target

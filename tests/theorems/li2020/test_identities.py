@@ -20,7 +20,8 @@ def draw(width=4, features=3, seed=0):
 @pytest.mark.parametrize("variant", ["abs", "relu1", "relu2"])
 def test_expansion(variant):
     verdict = li2020.HermiteExpansion()(*draw(), variant=variant)
-    assert verdict.holds and verdict.numbers["relative_error"] < 1e-13
+    assert verdict.holds
+    assert verdict.numbers["relative_error"] < 1e-13
     cut = li2020.HermiteExpansion()(*draw(), variant=variant, through=6)
     assert cut.outcome is Outcome.VIOLATED  # too short a sum is told
 
@@ -60,7 +61,8 @@ def test_kernel_lower_bound_on_exact_features():
     a, units = np.full(8, 1 / 8), np.random.default_rng(0).normal(size=(10, 8))
     losses = [feature_loss(units, a, block_directions(b)) for b in hard_family(8, 4)]
     verdict = li2020.KernelLowerBound()(losses, 10, 8)
-    assert verdict.holds and verdict.numbers["family"] == 35
+    assert verdict.holds
+    assert verdict.numbers["family"] == 35
     assert li2020.KernelLowerBound()(losses, 40, 8).outcome is Outcome.VACUOUS
     assert li2020.KernelLowerBound()([1e-6], 10, 8).outcome is Outcome.VIOLATED
 
@@ -78,7 +80,8 @@ def test_finite_width_loss_and_gradient():
         np.mean([theorem.width_error(w, hermite.population_gradient(w, a), a) for w in row[:6]]) for row in nets
     ]
     gradient = theorem(widths, errors)
-    assert gradient.holds and 0.5 < gradient.numbers["constant"] < 1.6
+    assert gradient.holds
+    assert 0.5 < gradient.numbers["constant"] < 1.6
     assert li2020.FiniteWidthLoss()([10], [[1.0]], a).outcome is Outcome.NOT_APPLICABLE
 
 

@@ -75,5 +75,6 @@ def test_every_theorem_has_a_citation_and_a_statement():
     classes = [value for value in vars(li2020).values() if isinstance(value, type)]
     assert len(classes) >= 16
     for theorem in classes:
-        assert theorem.citation.key == "li2020" and theorem.citation.locator
+        assert theorem.citation.key == "li2020"
+        assert theorem.citation.locator
         assert len(theorem.__doc__) > 80

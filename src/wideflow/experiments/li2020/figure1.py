@@ -14,7 +14,15 @@ import xarray as xr
 
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, HLine, Line, Panel, VLine
-from .stage_runs import EVENT_LABELS, median, order_panel, run_events, scaled_orders, stage_table, value_at
+from .stage_runs import (
+    EVENT_LABELS,
+    median,
+    order_panel,
+    run_events,
+    scaled_orders,
+    stage_table,
+    value_at,
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 def _paper_size(table, events, orders, scaled) -> list[Claim]:
     """The assertions measured over 92 seeds, about four standard deviations wide."""
     d, floor = table.attrs["features"], table.attrs["floor"]
-    at = lambda variable, time: value_at(table, variable, time)  # noqa: E731
+    at = lambda variable, time: value_at(table, variable, time)
     start, end = at(orders, 0), table.isel(step=-1)
     plateau = table.population.where((table.time >= 50) & (table.time <= 190), drop=True)
     return [

@@ -16,6 +16,7 @@ from ..._core.randomness import named_key
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, HLine, Line, Panel
 from .stage_runs import median, order_panel, run_events, stage_table, value_at
+import itertools
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     made = [
         Claim("with the most samples the loss ends far below the degree-two floor (largest over seeds)", float(last.sel(setting=sizes[-1]).population.max()) / floor, at_most=0.05),
         Claim("with the most samples every direction is found", float(last.sel(setting=sizes[-1]).covered_directions.min()), at_least=float(d)),
-        Claim("the plateau does not shorten as N shrinks", holds=all(a >= b for a, b in zip(times, times[1:], strict=False))),
+        Claim("the plateau does not shorten as N shrinks", holds=all(a >= b for a, b in itertools.pairwise(times))),
         Claim("on the plateau the training loss is below the population loss", holds=bool((value_at(big, big.training, d) < value_at(big, big.population, d)).all())),
     ]  # fmt: skip
     if sizes[0] <= 4 * d**2:

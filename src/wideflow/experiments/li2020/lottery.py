@@ -7,7 +7,6 @@ equations of stage 2.
 Run:  wideflow run li2020-lottery            Takes:  default 20 s on two cores, smoke 5 s, paper 2 min
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +48,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     nets = [Homogeneous.init(named_key(key, "net", s), features=d, width=settings.width) for s in range(settings.seeds)]
     first, rest = (round(t / settings.rate) for t in (settings.draw_time, settings.time - settings.draw_time))
     every = max(1, (first + rest) // settings.records)
-    told = lambda start: lambda done, total, _: progress(start + done, first + rest, "descent")  # noqa: E731
+    told = lambda start: lambda done, total, _: progress(start + done, first + rest, "descent")
     dynamics = GradientDescent(settings.rate)
     plateau = train(nets, teacher, dynamics, steps=first, every=first, progress=told(0))
     after = train(list(plateau.model), teacher, dynamics, steps=rest, every=every, record=[DirectionMasses()], progress=told(first))

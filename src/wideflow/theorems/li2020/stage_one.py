@@ -5,7 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...observables.lottery import basis_like, direction_persistence, lottery_scores, ranking_quality
+from ...observables.lottery import (
+    basis_like,
+    direction_persistence,
+    lottery_scores,
+    ranking_quality,
+)
 from ...observables.stages import first_time
 from ..base import AbstractTheorem, Citation, Verdict
 from ._common import condition, judged, not_applicable
