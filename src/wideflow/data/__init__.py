@@ -19,6 +19,7 @@ from .concepts import (
     unit_padding as unit_padding,
 )
 from .dataset import Dataset as Dataset, one_hot as one_hot
+from .feature_tasks import axis_types as axis_types, quadratic_teacher as quadratic_teacher
 from .synthetic import (
     random_labels as random_labels,
     sphere as sphere,
