@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from wideflow._core.scalings import NTK, MeanField, Weights, Zipf
 from wideflow.limits.kernels import mean_ntk
 from wideflow.limits.random_gram import (
+    departure,
     gram_variance,
     limit_nodes,
     random_ntg,
@@ -112,6 +113,15 @@ def test_a_callable_sequence_is_the_zipf_law_it_spells():
     assert_allclose(spelt.head, zipf.head, rtol=1e-12)
     assert spelt.tail == pytest.approx(zipf.tail, rel=1e-10)
     assert spelt.tail_squares >= zipf.tail_squares
+
+
+def test_departure_from_the_kernel_regime():
+    assert departure(Zipf(0.5, 0.5)) == pytest.approx(0.25 * 0.4)
+    assert departure(NTK(), 50) == pytest.approx(1 / 50)
+    assert departure(NTK()) == 0.0
+    assert departure(Weights((1.0,))) == 1.0
+    finite = [departure(Zipf(0.5, 0.5), width) for width in (100, 10_000)]
+    assert finite[0] > finite[1] > 0.1  # from above, (3.5) of Proposition A.2
 
 
 def test_errors():

@@ -91,6 +91,7 @@ def test_a_pruned_network_trains_on_and_keeps_its_factors():
 def test_effective_nodes():
     equal = wf.Shallow(np.ones((5, 1)), np.ones(5))
     assert wf.models.effective_nodes(equal) == pytest.approx(5.0)
+    assert wf.models.importance_share(equal, 2) == pytest.approx(0.4)
 
 
 def test_errors():

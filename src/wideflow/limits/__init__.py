@@ -9,6 +9,7 @@ from . import (
     stage_rates as stage_rates,
     symmetric_cloud as symmetric_cloud,
 )
+from . import radial as radial
 from .deep import (
     hidden_gram as hidden_gram,
     largest_cosine as largest_cosine,
@@ -33,6 +34,7 @@ from .mean_field import (
 )
 from .node_limit import NodeLimit as NodeLimit, node_limit as node_limit, train_node_limit as train_node_limit
 from .random_gram import (
+    departure as departure,
     gram_variance as gram_variance,
     limit_nodes as limit_nodes,
     random_ntg as random_ntg,
@@ -41,3 +43,4 @@ from .random_gram import (
     zipf_sum as zipf_sum,
     zipf_tail as zipf_tail,
 )
+from .reach import reach_time as reach_time

@@ -28,6 +28,7 @@ from .kernels import mean_ntk, preactivation_covariance
 
 __all__ = [
     "LimitNodes",
+    "departure",
     "gram_variance",
     "limit_nodes",
     "random_ntg",
@@ -164,14 +165,24 @@ def truncation_error(inputs, scaling: AbstractScaling, activation, nodes: int = 
 def gram_variance(inputs, scaling: AbstractScaling, activation, width: int | None = None) -> float:
     r"""$\mathbb E\lVert\widehat\Theta - \widehat\Theta^*\rVert_F^2$ at time zero: $C_0(X)\sum_j\lambda_{m,j}^2$ at width $m$ = `width`,
     or its limit $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ when `width` is missing (caron2023, equation 12)."""
+    return variance_constant(inputs, activation) * departure(scaling, width)
+
+
+@double
+def departure(scaling: AbstractScaling, width: int | None = None) -> float:
+    r"""Distance from the kernel regime: $\sum_j\lambda_{m,j}^2$ at width $m$ = `width`, or its limit $(1-\gamma)^2\sum_j\tilde\lambda_j^2$.
+
+    0 is a fixed kernel, 1 a single node; caron2023, Figure 5 shows the limit at $\gamma = 0$ as a function of $\alpha$.
+
+    >>> round(departure(Zipf(gamma=0.5, alpha=0.5)), 12)
+    0.1
+    """
     if width is not None:
-        squares = float(jnp.sum(scaling.node_scales(width) ** 4))
-    elif isinstance(scaling, Zipf) and scaling.gamma < 1:
-        squares = (1.0 - scaling.gamma) ** 2 * zipf_sum(scaling.alpha)
-    else:
-        limit = limit_nodes(scaling, 100_000)
-        squares = (1.0 - limit.gamma) ** 2 * limit.squares
-    return variance_constant(inputs, activation) * squares
+        return float(jnp.sum(scaling.node_scales(width) ** 4))
+    if isinstance(scaling, Zipf) and scaling.gamma < 1:
+        return (1.0 - scaling.gamma) ** 2 * zipf_sum(scaling.alpha)
+    limit = limit_nodes(scaling, 100_000)
+    return (1.0 - limit.gamma) ** 2 * limit.squares
 
 
 @double

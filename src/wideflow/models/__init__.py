@@ -13,6 +13,7 @@ from .pruning import (
     effective_nodes as effective_nodes,
     features as features,
     importance as importance,
+    importance_share as importance_share,
     prune as prune,
     pruning_curve as pruning_curve,
 )

@@ -24,7 +24,15 @@ from .._core.memory import tile_rows
 from .._core.precision import double
 from .shallow import Shallow
 
-__all__ = ["PruningCurve", "effective_nodes", "features", "importance", "prune", "pruning_curve"]
+__all__ = [
+    "PruningCurve",
+    "effective_nodes",
+    "features",
+    "importance",
+    "importance_share",
+    "prune",
+    "pruning_curve",
+]
 
 CONVENTIONS = ("paper", "released")
 
@@ -58,6 +66,14 @@ def effective_nodes(model, convention: str = "paper") -> float:
     r"""$(\sum_jI_j)^2/\sum_jI_j^2$: how many nodes carry the importance, between 1 and the width."""
     values = importance(model, convention)
     return float(jnp.sum(values) ** 2 / jnp.sum(values**2))
+
+
+@double
+def importance_share(model, top: int, convention: str = "paper") -> float:
+    """Share of the whole importance that the `top` most important nodes carry."""
+    values = importance(model, convention)
+    check_count("top", top)
+    return float(jnp.sum(jnp.sort(values)[::-1][:top]) / jnp.sum(values))
 
 
 @double

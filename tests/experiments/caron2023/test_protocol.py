@@ -52,6 +52,7 @@ def test_members_of_one_program_are_the_single_runs():
         gammas=(1.0, 0.5),
         alphas=(0.7, 0.7),
         convention="paper",
+        shifted=False,
         seeds=2,
         steps=30,
         records=3,

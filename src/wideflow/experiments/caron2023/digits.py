@@ -53,6 +53,7 @@ class Settings:
     gammas: tuple[float, ...] = GAMMAS
     alphas: tuple[float, ...] = ALPHAS
     convention: str = "released"
+    shifted: bool = False  # the released code's power law, one index too low
     rate: float = 1.0
     steps: int = 200_000
     records: int = 100

@@ -43,6 +43,7 @@ class Settings:
     gammas: tuple[float, ...] = GAMMAS
     alphas: tuple[float, ...] = ALPHAS
     convention: str = "released"
+    shifted: bool = False  # the released code's power law, one index too low
     rate: float = 5.0
     batch: int = 64
     epochs: int = 100

@@ -51,7 +51,8 @@ def start(
     """The network of one seed under one setting; a seed draws the same weights and signs in every setting."""
     return Shallow.init(
         named_key(key, "run", seed), features=features, width=settings.width, outputs=outputs,
-        scaling=Zipf(settings.gammas[index], settings.alphas[index]), deviation=DEVIATION[settings.convention],
+        scaling=Zipf(settings.gammas[index], settings.alphas[index], released=settings.shifted),
+        deviation=DEVIATION[settings.convention],
     )  # fmt: skip
 
 
@@ -170,6 +171,12 @@ def rises(values: xr.DataArray, order=PUBLISHED_ORDER) -> bool:
     """Whether the mean over seeds strictly increases along the published settings."""
     mean = values.mean("seed").sel(setting=list(order)).values
     return bool(np.all(np.diff(mean) > 0))
+
+
+def least(values: xr.DataArray) -> bool:
+    """Whether the symmetric setting has the smallest mean over seeds of the published settings."""
+    mean = values.mean("seed").sel(setting=list(PUBLISHED_ORDER)).values
+    return bool(np.all(mean[1:] > mean[0]))
 
 
 def beside(text: str, value: float, published: float, factor: float, note: str = "") -> Claim:

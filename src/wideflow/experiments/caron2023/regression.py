@@ -32,6 +32,7 @@ from .members import (
     check_settings,
     curves,
     labels,
+    least,
     levels_of,
     prune_members,
     rises,
@@ -85,6 +86,7 @@ class Settings:
     gammas: tuple[float, ...] = GAMMAS
     alphas: tuple[float, ...] = ALPHAS
     convention: str = "released"
+    shifted: bool = False  # the released code's power law, one index too low
     rate: float = 1.0
     steps: int = 100_000
     records: int = 100
@@ -263,7 +265,13 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     better = (slight.sel(importance="paper") < slight.sel(importance="released")).mean()
     found += [
         Claim(f"{name}: training risk rises from γ=1 to (0, .4)", holds=rises(end["risk"])),
-        Claim(f"{name}: movement of the most-moved node rises", holds=rises(end["most_moved"])),
+        Claim(f"{name}: movement of the most-moved node rises", holds=rises(end["most_moved"]))
+        if full
+        else Claim(
+            f"{name}: the most-moved node moves least under γ=1",
+            holds=least(end["most_moved"]),
+            note="in short single runs (.5, .7) and (.2, .5) may swap",
+        ),
         Claim(f"{name}: change of the Gram matrix rises", holds=rises(end["kernel_drift"])),
         Claim(f"{name}: smallest eigenvalue at t = 0 falls (mean of initialisations)", holds=bool(np.all(np.diff(gaps) < 0))),
         Claim(f"{name}: (0, .4) after removing 95 % of the nodes, risk over unpruned risk, largest", float(most.max()), at_most=1.1),

@@ -32,6 +32,7 @@ class Settings:
     gammas: tuple[float, ...] = GAMMAS
     alphas: tuple[float, ...] = ALPHAS
     convention: str = "paper"
+    shifted: bool = False  # the released code's power law, one index too low
     rate: float = 2.0
     steps: int = 1000
     records: int = 1
