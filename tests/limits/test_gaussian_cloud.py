@@ -1,5 +1,6 @@
 """The Gaussian law of neurons at time zero, and the rate equations of stage 2."""
 
+import itertools
 import math
 
 import numpy as np
@@ -14,7 +15,6 @@ from wideflow.limits.gaussian_cloud import (
     width_excess,
 )
 from wideflow.limits.stage_rates import B0, C1, C2, potential, stage_flow, stage_rates
-import itertools
 
 
 @pytest.mark.parametrize(("d", "expected"), [(10, 3.75295e-3), (30, 1.41543e-3), (100, 4.42786e-4)])

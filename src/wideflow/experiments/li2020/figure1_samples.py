@@ -7,6 +7,7 @@ overfits and never leaves it: the effect that truly sticks.
 Run:  wideflow run li2020-figure1-samples    Takes:  default 1 min on two cores (d = 16), smoke 5 s, paper (d = 30) 15 min
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,6 @@ from ..._core.randomness import named_key
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, HLine, Line, Panel
 from .stage_runs import median, order_panel, run_events, stage_table, value_at
-import itertools
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 named_key(key, "samples", samples), features=settings.features, width=settings.width, rate=settings.rate,
                 time=settings.time, records=settings.records, seeds=settings.seeds, samples=samples,
                 progress=lambda share, i=i: progress(i + share, len(settings.samples), f"N = {settings.samples[i]}"),
-            )  # fmt: skip
+            )
         )
     joined = xr.concat(tables, xr.DataArray(list(settings.samples), dims="setting", name="setting"))
     return joined.assign_attrs(tables[0].attrs)
@@ -87,7 +87,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             Claim(
                 "with N ≲ 4d² the training loss falls but the population loss stays above half the floor (smallest ratio to the floor)",
                 float(last.sel(setting=sizes[0]).population.min()) / floor, at_least=0.5, note="the effect that truly sticks: too few samples",
-            )  # fmt: skip
+            )
         )
         made.append(Claim("there the training loss is below a third of the population loss", float((small.training / small.population).isel(step=-1).max()), at_most=0.34))
     if (d, m) == (30, 100) and 10000 in sizes and table.time.values[-1] >= 3600:

@@ -47,7 +47,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             stage_table(
                 named_key(key, "width", width), features=settings.features, width=width, rate=settings.rate, time=settings.time,
                 records=settings.records, seeds=settings.seeds, progress=lambda s, i=i: progress(i + s, total, f"m = {settings.widths[i]}"),
-            )  # fmt: skip
+            )
         )
     joined = xr.concat(tables, xr.DataArray(list(settings.widths), dims="setting", name="setting"))
     sampled = stage_table(
