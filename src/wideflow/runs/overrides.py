@@ -54,9 +54,10 @@ def _literal(text: str, hint: Any) -> Any:
         inner = (typing.get_args(hint) or (str,))[0]
         return tuple(_literal(part.strip(), inner) for part in parts if part.strip())
     try:
-        return ast.literal_eval(text)
+        value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
+    return float(value) if hint is float and type(value) is int else value
 
 
 def _is_tuple(hint: Any) -> bool:

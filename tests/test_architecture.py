@@ -1,0 +1,122 @@
+"""Folders import only what docs/architecture.md allows; `import wideflow` is light."""
+
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+PACKAGE = pathlib.Path(__file__).parents[1] / "src" / "wideflow"
+
+NUMERICAL = {"_core", "data", "models", "dynamics", "observables", "limits", "theorems"}
+ALLOWED = {
+    "_core": set(),
+    "data": {"_core"},
+    "models": {"_core"},
+    "dynamics": {"_core", "data", "models"},
+    "observables": {"_core", "data", "models", "dynamics"},
+    "limits": {"_core"},
+    "theorems": NUMERICAL,
+    "experiments": NUMERICAL,
+    "runs": {"_core", "experiments"},
+    "report": {"_core", "experiments", "runs"},
+    "doctor": NUMERICAL | {"runs"},
+    "lab": NUMERICAL | {"experiments", "runs", "report"},
+    "shell": {"_core", "data", "doctor", "experiments", "report", "runs"},
+}
+FILES = {  # single files that may import more, and why
+    "runs/bare.py": {"report"},  # a shell of its own for compute nodes
+}
+HEAVY = {
+    "matplotlib", "bokeh", "dask", "distributed", "panel", "pydantic", "h5netcdf", "h5py", "sklearn", "typer", "rich", "pooch",
+    "jinja2", "IPython", "torch",
+}  # fmt: skip
+LIGHT = {
+    "jax", "jaxlib", "equinox", "diffrax", "optax", "lineax", "matfree", "jaxtyping", "scipy", "numpy", "xarray",
+    "pandas", "optimistix",  # which xarray and diffrax bring along
+}  # fmt: skip
+
+
+def sources() -> list[pathlib.Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(path: pathlib.Path, *, top_level_only: bool = False) -> list[tuple[str, ...]]:
+    """Every import as a path of names from the package's root; others as ('', 'numpy', ...)."""
+    tree = ast.parse(path.read_text())
+    here = path.relative_to(PACKAGE).parts[:-1]
+    found = []
+    for node in tree.body if top_level_only else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [("", *alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found += [("", *(node.module or "").split("."))]
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1]
+            module = tuple((node.module or "").split(".")) if node.module else ()
+            found += (
+                [(*base, *module)] if (*base, *module) else [(alias.name,) for alias in node.names]
+            )
+    return found
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_folders_import_only_what_they_may(path):
+    place = path.relative_to(PACKAGE)
+    if len(place.parts) == 1:  # the package's own files gather the public names, or are the shell
+        return
+    folder = place.parts[0]
+    allowed = ALLOWED.get(folder)
+    assert allowed is not None, f"{folder} stands neither here nor in docs/architecture.md"
+    allowed = allowed | {folder} | FILES.get(place.as_posix(), set())
+    for names in imported(path):
+        if names[0] == "":
+            assert names[1] != "wideflow", (
+                f"{place} imports wideflow by its full name; write it relative"
+            )
+        else:
+            assert names[0] in allowed, f"{place} imports {'.'.join(names)}"
+
+
+@pytest.mark.parametrize("folder", sorted(NUMERICAL | {"experiments"}))
+def test_numerical_folders_import_numerical_libraries_only(folder):
+    standard = sys.stdlib_module_names
+    for path in sorted((PACKAGE / folder).rglob("*.py")):
+        for names in imported(path, top_level_only=True):
+            if names[0] == "":
+                assert names[1] in standard | LIGHT, (
+                    f"{path.relative_to(PACKAGE)} imports {names[1]} at its top"
+                )
+
+
+def test_every_folder_is_on_the_map():
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+    folders = {
+        path.parent.relative_to(PACKAGE).parts[0] for path in sources() if path.parent != PACKAGE
+    }
+    assert folders <= set(ALLOWED)
+    for folder in folders:
+        assert f"`{folder}/`" in page, f"docs/architecture.md does not mention {folder}/"
+
+
+MEASURE = """
+import json, sys, time
+import jax
+began = time.process_time()
+import wideflow
+spent = time.process_time() - began
+print(json.dumps({"spent": spent, "modules": sorted({name.partition(".")[0] for name in sys.modules}), "x64": jax.config.jax_enable_x64}))
+"""
+
+
+def test_importing_is_quick_and_needs_nothing_heavy():
+    """Under 2 s beyond JAX's own import, as time of the processor, so that a busy machine does not fail it."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True
+    )
+    told = json.loads(done.stdout)
+    assert HEAVY & set(told["modules"]) == set()
+    assert told["x64"] is False  # the flag is the user's
+    assert told["spent"] < 2.0
