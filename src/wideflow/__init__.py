@@ -8,6 +8,8 @@ from . import (
 )
 from ._core import activations as activations, scalings as scalings
 from ._core.status import Status as Status
+from .certify import certify as certify
+from .coordinates import coordinate_check as coordinate_check
 from .data import Dataset as Dataset, populations as populations
 from .dynamics import (
     SGD as SGD,
@@ -41,6 +43,16 @@ from .models.pruning import (
     prune as prune,
     pruning_curve as pruning_curve,
 )
+from .probe import probe as probe
 from .theorems import Outcome as Outcome, Verdict as Verdict
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    """The estimators come on demand: scikit-learn is not imported before one is asked for."""
+    if name in ("WideRegressor", "WideClassifier"):
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'wideflow' has no attribute {name!r}")

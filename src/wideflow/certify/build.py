@@ -1,0 +1,120 @@
+"""`certify`: every applicable theorem, evaluated."""
+
+import warnings
+
+import numpy as np
+
+from .._core.errors import check_between, check_count
+from .._core.precision import cast, double
+from .._core.randomness import as_key
+from ..data.dataset import Dataset
+from ..models.base import AbstractModel
+from ..models.shallow import Shallow
+from .certificate import Certificate
+from .checks import check_dataset
+from .grams import mean_gram, node_factor, own_gram, report_gram
+from .laziness import laziness
+from .papers.chen2022 import interval_of
+from .promises import follow, judge_all
+from .registry import Case
+from .timing import predict_times
+
+MOST, MOST_TRAINED = 2000, 400  # rows whose Gram matrix is worked with: without and with a run
+
+
+@double
+def certify(
+    model: AbstractModel,
+    data: Dataset,
+    train: bool = False,
+    *,
+    delta: float = 0.1,
+    samples: int | None = None,
+    time: float | None = None,
+    key: int | object = 0,
+    notes: tuple[str, ...] = (),
+) -> Certificate:
+    r"""What theory says of `model` at time zero on `data`.
+
+    Checks the data, takes the spectra of the mean tangent Gram matrix $\widehat\Theta^*$ (whose smallest eigenvalue is $\kappa_n$) and of the network's own,
+    evaluates every registered statement with its hypotheses, required width and promised rate, predicts from the linearised dynamics when which loss is
+    reached, and says how lazy the network is. The data are taken as they are; `prepare` brings raw tables into the form that theorems ask for.
+
+    Args:
+        model: the network at time zero, a `Shallow` for all theorems; any other model gets the parts that need no structure.
+        data: a `Dataset` whose targets fit the model's outputs. With several outputs, Gram matrices and times are those of the first.
+        train: also run the flow and compare every promise with what happened.
+        delta: the allowed probability of failure in probabilistic statements.
+        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 400 with `train`. By interlacing,
+            $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
+        time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
+        key: for the sample and for redrawn networks of other widths.
+
+    Returns:
+        A `Certificate`: prints as a table, `.to_dict()`, `.figure()`.
+
+    >>> import jax, wideflow as wf
+    >>> data = wf.data.sphere_sines(jax.random.key(0), samples=5, features=8)
+    >>> cert = wf.certify(wf.Shallow.init(0, features=8, width=64), data)
+    >>> cert.mean.resolved
+    True
+    """
+    if not isinstance(model, AbstractModel):
+        raise ValueError(f"`model` must be a wideflow model, got {type(model).__name__}. For any other network use `wf.probe`.")
+    if not isinstance(data, Dataset):
+        raise ValueError(f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`.")
+    check_between("delta", delta, 0.0, 1.0, open=True)
+    most = samples if samples is not None else (MOST_TRAINED if train else MOST)
+    check_count("samples", most)
+    key, model = as_key(key), cast(model, "float64")
+    total, data = len(data), sampled(data, most, key)
+    if len(data) < total:
+        text = f"{len(data)} of {total} rows were drawn: kappa of a sample is an upper bound of that of all rows"
+        warnings.warn(text, stacklevel=3)
+        notes = (*notes, text)
+    outputs, targets = _first_output(model, data)
+    checks, _ = check_dataset(data)
+    own = own_gram(model, data.inputs)
+    shallow = isinstance(model, Shallow)
+    mean = mean_gram(model, data.inputs) if shallow else None
+    timing = predict_times(own, None if mean is None else node_factor(model) * mean, outputs, targets)
+    own_report = report_gram(own)
+    interval = interval_of(model, data) if shallow else None
+    followed = follow(model, data, timing, own_report.largest, interval, time) if train else None
+    case = Case(
+        model, data, delta, None if followed is None else followed.table, None if followed is None else followed.model, interval
+    )
+    promises, later = judge_all(case)
+    return Certificate(
+        _subject(model, data, total), notes, checks, None if mean is None else report_gram(mean), own_report, promises, later, timing,
+        laziness(model, data, key), followed,
+    )  # fmt: skip
+
+
+def sampled(data: Dataset, most: int, key) -> Dataset:
+    """At most `most` rows, drawn without replacement by `key`, in their old order."""
+    if len(data) <= most:
+        return data
+    import jax
+
+    seed = np.asarray(jax.random.key_data(key)).astype(np.uint32)
+    rows = np.random.default_rng(seed).choice(len(data), most, replace=False)
+    return data.take(np.sort(rows))
+
+
+def _first_output(model, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    outputs = np.asarray(model.outputs(data.inputs), dtype=float)
+    targets = np.asarray(data.targets, dtype=float)
+    if outputs.shape != targets.shape:
+        raise ValueError(f"`data` has targets of shape {targets.shape}, but the model gives {outputs.shape}. Build the model with that many outputs.")
+    return (outputs, targets) if outputs.ndim == 1 else (outputs[:, 0], targets[:, 0])
+
+
+def _subject(model, data: Dataset, total: int) -> dict:
+    subject = {"data": data.name, "samples": len(data), "rows in all": total, "features": data.dimension, "model": type(model).__name__}
+    if isinstance(model, Shallow):
+        subject |= {
+            "width": model.width, "scaling": repr(model.scaling), "activation": model.activation.name,
+            "embedding": type(model.embedding).__name__,
+        }  # fmt: skip
+    return subject

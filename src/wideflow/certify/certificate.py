@@ -1,0 +1,137 @@
+"""The certificate: everything `certify` found, as text, as a dictionary and as a figure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..experiments.figures import FigureSpec
+from ..theorems.base import Outcome
+from .checks import Check
+from .drawing import draw
+from .grams import GramReport
+from .laziness import Laziness
+from .promises import Followed, Promise
+from .timing import Timing
+
+ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABLE)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What theory says of a network on a dataset. `print(certificate)` shows it; `.to_dict()` has every number; `.figure()` draws it.
+
+    Attributes:
+        subject: of what: data, network, scaling, width.
+        notes: what was done to the data and what the reader must know.
+        checks: of the dataset.
+        mean: spectrum of the mean Gram matrix; its smallest eigenvalue is kappa_n. None for networks without one.
+        own: spectrum of the tangent Gram matrix of the network as given.
+        promises: the statements, judged.
+        later: names of statements that only a trained run can judge.
+        timing: predicted times to reach a loss.
+        laziness: how lazy the network is, and would be at other widths and gammas.
+        followed: the run, where there was one.
+    """
+
+    subject: dict[str, str | int | float]
+    notes: tuple[str, ...]
+    checks: tuple[Check, ...]
+    mean: GramReport | None
+    own: GramReport
+    promises: tuple[Promise, ...]
+    later: tuple[str, ...]
+    timing: Timing
+    laziness: Laziness
+    followed: Followed | None = None
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(promise.outcome is outcome for promise in self.promises)
+
+    @property
+    def ordered(self) -> tuple[Promise, ...]:
+        """Violated first, then what holds, what is vacuous, what does not apply."""
+        return tuple(sorted(self.promises, key=lambda promise: ORDER.index(promise.outcome)))
+
+    @property
+    def headline(self) -> str:
+        """One sentence."""
+        words = {
+            Outcome.HOLDS: "hold", Outcome.VIOLATED: "are violated", Outcome.VACUOUS: "are vacuous", Outcome.NOT_APPLICABLE: "do not apply",
+        }  # fmt: skip
+        told = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
+        regime = self.laziness.here
+        return f"{len(self.promises)} statements: {told}; the network is {regime.verdict} (laziness index {regime.index:.2f})"
+
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        """The numbers beside the theorems: (what, value, meaning)."""
+        rows = []
+        if self.mean is not None:
+            rows += [
+                ("kappa_n (smallest eigenvalue of the mean Gram)", self.mean.told_smallest(), "half the promised rates, and in every required width"),
+                ("condition number of the mean Gram", self.mean.told_condition(), "ratio of the fastest to the slowest mode"),
+                ("effective rank of the mean Gram", f"{self.mean.effective_rank:.4g}", "(trace)^2 / sum of squares: directions that carry the kernel"),
+            ]
+        rows += [
+            ("gap of this network's Gram", self.own.told_smallest(), "the loss now falls at least at twice this rate"),
+            ("condition number of this network's Gram", self.own.told_condition(), ""),
+            ("laziness index", f"{self.laziness.here.index:.3f} ({self.laziness.here.verdict})", _regime_sentence(self.laziness)),
+        ]
+        rows += [
+            (f"predicted time to {share:g} of the initial loss", _time(time), "linearised dynamics with this network's Gram" if math.isfinite(time) else "the rest of the loss lies in unresolved modes")
+            for share, time in zip(self.timing.shares, self.timing.times)
+        ]  # fmt: skip
+        return tuple(rows)
+
+    def __str__(self) -> str:
+        lines = ["Certificate", *(f"  {name}: {value}" for name, value in self.subject.items())]
+        lines += [f"  note: {note}" for note in self.notes]
+        lines += ["", "Data", *columns([(c.verdict, c.name, c.found, c.meaning) for c in self.checks])]
+        lines += ["", "Numbers", *columns(self.rows())]
+        lines += ["", "Along the width: " + _along("m", self.laziness.widths, self.laziness.along_width)]
+        if self.laziness.gammas:
+            lines += ["Along gamma: " + _along("gamma", self.laziness.gammas, self.laziness.along_gamma)]
+        lines += ["", "Theorems", *columns([(p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message) for p in self.ordered])]
+        if self.later:
+            lines += [f"  {len(self.later)} more are judged on a run (train=True): {', '.join(self.later)}"]
+        if self.followed is not None:
+            lines += ["", "What happened", *columns(self.followed.rows())]
+        return "\n".join([*lines, "", self.headline])
+
+    def to_dict(self) -> dict:
+        """Everything, in plain Python types."""
+        return {
+            "subject": dict(self.subject), "headline": self.headline, "notes": list(self.notes),
+            "checks": [vars(check) for check in self.checks],
+            "mean_gram": None if self.mean is None else self.mean.to_dict(), "own_gram": self.own.to_dict(),
+            "laziness": self.laziness.to_dict(), "timing": self.timing.to_dict(),
+            "theorems": [promise.to_dict() for promise in self.promises], "judged_on_a_run": list(self.later),
+            "run": None if self.followed is None else self.followed.to_dict(),
+        }  # fmt: skip
+
+    def figure(self) -> FigureSpec:
+        """Spectrum, predicted loss (with the run's), laziness along width and gamma, required widths."""
+        return draw(self)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Aligned text, the last column free."""
+    if not rows:
+        return []
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    return ["  " + "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip() for row in rows]
+
+
+def _time(time: float) -> str:
+    return f"{time:.4g}" if math.isfinite(time) else "never"
+
+
+def _along(name: str, places, regimes) -> str:
+    return ", ".join(f"{name} = {place}: {regime.index:.2f}" for place, regime in zip(places, regimes)) or "not for this model"
+
+
+def _regime_sentence(laziness: Laziness) -> str:
+    here = laziness.here
+    text = f"the lazy path changes the kernel by {here.kernel_change:.1%} of itself and is {here.linearisation_gap:.1%} off its own outputs"
+    if math.isfinite(laziness.slope):
+        text += f"; the change goes like width^{laziness.slope:.2f}"
+    return text

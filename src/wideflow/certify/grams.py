@@ -1,0 +1,99 @@
+r"""The spectrum of a tangent Gram matrix, with an error bar on its smallest eigenvalue."""
+
+import math
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.precision import double
+from ..limits.kernels import mean_ntk
+from ..models.shallow import Shallow
+from ..observables.kernels import tangent_gram
+
+
+@dataclass(frozen=True)
+class GramReport:
+    r"""Of a symmetric $n \times n$ matrix.
+
+    Attributes:
+        eigenvalues: ascending.
+        bar: $n\,\epsilon\,\mathrm{tr}$, the rounding of the eigenvalue solver; a smallest eigenvalue below it is not resolved.
+        effective_rank: $(\mathrm{tr})^2/\lVert\cdot\rVert_F^2$.
+    """
+
+    eigenvalues: np.ndarray
+    bar: float
+    effective_rank: float
+
+    @property
+    def smallest(self) -> float:
+        return float(self.eigenvalues[0])
+
+    @property
+    def largest(self) -> float:
+        return float(self.eigenvalues[-1])
+
+    @property
+    def trace(self) -> float:
+        return float(np.sum(self.eigenvalues))
+
+    @property
+    def resolved(self) -> bool:
+        return self.smallest > self.bar
+
+    @property
+    def condition(self) -> float:
+        """Largest over smallest eigenvalue; where that is not resolved, a lower bound from its error bar."""
+        return self.largest / self.smallest if self.resolved else self.largest / self.bar if self.bar > 0 else math.inf
+
+    def told_smallest(self) -> str:
+        if self.resolved:
+            return f"{self.smallest:.4g} ± {self.bar:.1g}"
+        return f"not resolved (below its error bar {self.bar:.1g})"
+
+    def told_condition(self) -> str:
+        return f"{self.condition:.4g}" if self.resolved else f"above {self.condition:.2g} (not resolved)"
+
+    def to_dict(self) -> dict:
+        return {
+            "smallest": self.smallest, "error_bar": self.bar, "resolved": self.resolved, "largest": self.largest,
+            "trace": self.trace, "condition": self.condition, "effective_rank": self.effective_rank,
+            "eigenvalues": self.eigenvalues.tolist(),
+        }  # fmt: skip
+
+
+@double
+def report_gram(gram) -> GramReport:
+    gram = jnp.asarray(gram, dtype=float)
+    values = np.asarray(jnp.linalg.eigvalsh(gram))
+    trace = float(jnp.trace(gram))
+    square = float(jnp.sum(gram**2))
+    bar = len(values) * np.finfo(float).eps * abs(trace)
+    return GramReport(values, bar, trace**2 / square if square > 0 else 0.0)
+
+
+@double
+def mean_gram(model: Shallow, inputs):
+    r"""$\widehat\Theta^*$: the mean over Gaussian hidden weights of the tangent Gram at time zero, for signs and total node weight 1.
+
+    On embedded inputs $\phi$ with pre-activation factor $p$ and weights of deviation $s$ it is `mean_ntk` of $p\sqrt D\,s\,\phi$ over $s^2$; for
+    NTK and Zipf networks on plain inputs, `mean_ntk` of the inputs themselves, whose smallest eigenvalue is $\kappa_n$.
+    """
+    features = model.embedding.embed(jnp.asarray(inputs)).astype(float)
+    deviation = model.scaling.initial_deviation(model.width)
+    size = model.hidden_scale * math.sqrt(features.shape[1]) * deviation
+    return mean_ntk(size * features, model.activation) / deviation**2
+
+
+@double
+def node_factor(model: Shallow) -> float:
+    r"""$c\sum_j \lambda_j A_j^2$, by which the mean Gram matrix is multiplied in this network: 1 for NTK, Zipf and mean field with signs."""
+    mixed = model.scales.astype(float) * jnp.atleast_2d(model.output)[0].astype(float)
+    return float(model.rate_factor * jnp.sum(mixed**2))
+
+
+@double
+def own_gram(model, inputs):
+    """The tangent Gram matrix of the model itself, first output, in float64."""
+    return tangent_gram(model, inputs).astype(float)

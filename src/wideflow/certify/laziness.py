@@ -1,0 +1,147 @@
+r"""How lazy a network will be, before training it.
+
+The lazy prediction itself says how far the weights must go: with $K = c\,JJ^\top$ at time zero, linearised flow has at time $T$
+$$\Delta\theta = -c\,J^\top \frac{1-e^{-KT}}{K}\, r_0.$$
+Take $T$ where the linearised loss has fallen to a given share, put the network there, and look: by how much does its kernel differ from the one that
+brought it there, and by how much do its outputs differ from what the linearisation says? Both are small exactly when the lazy prediction
+contradicts itself little. No training is done; the cost is two Gram matrices and one eigen decomposition.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.precision import double
+from .._core.randomness import named_key
+from .._core.scalings import ABC, NTK, Weights, Zipf
+from .._core.trees import parameters, with_parameters
+from ..data.dataset import Dataset
+from ..limits.reach import reach_time
+from ..models.shallow import Shallow
+from ..observables.kernels import gram_of_features
+from ..observables.regime import Regime
+
+SHARE = 0.01  # of the initial loss, at which the lazy prediction is put to the test
+GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+WIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Laziness:
+    """The regime at the chosen width and scaling, and along the width and along gamma (draws of the same law).
+
+    Attributes:
+        here: of the given network.
+        time: at which the linearised loss reaches `share` of its start (or the cap, where it never does).
+        samples: how many rows it was computed on.
+        widths, along_width: the same scaling at other widths.
+        gammas, along_gamma: the same width with another symmetric share, where the scaling has one.
+        slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learnt at every width.
+    """
+
+    here: Regime
+    time: float
+    share: float
+    samples: int
+    widths: tuple[int, ...]
+    along_width: tuple[Regime, ...]
+    gammas: tuple[float, ...]
+    along_gamma: tuple[Regime, ...]
+    slope: float
+
+    def to_dict(self) -> dict:
+        return {
+            **_told(self.here), "time": self.time, "share": self.share, "samples": self.samples, "slope": self.slope,
+            "along_width": [{"width": w, **_told(r)} for w, r in zip(self.widths, self.along_width)],
+            "along_gamma": [{"gamma": g, **_told(r)} for g, r in zip(self.gammas, self.along_gamma)],
+        }  # fmt: skip
+
+
+def _told(regime: Regime) -> dict:
+    return {
+        "index": regime.index, "verdict": regime.verdict, "kernel_change": regime.kernel_change,
+        "linearisation_gap": regime.linearisation_gap,
+    }  # fmt: skip
+
+
+@double
+def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float]:
+    r"""The regime that the lazy prediction of `model` on `data` leads to, and its time $T$.
+
+    For several outputs the kernel is that of the first, which moves the residual of the first alone. Modes slower than the error bar
+    of the kernel stay where they are; if they keep the loss above `share`, $T$ is where the slowest resolved mode has decayed.
+    """
+    features = model.embed(jnp.asarray(data.inputs)).astype(float)
+    outputs, pull = model.pullback(features)
+    single = outputs.ndim == 1
+    targets = jnp.asarray(data.targets, dtype=float)
+    residual = (outputs - targets).astype(float) if single else (outputs - targets).astype(float)[:, 0]
+    kernel = gram_of_features(model, features, features, 0).astype(float)
+    values, vectors = jnp.linalg.eigh(kernel)
+    values = jnp.where(values > len(values) * jnp.finfo(float).eps * jnp.max(values), values, 0.0)
+    time = reach_time(kernel, residual, share)
+    if not math.isfinite(time):
+        slowest = float(jnp.min(jnp.where(values > 0, values, jnp.inf)))
+        time = 1.0 / slowest if math.isfinite(slowest) else 1.0
+    gone = jnp.where(values > 0, -jnp.expm1(-values * time) / jnp.where(values > 0, values, 1.0), 0.0)
+    push = vectors @ (gone * (vectors.T @ residual))
+    cotangent = push if single else jnp.zeros_like(outputs).at[:, 0].set(push)
+    factors, gradient, theta = model.rate_factors(), pull(cotangent), parameters(model)
+    moved = with_parameters(model, {name: theta[name] - factors[name] * gradient[name] for name in theta})
+    after = moved.respond(features).astype(float)
+    after, before = (after, outputs) if single else (after[:, 0], outputs[:, 0])
+    kernel_after = gram_of_features(moved, features, features, 0).astype(float)
+    change = float(jnp.linalg.norm(kernel_after - kernel) / jnp.linalg.norm(kernel))
+    predicted = -kernel @ push
+    size = float(jnp.linalg.norm(after - before))
+    gap = float(jnp.linalg.norm(after - before - predicted)) / size if size > 0 else 0.0
+    return Regime(change, gap), time
+
+
+@double
+def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 256) -> Laziness:
+    """Regime here, along the width and along gamma, on at most `samples` rows."""
+    if len(data) > samples:
+        rows = np.random.default_rng(0).permutation(len(data))[:samples]
+        data = data.take(np.sort(rows))
+    here, time = lazy_step(model, data, share)
+    widths, gammas = (), ()
+    along_width: tuple[Regime, ...] = ()
+    along_gamma: tuple[Regime, ...] = ()
+    if isinstance(model, Shallow):
+        widths = tuple(sorted({max(1, round(model.width * f)) for f in WIDTH_FACTORS}))
+        if isinstance(model.scaling, Weights) and not callable(model.scaling.sequence):
+            widths = tuple(w for w in widths if w <= len(model.scaling.sequence))
+        along_width = tuple(_redrawn(model, data, key, model.scaling, width, share) for width in widths)
+        scalings = [_with_gamma(model.scaling, gamma) for gamma in GAMMAS]
+        if all(s is not None for s in scalings):
+            gammas = GAMMAS
+            along_gamma = tuple(_redrawn(model, data, key, s, model.width, share) for s in scalings)
+    changes = [r.kernel_change for r in along_width]
+    slope = math.nan
+    if len(widths) > 1 and min(changes) > 0:
+        slope = float(np.polyfit(np.log(widths), np.log(changes), 1)[0])
+    return Laziness(here, time, share, len(data), widths, along_width, gammas, along_gamma, slope)
+
+
+def _redrawn(model: Shallow, data: Dataset, key, scaling, width: int, share: float) -> Regime:
+    """A fresh network like `model` with another scaling or width."""
+    magnitude = float(jnp.sqrt(jnp.mean(model.output.astype(float) ** 2)))
+    if isinstance(model.scaling, ABC):  # `init` multiplies by the deviation of its own width
+        magnitude /= model.scaling.output_deviation(model.width)
+    fresh = Shallow.init(
+        named_key(key, "laziness", width), features=data.dimension, width=width, scaling=scaling, activation=model.activation,
+        outputs=None if model.output.ndim == 1 else model.output.shape[0], embedding=model.embedding, magnitude=magnitude,
+    )  # fmt: skip
+    return lazy_step(fresh, data, share)[0]
+
+
+def _with_gamma(scaling, gamma: float):
+    """The node scaling with another symmetric share; None for scalings that have none. NTK is the end of the Zipf line at alpha = 0.7."""
+    if isinstance(scaling, NTK):
+        return Zipf(gamma)
+    if isinstance(scaling, Zipf | Weights):
+        return replace(scaling, gamma=gamma)
+    return None

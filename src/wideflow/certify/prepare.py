@@ -1,0 +1,51 @@
+"""Raw tables in the form that theorems ask for, with everything that was done said."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data.dataset import Dataset
+
+
+class Prepared(NamedTuple):
+    """The dataset and one sentence for each thing done to it."""
+
+    data: Dataset
+    notes: tuple[str, ...]
+
+
+def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
+    """Repetitions merged, constant columns dropped, columns and targets standardised, a bias column, inputs on the unit ball.
+
+    Rows with equal inputs become one with their mean target: networks cannot tell them apart and would have a gap of zero.
+    """
+    notes, name = [], data.name
+    x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
+    names = list(data.features) or [f"column {i}" for i in range(x.shape[1])]
+    still = x.std(axis=0) == 0
+    if len(x) > 1 and still.any():
+        if still.all():
+            raise ValueError(f"every input column of {name} is constant: there is nothing to learn from.")
+        dropped = [n for n, s in zip(names, still) if s]
+        notes.append(f"dropped constant columns: {', '.join(dropped)}")
+        x, names = x[:, ~still], [n for n, s in zip(names, still) if not s]
+    unique, groups = np.unique(x, axis=0, return_inverse=True)
+    if len(unique) < len(x):
+        counts = np.bincount(groups)
+        flat = y.reshape(len(y), -1)
+        means = np.stack([np.bincount(groups, weights=column) for column in flat.T], 1) / counts[:, None]
+        notes.append(f"merged {len(x) - len(unique)} rows that repeat the inputs of others; each keeps the mean target")
+        x, y = unique, means.reshape(len(unique), *y.shape[1:])
+    if len(x) > 1:
+        x = (x - x.mean(axis=0)) / x.std(axis=0)
+        deviation = y.std(axis=0)
+        if np.any(deviation == 0):
+            raise ValueError(f"the target of {name} is constant: there is nothing to learn.")
+        y = (y - y.mean(axis=0)) / deviation
+        notes.append("inputs and target standardised")
+    if bias:
+        x, names = np.concatenate([x, np.ones((len(x), 1))], axis=1), [*names, "bias"]
+        notes.append("a constant column appended as bias")
+    x = x / np.linalg.norm(x, axis=1).max()
+    notes.append("inputs divided by their largest norm, so that |x| <= 1")
+    return Prepared(Dataset(x, y, name, tuple(names)), tuple(notes))

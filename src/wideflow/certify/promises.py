@@ -1,0 +1,150 @@
+"""Statements judged on a case, and the run that they are compared with."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..dynamics.flow import GradientFlow
+from ..dynamics.schedule import Logarithmic
+from ..dynamics.train import train
+from ..models.shallow import Shallow
+from ..observables import FeatureMovement, KernelDrift, KernelGap, Loss, ParameterMovement
+from ..observables.regime import Regime
+from ..probe import linearisation_gap
+from ..theorems import caron2023, chen2022
+from ..theorems.base import Outcome, Verdict
+from .grams import own_gram
+from .registry import ALWAYS, Case, Statement, statements
+
+STIFFNESS = 2000.0  # a default run lasts at most this many fastest time scales
+RECORDS_A_DECADE = 8
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A statement and its verdict on this case.
+
+    Attributes:
+        required: the width it asks for (NaN where it asks for none); `available` is the network's.
+        rate: the decay rate of the loss that it promises, NaN where none.
+        bounds: further promised numbers, by name.
+    """
+
+    name: str
+    theorem: str
+    about: str
+    outcome: Outcome
+    margin: float
+    message: str
+    required: float
+    available: float
+    rate: float
+    bounds: dict[str, float]
+    numbers: dict[str, float]
+
+    @property
+    def shortfall(self) -> float:
+        """How many times too narrow the network is: above 1, the width hypothesis fails by this factor."""
+        return self.required / self.available if self.available > 0 else math.nan
+
+    def told_width(self) -> str:
+        if not math.isfinite(self.required):
+            return "" if math.isnan(self.required) else "no width suffices"
+        verdict = f"{self.shortfall:.2g} times too narrow" if self.shortfall > 1 else "met"
+        return f"m >= {self.required:.3g} ({verdict})"
+
+    def told_rate(self) -> str:
+        return f"rate {self.rate:.3g}" if math.isfinite(self.rate) else ""
+
+    def to_dict(self) -> dict:
+        return {
+            "name": self.name, "theorem": self.theorem, "about": self.about, "outcome": self.outcome.value, "margin": self.margin,
+            "message": self.message, "required_width": self.required, "width": self.available, "shortfall": self.shortfall,
+            "rate": self.rate, "bounds": dict(self.bounds), "numbers": dict(self.numbers),
+        }  # fmt: skip
+
+
+def judge_all(case: Case) -> tuple[tuple[Promise, ...], tuple[str, ...]]:
+    """Every registered statement on `case`, and the names of those that need a run which is not there."""
+    ready = [s for s in statements() if s.run != ALWAYS or case.table is not None]
+    later = tuple(s.name for s in statements() if s.run == ALWAYS and case.table is None)
+    return tuple(judge(statement, case) for statement in ready), later
+
+
+def judge(statement: Statement, case: Case) -> Promise:
+    try:
+        verdict = statement.judge(case)
+    except ValueError as error:  # what a theorem refuses, it does not speak of
+        verdict = Verdict(Outcome.NOT_APPLICABLE, math.nan, str(error))
+    numbers = {name: float(value) for name, value in verdict.numbers.items()}
+    return Promise(
+        statement.name, statement.theorem.__name__, statement.about, verdict.outcome, float(verdict.margin), verdict.message,
+        numbers.get(statement.required, math.nan), float(getattr(case.model, "width", math.nan)), numbers.get(statement.rate, math.nan),
+        {name: numbers[name] for name in statement.bounds if name in numbers}, numbers,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Followed:
+    """A gradient flow of the network, and what it did beside what was predicted."""
+
+    table: object
+    model: object
+    status: str
+    regime: Regime
+    predicted: float
+    rate: float
+
+    @property
+    def last(self) -> dict[str, float]:
+        table = self.table
+        return {str(name): float(table[name].values[-1]) for name in table.data_vars if table[name].ndim == 1}
+
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        last, table = self.last, self.table
+        gap = float(table["kernel_gap"].min())
+        return (
+            ("time", f"{float(table['time'].values[-1]):.4g}", self.status),
+            ("loss", f"{last['loss']:.4g}", f"from {float(table['loss'].values[0]):.4g}; linearised dynamics predicted {self.predicted:.4g}"),
+            ("decay rate of the loss", f"{self.rate:.4g}", f"the smallest gap seen certifies {2 * gap:.3g} (a posteriori)"),
+            ("kernel drift", f"{last['kernel_drift']:.4g}", f"{self.regime.kernel_change:.1%} of the kernel"),
+            ("regime", self.regime.verdict, f"laziness index {self.regime.index:.3f} as measured"),
+        )
+
+    def to_dict(self) -> dict:
+        table = self.table
+        return {
+            "status": self.status, "predicted_loss": self.predicted, "rate": self.rate, "index": self.regime.index, "verdict": self.regime.verdict,
+            "kernel_change": self.regime.kernel_change, "linearisation_gap": self.regime.linearisation_gap,
+            "time": table["time"].values.tolist(),
+            **{str(name): table[name].values.tolist() for name in table.data_vars if table[name].ndim == 1},
+        }  # fmt: skip
+
+
+def follow(model, data, timing, top: float, interval, time: float | None) -> Followed:
+    """Runs the flow up to `time`; by default until the linearised loss is at 1 %, if that is not too stiff."""
+    if time is None:
+        reach = [t for share, t in zip(timing.shares, timing.times) if share >= 0.01 and math.isfinite(t)]
+        time = min(max(reach, default=math.inf), STIFFNESS / top)
+    record = [Loss(), KernelGap(), KernelDrift(), ParameterMovement()]
+    if isinstance(model, Shallow):
+        chosen = (*caron2023.RECORD, FeatureMovement(relative=True), *chen2022.record(interval))
+        names = {observable.name for observable in chosen}
+        record = [*chosen, *(o for o in record if o.name not in names)]
+    tolerance = 1e-8 if not getattr(getattr(model, "activation", None), "kinks", ()) else 1e-6
+    run = train(model, data, GradientFlow(tolerance), time=time, record=record, every=Logarithmic(RECORDS_A_DECADE, time / 1e3))
+    return measure(model, run, data, timing)
+
+
+def measure(start, run, data, timing) -> Followed:
+    """Kernel change and linearisation gap of a finished run, and its decay rate."""
+    before, after = own_gram(start, data.inputs), own_gram(run.model, data.inputs)
+    change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+    gap = linearisation_gap(start, run.model, data.inputs)
+    losses, times = run.table["loss"].values, run.table["time"].values
+    seen = losses > 1e-22 * losses[0]
+    last = int(np.flatnonzero(seen)[-1])
+    rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
+    predicted = float(np.interp(times[-1], timing.curve_times, timing.curve_losses))
+    return Followed(run.table, run.model, run.table.attrs["status"], Regime(change, gap), predicted, rate)

@@ -1,0 +1,80 @@
+"""The statements that `certify` evaluates. One file and one registration add another.
+
+A statement wraps a theorem object: it knows how to call it on a `Case` and under which names the theorem keeps the numbers that the certificate
+shows (the width asked for, the rate promised). A user's own theorem joins by
+
+    from wideflow.certify import Statement, register
+    register(Statement(MyTheorem, lambda case: MyTheorem()(case.model, case.data), about="..."))
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..data.dataset import Dataset
+from ..theorems.base import AbstractTheorem, Verdict
+
+NEVER, MAYBE, ALWAYS = "never", "maybe", "always"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a statement is judged on.
+
+    Attributes:
+        model: the network at time zero.
+        data: its dataset.
+        delta: the probability of failure that is allowed.
+        table, trained: the recorded run and the network after it; None before training.
+        interval: the interval of active pre-activations (chen2022).
+    """
+
+    model: Any
+    data: Dataset
+    delta: float
+    table: Any = None
+    trained: Any = None
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A theorem as `certify` sees it.
+
+    Attributes:
+        theorem: its class, whose docstring is the statement and which carries the citation.
+        judge: gives the verdict on a case.
+        about: the promise, in a few words.
+        run: whether it needs a trained run: "never", "maybe" (says more with one) or "always".
+        required, rate: names, among the verdict's numbers, of the width asked for and of the guaranteed decay rate of the loss.
+        bounds: names of further promised bounds worth showing.
+    """
+
+    theorem: type[AbstractTheorem]
+    judge: Callable[[Case], Verdict]
+    about: str
+    run: str = NEVER
+    required: str = ""
+    rate: str = ""
+    bounds: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        citation = self.theorem.citation
+        return f"{citation.key} {citation.locator}"
+
+
+_REGISTERED: list[Statement] = []
+
+
+def register(*statements: Statement) -> None:
+    """Adds statements to every later certificate."""
+    for statement in statements:
+        if any(known.theorem is statement.theorem for known in _REGISTERED):
+            raise ValueError(f"`{statement.theorem.__name__}` of {statement.name!r} is registered already.")
+        _REGISTERED.append(statement)
+
+
+def statements() -> tuple[Statement, ...]:
+    """All registered statements, in the order of registration."""
+    return tuple(_REGISTERED)

@@ -1,0 +1,36 @@
+r"""The line from lazy to rich, and where a change of parameters lies on it.
+
+Two numbers place it. The kernel's change relative to its size, $R = \lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, and how much of the
+outputs' change the linearisation at the start misses, $G = \lVert f_1 - f_0 - J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$.
+Both are 0 in the lazy limit; neither is bounded. The laziness index is $1/(1+\max(R, G))$: 1 is lazy, and at 1/2 the kernel has changed
+by as much as it was, or the linearisation misses all that happened.
+"""
+
+from typing import NamedTuple
+
+LAZY, RICH = 0.1, 0.5  # below: first-order theory is good to 10 %; above: it misses half
+
+
+class Regime(NamedTuple):
+    """Relative kernel change $R$ and linearisation gap $G$, with the verdict they give."""
+
+    kernel_change: float
+    linearisation_gap: float
+
+    @property
+    def index(self) -> float:
+        """The laziness index: 1 is lazy, towards 0 is rich."""
+        return 1.0 / (1.0 + self.worst)
+
+    @property
+    def worst(self) -> float:
+        return max(self.kernel_change, self.linearisation_gap)
+
+    @property
+    def verdict(self) -> str:
+        """'lazy', 'between' or 'rich'; 'unknown' where a number is NaN."""
+        if not self.worst >= 0:
+            return "unknown"
+        if self.worst < LAZY:
+            return "lazy"
+        return "rich" if self.worst > RICH else "between"

@@ -1,0 +1,318 @@
+r"""`probe`: is a network lazy? For any differentiable function of (parameters, input), before and after training.
+
+With $J_0, J_1$ the Jacobians at the two parameters on the given inputs, $\Theta_k = J_k J_k^\top$ (the mean over outputs where there are several):
+kernel change $\lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, alignment $\langle\Theta_0,\Theta_1\rangle/(\lVert\Theta_0\rVert_F\lVert\Theta_1\rVert_F)$, the gap
+between the network and its linearisation $f_0 + J_0(\theta_1-\theta_0)$ (one forward-mode product), and the movement of parameters and of features.
+
+Jacobians are never whole: rows are worked off in tiles that fit the memory budget, and a tile is made again when another tile meets it. A network
+of ten million parameters needs some tens of bytes a parameter and tile row.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._core.memory import budget
+from ._core.precision import double
+from ._core.trees import parameters, with_parameters
+from .experiments.figures import FigureSpec, HLine, Line, Panel
+from .observables.regime import Regime
+
+COPIES = 4  # of a tile of gradients that the compiled program holds at its peak
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What changed between two sets of parameters, and the verdict. `print` shows it.
+
+    Attributes:
+        regime: kernel change and linearisation gap, with `.verdict` (lazy, between, rich) and `.index`.
+        alignment: cosine between the two kernels: 1 if the kernel only changed its size.
+        size_ratio: trace of the kernel after over before.
+        gap_before, gap_after: smallest eigenvalues; NaN where below their error bar.
+        target_alignment_before, target_alignment_after: with the targets, NaN without.
+        feature_movement: relative change of the features, NaN without a feature function.
+        parameter_movement: relative change of the parameters.
+        output_change: root mean square change of the outputs.
+        loss_before, loss_after: half mean of squares, NaN without targets.
+    """
+
+    regime: Regime
+    alignment: float
+    size_ratio: float
+    spectrum_before: np.ndarray
+    spectrum_after: np.ndarray
+    gap_before: float
+    gap_after: float
+    error_bar: float
+    effective_rank_before: float
+    effective_rank_after: float
+    target_alignment_before: float
+    target_alignment_after: float
+    feature_movement: float
+    parameter_movement: float
+    output_change: float
+    loss_before: float
+    loss_after: float
+    parameters: int
+    samples: int
+
+    @property
+    def verdict(self) -> str:
+        return "untrained" if self.parameter_movement == 0 else self.regime.verdict
+
+    @property
+    def index(self) -> float:
+        """The laziness index, 1 for lazy."""
+        return self.regime.index
+
+    def rows(self) -> tuple[tuple[str, str, str], ...]:
+        gap = lambda value: "not resolved" if math.isnan(value) else f"{value:.4g}"
+        rows = [
+            ("verdict", self.verdict, f"laziness index {self.index:.3f} from {self.samples} inputs, {self.parameters} parameters"),
+            ("kernel change", f"{self.regime.kernel_change:.4g}", "relative, in Frobenius norm; below 0.1 lazy, above 0.5 rich"),
+            ("linearisation gap", f"{self.regime.linearisation_gap:.4g}", "share of the outputs' change that first order misses"),
+            ("kernel alignment", f"{self.alignment:.6g}", "cosine of the two kernels; 1 if only its size changed"),
+            ("kernel size ratio", f"{self.size_ratio:.4g}", "trace after over before"),
+            ("kernel gap", f"{gap(self.gap_before)} -> {gap(self.gap_after)}", f"smallest eigenvalue, error bar {self.error_bar:.1g}"),
+            ("effective rank", f"{self.effective_rank_before:.4g} -> {self.effective_rank_after:.4g}", "directions that carry the kernel"),
+            ("parameter movement", f"{self.parameter_movement:.4g}", "relative, over all parameters"),
+            ("output change", f"{self.output_change:.4g}", "root mean square"),
+        ]
+        if not math.isnan(self.feature_movement):
+            rows.append(("feature movement", f"{self.feature_movement:.4g}", "relative, in Frobenius norm"))
+        if not math.isnan(self.loss_before):
+            rows += [
+                ("target alignment", f"{self.target_alignment_before:.4g} -> {self.target_alignment_after:.4g}", "y'Ky / (|K| |y|^2)"),
+                ("loss", f"{self.loss_before:.4g} -> {self.loss_after:.4g}", "half mean of squares"),
+            ]
+        return tuple(rows)
+
+    def __str__(self) -> str:
+        widths = [max(len(row[i]) for row in self.rows()) for i in (0, 1)]
+        return "\n".join(f"{name.ljust(widths[0])}  {value.ljust(widths[1])}  {text}" for name, value, text in self.rows())
+
+    def to_dict(self) -> dict:
+        plain = {name: value for name, value in vars(self).items() if name != "regime" and not name.startswith("spectrum")}
+        spectra = {"spectrum_before": self.spectrum_before.tolist(), "spectrum_after": self.spectrum_after.tolist()}
+        return {"verdict": self.verdict, "index": self.index, **self.regime._asdict(), **plain, **spectra}
+
+    def figure(self) -> FigureSpec:
+        """The spectra of the kernel before and after."""
+        marks = [
+            Line(np.arange(1, self.samples + 1), np.maximum(values[::-1], 1e-300), label)
+            for values, label in ((self.spectrum_before, "before"), (self.spectrum_after, "after"))
+        ]
+        panel = Panel("tangent kernel", "index", "eigenvalue", [*marks, HLine(self.error_bar, "error bar")], "log", "log")
+        return FigureSpec(f"Probe: {self.verdict}, index {self.index:.2f}", [panel], columns=1)
+
+
+@double
+def probe(
+    apply: Callable,
+    params_before: Any,
+    params_after: Any,
+    inputs,
+    targets=None,
+    features: Callable | None = None,
+    *,
+    output: int | None = None,
+    batched: bool | None = None,
+    memory: int | str | None = None,
+) -> Probe:
+    """Where a network's training lies between lazy and rich.
+
+    Args:
+        apply: `apply(params, x)`, the outputs on one input or on a batch; which of the two is found out from shapes unless `batched` says it.
+            A Flax module's `module.apply`; for an Equinox module `lambda net, x: net(x)` with the modules as parameters.
+        params_before, params_after: trees of the same structure; leaves that are no floating-point arrays are fixed and must agree.
+        inputs: (sample, ...), the points at which the network is watched; some tens to hundreds.
+        targets: outputs' shape; adds losses and the kernel's alignment with them.
+        features: `features(params, x)` like `apply`, hidden features whose movement is measured.
+        output: watch the kernel of this output alone; default is the mean over outputs, which costs that many times more.
+        memory: budget of the Jacobian tiles, bytes or '512M'; default `WIDEFLOW_MEMORY` or 2 GiB.
+
+    Returns:
+        A `Probe` with `.verdict`, `.index` and the numbers behind them.
+
+    >>> import jax.numpy as jnp
+    >>> p = probe(lambda w, x: jnp.vdot(w, x), jnp.ones(2), jnp.zeros(2), jnp.eye(2))  # linear in its parameters
+    >>> p.verdict, p.regime.kernel_change
+    ('lazy', 0.0)
+    """
+    inputs = jax.tree.map(jnp.asarray, inputs)
+    network = _Network(apply, params_before, params_after, inputs, batched, "apply")
+    before, after = network.before, network.after
+    first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
+    for name, values in (("params_before", first), ("params_after", second)):
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"`{name}` must give finite outputs, but they hold NaN or infinity.")
+    width = first.reshape(len(first), -1).shape[1]
+    if output is not None and not 0 <= output < width:
+        raise ValueError(f"`output` must lie in 0..{width - 1}, got {output}.")
+    chosen = range(width) if output is None else (output,)
+    kernels = [np.mean([network.kernel(p, k, memory) for k in chosen], axis=0) for p in (before, after)]
+    tangent = np.asarray(network.along(before, jax.tree.map(lambda a, b: b - a, before, after)), dtype=float)
+    return _judge(network, kernels, first, second, tangent, targets, features, width if output is None else None, output)
+
+
+def _judge(network, kernels, first, second, tangent, targets, features, width, output) -> Probe:
+    spectra = [np.linalg.eigvalsh(k) for k in kernels]
+    sizes = [np.linalg.norm(k) for k in kernels]
+    bar = len(first) * network.epsilon * float(np.trace(kernels[0]))
+    bars = [len(first) * network.epsilon * float(np.trace(k)) for k in kernels]
+    gaps = [float(s[0]) if s[0] > b else math.nan for s, b in zip(spectra, bars)]
+    moved = second - first
+    size = float(np.linalg.norm(moved))
+    gap = float(np.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
+    change = float(np.linalg.norm(kernels[1] - kernels[0]) / sizes[0]) if sizes[0] > 0 else math.nan
+    losses, alignments = (math.nan, math.nan), (math.nan, math.nan)
+    if targets is not None:
+        y = np.asarray(targets, dtype=float)
+        if y.shape != first.shape:
+            raise ValueError(f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}.")
+        losses = tuple(0.5 * float(np.sum((f - y) ** 2)) / len(y) for f in (first, second))
+        flat = y.reshape(len(y), -1)
+        flat = flat if output is None else flat[:, [output]]
+        alignments = tuple(float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) for k, s in zip(kernels, sizes))
+    return Probe(
+        Regime(change, gap), float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])), float(np.trace(kernels[1]) / np.trace(kernels[0])),
+        *spectra, *gaps, bar, *(float(np.trace(k)) ** 2 / s**2 for k, s in zip(kernels, sizes)), *alignments,
+        network.feature_movement(features), network.movement(), float(np.sqrt(np.mean(moved**2))), *losses, network.size, len(first),
+    )  # fmt: skip
+
+
+class _Network:
+    """The function on a batch, its gradient rows, and its products, with the fixed leaves of the parameters put aside."""
+
+    def __init__(self, apply, before, after, inputs, batched, name):
+        if jax.tree.structure(before) != jax.tree.structure(after):
+            raise ValueError("`params_before` and `params_after` must be trees of one structure; they differ.")
+        self.before, self.static = eqx.partition(jax.tree.map(_array, before), eqx.is_inexact_array)
+        self.after = eqx.filter(jax.tree.map(_array, after), eqx.is_inexact_array)
+        pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
+        if not pairs:
+            raise ValueError("`params_before` holds no floating-point array: there is nothing to differentiate.")
+        for a, b in pairs:
+            if a.shape != b.shape:
+                raise ValueError(f"`params_after` must have the shapes of `params_before`, got {b.shape} for {a.shape}.")
+        self.inputs, self.apply = inputs, apply
+        self.samples = jax.tree.leaves(inputs)[0].shape[0]
+        self.batched = _is_batched(self.call, self.before, inputs, name) if batched is None else batched
+        self.size = sum(a.size for a, _ in pairs)
+        self.epsilon = float(max(jnp.finfo(a.dtype).eps for a, _ in pairs))
+        self.itemsize = max(a.dtype.itemsize for a, _ in pairs)
+
+    def call(self, params, x):
+        return self.apply(eqx.combine(params, self.static), x)
+
+    def on(self, params, inputs):
+        if self.batched:
+            return self.call(params, inputs)
+        return jax.vmap(lambda x: self.call(params, x))(inputs)
+
+    def outputs(self, params):
+        return eqx.filter_jit(self.on)(params, self.inputs)
+
+    def along(self, params, direction):
+        """The directional derivative of all outputs."""
+        push = eqx.filter_jit(lambda p, v: jax.jvp(lambda q: self.on(q, self.inputs), (p,), (v,))[1])
+        return push(params, direction)
+
+    def kernel(self, params, output: int, memory) -> np.ndarray:
+        """The tangent Gram matrix of one output, from tiles of gradient rows."""
+        rows = max(1, min(self.samples, int(budget(memory) // (2 * COPIES * self.itemsize * self.size))))
+        starts = range(0, self.samples, rows)
+
+        def scalar(p, x):
+            one = jax.tree.map(lambda leaf: leaf[None], x)
+            value = self.on(p, one)[0]
+            return value if value.ndim == 0 else value.reshape(-1)[output]
+
+        gradients = eqx.filter_jit(lambda p, block: jax.vmap(lambda x: jax.grad(scalar)(p, x))(block))
+        kernel = np.zeros((self.samples, self.samples))
+        for i in starts:
+            left = gradients(params, self._block(i, rows))
+            for j in (k for k in starts if k >= i):
+                right = left if j == i else gradients(params, self._block(j, rows))
+                block = np.asarray(_products(left, right), dtype=float)
+                kernel[i : i + rows, j : j + rows] = block
+                kernel[j : j + rows, i : i + rows] = block.T
+        return (kernel + kernel.T) / 2
+
+    def _block(self, start: int, rows: int):
+        return jax.tree.map(lambda leaf: leaf[start : start + rows], self.inputs)
+
+    def movement(self) -> float:
+        squares = lambda tree: sum(float(jnp.sum(jnp.square(leaf.astype(float)))) for leaf in jax.tree.leaves(tree))
+        start = squares(self.before)
+        moved = squares(jax.tree.map(lambda a, b: b - a, self.before, self.after))
+        return math.sqrt(moved / start) if start > 0 else math.inf if moved > 0 else 0.0
+
+    def feature_movement(self, features) -> float:
+        if features is None:
+            return math.nan
+        hidden = lambda params, x: features(eqx.combine(params, self.static), x)
+        batched = _is_batched(hidden, self.before, self.inputs, "features")
+        run = eqx.filter_jit(lambda p: hidden(p, self.inputs) if batched else jax.vmap(lambda x: hidden(p, x))(self.inputs))
+        before, after = (np.asarray(run(p), dtype=float) for p in (self.before, self.after))
+        size = float(np.linalg.norm(before))
+        return float(np.linalg.norm(after - before)) / size if size > 0 else math.inf
+
+
+def _array(leaf):
+    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | float) else leaf
+
+
+@eqx.filter_jit
+def _products(left, right):
+    pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    flat = ((a.reshape(a.shape[0], -1), b.reshape(b.shape[0], -1)) for a, b in pairs)
+    return sum(jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST) for a, b in flat)
+
+
+def _is_batched(call, params, inputs, name: str) -> bool:
+    """Whether the function takes batches, from the shapes it gives to one input, a batch of one and the whole batch."""
+    one = jax.tree.map(lambda leaf: leaf[0], inputs)
+    few = jax.tree.map(lambda leaf: leaf[:1], inputs)
+    count = jax.tree.leaves(inputs)[0].shape[0]
+    single, short, whole = (_shape(call, params, x) for x in (one, few, inputs))
+    as_batch = whole is not None and short is not None and whole[:1] == (count,) and short == (1, *whole[1:])
+    if not as_batch:
+        if single is None:
+            raise ValueError(f"`{name}` fails on one input and gives no leading sample axis on the batch `inputs`; call it as `{name}(params, x)`.")
+        return False
+    if single is None or single != whole[1:]:
+        return True
+    pair = jax.tree.map(lambda leaf: leaf[:2], inputs)
+    together, apart = call(params, pair), jax.vmap(lambda x: call(params, x))(pair)
+    if bool(jnp.allclose(together, apart, rtol=1e-3, atol=1e-6)):
+        return True
+    raise ValueError(f"`{name}` gives different values on a batch and on its single inputs; say which is meant with `batched=True` or `False`.")
+
+
+def _shape(call, params, x):
+    try:
+        found = eqx.filter_eval_shape(call, params, x)
+    except Exception:  # whatever the user's function raises: it does not take such an input
+        return None
+    return found.shape if hasattr(found, "shape") else None
+
+
+@double
+def linearisation_gap(before, after, inputs) -> float:
+    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a wideflow model."""
+    features = before.embed(jnp.asarray(inputs))
+    theta, end = parameters(before), parameters(after)
+    first, tangent = jax.jvp(
+        lambda p: with_parameters(before, p).respond(features), (theta,), ({k: end[k] - theta[k] for k in theta},)
+    )
+    moved = with_parameters(before, end).respond(features) - first
+    size = float(jnp.linalg.norm(moved))
+    return float(jnp.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
