@@ -74,11 +74,11 @@ def _log_bernoulli_ratio(i: np.ndarray) -> np.ndarray:
     return np.log(2.0 * (1.0 - 2.0**-twice) * zeta) - twice * math.log(math.pi)
 
 
-def _log_sinh(u: float) -> float:
+def _log_sinh(u: float | int) -> float:
     return u + math.log(-math.expm1(-2 * u)) - math.log(2) if u > 0 else -math.inf
 
 
-def _log(value: float) -> float:
+def _log(value: float | int) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
@@ -206,7 +206,7 @@ class PowerSeries:
         signs, logs = self.log_coefficients(degree)
         return signs * np.exp(logs)
 
-    def log_majorant(self, u: float) -> float:
+    def log_majorant(self, u: float | int) -> float:
         r"""$\log\sum_i |c_i| u^i$ for $u \ge 0$; infinite at and beyond the radius of convergence."""
         if not u >= 0:
             raise ValueError(f"`u` must not be negative, got {u}.")
@@ -218,12 +218,12 @@ class PowerSeries:
         u = abs(self.frequency) * u
         return SERIES[self.name].log_majorant(u) if u < SERIES[self.name].radius else math.inf
 
-    def majorant(self, u: float) -> float:
+    def majorant(self, u: float | int) -> float:
         r"""$\sum_i |c_i| u^i$ for $u \ge 0$; `inf` where it diverges or exceeds the range of a double."""
         log = self.log_majorant(u)
         return math.exp(log) if log < 709.78 else math.inf
 
-    def scaled(self, factor: float) -> "PowerSeries":
+    def scaled(self, factor: float | int) -> "PowerSeries":
         r"""$z \mapsto \phi(\texttt{factor}\cdot z)$."""
         return PowerSeries(self.name, self.frequency * factor, self.terms)
 
@@ -244,7 +244,7 @@ class PowerSeries:
         _, logs = self.log_coefficients(last)
         return float(np.sum(np.exp(logs[degree + 1 :])))
 
-    def taylor_degree(self, error: float) -> int:
+    def taylor_degree(self, error: float | int) -> int:
         r"""Smallest degree whose Taylor tail $\sum_{i>D}|c_i|$ on $[-1, 1]$ is at most `error`."""
         if not error > 0:
             raise ValueError(f"`error` must be positive, got {error}.")
@@ -260,7 +260,7 @@ class PowerSeries:
         return int(np.argmax(tails <= error))
 
 
-def smooth(name: str, frequency: float = 1.0) -> PowerSeries:
+def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
     r"""The smooth activation $\phi(z) = f(\omega z)$ by name, $\omega$ = `frequency`.
 
     >>> smooth("sin", frequency=2.0).coefficients(3).round(6).tolist()

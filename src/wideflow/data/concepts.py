@@ -69,7 +69,7 @@ def padded_sphere(key: Key, samples: int, features: int) -> Float[Array, "sample
 
 
 @double
-def concept_data(key: Key, concept, *, samples: int, features: int, noise: float = 0.0) -> Dataset:
+def concept_data(key: Key, concept, *, samples: int, features: int, noise: float | int = 0.0) -> Dataset:
     r"""Sphere data labelled by a concept: $y = F^\star(x)$, plus $\mathcal N(0, \text{noise}^2)$ where `noise` > 0.
 
     `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
@@ -91,7 +91,7 @@ def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> T
 
 
 @double
-def composite_of_sines(features: int, inner: float = 3.0, outer: float = 3.0) -> ThreeLayerConcept:
+def composite_of_sines(features: int, inner: float | int = 3.0, outer: float | int = 3.0) -> ThreeLayerConcept:
     r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7): $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$."""
     basis, even = jnp.eye(features + 1), 0.5**0.5
     return plain_concept([1.0], smooth("sin", outer / even), [[even, even]], basis[:2], smooth("sin", inner))

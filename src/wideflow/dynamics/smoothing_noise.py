@@ -24,7 +24,7 @@ class AbstractNoise(eqx.Module):
         """The samples of this iteration, uniform with replacement."""
 
     @abc.abstractmethod
-    def matrix(self, name: str, key: Key, step: Int[Array, ""], like: Array, std: float) -> Array:
+    def matrix(self, name: str, key: Key, step: Int[Array, ""], like: Array, std: float | int) -> Array:
         r"""Noise with the shape of `like` and deviation `std`, called "first smoothing" ($W^\rho$), "second smoothing" ($V^\rho$),
         "first noise" ($\xi_w$) or "second noise" ($\xi_v$)."""
 

@@ -18,16 +18,16 @@ from .._core.power_series import PowerSeries
 PAPER_CONSTANT = 1e4
 
 
-def _check_positive(**values: float) -> None:
+def _check_positive(**values: float | int) -> None:
     for name, value in values.items():
         check_positive(name, value)
 
 
-def _check_error(error: float) -> None:
+def _check_error(error: float | int) -> None:
     check_between("error", error, 0, 1, open=True)
 
 
-def log_complexity(phi: PowerSeries, radius: float, constant: float = PAPER_CONSTANT) -> float:
+def log_complexity(phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT) -> float:
     r"""$\log C(\phi, R)$ at `radius` $R$: safe where $C$ itself exceeds a double; `inf` where the series diverges."""
     _check_positive(constant=constant)
     if not radius >= 0:
@@ -35,7 +35,7 @@ def log_complexity(phi: PowerSeries, radius: float, constant: float = PAPER_CONS
     return phi.log_majorant(constant * radius)
 
 
-def complexity(phi: PowerSeries, radius: float, constant: float = PAPER_CONSTANT) -> float:
+def complexity(phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT) -> float:
     r"""$C(\phi, R) = \sum_i (C_c R)^i |c_i|$ of (17), in closed form: $\sinh$ for sin, $\tan$ for tanh, ...
 
     >>> from wideflow._core.power_series import smooth
@@ -46,12 +46,12 @@ def complexity(phi: PowerSeries, radius: float, constant: float = PAPER_CONSTANT
     return math.exp(log) if log < 709.78 else math.inf
 
 
-def class_complexity(phis: Sequence[PowerSeries], radius: float, constant: float = PAPER_CONSTANT) -> float:
+def class_complexity(phis: Sequence[PowerSeries], radius: float | int, constant: float | int = PAPER_CONSTANT) -> float:
     r"""(18): the largest $C(\phi_{s,j}, R)$ over the activations of a class ($j \in [p_2]$, $s \in \{1, 2\}$)."""
     return max(complexity(phi, radius, constant) for phi in phis)
 
 
-def two_layer_complexity(phis: Sequence[PowerSeries], terms: int, error: float, constant: float = PAPER_CONSTANT) -> float:
+def two_layer_complexity(phis: Sequence[PowerSeries], terms: int, error: float | int, constant: float | int = PAPER_CONSTANT) -> float:
     r"""$C_\phi = \max_i C(\phi_i, \sqrt{\log(p/\varepsilon)})$ of the two-layer class (3), $p$ = `terms`."""
     _check_error(error)
     return class_complexity(phis, math.sqrt(math.log(terms / error)), constant)
@@ -61,8 +61,8 @@ def log_three_layer_complexity(
     outer: Sequence[PowerSeries],
     inner: Sequence[PowerSeries],
     inner_terms: int,
-    error: float,
-    constant: float = PAPER_CONSTANT,
+    error: float | int,
+    constant: float | int = PAPER_CONSTANT,
 ) -> float:
     r"""$\log C_3$ with $C_3(\varepsilon) = C(\Phi, \sqrt{p_2}\, C(\phi, \sqrt{L})\sqrt{L})$, $L = \log(1/\varepsilon)$, of (41).
 
@@ -81,8 +81,8 @@ def three_layer_complexity(
     outer: Sequence[PowerSeries],
     inner: Sequence[PowerSeries],
     inner_terms: int,
-    error: float,
-    constant: float = PAPER_CONSTANT,
+    error: float | int,
+    constant: float | int = PAPER_CONSTANT,
 ) -> float:
     r"""$C_3(\varepsilon)$ of (41); see `log_three_layer_complexity`. The printed variants of it differ; this is (41)."""
     log = log_three_layer_complexity(outer, inner, inner_terms, error, constant)
@@ -105,7 +105,7 @@ class TwoLayerPrediction:
     movement: float
     samples: float
 
-    def gap(self, samples: float, error: float) -> float:
+    def gap(self, samples: float | int, error: float | int) -> float:
         r"""Lemma G.5's generalisation gap at another sample size: $\varepsilon\sqrt{N_\varepsilon/N}$."""
         return error * math.sqrt(self.samples / samples)
 
@@ -114,13 +114,13 @@ def two_layer_prediction(
     *,
     terms: int,
     outputs: int = 1,
-    sup: float,
-    error: float,
-    output_std: float,
-    width: float | None = None,
-    log_factor: float = 1.0,
-    largest_output: float | None = None,
-    output_norm: float | None = None,
+    sup: float | int,
+    error: float | int,
+    output_std: float | int,
+    width: float | int | None = None,
+    log_factor: float | int = 1.0,
+    largest_output: float | int | None = None,
+    output_norm: float | int | None = None,
 ) -> TwoLayerPrediction:
     r"""Width, iterations, step, movement and samples for the two-layer class, traced from appendix G.
 
@@ -163,13 +163,13 @@ class ThreeLayerPrediction:
 
 def three_layer_prediction(
     *,
-    log_complexity: float,
+    log_complexity: float | int,
     outputs: int,
     outer_terms: int,
     inner_terms: int,
-    error: float,
-    width: float,
-    exponent: float = 1.0,
+    error: float | int,
+    width: float | int,
+    exponent: float | int = 1.0,
 ) -> ThreeLayerPrediction:
     r"""$M = (C_1 k\,p_1 p_2/\varepsilon)^c$ with $\log C_1$ = `log_complexity` (from `log_three_layer_complexity`), $c$ = `exponent`.
 
@@ -202,7 +202,7 @@ class TheoryParameters:
 
 
 def theory_parameters(
-    width: float, error: float, complexity: float, exponents: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    width: float | int, error: float | int, complexity: float | int, exponents: tuple[float, float, float] = (1.0, 1.0, 1.0)
 ) -> TheoryParameters:
     r"""Lemma 5.3's parameters at $m_1 = m_2$ = `width`, $\varepsilon' = \varepsilon/C_1$, `exponents` $(q_v, q_w, q_s)$.
 
@@ -228,7 +228,7 @@ def theory_parameters(
     )
 
 
-def theory_min_width(error: float, norm: float) -> float:
+def theory_min_width(error: float | int, norm: float | int) -> float:
     r"""$\log_{10} m$ at which $\tau_{w,\infty} \le m^{-0.999}$: $m^{0.001} \ge C_0^2/\varepsilon^{11}$, $C_0$ = `norm`.
 
     >>> round(theory_min_width(0.1, 1.0))
@@ -239,7 +239,7 @@ def theory_min_width(error: float, norm: float) -> float:
     return 1000 * (2 * math.log10(norm) - 11 * math.log10(error))
 
 
-def expected_shrinkage(error: float, window_constant: float) -> float:
+def expected_shrinkage(error: float | int, window_constant: float | int) -> float:
     r"""$\mathbb{E}\lambda_T \approx \varepsilon^{2/(3K_w)}$: about $T/(1.5T_w)$ shrinks by $1-\eta$ with $T_w = K_w\eta T/\log(1/\varepsilon)$."""
     _check_positive(window_constant=window_constant)
     _check_error(error)

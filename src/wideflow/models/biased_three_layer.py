@@ -65,7 +65,7 @@ class BiasedThreeLayer(AbstractModel):
         *,
         features: int,
         width: int,
-        output_std: float,
+        output_std: float | int,
         second_width: int | None = None,
         outputs: int | None = None,
     ) -> "BiasedThreeLayer":

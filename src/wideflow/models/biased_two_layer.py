@@ -53,7 +53,7 @@ class BiasedTwoLayer(AbstractModel):
 
     @classmethod
     @double
-    def init(cls, key: Key, *, features: int, width: int, output_std: float, outputs: int | None = None) -> "BiasedTwoLayer":
+    def init(cls, key: Key, *, features: int, width: int, output_std: float | int, outputs: int | None = None) -> "BiasedTwoLayer":
         r"""The paper's start: $w_{ij} \sim \mathcal N(0, 1/m)$; $b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$; $a_{r,i} \sim \mathcal N(0, \varepsilon_a^2)$.
 
         The bias variance 2 makes $\mathbb E\lVert\sigma(W^{(0)}x+b)\rVert^2 = 1$ on unit inputs. `output_std` is $\varepsilon_a$.

@@ -116,3 +116,8 @@ from .tensors import (
     OrderLosses as OrderLosses,
     moment_errors as moment_errors,
 )
+from .smoothed_objective import (
+    DescentTriple as DescentTriple,
+    descent_triple as descent_triple,
+    smoothed_objective as smoothed_objective,
+)

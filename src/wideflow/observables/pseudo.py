@@ -97,13 +97,13 @@ def cross_coefficients(model: BiasedThreeLayer, inputs, frozen: Signs, first_mov
 
 
 @double
-def cross_variance(model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, rate: float = 1.0) -> Float[Array, "sample *output"]:
+def cross_variance(model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, rate=1.0) -> Float[Array, "sample *output"]:
     r"""$\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$, exact; $\eta$ = `rate`."""
     return rate**2 * jnp.sum(cross_coefficients(model, inputs, frozen, first_move, second_move) ** 2, axis=-1)
 
 
 @double
-def signed_move(model: BiasedThreeLayer, first_move, second_move, diagonal, rate: float = 1.0) -> BiasedThreeLayer:
+def signed_move(model: BiasedThreeLayer, first_move, second_move, diagonal, rate=1.0) -> BiasedThreeLayer:
     r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`."""
     s = jnp.asarray(diagonal)
     w = model.first_increment + rate * s[:, None] * jnp.asarray(first_move)

@@ -43,7 +43,7 @@ class BilinearSup(eqx.Module):
 
 
 @double
-def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius: float, second_radius: float, output: int = 0) -> BilinearSup:
+def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int, output: int = 0) -> BilinearSup:
     r"""$\sup|\sum_j\xi_j\,aD_v(x_j)V'D_w(x_j)W'x_j| = \tau_w\tau_v(\sum_q\sigma_{\max}(B_q)^4)^{1/4}$, signs at the model's weights.
 
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
@@ -67,7 +67,7 @@ def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius: float, secon
 
 
 @double
-def bilinear_rademacher(model: BiasedThreeLayer, inputs, xi, first_radius: float, second_radius: float) -> tuple[float, float]:
+def bilinear_rademacher(model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int) -> tuple[float, float]:
     r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's."""
     inputs = jnp.asarray(inputs)
     sups = [_compiled_sup(model, inputs, one, first_radius, second_radius) for one in jnp.asarray(xi)]
@@ -78,14 +78,14 @@ def bilinear_rademacher(model: BiasedThreeLayer, inputs, xi, first_radius: float
 _compiled_sup = eqx.filter_jit(bilinear_sup)
 
 
-def bilinear_bound(model: BiasedThreeLayer, samples: int, first_radius: float, second_radius: float, output: int = 0) -> float:
+def bilinear_bound(model: BiasedThreeLayer, samples: int, first_radius: float | int, second_radius: float | int, output: int = 0) -> float:
     r"""$\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$ (Lemma 5.9 without its coupling term), on unit inputs."""
     a = np.atleast_2d(np.asarray(model.output))[output]
     return first_radius * second_radius * model.widths[0] ** 0.25 * float(np.linalg.norm(a)) / math.sqrt(samples)
 
 
 @double
-def row_ball_oracle(gradient, radius: float, power: float = 4.0) -> Float[Array, "row column"]:
+def row_ball_oracle(gradient, radius: float | int, power: float | int = 4.0) -> Float[Array, "row column"]:
     r"""The maximiser of $\langle G, W\rangle$ over $\lVert W\rVert_{2,4} \le \tau$: $W_i = \tau G_i\lVert G_i\rVert^{-2/3}/(\sum_j\lVert G_j\rVert^{4/3})^{1/4}$.
 
     The value is $\tau\lVert G\rVert_{2,4/3}$. `power` 2 is the Frobenius ball; any power $p > 1$ works, with its dual exponent.
@@ -101,7 +101,7 @@ def row_ball_oracle(gradient, radius: float, power: float = 4.0) -> Float[Array,
 
 
 @double
-def row_ball_projection(matrix, radius: float) -> Float[Array, "row column"]:
+def row_ball_projection(matrix, radius: float | int) -> Float[Array, "row column"]:
     r"""The nearest point of $\lVert W\rVert_{2,4} \le \tau$: rows keep their direction, norms solve $s + 2\mu s^3 = r$, $\mu$ by bisection."""
     w = jnp.asarray(matrix)
     rows = jnp.sqrt(jnp.sum(w**2, axis=1))
@@ -127,7 +127,7 @@ def row_ball_projection(matrix, radius: float) -> Float[Array, "row column"]:
 
 @double
 def network_sup(
-    key: Key, model: BiasedThreeLayer, inputs, xi, first_radius: float, second_radius: float, *, iterations: int = 60, draws: int = 12, fresh: int = 64
+    key: Key, model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int, *, iterations: int = 60, draws: int = 12, fresh: int = 64
 ) -> float:
     r"""A lower estimate of $\sup|\sum_j\xi_j\mathbb E_\Sigma f(x_j; W_0+\Sigma W', V_0+V'\Sigma)|$ of (49), by conditional-gradient ascent.
 
@@ -165,7 +165,7 @@ def _conditional_gradient(key, model, inputs, xi, start, sign, radii, iterations
 
 
 @double
-def two_layer_sup(key: Key, model: BiasedTwoLayer, inputs, xi, radius: float, *, starts: int = 3, steps: int = 60, output: int = 0) -> float:
+def two_layer_sup(key: Key, model: BiasedTwoLayer, inputs, xi, radius: float | int, *, starts: int = 3, steps: int = 60, output: int = 0) -> float:
     r"""$\sup_{\lVert w_i\rVert\le\tau}\sum_j\xi_jf(x_j; W_0+W)$ from below: $m$ separate problems in a ball, projected subgradient ascent on each.
 
     `starts` random starts, `steps` steps of size $0.3\tau$, vectorised over neurons; Lemma G.5 bounds its mean by $\lVert a\rVert_1\tau\sqrt N$ beyond $W = 0$.
@@ -201,7 +201,7 @@ def _ball_ascent(model, inputs, xi, sign, points, radius, steps):
     return jnp.max(jax.vmap(ascend)(points), axis=0)
 
 
-def two_layer_bound(model: BiasedTwoLayer, samples: int, radius: float, output: int = 0) -> float:
+def two_layer_bound(model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0) -> float:
     r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit inputs."""
     return float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output]))) * radius / math.sqrt(samples)
 

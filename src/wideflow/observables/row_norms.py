@@ -11,7 +11,7 @@ from .base import AbstractObservable
 
 
 @double
-def row_norm(matrix, power: float = 2.0) -> Float[Array, ""]:
+def row_norm(matrix, power: float | int = 2.0) -> Float[Array, ""]:
     r"""$\lVert W\rVert_{2,p}$ with $p$ = `power`; 2 is Frobenius, `math.inf` the largest row norm."""
     rows = jnp.sqrt(jnp.sum(jnp.asarray(matrix) ** 2, axis=1))
     if math.isinf(power):
@@ -32,7 +32,7 @@ class IncrementNorm(AbstractObservable):
     label: str = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, part: str = "increment", power: float = 2.0):
+    def __init__(self, part: str = "increment", power: float | int = 2.0):
         self.part, self.power = part, float(power)
         told = "inf" if math.isinf(power) else f"{power:g}"
         self.name, self.label, self.axes = f"{part}_norm_{told}", f"{part} norm (2,{told})", ()

@@ -31,7 +31,7 @@ TARGETS = {
     "comp": ("sin(3(sin 3x₁ + sin 3x₂))", lambda d: composite_of_sines(d)),
     "ss": ("sin(3x₁)sin(2x₂), control", lambda d: product_concept(smooth("sin", 3.0), smooth("sin", 2.0), d)),
 }
-METHODS = ("three layers", "two layers", "NTK3", "NTK2", "RF3", "RF2")
+LEARNERS = ("three layers", "two layers", "NTK3", "NTK2", "RF3", "RF2")
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def kernel_errors(settings: Settings, key, data, test) -> dict[str, float]:
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    errors = np.zeros((len(settings.targets), len(METHODS), settings.seeds))
+    errors = np.zeros((len(settings.targets), len(LEARNERS), settings.seeds))
     total, done = 3 * len(settings.targets), 0
     for i, target in enumerate(settings.targets):
         concept = TARGETS[target][1](settings.features)
@@ -103,23 +103,23 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         data = [concept_data(named_key(k, "data"), concept, samples=settings.samples, features=settings.features) for k in keys]
         tests = [concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=settings.features) for k in keys]
         for m, (kind, width, steps) in enumerate(((BiasedThreeLayer, settings.width3, settings.steps3), (BiasedTwoLayer, settings.width2, settings.steps2))):
-            progress(done, total, f"{target}, {METHODS[m]}")
+            progress(done, total, f"{target}, {LEARNERS[m]}")
             errors[i, m] = trained(kind, settings, keys, data, tests, width, steps)
             done += 1
         progress(done, total, f"{target}, kernels")
         for s in range(settings.seeds):
             for name, value in kernel_errors(settings, keys[s], data[s], tests[s]).items():
-                errors[i, METHODS.index(name), s] = value
+                errors[i, LEARNERS.index(name), s] = value
         done += 1
     progress(total, total, "done")
     return xr.Dataset(
-        {"error": (("target", "method", "seed"), errors, {"label": "relative test error, MSE / variance"})},
-        {"target": list(settings.targets), "method": list(METHODS), "seed": np.arange(settings.seeds)},
+        {"error": (("target", "learner", "seed"), errors, {"label": "relative test error, MSE / variance"})},
+        {"target": list(settings.targets), "learner": list(LEARNERS), "seed": np.arange(settings.seeds)},
     )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    names = [str(m) for m in table["method"].values]
+    names = [str(m) for m in table["learner"].values]
     panels = [
         Panel(TARGETS[str(t)][0], "learner", "MSE / variance", (Bars(names, table["error"].sel(target=t).mean("seed").values),))
         for t in table["target"].values
@@ -135,7 +135,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         if str(target) == "ss":
             made.append(Claim("control ss: every method's relative error", float(row.max()), at_most=0.02, note="no advantage is claimed here"))
             continue
-        deep, others = float(row.sel(method="three layers")), row.drop_sel(method="three layers")
+        deep, others = float(row.sel(learner="three layers")), row.drop_sel(learner="three layers")
         made.append(Claim(f"{target}: relative error of three layers", deep, at_most=0.08, note="reference runs 0.03-0.055"))
         made.append(Claim(f"{target}: three layers over the best of all others", deep / float(others.min()), at_most=0.4))
     return tuple(made)

@@ -70,7 +70,7 @@ def uses_atom(degree: int, gate: str = "indicator") -> bool:
     return degree % 2 == 1 if gate == "indicator" else degree % 2 == 0 or degree == 1
 
 
-def _on_interval(end: float) -> tuple[np.ndarray, np.ndarray]:
+def _on_interval(end: float | int) -> tuple[np.ndarray, np.ndarray]:
     return 0.5 * end * (_NODES + 1), 0.5 * end * _WEIGHTS
 
 
@@ -94,12 +94,12 @@ def window_constant(degree: int, window: str = "wide", gate: str = "indicator") 
     return normalised_window_constant(degree, window, gate) * math.exp(0.5 * math.lgamma(order + 1))
 
 
-def practical_clip(degree: int, margin: float) -> np.ndarray:
+def practical_clip(degree: int, margin: float | int) -> np.ndarray:
     r"""$B_i = \sqrt{2i} + \kappa$, $i = 0, \dots, D$, with $\kappa$ = `margin`."""
     return np.sqrt(2.0 * np.arange(degree + 1)) + margin
 
 
-def paper_clip(degree: int, error: float) -> np.ndarray:
+def paper_clip(degree: int, error: float | int) -> np.ndarray:
     r"""$B_i = 100\sqrt{i\log(1/\varepsilon)}$ as printed; the sums it allows overflow any use beyond small degrees."""
     return 100 * np.sqrt(np.arange(degree + 1) * math.log(1 / error))
 
@@ -211,7 +211,7 @@ class HermiteFunction:
         grid = np.concatenate([np.linspace(-top, top, points), self.clip, -self.clip])
         return max(float(np.max(np.abs(self(grid, b, atom)))) for b, atom in self._bias_classes())
 
-    def std(self, x1: float = 0.5) -> float:
+    def std(self, x1: float | int = 0.5) -> float:
         r"""Standard deviation of one neuron's $\mathbf 1[g+b_0\ge0]\,h$ at $x_1$: a network of $m$ neurons has error `std`$/\sqrt m$."""
         s = math.sqrt(max(1 - x1**2, _CLOSE**2))
         edges = np.linspace(-14.0, 14.0, 15)
@@ -232,9 +232,9 @@ def hermite_function(
     phi: PowerSeries,
     *,
     degree: int | None = None,
-    error: float = 1e-3,
+    error: float | int = 1e-3,
     window: str = "wide",
-    margin: float = 3.0,
+    margin: float | int = 3.0,
     clip: Numbers | None = None,
     gate: str = "indicator",
 ) -> HermiteFunction:

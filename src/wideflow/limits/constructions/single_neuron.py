@@ -83,8 +83,8 @@ def split_neuron(
     function: HermiteFunction,
     *,
     second_width: int,
-    tau: float = 0.01,
-    sup: float | None = None,
+    tau: float | int = 0.01,
+    sup: float | int | None = None,
 ) -> SplitNeuron:
     r"""Lemma 5.2 on the neuron with incoming weights `second` $v$ ($\mathcal N(0, 1/m_2)$), first layer `first` $W_0$ (m1, d), `bias` $b_1$.
 

@@ -43,7 +43,7 @@ def explicit_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, 
     return np.asarray(total) / root
 
 
-def ridge_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int, inputs: Numbers, ridge: float = 1e-3) -> np.ndarray:
+def ridge_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int, inputs: Numbers, ridge: float | int = 1e-3) -> np.ndarray:
     r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`."""
     features = np.maximum(np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0)
     target = first_function(concept, term, inputs)
@@ -81,10 +81,10 @@ def three_layer_weights(
     output: Numbers,
     concept: ThreeLayerConcept,
     *,
-    output_std: float,
+    output_std: float | int,
     signs: Numbers,
     carriers: Sequence[Numbers] | None = None,
-    scale: float = 1.0,
+    scale: float | int = 1.0,
     **options,
 ) -> ThreeLayerWeights:
     r"""$W^\star, V^\star$ of Lemma 5.6 for the initial weights `first` $W_0$ (m1, d), `second` $V_0$ (m2, m1), `output` $a$ (outputs, m2) or (m2,).

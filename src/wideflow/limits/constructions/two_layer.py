@@ -18,7 +18,7 @@ def two_layer_weights(
     output: Numbers,
     concept: TwoLayerConcept,
     *,
-    output_std: float,
+    output_std: float | int,
     **options,
 ) -> np.ndarray:
     r"""$\tilde W$ (m, d) of Lemma G.1 for the initial weights `first` (m, d), `bias` (m,), `output` (outputs, m) or (m,).
