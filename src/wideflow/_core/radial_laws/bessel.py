@@ -14,7 +14,7 @@ from ..precision import double
 from .base import AbstractRadialLaw, Moments, newton
 from .bessel_table import CELL, BesselTable, bessel_table
 
-_TINY = 1e-6  # below this the table loses relative accuracy and the series is summed
+_TINY = 1e-4  # below this the table loses relative accuracy and the series is summed
 _BLOCK = 8192
 _FEW = 1024  # so few arguments are not worth the packing
 

@@ -20,4 +20,5 @@ from .field import (
     reduced_loss as reduced_loss,
 )
 from .flow import ReducedPath as ReducedPath, alpha_of_norm as alpha_of_norm, reduced_flow as reduced_flow
-from .stages import StageTimes as StageTimes, reduced_stages as reduced_stages, time_to_loss as time_to_loss
+from ..._core.radial_laws.stage_times import StageTimes as StageTimes
+from .stages import reduced_stages as reduced_stages, time_to_loss as time_to_loss

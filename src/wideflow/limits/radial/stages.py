@@ -10,35 +10,9 @@ import optimistix
 from ..._core.errors import check_positive
 from ..._core.precision import double
 from ..._core.radial_laws import AbstractRadialLaw, as_thresholds
+from ..._core.radial_laws.stage_times import StageTimes
 from .field import ReducedState, reduced_loss
 from .flow import integrate, start_state
-
-
-class StageTimes(eqx.Module):
-    r"""Times at which training passes its stages; infinite where one is not reached before the horizon.
-
-    Attributes:
-        t11: $T_{1.1}$, first time with all $w_j \le 0$.
-        t12: $T_{1.2}$, first time from $T_{1.1}$ on with $-\bar w = d\, \delta_2(T_{1.1})$.
-        t1: $T_1 = T_{1.3}$, first time from $T_{1.2}$ on with $-\bar w = C_1/R_{v_2}$.
-        t2: $T_2$, first time from $T_1$ on with $L = \varepsilon$.
-        level_time: first time ever with $-\bar w = C_1/R_{v_2}$, whatever the order.
-        loss_time: first time from $T_{1.1}$ on (before it the loss is infinite) with $L = \varepsilon$.
-        state_at_t1: the state at $T_1$ (None if it is not reached).
-    """
-
-    t11: float
-    t12: float
-    t1: float
-    t2: float
-    level_time: float
-    loss_time: float
-    state_at_t1: ReducedState | None
-
-    @property
-    def order_ok(self) -> bool:
-        r"""Whether the level of $T_1$ was not passed before $T_{1.2}$, as the paper's tiny $\sigma_2$ ensures."""
-        return self.t12 <= self.level_time
 
 
 @double
@@ -52,6 +26,7 @@ def reduced_stages(
     epsilon: float,
     constant: float = 1.0,
     horizon: float = 1e5,
+    stage_two: bool = True,
     rtol: float = 1e-9,
     atol: float = 1e-13,
     max_steps: int = 100_000,
@@ -63,6 +38,7 @@ def reduced_stages(
         epsilon: the loss that ends Stage 2.
         constant: $C_1$ of the level $C_1/R_{v_2}$.
         horizon: latest time to look at.
+        stage_two: whether to go on to $T_2$ after $T_1$.
     """
     check_positive("epsilon", epsilon)
     check_positive("constant", constant)
@@ -86,9 +62,11 @@ def reduced_stages(
     t11, at11 = run("signs", 0.0, 0.0, start)
     t12, at12 = run("mean", law.d * spread(at11), t11, at11)
     t1, at1 = run("mean", level, t12, at12)
-    t2, _ = run("loss", epsilon, t1, at1)
     level_time, _ = run("mean", level, 0.0, start)
-    loss_time, _ = run("loss", epsilon, t11, at11)
+    t2 = loss_time = math.inf
+    if stage_two:
+        t2, _ = run("loss", epsilon, t1, at1)
+        loss_time, _ = run("loss", epsilon, t11, at11)
     return StageTimes(t11, t12, t1, t2, level_time, loss_time, at1 if math.isfinite(t1) else None)
 
 
