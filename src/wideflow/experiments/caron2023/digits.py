@@ -217,7 +217,7 @@ SIZES = {
         steps=20,
         records=4,
         probes=10,
-        tops=(5,),
+        tops=(5, 10),
         external_steps=10,
         seeds=1,
     ),

@@ -95,7 +95,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         Line(time, mean["excess"].sel(setting=s).values, str(s)) for s in table["setting"].values
     ]
     bars = [
-        Bars([str(s) for s in table["setting"].values], mean[name].values, text)
+        Bars([str(s) for s in table["setting"].values], mean[name].values.tolist(), text)
         for name, text in (
             ("observed", "observed"),
             ("averaged", "averaged mask"),

@@ -318,7 +318,7 @@ SMOKE = {
     "records": 4,
     "probes": 10,
     "initialisations": 1,
-    "tops": (5,),
+    "tops": (5, 10),
     "external_steps": 10,
     "seeds": 1,
 }
