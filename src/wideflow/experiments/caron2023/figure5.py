@@ -17,6 +17,7 @@ from ...limits.kernels import mean_ntk
 from ...limits.random_gram import gram_variance, random_ntg, truncation_error, zipf_sum
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, Line, Panel, Points
+from .members import numbers
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "Departure from the kernel regime",
         "α",
         "Σ λ̃²",
-        [Line(table["alpha"].values, table["departure"].values, "ζ(2/α)/ζ(1/α)²")],
+        [Line(numbers(table["alpha"]), numbers(table["departure"]), "ζ(2/α)/ζ(1/α)²")],
     )
     drawn = Panel(
         "Variance of the limiting Gram matrix", "α", "E ‖Θ∞ − Θ*‖²_F",
         [
-            Points(table["drawn_alpha"].values, table["drawn_variance"].values, "draws", errors=2 * table["drawn_error"].values),
-            Line(table["drawn_alpha"].values, table["variance"].values, "equation 12", dash="dashed"),
+            Points(numbers(table["drawn_alpha"]), numbers(table["drawn_variance"]), "draws", errors=numbers(2 * table["drawn_error"])),
+            Line(numbers(table["drawn_alpha"]), numbers(table["variance"]), "equation 12", dash="dashed"),
         ],
     )  # fmt: skip
     return FigureSpec(

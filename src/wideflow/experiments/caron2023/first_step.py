@@ -17,6 +17,7 @@ from ...theorems.base import Outcome
 from ...theorems.caron2023 import Theorem51, Theorem52
 from ..base import Claim, Experiment
 from ..figures import Bars, FigureSpec, HLine, Panel
+from .members import numbers
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,9 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "First-step laws against Monte Carlo",
         [
             Panel("Theorem 5.1", "activation", "worst entry, standard errors",
-                  [Bars([str(n) for n in table["activation"].values], np.nan_to_num(table["weight_errors"].values).tolist(), "law"), HLine(4.0, "four")]),
+                  [Bars([str(n) for n in table["activation"].values], numbers(table["weight_errors"].fillna(0.0)), "law"), HLine(4.0, "four")]),
             Panel("Theorem 5.2", "activation", "worst entry, standard errors",
-                  [Bars(names, table["kernel_errors"].values.tolist(), "prefactor 1/d²"), Bars(names, table["printed_errors"].values.tolist(), "as printed, d^(−3/2)"), HLine(4.0, "four")], yscale="log"),
+                  [Bars(names, numbers(table["kernel_errors"]), "prefactor 1/d²"), Bars(names, numbers(table["printed_errors"]), "as printed, d^(−3/2)"), HLine(4.0, "four")], yscale="log"),
         ],
         caption=f"{table.attrs['draws']} draws of the weights.",
     )  # fmt: skip

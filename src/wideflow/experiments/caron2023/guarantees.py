@@ -23,6 +23,7 @@ from ...theorems.base import Outcome
 from ...theorems.caron2023 import RECORD, LemmaD1, LemmaD4, Theorem41, Theorem42
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, HLine, Panel, Points
+from .members import numbers
 
 CONCLUSIONS = ("a", "b", "c", "d")
 
@@ -122,13 +123,15 @@ def _relu(settings: Settings, key, progress, total):
 def draw(table: xr.Dataset) -> FigureSpec:
     names = np.arange(4)
     marks = [
-        Points(names + 0.1 * i, table["ratio"].max("seed").sel(gamma=g).values, f"γ={g:g}")
+        Points(
+            numbers(names + 0.1 * i), numbers(table["ratio"].max("seed").sel(gamma=g)), f"γ={g:g}"
+        )
         for i, g in enumerate(table["gamma"].values)
     ]
     relu = [
         Points(
-            names + 0.1 * i,
-            np.maximum(table["relu_ratio"].sel(relu_gamma=g).values, 1e-12),
+            numbers(names + 0.1 * i),
+            numbers(np.maximum(table["relu_ratio"].sel(relu_gamma=g), 1e-12)),
             f"γ={g:g}",
         )
         for i, g in enumerate(table["relu_gamma"].values)

@@ -20,7 +20,7 @@ from ...models.shallow import Shallow
 from ...observables.kinks import sliding
 from ..base import Claim, Experiment
 from ..figures import Bars, FigureSpec, Line, Panel
-from .members import label
+from .members import label, numbers
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    time, mean = table["time"].values, table.mean("seed")
+    time, mean = numbers(table["time"]), table.mean("seed")
     excess = [
-        Line(time, mean["excess"].sel(setting=s).values, str(s)) for s in table["setting"].values
+        Line(time, numbers(mean["excess"].sel(setting=s)), str(s)) for s in table["setting"].values
     ]
     bars = [
-        Bars([str(s) for s in table["setting"].values], mean[name].values.tolist(), text)
+        Bars([str(s) for s in table["setting"].values], numbers(mean[name]), text)
         for name, text in (
             ("observed", "observed"),
             ("averaged", "averaged mask"),

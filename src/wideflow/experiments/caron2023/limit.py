@@ -21,6 +21,7 @@ from ...limits.node_limit import node_limit, train_node_limit
 from ...models.shallow import Shallow
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, Line, Panel, Points
+from .members import numbers
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
         size = np.sqrt((table[name] ** 2).mean("seed").values)
         width = table["width"].values
         marks = [
-            Points(width, size, "root mean square over seeds"),
-            Line(width, size[0] * (width / width[0]) ** -0.5, "m^(−1/2)", dash="dashed"),
+            Points(numbers(width), numbers(size), "root mean square over seeds"),
+            Line(
+                numbers(width),
+                numbers(size[0] * (width / width[0]) ** -0.5),
+                "m^(−1/2)",
+                dash="dashed",
+            ),
         ]
         shown.append(Panel(title, "width m", "|finite − limit|", marks, xscale="log", yscale="log"))
     return FigureSpec(

@@ -147,6 +147,11 @@ def levels_of(width: int) -> np.ndarray:
     return np.unique(np.round(np.linspace(0.0, 1.0, 21) * width).astype(int))
 
 
+def numbers(values) -> list[float]:
+    """An array as the plain list of numbers that a figure's marks hold."""
+    return np.asarray(values, dtype=float).tolist()
+
+
 def curves(
     table: xr.Dataset,
     values: xr.DataArray,
@@ -163,7 +168,13 @@ def curves(
         one = values.sel(setting=name)
         middle, spread = one.mean("seed").values, one.std("seed").values
         low = np.maximum(middle - spread, middle / 3) if yscale == "log" else middle - spread
-        lines.append(Line(table[along].values, middle, str(name), low, middle + spread))
+        lines.append(
+            Line(
+                *map(numbers, (table[along], middle)),
+                str(name),
+                *map(numbers, (low, middle + spread)),
+            )
+        )
     return Panel(title, x, y, lines, xscale=xscale, yscale=yscale)
 
 

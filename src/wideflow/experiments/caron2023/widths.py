@@ -19,7 +19,7 @@ from ...dynamics.descent import GradientDescent
 from ...dynamics.losses import HalfSumSquares
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, Line, Panel, Points
-from .members import ALPHAS, GAMMAS, LAZY, check_settings, start, train_members
+from .members import ALPHAS, GAMMAS, LAZY, check_settings, numbers, start, train_members
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
         marks = []
         for setting in table["setting"].values:
             values = table[name].sel(setting=setting)
-            mean = values.mean("seed").values
-            marks.append(Line(table["width"].values, mean, str(setting), group=str(setting)))
+            mean, width = numbers(values.mean("seed")), numbers(table["width"])
+            marks.append(Line(width, mean, str(setting), group=str(setting)))
             marks.append(
                 Points(
-                    table["width"].values,
+                    width,
                     mean,
-                    errors=values.std("seed").values,
+                    errors=numbers(values.std("seed")),
                     group=str(setting),
                 )
             )
