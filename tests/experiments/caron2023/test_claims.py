@@ -141,4 +141,4 @@ def test_cifar_tables():
     assert [c.text for c in figure4.claims(made) if not c.satisfied] == []
     assert "mobilenetv2-pca512" in figure4.draw(made).title
     falling = made.isel(setting=slice(0, 4))
-    assert len(figure11.claims(falling)) == 7
+    assert len(figure11.claims(falling)) == 6
