@@ -62,7 +62,7 @@ def train(
     every=None,
     loss=None,
     test=None,
-    key: int | jax.Array = 0,
+    key: int | jax.Array | Sequence[int | jax.Array] = 0,
     precision: Precision | None = None,
     stop_below: float | None = None,
     progress: Progress | None = None,

@@ -7,6 +7,8 @@ import numpy as np
 
 from .._core.errors import check_choice
 
+Numbers = Sequence[float | int] | np.ndarray
+
 SCALES = ("linear", "log", "symlog")
 
 
@@ -18,11 +20,11 @@ def _array(values) -> np.ndarray:
 class Line:
     """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend entry."""
 
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Numbers
+    y: Numbers
     label: str = ""
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
+    low: Numbers | None = None
+    high: Numbers | None = None
     dash: str = "solid"
     group: str | None = None
 
@@ -36,10 +38,10 @@ class Line:
 class Points:
     """A scatter; `errors` are half lengths of vertical bars."""
 
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Numbers
+    y: Numbers
     label: str = ""
-    errors: Sequence[float] | None = None
+    errors: Numbers | None = None
     size: float = 5.0
     group: str | None = None
 
@@ -48,7 +50,7 @@ class Points:
 class HLine:
     """A horizontal reference line."""
 
-    y: float
+    y: float | int
     label: str = ""
     dash: str = "dashed"
 
@@ -57,7 +59,7 @@ class HLine:
 class VLine:
     """A vertical reference line, for instance a detected event."""
 
-    x: float
+    x: float | int
     label: str = ""
     dash: str = "dashed"
 
@@ -66,8 +68,8 @@ class VLine:
 class Bars:
     """Named bars."""
 
-    names: Sequence[str]
-    heights: Sequence[float]
+    names: Sequence[str] | np.ndarray
+    heights: Numbers
     label: str = ""
     group: str | None = None
 
@@ -76,9 +78,9 @@ class Bars:
 class Heatmap:
     """Values on a grid, rows along y."""
 
-    x: Sequence[float]
-    y: Sequence[float]
-    values: Sequence[Sequence[float]]
+    x: Numbers
+    y: Numbers
+    values: Sequence[Numbers] | np.ndarray
     label: str = ""
 
 
