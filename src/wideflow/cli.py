@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .shell.certify import certify
 from .shell.failures import FAILED, OK, USAGE, CommandError, asked_wrongly, guarded
 from .shell.options import (
     DebugOption,
@@ -240,6 +241,9 @@ def doctor(
     else:
         terminal.out().print(terminal.findings_table(findings))
     return FAILED if any(finding.verdict == "wrong" for finding in findings) else OK
+
+
+app.command()(certify)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

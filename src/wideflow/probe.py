@@ -21,7 +21,7 @@ import numpy as np
 from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
-from .experiments.figures import FigureSpec, HLine, Line, Panel
+from .experiments.figures import FigureSpec, Line, Panel
 from .observables.regime import Regime
 
 COPIES = 4  # of a tile of gradients that the compiled program holds at its peak
@@ -109,7 +109,8 @@ class Probe:
             Line(np.arange(1, self.samples + 1), np.maximum(values[::-1], 1e-300), label)
             for values, label in ((self.spectrum_before, "before"), (self.spectrum_after, "after"))
         ]
-        panel = Panel("tangent kernel", "index", "eigenvalue", [*marks, HLine(self.error_bar, "error bar")], "log", "log")
+        marks.append(Line([1, self.samples], [self.error_bar, self.error_bar], "error bar", dash="dotted"))
+        panel = Panel("tangent kernel", "index", "eigenvalue", marks, "log", "log")
         return FigureSpec(f"Probe: {self.verdict}, index {self.index:.2f}", [panel], columns=1)
 
 

@@ -53,6 +53,20 @@ class Certificate:
         return tuple(sorted(self.promises, key=lambda promise: ORDER.index(promise.outcome)))
 
     @property
+    def telling(self) -> tuple[Promise, ...]:
+        """The statements that say something: all but those that do not apply and ask for no width either."""
+        return tuple(p for p in self.ordered if p.outcome is not Outcome.NOT_APPLICABLE or math.isfinite(p.required))
+
+    @property
+    def silent(self) -> tuple[tuple[str, str], ...]:
+        """The others: (statements, the reason they share)."""
+        groups: dict[str, list[str]] = {}
+        for promise in self.ordered:
+            if promise not in self.telling:
+                groups.setdefault(promise.message, []).append(promise.name)
+        return tuple((", ".join(names), reason) for reason, names in groups.items())
+
+    @property
     def headline(self) -> str:
         """One sentence."""
         words = {
@@ -67,7 +81,7 @@ class Certificate:
         rows = []
         if self.mean is not None:
             rows += [
-                ("kappa_n (smallest eigenvalue of the mean Gram)", self.mean.told_smallest(), "half the promised rates, and in every required width"),
+                ("kappa_n (smallest eigenvalue of the mean Gram)", self.mean.told_smallest(), "promised rates are gamma kappa_n / 2; it enters every required width"),
                 ("condition number of the mean Gram", self.mean.told_condition(), "ratio of the fastest to the slowest mode"),
                 ("effective rank of the mean Gram", f"{self.mean.effective_rank:.4g}", "(trace)^2 / sum of squares: directions that carry the kernel"),
             ]
@@ -90,7 +104,8 @@ class Certificate:
         lines += ["", "Along the width: " + _along("m", self.laziness.widths, self.laziness.along_width)]
         if self.laziness.gammas:
             lines += ["Along gamma: " + _along("gamma", self.laziness.gammas, self.laziness.along_gamma)]
-        lines += ["", "Theorems", *columns([(p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message) for p in self.ordered])]
+        lines += ["", "Theorems", *columns([(p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message) for p in self.telling])]
+        lines += ["", "Do not apply here", *(f"  {names}: {reason}" for names, reason in self.silent)]
         if self.later:
             lines += [f"  {len(self.later)} more are judged on a run (train=True): {', '.join(self.later)}"]
         if self.followed is not None:

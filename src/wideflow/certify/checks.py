@@ -90,7 +90,7 @@ def duplicate_floor(y: np.ndarray, groups: np.ndarray) -> float:
 
 
 def _columns(data: Dataset, x: np.ndarray) -> Check:
-    deviations = x.std(axis=0)
+    deviations = np.where(np.ptp(x, axis=0) == 0, 0.0, x.std(axis=0))
     still = np.flatnonzero(deviations == 0) if len(x) > 1 else np.empty(0, int)
     names = [data.features[i] if data.features else str(i) for i in still]
     if len(still) == 1 and not np.all(x[:, still[0]] == 0):
@@ -117,7 +117,7 @@ def _rank(x: np.ndarray) -> Check:
 
 
 def _targets(y: np.ndarray, found: DataAssumptions) -> Check:
-    if len(y) > 1 and float(np.max(y.std(axis=0))) == 0:
+    if len(y) > 1 and float(np.max(np.ptp(y, axis=0))) == 0:
         text = "the target never varies: there is nothing to learn, and every bound is about its size only"
         return Check("targets", WRONG, f"constant, |y| = {found.target_bound:.4g}", text, found.target_bound)
     text = f"C = {found.target_bound:.4g} enters every required width as C^2: standardise to keep it small"

@@ -27,7 +27,7 @@ def _spectrum(certificate) -> Panel:
             values = report.eigenvalues[::-1]
             marks.append(Line(np.arange(1, len(values) + 1), np.maximum(values, 1e-300), label))
     report = certificate.mean or certificate.own
-    marks.append(HLine(report.bar, "error bar"))
+    marks.append(Line([1, len(report.eigenvalues)], [report.bar, report.bar], "error bar", dash="dotted"))
     return Panel("spectrum of the tangent Gram matrix", "index", "eigenvalue", marks, "log", "log")
 
 
@@ -50,8 +50,7 @@ def _along(title: str, x: str, places, regimes, scale: str, here) -> Panel:
     marks = [
         Line(places, [r.kernel_change for r in regimes], "kernel change"),
         Line(places, [r.linearisation_gap for r in regimes], "linearisation gap"),
-        HLine(LAZY, "lazy below"),
-        HLine(RICH, "rich above"),
+        *(Line([places[0], places[-1]], [level, level], label, dash="dotted") for level, label in ((LAZY, "lazy below"), (RICH, "rich above"))),
     ]
     if here is not None:
         marks.append(VLine(float(here), "this network"))
@@ -60,7 +59,7 @@ def _along(title: str, x: str, places, regimes, scale: str, here) -> Panel:
 
 def _widths(promises) -> Panel:
     marks = [
-        Bars([p.name for p in promises], [math.log10(p.required) for p in promises], "required"),
+        Bars([p.name for p in promises], [math.log10(p.required) for p in promises]),
         HLine(math.log10(promises[0].available), "this network"),
     ]
     return Panel("width asked for", "", r"$\log_{10}$ of the width", marks)

@@ -10,10 +10,12 @@ contradicts itself little. No training is done; the cost is two Gram matrices an
 import math
 from dataclasses import dataclass, replace
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.precision import double
+from .._core.precision import cast, double
 from .._core.randomness import named_key
 from .._core.scalings import ABC, NTK, Weights, Zipf
 from .._core.trees import parameters, with_parameters
@@ -25,7 +27,7 @@ from ..observables.regime import Regime
 
 SHARE = 0.01  # of the initial loss, at which the lazy prediction is put to the test
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
-WIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+WIDTH_FACTORS = (0.25, 1.0, 4.0)
 
 
 @dataclass(frozen=True)
@@ -73,31 +75,44 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
     For several outputs the kernel is that of the first, which moves the residual of the first alone. Modes slower than the error bar
     of the kernel stay where they are; if they keep the loss above `share`, $T$ is where the slowest resolved mode has decayed.
     """
-    features = model.embed(jnp.asarray(data.inputs)).astype(float)
-    outputs, pull = model.pullback(features)
-    single = outputs.ndim == 1
-    targets = jnp.asarray(data.targets, dtype=float)
-    residual = (outputs - targets).astype(float) if single else (outputs - targets).astype(float)[:, 0]
-    kernel = gram_of_features(model, features, features, 0).astype(float)
-    values, vectors = jnp.linalg.eigh(kernel)
-    values = jnp.where(values > len(values) * jnp.finfo(float).eps * jnp.max(values), values, 0.0)
+    model = cast(model, "float64")
+    outputs, kernel = _start(model, jnp.asarray(data.inputs, dtype=float))
+    residual = np.asarray(outputs) - np.asarray(data.targets, dtype=float)
+    residual = residual if residual.ndim == 1 else residual[:, 0]
     time = reach_time(kernel, residual, share)
     if not math.isfinite(time):
-        slowest = float(jnp.min(jnp.where(values > 0, values, jnp.inf)))
-        time = 1.0 / slowest if math.isfinite(slowest) else 1.0
-    gone = jnp.where(values > 0, -jnp.expm1(-values * time) / jnp.where(values > 0, values, 1.0), 0.0)
+        values = np.linalg.eigvalsh(np.asarray(kernel))
+        resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
+        time = 1.0 / resolved[0] if resolved.size else 1.0
+    change, gap = _end(model, jnp.asarray(data.inputs, dtype=float), kernel, jnp.asarray(residual), jnp.asarray(time))
+    return Regime(float(change), float(gap)), float(time)
+
+
+@eqx.filter_jit
+def _start(model, inputs):
+    features = model.embed(inputs)
+    return model.respond(features), gram_of_features(model, features, features, 0)
+
+
+@eqx.filter_jit
+def _end(model, inputs, kernel, residual, time):
+    """Relative kernel change and linearisation gap at the end of the lazy path."""
+    features = model.embed(inputs)
+    outputs, pull = model.pullback(features)
+    values, vectors = jnp.linalg.eigh(kernel)
+    resolved = values > len(values) * jnp.finfo(float).eps * jnp.max(values)
+    gone = jnp.where(resolved, -jnp.expm1(-values * time) / jnp.where(resolved, values, 1.0), 0.0)
     push = vectors @ (gone * (vectors.T @ residual))
-    cotangent = push if single else jnp.zeros_like(outputs).at[:, 0].set(push)
+    cotangent = push if outputs.ndim == 1 else jnp.zeros_like(outputs).at[:, 0].set(push)
     factors, gradient, theta = model.rate_factors(), pull(cotangent), parameters(model)
     moved = with_parameters(model, {name: theta[name] - factors[name] * gradient[name] for name in theta})
-    after = moved.respond(features).astype(float)
-    after, before = (after, outputs) if single else (after[:, 0], outputs[:, 0])
-    kernel_after = gram_of_features(moved, features, features, 0).astype(float)
-    change = float(jnp.linalg.norm(kernel_after - kernel) / jnp.linalg.norm(kernel))
-    predicted = -kernel @ push
-    size = float(jnp.linalg.norm(after - before))
-    gap = float(jnp.linalg.norm(after - before - predicted)) / size if size > 0 else 0.0
-    return Regime(change, gap), time
+    after = moved.respond(features)
+    step = after - outputs if outputs.ndim == 1 else after[:, 0] - outputs[:, 0]
+    kernel_after = gram_of_features(moved, features, features, 0)
+    change = jnp.linalg.norm(kernel_after - kernel) / jnp.linalg.norm(kernel)
+    size = jnp.linalg.norm(step)
+    gap = jnp.linalg.norm(step + kernel @ push) / jnp.where(size > 0, size, 1.0)
+    return change, gap
 
 
 @double
@@ -114,11 +129,12 @@ def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 
         widths = tuple(sorted({max(1, round(model.width * f)) for f in WIDTH_FACTORS}))
         if isinstance(model.scaling, Weights) and not callable(model.scaling.sequence):
             widths = tuple(w for w in widths if w <= len(model.scaling.sequence))
-        along_width = tuple(_redrawn(model, data, key, model.scaling, width, share) for width in widths)
+        draws = _draws(model, key, max(widths))
+        along_width = tuple(_redrawn(model, data, draws, model.scaling, width, share) for width in widths)
         scalings = [_with_gamma(model.scaling, gamma) for gamma in GAMMAS]
         if all(s is not None for s in scalings):
             gammas = GAMMAS
-            along_gamma = tuple(_redrawn(model, data, key, s, model.width, share) for s in scalings)
+            along_gamma = tuple(_redrawn(model, data, draws, s, model.width, share) for s in scalings)
     changes = [r.kernel_change for r in along_width]
     slope = math.nan
     if len(widths) > 1 and min(changes) > 0:
@@ -126,16 +142,23 @@ def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 
     return Laziness(here, time, share, len(data), widths, along_width, gammas, along_gamma, slope)
 
 
-def _redrawn(model: Shallow, data: Dataset, key, scaling, width: int, share: float) -> Regime:
-    """A fresh network like `model` with another scaling or width."""
+def _redrawn(model: Shallow, data: Dataset, draws, scaling, width: int, share: float) -> Regime:
+    """A fresh network like `model` with another scaling or width: the first nodes of one long draw."""
+    hidden, signs = draws
+    deviation = scaling.initial_deviation(width)
     magnitude = float(jnp.sqrt(jnp.mean(model.output.astype(float) ** 2)))
-    if isinstance(model.scaling, ABC):  # `init` multiplies by the deviation of its own width
-        magnitude /= model.scaling.output_deviation(model.width)
-    fresh = Shallow.init(
-        named_key(key, "laziness", width), features=data.dimension, width=width, scaling=scaling, activation=model.activation,
-        outputs=None if model.output.ndim == 1 else model.output.shape[0], embedding=model.embedding, magnitude=magnitude,
-    )  # fmt: skip
+    if isinstance(scaling, ABC):
+        magnitude *= scaling.output_deviation(width) / scaling.output_deviation(model.width)
+    output = magnitude * signs[..., :width]
+    fresh = Shallow(deviation * hidden[:width], output, scaling, model.activation, model.embedding)
     return lazy_step(fresh, data, share)[0]
+
+
+def _draws(model: Shallow, key, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normal hidden weights and signs for up to `width` nodes."""
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(named_key(key, "laziness"))).astype(np.uint32))
+    hidden = generator.standard_normal((width, model.weights.shape[0]))
+    return hidden, generator.choice([-1.0, 1.0], (*model.output.shape[:-1], width))
 
 
 def _with_gamma(scaling, gamma: float):

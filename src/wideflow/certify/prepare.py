@@ -22,7 +22,7 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     notes, name = [], data.name
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
     names = list(data.features) or [f"column {i}" for i in range(x.shape[1])]
-    still = x.std(axis=0) == 0
+    still = np.ptp(x, axis=0) == 0
     if len(x) > 1 and still.any():
         if still.all():
             raise ValueError(f"every input column of {name} is constant: there is nothing to learn from.")
@@ -38,10 +38,9 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
         x, y = unique, means.reshape(len(unique), *y.shape[1:])
     if len(x) > 1:
         x = (x - x.mean(axis=0)) / x.std(axis=0)
-        deviation = y.std(axis=0)
-        if np.any(deviation == 0):
+        if np.any(np.ptp(y, axis=0) == 0):
             raise ValueError(f"the target of {name} is constant: there is nothing to learn.")
-        y = (y - y.mean(axis=0)) / deviation
+        y = (y - y.mean(axis=0)) / y.std(axis=0)
         notes.append("inputs and target standardised")
     if bias:
         x, names = np.concatenate([x, np.ones((len(x), 1))], axis=1), [*names, "bias"]

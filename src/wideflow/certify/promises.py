@@ -8,6 +8,7 @@ import numpy as np
 from ..dynamics.flow import GradientFlow
 from ..dynamics.schedule import Logarithmic
 from ..dynamics.train import train
+from ..limits.linearised import linearised
 from ..models.shallow import Shallow
 from ..observables import FeatureMovement, KernelDrift, KernelGap, Loss, ParameterMovement
 from ..observables.regime import Regime
@@ -134,11 +135,11 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
         record = [*chosen, *(o for o in record if o.name not in names)]
     tolerance = 1e-8 if not getattr(getattr(model, "activation", None), "kinks", ()) else 1e-6
     run = train(model, data, GradientFlow(tolerance), time=time, record=record, every=Logarithmic(RECORDS_A_DECADE, time / 1e3))
-    return measure(model, run, data, timing)
+    return measure(model, run, data)
 
 
-def measure(start, run, data, timing) -> Followed:
-    """Kernel change and linearisation gap of a finished run, and its decay rate."""
+def measure(start, run, data) -> Followed:
+    """Kernel change and linearisation gap of a finished run, its decay rate, and the loss that constant-kernel training predicts."""
     before, after = own_gram(start, data.inputs), own_gram(run.model, data.inputs)
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     gap = linearisation_gap(start, run.model, data.inputs)
@@ -146,5 +147,6 @@ def measure(start, run, data, timing) -> Followed:
     seen = losses > 1e-22 * losses[0]
     last = int(np.flatnonzero(seen)[-1])
     rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
-    predicted = float(np.interp(times[-1], timing.curve_times, timing.curve_losses))
+    outputs, targets = (np.asarray(v, float).reshape(len(data), -1)[:, 0] for v in (start.outputs(data.inputs), data.targets))
+    predicted = float(linearised(before, targets, times[-1:], start=outputs).losses[0])
     return Followed(run.table, run.model, run.table.attrs["status"], Regime(change, gap), predicted, rate)
