@@ -18,6 +18,7 @@ from .activity import (
     path_integral as path_integral,
     safe_rate as safe_rate,
 )
+from . import depth as depth
 from .base import AbstractObservable as AbstractObservable
 from .biased_kernels import (
     last_layer_features as last_layer_features,
@@ -121,3 +122,4 @@ from .smoothed_objective import (
     descent_triple as descent_triple,
     smoothed_objective as smoothed_objective,
 )
+from .sphere_extremes import Extremes as Extremes, sphere_extremes as sphere_extremes
