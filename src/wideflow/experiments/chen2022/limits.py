@@ -46,7 +46,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     kernel = gram * np.asarray(slope_gram(gram, "tanh"))
     predicted = {
         "ours": np.asarray(mean_field(gram, targets, "tanh", times, spacing=0.1).outputs),
-        "MF": np.asarray(collapsed_mean_field(gram, targets, "tanh", times, spacing=0.1).outputs),
+        "MF": np.asarray(collapsed_mean_field(gram, targets, "tanh", times).outputs),
         "NTK": np.asarray(linearised(kernel, targets, times).outputs),
     }
     outputs = np.empty((len(predicted), len(settings.widths), settings.seeds, len(times), 2))
