@@ -113,7 +113,7 @@ def signed_move(model: BiasedThreeLayer, first_move, second_move, diagonal, rate
 
 @double
 def smoothed_pair(
-    model: BiasedThreeLayer, inputs, first_noise, second_noise, first_move, second_move, diagonal, rate: float
+    model: BiasedThreeLayer, inputs, first_noise, second_noise, first_move, second_move, diagonal, rate
 ) -> tuple[Float[Array, "sample *output"], Float[Array, "sample *output"]]:
     r"""$P$ and $P'$ of (44), (45): both at the noisy moved weights, $P$ with their own signs, $P'$ with those of the noisy unmoved point.
 

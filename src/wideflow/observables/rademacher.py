@@ -43,7 +43,7 @@ class BilinearSup(eqx.Module):
 
 
 @double
-def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int, output: int = 0) -> BilinearSup:
+def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius, second_radius, output: int = 0) -> BilinearSup:
     r"""$\sup|\sum_j\xi_j\,aD_v(x_j)V'D_w(x_j)W'x_j| = \tau_w\tau_v(\sum_q\sigma_{\max}(B_q)^4)^{1/4}$, signs at the model's weights.
 
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
@@ -70,7 +70,8 @@ def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius: float | int,
 def bilinear_rademacher(model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int) -> tuple[float, float]:
     r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's."""
     inputs = jnp.asarray(inputs)
-    sups = [_compiled_sup(model, inputs, one, first_radius, second_radius) for one in jnp.asarray(xi)]
+    radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
+    sups = [_compiled_sup(model, inputs, one, *radii) for one in jnp.asarray(xi)]
     exact, chain = np.mean([(s.value, s.chain) for s in sups], axis=0) / inputs.shape[0]
     return float(exact), float(chain)
 
@@ -85,7 +86,7 @@ def bilinear_bound(model: BiasedThreeLayer, samples: int, first_radius: float | 
 
 
 @double
-def row_ball_oracle(gradient, radius: float | int, power: float | int = 4.0) -> Float[Array, "row column"]:
+def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, "row column"]:
     r"""The maximiser of $\langle G, W\rangle$ over $\lVert W\rVert_{2,4} \le \tau$: $W_i = \tau G_i\lVert G_i\rVert^{-2/3}/(\sum_j\lVert G_j\rVert^{4/3})^{1/4}$.
 
     The value is $\tau\lVert G\rVert_{2,4/3}$. `power` 2 is the Frobenius ball; any power $p > 1$ works, with its dual exponent.
@@ -135,9 +136,10 @@ def network_sup(
     `fresh` new ones (re-using the ascent's own draws overestimates). Both signs of the sum are tried.
     """
     inputs, xi = jnp.asarray(inputs), jnp.asarray(xi)
-    start = bilinear_sup(model, inputs, xi, first_radius, second_radius)
-    radii = (first_radius, second_radius)
-    return max(float(_conditional_gradient(key, model, inputs, xi, start, sign, radii, iterations, draws, fresh)) for sign in (1.0, -1.0))
+    radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
+    start = _compiled_sup(model, inputs, xi, *radii)
+    both = (jnp.asarray(1.0), jnp.asarray(-1.0))
+    return max(float(_conditional_gradient(key, model, inputs, xi, start, sign, radii, iterations, draws, fresh)) for sign in both)
 
 
 @eqx.filter_jit
@@ -174,7 +176,7 @@ def two_layer_sup(key: Key, model: BiasedTwoLayer, inputs, xi, radius: float | i
     directions = jax.random.normal(key, (starts, *model.hidden.shape))
     points = radius * directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
     a = jnp.atleast_2d(model.output)[output]
-    best = _ball_ascent(model, jnp.asarray(inputs), jnp.asarray(xi), jnp.sign(a), points.at[0].set(0.0), radius, steps)
+    best = _ball_ascent(model, jnp.asarray(inputs), jnp.asarray(xi), jnp.sign(a), points.at[0].set(0.0), jnp.asarray(radius), steps)
     return float(jnp.vdot(jnp.abs(a), best))
 
 

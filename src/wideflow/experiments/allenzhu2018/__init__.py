@@ -5,4 +5,8 @@ EXPERIMENTS: tuple[str, ...] = (
     "sign_changes",
     "variants",
     "spread",
+    "representation",
+    "descent_direction",
+    "rademacher",
+    "algorithm2",
 )

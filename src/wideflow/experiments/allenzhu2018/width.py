@@ -33,7 +33,7 @@ class Settings:
     steps3: int = 3000
 
 
-SMOKE = Settings(widths=(20, 100), samples=(50, 100), seeds=1, steps=200, test_samples=200, widths3=(20, 40), samples3=50, steps3=50)
+SMOKE = Settings(widths=(20, 100), samples=(50,), seeds=1, steps=200, test_samples=200, widths3=(20, 40), samples3=50, steps3=50)
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
