@@ -72,7 +72,7 @@ def test_test_points_are_carried_along():
 
 def test_flow_closes_too():
     net = wf.Shallow(W0, C, wf.scalings.MeanField(), "tanh", EMBEDDING)
-    runs = [wf.train(net, wf.Dataset(X, Y), wf.GradientFlow(1e-11), time=3.0, every=1.0, engine=e) for e in ("weights", "function")]
+    runs = [wf.train(net, wf.Dataset(X, Y), wf.GradientFlow(1e-11, "dopri8"), time=3.0, every=1.0, engine=e) for e in ("weights", "function")]
     assert_allclose(runs[0].table.loss, runs[1].table.loss, rtol=1e-8)
 
 
@@ -118,6 +118,8 @@ def test_dynamics_that_do_not_close_are_refused():
     net = wf.Shallow(W0, C, wf.scalings.NTK(), "tanh", EMBEDDING)
     with pytest.raises(ValueError, match="`engine`"):
         wf.train(net, wf.Dataset(X, Y), wf.SGD(rate=0.1, batch=2), steps=2, engine="function")
+    with pytest.raises(ValueError, match="closes on the samples by itself"):
+        wf.train(net, wf.Dataset(X, Y), wf.GradientFlow(), time=1.0, engine="function")
     with pytest.raises(ValueError, match="`engine`"):
         wf.train(net, wf.Dataset(X, Y), wf.GradientDescent(0.1), steps=2, engine="fast")
 

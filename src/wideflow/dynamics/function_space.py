@@ -21,7 +21,7 @@ from ..data.objective import DatasetObjective
 from ..models.base import AbstractModel, Pullback
 from ..models.shallow import Shallow
 from .descent import GradientDescent
-from .flow import GradientFlow
+from .flow import SOLVERS, GradientFlow
 from .members import Members
 
 ENGINES = ("auto", "weights", "function")
@@ -126,8 +126,11 @@ def _fault(members: Members) -> str:
         return f"a `Shallow` network, got {type(members.start).__name__}"
     if type(members.objective) is not DatasetObjective:
         return f"a `Dataset` of training points, got {type(members.objective).__name__}"
-    if type(members.dynamics) not in (GradientDescent, GradientFlow):
-        return f"full-batch `GradientDescent` or `GradientFlow`, got {type(members.dynamics).__name__}"
+    dynamics = members.dynamics
+    if type(dynamics) not in (GradientDescent, GradientFlow):
+        return f"full-batch `GradientDescent` or `GradientFlow`, got {type(dynamics).__name__}"
+    if isinstance(dynamics, GradientFlow) and dynamics.method not in SOLVERS:
+        return f"one of the explicit flows {', '.join(SOLVERS)}, got method {dynamics.method!r}, which closes on the samples by itself"
     return ""
 
 
