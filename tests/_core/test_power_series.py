@@ -57,7 +57,11 @@ def test_majorants_beyond_the_range_of_doubles():
     assert smooth("exp").log_majorant(1e4) == 1e4
     assert smooth("exp").majorant(1e4) == math.inf
     # erfi(u) ~ exp(u^2) / (u sqrt(pi)) (1 + 1 / (2 u^2))
-    assert_allclose(smooth("erf").log_majorant(100.0), 1e4 - math.log(100 * math.sqrt(math.pi)) + 0.5e-4, rtol=1e-11)
+    assert_allclose(
+        smooth("erf").log_majorant(100.0),
+        1e4 - math.log(100 * math.sqrt(math.pi)) + 0.5e-4,
+        rtol=1e-11,
+    )
     assert smooth("tanh").majorant(2.0) == math.inf
     assert smooth("sigmoid", 2.0).majorant(1.6) == math.inf
 
@@ -67,14 +71,22 @@ def test_polynomials():
     assert_allclose(phi(2.0), 0.5 - 2 + 8 + 12)
     assert_allclose(phi.majorant(2.0), 0.5 + 2 + 8 + 12)
     assert_allclose(phi.scaled(3.0).coefficients(3), [0.5, -3.0, 18.0, 40.5])
-    assert phi.taylor_degree(1e-9) == 3 and phi.tail(3) == 0.0
+    assert phi.taylor_degree(1e-9) == 3
+    assert phi.tail(3) == 0.0
     assert polynomial((0.25,)).majorant(0.0) == 0.25
 
 
 @pytest.mark.parametrize(
     ("name", "degree", "error"),
     # measured maximal errors on [-1, 1] quoted with the paper's examples, to the digits given
-    [("sigmoid", 7, 1.9e-5), ("sigmoid", 9, 2.0e-6), ("sigmoid", 11, 2.0e-7), ("tanh", 9, 6e-3), ("tanh", 15, 4e-4), ("tanh", 21, 2.8e-5)],
+    [
+        ("sigmoid", 7, 1.9e-5),
+        ("sigmoid", 9, 2.0e-6),
+        ("sigmoid", 11, 2.0e-7),
+        ("tanh", 9, 6e-3),
+        ("tanh", 15, 4e-4),
+        ("tanh", 21, 2.8e-5),
+    ],
 )
 def test_truncation_errors(name, degree, error):
     phi = smooth(name)
@@ -91,7 +103,7 @@ def test_taylor_degree_is_the_smallest():
 
 
 def test_errors_name_the_argument():
-    with pytest.raises(ValueError, match="`name`.*relu"):
+    with pytest.raises(ValueError, match=r"`name`.*relu"):
         smooth("relu")
     with pytest.raises(ValueError, match="`terms`"):
         polynomial(())

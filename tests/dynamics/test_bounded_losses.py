@@ -45,7 +45,9 @@ def test_values_by_hand(loss, residual, expected):
     f = jnp.array([residual])
     assert_allclose(loss(f, jnp.zeros((1, 2))), expected, rtol=1e-14)
     # the mean over samples: a sample of residual 0 halves it
-    assert_allclose(loss(jnp.concatenate([f, jnp.zeros((1, 2))]), jnp.zeros((2, 2))), expected / 2, rtol=1e-14)
+    assert_allclose(
+        loss(jnp.concatenate([f, jnp.zeros((1, 2))]), jnp.zeros((2, 2))), expected / 2, rtol=1e-14
+    )
 
 
 def test_logistic():
@@ -65,7 +67,9 @@ def test_stated_constants_bound_measured_ones(name):
     (left, grad_left), (right, grad_right) = loss.pointwise(f, y), loss.pointwise(g, y)
     step = jnp.linalg.norm(f - g, axis=1)
     assert float(jnp.max(jnp.abs(left - right) / step)) <= loss.lipschitz(3) * (1 + 1e-9)
-    assert float(jnp.max(jnp.linalg.norm(grad_left - grad_right, axis=1) / step)) <= loss.smoothness(3) * (1 + 1e-9)
+    assert float(
+        jnp.max(jnp.linalg.norm(grad_left - grad_right, axis=1) / step)
+    ) <= loss.smoothness(3) * (1 + 1e-9)
     middle = loss.pointwise((f + g) / 2, y)[0]
     assert bool(jnp.all(middle <= (left + right) / 2 + 1e-12))
 
@@ -82,7 +86,8 @@ def test_stated_constants_bound_measured_ones(name):
 def test_class_membership_at_the_edge(loss, edge):
     assert loss_class(loss, [edge - 1e-9]).member
     outside = loss_class(loss, [edge + 1e-6])
-    assert not outside.member and "L(0, y)" in outside.reasons[0]
+    assert not outside.member
+    assert "L(0, y)" in outside.reasons[0]
 
 
 def test_who_is_not_in_the_class():

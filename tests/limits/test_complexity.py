@@ -53,14 +53,25 @@ def test_class_complexities():
     log = math.log(10)
     inner = 2 * math.sinh(math.sqrt(log)) * math.sqrt(log)
     square = polynomial((0.0, 0.0, 1.0))
-    assert three_layer_complexity((square,), (smooth("sin"),), 4, 0.1, 1.0) == pytest.approx(inner**2)
+    assert three_layer_complexity((square,), (smooth("sin"),), 4, 0.1, 1.0) == pytest.approx(
+        inner**2
+    )
     assert math.isinf(log_three_layer_complexity((square,), (smooth("exp"),), 4, 0.1))
-    assert log_three_layer_complexity((polynomial((2.0,)),), (smooth("exp"),), 4, 0.1) == pytest.approx(math.log(2))
+    assert log_three_layer_complexity(
+        (polynomial((2.0,)),), (smooth("exp"),), 4, 0.1
+    ) == pytest.approx(math.log(2))
 
 
 def test_two_layer_prediction_by_hand():
     got = two_layer_prediction(
-        terms=2, outputs=1, sup=3.0, error=0.5, output_std=0.1, width=1000, largest_output=0.3, output_norm=80.0
+        terms=2,
+        outputs=1,
+        sup=3.0,
+        error=0.5,
+        output_std=0.1,
+        width=1000,
+        largest_output=0.3,
+        output_norm=80.0,
     )
     # C0 = 2 * 3 / 0.1 = 60; m = (4 * 6 / 0.5)^2; G = 0.1 / sqrt 2; T = 36 / (2 * 0.25) = 72
     assert got.norm == pytest.approx(60.0)
@@ -74,7 +85,8 @@ def test_two_layer_prediction_by_hand():
 
 def test_predictions_do_not_depend_on_width_beyond_logs():
     small, large = (
-        two_layer_prediction(terms=1, sup=3.0, error=0.1, output_std=0.1, width=m) for m in (10**4, 10**8)
+        two_layer_prediction(terms=1, sup=3.0, error=0.1, output_std=0.1, width=m)
+        for m in (10**4, 10**8)
     )
     assert small.iterations == large.iterations
     assert small.samples / large.samples == pytest.approx(math.log(2e4) / math.log(2e8))
@@ -94,7 +106,13 @@ def test_theory_parameters():
 
 def test_three_layer_prediction():
     got = three_layer_prediction(
-        log_complexity=math.log(100.0), outputs=2, outer_terms=5, inner_terms=1, error=0.1, width=1000.0, exponent=2.0
+        log_complexity=math.log(100.0),
+        outputs=2,
+        outer_terms=5,
+        inner_terms=1,
+        error=0.1,
+        width=1000.0,
+        exponent=2.0,
     )
     assert got.log10_width == pytest.approx(8.0)
     assert got.log10_samples_first == pytest.approx(14.0)
@@ -102,7 +120,9 @@ def test_three_layer_prediction():
 
 
 def test_expected_shrinkage():
-    assert expected_shrinkage(0.01, 8.0) == pytest.approx(0.6813, abs=1e-4)  # 0.68 in the practical table
+    assert expected_shrinkage(0.01, 8.0) == pytest.approx(
+        0.6813, abs=1e-4
+    )  # 0.68 in the practical table
 
 
 def test_errors_name_the_argument():

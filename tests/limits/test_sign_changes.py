@@ -17,8 +17,14 @@ def preactivations(rng, m, biased=True):
 def test_constants():
     assert_allclose(sc.BIASED_AT_ZERO, 0.314636, rtol=1e-5)
     assert_allclose(sc.first_layer_flips(1.0, 1), 0.9526, rtol=2e-4)
-    assert_allclose([sc.second_layer_flips(1.0, 1, biased=b) for b in (False, True)], [1.2407, 1.0591], rtol=1e-4)
-    assert_allclose([sc.second_layer_change(1.0, 1, biased=b) for b in (False, True)], [0.552, 0.510], rtol=1e-3)
+    assert_allclose(
+        [sc.second_layer_flips(1.0, 1, biased=b) for b in (False, True)],
+        [1.2407, 1.0591],
+        rtol=1e-4,
+    )
+    assert_allclose(
+        [sc.second_layer_change(1.0, 1, biased=b) for b in (False, True)], [0.552, 0.510], rtol=1e-3
+    )
     assert_allclose(sc.noise_flip_fraction(4000**-0.99, 4000), 0.00434, rtol=0.01)
 
 
@@ -33,7 +39,11 @@ def test_first_layer_count():
 def test_second_layer_count_and_change(biased):
     rng, m, delta = np.random.default_rng(1), 40_000, 0.03
     z = [preactivations(rng, m, biased) for _ in range(10)]
-    assert_allclose(np.mean([sc.greedy_flips(v, delta, 2.0) for v in z]), sc.second_layer_flips(delta, m, biased=biased), rtol=0.05)
+    assert_allclose(
+        np.mean([sc.greedy_flips(v, delta, 2.0) for v in z]),
+        sc.second_layer_flips(delta, m, biased=biased),
+        rtol=0.05,
+    )
     # flip |g_j| < c / 2 with a shift of size c: the budget fixes c, the change is sum (c - |g_j|)
     changes = []
     for v in z:

@@ -12,19 +12,30 @@ from wideflow.models.base import pullback_by_autodiff
 
 
 def two_layer(outputs=None, seed=0):
-    net = wf.BiasedTwoLayer.init(jax.random.key(seed), features=3, width=5, output_std=0.7, outputs=outputs)
-    return with_parameters(net, {"increment": jax.random.normal(jax.random.key(seed + 1), (5, 3)) * 0.3})
+    net = wf.BiasedTwoLayer.init(
+        jax.random.key(seed), features=3, width=5, output_std=0.7, outputs=outputs
+    )
+    return with_parameters(
+        net, {"increment": jax.random.normal(jax.random.key(seed + 1), (5, 3)) * 0.3}
+    )
 
 
 def three_layer(outputs=None, seed=0):
-    net = wf.BiasedThreeLayer.init(jax.random.key(seed), features=3, width=5, second_width=4, output_std=0.7, outputs=outputs)
+    net = wf.BiasedThreeLayer.init(
+        jax.random.key(seed), features=3, width=5, second_width=4, output_std=0.7, outputs=outputs
+    )
     w = jax.random.normal(jax.random.key(seed + 1), (5, 3)) * 0.3
     v = jax.random.normal(jax.random.key(seed + 2), (4, 5)) * 0.3
     return with_parameters(net, {"first_increment": w, "second_increment": v})
 
 
 def test_two_layers_by_hand():
-    net = wf.BiasedTwoLayer([[1.0, 0.0], [0.0, -1.0]], [0.0, 2.0], [[1.0, 0.5], [2.0, -1.0]], increment=[[1.0, 0.0], [0.0, 0.0]])
+    net = wf.BiasedTwoLayer(
+        [[1.0, 0.0], [0.0, -1.0]],
+        [0.0, 2.0],
+        [[1.0, 0.5], [2.0, -1.0]],
+        increment=[[1.0, 0.0], [0.0, 0.0]],
+    )
     # relu(2 * 3) = 6, relu(-1 + 2) = 1
     assert_allclose(net([3.0, 1.0]), [6.5, 11.0])
 
@@ -35,7 +46,9 @@ def test_three_layers_by_hand():
     assert_allclose(net([0.5]), 0.75)
 
 
-@pytest.mark.parametrize("net", [two_layer(), two_layer(2), three_layer(), three_layer(3)], ids=["2", "2k", "3", "3k"])
+@pytest.mark.parametrize(
+    "net", [two_layer(), two_layer(2), three_layer(), three_layer(3)], ids=["2", "2k", "3", "3k"]
+)
 def test_pullback_is_the_autodiff_one(net):
     x = jax.random.normal(jax.random.key(9), (7, 3))
     outputs, pull = net.pullback(x)
@@ -65,12 +78,17 @@ def test_initial_law():
     assert_allclose(np.mean(np.asarray(net.bias) == 0), 0.5, atol=4 * 0.5 / np.sqrt(width))
     assert_allclose(np.std(np.asarray(net.output)), 0.3, rtol=4 / np.sqrt(2 * width))
     # the density at 0 is n(0) (1 + 1/sqrt 3) / 2 = 0.314636
-    assert_allclose(np.mean(np.abs(z) < 0.05) / 0.1, 0.314636, atol=4 * np.sqrt(0.0315 / width) / 0.1 + 1e-3)
+    assert_allclose(
+        np.mean(np.abs(z) < 0.05) / 0.1, 0.314636, atol=4 * np.sqrt(0.0315 / width) / 0.1 + 1e-3
+    )
 
 
 def test_initial_three_layer_output_has_deviation_near_output_std():
     x = jnp.array([[0.6, 0.0, 0.8]])
-    nets = (wf.BiasedThreeLayer.init(jax.random.key(i), features=3, width=60, output_std=0.5) for i in range(200))
+    nets = (
+        wf.BiasedThreeLayer.init(jax.random.key(i), features=3, width=60, output_std=0.5)
+        for i in range(200)
+    )
     values = [float(net.outputs(x)[0]) for net in nets]
     assert_allclose(np.std(values), 0.5, rtol=4 / np.sqrt(400) + 0.05)  # 0.05: kurtosis at width 60
 

@@ -16,7 +16,12 @@ def setup(m=12, samples=8, seed=0):
 
 def bilinear_value(net, x, xi, w, v):
     frozen = obs.signs(net, x)
-    return float(np.sum(np.asarray(xi) * np.asarray(obs.pseudo_outputs(net, x, frozen, first=w, second=v, biases="none"))))
+    return float(
+        np.sum(
+            np.asarray(xi)
+            * np.asarray(obs.pseudo_outputs(net, x, frozen, first=w, second=v, biases="none"))
+        )
+    )
 
 
 def test_bilinear_sup_is_attained_and_not_exceeded():
@@ -40,7 +45,12 @@ def test_bilinear_sup_is_attained_and_not_exceeded():
                 v *= 0.4 / np.linalg.norm(v)
                 w_gradient = np.einsum("ni,iq,nqd->qd", rows, v, gated)
                 norms = np.linalg.norm(w_gradient, axis=1, keepdims=True)
-                w = 0.7 * w_gradient * np.maximum(norms, 1e-30) ** (-2 / 3) / np.sum(norms ** (4 / 3)) ** 0.25
+                w = (
+                    0.7
+                    * w_gradient
+                    * np.maximum(norms, 1e-30) ** (-2 / 3)
+                    / np.sum(norms ** (4 / 3)) ** 0.25
+                )
             best = max(best, bilinear_value(net, x, xi, w, v))
         assert best <= float(got.value) * (1 + 1e-10)
         assert_allclose(best, got.value, rtol=1e-6)
@@ -64,7 +74,9 @@ def test_oracle_is_the_maximiser(power):
     w = np.asarray(obs.row_ball_oracle(g, 0.5, power))
     assert_allclose(obs.row_norm(w, power), 0.5, rtol=1e-12)
     dual = power / (power - 1)
-    assert_allclose(np.sum(w * g), 0.5 * np.sum(np.linalg.norm(g, axis=1) ** dual) ** (1 / dual), rtol=1e-12)
+    assert_allclose(
+        np.sum(w * g), 0.5 * np.sum(np.linalg.norm(g, axis=1) ** dual) ** (1 / dual), rtol=1e-12
+    )
     assert_allclose(w[2], 0.0)
 
 
@@ -94,8 +106,12 @@ def test_network_sup_is_a_reached_value_near_the_bilinear_one():
 def test_two_layer_sup_in_one_dimension():
     # one neuron, one sample: sup of xi a relu(w0 + w + b) over |w| <= tau is attained at the end of the interval
     net = wf.BiasedTwoLayer([[0.3]], [0.1], [2.0])
-    assert_allclose(obs.two_layer_sup(jax.random.key(0), net, [[1.0]], [1.0], 0.5), 2 * 0.9, rtol=1e-9)
-    assert_allclose(obs.two_layer_sup(jax.random.key(0), net, [[1.0]], [-1.0], 0.5), 0.0, atol=1e-12)
+    assert_allclose(
+        obs.two_layer_sup(jax.random.key(0), net, [[1.0]], [1.0], 0.5), 2 * 0.9, rtol=1e-9
+    )
+    assert_allclose(
+        obs.two_layer_sup(jax.random.key(0), net, [[1.0]], [-1.0], 0.5), 0.0, atol=1e-12
+    )
 
 
 def test_two_layer_complexity_obeys_lemma_g5():
@@ -106,12 +122,18 @@ def test_two_layer_complexity_obeys_lemma_g5():
     for i in range(12):
         xi = np.random.default_rng(i).choice([-1.0, 1.0], size=20)
         base = float(np.sum(xi * np.asarray(net.outputs(x))))
-        ratios.append((obs.two_layer_sup(jax.random.key(i), net, x, xi, tau) - base) / 20 / obs.two_layer_bound(net, 20, tau))
+        ratios.append(
+            (obs.two_layer_sup(jax.random.key(i), net, x, xi, tau) - base)
+            / 20
+            / obs.two_layer_bound(net, 20, tau)
+        )
     assert 0.3 <= np.mean(ratios) <= 1.0
 
 
 def test_gap_bounds_by_hand():
-    net = wf.BiasedThreeLayer([[3.0]], [0.0], [[2.0]], [0.0], [0.5], first_increment=[[1.0]], second_increment=[[-0.5]])
+    net = wf.BiasedThreeLayer(
+        [[3.0]], [0.0], [[2.0]], [0.0], [0.5], first_increment=[[1.0]], second_increment=[[-0.5]]
+    )
     # spectral norms: a 0.5, W0 + W = 4, V0 + V = 1.5; (2,1) norms of the increments: 1 and 0.5
     expected = 0.5 * 4 * 1.5 * ((1 / 4) ** (2 / 3) + (0.5 / 1.5) ** (2 / 3)) ** 1.5 / 3
     assert_allclose(obs.gap_bound_variant1(net, 9), expected, rtol=1e-12)

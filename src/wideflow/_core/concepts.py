@@ -35,13 +35,17 @@ def _check_shape(name: str, array: Array, shape: tuple[int, ...]) -> None:
 def _check_outputs(output: Array) -> None:
     largest = float(jnp.max(jnp.abs(output)))
     if not largest <= 1 + _TOLERANCE:
-        raise ValueError(f"`output` must have entries of size at most 1, got {largest:.6g}. Rescale the targets.")
+        raise ValueError(
+            f"`output` must have entries of size at most 1, got {largest:.6g}. Rescale the targets."
+        )
 
 
 def _activations(name: str, given, count: int) -> tuple[Callable, ...]:
     functions = (given,) * count if callable(given) else tuple(given)
     if len(functions) != count:
-        raise ValueError(f"`{name}` must hold {count} functions (or be one for all), got {len(functions)}.")
+        raise ValueError(
+            f"`{name}` must hold {count} functions (or be one for all), got {len(functions)}."
+        )
     return functions
 
 
@@ -68,7 +72,9 @@ class TwoLayerConcept(eqx.Module):
 
     @double
     def __init__(self, output, inner, linear, activations, *, unit: bool = True):
-        self.output, self.inner, self.linear = (jnp.asarray(v, dtype=float) for v in (output, inner, linear))
+        self.output, self.inner, self.linear = (
+            jnp.asarray(v, dtype=float) for v in (output, inner, linear)
+        )
         terms = self.output.shape[-1]
         _check_shape("inner", self.inner, (terms, self.inner.shape[-1]))
         _check_shape("linear", self.linear, self.inner.shape)
@@ -143,13 +149,20 @@ class ThreeLayerConcept(eqx.Module):
         p1, (p2, features) = self.output.shape[-1], self.first_weights.shape
         _check_shape("first_mix", self.first_mix, (p1, p2))
         _check_shape("second_mix", self.second_mix, (p1, p2))
-        named = {name: getattr(self, name) for name in ("first_weights", "second_weights", "first_linear", "second_linear")}
+        named = {
+            name: getattr(self, name)
+            for name in ("first_weights", "second_weights", "first_linear", "second_linear")
+        }
         named = {name: rows for name, rows in named.items() if rows is not None}
         for name, rows in named.items():
             _check_shape(name, rows, (p2, features))
         _check_outputs(self.output)
         if unit:
-            for name, rows in {**named, "first_mix": self.first_mix, "second_mix": self.second_mix}.items():
+            for name, rows in {
+                **named,
+                "first_mix": self.first_mix,
+                "second_mix": self.second_mix,
+            }.items():
                 _check_unit(name, rows)
         self.outer = _activations("outer", outer, p1)
         self.first_activations = _activations("first_activations", first_activations, p2)
@@ -167,7 +180,9 @@ class ThreeLayerConcept(eqx.Module):
     @double
     def __call__(self, x) -> Float[Array, " *output"]:
         first, second = self._features(jnp.asarray(x))
-        return self.output @ (_apply(self.outer, self.first_mix @ first) * (self.second_mix @ second))
+        return self.output @ (
+            _apply(self.outer, self.first_mix @ first) * (self.second_mix @ second)
+        )
 
     @double
     def outputs(self, inputs) -> Array:
@@ -176,7 +191,9 @@ class ThreeLayerConcept(eqx.Module):
 
 
 @double
-def plain_concept(output, outer, first_mix, first_weights, first_activations, *, unit: bool = True) -> ThreeLayerConcept:
+def plain_concept(
+    output, outer, first_mix, first_weights, first_activations, *, unit: bool = True
+) -> ThreeLayerConcept:
     r"""(7), a plain three-layer network $\sum_i a^\star_i\Phi_i(\sum_j v_{i,j}\phi_j(\langle w_j, x\rangle))$, as a member of (6).
 
     Corrected: the paper sets $\phi_2 = 1/p_2$, $v_2 = 1$, which breaks $\lVert v_2\rVert = 1$; both are $1/\sqrt{p_2}$ here, so that the
@@ -187,4 +204,6 @@ def plain_concept(output, outer, first_mix, first_weights, first_activations, *,
     inner = weights.shape[0]
     even = jnp.full(mix.shape, inner**-0.5)
     constant = polynomial((inner**-0.5,))
-    return ThreeLayerConcept(output, outer, mix, even, weights, weights, first_activations, constant, unit=unit)
+    return ThreeLayerConcept(
+        output, outer, mix, even, weights, weights, first_activations, constant, unit=unit
+    )

@@ -83,8 +83,12 @@ def _log(value: float | int) -> float:
 
 
 SERIES: dict[str, Series] = {
-    "exp": Series(jnp.exp, lambda i: np.ones(i.shape), _log_inverse_factorial, math.inf, lambda u: u),
-    "sin": Series(jnp.sin, lambda i: _odd(i) * _alternate(i), _log_inverse_factorial, math.inf, _log_sinh),
+    "exp": Series(
+        jnp.exp, lambda i: np.ones(i.shape), _log_inverse_factorial, math.inf, lambda u: u
+    ),
+    "sin": Series(
+        jnp.sin, lambda i: _odd(i) * _alternate(i), _log_inverse_factorial, math.inf, _log_sinh
+    ),
     "sinh": Series(jnp.sinh, _odd, _log_inverse_factorial, math.inf, _log_sinh),
     "cos": Series(
         jnp.cos,
@@ -103,7 +107,9 @@ SERIES: dict[str, Series] = {
     "erf": Series(
         jsp.erf,
         lambda i: _odd(i) * _alternate(i),
-        lambda i: math.log(2 / math.sqrt(math.pi)) - sp.gammaln(i // 2 + 1.0) - np.log(np.maximum(i, 1)),
+        lambda i: (
+            math.log(2 / math.sqrt(math.pi)) - sp.gammaln(i // 2 + 1.0) - np.log(np.maximum(i, 1))
+        ),
         math.inf,
         # erfi(u) = (2 / sqrt(pi)) e^{u^2} D(u) with Dawson's D, which does not overflow
         lambda u: u * u + _log(2 / math.sqrt(math.pi) * float(sp.dawsn(u))),
@@ -159,7 +165,9 @@ class PowerSeries:
                 "power series: approximate them by a polynomial and use `polynomial(coefficients)`."
             )
         if self.name == "polynomial" and not self.terms:
-            raise ValueError("`terms` must hold at least one coefficient, got (). For the zero function use (0.0,).")
+            raise ValueError(
+                "`terms` must hold at least one coefficient, got (). For the zero function use (0.0,)."
+            )
         if not math.isfinite(self.frequency):
             raise ValueError(f"`frequency` must be finite, got {self.frequency}.")
 
@@ -212,7 +220,11 @@ class PowerSeries:
             raise ValueError(f"`u` must not be negative, got {u}.")
         if self.name == "polynomial":
             signs, logs = self.log_coefficients(len(self.terms) - 1)
-            powers = np.arange(len(self.terms)) * math.log(u) if u > 0 else np.where(np.arange(len(signs)) == 0, 0.0, -np.inf)
+            powers = (
+                np.arange(len(self.terms)) * math.log(u)
+                if u > 0
+                else np.where(np.arange(len(signs)) == 0, 0.0, -np.inf)
+            )
             finite = (signs != 0) & np.isfinite(powers)
             return float(sp.logsumexp((logs + powers)[finite])) if finite.any() else -math.inf
         u = abs(self.frequency) * u
@@ -267,7 +279,9 @@ def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
     [0.0, 2.0, 0.0, -1.333333]
     """
     if name == "polynomial":
-        raise ValueError("`name` 'polynomial' needs coefficients, got none. Use `polynomial(coefficients)`.")
+        raise ValueError(
+            "`name` 'polynomial' needs coefficients, got none. Use `polynomial(coefficients)`."
+        )
     return PowerSeries(name, float(frequency))
 
 

@@ -52,7 +52,9 @@ def unit_padding(raw) -> UnitPadding:
     """
     raw = np.asarray(raw, dtype=float)
     if raw.ndim != 2:
-        raise ValueError(f"`raw` must have shape (sample, feature), got {raw.shape}. For one feature use `raw[:, None]`.")
+        raise ValueError(
+            f"`raw` must have shape (sample, feature), got {raw.shape}. For one feature use `raw[:, None]`."
+        )
     norms = np.linalg.norm(raw, axis=1)
     largest = float(norms.max())
     if not largest > 0:
@@ -62,14 +64,18 @@ def unit_padding(raw) -> UnitPadding:
 
 @double
 def padded_sphere(key: Key, samples: int, features: int) -> Float[Array, "sample feature"]:
-    r""""Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$; $d_0$ = `features`, result (sample, d0 + 1)."""
+    r""" "Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$; $d_0$ = `features`, result (sample, d0 + 1)."""
     check_count("samples", samples)
     check_count("features", features)
-    return jnp.concatenate([_RADIUS * sphere(key, samples, features), jnp.full((samples, 1), 0.5)], axis=1)
+    return jnp.concatenate(
+        [_RADIUS * sphere(key, samples, features), jnp.full((samples, 1), 0.5)], axis=1
+    )
 
 
 @double
-def concept_data(key: Key, concept, *, samples: int, features: int, noise: float | int = 0.0) -> Dataset:
+def concept_data(
+    key: Key, concept, *, samples: int, features: int, noise: float | int = 0.0
+) -> Dataset:
     r"""Sphere data labelled by a concept: $y = F^\star(x)$, plus $\mathcal N(0, \text{noise}^2)$ where `noise` > 0.
 
     `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
@@ -80,18 +86,26 @@ def concept_data(key: Key, concept, *, samples: int, features: int, noise: float
     targets = concept.outputs(inputs)
     if noise:
         targets = targets + noise * jax.random.normal(named_key(key, "noise"), targets.shape)
-    return Dataset(inputs, targets, f"{type(concept).__name__} (n={samples}, d0={features}, noise {noise:g})")
+    return Dataset(
+        inputs, targets, f"{type(concept).__name__} (n={samples}, d0={features}, noise {noise:g})"
+    )
 
 
 @double
 def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> ThreeLayerConcept:
     r"""$\phi_1(x_1)\,\phi_2(x_2)$ on $d_0$ = `features` raw coordinates, as a member of (6) with $\Phi(z) = z$: for instance $\cos(6x_1)\cos(6x_2)$."""
     basis = jnp.eye(features + 1)
-    return ThreeLayerConcept([1.0], polynomial((0.0, 1.0)), [[1.0]], [[1.0]], basis[:1], basis[1:2], first, second)
+    return ThreeLayerConcept(
+        [1.0], polynomial((0.0, 1.0)), [[1.0]], [[1.0]], basis[:1], basis[1:2], first, second
+    )
 
 
 @double
-def composite_of_sines(features: int, inner: float | int = 3.0, outer: float | int = 3.0) -> ThreeLayerConcept:
+def composite_of_sines(
+    features: int, inner: float | int = 3.0, outer: float | int = 3.0
+) -> ThreeLayerConcept:
     r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7): $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$."""
     basis, even = jnp.eye(features + 1), 0.5**0.5
-    return plain_concept([1.0], smooth("sin", outer / even), [[even, even]], basis[:2], smooth("sin", inner))
+    return plain_concept(
+        [1.0], smooth("sin", outer / even), [[even, even]], basis[:2], smooth("sin", inner)
+    )

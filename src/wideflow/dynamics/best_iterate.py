@@ -48,10 +48,14 @@ class BestIterate(AbstractDynamics):
         def look(_):
             loss = objective.value(model)
             better = loss < state.loss
-            best = jax.tree.map(lambda new, old: jnp.where(better, new, old), parameters(model), state.best)
+            best = jax.tree.map(
+                lambda new, old: jnp.where(better, new, old), parameters(model), state.best
+            )
             return best, jnp.where(better, loss, state.loss)
 
-        best, loss = jax.lax.cond(count % self.every == 0, look, lambda _: (state.best, state.loss), None)
+        best, loss = jax.lax.cond(
+            count % self.every == 0, look, lambda _: (state.best, state.loss), None
+        )
         return model, BestState(inner, count, best, loss)
 
     def duration(self, state, model):
@@ -61,5 +65,7 @@ class BestIterate(AbstractDynamics):
     def best(run):
         """The model with the least training loss among the iterates looked at (a tuple for runs of several models)."""
         if isinstance(run.model, tuple):
-            return tuple(with_parameters(m, s.best) for m, s in zip(run.model, run.state, strict=True))
+            return tuple(
+                with_parameters(m, s.best) for m, s in zip(run.model, run.state, strict=True)
+            )
         return with_parameters(run.model, run.state.best)

@@ -23,7 +23,9 @@ class AbstractPointwiseLoss(AbstractLoss):
     """A mean over samples of one convex function of output and target, with its two constants."""
 
     @abc.abstractmethod
-    def pointwise(self, outputs: Float[Array, "sample output"], targets: Float[Array, "sample output"]) -> tuple[Array, Array]:
+    def pointwise(
+        self, outputs: Float[Array, "sample output"], targets: Float[Array, "sample output"]
+    ) -> tuple[Array, Array]:
         """Values (sample,) and gradients (sample, output) for each sample."""
 
     @abc.abstractmethod
@@ -106,7 +108,9 @@ class Logistic(AbstractPointwiseLoss):
 
     def pointwise(self, outputs, targets):
         if outputs.shape[1] != 1:
-            raise ValueError(f"`Logistic` needs one output, got {outputs.shape[1]}. For classes use `ScaledCrossEntropy`.")
+            raise ValueError(
+                f"`Logistic` needs one output, got {outputs.shape[1]}. For classes use `ScaledCrossEntropy`."
+            )
         margin = targets * outputs
         return jnp.logaddexp(0.0, -margin)[:, 0], -targets * jax.nn.sigmoid(-margin)
 

@@ -108,27 +108,40 @@ class SmoothedSGD(AbstractDynamics):
         noise: AbstractNoise | None = None,
     ):
         check_positive("rate", rate)
-        check_between("rate", rate, 0, 1, open=True, remedy="A shrink multiplies the scale by 1 - rate.") if shrink else None
+        check_between(
+            "rate", rate, 0, 1, open=True, remedy="A shrink multiplies the scale by 1 - rate."
+        ) if shrink else None
         check_choice("variant", str(variant), ("1", "2"))
         check_choice("regulariser_scaling", regulariser_scaling, ("printed", "lambda"))
         check_between("error", error, 0, 1, open=True)
         check_positive("window_constant", window_constant)
         check_count("batch", batch)
-        levels = dict(first_smoothing=first_smoothing, second_smoothing=second_smoothing, gradient_noise=gradient_noise, first_penalty=first_penalty, second_penalty=second_penalty)
+        levels = dict(
+            first_smoothing=first_smoothing,
+            second_smoothing=second_smoothing,
+            gradient_noise=gradient_noise,
+            first_penalty=first_penalty,
+            second_penalty=second_penalty,
+        )
         for name, level in levels.items():
             check_between(name, level, 0, math.inf)
         if not power > 2:
             raise ValueError(f"`power` must exceed 2, got {power}. The paper's is 4.")
         if shrink and window is None:
             if horizon is None:
-                raise ValueError("`horizon` must be given (it sets the shrink window), got None. Or give `window`, or `shrink=False`.")
+                raise ValueError(
+                    "`horizon` must be given (it sets the shrink window), got None. Or give `window`, or `shrink=False`."
+                )
             check_count("horizon", horizon)
             window = math.ceil(window_constant * rate * horizon / math.log(1 / error))
         self.rate = jnp.asarray(float(rate))
         self.window = 1 if window is None else int(window)
         check_count("window", self.window)
         self.variant = int(variant)
-        self.first_smoothing, self.second_smoothing = float(first_smoothing), float(second_smoothing)
+        self.first_smoothing, self.second_smoothing = (
+            float(first_smoothing),
+            float(second_smoothing),
+        )
         self.gradient_noise = float(gradient_noise)
         self.first_penalty, self.second_penalty = float(first_penalty), float(second_penalty)
         self.power, self.error = float(power), float(error)
@@ -137,12 +150,23 @@ class SmoothedSGD(AbstractDynamics):
 
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
-            raise ValueError(f"`SmoothedSGD` moves a `BiasedThreeLayer`, got {type(model).__name__}. For others use `SGD`.")
+            raise ValueError(
+                f"`SmoothedSGD` moves a `BiasedThreeLayer`, got {type(model).__name__}. For others use `SGD`."
+            )
         if not hasattr(objective, "batch"):
-            raise ValueError("`SmoothedSGD` needs a dataset to draw samples from, got an exact population.")
+            raise ValueError(
+                "`SmoothedSGD` needs a dataset to draw samples from, got an exact population."
+            )
         start = jnp.asarray(1 if self.shrink else jnp.iinfo(jnp.int32).max)
         zero = jnp.zeros((), int)
-        return SmoothedState(zero, jnp.ones((), model.first.dtype), start, zero, jnp.asarray(jnp.nan, model.first.dtype), key)
+        return SmoothedState(
+            zero,
+            jnp.ones((), model.first.dtype),
+            start,
+            zero,
+            jnp.asarray(jnp.nan, model.first.dtype),
+            key,
+        )
 
     def step(self, model, state, objective):
         drawn, key, t = self.noise, state.key, state.count
@@ -159,7 +183,9 @@ class SmoothedSGD(AbstractDynamics):
         model = _replace(model, first_increment=w, second_increment=v, scale=state.scale)
         iteration = t + 1
         hit = iteration == state.next_shrink
-        following = drawn.next_shrink(key, t, state.shrinks, iteration + self.window, iteration + 2 * self.window)
+        following = drawn.next_shrink(
+            key, t, state.shrinks, iteration + self.window, iteration + 2 * self.window
+        )
         state = SmoothedState(
             iteration,
             jnp.where(hit, (1 - rate) * state.scale, state.scale),
@@ -173,7 +199,9 @@ class SmoothedSGD(AbstractDynamics):
     def duration(self, state, model):
         return self.rate
 
-    def objective(self, model: BiasedThreeLayer, sample, scale, first_smoothing, second_smoothing, signs=None):
+    def objective(
+        self, model: BiasedThreeLayer, sample, scale, first_smoothing, second_smoothing, signs=None
+    ):
         r"""$L_R$ of (13)/(14) on `sample` (an objective), and its gradient in $W$ and $V$ by name.
 
         $\lambda_t$ = `scale`, $W^\rho$, $V^\rho$ the smoothing; `signs` $s$ for variant 2, None for variant 1.
@@ -195,14 +223,18 @@ class SmoothedSGD(AbstractDynamics):
             "second_increment": gradient["second_increment"] * s + penalty_v,
         }
 
-    def regulariser(self, first: Array, second: Array, scale=1.0) -> tuple[Scalar, tuple[Array, Array]]:
+    def regulariser(
+        self, first: Array, second: Array, scale=1.0
+    ) -> tuple[Scalar, tuple[Array, Array]]:
         r"""$R(W, V)$ and its gradients: row $i$ gets $(2+\alpha)\lambda_w\lVert w_i\rVert^\alpha w_i$, $V$ gets $2\lambda_vV$."""
         factor_w, factor_v = self.first_penalty, self.second_penalty
         if self.regulariser_scaling == "lambda":
             factor_w, factor_v = factor_w * scale ** (self.power / 2), factor_v * scale
         squares = jnp.sum(first**2, axis=1)
         # a power below 1 of exactly zero has no gradient; the row norm's own power is what is needed
-        powers = jnp.where(squares > 0, jnp.where(squares > 0, squares, 1.0) ** (self.power / 2 - 1), 0.0)
+        powers = jnp.where(
+            squares > 0, jnp.where(squares > 0, squares, 1.0) ** (self.power / 2 - 1), 0.0
+        )
         value = factor_w * jnp.sum(powers * squares) + factor_v * jnp.sum(second**2)
         return value, (self.power * factor_w * powers[:, None] * first, 2 * factor_v * second)
 
@@ -228,9 +260,15 @@ class SmoothedSGD(AbstractDynamics):
         """
         key = named_key(as_key(key), "selection")
         if self.variant == 2:
-            drawn = jax.random.rademacher(named_key(key, "signs"), model.first_bias.shape, model.first.dtype)
+            drawn = jax.random.rademacher(
+                named_key(key, "signs"), model.first_bias.shape, model.first.dtype
+            )
             s = drawn if signs is None else jnp.asarray(signs, model.first.dtype)
-            model = _replace(model, first_increment=s[:, None] * model.first_increment, second_increment=model.second_increment * s)
+            model = _replace(
+                model,
+                first_increment=s[:, None] * model.first_increment,
+                second_increment=model.second_increment * s,
+            )
         if (first_candidates is None) != (second_candidates is None):
             raise ValueError("`first_candidates` and `second_candidates` must be given together.")
         if first_candidates is not None:
@@ -245,9 +283,17 @@ class SmoothedSGD(AbstractDynamics):
                 first, second = jnp.asarray(first_candidates)[j], jnp.asarray(second_candidates)[j]
             else:
                 draw = jax.random.fold_in(key, j)
-                first = self.first_smoothing * jax.random.normal(named_key(draw, "first"), model.first.shape, model.first.dtype)
-                second = self.second_smoothing * jax.random.normal(named_key(draw, "second"), model.second.shape, model.second.dtype)
-            return _replace(model, first=model.first + first.astype(model.first.dtype), second=model.second + second.astype(model.second.dtype))
+                first = self.first_smoothing * jax.random.normal(
+                    named_key(draw, "first"), model.first.shape, model.first.dtype
+                )
+                second = self.second_smoothing * jax.random.normal(
+                    named_key(draw, "second"), model.second.shape, model.second.dtype
+                )
+            return _replace(
+                model,
+                first=model.first + first.astype(model.first.dtype),
+                second=model.second + second.astype(model.second.dtype),
+            )
 
         losses = jax.lax.map(lambda j: objective.value(candidate(j)), jnp.arange(count))
         chosen = jnp.argmin(losses)
@@ -256,4 +302,6 @@ class SmoothedSGD(AbstractDynamics):
 
 def _replace(model: BiasedThreeLayer, **fields) -> BiasedThreeLayer:
     names = list(fields)
-    return eqx.tree_at(lambda m: [getattr(m, name) for name in names], model, [fields[name] for name in names])
+    return eqx.tree_at(
+        lambda m: [getattr(m, name) for name in names], model, [fields[name] for name in names]
+    )

@@ -20,11 +20,15 @@ class AbstractNoise(eqx.Module):
     """A source of the randomness of Algorithm 2; `step` counts iterations from 0."""
 
     @abc.abstractmethod
-    def index(self, key: Key, step: Int[Array, ""], samples: int, batch: int) -> Int[Array, " batch"]:
+    def index(
+        self, key: Key, step: Int[Array, ""], samples: int, batch: int
+    ) -> Int[Array, " batch"]:
         """The samples of this iteration, uniform with replacement."""
 
     @abc.abstractmethod
-    def matrix(self, name: str, key: Key, step: Int[Array, ""], like: Array, std: float | int) -> Array:
+    def matrix(
+        self, name: str, key: Key, step: Int[Array, ""], like: Array, std: float | int
+    ) -> Array:
         r"""Noise with the shape of `like` and deviation `std`, called "first smoothing" ($W^\rho$), "second smoothing" ($V^\rho$),
         "first noise" ($\xi_w$) or "second noise" ($\xi_v$)."""
 
@@ -33,7 +37,9 @@ class AbstractNoise(eqx.Module):
         r"""$s \in \{\pm1\}^{m_1}$, in the shape of the first layer's `bias`."""
 
     @abc.abstractmethod
-    def next_shrink(self, key: Key, step: Int[Array, ""], shrinks: Int[Array, ""], low: Array, high: Array) -> Int[Array, ""]:
+    def next_shrink(
+        self, key: Key, step: Int[Array, ""], shrinks: Int[Array, ""], low: Array, high: Array
+    ) -> Int[Array, ""]:
         r"""$t'$ uniform on {low, ..., high}; `shrinks` counts the draws made before."""
 
 
@@ -41,18 +47,26 @@ class DrawnNoise(AbstractNoise):
     """Random numbers from the run's key."""
 
     def index(self, key, step, samples, batch):
-        return jax.random.randint(jax.random.fold_in(named_key(key, "index"), step), (batch,), 0, samples)
+        return jax.random.randint(
+            jax.random.fold_in(named_key(key, "index"), step), (batch,), 0, samples
+        )
 
     def matrix(self, name, key, step, like, std):
         if std == 0:
             return jnp.zeros_like(like)
-        return std * jax.random.normal(jax.random.fold_in(named_key(key, name), step), like.shape, like.dtype)
+        return std * jax.random.normal(
+            jax.random.fold_in(named_key(key, name), step), like.shape, like.dtype
+        )
 
     def signs(self, key, step, bias):
-        return jax.random.rademacher(jax.random.fold_in(named_key(key, "signs"), step), bias.shape, bias.dtype)
+        return jax.random.rademacher(
+            jax.random.fold_in(named_key(key, "signs"), step), bias.shape, bias.dtype
+        )
 
     def next_shrink(self, key, step, shrinks, low, high):
-        return jax.random.randint(jax.random.fold_in(named_key(key, "shrink"), step), (), low, high + 1)
+        return jax.random.randint(
+            jax.random.fold_in(named_key(key, "shrink"), step), (), low, high + 1
+        )
 
 
 class ReplayedNoise(AbstractNoise):
@@ -88,12 +102,26 @@ class ReplayedNoise(AbstractNoise):
     ):
         indices = jnp.asarray(indices, dtype=int)
         self.indices = indices[:, None] if indices.ndim == 1 else indices
-        given = dict(first_smoothing=first_smoothing, second_smoothing=second_smoothing, first_noise=first_noise, second_noise=second_noise, signs=signs)
-        arrays = {name: None if value is None else jnp.asarray(value, dtype=float) for name, value in given.items()}
+        given = dict(
+            first_smoothing=first_smoothing,
+            second_smoothing=second_smoothing,
+            first_noise=first_noise,
+            second_noise=second_noise,
+            signs=signs,
+        )
+        arrays = {
+            name: None if value is None else jnp.asarray(value, dtype=float)
+            for name, value in given.items()
+        }
         for name, value in arrays.items():
             if value is not None and len(value) != len(self.indices):
-                raise ValueError(f"`{name}` must have one row an iteration ({len(self.indices)}), got {len(value)}.")
-        self.first_smoothing, self.second_smoothing = arrays["first_smoothing"], arrays["second_smoothing"]
+                raise ValueError(
+                    f"`{name}` must have one row an iteration ({len(self.indices)}), got {len(value)}."
+                )
+        self.first_smoothing, self.second_smoothing = (
+            arrays["first_smoothing"],
+            arrays["second_smoothing"],
+        )
         self.first_noise, self.second_noise = arrays["first_noise"], arrays["second_noise"]
         self.sign_rows = arrays["signs"]
         never = jnp.iinfo(jnp.int32).max
@@ -101,7 +129,9 @@ class ReplayedNoise(AbstractNoise):
 
     def index(self, key, step, samples, batch):
         if self.indices.shape[1] != batch:
-            raise ValueError(f"`indices` must have {batch} columns, one a sample of the batch, got {self.indices.shape[1]}.")
+            raise ValueError(
+                f"`indices` must have {batch} columns, one a sample of the batch, got {self.indices.shape[1]}."
+            )
         return self.indices[step]
 
     def matrix(self, name, key, step, like, std):
@@ -109,11 +139,17 @@ class ReplayedNoise(AbstractNoise):
         if rows is None:
             return jnp.zeros_like(like)
         if rows.shape[1:] != like.shape:
-            raise ValueError(f"`{name.replace(' ', '_')}` must have rows of shape {like.shape}, got {rows.shape[1:]}.")
+            raise ValueError(
+                f"`{name.replace(' ', '_')}` must have rows of shape {like.shape}, got {rows.shape[1:]}."
+            )
         return rows[step].astype(like.dtype)
 
     def signs(self, key, step, bias):
-        return jnp.ones_like(bias) if self.sign_rows is None else self.sign_rows[step].astype(bias.dtype)
+        return (
+            jnp.ones_like(bias)
+            if self.sign_rows is None
+            else self.sign_rows[step].astype(bias.dtype)
+        )
 
     def next_shrink(self, key, step, shrinks, low, high):
         return self.shrink_times[jnp.minimum(shrinks, self.shrink_times.size - 1)].astype(low.dtype)

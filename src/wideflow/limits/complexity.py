@@ -27,7 +27,9 @@ def _check_error(error: float | int) -> None:
     check_between("error", error, 0, 1, open=True)
 
 
-def log_complexity(phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT) -> float:
+def log_complexity(
+    phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT
+) -> float:
     r"""$\log C(\phi, R)$ at `radius` $R$: safe where $C$ itself exceeds a double; `inf` where the series diverges."""
     _check_positive(constant=constant)
     if not radius >= 0:
@@ -35,7 +37,9 @@ def log_complexity(phi: PowerSeries, radius: float | int, constant: float | int 
     return phi.log_majorant(constant * radius)
 
 
-def complexity(phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT) -> float:
+def complexity(
+    phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT
+) -> float:
     r"""$C(\phi, R) = \sum_i (C_c R)^i |c_i|$ of (17), in closed form: $\sinh$ for sin, $\tan$ for tanh, ...
 
     >>> from wideflow._core.power_series import smooth
@@ -46,12 +50,19 @@ def complexity(phi: PowerSeries, radius: float | int, constant: float | int = PA
     return math.exp(log) if log < 709.78 else math.inf
 
 
-def class_complexity(phis: Sequence[PowerSeries], radius: float | int, constant: float | int = PAPER_CONSTANT) -> float:
+def class_complexity(
+    phis: Sequence[PowerSeries], radius: float | int, constant: float | int = PAPER_CONSTANT
+) -> float:
     r"""(18): the largest $C(\phi_{s,j}, R)$ over the activations of a class ($j \in [p_2]$, $s \in \{1, 2\}$)."""
     return max(complexity(phi, radius, constant) for phi in phis)
 
 
-def two_layer_complexity(phis: Sequence[PowerSeries], terms: int, error: float | int, constant: float | int = PAPER_CONSTANT) -> float:
+def two_layer_complexity(
+    phis: Sequence[PowerSeries],
+    terms: int,
+    error: float | int,
+    constant: float | int = PAPER_CONSTANT,
+) -> float:
     r"""$C_\phi = \max_i C(\phi_i, \sqrt{\log(p/\varepsilon)})$ of the two-layer class (3), $p$ = `terms`."""
     _check_error(error)
     return class_complexity(phis, math.sqrt(math.log(terms / error)), constant)
@@ -73,7 +84,9 @@ def log_three_layer_complexity(
     radius = math.sqrt(inner_terms) * class_complexity(inner, root, constant) * root
     if math.isinf(radius):
         constant_outer = all(not np.any(phi.log_coefficients(8)[0][1:]) for phi in outer)
-        return max(log_complexity(phi, 0.0, constant) for phi in outer) if constant_outer else math.inf
+        return (
+            max(log_complexity(phi, 0.0, constant) for phi in outer) if constant_outer else math.inf
+        )
     return max(log_complexity(phi, radius, constant) for phi in outer)
 
 
@@ -135,7 +148,9 @@ def two_layer_prediction(
     $\lVert a\rVert_1$ of one output; their defaults are the Gaussian values $\varepsilon_a\sqrt{2\log(2km)}$ and
     $m\,\varepsilon_a\sqrt{2/\pi}$.
     """
-    _check_positive(terms=terms, outputs=outputs, sup=sup, output_std=output_std, log_factor=log_factor)
+    _check_positive(
+        terms=terms, outputs=outputs, sup=sup, output_std=output_std, log_factor=log_factor
+    )
     _check_error(error)
     norm = math.sqrt(outputs) * terms * sup / output_std
     least = (4 * log_factor * terms * outputs * sup / error) ** 2
@@ -175,7 +190,13 @@ def three_layer_prediction(
 
     Variant 1 needs $N = M m_2^2$ samples at second width $m_2$ = `width`, variant 2 needs $N = M$.
     """
-    _check_positive(outputs=outputs, outer_terms=outer_terms, inner_terms=inner_terms, width=width, exponent=exponent)
+    _check_positive(
+        outputs=outputs,
+        outer_terms=outer_terms,
+        inner_terms=inner_terms,
+        width=width,
+        exponent=exponent,
+    )
     _check_error(error)
     base = log_complexity / math.log(10) + math.log10(outputs * outer_terms * inner_terms / error)
     log_m = exponent * base
@@ -202,7 +223,10 @@ class TheoryParameters:
 
 
 def theory_parameters(
-    width: float | int, error: float | int, complexity: float | int, exponents: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    width: float | int,
+    error: float | int,
+    complexity: float | int,
+    exponents: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> TheoryParameters:
     r"""Lemma 5.3's parameters at $m_1 = m_2$ = `width`, $\varepsilon' = \varepsilon/C_1$, `exponents` $(q_v, q_w, q_s)$.
 

@@ -19,7 +19,9 @@ def noise_flip_fraction(std: float | int, width: int) -> float:
     r"""Expected fraction of first-layer signs changed by noise of deviation `std` $= \sigma_w$ on every weight, exactly:
     $(\arctan(\sigma_w\sqrt m) + \arctan(\sigma_w\sqrt{m/3}))/(2\pi)$.
     """
-    return (math.atan(std * math.sqrt(width)) + math.atan(std * math.sqrt(width / 3))) / (2 * math.pi)
+    return (math.atan(std * math.sqrt(width)) + math.atan(std * math.sqrt(width / 3))) / (
+        2 * math.pi
+    )
 
 
 def first_layer_flips(radius: float | int, width: int) -> float:

@@ -40,7 +40,17 @@ class BiasedThreeLayer(AbstractModel):
     scale: Float[Array, ""]
 
     @double
-    def __init__(self, first, first_bias, second, second_bias, output, first_increment=None, second_increment=None, scale=1.0):
+    def __init__(
+        self,
+        first,
+        first_bias,
+        second,
+        second_bias,
+        output,
+        first_increment=None,
+        second_increment=None,
+        scale=1.0,
+    ):
         first = jnp.asarray(first)
         dtype = jnp.float32 if first.dtype == jnp.float32 else jnp.result_type(first, float)
         self.first, self.second = first.astype(dtype), jnp.asarray(second, dtype)
@@ -48,7 +58,9 @@ class BiasedThreeLayer(AbstractModel):
             raise ValueError(f"`first` must have shape (first, feature), got {self.first.shape}.")
         m1 = self.first.shape[0]
         if self.second.ndim != 2 or self.second.shape[1] != m1:
-            raise ValueError(f"`second` must have shape (second, {m1}) to follow `first`, got {self.second.shape}.")
+            raise ValueError(
+                f"`second` must have shape (second, {m1}) to follow `first`, got {self.second.shape}."
+            )
         m2 = self.second.shape[0]
         self.first_bias = vector("first_bias", first_bias, m1, dtype)
         self.second_bias = vector("second_bias", second_bias, m2, dtype)
@@ -96,7 +108,9 @@ class BiasedThreeLayer(AbstractModel):
     def embed(self, inputs):
         return inputs
 
-    def preactivations(self, features) -> tuple[Float[Array, "sample first"], Float[Array, "sample second"]]:
+    def preactivations(
+        self, features
+    ) -> tuple[Float[Array, "sample first"], Float[Array, "sample second"]]:
         """Before the ReLU of the first and of the second hidden layer."""
         z = features @ (self.first + self.first_increment).T + self.first_bias
         q = closed_relu(z) @ (self.second + self.second_increment).T + self.second_bias
@@ -119,7 +133,10 @@ class BiasedThreeLayer(AbstractModel):
             g = self.scale * cotangent
             back = g[:, None] * self.output if self.output.ndim == 1 else g @ self.output
             gq = back * active(q)
-            return {"first_increment": ((gq @ second) * active(z)).T @ features, "second_increment": gq.T @ u}
+            return {
+                "first_increment": ((gq @ second) * active(z)).T @ features,
+                "second_increment": gq.T @ u,
+            }
 
         return self.scale * (jnp.maximum(q, 0) @ self.output.T), pull
 
@@ -129,5 +146,7 @@ def _like(name: str, given, reference: Array) -> Array:
         return jnp.zeros_like(reference)
     array = jnp.asarray(given, reference.dtype)
     if array.shape != reference.shape:
-        raise ValueError(f"`{name}` must have the shape of the initial weights, {reference.shape}, got {array.shape}.")
+        raise ValueError(
+            f"`{name}` must have the shape of the initial weights, {reference.shape}, got {array.shape}."
+        )
     return array

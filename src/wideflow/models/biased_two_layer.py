@@ -47,13 +47,25 @@ class BiasedTwoLayer(AbstractModel):
         width = self.hidden.shape[0]
         self.bias = vector("bias", bias, width, dtype)
         self.output = readout("output", output, width, dtype)
-        self.increment = jnp.zeros_like(self.hidden) if increment is None else jnp.asarray(increment, dtype)
+        self.increment = (
+            jnp.zeros_like(self.hidden) if increment is None else jnp.asarray(increment, dtype)
+        )
         if self.increment.shape != self.hidden.shape:
-            raise ValueError(f"`increment` must have the shape of `hidden`, {self.hidden.shape}, got {self.increment.shape}.")
+            raise ValueError(
+                f"`increment` must have the shape of `hidden`, {self.hidden.shape}, got {self.increment.shape}."
+            )
 
     @classmethod
     @double
-    def init(cls, key: Key, *, features: int, width: int, output_std: float | int, outputs: int | None = None) -> "BiasedTwoLayer":
+    def init(
+        cls,
+        key: Key,
+        *,
+        features: int,
+        width: int,
+        output_std: float | int,
+        outputs: int | None = None,
+    ) -> "BiasedTwoLayer":
         r"""The paper's start: $w_{ij} \sim \mathcal N(0, 1/m)$; $b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$; $a_{r,i} \sim \mathcal N(0, \varepsilon_a^2)$.
 
         The bias variance 2 makes $\mathbb E\lVert\sigma(W^{(0)}x+b)\rVert^2 = 1$ on unit inputs. `output_std` is $\varepsilon_a$.
@@ -94,7 +106,11 @@ class BiasedTwoLayer(AbstractModel):
         on = active(z)
 
         def pull(cotangent):
-            back = cotangent[:, None] * self.output if self.output.ndim == 1 else cotangent @ self.output
+            back = (
+                cotangent[:, None] * self.output
+                if self.output.ndim == 1
+                else cotangent @ self.output
+            )
             return {"increment": (back * on).T @ features}
 
         return jnp.maximum(z, 0) @ self.output.T, pull
@@ -109,12 +125,16 @@ def half_zero_bias(key: Key, width: int) -> Float[Array, " width"]:
 def vector(name: str, given, length: int, dtype) -> Float[Array, " width"]:
     array = jnp.asarray(given, dtype)
     if array.shape != (length,):
-        raise ValueError(f"`{name}` must have shape ({length},), one entry a neuron, got {array.shape}.")
+        raise ValueError(
+            f"`{name}` must have shape ({length},), one entry a neuron, got {array.shape}."
+        )
     return array
 
 
 def readout(name: str, given, width: int, dtype) -> Float[Array, "*output width"]:
     array = jnp.asarray(given, dtype)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
-        raise ValueError(f"`{name}` must have shape ({width},) or (outputs, {width}), got {array.shape}.")
+        raise ValueError(
+            f"`{name}` must have shape ({width},) or (outputs, {width}), got {array.shape}."
+        )
     return array

@@ -28,21 +28,31 @@ def _(model: BiasedThreeLayer, left, right, output: int = 0):
     def parts(features):
         z, q = model.preactivations(features)
         readout = active(q) * a
-        return jnp.maximum(z, 0), readout, (readout @ (model.second + model.second_increment)) * active(z)
+        return (
+            jnp.maximum(z, 0),
+            readout,
+            (readout @ (model.second + model.second_increment)) * active(z),
+        )
 
     (u, readout, back), (u2, readout2, back2) = parts(left), parts(right)
-    return model.scale**2 * ((readout @ readout2.T) * (u @ u2.T) + (left @ right.T) * (back @ back2.T))
+    return model.scale**2 * (
+        (readout @ readout2.T) * (u @ u2.T) + (left @ right.T) * (back @ back2.T)
+    )
 
 
 @double
-def last_layer_features(model: BiasedTwoLayer | BiasedThreeLayer, inputs) -> Float[Array, "sample width"]:
+def last_layer_features(
+    model: BiasedTwoLayer | BiasedThreeLayer, inputs
+) -> Float[Array, "sample width"]:
     """What a learner with only its output layer trained sees: the last hidden layer."""
     z = model.preactivations(jnp.asarray(inputs))
     return jnp.maximum(z if isinstance(model, BiasedTwoLayer) else z[1], 0)
 
 
 @double
-def last_layer_gram(model: BiasedTwoLayer | BiasedThreeLayer, inputs, other=None) -> Float[Array, "left right"]:
+def last_layer_gram(
+    model: BiasedTwoLayer | BiasedThreeLayer, inputs, other=None
+) -> Float[Array, "left right"]:
     """The Gram matrix of `last_layer_features` (random features)."""
     left = last_layer_features(model, inputs)
     return left @ (left if other is None else last_layer_features(model, other)).T

@@ -82,7 +82,9 @@ def coupling_error(model, start, inputs) -> Float[Array, "sample *output"]:
 
 
 @double
-def cross_coefficients(model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move) -> Float[Array, "sample *output first"]:
+def cross_coefficients(
+    model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move
+) -> Float[Array, "sample *output first"]:
     r"""$c_q = [aD_vV'']_q[D_w(Wx+b_1)]_q + [aD_vV]_q[D_wW''x]_q$: the cross term of a signed move is $g' = \eta\sum_qs_qc_q$.
 
     Hence $\mathbb E_\Sigma g' = 0$ and $\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$ exactly (Lemma 5.5); no signs are sampled. $W$, $V$ are the model's weights.
@@ -97,13 +99,19 @@ def cross_coefficients(model: BiasedThreeLayer, inputs, frozen: Signs, first_mov
 
 
 @double
-def cross_variance(model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, rate=1.0) -> Float[Array, "sample *output"]:
+def cross_variance(
+    model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, rate=1.0
+) -> Float[Array, "sample *output"]:
     r"""$\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$, exact; $\eta$ = `rate`."""
-    return rate**2 * jnp.sum(cross_coefficients(model, inputs, frozen, first_move, second_move) ** 2, axis=-1)
+    return rate**2 * jnp.sum(
+        cross_coefficients(model, inputs, frozen, first_move, second_move) ** 2, axis=-1
+    )
 
 
 @double
-def signed_move(model: BiasedThreeLayer, first_move, second_move, diagonal, rate=1.0) -> BiasedThreeLayer:
+def signed_move(
+    model: BiasedThreeLayer, first_move, second_move, diagonal, rate=1.0
+) -> BiasedThreeLayer:
     r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`."""
     s = jnp.asarray(diagonal)
     w = model.first_increment + rate * s[:, None] * jnp.asarray(first_move)
@@ -113,27 +121,40 @@ def signed_move(model: BiasedThreeLayer, first_move, second_move, diagonal, rate
 
 @double
 def smoothed_pair(
-    model: BiasedThreeLayer, inputs, first_noise, second_noise, first_move, second_move, diagonal, rate
+    model: BiasedThreeLayer,
+    inputs,
+    first_noise,
+    second_noise,
+    first_move,
+    second_move,
+    diagonal,
+    rate,
 ) -> tuple[Float[Array, "sample *output"], Float[Array, "sample *output"]]:
     r"""$P$ and $P'$ of (44), (45): both at the noisy moved weights, $P$ with their own signs, $P'$ with those of the noisy unmoved point.
 
     Corrected: (44), (45) leave $\Sigma$ out. $\mathbb E_\rho|P - P'|/\eta^2$ stays bounded as $\eta \to 0$ (Lemma 5.7).
     """
     noisy = eqx.tree_at(
-        lambda m: (m.first, m.second), model, (model.first + jnp.asarray(first_noise), model.second + jnp.asarray(second_noise))
+        lambda m: (m.first, m.second),
+        model,
+        (model.first + jnp.asarray(first_noise), model.second + jnp.asarray(second_noise)),
     )
     moved = signed_move(noisy, first_move, second_move, diagonal, rate)
     return moved.outputs(inputs), pseudo_outputs(moved, inputs, signs(noisy, inputs))
 
 
 @double
-def coupled_main_part(model: BiasedThreeLayer, inputs, first_move, second_move) -> Float[Array, "sample *output"]:
+def coupled_main_part(
+    model: BiasedThreeLayer, inputs, first_move, second_move
+) -> Float[Array, "sample *output"]:
     r"""The main part of (47): $aD_v(V_0D_w(W_0x+b_1)+b_2) + aD_vV'D_wW'x$, signs and base at the model's weights.
 
     Lemma 5.8: $f(W_0+\Sigma W', V_0+V'\Sigma)$ differs from it by $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$.
     """
     frozen = signs(model, inputs)
-    return model.outputs(inputs) + pseudo_outputs(model, inputs, frozen, first=first_move, second=second_move, biases="none")
+    return model.outputs(inputs) + pseudo_outputs(
+        model, inputs, frozen, first=first_move, second=second_move, biases="none"
+    )
 
 
 class SignChange(AbstractObservable):
@@ -148,10 +169,16 @@ class SignChange(AbstractObservable):
     def __init__(self, layer: str = "first", samples: int | None = None):
         check_choice("layer", layer, ("first", "second"))
         self.layer, self.samples = layer, samples
-        self.name, self.label, self.axes = f"sign_change_{layer}", f"fraction of {layer}-layer signs changed", ()
+        self.name, self.label, self.axes = (
+            f"sign_change_{layer}",
+            f"fraction of {layer}-layer signs changed",
+            (),
+        )
 
     def __call__(self, snapshot):
-        return sign_changes(snapshot.model, snapshot.start, probe_features(snapshot, self.samples))[self.layer]
+        return sign_changes(snapshot.model, snapshot.start, probe_features(snapshot, self.samples))[
+            self.layer
+        ]
 
 
 class CouplingError(AbstractObservable):
@@ -163,5 +190,7 @@ class CouplingError(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        error = coupling_error(snapshot.model, snapshot.start, probe_features(snapshot, self.samples))
+        error = coupling_error(
+            snapshot.model, snapshot.start, probe_features(snapshot, self.samples)
+        )
         return jnp.sqrt(jnp.mean(error**2))

@@ -23,12 +23,16 @@ from .row_norms import row_norm
 
 
 @double
-def rademacher_signs(key: Key, samples: int, draws: int | None = None) -> Float[Array, "draw sample"]:
+def rademacher_signs(
+    key: Key, samples: int, draws: int | None = None
+) -> Float[Array, "draw sample"]:
     r"""All $2^N$ sign vectors where `draws` is None (at most 12 samples), else that many random ones."""
     check_count("samples", samples)
     if draws is None:
         if samples > 12:
-            raise ValueError(f"`draws` must be given beyond 12 samples, got None for {samples}: there are 2^{samples} sign vectors.")
+            raise ValueError(
+                f"`draws` must be given beyond 12 samples, got None for {samples}: there are 2^{samples} sign vectors."
+            )
         return jnp.asarray(list(itertools.product((-1.0, 1.0), repeat=samples)))
     return jax.random.rademacher(key, (draws, samples), float)
 
@@ -43,7 +47,9 @@ class BilinearSup(eqx.Module):
 
 
 @double
-def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius, second_radius, output: int = 0) -> BilinearSup:
+def bilinear_sup(
+    model: BiasedThreeLayer, inputs, xi, first_radius, second_radius, output: int = 0
+) -> BilinearSup:
     r"""$\sup|\sum_j\xi_j\,aD_v(x_j)V'D_w(x_j)W'x_j| = \tau_w\tau_v(\sum_q\sigma_{\max}(B_q)^4)^{1/4}$, signs at the model's weights.
 
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
@@ -58,7 +64,12 @@ def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius, second_radiu
     values, vectors = jnp.linalg.eigh(squares)
     tops = jnp.sqrt(jnp.maximum(values[:, -1], 0.0))
     total = jnp.sum(tops**4) ** 0.25
-    chain = first_radius * model.widths[0] ** 0.25 * second_radius * jnp.sqrt(jnp.max(jnp.trace(squares, axis1=1, axis2=2)))
+    chain = (
+        first_radius
+        * model.widths[0] ** 0.25
+        * second_radius
+        * jnp.sqrt(jnp.max(jnp.trace(squares, axis1=1, axis2=2)))
+    )
     first = first_radius * tops[:, None] * vectors[:, :, -1] / total
     # V'_{iq} is along sum_j xi_j Dw_q (a Dv)_i <w_q, x_j>
     columns = jnp.einsum("qnd,qd,ni->iq", gated, first, rows)
@@ -67,7 +78,9 @@ def bilinear_sup(model: BiasedThreeLayer, inputs, xi, first_radius, second_radiu
 
 
 @double
-def bilinear_rademacher(model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int) -> tuple[float, float]:
+def bilinear_rademacher(
+    model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int
+) -> tuple[float, float]:
     r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's."""
     inputs = jnp.asarray(inputs)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
@@ -79,10 +92,22 @@ def bilinear_rademacher(model: BiasedThreeLayer, inputs, xi, first_radius: float
 _compiled_sup = eqx.filter_jit(bilinear_sup)
 
 
-def bilinear_bound(model: BiasedThreeLayer, samples: int, first_radius: float | int, second_radius: float | int, output: int = 0) -> float:
+def bilinear_bound(
+    model: BiasedThreeLayer,
+    samples: int,
+    first_radius: float | int,
+    second_radius: float | int,
+    output: int = 0,
+) -> float:
     r"""$\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$ (Lemma 5.9 without its coupling term), on unit inputs."""
     a = np.atleast_2d(np.asarray(model.output))[output]
-    return first_radius * second_radius * model.widths[0] ** 0.25 * float(np.linalg.norm(a)) / math.sqrt(samples)
+    return (
+        first_radius
+        * second_radius
+        * model.widths[0] ** 0.25
+        * float(np.linalg.norm(a))
+        / math.sqrt(samples)
+    )
 
 
 @double
@@ -120,7 +145,10 @@ def row_ball_projection(matrix, radius: float | int) -> Float[Array, "row column
         return (jnp.where(inside, low, middle), jnp.where(inside, middle, high)), None
 
     spread = jnp.log(jnp.maximum(jnp.max(rows), 1e-300) / radius)
-    bounds = (-60.0 - 2 * math.log(radius) + 0 * spread, 10.0 - 2 * math.log(radius) + 4 * jnp.maximum(spread, 0.0) + jnp.log(1.0 * rows.size))
+    bounds = (
+        -60.0 - 2 * math.log(radius) + 0 * spread,
+        10.0 - 2 * math.log(radius) + 4 * jnp.maximum(spread, 0.0) + jnp.log(1.0 * rows.size),
+    )
     (_, high), _ = jax.lax.scan(halve, bounds, None, length=120)
     scale = lengths(jnp.exp(high)) / jnp.where(rows > 0, rows, 1.0)
     return jnp.where(jnp.sum(rows**4) <= target, w, scale[:, None] * w)
@@ -128,7 +156,16 @@ def row_ball_projection(matrix, radius: float | int) -> Float[Array, "row column
 
 @double
 def network_sup(
-    key: Key, model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int, *, iterations: int = 60, draws: int = 12, fresh: int = 64
+    key: Key,
+    model: BiasedThreeLayer,
+    inputs,
+    xi,
+    first_radius: float | int,
+    second_radius: float | int,
+    *,
+    iterations: int = 60,
+    draws: int = 12,
+    fresh: int = 64,
 ) -> float:
     r"""A lower estimate of $\sup|\sum_j\xi_j\mathbb E_\Sigma f(x_j; W_0+\Sigma W', V_0+V'\Sigma)|$ of (49), by conditional-gradient ascent.
 
@@ -139,7 +176,14 @@ def network_sup(
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
     start = _compiled_sup(model, inputs, xi, *radii)
     both = (jnp.asarray(1.0), jnp.asarray(-1.0))
-    return max(float(_conditional_gradient(key, model, inputs, xi, start, sign, radii, iterations, draws, fresh)) for sign in both)
+    return max(
+        float(
+            _conditional_gradient(
+                key, model, inputs, xi, start, sign, radii, iterations, draws, fresh
+            )
+        )
+        for sign in both
+    )
 
 
 @eqx.filter_jit
@@ -155,7 +199,9 @@ def _conditional_gradient(key, model, inputs, xi, start, sign, radii, iterations
 
     def step(carry, it):
         w, v = carry
-        diagonals = jax.random.rademacher(jax.random.fold_in(named_key(key, "ascent"), it), (draws, width), inputs.dtype)
+        diagonals = jax.random.rademacher(
+            jax.random.fold_in(named_key(key, "ascent"), it), (draws, width), inputs.dtype
+        )
         gw, gv = jax.grad(total, argnums=(0, 1))(w, v, diagonals)
         size = 2 / (it + 4)
         w = w + size * (row_ball_oracle(gw, radii[0]) - w)
@@ -163,11 +209,23 @@ def _conditional_gradient(key, model, inputs, xi, start, sign, radii, iterations
         return (w, v), None
 
     (w, v), _ = jax.lax.scan(step, (start.first, sign * start.second), jnp.arange(iterations))
-    return total(w, v, jax.random.rademacher(named_key(key, "evaluation"), (fresh, width), inputs.dtype))
+    return total(
+        w, v, jax.random.rademacher(named_key(key, "evaluation"), (fresh, width), inputs.dtype)
+    )
 
 
 @double
-def two_layer_sup(key: Key, model: BiasedTwoLayer, inputs, xi, radius: float | int, *, starts: int = 3, steps: int = 60, output: int = 0) -> float:
+def two_layer_sup(
+    key: Key,
+    model: BiasedTwoLayer,
+    inputs,
+    xi,
+    radius: float | int,
+    *,
+    starts: int = 3,
+    steps: int = 60,
+    output: int = 0,
+) -> float:
     r"""$\sup_{\lVert w_i\rVert\le\tau}\sum_j\xi_jf(x_j; W_0+W)$ from below: $m$ separate problems in a ball, projected subgradient ascent on each.
 
     `starts` random starts, `steps` steps of size $0.3\tau$, vectorised over neurons; Lemma G.5 bounds its mean by $\lVert a\rVert_1\tau\sqrt N$ beyond $W = 0$.
@@ -176,7 +234,15 @@ def two_layer_sup(key: Key, model: BiasedTwoLayer, inputs, xi, radius: float | i
     directions = jax.random.normal(key, (starts, *model.hidden.shape))
     points = radius * directions / jnp.linalg.norm(directions, axis=-1, keepdims=True)
     a = jnp.atleast_2d(model.output)[output]
-    best = _ball_ascent(model, jnp.asarray(inputs), jnp.asarray(xi), jnp.sign(a), points.at[0].set(0.0), jnp.asarray(radius), steps)
+    best = _ball_ascent(
+        model,
+        jnp.asarray(inputs),
+        jnp.asarray(xi),
+        jnp.sign(a),
+        points.at[0].set(0.0),
+        jnp.asarray(radius),
+        steps,
+    )
     return float(jnp.vdot(jnp.abs(a), best))
 
 
@@ -203,15 +269,24 @@ def _ball_ascent(model, inputs, xi, sign, points, radius, steps):
     return jnp.max(jax.vmap(ascend)(points), axis=0)
 
 
-def two_layer_bound(model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0) -> float:
+def two_layer_bound(
+    model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0
+) -> float:
     r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit inputs."""
-    return float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output]))) * radius / math.sqrt(samples)
+    return (
+        float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output])))
+        * radius
+        / math.sqrt(samples)
+    )
 
 
 @double
 def gap_bound_variant2(model: BiasedThreeLayer, samples: int, output: int = 0) -> float:
     r"""$(\lVert W\rVert_{2,4}\lVert V\rVert_Fm_1^{1/4}\lVert a\rVert_2 + 1)/\sqrt N$ at the learned increments: variant 2's generalisation gap without its logs."""
-    w, v = float(row_norm(model.first_increment, 4.0)), float(jnp.linalg.norm(model.second_increment))
+    w, v = (
+        float(row_norm(model.first_increment, 4.0)),
+        float(jnp.linalg.norm(model.second_increment)),
+    )
     return bilinear_bound(model, samples, w, v, output) + 1 / math.sqrt(samples)
 
 
@@ -223,5 +298,8 @@ def gap_bound_variant1(model: BiasedThreeLayer, samples: int) -> float:
     """
     w, v = model.first + model.first_increment, model.second + model.second_increment
     spectral = [float(jnp.linalg.norm(m, 2)) for m in (jnp.atleast_2d(model.output), w, v)]
-    ratios = (float(row_norm(model.first_increment, 1.0)) / spectral[1], float(row_norm(model.second_increment, 1.0)) / spectral[2])
+    ratios = (
+        float(row_norm(model.first_increment, 1.0)) / spectral[1],
+        float(row_norm(model.second_increment, 1.0)) / spectral[2],
+    )
     return math.prod(spectral) * sum(r ** (2 / 3) for r in ratios) ** 1.5 / math.sqrt(samples)

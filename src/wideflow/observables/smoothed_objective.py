@@ -29,19 +29,36 @@ class DescentTriple(eqx.Module):
 
 
 @double
-def smoothed_objective(key: Key, model: BiasedThreeLayer, data: Dataset, loss: AbstractLoss, dynamics: SmoothedSGD, draws: int) -> Float[Array, ""]:
+def smoothed_objective(
+    key: Key,
+    model: BiasedThreeLayer,
+    data: Dataset,
+    loss: AbstractLoss,
+    dynamics: SmoothedSGD,
+    draws: int,
+) -> Float[Array, ""]:
     r"""$L'$ at the model (its `scale` is $\lambda$), over `draws` noise draws; noise levels and regulariser are those of `dynamics`."""
     check_count("draws", draws)
     objective = data.objective(loss, model)
     penalty, _ = dynamics.regulariser(model.first_increment, model.second_increment, model.scale)
-    values = jax.lax.map(lambda j: objective.value(_noisy(key, j, model, dynamics)), jnp.arange(draws))
+    values = jax.lax.map(
+        lambda j: objective.value(_noisy(key, j, model, dynamics)), jnp.arange(draws)
+    )
     return jnp.mean(values) + penalty
 
 
 @eqx.filter_jit
 @double
 def descent_triple(
-    key: Key, model: BiasedThreeLayer, data: Dataset, loss: AbstractLoss, dynamics: SmoothedSGD, first_star, second_star, rate, draws: int
+    key: Key,
+    model: BiasedThreeLayer,
+    data: Dataset,
+    loss: AbstractLoss,
+    dynamics: SmoothedSGD,
+    first_star,
+    second_star,
+    rate,
+    draws: int,
 ) -> DescentTriple:
     r"""The three values of Lemma 5.3 at step $\eta$ = `rate` along $W^\star, V^\star$; each draw has its own $\Sigma$, used together with $-\Sigma$."""
     objective = data.objective(loss, model)
@@ -52,17 +69,31 @@ def descent_triple(
 
     def one(j):
         noisy = _noisy(key, j, model, dynamics)
-        s = jax.random.rademacher(jax.random.fold_in(named_key(key, "signs"), j), model.first_bias.shape, model.first.dtype)
+        s = jax.random.rademacher(
+            jax.random.fold_in(named_key(key, "signs"), j),
+            model.first_bias.shape,
+            model.first.dtype,
+        )
         both = [signed_move(noisy, first_star, second_star, sign * s, root) for sign in (1.0, -1.0)]
         moved = sum(objective.value(m) + penalty(m) for m in both) / 2
         shrunk = eqx.tree_at(lambda m: m.scale, noisy, (1 - rate) * noisy.scale)
-        return moved, objective.value(shrunk) + penalty(shrunk), objective.value(noisy) + penalty(noisy)
+        return (
+            moved,
+            objective.value(shrunk) + penalty(shrunk),
+            objective.value(noisy) + penalty(noisy),
+        )
 
     return DescentTriple(*(jnp.mean(v) for v in jax.lax.map(one, jnp.arange(draws))))
 
 
 def _noisy(key, j, model: BiasedThreeLayer, dynamics: SmoothedSGD) -> BiasedThreeLayer:
     draw = jax.random.fold_in(named_key(key, "smoothing"), j)
-    first = dynamics.first_smoothing * jax.random.normal(named_key(draw, "first"), model.first.shape, model.first.dtype)
-    second = dynamics.second_smoothing * jax.random.normal(named_key(draw, "second"), model.second.shape, model.second.dtype)
-    return eqx.tree_at(lambda m: (m.first, m.second), model, (model.first + first, model.second + second))
+    first = dynamics.first_smoothing * jax.random.normal(
+        named_key(draw, "first"), model.first.shape, model.first.dtype
+    )
+    second = dynamics.second_smoothing * jax.random.normal(
+        named_key(draw, "second"), model.second.shape, model.second.dtype
+    )
+    return eqx.tree_at(
+        lambda m: (m.first, m.second), model, (model.first + first, model.second + second)
+    )

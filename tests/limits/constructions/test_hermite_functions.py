@@ -8,7 +8,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wideflow._core.power_series import polynomial, smooth
-from wideflow.limits.constructions import hermite_function, normalised_hermite, paper_clip, window_constant, window_end
+from wideflow.limits.constructions import (
+    hermite_function,
+    normalised_hermite,
+    paper_clip,
+    window_constant,
+    window_end,
+)
 
 
 def test_normalised_hermite_is_orthonormal():
@@ -25,16 +31,30 @@ def test_normalised_hermite_is_orthonormal():
 def test_lemma_a6_closed_form(i, b, x1):
     """E[He_i(alpha) 1[g >= b]] = x1^i He_{i-1}(b) n(b), the left side by one-dimensional quadrature."""
     s = math.sqrt(1 - x1**2)
-    he = lambda n, z: mpmath.hermite(n, z / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(n) / 2)  # noqa: E731
-    left = mpmath.quad(lambda a: he(i, a) * mpmath.npdf(a) * mpmath.ncdf((a * x1 - b) / s), [-9, -3, 0, 3, 9])
+    he = lambda n, z: mpmath.hermite(n, z / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(n) / 2)
+    left = mpmath.quad(
+        lambda a: he(i, a) * mpmath.npdf(a) * mpmath.ncdf((a * x1 - b) / s), [-9, -3, 0, 3, 9]
+    )
     assert_allclose(float(left), float(x1**i * he(i - 1, b) * mpmath.npdf(b)), atol=1e-12)
 
 
 def test_window_constants():
     # the specification's numbers, and for odd degrees (1/2) (-1)^((i-1)/2) (i-2)!! / sqrt(2 pi)
-    assert_allclose([window_constant(i) for i in (1, 3, 5, 7, 9)], [0.19947, -0.19947, 0.59841, -2.99207, 20.9445], rtol=3e-5)
-    assert_allclose([window_constant(i, "paper") for i in (2, 4, 6, 8, 10)], [1.71785e-3, -1.30772e-3, 2.91634e-3, -1.15003e-2, 6.62958e-2], rtol=1e-5)
-    assert_allclose([window_constant(i) for i in (2, 4, 6, 8, 10)], [7.12910e-2, -0.135588, 0.484019, -2.63378, 19.3858], rtol=1e-5)
+    assert_allclose(
+        [window_constant(i) for i in (1, 3, 5, 7, 9)],
+        [0.19947, -0.19947, 0.59841, -2.99207, 20.9445],
+        rtol=3e-5,
+    )
+    assert_allclose(
+        [window_constant(i, "paper") for i in (2, 4, 6, 8, 10)],
+        [1.71785e-3, -1.30772e-3, 2.91634e-3, -1.15003e-2, 6.62958e-2],
+        rtol=1e-5,
+    )
+    assert_allclose(
+        [window_constant(i) for i in (2, 4, 6, 8, 10)],
+        [7.12910e-2, -0.135588, 0.484019, -2.63378, 19.3858],
+        rtol=1e-5,
+    )
     assert window_end(4) == pytest.approx(math.sqrt(3))  # He_3 = z^3 - 3 z
 
 
@@ -79,7 +99,9 @@ def test_representation_against_sampling(window, x1):
     atom = rng.random(draws) < 0.5
     b0 = np.where(atom, 0.0, rng.normal(size=draws) * math.sqrt(2))
     terms = (alpha * x1 + beta * math.sqrt(1 - x1**2) + b0 >= 0) * h(alpha, b0, atom)
-    assert_allclose(np.mean(terms), h.representation(x1)[0], atol=4 * np.std(terms) / math.sqrt(draws))
+    assert_allclose(
+        np.mean(terms), h.representation(x1)[0], atol=4 * np.std(terms) / math.sqrt(draws)
+    )
     assert_allclose(np.std(terms), h.std(x1), rtol=0.02)
     assert np.max(np.abs(h(alpha, b0, atom))) <= h.sup() * (1 + 1e-9)
 
@@ -99,7 +121,10 @@ def test_relu_gate_against_sampling():
 
 def test_unclipped_size_of_sines():
     # sqrt(E h^2) = sqrt(1/2 sum c'_i^2 i!) for odd series: about 3^omega
-    sizes = [math.sqrt(0.5 * np.sum(hermite_function(smooth("sin", float(w)), degree=61).weights ** 2)) for w in (1, 2, 3, 4, 6)]
+    sizes = [
+        math.sqrt(0.5 * np.sum(hermite_function(smooth("sin", float(w)), degree=61).weights ** 2))
+        for w in (1, 2, 3, 4, 6)
+    ]
     assert_allclose(sizes, [3.8, 14, 49, 156, 1428], rtol=0.03)
 
 

@@ -1,5 +1,6 @@
 """Lemmas A.4, 5.2, 5.6 and G.1: exact properties by quadrature, errors and slopes by sampling."""
 
+import itertools
 import math
 
 import numpy as np
@@ -38,7 +39,7 @@ def pieces(partition, y):
             low, high = (middle, high) if partition.signs(y, middle) == left else (low, middle)
         edges.append(low)
     edges.append(9.0)
-    return [(a, b, float(partition.signs(y, 0.5 * (a + b)))) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [(a, b, float(partition.signs(y, 0.5 * (a + b)))) for a, b in itertools.pairwise(edges)]
 
 
 @pytest.mark.parametrize("y", [0.0, 0.002, -0.004, 0.05, -0.5, 1.0])
@@ -59,7 +60,9 @@ def test_lemma_a4_properties(y):
 def test_printed_interval_is_biased():
     # e with conditional mean y over [-e, e]: then E[s g | I] = y P[|g| <= e] / tau = 0.00064 at y = 0.002
     tau, y = 0.01, 0.002
-    conditional = lambda e: 2 * (NORMAL.pdf(0) - NORMAL.pdf(e)) / (NORMAL.cdf(e) - NORMAL.cdf(-e)) - y  # noqa: E731
+    conditional = lambda e: (
+        2 * (NORMAL.pdf(0) - NORMAL.pdf(e)) / (NORMAL.cdf(e) - NORMAL.cdf(-e)) - y
+    )
     e = scipy.optimize.brentq(conditional, 1e-6, 0.1)
     assert_allclose(2 * (NORMAL.pdf(0) - NORMAL.pdf(e)) / tau, 0.00064, rtol=0.01)
     assert 0 < y < IntervalPartition(tau).threshold
@@ -79,7 +82,9 @@ def bias(rng, m):
 
 def sphere(rng, samples, features):
     z = rng.normal(size=(samples, features))
-    return np.c_[math.sqrt(0.75) * z / np.linalg.norm(z, axis=1, keepdims=True), np.full(samples, 0.5)]
+    return np.c_[
+        math.sqrt(0.75) * z / np.linalg.norm(z, axis=1, keepdims=True), np.full(samples, 0.5)
+    ]
 
 
 def test_lemma_5_2_single_neuron():
@@ -91,9 +96,13 @@ def test_lemma_5_2_single_neuron():
     x = sphere(rng, 1, 2)
     for _ in range(draws):
         w, v = rng.normal(size=(m1, 3)) / math.sqrt(m1), rng.normal(size=m1) / math.sqrt(m2)
-        split = split_neuron(w, bias(rng, m1), v, np.eye(3)[0], h, second_width=m2, tau=tau, sup=sup)
+        split = split_neuron(
+            w, bias(rng, m1), v, np.eye(3)[0], h, second_width=m2, tau=tau, sup=sup
+        )
         assert split.mismatch == 0
-        assert_allclose(split.signal(x) + split.background(x) + split.residual(x), split.neuron(x), atol=1e-12)
+        assert_allclose(
+            split.signal(x) + split.background(x) + split.residual(x), split.neuron(x), atol=1e-12
+        )
         residuals.append(split.residual(x)[0])
         carriers.append(split.carrier * split.scale * math.sqrt(m2 / tau))
         backgrounds.append(split.background(x)[0] * math.sqrt(m2))
@@ -131,15 +140,26 @@ def test_lemma_g1_slope():
 def test_lemma_g1_formula_with_two_outputs():
     """Against the formula written with loops."""
     rng, m = np.random.default_rng(3), 7
-    unit = lambda r: r / np.linalg.norm(r, axis=1, keepdims=True)  # noqa: E731
-    inner, linear, truth = unit(rng.normal(size=(2, 3))), unit(rng.normal(size=(2, 3))), rng.uniform(-1, 1, (2, 2))
+    unit = lambda r: r / np.linalg.norm(r, axis=1, keepdims=True)
+    inner, linear, truth = (
+        unit(rng.normal(size=(2, 3))),
+        unit(rng.normal(size=(2, 3))),
+        rng.uniform(-1, 1, (2, 2)),
+    )
     w, b, a = rng.normal(size=(m, 3)) / math.sqrt(m), bias(rng, m), 0.5 * rng.normal(size=(2, m))
     phis = (smooth("exp"), smooth("cos"))
-    got = two_layer_weights(w, b, a, TwoLayerConcept(truth, inner, linear, phis), output_std=0.5, degree=4)
+    got = two_layer_weights(
+        w, b, a, TwoLayerConcept(truth, inner, linear, phis), output_std=0.5, degree=4
+    )
     hs = [hermite_function(phi, degree=4) for phi in phis]
     for j in range(m):
         row = sum(
-            a[r, j] * truth[r, i] * float(hs[i](math.sqrt(m) * w[j] @ inner[i], math.sqrt(m) * b[j])) * linear[i] for r in range(2) for i in range(2)
+            a[r, j]
+            * truth[r, i]
+            * float(hs[i](math.sqrt(m) * w[j] @ inner[i], math.sqrt(m) * b[j]))
+            * linear[i]
+            for r in range(2)
+            for i in range(2)
         )
         assert_allclose(got[j], row / (0.25 * m), rtol=1e-12, atol=1e-14)
 
@@ -150,7 +170,16 @@ def three_layer_setup(rng, m, std=1.0):
     )  # fmt: skip
 
 
-SIN_COS = ThreeLayerConcept([1.0], polynomial((0.0, 1.0)), [[1.0]], [[1.0]], np.eye(6)[:1], np.eye(6)[1:2], smooth("sin"), smooth("cos"))
+SIN_COS = ThreeLayerConcept(
+    [1.0],
+    polynomial((0.0, 1.0)),
+    [[1.0]],
+    [[1.0]],
+    np.eye(6)[:1],
+    np.eye(6)[1:2],
+    smooth("sin"),
+    smooth("cos"),
+)
 
 
 def test_lemma_5_6_error_falls():
@@ -164,7 +193,13 @@ def test_lemma_5_6_error_falls():
             net = three_layer_setup(rng, m)
             carrier = ridge_carrier(net[0], net[1], SIN_COS, 0, sample)
             assert 1.5 <= np.linalg.norm(carrier) <= 3.5
-            weights = three_layer_weights(*net, SIN_COS, output_std=1.0, signs=rng.choice([-1.0, 1.0], size=(1, m)), carriers=[carrier])
+            weights = three_layer_weights(
+                *net,
+                SIN_COS,
+                output_std=1.0,
+                signs=rng.choice([-1.0, 1.0], size=(1, m)),
+                carriers=[carrier],
+            )
             draws.append(np.mean(np.abs(three_layer_representation(*net, weights, x) - truth)))
         errors.append(np.mean(draws))
     assert errors[1] < 0.75 * errors[0]
@@ -177,7 +212,15 @@ def test_lemma_5_6_output_is_the_written_product():
     net = three_layer_setup(rng, m, 0.5)
     x = sphere(rng, 5, 5)
     carrier = explicit_carrier(net[0], net[1], SIN_COS, degree=5)
-    weights = three_layer_weights(*net, SIN_COS, output_std=0.5, signs=rng.choice([-1.0, 1.0], size=(1, m)), carriers=[carrier], scale=3.0, degree=5)
+    weights = three_layer_weights(
+        *net,
+        SIN_COS,
+        output_std=0.5,
+        signs=rng.choice([-1.0, 1.0], size=(1, m)),
+        carriers=[carrier],
+        scale=3.0,
+        degree=5,
+    )
     z = x @ net[0].T + net[1]
     q = np.maximum(z, 0) @ net[2].T + net[3]
     left = ((q >= 0) @ (net[4] ** 2 / 0.25 * weights.second_coefficients[0])) / m

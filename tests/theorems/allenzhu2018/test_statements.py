@@ -16,39 +16,62 @@ from wideflow.theorems import Outcome, allenzhu2018 as az
 
 
 def test_theorem_41_outcomes():
-    small = cx.two_layer_prediction(terms=1, sup=0.01, error=0.5, output_std=0.5, largest_output=0.1, output_norm=1.0)
+    small = cx.two_layer_prediction(
+        terms=1, sup=0.01, error=0.5, output_std=0.5, largest_output=0.1, output_norm=1.0
+    )
     sizes = dict(width=10**6, samples=10**9, iterations=10**6, error=0.5)
     assert az.Theorem41()(0.3, small, **sizes).holds
     assert az.Theorem41()(0.7, small, **sizes).outcome is Outcome.VIOLATED
     assert az.Theorem41()(0.7, small, **sizes, floor=0.3).holds
     large = cx.two_layer_prediction(terms=1, sup=30.0, error=0.1, output_std=0.1)
     verdict = az.Theorem41()(0.003, large, width=6400, samples=400, iterations=4000, error=0.1)
-    assert verdict.outcome is Outcome.NOT_APPLICABLE and "width" in verdict.message
+    assert verdict.outcome is Outcome.NOT_APPLICABLE
+    assert "width" in verdict.message
 
 
 def test_theorems_42_and_43_differ_in_their_samples():
-    prediction = cx.three_layer_prediction(log_complexity=math.log(2.0), outputs=1, outer_terms=1, inner_terms=1, error=0.5, width=100.0)
-    sizes = dict(width=100, samples=1000, error=0.5)  # M = 4: variant 2 needs 4 samples, variant 1 needs 40000
+    prediction = cx.three_layer_prediction(
+        log_complexity=math.log(2.0),
+        outputs=1,
+        outer_terms=1,
+        inner_terms=1,
+        error=0.5,
+        width=100.0,
+    )
+    sizes = dict(
+        width=100, samples=1000, error=0.5
+    )  # M = 4: variant 2 needs 4 samples, variant 1 needs 40000
     assert az.Theorem42()(0.4, prediction, **sizes).outcome is Outcome.NOT_APPLICABLE
     assert az.Theorem43()(0.4, prediction, **sizes).holds
     assert az.Theorem43()(0.6, prediction, **sizes).outcome is Outcome.VIOLATED
-    boundless = cx.three_layer_prediction(log_complexity=math.inf, outputs=1, outer_terms=1, inner_terms=1, error=0.5, width=100.0)
+    boundless = cx.three_layer_prediction(
+        log_complexity=math.inf, outputs=1, outer_terms=1, inner_terms=1, error=0.5, width=100.0
+    )
     assert az.Theorem43()(0.4, boundless, **sizes).outcome is Outcome.VACUOUS
 
 
 def test_width_independence():
     widths = [20, 100, 400, 1600]
     assert az.WidthIndependence()(widths, [0.02, 0.01, 0.011, 0.0105], baseline=0.06).holds
-    assert az.WidthIndependence()(widths, [0.02, 0.01, 0.02, 0.03], baseline=0.06).outcome is Outcome.VIOLATED
-    assert az.WidthIndependence()([20, 100], [0.1, 0.1], baseline=1.0).outcome is Outcome.NOT_APPLICABLE
+    assert (
+        az.WidthIndependence()(widths, [0.02, 0.01, 0.02, 0.03], baseline=0.06).outcome
+        is Outcome.VIOLATED
+    )
+    assert (
+        az.WidthIndependence()([20, 100], [0.1, 0.1], baseline=1.0).outcome
+        is Outcome.NOT_APPLICABLE
+    )
 
 
 def test_lemma_51():
     h = con.hermite_function(smooth("sin"), degree=9, margin=3.0)
     assert az.Lemma51()(h, 3e-6).holds
     assert az.Lemma51()(h, 1e-9).outcome is Outcome.VIOLATED
-    verdict = az.Lemma51()(h, 0.01, constant=10.0)  # sinh(10 sqrt(log 100)) is far above sup |h| = 264
-    assert verdict.holds and verdict.numbers["sup_bound"] > 264
+    verdict = az.Lemma51()(
+        h, 0.01, constant=10.0
+    )  # sinh(10 sqrt(log 100)) is far above sup |h| = 264
+    assert verdict.holds
+    assert verdict.numbers["sup_bound"] > 264
 
 
 def test_lemma_52():
@@ -62,8 +85,15 @@ def test_lemma_52():
             rng.normal(size=(m1, 3)) / math.sqrt(m1), b, rng.normal(size=m1) / math.sqrt(m2), direction, h, second_width=m2, tau=0.01, sup=15.05
         )  # fmt: skip
 
-    assert az.Lemma52()([draw([1.0, 0.0, 0.0]) for _ in range(40)], x, second_width=m2, tau=0.01).holds
-    assert az.Lemma52()([draw([0.6, 0.0, 0.8]) for _ in range(4)], x, second_width=m2, tau=0.01).outcome is Outcome.NOT_APPLICABLE
+    assert az.Lemma52()(
+        [draw([1.0, 0.0, 0.0]) for _ in range(40)], x, second_width=m2, tau=0.01
+    ).holds
+    assert (
+        az.Lemma52()(
+            [draw([0.6, 0.0, 0.8]) for _ in range(4)], x, second_width=m2, tau=0.01
+        ).outcome
+        is Outcome.NOT_APPLICABLE
+    )
 
 
 def test_lemma_53_printed_fails_and_corrected_holds():
@@ -73,7 +103,8 @@ def test_lemma_53_printed_fails_and_corrected_holds():
     star = dict(first_star=[[0.0, 0.03]], second_star=[[0.03]])
     printed = az.Lemma53Printed()(w, v, **star, **common)
     assert printed.outcome is Outcome.VIOLATED
-    assert printed.numbers["c3"] == printed.numbers["c2"] == 1.0 and printed.numbers["c1"] > 1.0
+    assert printed.numbers["c3"] == printed.numbers["c2"] == 1.0
+    assert printed.numbers["c1"] > 1.0
     assert_allclose(printed.numbers["bound"], 0.9999375)
     corrected = az.Lemma53Printed()(w, v, **star, **common, scaling="lambda")
     assert corrected.holds
@@ -89,7 +120,7 @@ def test_signed_quartic_is_the_average_over_signs():
 
 
 def test_lemma_53_on_given_values():
-    triple = lambda *c: wf.observables.DescentTriple(*(jnp.asarray(v) for v in c))  # noqa: E731
+    triple = lambda *c: wf.observables.DescentTriple(*(jnp.asarray(v) for v in c))
     assert az.Lemma53()(triple(0.09, 0.095, 0.1), 0.1).holds
     assert az.Lemma53()(triple(0.13, 0.1, 0.1), 0.1).outcome is Outcome.VIOLATED
     assert az.Lemma53()(triple(2.9, 2.9, 3.0), 0.1).outcome is Outcome.NOT_APPLICABLE
@@ -104,7 +135,9 @@ def test_descent_triple_of_a_zero_direction():
         jax.random.key(2), model, data, wf.losses.Huber(), dynamics, jnp.zeros((10, 4)), jnp.zeros((10, 10)), 0.1, 6
     )  # fmt: skip
     assert_allclose(triple.moved, triple.here, rtol=1e-12)
-    here = wf.observables.smoothed_objective(jax.random.key(2), model, data, wf.losses.Huber(), dynamics, 6)
+    here = wf.observables.smoothed_objective(
+        jax.random.key(2), model, data, wf.losses.Huber(), dynamics, 6
+    )
     assert_allclose(triple.here, here, rtol=1e-12)
 
 
@@ -122,10 +155,16 @@ def test_lemma_54_on_a_run():
 
 def test_lemma_55_sign_changes():
     rng, m = np.random.default_rng(2), 20_000
-    z = np.where(rng.random((20, m)) < 0.5, 1.0, math.sqrt(3)) * rng.normal(size=(20, m)) / math.sqrt(m)
+    z = (
+        np.where(rng.random((20, m)) < 0.5, 1.0, math.sqrt(3))
+        * rng.normal(size=(20, m))
+        / math.sqrt(m)
+    )
     assert az.Lemma55SignChanges()(z, m**-0.75).holds
     assert az.Lemma55SignChanges()(z, 0.05, layer="second").holds
-    assert az.Lemma55SignChanges()(z, 0.05, layer="second", biased=False).outcome is Outcome.VIOLATED
+    assert (
+        az.Lemma55SignChanges()(z, 0.05, layer="second", biased=False).outcome is Outcome.VIOLATED
+    )
     assert az.Lemma55SignChanges()(z[:, :100], 100**-0.75).outcome is Outcome.NOT_APPLICABLE
 
 
@@ -134,7 +173,9 @@ def test_lemma_55_cross_term():
     model = wf.BiasedThreeLayer.init(jax.random.key(0), features=4, width=m, output_std=1.0)
     x = wf.data.padded_sphere(jax.random.key(1), 5, 3)
     w, v = rng.normal(size=(m, 4)) / m, rng.normal(size=(m, m)) / m
-    assert az.Lemma55CrossTerm()(model, x, wf.observables.signs(model, x), w, v, rng.choice([-1.0, 1.0], size=m), 0.1).holds
+    assert az.Lemma55CrossTerm()(
+        model, x, wf.observables.signs(model, x), w, v, rng.choice([-1.0, 1.0], size=m), 0.1
+    ).holds
 
 
 def test_lemma_56_and_g1():
@@ -143,20 +184,37 @@ def test_lemma_56_and_g1():
     model = wf.BiasedThreeLayer.init(jax.random.key(0), features=6, width=m, output_std=1.0)
     x = np.asarray(wf.data.padded_sphere(jax.random.key(1), 40, 5))
     sample = np.asarray(wf.data.padded_sphere(jax.random.key(2), 200, 5))
-    net = [np.asarray(v) for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)]
+    net = [
+        np.asarray(v)
+        for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)
+    ]
     carrier = con.ridge_carrier(net[0], net[1], concept, 0, sample)
-    weights = con.three_layer_weights(*net, concept, output_std=1.0, signs=rng.choice([-1.0, 1.0], size=(1, m)), carriers=[carrier])
+    weights = con.three_layer_weights(
+        *net,
+        concept,
+        output_std=1.0,
+        signs=rng.choice([-1.0, 1.0], size=(1, m)),
+        carriers=[carrier],
+    )
     truth = concept.outputs(x)
     assert az.Lemma56()(model, weights, x, truth, 1.0).holds
     assert az.Lemma56()(model, weights, x, truth, 1e-4).outcome is Outcome.VIOLATED
     two = TwoLayerConcept([1.0], np.eye(6)[:1], np.eye(6)[1:2], smooth("sin"))
     shallow = wf.BiasedTwoLayer.init(jax.random.key(3), features=6, width=16_000, output_std=0.1)
-    tilde = con.two_layer_weights(np.asarray(shallow.hidden), np.asarray(shallow.bias), np.asarray(shallow.output), two, output_std=0.1)
+    tilde = con.two_layer_weights(
+        np.asarray(shallow.hidden),
+        np.asarray(shallow.bias),
+        np.asarray(shallow.output),
+        two,
+        output_std=0.1,
+    )
     assert az.LemmaG1()(shallow, tilde, x, two.outputs(x), 0.03).holds
 
 
 def test_lemma_57_and_58():
-    assert az.Lemma57()([0.3, 0.1, 0.03], [0.0195 * 0.09, 0.0213 * 0.01, 0.0225 * 0.0009]).holds  # the specification's numbers
+    assert az.Lemma57()(
+        [0.3, 0.1, 0.03], [0.0195 * 0.09, 0.0213 * 0.01, 0.0225 * 0.0009]
+    ).holds  # the specification's numbers
     assert az.Lemma57()([0.3, 0.03], [0.03, 0.003]).outcome is Outcome.VIOLATED
     m = 400
     sizes = dict(first_width=m, second_width=m, first_radius=1.5 * m**-0.75, second_radius=0.3)
@@ -171,7 +229,8 @@ def test_lemma_59_and_g5():
     assert az.Lemma59()(model, x, xi, 40**-0.75, 0.3).holds
     shallow = wf.BiasedTwoLayer.init(jax.random.key(3), features=4, width=40, output_std=1.0)
     verdict = az.LemmaG5()(jax.random.key(4), shallow, x, xi[::4], 0.05)
-    assert verdict.holds and verdict.numbers["measured"] > 0
+    assert verdict.holds
+    assert verdict.numbers["measured"] > 0
 
 
 def test_lemma_g3():
@@ -179,10 +238,17 @@ def test_lemma_g3():
     start = wf.BiasedTwoLayer.init(jax.random.key(0), features=4, width=m, output_std=0.3)
     rows = rng.normal(size=(m, 4))
     x = np.asarray(wf.data.padded_sphere(jax.random.key(1), 5, 3))
-    moved = with_parameters(start, {"increment": jnp.asarray(0.002 * rows / np.linalg.norm(rows, axis=1, keepdims=True))})
+    moved = with_parameters(
+        start,
+        {"increment": jnp.asarray(0.002 * rows / np.linalg.norm(rows, axis=1, keepdims=True))},
+    )
     verdict = az.LemmaG3()(moved, start, x, np.zeros(5), wf.losses.Huber())
-    assert verdict.holds and verdict.numbers["flipped"] > 0
-    assert az.LemmaG3()(start, start, x, np.zeros(5), wf.losses.Huber()).outcome is Outcome.NOT_APPLICABLE
+    assert verdict.holds
+    assert verdict.numbers["flipped"] > 0
+    assert (
+        az.LemmaG3()(start, start, x, np.zeros(5), wf.losses.Huber()).outcome
+        is Outcome.NOT_APPLICABLE
+    )
 
 
 def test_lemma_g4_regret_holds_for_any_comparator():
@@ -198,8 +264,11 @@ def test_lemma_g4_regret_holds_for_any_comparator():
         assert verdict.holds, verdict.message
 
 
-@pytest.mark.parametrize("name", [n for n in dir(az) if n.startswith(("Theorem", "Lemma", "Claim", "Width"))])
+@pytest.mark.parametrize(
+    "name", [n for n in dir(az) if n.startswith(("Theorem", "Lemma", "Claim", "Width"))]
+)
 def test_every_statement_is_cited_and_stated(name):
     statement = getattr(az, name)
-    assert statement.citation.key == "allenzhu2018" and statement.citation.locator
+    assert statement.citation.key == "allenzhu2018"
+    assert statement.citation.locator
     assert len(statement.__doc__) > 60

@@ -67,10 +67,27 @@ def scale(snapshot):
 def run(settings: Settings, key, progress) -> xr.Dataset:
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
-    data = [concept_data(named_key(k, "data"), concept, samples=settings.samples, features=5) for k in keys]
-    test = [concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5) for k in keys]
-    starts = [BiasedThreeLayer.init(named_key(k, "network"), features=6, width=settings.width, output_std=settings.output_std) for k in keys]
-    finals = {name: np.zeros((2, settings.seeds)) for name in ("test_loss", "chosen_loss", "mean_candidate", "final_scale", "shrinks")}
+    data = [
+        concept_data(named_key(k, "data"), concept, samples=settings.samples, features=5)
+        for k in keys
+    ]
+    test = [
+        concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5)
+        for k in keys
+    ]
+    starts = [
+        BiasedThreeLayer.init(
+            named_key(k, "network"),
+            features=6,
+            width=settings.width,
+            output_std=settings.output_std,
+        )
+        for k in keys
+    ]
+    finals = {
+        name: np.zeros((2, settings.seeds))
+        for name in ("test_loss", "chosen_loss", "mean_candidate", "final_scale", "shrinks")
+    }
     curves = []
     for v in (1, 2):
         dynamics = practical(settings, v)
@@ -81,8 +98,16 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         )  # fmt: skip
         curves.append(result.table[["loss", "step_objective", "scale"]])
         for s, (model, state) in enumerate(zip(result.model, result.state, strict=True)):
-            selection = dynamics.finish(model, data[s], Huber(), key=named_key(keys[s], "finish"), candidates=settings.candidates)
-            finals["test_loss"][v - 1, s] = float(Huber()(selection.model.outputs(test[s].inputs), test[s].targets))
+            selection = dynamics.finish(
+                model,
+                data[s],
+                Huber(),
+                key=named_key(keys[s], "finish"),
+                candidates=settings.candidates,
+            )
+            finals["test_loss"][v - 1, s] = float(
+                Huber()(selection.model.outputs(test[s].inputs), test[s].targets)
+            )
             finals["chosen_loss"][v - 1, s] = float(np.min(selection.losses))
             finals["mean_candidate"][v - 1, s] = float(np.mean(selection.losses))
             finals["final_scale"][v - 1, s] = float(model.scale)
@@ -98,13 +123,30 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     steps = table["step"].values
-    losses = [Line(steps, table["loss"].sel(variant=v).mean("seed").values, f"variant {v}") for v in (1, 2)]
-    scales = [Line(steps, table["scale"].sel(variant=v).mean("seed").values, f"variant {v}") for v in (1, 2)]
+    losses = [
+        Line(steps, table["loss"].sel(variant=v).mean("seed").values, f"variant {v}")
+        for v in (1, 2)
+    ]
+    scales = [
+        Line(steps, table["scale"].sel(variant=v).mean("seed").values, f"variant {v}")
+        for v in (1, 2)
+    ]
     return FigureSpec(
         "Algorithm 2 in full",
         (
-            Panel("training loss without noise or signs", "iteration", "Huber loss of λF", [*losses, HLine(float(table["zero_loss"]), "zero predictor")], yscale="log"),
-            Panel("shrinking", "iteration", "λ", [*scales, HLine(float(table["expected_scale"]), "ε^{2/(3K_w)}")]),
+            Panel(
+                "training loss without noise or signs",
+                "iteration",
+                "Huber loss of λF",
+                [*losses, HLine(float(table["zero_loss"]), "zero predictor")],
+                yscale="log",
+            ),
+            Panel(
+                "shrinking",
+                "iteration",
+                "λ",
+                [*scales, HLine(float(table["expected_scale"]), "ε^{2/(3K_w)}")],
+            ),
         ),
     )
 
@@ -114,12 +156,41 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     steps, window = float(table["step"][-1]), float(table["window"])
     gain = 1 - table["chosen_loss"] / table["mean_candidate"]
     return (
-        Claim("variant 1: test Huber loss", float(mean.sel(variant=1)), at_most=0.004, note="reference run 0.0008"),
-        Claim("variant 2: test Huber loss", float(mean.sel(variant=2)), at_most=0.03, note="reference run 0.012"),
-        Claim("final scale over eps^{2/(3 K_w)}", float(table["final_scale"].mean() / table["expected_scale"]), expected=1.0, tolerance=0.05, note="reference run 0.674 / 0.681"),
-        Claim("fewest shrinks over T/(2 T_w)", float(table["shrinks"].min()) / np.floor(steps / (2 * window)), at_least=1.0),
-        Claim("most shrinks over T/T_w + 1", float(table["shrinks"].max()) / (steps / window + 1), at_most=1.0),
-        Claim("gain of the selected candidate over the mean one, variant 1", float(gain.sel(variant=1).mean()), at_least=0.03, note="reference run 0.1-0.2"),
+        Claim(
+            "variant 1: test Huber loss",
+            float(mean.sel(variant=1)),
+            at_most=0.004,
+            note="reference run 0.0008",
+        ),
+        Claim(
+            "variant 2: test Huber loss",
+            float(mean.sel(variant=2)),
+            at_most=0.03,
+            note="reference run 0.012",
+        ),
+        Claim(
+            "final scale over eps^{2/(3 K_w)}",
+            float(table["final_scale"].mean() / table["expected_scale"]),
+            expected=1.0,
+            tolerance=0.05,
+            note="reference run 0.674 / 0.681",
+        ),
+        Claim(
+            "fewest shrinks over T/(2 T_w)",
+            float(table["shrinks"].min()) / np.floor(steps / (2 * window)),
+            at_least=1.0,
+        ),
+        Claim(
+            "most shrinks over T/T_w + 1",
+            float(table["shrinks"].max()) / (steps / window + 1),
+            at_most=1.0,
+        ),
+        Claim(
+            "gain of the selected candidate over the mean one, variant 1",
+            float(gain.sel(variant=1).mean()),
+            at_least=0.03,
+            note="reference run 0.1-0.2",
+        ),
     )
 
 

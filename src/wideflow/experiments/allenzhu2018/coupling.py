@@ -59,10 +59,19 @@ def worst_case(settings: Settings, key) -> xr.Dataset:
     for width in settings.worst_widths:
         rng = generator(key, "worst", width)
         draws = 40
-        errors = [np.sum(np.abs(rng.normal(size=width)) * np.maximum(1 / width - np.abs(biased_preactivations(rng, width)), 0)) for _ in range(draws)]
+        errors = [
+            np.sum(
+                np.abs(rng.normal(size=width))
+                * np.maximum(1 / width - np.abs(biased_preactivations(rng, width)), 0)
+            )
+            for _ in range(draws)
+        ]
         rows.append(np.mean(errors))
         formula.append(uniform_coupling_error(1 / width, width, np.sqrt(2 / np.pi)))
-    return xr.Dataset({"worst": ("worst_width", rows), "worst_formula": ("worst_width", formula)}, {"worst_width": list(settings.worst_widths)})
+    return xr.Dataset(
+        {"worst": ("worst_width", rows), "worst_formula": ("worst_width", formula)},
+        {"worst_width": list(settings.worst_widths)},
+    )
 
 
 @eqx.filter_jit
@@ -92,31 +101,79 @@ def signed_moves(settings: Settings, key, progress) -> xr.Dataset:
             first = 3 * width**-1.0 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
             diagonals = rng.choice([-1.0, 1.0], size=(settings.move_signs, width))
             for name, size in (("constant", 0.3), ("shrinking", 0.5 * width**-0.25)):
-                squares[name].append(float(_move_error(model, x, jnp.asarray(first), jnp.asarray(size * outer), jnp.asarray(diagonals))))
+                squares[name].append(
+                    float(
+                        _move_error(
+                            model,
+                            x,
+                            jnp.asarray(first),
+                            jnp.asarray(size * outer),
+                            jnp.asarray(diagonals),
+                        )
+                    )
+                )
         for name in found:
             found[name].append(np.sqrt(np.mean(squares[name])))
-    return xr.Dataset({name: ("move_width", values) for name, values in found.items()}, {"move_width": list(settings.move_widths)})
+    return xr.Dataset(
+        {name: ("move_width", values) for name, values in found.items()},
+        {"move_width": list(settings.move_widths)},
+    )
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    two = two_layer_table(settings, key, lambda done, total, what: progress(done / total, 3.0, what))
-    three = three_layer_table(settings, key, lambda done, total, what: progress(1 + done / total, 3.0, what))
-    moves = signed_moves(settings, key, lambda done, total, what: progress(2 + done / total, 3.0, what))
+    two = two_layer_table(
+        settings, key, lambda done, total, what: progress(done / total, 3.0, what)
+    )
+    three = three_layer_table(
+        settings, key, lambda done, total, what: progress(1 + done / total, 3.0, what)
+    )
+    moves = signed_moves(
+        settings, key, lambda done, total, what: progress(2 + done / total, 3.0, what)
+    )
     return xr.merge([two[["coupling"]], three[["coupling3"]], worst_case(settings, key), moves])
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    trained = [Line(table["width"].values, table["coupling"].sel(samples=n).mean("seed").values, f"two layers, N = {n}") for n in table["samples"].values]
-    trained.append(Line(table["width3"].values, table["coupling3"].mean("seed3").values, "three layers", dash="dashed"))
+    trained = [
+        Line(
+            table["width"].values,
+            table["coupling"].sel(samples=n).mean("seed").values,
+            f"two layers, N = {n}",
+        )
+        for n in table["samples"].values
+    ]
+    trained.append(
+        Line(
+            table["width3"].values,
+            table["coupling3"].mean("seed3").values,
+            "three layers",
+            dash="dashed",
+        )
+    )
     widths = table["worst_width"].values
-    worst = [Line(widths, table["worst"].values, "worst case"), Line(widths, table["worst_formula"].values, "f₀ E|a| τ² m^{3/2}", dash="dotted")]
-    moves = [Line(table["move_width"].values, table[name].values, label) for name, label in (("constant", "τ_v = 0.3"), ("shrinking", "τ_v = m^{-1/4}/2"))]
+    worst = [
+        Line(widths, table["worst"].values, "worst case"),
+        Line(widths, table["worst_formula"].values, "f₀ E|a| τ² m^{3/2}", dash="dotted"),
+    ]
+    moves = [
+        Line(table["move_width"].values, table[name].values, label)
+        for name, label in (("constant", "τ_v = 0.3"), ("shrinking", "τ_v = m^{-1/4}/2"))
+    ]
     return FigureSpec(
         "Coupling error against width",
         (
             Panel("along training", "width m", "rms |f − g|", trained, xscale="log", yscale="log"),
-            Panel("worst case, rows move 1/m", "width m", "|f − g|", worst, xscale="log", yscale="log"),
-            Panel("Lemma 5.8, signed moves", "width m", "rms error of (47)", moves, xscale="log", yscale="log"),
+            Panel(
+                "worst case, rows move 1/m", "width m", "|f − g|", worst, xscale="log", yscale="log"
+            ),
+            Panel(
+                "Lemma 5.8, signed moves",
+                "width m",
+                "rms error of (47)",
+                moves,
+                xscale="log",
+                yscale="log",
+            ),
         ),
         columns=3,
     )
@@ -126,14 +183,61 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     made = []
     for n in table["samples"].values:
         value = slope(table["width"], table["coupling"].sel(samples=n).mean("seed"))
-        made.append(Claim(f"two layers, N={n}: slope of rms |f - g|", value, at_least=-0.95, at_most=-0.45, note="reference run -0.7"))
-    deep = [slope(table["width3"], table["coupling3"].isel(seed3=s)) for s in range(table.sizes["seed3"])]
-    made.append(Claim("three layers: slope of rms |f - g| (mean over seeds)", float(np.mean(deep)), at_least=-0.85, at_most=-0.15, note="reference run -0.5"))
-    made.append(Claim("worst case with rows moving c/m: slope", slope(table["worst_width"], table["worst"]), expected=-0.5, tolerance=0.05))
+        made.append(
+            Claim(
+                f"two layers, N={n}: slope of rms |f - g|",
+                value,
+                at_least=-0.95,
+                at_most=-0.45,
+                note="reference run -0.7",
+            )
+        )
+    deep = [
+        slope(table["width3"], table["coupling3"].isel(seed3=s))
+        for s in range(table.sizes["seed3"])
+    ]
+    made.append(
+        Claim(
+            "three layers: slope of rms |f - g| (mean over seeds)",
+            float(np.mean(deep)),
+            at_least=-0.85,
+            at_most=-0.15,
+            note="reference run -0.5",
+        )
+    )
+    made.append(
+        Claim(
+            "worst case with rows moving c/m: slope",
+            slope(table["worst_width"], table["worst"]),
+            expected=-0.5,
+            tolerance=0.05,
+        )
+    )
     ratio = float((table["worst"] / table["worst_formula"]).isel(worst_width=-1))
-    made.append(Claim("worst case over f0 E|a| tau^2 m^1.5 at the largest width", ratio, expected=1.0, tolerance=0.1))
-    made.append(Claim("Lemma 5.8, tau_v fixed: the error does not shrink, slope", slope(table["move_width"], table["constant"]), at_least=-0.15, at_most=0.15))
-    made.append(Claim("Lemma 5.8, tau_v ~ m^-1/4: slope", slope(table["move_width"], table["shrinking"]), at_least=-0.45, at_most=-0.15))
+    made.append(
+        Claim(
+            "worst case over f0 E|a| tau^2 m^1.5 at the largest width",
+            ratio,
+            expected=1.0,
+            tolerance=0.1,
+        )
+    )
+    made.append(
+        Claim(
+            "Lemma 5.8, tau_v fixed: the error does not shrink, slope",
+            slope(table["move_width"], table["constant"]),
+            at_least=-0.15,
+            at_most=0.15,
+        )
+    )
+    made.append(
+        Claim(
+            "Lemma 5.8, tau_v ~ m^-1/4: slope",
+            slope(table["move_width"], table["shrinking"]),
+            at_least=-0.45,
+            at_most=-0.15,
+        )
+    )
     return tuple(made)
 
 
@@ -142,7 +246,11 @@ EXPERIMENT = Experiment(
     paper="allenzhu2018",
     title="The network stays close to its pseudo network",
     figure="Lemmas G.3, 5.8",
-    settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3, move_starts=16)},
+    settings={
+        "smoke": SMOKE,
+        "default": Settings(),
+        "paper": Settings(seeds=5, seeds3=3, move_starts=16),
+    },
     run=run,
     draw=draw,
     claims=claims,

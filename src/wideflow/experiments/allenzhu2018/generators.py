@@ -8,7 +8,9 @@ from ..._core.randomness import named_key
 
 def generator(key, *names: str | int) -> np.random.Generator:
     """The generator of the part called `names`."""
-    return np.random.default_rng(np.asarray(jax.random.key_data(named_key(key, *names)), dtype=np.uint32))
+    return np.random.default_rng(
+        np.asarray(jax.random.key_data(named_key(key, *names)), dtype=np.uint32)
+    )
 
 
 def biased_preactivations(rng: np.random.Generator, width: int) -> np.ndarray:

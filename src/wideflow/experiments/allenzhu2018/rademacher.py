@@ -51,31 +51,65 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     total = len(settings.widths) + len(settings.shallow_widths)
     for j, width in enumerate(settings.widths):
         progress(j, total, f"three layers, m={width}")
-        model = BiasedThreeLayer.init(named_key(key, "network"), features=6, width=width, output_std=1.0)
+        model = BiasedThreeLayer.init(
+            named_key(key, "network"), features=6, width=width, output_std=1.0
+        )
         first, second = 20 * width**-0.75, 0.1
         found["exact"][j], found["chain"][j] = bilinear_rademacher(model, x, xi, first, second)
         found["bound"][j] = bilinear_bound(model, settings.samples, first, second)
-        sups = [network_sup(named_key(key, "ascent", i), model, x, xi[i], first, second, iterations=settings.iterations) for i in range(settings.ascents)]
+        sups = [
+            network_sup(
+                named_key(key, "ascent", i),
+                model,
+                x,
+                xi[i],
+                first,
+                second,
+                iterations=settings.iterations,
+            )
+            for i in range(settings.ascents)
+        ]
         base = [abs(float(xi[i] @ model.outputs(x))) for i in range(settings.ascents)]
         found["network"][j] = (np.mean(sups) - np.mean(base)) / settings.samples
     shallow = np.zeros(len(settings.shallow_widths))
     for j, width in enumerate(settings.shallow_widths):
         progress(len(settings.widths) + j, total, f"two layers, m={width}")
-        model = BiasedTwoLayer.init(named_key(key, "network"), features=6, width=width, output_std=1.0)
+        model = BiasedTwoLayer.init(
+            named_key(key, "network"), features=6, width=width, output_std=1.0
+        )
         radius = 1 / width
-        gains = [two_layer_sup(named_key(key, "two", i), model, x, xi[i], radius) - float(xi[i] @ model.outputs(x)) for i in range(settings.draws)]
-        shallow[j] = np.mean(gains) / settings.samples / two_layer_bound(model, settings.samples, radius)
+        gains = [
+            two_layer_sup(named_key(key, "two", i), model, x, xi[i], radius)
+            - float(xi[i] @ model.outputs(x))
+            for i in range(settings.draws)
+        ]
+        shallow[j] = (
+            np.mean(gains) / settings.samples / two_layer_bound(model, settings.samples, radius)
+        )
     progress(total, total, "done")
     return xr.Dataset(
-        {**{name: ("width", values) for name, values in found.items()}, "two_layer_ratio": ("shallow_width", shallow)},
+        {
+            **{name: ("width", values) for name, values in found.items()},
+            "two_layer_ratio": ("shallow_width", shallow),
+        },
         {"width": list(settings.widths), "shallow_width": list(settings.shallow_widths)},
     )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    labels = {"exact": "bilinear part, exact", "chain": "the paper's chain", "bound": "τ_w τ_v m^{1/4} ‖a‖/√N", "network": "true network, ascent (beyond its start)"}
-    three = [Line(table["width"].values, table[name].values, label) for name, label in labels.items()]
-    two = [Line(table["shallow_width"].values, table["two_layer_ratio"].values, "ascent / bound"), HLine(1.0, "bound")]
+    labels = {
+        "exact": "bilinear part, exact",
+        "chain": "the paper's chain",
+        "bound": "τ_w τ_v m^{1/4} ‖a‖/√N",
+        "network": "true network, ascent (beyond its start)",
+    }
+    three = [
+        Line(table["width"].values, table[name].values, label) for name, label in labels.items()
+    ]
+    two = [
+        Line(table["shallow_width"].values, table["two_layer_ratio"].values, "ascent / bound"),
+        HLine(1.0, "bound"),
+    ]
     return FigureSpec(
         "Rademacher complexity beside its bounds",
         (
@@ -89,11 +123,31 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     ratio = table["exact"] / table["bound"]
     excess = table["network"] / table["chain"]
     return (
-        Claim("bilinear complexity over its bound, largest", float(ratio.max()), at_most=1.0, note="reference runs 0.39-0.58"),
+        Claim(
+            "bilinear complexity over its bound, largest",
+            float(ratio.max()),
+            at_most=1.0,
+            note="reference runs 0.39-0.58",
+        ),
         Claim("bilinear complexity over its bound, least", float(ratio.min()), at_least=0.3),
-        Claim("exact over the paper's chain, largest", float((table["exact"] / table["chain"]).max()), at_most=0.8, note="reference runs 0.6-0.7"),
-        Claim("true network over the chain: falls from the smallest to the largest width", float(excess[-1] / excess[0]), at_most=1.0, note="the coupling error that (50) leaves out"),
-        Claim("two layers: complexity over its bound, largest", float(table["two_layer_ratio"].max()), at_most=1.0, note="reference runs 0.5-0.9"),
+        Claim(
+            "exact over the paper's chain, largest",
+            float((table["exact"] / table["chain"]).max()),
+            at_most=0.8,
+            note="reference runs 0.6-0.7",
+        ),
+        Claim(
+            "true network over the chain: falls from the smallest to the largest width",
+            float(excess[-1] / excess[0]),
+            at_most=1.0,
+            note="the coupling error that (50) leaves out",
+        ),
+        Claim(
+            "two layers: complexity over its bound, largest",
+            float(table["two_layer_ratio"].max()),
+            at_most=1.0,
+            note="reference runs 0.5-0.9",
+        ),
     )
 
 
@@ -102,7 +156,11 @@ EXPERIMENT = Experiment(
     paper="allenzhu2018",
     title="Rademacher complexity beside its bounds",
     figure="Lemmas 5.9, G.5",
-    settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(widths=(100, 200, 400, 1000), ascents=8, draws=20, iterations=80)},
+    settings={
+        "smoke": SMOKE,
+        "default": Settings(),
+        "paper": Settings(widths=(100, 200, 400, 1000), ascents=8, draws=20, iterations=80),
+    },
     run=run,
     draw=draw,
     claims=claims,

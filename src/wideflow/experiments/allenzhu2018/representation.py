@@ -30,7 +30,12 @@ from .generators import generator
 from .three_layer_runs import slope
 
 FUNCTIONS = {"sin": (smooth("sin"), 9), "exp": (smooth("exp"), 10), "cos": (smooth("cos"), 10)}
-SHALLOW = {"sin, wide": ("sin", "wide"), "exp, wide": ("exp", "wide"), "exp, paper": ("exp", "paper"), "cos, wide": ("cos", "wide")}
+SHALLOW = {
+    "sin, wide": ("sin", "wide"),
+    "exp, wide": ("exp", "wide"),
+    "exp, paper": ("exp", "paper"),
+    "cos, wide": ("cos", "wide"),
+}
 DIRECTIONS = {"e1": (1.0, 0.0, 0.0), "(.6, 0, .8)": (0.6, 0.0, 0.8)}
 
 
@@ -48,12 +53,22 @@ class Settings:
     seeds: int = 1
 
 
-SMOKE = Settings(margins=(2.0, 3.0), widths=(500, 2000), draws=2, deep_widths=(100, 200), deep_draws=2, neuron_widths=(1000, 3000), neuron_draws=3)
+SMOKE = Settings(
+    margins=(2.0, 3.0),
+    widths=(500, 2000),
+    draws=2,
+    deep_widths=(100, 200),
+    deep_draws=2,
+    neuron_widths=(1000, 3000),
+    neuron_draws=3,
+)
 
 
 def sphere(rng: np.random.Generator, samples: int, features: int) -> np.ndarray:
     z = rng.normal(size=(samples, features))
-    return np.c_[math.sqrt(0.75) * z / np.linalg.norm(z, axis=1, keepdims=True), np.full(samples, 0.5)]
+    return np.c_[
+        math.sqrt(0.75) * z / np.linalg.norm(z, axis=1, keepdims=True), np.full(samples, 0.5)
+    ]
 
 
 def layer(rng: np.random.Generator, width: int, features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,10 +78,19 @@ def layer(rng: np.random.Generator, width: int, features: int) -> tuple[np.ndarr
 
 
 def indicator(settings: Settings) -> xr.Dataset:
-    functions = [[hermite_function(phi, degree=d, margin=float(m)) for m in settings.margins] for phi, d in FUNCTIONS.values()]
+    functions = [
+        [hermite_function(phi, degree=d, margin=float(m)) for m in settings.margins]
+        for phi, d in FUNCTIONS.values()
+    ]
     names = ("function", "margin")
-    values = {"error51": [[h.error() for h in row] for row in functions], "sup51": [[h.sup() for h in row] for row in functions]}
-    return xr.Dataset({k: (names, v) for k, v in values.items()}, {"function": list(FUNCTIONS), "margin": list(settings.margins)})
+    values = {
+        "error51": [[h.error() for h in row] for row in functions],
+        "sup51": [[h.sup() for h in row] for row in functions],
+    }
+    return xr.Dataset(
+        {k: (names, v) for k, v in values.items()},
+        {"function": list(FUNCTIONS), "margin": list(settings.margins)},
+    )
 
 
 def shallow(settings: Settings, key) -> xr.Dataset:
@@ -81,9 +105,17 @@ def shallow(settings: Settings, key) -> xr.Dataset:
             for _ in range(settings.draws):
                 w, b = layer(rng, width, 6)
                 a = 0.1 * rng.normal(size=width)
-                tilde = two_layer_weights(w, b, a, concept, output_std=0.1, degree=FUNCTIONS[phi][1], window=window)
-                errors[i, j] += np.mean(np.abs(two_layer_representation(w, b, a, tilde, x) - truth)) / settings.draws
-    return xr.Dataset({"error_g1": (("shallow", "width"), errors)}, {"shallow": list(SHALLOW), "width": list(settings.widths)})
+                tilde = two_layer_weights(
+                    w, b, a, concept, output_std=0.1, degree=FUNCTIONS[phi][1], window=window
+                )
+                errors[i, j] += (
+                    np.mean(np.abs(two_layer_representation(w, b, a, tilde, x) - truth))
+                    / settings.draws
+                )
+    return xr.Dataset(
+        {"error_g1": (("shallow", "width"), errors)},
+        {"shallow": list(SHALLOW), "width": list(settings.widths)},
+    )
 
 
 def deep(settings: Settings, key, progress) -> xr.Dataset:
@@ -103,10 +135,17 @@ def deep(settings: Settings, key, progress) -> xr.Dataset:
             x, sample = sphere(rng, 40, 5), sphere(rng, 300, 5)
             for i, concept in enumerate(targets.values()):
                 carrier = ridge_carrier(w, b1, concept, 0, sample)
-                star = three_layer_weights(w, b1, v, b2, a, concept, output_std=1.0, signs=signs, carriers=[carrier])
+                star = three_layer_weights(
+                    w, b1, v, b2, a, concept, output_std=1.0, signs=signs, carriers=[carrier]
+                )
                 values = three_layer_representation(w, b1, v, b2, a, star, x)
-                errors[i, j] += np.mean(np.abs(values - np.asarray(concept.outputs(x)))) / settings.deep_draws
-    return xr.Dataset({"error56": (("deep", "deep_width"), errors)}, {"deep": list(targets), "deep_width": list(settings.deep_widths)})
+                errors[i, j] += (
+                    np.mean(np.abs(values - np.asarray(concept.outputs(x)))) / settings.deep_draws
+                )
+    return xr.Dataset(
+        {"error56": (("deep", "deep_width"), errors)},
+        {"deep": list(targets), "deep_width": list(settings.deep_widths)},
+    )
 
 
 def neuron(settings: Settings, key, progress) -> xr.Dataset:
@@ -121,53 +160,137 @@ def neuron(settings: Settings, key, progress) -> xr.Dataset:
             for draw in range(settings.neuron_draws):
                 rng = generator(key, "neuron", width, i, draw)
                 w, b = layer(rng, width, 3)
-                split = split_neuron(w, b, rng.normal(size=width) / math.sqrt(1000), direction, h, second_width=1000, sup=sup)
+                split = split_neuron(
+                    w,
+                    b,
+                    rng.normal(size=width) / math.sqrt(1000),
+                    direction,
+                    h,
+                    second_width=1000,
+                    sup=sup,
+                )
                 squares.append(np.mean(split.residual(sphere(rng, 4, 2)) ** 2) * width * 1000)
                 mismatch[i, j] += split.mismatch / settings.neuron_draws
             residual[i, j] = math.sqrt(np.mean(squares))
     names = ("direction", "neuron_width")
     return xr.Dataset(
-        {"residual52": (names, residual), "mismatch52": (names, mismatch)}, {"direction": list(DIRECTIONS), "neuron_width": list(settings.neuron_widths)}
+        {"residual52": (names, residual), "mismatch52": (names, mismatch)},
+        {"direction": list(DIRECTIONS), "neuron_width": list(settings.neuron_widths)},
     )
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
     progress(0, 3.0, "Lemmas 5.1 and G.1")
-    parts = [indicator(settings), shallow(settings, key), deep(settings, key, progress), neuron(settings, key, progress)]
+    parts = [
+        indicator(settings),
+        shallow(settings, key),
+        deep(settings, key, progress),
+        neuron(settings, key, progress),
+    ]
     progress(3, 3.0, "done")
     return xr.merge(parts)
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
     def lines(name, along, across):
-        return [Line(table[along].values, table[name].sel({across: c}).values, str(c)) for c in table[across].values]
+        return [
+            Line(table[along].values, table[name].sel({across: c}).values, str(c))
+            for c in table[across].values
+        ]
 
     return FigureSpec(
         "What random weights represent",
         (
-            Panel("Lemma 5.1", "clip margin κ", "max error of (20)", lines("error51", "margin", "function"), yscale="log"),
-            Panel("Lemma G.1", "width m", "mean error", lines("error_g1", "width", "shallow"), xscale="log", yscale="log"),
-            Panel("Lemma 5.6", "width m", "mean error", lines("error56", "deep_width", "deep"), xscale="log", yscale="log"),
-            Panel("Lemma 5.2", "first width m₁", "rms R √(m₁m₂)", lines("residual52", "neuron_width", "direction"), xscale="log", yscale="log"),
+            Panel(
+                "Lemma 5.1",
+                "clip margin κ",
+                "max error of (20)",
+                lines("error51", "margin", "function"),
+                yscale="log",
+            ),
+            Panel(
+                "Lemma G.1",
+                "width m",
+                "mean error",
+                lines("error_g1", "width", "shallow"),
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                "Lemma 5.6",
+                "width m",
+                "mean error",
+                lines("error56", "deep_width", "deep"),
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                "Lemma 5.2",
+                "first width m₁",
+                "rms R √(m₁m₂)",
+                lines("residual52", "neuron_width", "direction"),
+                xscale="log",
+                yscale="log",
+            ),
         ),
     )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    made = [Claim("Lemma 5.1, sin, margin 3: max error of (20)", float(table["error51"].sel(function="sin", margin=3.0)), expected=3e-6, tolerance=0.15, relative=True)]
-    made += [Claim(f"Lemma 5.1, {n}, margin 3: sup |h|", float(table["sup51"].sel(function=n, margin=3.0)), expected=v, tolerance=0.02, relative=True) for n, v in (("sin", 264.0), ("exp", 170.0), ("cos", 634.0))]
+    made = [
+        Claim(
+            "Lemma 5.1, sin, margin 3: max error of (20)",
+            float(table["error51"].sel(function="sin", margin=3.0)),
+            expected=3e-6,
+            tolerance=0.15,
+            relative=True,
+        )
+    ]
+    made += [
+        Claim(
+            f"Lemma 5.1, {n}, margin 3: sup |h|",
+            float(table["sup51"].sel(function=n, margin=3.0)),
+            expected=v,
+            tolerance=0.02,
+            relative=True,
+        )
+        for n, v in (("sin", 264.0), ("exp", 170.0), ("cos", 634.0))
+    ]
     for name in table["shallow"].values:
-        made.append(Claim(f"Lemma G.1, {name}: slope of the error", slope(table["width"], table["error_g1"].sel(shallow=name)), expected=-0.5, tolerance=0.12))
+        made.append(
+            Claim(
+                f"Lemma G.1, {name}: slope of the error",
+                slope(table["width"], table["error_g1"].sel(shallow=name)),
+                expected=-0.5,
+                tolerance=0.12,
+            )
+        )
     first = table["error56"].isel(deep=0)
-    made.append(Claim("Lemma 5.6, sin(x1)cos(x2): slope of the error", slope(table["deep_width"], first), at_least=-1.0, at_most=-0.2))
-    made.append(Claim("Lemma 5.6, sin(x1)cos(x2): error at the largest width", float(first[-1]), at_most=0.3))
-    good, bad = (table["residual52"].sel(direction=d) for d in DIRECTIONS)
-    made.append(Claim("Lemma 5.2, w* = e1: rms of R sqrt(m1 m2), largest", float(good.max()), at_most=0.5))
     made.append(
         Claim(
-            "Lemma 5.2, w* with a last coordinate: R sqrt(m1 m2) stays below 0.5", float(bad.max()), at_most=0.5, reproduces=False,
+            "Lemma 5.6, sin(x1)cos(x2): slope of the error",
+            slope(table["deep_width"], first),
+            at_least=-1.0,
+            at_most=-0.2,
+        )
+    )
+    made.append(
+        Claim(
+            "Lemma 5.6, sin(x1)cos(x2): error at the largest width", float(first[-1]), at_most=0.3
+        )
+    )
+    good, bad = (table["residual52"].sel(direction=d) for d in DIRECTIONS)
+    made.append(
+        Claim("Lemma 5.2, w* = e1: rms of R sqrt(m1 m2), largest", float(good.max()), at_most=0.5)
+    )
+    made.append(
+        Claim(
+            "Lemma 5.2, w* with a last coordinate: R sqrt(m1 m2) stays below 0.5",
+            float(bad.max()),
+            at_most=0.5,
+            reproduces=False,
             note="S and S' differ there; the residual grows about like m1^0.38",
-        )  # fmt: skip
+        )
     )
     return tuple(made)
 
@@ -177,7 +300,14 @@ EXPERIMENT = Experiment(
     paper="allenzhu2018",
     title="What random weights represent",
     figure="Lemmas 5.1, 5.2, 5.6, G.1",
-    settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(deep_widths=(250, 500, 1000, 2000, 4000), neuron_widths=(3000, 10_000, 30_000, 100_000, 1_000_000))},
+    settings={
+        "smoke": SMOKE,
+        "default": Settings(),
+        "paper": Settings(
+            deep_widths=(250, 500, 1000, 2000, 4000),
+            neuron_widths=(3000, 10_000, 30_000, 100_000, 1_000_000),
+        ),
+    },
     run=run,
     draw=draw,
     claims=claims,

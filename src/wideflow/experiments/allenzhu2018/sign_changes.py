@@ -57,31 +57,79 @@ def worst_case(settings: Settings, key) -> xr.Dataset:
             counts[i, j] = np.mean([greedy_flips(z, width**-exponent, 4.0) for z in layers])
             formula[i, j] = first_layer_flips(width**-exponent, width)
     return xr.Dataset(
-        {"worst": (("exponent", "worst_width"), counts), "worst_formula": (("exponent", "worst_width"), formula)},
+        {
+            "worst": (("exponent", "worst_width"), counts),
+            "worst_formula": (("exponent", "worst_width"), formula),
+        },
         {"exponent": list(settings.exponents), "worst_width": list(settings.worst_widths)},
     )
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    two = two_layer_table(settings, key, lambda done, total, what: progress(done / total, 2.0, what))
-    three = three_layer_table(settings, key, lambda done, total, what: progress(1 + done / total, 2.0, what))
-    return xr.merge([two[["flipped"]], three[["flipped_first", "flipped_second"]], worst_case(settings, key)])
+    two = two_layer_table(
+        settings, key, lambda done, total, what: progress(done / total, 2.0, what)
+    )
+    three = three_layer_table(
+        settings, key, lambda done, total, what: progress(1 + done / total, 2.0, what)
+    )
+    return xr.merge(
+        [two[["flipped"]], three[["flipped_first", "flipped_second"]], worst_case(settings, key)]
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    trained = [Line(table["width"].values, table["flipped"].sel(samples=n).mean("seed").values, f"two layers, N = {n}") for n in table["samples"].values]
+    trained = [
+        Line(
+            table["width"].values,
+            table["flipped"].sel(samples=n).mean("seed").values,
+            f"two layers, N = {n}",
+        )
+        for n in table["samples"].values
+    ]
     for layer in ("first", "second"):
-        trained.append(Line(table["width3"].values, table[f"flipped_{layer}"].mean("seed3").values, f"three layers, {layer} layer", dash="dashed"))
+        trained.append(
+            Line(
+                table["width3"].values,
+                table[f"flipped_{layer}"].mean("seed3").values,
+                f"three layers, {layer} layer",
+                dash="dashed",
+            )
+        )
     worst = []
     for a in table["exponent"].values:
         one = table.sel(exponent=a)
-        worst.append(Line(table["worst_width"].values, one["worst"].values, f"τ_w = m^-{a:g}", group=f"{a}"))
-        worst.append(Line(table["worst_width"].values, one["worst_formula"].values, "", dash="dotted", group=f"{a}"))
+        worst.append(
+            Line(table["worst_width"].values, one["worst"].values, f"τ_w = m^-{a:g}", group=f"{a}")
+        )
+        worst.append(
+            Line(
+                table["worst_width"].values,
+                one["worst_formula"].values,
+                "",
+                dash="dotted",
+                group=f"{a}",
+            )
+        )
     return FigureSpec(
         "Sign changes against width",
         (
-            Panel("along training", "width m", "fraction of signs changed", trained, xscale="log", yscale="log"),
-            Panel("worst case, ‖W'‖_{2,4} ≤ τ_w", "width m", "signs changed", worst, xscale="log", yscale="log", note="dotted: 0.9526 τ_w^{4/5} m^{6/5}"),
+            Panel(
+                "along training",
+                "width m",
+                "fraction of signs changed",
+                trained,
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                "worst case, ‖W'‖_{2,4} ≤ τ_w",
+                "width m",
+                "signs changed",
+                worst,
+                xscale="log",
+                yscale="log",
+                note="dotted: 0.9526 τ_w^{4/5} m^{6/5}",
+            ),
         ),
     )
 
@@ -90,17 +138,59 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     made = []
     for n in table["samples"].values:
         value = slope(table["width"], table["flipped"].sel(samples=n).mean("seed"))
-        made.append(Claim(f"two layers, N={n}: slope of the flipped fraction", value, at_least=-0.6, at_most=-0.4, note="reference run -0.5"))
+        made.append(
+            Claim(
+                f"two layers, N={n}: slope of the flipped fraction",
+                value,
+                at_least=-0.6,
+                at_most=-0.4,
+                note="reference run -0.5",
+            )
+        )
     first = slope(table["width3"], table["flipped_first"].mean("seed3"))
     second = slope(table["width3"], table["flipped_second"].mean("seed3"))
-    made.append(Claim("three layers, first layer: slope", first, at_least=-0.7, at_most=-0.35, note="reference run -0.52"))
-    made.append(Claim("three layers, second layer: slope", second, at_least=-0.75, at_most=0.0, note="reference run -0.40"))
+    made.append(
+        Claim(
+            "three layers, first layer: slope",
+            first,
+            at_least=-0.7,
+            at_most=-0.35,
+            note="reference run -0.52",
+        )
+    )
+    made.append(
+        Claim(
+            "three layers, second layer: slope",
+            second,
+            at_least=-0.75,
+            at_most=0.0,
+            note="reference run -0.40",
+        )
+    )
     for a in table["exponent"].values:
         one = table.sel(exponent=a)
         value = slope(table["worst_width"], one["worst"])
-        made.append(Claim(f"worst case, tau_w = m^-{a:g}: slope of the count", value, expected=1.2 - 0.8 * float(a), tolerance=0.03))
-    ratio = (table["worst"] / table["worst_formula"]).sel(exponent=table["exponent"].values[0]).isel(worst_width=-1)
-    made.append(Claim("worst case over the formula at the largest width", float(ratio), expected=1.0, tolerance=0.05))
+        made.append(
+            Claim(
+                f"worst case, tau_w = m^-{a:g}: slope of the count",
+                value,
+                expected=1.2 - 0.8 * float(a),
+                tolerance=0.03,
+            )
+        )
+    ratio = (
+        (table["worst"] / table["worst_formula"])
+        .sel(exponent=table["exponent"].values[0])
+        .isel(worst_width=-1)
+    )
+    made.append(
+        Claim(
+            "worst case over the formula at the largest width",
+            float(ratio),
+            expected=1.0,
+            tolerance=0.05,
+        )
+    )
     return tuple(made)
 
 

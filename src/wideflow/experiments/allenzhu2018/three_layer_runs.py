@@ -65,22 +65,37 @@ def three_layer_table(settings, key, progress) -> xr.Dataset:
     found = {name: np.zeros((len(settings.widths3), settings.seeds3)) for name in MEASURES}
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "three layers", s) for s in range(settings.seeds3)]
-    data = [concept_data(named_key(k, "data"), concept, samples=settings.samples3, features=5) for k in keys]
-    tests = [concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5) for k in keys]
+    data = [
+        concept_data(named_key(k, "data"), concept, samples=settings.samples3, features=5)
+        for k in keys
+    ]
+    tests = [
+        concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5)
+        for k in keys
+    ]
     for j, width in enumerate(settings.widths3):
         progress(j, len(settings.widths3), f"three layers, m={width}")
-        starts = [BiasedThreeLayer.init(named_key(k, "network"), features=6, width=width, output_std=1.0) for k in keys]
+        starts = [
+            BiasedThreeLayer.init(named_key(k, "network"), features=6, width=width, output_std=1.0)
+            for k in keys
+        ]
         run = train(
             starts, data, SGD(0.5 / width, batch=10, replace=True), steps=settings.steps3, every=settings.steps3,
             loss=Huber(), precision="float32", key=named_key(key, "batches"),
         )  # fmt: skip
         for s, (model, start) in enumerate(zip(run.model, run.start, strict=True)):
-            pairs = [(d.inputs.astype(jnp.float32), d.targets.astype(jnp.float32)) for d in (data[s], tests[s])]
+            pairs = [
+                (d.inputs.astype(jnp.float32), d.targets.astype(jnp.float32))
+                for d in (data[s], tests[s])
+            ]
             for name, value in measure(model, start, *pairs).items():
                 found[name][j, s] = float(value)
     progress(len(settings.widths3), len(settings.widths3), "three layers")
     return xr.Dataset(
-        {name: (("width3", "seed3"), values, {"label": MEASURES[name]}) for name, values in found.items()},
+        {
+            name: (("width3", "seed3"), values, {"label": MEASURES[name]})
+            for name, values in found.items()
+        },
         {"width3": list(settings.widths3), "seed3": np.arange(settings.seeds3)},
     )
 

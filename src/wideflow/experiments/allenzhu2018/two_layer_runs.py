@@ -40,16 +40,25 @@ MEASURES = {
 def mixture_concept(key, features: int) -> TwoLayerConcept:
     """The target of one seed on `features` raw coordinates."""
     directions = (sphere(named_key(key, name), 3, features + 1) for name in ("inner", "linear"))
-    return TwoLayerConcept([1.0, -1.0, 1.0], *directions, (smooth("sin", 3.0), smooth("cos", 3.0), smooth("exp")))
+    return TwoLayerConcept(
+        [1.0, -1.0, 1.0], *directions, (smooth("sin", 3.0), smooth("cos", 3.0), smooth("exp"))
+    )
 
 
 @eqx.filter_jit
 def _on_inputs(model: BiasedTwoLayer, start: BiasedTwoLayer, inputs):
     """Outputs, coupling error, fraction of flipped signs, and the signs at the start."""
-    return model.outputs(inputs), coupling_error(model, start, inputs), sign_changes(model, start, inputs)["first"], signs(start, inputs).first
+    return (
+        model.outputs(inputs),
+        coupling_error(model, start, inputs),
+        sign_changes(model, start, inputs)["first"],
+        signs(start, inputs).first,
+    )
 
 
-def measure(model: BiasedTwoLayer, start: BiasedTwoLayer, data: Dataset, test: Dataset) -> dict[str, float]:
+def measure(
+    model: BiasedTwoLayer, start: BiasedTwoLayer, data: Dataset, test: Dataset
+) -> dict[str, float]:
     """All of `MEASURES` for one trained network. Neurons are exchangeable, so the first half of them is a random half."""
     loss, targets = Huber(), test.targets
     outputs, error, flipped, active = _on_inputs(model, start, test.inputs.astype(jnp.float32))
@@ -57,7 +66,9 @@ def measure(model: BiasedTwoLayer, start: BiasedTwoLayer, data: Dataset, test: D
     norms = np.linalg.norm(increment, axis=1)
     width, top = model.width, max(1, round(model.width / 100))
     order = np.argsort(-norms)
-    share = np.asarray(active) * (np.asarray(test.inputs) @ increment.T) * readout  # each neuron's part of what was learned
+    share = (
+        np.asarray(active) * (np.asarray(test.inputs) @ increment.T) * readout
+    )  # each neuron's part of what was learned
     learned = share.sum(axis=1)
     half = 2 * share[:, : width // 2].sum(axis=1)
 
@@ -85,22 +96,33 @@ def two_layer_table(settings, key, progress) -> xr.Dataset:
 
     `settings` has widths, samples, seeds, features, steps, test_samples, output_std.
     """
-    found = {name: np.zeros((len(settings.samples), len(settings.widths), settings.seeds)) for name in MEASURES}
+    found = {
+        name: np.zeros((len(settings.samples), len(settings.widths), settings.seeds))
+        for name in MEASURES
+    }
     keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
     concepts = [mixture_concept(named_key(k, "target"), settings.features) for k in keys]
     tests = [
-        concept_data(named_key(k, "test"), c, samples=settings.test_samples, features=settings.features)
+        concept_data(
+            named_key(k, "test"), c, samples=settings.test_samples, features=settings.features
+        )
         for k, c in zip(keys, concepts, strict=True)
     ]
     total, done = len(settings.samples) * len(settings.widths), 0
     for i, samples in enumerate(settings.samples):
         data = [
-            concept_data(named_key(k, "data"), c, samples=samples, features=settings.features) for k, c in zip(keys, concepts, strict=True)
+            concept_data(named_key(k, "data"), c, samples=samples, features=settings.features)
+            for k, c in zip(keys, concepts, strict=True)
         ]
         for j, width in enumerate(settings.widths):
             progress(done, total, f"two layers, N={samples}, m={width}")
             starts = [
-                BiasedTwoLayer.init(named_key(k, "network"), features=settings.features + 1, width=width, output_std=settings.output_std)
+                BiasedTwoLayer.init(
+                    named_key(k, "network"),
+                    features=settings.features + 1,
+                    width=width,
+                    output_std=settings.output_std,
+                )
                 for k in keys
             ]
             rate = 1 / (settings.output_std**2 * width)
@@ -116,5 +138,9 @@ def two_layer_table(settings, key, progress) -> xr.Dataset:
     axes = ("samples", "width", "seed")
     return xr.Dataset(
         {name: (axes, values, {"label": MEASURES[name]}) for name, values in found.items()},
-        {"samples": list(settings.samples), "width": list(settings.widths), "seed": np.arange(settings.seeds)},
+        {
+            "samples": list(settings.samples),
+            "width": list(settings.widths),
+            "seed": np.arange(settings.seeds),
+        },
     )

@@ -45,7 +45,15 @@ class Settings:
     clean: bool = True
 
 
-SMOKE = Settings(samples=(40, 40), widths=(16, 32), steps=(60, 60), seeds=1, test_samples=100, signs=4, clean=False)
+SMOKE = Settings(
+    samples=(40, 40),
+    widths=(16, 32),
+    steps=(60, 60),
+    seeds=1,
+    test_samples=100,
+    signs=4,
+    clean=False,
+)
 
 
 def dynamics(settings: Settings, width: int, variant: int) -> SmoothedSGD:
@@ -62,17 +70,34 @@ def signed_outputs(model: BiasedThreeLayer, inputs, diagonals):
 
     def one(s):
         moved = (s[:, None] * model.first_increment, model.second_increment * s)
-        return eqx.tree_at(lambda m: (m.first_increment, m.second_increment), model, moved).outputs(inputs)
+        return eqx.tree_at(lambda m: (m.first_increment, m.second_increment), model, moved).outputs(
+            inputs
+        )
 
     return jax.lax.map(one, diagonals)
 
 
-def evaluate(model: BiasedThreeLayer, variant: int, settings: Settings, key, data: Dataset, test: Dataset, clean) -> dict[str, float]:
+def evaluate(
+    model: BiasedThreeLayer,
+    variant: int,
+    settings: Settings,
+    key,
+    data: Dataset,
+    test: Dataset,
+    clean,
+) -> dict[str, float]:
     """Losses as means over signs (variant 2), and the loss of the prediction averaged over signs."""
     count, width = (settings.signs, model.widths[0]) if variant == 2 else (1, model.widths[0])
-    diagonals = jax.random.rademacher(key, (count, width), model.first.dtype) if variant == 2 else jnp.ones((1, width), model.first.dtype)
+    diagonals = (
+        jax.random.rademacher(key, (count, width), model.first.dtype)
+        if variant == 2
+        else jnp.ones((1, width), model.first.dtype)
+    )
     loss = Huber()
-    on_data, on_test = (signed_outputs(model, d.inputs.astype(model.first.dtype), diagonals).astype(float) for d in (data, test))
+    on_data, on_test = (
+        signed_outputs(model, d.inputs.astype(model.first.dtype), diagonals).astype(float)
+        for d in (data, test)
+    )
 
     def mean(outputs, targets):
         return float(np.mean([loss(row, targets) for row in outputs]))
@@ -87,24 +112,50 @@ def evaluate(model: BiasedThreeLayer, variant: int, settings: Settings, key, dat
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
-    cases = [(n, m, t, settings.noise) for n, m, t in zip(settings.samples, settings.widths, settings.steps, strict=True)]
+    cases = [
+        (n, m, t, settings.noise)
+        for n, m, t in zip(settings.samples, settings.widths, settings.steps, strict=True)
+    ]
     if settings.clean:
         cases.append((*cases[0][:3], 0.0))
     found = {name: np.zeros((len(cases), 2, settings.seeds)) for name in MEASURES}
     for i, (samples, width, steps, noise) in enumerate(cases):
         keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
-        data = [concept_data(named_key(k, "data"), concept, samples=samples, features=5, noise=noise) for k in keys]
-        tests = [concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5, noise=noise) for k in keys]
-        starts = [BiasedThreeLayer.init(named_key(k, "network"), features=6, width=width, output_std=settings.output_std) for k in keys]
+        data = [
+            concept_data(named_key(k, "data"), concept, samples=samples, features=5, noise=noise)
+            for k in keys
+        ]
+        tests = [
+            concept_data(
+                named_key(k, "test"),
+                concept,
+                samples=settings.test_samples,
+                features=5,
+                noise=noise,
+            )
+            for k in keys
+        ]
+        starts = [
+            BiasedThreeLayer.init(
+                named_key(k, "network"), features=6, width=width, output_std=settings.output_std
+            )
+            for k in keys
+        ]
         for variant in (1, 2):
-            progress(2 * i + variant - 1, 2 * len(cases), f"N={samples}, m={width}, noise {noise:g}, variant {variant}")
+            progress(
+                2 * i + variant - 1,
+                2 * len(cases),
+                f"N={samples}, m={width}, noise {noise:g}, variant {variant}",
+            )
             run = train(
                 starts, data, dynamics(settings, width, variant), steps=steps, every=steps, loss=Huber(), precision="float32",
                 key=[named_key(k, "noise") for k in keys],
             )  # fmt: skip
             for s, model in enumerate(run.model):
                 clean = concept.outputs(tests[s].inputs)
-                for name, value in evaluate(model, variant, settings, named_key(keys[s], "signs"), data[s], tests[s], clean).items():
+                for name, value in evaluate(
+                    model, variant, settings, named_key(keys[s], "signs"), data[s], tests[s], clean
+                ).items():
                     found[name][i, variant - 1, s] = value
     progress(1, 1, "done")
     labels = [f"N={n}, m={m}" + ("" if noise else ", no noise") for n, m, _, noise in cases]
@@ -120,11 +171,23 @@ def draw(table: xr.Dataset) -> FigureSpec:
     names = [str(c) for c in table["case"].values]
     gap = (table["noisy_test"] - table["train"]).mean("seed")
     gaps = [Bars(names, gap.sel(variant=v).values, f"variant {v}") for v in (1, 2)]
-    clean = [Bars(names, table["clean_test"].sel(variant=v).mean("seed").values, f"variant {v}") for v in (1, 2)]
-    clean.append(Bars(names, table["clean_averaged"].sel(variant=2).mean("seed").values, "variant 2, prediction averaged"))
+    clean = [
+        Bars(names, table["clean_test"].sel(variant=v).mean("seed").values, f"variant {v}")
+        for v in (1, 2)
+    ]
+    clean.append(
+        Bars(
+            names,
+            table["clean_averaged"].sel(variant=2).mean("seed").values,
+            "variant 2, prediction averaged",
+        )
+    )
     return FigureSpec(
         "Algorithm 2 with and without random signs",
-        (Panel("generalisation gap", "case", "noisy test − training loss", gaps), Panel("clean test loss", "case", "Huber loss", clean)),
+        (
+            Panel("generalisation gap", "case", "noisy test − training loss", gaps),
+            Panel("clean test loss", "case", "Huber loss", clean),
+        ),
     )
 
 
@@ -135,21 +198,36 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     clean = table["clean_test"].mean("seed").isel(case=0)
     second = gap.sel(variant=2)
     made = [
-        Claim("gap of variant 2 over variant 1, mean over cases", float(ratio.mean()), at_most=0.75, note="reference runs 0.34-0.55"),
-        Claim("first case: clean test loss of variant 2 over variant 1", float(clean.sel(variant=2) / clean.sel(variant=1)), at_most=1.0),
+        Claim(
+            "gap of variant 2 over variant 1, mean over cases",
+            float(ratio.mean()),
+            at_most=0.75,
+            note="reference runs 0.34-0.55",
+        ),
+        Claim(
+            "first case: clean test loss of variant 2 over variant 1",
+            float(clean.sel(variant=2) / clean.sel(variant=1)),
+            at_most=1.0,
+        ),
     ]
     if noisy.sizes["case"] >= 3:
         made.append(
-            Claim("variant 2's gap from the smaller to the larger width, same data: relative change", float(abs(second[2] / second[1] - 1)), at_most=0.3)
+            Claim(
+                "variant 2's gap from the smaller to the larger width, same data: relative change",
+                float(abs(second[2] / second[1] - 1)),
+                at_most=0.3,
+            )
         )
     quiet = table.where(table["noise"] == 0, drop=True)
     if quiet.sizes["case"]:
         test = quiet["clean_test"].mean("seed").isel(case=0)
         made.append(
             Claim(
-                "without label noise: clean test loss of variant 2 over variant 1", float(test.sel(variant=2) / test.sel(variant=1)), at_least=1.0,
+                "without label noise: clean test loss of variant 2 over variant 1",
+                float(test.sel(variant=2) / test.sel(variant=1)),
+                at_least=1.0,
                 note="variant 1 wins here: random signs pay the variance of the cross terms at finite width",
-            )  # fmt: skip
+            )
         )
     return tuple(made)
 

@@ -17,6 +17,7 @@ $\tilde p_i = p'_i/\sqrt{(i-1)!}$.
 """
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -27,7 +28,9 @@ from numpy.typing import ArrayLike
 from ..._core.errors import check_choice, check_positive
 from ..._core.power_series import PowerSeries
 
-Numbers = ArrayLike | float | bool  # run-time type checks do not count these as complex, as numpy's alias does
+Numbers = (
+    ArrayLike | float | bool
+)  # run-time type checks do not count these as complex, as numpy's alias does
 Values = np.ndarray | float
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(160)
@@ -84,7 +87,9 @@ def normalised_window_constant(degree: int, window: str = "wide", gate: str = "i
     if uses_atom(degree, gate):
         return 0.5 * float(normalised_hermite(order, 0.0)[order] * normal_density(0.0))
     b, weight = _on_interval(window_end(degree, window, gate))
-    integral = float(np.sum(weight * normalised_hermite(order, b)[order] * normal_density(b) * bias_density(b)))
+    integral = float(
+        np.sum(weight * normalised_hermite(order, b)[order] * normal_density(b) * bias_density(b))
+    )
     return integral if window == "wide" else 0.5 * integral
 
 
@@ -128,11 +133,18 @@ class HermiteFunction:
         r"""$c'_i\sqrt{i!}$, the coefficients of the normalised Hermite polynomials; entry 0 is $2c_0$ (indicator) or $c_0/p'_0$ (ReLU)."""
         taylor = self.taylor
         constants = np.array(
-            [1.0 if i == 0 and self.gate == "indicator" else normalised_window_constant(i, self.window, self.gate) for i in range(self.degree + 1)]
+            [
+                1.0
+                if i == 0 and self.gate == "indicator"
+                else normalised_window_constant(i, self.window, self.gate)
+                for i in range(self.degree + 1)
+            ]
         )
         i = np.arange(self.degree + 1.0)
         if self.gate == "indicator":
-            factors = np.where(i == 0, 2.0, np.sqrt(np.maximum(i, 1.0)))  # P[g + b0 >= 0] = 1/2 carries the constant
+            factors = np.where(
+                i == 0, 2.0, np.sqrt(np.maximum(i, 1.0))
+            )  # P[g + b0 >= 0] = 1/2 carries the constant
         else:
             factors = np.sqrt(np.where(i >= 2, i * (i - 1), 1.0))
         return np.where(taylor == 0, 0.0, taylor * factors / constants)
@@ -140,7 +152,11 @@ class HermiteFunction:
     def __call__(self, alpha: Numbers, bias: Numbers, atom: Numbers | None = None) -> np.ndarray:
         r"""$h(\alpha, b_0)$, elementwise."""
         alpha, bias = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(bias, float))
-        atom = np.asarray(bias == 0) if atom is None else np.broadcast_to(np.asarray(atom, bool), alpha.shape)
+        atom = (
+            np.asarray(bias == 0)
+            if atom is None
+            else np.broadcast_to(np.asarray(atom, bool), alpha.shape)
+        )
         total = np.zeros(alpha.shape)
         for i, weight in enumerate(self.weights):
             if weight == 0:
@@ -158,7 +174,7 @@ class HermiteFunction:
             return atom.astype(float)
         end = window_end(i, self.window, self.gate)
         if self.window == "paper":
-            return (~atom & (0 < -bias) & (-bias <= end)).astype(float)
+            return (~atom & (-bias > 0) & (-bias <= end)).astype(float)
         return np.where(~atom & (np.abs(bias) <= end), -np.sign(bias), 0.0)
 
     def representation(self, x1: Numbers) -> np.ndarray:
@@ -201,8 +217,19 @@ class HermiteFunction:
 
     def _bias_classes(self) -> list[tuple[float, bool]]:
         """One bias value from each region on which h is constant in the bias."""
-        ends = sorted({window_end(i, self.window, self.gate) for i in range(2, self.degree + 1) if not uses_atom(i, self.gate)})
-        middles = [0.5 * (low + high) for low, high in zip([0.0, *ends], [*ends, 2 * (ends[-1] if ends else 1.0)], strict=True)]
+        ends = sorted(
+            {
+                window_end(i, self.window, self.gate)
+                for i in range(2, self.degree + 1)
+                if not uses_atom(i, self.gate)
+            }
+        )
+        middles = [
+            0.5 * (low + high)
+            for low, high in zip(
+                [0.0, *ends], [*ends, 2 * (ends[-1] if ends else 1.0)], strict=True
+            )
+        ]
         return [(0.0, True), *((sign * b, False) for b in middles for sign in (1.0, -1.0))]
 
     def sup(self, points: int = 4001) -> float:
@@ -215,15 +242,25 @@ class HermiteFunction:
         r"""Standard deviation of one neuron's $\mathbf 1[g+b_0\ge0]\,h$ at $x_1$: a network of $m$ neurons has error `std`$/\sqrt m$."""
         s = math.sqrt(max(1 - x1**2, _CLOSE**2))
         edges = np.linspace(-14.0, 14.0, 15)
-        a = np.concatenate([low + 0.5 * (high - low) * (_NODES + 1) for low, high in zip(edges[:-1], edges[1:], strict=True)])
+        a = np.concatenate(
+            [low + 0.5 * (high - low) * (_NODES + 1) for low, high in itertools.pairwise(edges)]
+        )
         weight = np.tile(_WEIGHTS, len(edges) - 1) * normal_density(a)
         second = 0.5 * np.sum(weight * self(a, 0.0, True) ** 2 * sp.ndtr(a * x1 / s))
-        ends = sorted({window_end(i, self.window, self.gate) for i in range(2, self.degree + 1) if not uses_atom(i, self.gate)})
+        ends = sorted(
+            {
+                window_end(i, self.window, self.gate)
+                for i in range(2, self.degree + 1)
+                if not uses_atom(i, self.gate)
+            }
+        )
         for low, high in zip([0.0, *ends], [*ends, 14.0], strict=True):
             b = low + 0.5 * (high - low) * (_NODES + 1)
             for sign in (1.0, -1.0):
                 value = self(a, sign * b[80], False) ** 2
-                active = sp.ndtr((a[:, None] * x1 + sign * b) / s) @ (0.5 * (high - low) * _WEIGHTS * bias_density(b))
+                active = sp.ndtr((a[:, None] * x1 + sign * b) / s) @ (
+                    0.5 * (high - low) * _WEIGHTS * bias_density(b)
+                )
                 second += 0.5 * np.sum(weight * value * active)
         return math.sqrt(second - float(self.representation(x1)[0]) ** 2)
 

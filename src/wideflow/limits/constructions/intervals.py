@@ -30,7 +30,9 @@ class IntervalPartition:
     tau: float
 
     def __post_init__(self):
-        check_between("tau", self.tau, 0, 0.3, open=True, remedy="The lemma asks for at most 1/100.")
+        check_between(
+            "tau", self.tau, 0, 0.3, open=True, remedy="The lemma asks for at most 1/100."
+        )
 
     @property
     def half_width(self) -> float:
@@ -40,13 +42,15 @@ class IntervalPartition:
     @property
     def threshold(self) -> float:
         r"""$y_0 = 2(n(0) - n(c))/\tau$."""
-        return 2 * float(normal_density(0.0) * -math.expm1(-self.half_width**2 / 2)) / self.tau
+        return 2 * float(normal_density(0.0) * -math.expm1(-(self.half_width**2) / 2)) / self.tau
 
     def ends(self, y: Numbers) -> tuple[np.ndarray, np.ndarray]:
         r"""$(l, u)$ at $|y|$: $I = [l,u] \cup [-u,-l]$; where $|y| < y_0$, $l = 0$ and $u = c$."""
         y = np.abs(np.asarray(y, float))
         if np.any(y > 1):
-            raise ValueError(f"`y` must lie in [-1, 1], got {np.max(y)}. Divide by a bound of its size.")
+            raise ValueError(
+                f"`y` must lie in [-1, 1], got {np.max(y)}. Divide by a bound of its size."
+            )
         target = np.maximum(y, self.threshold)
         top = np.minimum(target, float(sp.ndtri(1 - self.tau / 2)))
         low = np.maximum(target - self.tau / (2 * normal_density(target)) / 2, 0.0)
@@ -71,5 +75,7 @@ class IntervalPartition:
         inner = np.abs(y) * self.tau * math.sqrt(2 * math.pi) / 2
         e = np.sqrt(-2 * np.log1p(-np.minimum(inner, 0.5)))
         d = sp.ndtri((sp.ndtr(e) + sp.ndtr(self.half_width)) / 2)
-        small = np.where(size <= e, sign, np.where(size <= d, 1.0, np.where(size <= self.half_width, -1.0, 0.0)))
+        small = np.where(
+            size <= e, sign, np.where(size <= d, 1.0, np.where(size <= self.half_width, -1.0, 0.0))
+        )
         return np.where(np.abs(y) < self.threshold, small, large)

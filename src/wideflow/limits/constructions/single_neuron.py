@@ -60,8 +60,14 @@ class SplitNeuron:
         """$B(x)$."""
         inputs = np.asarray(inputs)
         outside, inside = ~self.chosen, self.chosen_rest
-        first = np.maximum(inputs @ self.first[outside].T + self.bias[outside], 0) @ self.second[outside]
-        return first + np.maximum(inputs @ self.rest[inside].T + self.bias[inside], 0) @ self.second[inside]
+        first = (
+            np.maximum(inputs @ self.first[outside].T + self.bias[outside], 0)
+            @ self.second[outside]
+        )
+        return (
+            first
+            + np.maximum(inputs @ self.rest[inside].T + self.bias[inside], 0) @ self.second[inside]
+        )
 
     def residual(self, inputs: Numbers) -> np.ndarray:
         r"""$R(x) = n_1 - \rho\,\phi_\varepsilon - B$."""
@@ -90,7 +96,9 @@ def split_neuron(
 
     `direction` is $w^\star$, `function` the $h$ of Lemma 5.1 for $\phi$, `sup` a bound $H \ge \sup|h|$ (default: `function.sup()`).
     """
-    first, bias, second, direction = (np.asarray(v, float) for v in (first, bias, second, direction))
+    first, bias, second, direction = (
+        np.asarray(v, float) for v in (first, bias, second, direction)
+    )
     m1 = first.shape[0]
     bound = function.sup() if sup is None else sup
     partition = IntervalPartition(tau)
@@ -107,4 +115,16 @@ def split_neuron(
     rest[:, -1] -= alpha * unit
     scale = bound / _LAST
     carrier = math.sqrt(tau * m1 / second_width) / scale * alpha
-    return SplitNeuron(first, bias, second, direction, function, signs, pick(rest) != 0, rest, alpha, carrier, scale)
+    return SplitNeuron(
+        first,
+        bias,
+        second,
+        direction,
+        function,
+        signs,
+        pick(rest) != 0,
+        rest,
+        alpha,
+        carrier,
+        scale,
+    )

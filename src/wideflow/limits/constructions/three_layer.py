@@ -25,7 +25,9 @@ from ..._core.concepts import ThreeLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
 
-def explicit_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options) -> np.ndarray:
+def explicit_carrier(
+    first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options
+) -> np.ndarray:
     r"""$q_i = \frac1{\sqrt{m_1}}\sum_jv^\star_{1,j}h^{\mathrm{relu}}_{\phi_{1,j}}(\sqrt{m_1}\langle w^\star_{1,j},w_i\rangle, \sqrt{m_1}b_i)$, the closed form.
 
     It needs unit inputs and no data; the form (9) with `first_linear` has no such formula, use `ridge_carrier`.
@@ -34,18 +36,33 @@ def explicit_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, 
         raise ValueError("`concept` must have no `first_linear`, got one. Use `ridge_carrier`.")
     first, bias = np.asarray(first, float), np.asarray(bias, float)
     root, atom = math.sqrt(first.shape[0]), bias == 0
-    mix, weights = np.asarray(concept.first_mix[term], float), np.asarray(concept.first_weights, float)
+    mix, weights = (
+        np.asarray(concept.first_mix[term], float),
+        np.asarray(concept.first_weights, float),
+    )
     total = sum(
-        mix[j] * hermite_function(phi, gate="relu", **options)(root * first @ weights[j], root * bias, atom)
+        mix[j]
+        * hermite_function(phi, gate="relu", **options)(
+            root * first @ weights[j], root * bias, atom
+        )
         for j, phi in enumerate(concept.first_activations)
         if mix[j] != 0
     )
     return np.asarray(total) / root
 
 
-def ridge_carrier(first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int, inputs: Numbers, ridge: float | int = 1e-3) -> np.ndarray:
+def ridge_carrier(
+    first: Numbers,
+    bias: Numbers,
+    concept: ThreeLayerConcept,
+    term: int,
+    inputs: Numbers,
+    ridge: float | int = 1e-3,
+) -> np.ndarray:
     r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`."""
-    features = np.maximum(np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0)
+    features = np.maximum(
+        np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0
+    )
     target = first_function(concept, term, inputs)
     gram = features @ features.T
     return features.T @ np.linalg.solve(gram + ridge * np.eye(len(gram)), target)
@@ -55,7 +72,9 @@ def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np
     r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times $\langle w_{3,j},x\rangle$ in the form (9)) of one term."""
     inputs = np.asarray(inputs, float)
     z = inputs @ np.asarray(concept.first_weights, float).T
-    values = np.stack([np.asarray(phi(z[:, j])) for j, phi in enumerate(concept.first_activations)], axis=-1)
+    values = np.stack(
+        [np.asarray(phi(z[:, j])) for j, phi in enumerate(concept.first_activations)], axis=-1
+    )
     if concept.first_linear is not None:
         values = values * (inputs @ np.asarray(concept.first_linear, float).T)
     return values @ np.asarray(concept.first_mix[term], float)
@@ -96,25 +115,43 @@ def three_layer_weights(
             ($K$ = rms of `first_coefficients`).
         options: go to `hermite_function`.
     """
-    first, first_bias, second, second_bias = (np.asarray(v, float) for v in (first, first_bias, second, second_bias))
-    output, truth = np.atleast_2d(np.asarray(output, float)), np.atleast_2d(np.asarray(concept.output, float))
+    first, first_bias, second, second_bias = (
+        np.asarray(v, float) for v in (first, first_bias, second, second_bias)
+    )
+    output, truth = (
+        np.atleast_2d(np.asarray(output, float)),
+        np.atleast_2d(np.asarray(concept.output, float)),
+    )
     signs = np.atleast_2d(np.asarray(signs, float))
     terms, m1, m2 = truth.shape[1], first.shape[0], second.shape[0]
     if signs.shape != (terms, m1):
-        raise ValueError(f"`signs` must have shape ({terms}, {m1}), one row a term, got {signs.shape}.")
+        raise ValueError(
+            f"`signs` must have shape ({terms}, {m1}), one row a term, got {signs.shape}."
+        )
     if output.shape[0] != truth.shape[0]:
-        raise ValueError(f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}.")
+        raise ValueError(
+            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}."
+        )
     if carriers is None:
-        carriers = [explicit_carrier(first, first_bias, concept, i, **options) for i in range(terms)]
+        carriers = [
+            explicit_carrier(first, first_bias, concept, i, **options) for i in range(terms)
+        ]
     root1, root2 = math.sqrt(m1), math.sqrt(m2)
     atom1, atom2 = first_bias == 0, second_bias == 0
     weights, mix = np.asarray(concept.second_weights, float), np.asarray(concept.second_mix, float)
     inner = np.stack(
-        [hermite_function(phi, **options)(root1 * first @ weights[j], root1 * first_bias, atom1) for j, phi in enumerate(concept.second_activations)]
+        [
+            hermite_function(phi, **options)(root1 * first @ weights[j], root1 * first_bias, atom1)
+            for j, phi in enumerate(concept.second_activations)
+        ]
     )
     last = np.zeros(first.shape[1])
     last[-1] = 2.0  # compensates x_d = 1/2
-    linear = np.tile(last, (len(weights), 1)) if concept.second_linear is None else np.asarray(concept.second_linear, float)
+    linear = (
+        np.tile(last, (len(weights), 1))
+        if concept.second_linear is None
+        else np.asarray(concept.second_linear, float)
+    )
     norms, outer, first_star, second_star = [], [], np.zeros_like(first), np.zeros_like(second)
     for i, carrier in enumerate(carriers):
         carrier = np.asarray(carrier, float)
@@ -122,12 +159,25 @@ def three_layer_weights(
         function = hermite_function(concept.outer[i].scaled(norms[-1]), **options)
         outer.append(function(root2 * second @ carrier / norms[-1], root2 * second_bias, atom2))
         second_star += np.outer(output.T @ truth[:, i] * outer[-1], signs[i]) / (scale * m2)
-        first_star += scale / (output_std**2 * m1) * signs[i][:, None] * ((mix[i][:, None] * inner).T @ linear)
-    return ThreeLayerWeights(first_star, second_star, mix @ inner, np.stack(outer), signs, np.array(norms))
+        first_star += (
+            scale
+            / (output_std**2 * m1)
+            * signs[i][:, None]
+            * ((mix[i][:, None] * inner).T @ linear)
+        )
+    return ThreeLayerWeights(
+        first_star, second_star, mix @ inner, np.stack(outer), signs, np.array(norms)
+    )
 
 
 def three_layer_representation(
-    first: Numbers, first_bias: Numbers, second: Numbers, second_bias: Numbers, output: Numbers, weights: ThreeLayerWeights, inputs: Numbers
+    first: Numbers,
+    first_bias: Numbers,
+    second: Numbers,
+    second_bias: Numbers,
+    output: Numbers,
+    weights: ThreeLayerWeights,
+    inputs: Numbers,
 ) -> np.ndarray:
     r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network: (sample, outputs), or (sample,) for a flat `output`."""
     inputs = np.asarray(inputs, float)

@@ -26,18 +26,28 @@ def two_layer_weights(
     `output_std` is $\varepsilon_a$; `options` go to `hermite_function` (window, margin, degree, error, clip).
     """
     first, bias = np.asarray(first, float), np.asarray(bias, float)
-    output, truth = np.atleast_2d(np.asarray(output, float)), np.atleast_2d(np.asarray(concept.output, float))
+    output, truth = (
+        np.atleast_2d(np.asarray(output, float)),
+        np.atleast_2d(np.asarray(concept.output, float)),
+    )
     if output.shape[0] != truth.shape[0]:
-        raise ValueError(f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}.")
+        raise ValueError(
+            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}."
+        )
     root, atom = math.sqrt(first.shape[0]), bias == 0
     inner, linear = np.asarray(concept.inner, float), np.asarray(concept.linear, float)
     coefficients = np.stack(
-        [hermite_function(phi, **options)(root * first @ inner[i], root * bias, atom) for i, phi in enumerate(concept.activations)]
+        [
+            hermite_function(phi, **options)(root * first @ inner[i], root * bias, atom)
+            for i, phi in enumerate(concept.activations)
+        ]
     )
     return ((output.T @ truth) * coefficients.T) @ linear / (output_std**2 * first.shape[0])
 
 
-def two_layer_representation(first: Numbers, bias: Numbers, output: Numbers, weights: Numbers, inputs: Numbers) -> np.ndarray:
+def two_layer_representation(
+    first: Numbers, bias: Numbers, output: Numbers, weights: Numbers, inputs: Numbers
+) -> np.ndarray:
     r"""$\sum_ja_{r,j}\langle\tilde w_j,x\rangle\mathbf 1[\langle w_j,x\rangle+b_j\ge0]$ on inputs (sample, d): (sample, outputs), or (sample,) for a flat `output`."""
     inputs = np.asarray(inputs, float)
     active = inputs @ np.asarray(first, float).T + np.asarray(bias, float) >= 0

@@ -31,4 +31,9 @@ from .optimisation import (
     LemmaG4 as LemmaG4,
     signed_quartic as signed_quartic,
 )
-from .representation import Lemma51 as Lemma51, Lemma52 as Lemma52, Lemma56 as Lemma56, LemmaG1 as LemmaG1
+from .representation import (
+    Lemma51 as Lemma51,
+    Lemma52 as Lemma52,
+    Lemma56 as Lemma56,
+    LemmaG1 as LemmaG1,
+)

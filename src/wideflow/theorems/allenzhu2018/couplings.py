@@ -42,17 +42,35 @@ class Lemma55SignChanges(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.5, Claim C.1")
 
-    def __call__(self, preactivations, radius: float | int, *, layer: str = "first", biased: bool = True, tolerance: float | int = 0.05) -> Verdict:
+    def __call__(
+        self,
+        preactivations,
+        radius: float | int,
+        *,
+        layer: str = "first",
+        biased: bool = True,
+        tolerance: float | int = 0.05,
+    ) -> Verdict:
         """`preactivations` (draw, width) on one unit input."""
         rows = np.atleast_2d(np.asarray(preactivations, float))
         width = rows.shape[1]
         power = 4.0 if layer == "first" else 2.0
-        expected = first_layer_flips(radius, width) if layer == "first" else second_layer_flips(radius, width, biased=biased)
+        expected = (
+            first_layer_flips(radius, width)
+            if layer == "first"
+            else second_layer_flips(radius, width, biased=biased)
+        )
         count = float(np.mean([greedy_flips(z, radius, power) for z in rows]))
         numbers = {"count": count, "expected": expected, "fraction": count / width}
         if expected < 100:
-            return unmet(f"only {expected:.0f} flips are expected; use a larger width or radius", numbers)
-        return judge({"constant": abs(count / expected - 1) / tolerance}, f"{count:.0f} flips against {expected:.0f}", numbers)
+            return unmet(
+                f"only {expected:.0f} flips are expected; use a larger width or radius", numbers
+            )
+        return judge(
+            {"constant": abs(count / expected - 1) / tolerance},
+            f"{count:.0f} flips against {expected:.0f}",
+            numbers,
+        )
 
 
 class Lemma55CrossTerm(AbstractTheorem):
@@ -65,22 +83,48 @@ class Lemma55CrossTerm(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.5 (37)-(38)")
 
     @double
-    def __call__(self, model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, diagonal, rate: float | int, *, constant: float | int = 3.0) -> Verdict:
+    def __call__(
+        self,
+        model: BiasedThreeLayer,
+        inputs,
+        frozen: Signs,
+        first_move,
+        second_move,
+        diagonal,
+        rate: float | int,
+        *,
+        constant: float | int = 3.0,
+    ) -> Verdict:
         """Moves $W''$, $V''$ and signs `diagonal`; the bound uses their own norms and the size of the output weights."""
         inputs = jnp.asarray(inputs)
         c = cross_coefficients(model, inputs, frozen, first_move, second_move)
-        left = pseudo_outputs(signed_move(model, first_move, second_move, diagonal, rate), inputs, frozen)
-        quadratic = pseudo_outputs(model, inputs, frozen, first=first_move, second=second_move, biases="none")
-        right = pseudo_outputs(model, inputs, frozen) + rate**2 * quadratic + rate * c @ jnp.asarray(diagonal)
+        left = pseudo_outputs(
+            signed_move(model, first_move, second_move, diagonal, rate), inputs, frozen
+        )
+        quadratic = pseudo_outputs(
+            model, inputs, frozen, first=first_move, second=second_move, biases="none"
+        )
+        right = (
+            pseudo_outputs(model, inputs, frozen)
+            + rate**2 * quadratic
+            + rate * c @ jnp.asarray(diagonal)
+        )
         deviation = rate * float(jnp.max(jnp.sqrt(jnp.sum(c**2, axis=-1))))
         m1, m2 = model.widths
-        tau_w, tau_v = float(row_norm(first_move, 4.0)), float(jnp.linalg.norm(jnp.asarray(second_move)))
+        tau_w, tau_v = (
+            float(row_norm(first_move, 4.0)),
+            float(jnp.linalg.norm(jnp.asarray(second_move))),
+        )
         output = float(jnp.sqrt(jnp.mean(model.output**2)))
         bound = constant * rate * output * (math.sqrt(m2 / m1) * tau_v + math.sqrt(m2) * tau_w)
         scale = float(jnp.max(jnp.abs(right))) + 1e-300
         gap = float(jnp.max(jnp.abs(left - right))) / scale
         numbers = {"identity_error": gap, "deviation": deviation, "bound": bound}
-        return judge({"identity": gap / 1e-9, "deviation": deviation / bound}, f"cross term of deviation {deviation:.3g} against {bound:.3g}", numbers)
+        return judge(
+            {"identity": gap / 1e-9, "deviation": deviation / bound},
+            f"cross term of deviation {deviation:.3g} against {bound:.3g}",
+            numbers,
+        )
 
 
 class Lemma57(AbstractTheorem):
@@ -99,7 +143,9 @@ class Lemma57(AbstractTheorem):
         if rates.size < 2 or not np.all(errors > 0):
             return unmet("needs two rates with errors that are not zero", numbers)
         ratio = float(scaled.max() / scaled.min())
-        return judge({"scaling": ratio / spread}, f"error / eta^2 varies by a factor {ratio:.3g}", numbers)
+        return judge(
+            {"scaling": ratio / spread}, f"error / eta^2 varies by a factor {ratio:.3g}", numbers
+        )
 
 
 class Lemma58(AbstractTheorem):
@@ -110,13 +156,30 @@ class Lemma58(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.8")
 
-    def __call__(self, error: float | int, *, first_width: int, second_width: int, first_radius: float | int, second_radius: float | int, output_std: float | int = 1.0, constant: float | int = 2.0) -> Verdict:
+    def __call__(
+        self,
+        error: float | int,
+        *,
+        first_width: int,
+        second_width: int,
+        first_radius: float | int,
+        second_radius: float | int,
+        output_std: float | int = 1.0,
+        constant: float | int = 2.0,
+    ) -> Verdict:
         r"""`error` is an rms over signs of $f$ minus `observables.coupled_main_part`."""
         m1, m2 = first_width, second_width
-        bound = constant * output_std * (first_radius**3.2 * m1**0.8 * m2**1.5 + math.sqrt(m2 / m1) * second_radius)
+        bound = (
+            constant
+            * output_std
+            * (first_radius**3.2 * m1**0.8 * m2**1.5 + math.sqrt(m2 / m1) * second_radius)
+        )
         numbers = {"error": error, "bound": bound}
         edges = 1 + 1e-9
-        if not (m2**-0.5 / edges <= second_radius <= (m1 / m2) ** 0.5 * edges and m1**-0.75 / edges <= first_radius <= m1**-0.5 * edges):
+        if not (
+            m2**-0.5 / edges <= second_radius <= (m1 / m2) ** 0.5 * edges
+            and m1**-0.75 / edges <= first_radius <= m1**-0.5 * edges
+        ):
             return unmet("the radii are outside the lemma's ranges", numbers)
         return judge({"error": error / bound}, f"error {error:.3g} against {bound:.3g}", numbers)
 
@@ -132,7 +195,9 @@ class LemmaG3(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.3")
 
     @double
-    def __call__(self, model: BiasedTwoLayer, start: BiasedTwoLayer, inputs, targets, loss: AbstractLoss) -> Verdict:
+    def __call__(
+        self, model: BiasedTwoLayer, start: BiasedTwoLayer, inputs, targets, loss: AbstractLoss
+    ) -> Verdict:
         """On each input separately; the worst counts. One output."""
         if model.output.ndim != 1:
             return unmet("judged for one output", {"outputs": float(model.output.shape[0])})
@@ -143,7 +208,10 @@ class LemmaG3(AbstractTheorem):
             return unmet("the weights have not moved", numbers)
         frozen, sizes = signs(start, inputs), jnp.abs(model.output)
         flipped = signs(model, inputs).first != frozen.first
-        counts, error = np.asarray(flipped.sum(axis=1)), np.abs(np.asarray(coupling_error(model, start, inputs)))
+        counts, error = (
+            np.asarray(flipped.sum(axis=1)),
+            np.abs(np.asarray(coupling_error(model, start, inputs))),
+        )
         expected = uniform_flip_fraction(tau, width) * width
         gaps = self._gradient_gaps(model, inputs, targets, loss, frozen)
         allowed = np.asarray(flipped @ sizes + jnp.sum(sizes) * error)
@@ -154,9 +222,16 @@ class LemmaG3(AbstractTheorem):
         ratios = {
             "flips": float(counts.max()) / (expected + 3 * math.sqrt(expected) + 3),
             "coupling": numbers["coupling"] / numbers["coupling_bound"],
-            "gradient": float(np.max(gaps / np.maximum(allowed, 1e-300))) if np.any(gaps > 0) else 0.0,
+            "gradient": float(np.max(gaps / np.maximum(allowed, 1e-300)))
+            if np.any(gaps > 0)
+            else 0.0,
         }
-        return judge(ratios, f"radius {tau:.3g}: {numbers['flipped']:.3g} of the signs changed, |f - g| up to {numbers['coupling']:.3g}", numbers, tolerance=1e-9)
+        return judge(
+            ratios,
+            f"radius {tau:.3g}: {numbers['flipped']:.3g} of the signs changed, |f - g| up to {numbers['coupling']:.3g}",
+            numbers,
+            tolerance=1e-9,
+        )
 
     @staticmethod
     def _gradient_gaps(model, inputs, targets, loss, frozen) -> np.ndarray:
@@ -165,8 +240,17 @@ class LemmaG3(AbstractTheorem):
                 return loss(with_parameters(model, {"increment": w}).respond(x[None]), y[None])
 
             def pseudo(w):
-                return loss(pseudo_outputs(with_parameters(model, {"increment": w}), x[None], Signs(on[None], None)), y[None])
+                return loss(
+                    pseudo_outputs(
+                        with_parameters(model, {"increment": w}), x[None], Signs(on[None], None)
+                    ),
+                    y[None],
+                )
 
-            return jnp.sum(jnp.linalg.norm(jax.grad(network)(model.increment) - jax.grad(pseudo)(model.increment), axis=1))
+            return jnp.sum(
+                jnp.linalg.norm(
+                    jax.grad(network)(model.increment) - jax.grad(pseudo)(model.increment), axis=1
+                )
+            )
 
         return np.asarray(jax.vmap(gap)(inputs, targets, frozen.first))

@@ -17,12 +17,24 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 _WEIGHTS = _WEIGHTS / math.sqrt(2 * math.pi)
 
 
-def _tail(sums: np.ndarray, level: float | int, allowed: float | int, numbers: dict, message: str) -> Verdict:
+def _tail(
+    sums: np.ndarray, level: float | int, allowed: float | int, numbers: dict, message: str
+) -> Verdict:
     """Whether the fraction above `level` is at most `allowed`, plus three standard errors of a fraction."""
     fraction = float(np.mean(np.abs(sums) >= level))
     slack = 3 * math.sqrt(max(allowed, 1 / sums.size) / sums.size)
-    numbers = {**numbers, "level": level, "fraction": fraction, "allowed": allowed, "standard_errors": slack}
-    return judge({"tail": fraction / (allowed + slack)}, f"{message}: {fraction:.3g} of the draws beyond, {allowed:.3g} allowed", numbers)
+    numbers = {
+        **numbers,
+        "level": level,
+        "fraction": fraction,
+        "allowed": allowed,
+        "standard_errors": slack,
+    }
+    return judge(
+        {"tail": fraction / (allowed + slack)},
+        f"{message}: {fraction:.3g} of the draws beyond, {allowed:.3g} allowed",
+        numbers,
+    )
 
 
 class LemmaA1(AbstractTheorem):
@@ -34,11 +46,26 @@ class LemmaA1(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.1 (51)")
 
-    def __call__(self, sums, *, width: int, deviation: float | int, bound: float | int = 1.0, mean: float | int = 0.0, constant: float | int = 2.0) -> Verdict:
+    def __call__(
+        self,
+        sums,
+        *,
+        width: int,
+        deviation: float | int,
+        bound: float | int = 1.0,
+        mean: float | int = 0.0,
+        constant: float | int = 2.0,
+    ) -> Verdict:
         """`sums` are draws of the sum, `mean` its expectation, `bound` is $L$, `deviation` is $B$."""
         level = constant * deviation * bound * (math.sqrt(width) + deviation)
         allowed = 4 * math.exp(-(deviation**2) / 2)
-        return _tail(np.asarray(sums, float) - mean, level, allowed, {"constant": constant}, f"B = {deviation:g}")
+        return _tail(
+            np.asarray(sums, float) - mean,
+            level,
+            allowed,
+            {"constant": constant},
+            f"B = {deviation:g}",
+        )
 
     @staticmethod
     def printed_fails(width: int, deviation: float | int) -> bool:
@@ -52,10 +79,18 @@ class LemmaA2(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.2 (54)")
 
-    def __call__(self, sums, *, width: int, deviation: float | int, lipschitz: float | int = 1.0) -> Verdict:
+    def __call__(
+        self, sums, *, width: int, deviation: float | int, lipschitz: float | int = 1.0
+    ) -> Verdict:
         """`sums` are draws of the sum."""
         level = deviation * lipschitz * (math.sqrt(width) + deviation)
-        return _tail(np.asarray(sums, float), level, 4 * math.exp(-(deviation**2) / 2), {}, f"B = {deviation:g}")
+        return _tail(
+            np.asarray(sums, float),
+            level,
+            4 * math.exp(-(deviation**2) / 2),
+            {},
+            f"B = {deviation:g}",
+        )
 
 
 class LemmaA4(AbstractTheorem):
@@ -66,7 +101,9 @@ class LemmaA4(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.4")
 
-    def __call__(self, tau: float | int, y: float | int, *, tolerance: float | int = 1e-9) -> Verdict:
+    def __call__(
+        self, tau: float | int, y: float | int, *, tolerance: float | int = 1e-9
+    ) -> Verdict:
         partition = IntervalPartition(tau)
         low, up = (float(end) for end in partition.ends(y))
         small = abs(y) < partition.threshold
@@ -81,9 +118,17 @@ class LemmaA4(AbstractTheorem):
             plus = float(sp.ndtr(up) - sp.ndtr(low))
             mass, length = 2 * plus, up - low
         numbers = {"mass": mass, "plus": plus, "mean": mean, "length": length}
-        errors = {"mass": abs(mass / tau - 1), "plus": abs(2 * plus / tau - 1), "mean": abs(mean - abs(y))}
-        ratios = {name: error / tolerance for name, error in errors.items()} | {"length": length / (2.07 * tau)}
-        return judge(ratios, f"mass {mass:.6g}, mean {mean:.6g} against |y| = {abs(y):.6g}", numbers)
+        errors = {
+            "mass": abs(mass / tau - 1),
+            "plus": abs(2 * plus / tau - 1),
+            "mean": abs(mean - abs(y)),
+        }
+        ratios = {name: error / tolerance for name, error in errors.items()} | {
+            "length": length / (2.07 * tau)
+        }
+        return judge(
+            ratios, f"mass {mass:.6g}, mean {mean:.6g} against |y| = {abs(y):.6g}", numbers
+        )
 
 
 class LemmaA5(AbstractTheorem):
@@ -94,7 +139,11 @@ class LemmaA5(AbstractTheorem):
     def __call__(self, degree: int = 20, *, tolerance: float | int = 1e-9) -> Verdict:
         q = normalised_hermite(degree, _NODES)
         worst = float(np.max(np.abs((q * _WEIGHTS) @ q.T - np.eye(degree + 1))))
-        return judge({"orthogonality": worst / tolerance}, f"largest deviation {worst:.3g} up to degree {degree}", {"deviation": worst})
+        return judge(
+            {"orthogonality": worst / tolerance},
+            f"largest deviation {worst:.3g} up to degree {degree}",
+            {"deviation": worst},
+        )
 
 
 class LemmaA6(AbstractTheorem):
@@ -105,18 +154,34 @@ class LemmaA6(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.6")
 
-    def __call__(self, degree: int, b: float | int, x1: float | int, *, tolerance: float | int = 1e-9) -> Verdict:
+    def __call__(
+        self, degree: int, b: float | int, x1: float | int, *, tolerance: float | int = 1e-9
+    ) -> Verdict:
         s = math.sqrt(1 - x1**2)
         if degree < 1 or s < 1e-6:
-            return unmet("needs a degree of at least 1 and |x1| < 1", {"degree": float(degree), "x1": x1})
+            return unmet(
+                "needs a degree of at least 1 and |x1| < 1", {"degree": float(degree), "x1": x1}
+            )
 
         def integrand(a: float | int) -> float:
-            return float(normalised_hermite(degree, a)[degree] * normal_density(a) * sp.ndtr((a * x1 - b) / s))
+            return float(
+                normalised_hermite(degree, a)[degree]
+                * normal_density(a)
+                * sp.ndtr((a * x1 - b) / s)
+            )
 
         left = scipy.integrate.quad(integrand, -12, 12, epsabs=1e-13, limit=400, points=[0.0])[0]
-        right = x1**degree * float(normalised_hermite(degree - 1, b)[degree - 1] * normal_density(b)) / math.sqrt(degree)
+        right = (
+            x1**degree
+            * float(normalised_hermite(degree - 1, b)[degree - 1] * normal_density(b))
+            / math.sqrt(degree)
+        )
         numbers = {"left": left, "right": right}
-        return judge({"identity": abs(left - right) / tolerance}, f"{left:.10g} against {right:.10g}, both over sqrt(i!)", numbers)
+        return judge(
+            {"identity": abs(left - right) / tolerance},
+            f"{left:.10g} against {right:.10g}, both over sqrt(i!)",
+            numbers,
+        )
 
 
 class LemmaA7(AbstractTheorem):
@@ -129,11 +194,17 @@ class LemmaA7(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.7 (99)")
 
     def __call__(self, degree: int, b: float | int, *, tolerance: float | int = 1e-9) -> Verdict:
-        exact = scipy.integrate.quad(lambda a: a**degree * float(normal_density(a)), b, 40, epsabs=1e-14, limit=400)[0]
+        exact = scipy.integrate.quad(
+            lambda a: a**degree * float(normal_density(a)), b, 40, epsabs=1e-14, limit=400
+        )[0]
         values = {"recursion": self.recursion(degree, b), "closed": self.closed(degree, b)}
         numbers = {"exact": exact, **values}
         scale = tolerance * max(1.0, abs(exact))
-        return judge({name: abs(v - exact) / scale for name, v in values.items()}, f"L = {exact:.10g}", numbers)
+        return judge(
+            {name: abs(v - exact) / scale for name, v in values.items()},
+            f"L = {exact:.10g}",
+            numbers,
+        )
 
     @staticmethod
     def recursion(degree: int, b: float | int) -> float:
@@ -151,7 +222,9 @@ class LemmaA7(AbstractTheorem):
         top = double_factorial(degree - 1)
         start = 1 if degree % 2 == 0 else 0
         total = sum(top / double_factorial(j) * b**j for j in range(start, degree, 2))
-        return float(normal_density(b)) * total + (top * float(sp.ndtr(-b)) if degree % 2 == 0 else 0.0)
+        return float(normal_density(b)) * total + (
+            top * float(sp.ndtr(-b)) if degree % 2 == 0 else 0.0
+        )
 
 
 class LemmaA8(AbstractTheorem):
@@ -170,14 +243,24 @@ class LemmaA8(AbstractTheorem):
         curvature = float(np.mean(np.einsum("ni,ij,nj->n", directions, hessian, directions)))
         decrease = -(float(gradient @ step) + curvature / 2)
         least = float(np.linalg.eigvalsh(hessian)[0])
-        numbers = {"decrease": decrease, "gradient_norm": float(np.linalg.norm(gradient)), "least_eigenvalue": least}
+        numbers = {
+            "decrease": decrease,
+            "gradient_norm": float(np.linalg.norm(gradient)),
+            "least_eigenvalue": least,
+        }
         if centred > 1e-9 or unit > 1e-9:
             return unmet("x2 must have mean zero and norm one", numbers)
         if not decrease > 0:
             return unmet(f"the move does not decrease: rate {decrease:.3g}", numbers)
-        shown = [decrease / (2 * np.linalg.norm(step)) / numbers["gradient_norm"] if numbers["gradient_norm"] > 0 else math.inf]
+        shown = [
+            decrease / (2 * np.linalg.norm(step)) / numbers["gradient_norm"]
+            if numbers["gradient_norm"] > 0
+            else math.inf
+        ]
         shown.append(decrease / -least if least < 0 else math.inf)
-        return judge({"either": float(min(shown))}, f"decrease rate {decrease:.3g}", numbers, tolerance=1e-12)
+        return judge(
+            {"either": float(min(shown))}, f"decrease rate {decrease:.3g}", numbers, tolerance=1e-12
+        )
 
 
 class ClaimB1(AbstractTheorem):
@@ -185,9 +268,18 @@ class ClaimB1(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Claim B.1")
 
-    def __call__(self, degree: int, *, constant: Callable[[int], float] = lambda i: window_constant(i, "paper")) -> Verdict:
+    def __call__(
+        self,
+        degree: int,
+        *,
+        constant: Callable[[int], float] = lambda i: window_constant(i, "paper"),
+    ) -> Verdict:
         value = abs(constant(degree))
         double_factorial = math.prod(range(degree - 2 if degree % 2 else degree - 1, 0, -2))
         bound = double_factorial / 20 if degree % 2 else double_factorial / (200 * degree**2)
         numbers = {"value": value, "bound": bound, "over_bound": value / bound}
-        return judge({"lower_bound": bound / value}, f"|p'_{degree}| = {value:.4g}, at least {bound:.4g} asked", numbers)
+        return judge(
+            {"lower_bound": bound / value},
+            f"|p'_{degree}| = {value:.4g}, at least {bound:.4g} asked",
+            numbers,
+        )

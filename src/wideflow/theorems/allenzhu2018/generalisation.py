@@ -7,7 +7,12 @@ import numpy as np
 from ..._core.precision import double
 from ...models.biased_three_layer import BiasedThreeLayer
 from ...models.biased_two_layer import BiasedTwoLayer
-from ...observables.rademacher import bilinear_bound, bilinear_rademacher, two_layer_bound, two_layer_sup
+from ...observables.rademacher import (
+    bilinear_bound,
+    bilinear_rademacher,
+    two_layer_bound,
+    two_layer_sup,
+)
 from ..base import AbstractTheorem, Citation, Verdict
 from .judging import judge, unmet
 
@@ -22,13 +27,24 @@ class Lemma59(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.9")
 
     @double
-    def __call__(self, model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int) -> Verdict:
+    def __call__(
+        self,
+        model: BiasedThreeLayer,
+        inputs,
+        xi,
+        first_radius: float | int,
+        second_radius: float | int,
+    ) -> Verdict:
         """`xi` (draw, sample) from `observables.rademacher_signs`; all of them, or enough that the mean is sharp."""
         samples = np.asarray(inputs).shape[0]
         exact, chain = bilinear_rademacher(model, inputs, xi, first_radius, second_radius)
         bound = bilinear_bound(model, samples, first_radius, second_radius)
         numbers = {"exact": exact, "chain": chain, "bound": bound}
-        return judge({"bound": exact / bound, "chain": exact / chain}, f"complexity {exact:.3g} against {bound:.3g}", numbers)
+        return judge(
+            {"bound": exact / bound, "chain": exact / chain},
+            f"complexity {exact:.3g} against {bound:.3g}",
+            numbers,
+        )
 
 
 class LemmaG5(AbstractTheorem):
@@ -48,4 +64,8 @@ class LemmaG5(AbstractTheorem):
         base = np.asarray(model.outputs(inputs))
         gains = [two_layer_sup(key, model, inputs, one, radius) - float(one @ base) for one in xi]
         measured, bound = float(np.mean(gains)) / samples, two_layer_bound(model, samples, radius)
-        return judge({"bound": measured / bound}, f"complexity at least {measured:.3g} against {bound:.3g}", {"measured": measured, "bound": bound})
+        return judge(
+            {"bound": measured / bound},
+            f"complexity at least {measured:.3g} against {bound:.3g}",
+            {"measured": measured, "bound": bound},
+        )

@@ -5,12 +5,23 @@ import math
 from ..base import Outcome, Verdict
 
 
-def judge(ratios: dict[str, float], message: str, numbers: dict[str, float], *, tolerance: float | int = 0.0) -> Verdict:
+def judge(
+    ratios: dict[str, float],
+    message: str,
+    numbers: dict[str, float],
+    *,
+    tolerance: float | int = 0.0,
+) -> Verdict:
     """HOLDS when every ratio is at most 1 (plus `tolerance`); the margin is 1 minus the largest. NaN counts as not shown."""
     worst = max(ratios.values(), key=lambda r: math.inf if math.isnan(r) else r)
     holds = all(ratio <= 1 + tolerance for ratio in ratios.values())
     told = {f"ratio_{name}": float(value) for name, value in ratios.items()}
-    return Verdict(Outcome.HOLDS if holds else Outcome.VIOLATED, 1 + tolerance - worst, message, {**numbers, **told})
+    return Verdict(
+        Outcome.HOLDS if holds else Outcome.VIOLATED,
+        1 + tolerance - worst,
+        message,
+        {**numbers, **told},
+    )
 
 
 def unmet(message: str, numbers: dict[str, float]) -> Verdict:

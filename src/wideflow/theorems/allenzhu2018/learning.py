@@ -22,7 +22,17 @@ class Theorem41(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.1")
 
     def __call__(
-        self, loss: float | int, prediction: TwoLayerPrediction, *, width: int, samples: int, iterations: int, error: float | int, floor: float | int = 0.0, terms: int = 1, outputs: int = 1
+        self,
+        loss: float | int,
+        prediction: TwoLayerPrediction,
+        *,
+        width: int,
+        samples: int,
+        iterations: int,
+        error: float | int,
+        floor: float | int = 0.0,
+        terms: int = 1,
+        outputs: int = 1,
     ) -> Verdict:
         r"""`loss` is the test loss reached, `floor` is $\varepsilon_0$, `error` is $\varepsilon$."""
         numbers = {
@@ -30,12 +40,28 @@ class Theorem41(AbstractTheorem):
             "samples_needed": prediction.samples, "iterations": float(iterations), "iterations_needed": prediction.iterations,
         }  # fmt: skip
         if not 0 < error < 1 / (terms * outputs):
-            return unmet(f"the error must lie in (0, 1/(pk)) = (0, {1 / (terms * outputs):.3g}), got {error:.3g}", numbers)
-        short = [name for name in ("width", "samples", "iterations") if numbers[name] < numbers[f"{name}_needed"]]
+            return unmet(
+                f"the error must lie in (0, 1/(pk)) = (0, {1 / (terms * outputs):.3g}), got {error:.3g}",
+                numbers,
+            )
+        short = [
+            name
+            for name in ("width", "samples", "iterations")
+            if numbers[name] < numbers[f"{name}_needed"]
+        ]
         if short:
-            told = ", ".join(f"{name} {numbers[name]:.3g} < {numbers[f'{name}_needed']:.3g}" for name in short)
-            return unmet(f"too small for the theorem: {told}; the loss is {loss:.3g} against {floor + error:.3g}", numbers)
-        return judge({"loss": loss / (floor + error)}, f"loss {loss:.3g} against {floor + error:.3g}", numbers)
+            told = ", ".join(
+                f"{name} {numbers[name]:.3g} < {numbers[f'{name}_needed']:.3g}" for name in short
+            )
+            return unmet(
+                f"too small for the theorem: {told}; the loss is {loss:.3g} against {floor + error:.3g}",
+                numbers,
+            )
+        return judge(
+            {"loss": loss / (floor + error)},
+            f"loss {loss:.3g} against {floor + error:.3g}",
+            numbers,
+        )
 
 
 class WidthIndependence(AbstractTheorem):
@@ -46,7 +72,15 @@ class WidthIndependence(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.1, remark on N")
 
-    def __call__(self, widths, losses, *, baseline: float | int, spread: float | int = 1.35, least_width: int = 100) -> Verdict:
+    def __call__(
+        self,
+        widths,
+        losses,
+        *,
+        baseline: float | int,
+        spread: float | int = 1.35,
+        least_width: int = 100,
+    ) -> Verdict:
         """`losses` at `widths`, both sequences; only widths from `least_width` on are judged."""
         widths, losses = np.asarray(widths, float), np.asarray(losses, float)
         kept = losses[widths >= least_width]
@@ -55,17 +89,26 @@ class WidthIndependence(AbstractTheorem):
             return unmet(f"needs two widths of at least {least_width}", numbers)
         ratio = float(kept.max() / kept.min())
         numbers |= {"max_over_min": ratio, "largest_loss": float(kept.max())}
-        return judge({"spread": ratio / spread, "baseline": float(kept.max()) / baseline}, f"max/min of the loss is {ratio:.3g}", numbers)
+        return judge(
+            {"spread": ratio / spread, "baseline": float(kept.max()) / baseline},
+            f"max/min of the loss is {ratio:.3g}",
+            numbers,
+        )
 
 
-def _three_layers(loss, prediction, needed, *, width, samples, error, floor, gamma, terms) -> Verdict:
+def _three_layers(
+    loss, prediction, needed, *, width, samples, error, floor, gamma, terms
+) -> Verdict:
     bound = (1 + gamma) * floor + error
     numbers = {
         "loss": loss, "bound": bound, "log10_width": math.log10(width), "log10_width_needed": prediction.log10_width,
         "log10_samples": math.log10(samples), "log10_samples_needed": needed,
     }  # fmt: skip
     if not 0 < error < 1 / terms:
-        return unmet(f"the error must lie in (0, 1/(p1 p2 k)) = (0, {1 / terms:.3g}), got {error:.3g}", numbers)
+        return unmet(
+            f"the error must lie in (0, 1/(p1 p2 k)) = (0, {1 / terms:.3g}), got {error:.3g}",
+            numbers,
+        )
     if not (math.isfinite(prediction.log10_width) and math.isfinite(needed)):
         return vacuous("the complexity of the class exceeds every number", numbers)
     if numbers["log10_width"] < prediction.log10_width or numbers["log10_samples"] < needed:
@@ -83,7 +126,16 @@ class Theorem42(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.2")
 
     def __call__(
-        self, loss: float | int, prediction: ThreeLayerPrediction, *, width: int, samples: int, error: float | int, floor: float | int = 0.0, gamma: float | int = 0.25, terms: int = 1
+        self,
+        loss: float | int,
+        prediction: ThreeLayerPrediction,
+        *,
+        width: int,
+        samples: int,
+        error: float | int,
+        floor: float | int = 0.0,
+        gamma: float | int = 0.25,
+        terms: int = 1,
     ) -> Verdict:
         r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`."""
         return _three_layers(
@@ -97,7 +149,16 @@ class Theorem43(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.3")
 
     def __call__(
-        self, loss: float | int, prediction: ThreeLayerPrediction, *, width: int, samples: int, error: float | int, floor: float | int = 0.0, gamma: float | int = 0.25, terms: int = 1
+        self,
+        loss: float | int,
+        prediction: ThreeLayerPrediction,
+        *,
+        width: int,
+        samples: int,
+        error: float | int,
+        floor: float | int = 0.0,
+        gamma: float | int = 0.25,
+        terms: int = 1,
     ) -> Verdict:
         r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`."""
         return _three_layers(

@@ -32,13 +32,30 @@ class Lemma53(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.3")
 
-    def __call__(self, triple: DescentTriple, rate: float | int, *, floor: float | int = 0.0, gamma: float | int = 0.25, slack: float | int = 0.1) -> Verdict:
+    def __call__(
+        self,
+        triple: DescentTriple,
+        rate: float | int,
+        *,
+        floor: float | int = 0.0,
+        gamma: float | int = 0.25,
+        slack: float | int = 0.1,
+    ) -> Verdict:
         r"""`floor` is $\varepsilon_0$."""
         c1, c2, c3 = float(triple.moved), float(triple.shrunk), float(triple.here)
         excess = (c1 - (1 - rate) * (2 * c3 - c2)) / rate
-        numbers = {"c1": c1, "c2": c2, "c3": c3, "excess": excess, "moved": (c1 - c3) / rate, "shrunk": (c2 - c3) / rate}
+        numbers = {
+            "c1": c1,
+            "c2": c2,
+            "c3": c3,
+            "excess": excess,
+            "moved": (c1 - c3) / rate,
+            "shrunk": (c2 - c3) / rate,
+        }
         if not (1 + gamma) * floor <= c3 <= 2:
-            return unmet(f"the objective {c3:.3g} is outside [{(1 + gamma) * floor:.3g}, 2]", numbers)
+            return unmet(
+                f"the objective {c3:.3g} is outside [{(1 + gamma) * floor:.3g}, 2]", numbers
+            )
         bound = (1 - rate * gamma / 4) * c3
         margins = {"descent": (bound - min(c1, c2)) / (rate * c3), "excess": floor + slack - excess}
         text = f"c1 changes by {numbers['moved']:.3g} eta, c2 by {numbers['shrunk']:.3g} eta, excess {excess:.3g}"
@@ -62,7 +79,10 @@ class Lemma53Printed(AbstractTheorem):
         """Increments, directions, and the two penalties; `scaling` as in `SmoothedSGD`."""
         w, v, ws, vs = (np.asarray(m, float) for m in (first, second, first_star, second_star))
         quartic, square = float(np.sum(np.sum(w**2, axis=1) ** 2)), float(np.sum(v**2))
-        moved_quartic, moved_square = signed_quartic(w, ws, rate), square + rate * float(np.sum(vs**2))
+        moved_quartic, moved_square = (
+            signed_quartic(w, ws, rate),
+            square + rate * float(np.sum(vs**2)),
+        )
 
         def penalty(fourth: float | int, second: float | int, lam: float | int) -> float:
             factors = (lam**2, lam) if scaling == "lambda" else (1.0, 1.0)
@@ -73,7 +93,11 @@ class Lemma53Printed(AbstractTheorem):
         c1 = penalty(moved_quartic, moved_square, scale)
         bound = (1 - rate * gamma / 4) * c3
         numbers = {"c1": c1, "c2": c2, "c3": c3, "bound": bound}
-        return judge({"descent": 1 + (min(c1, c2) - bound) / (rate * c3)}, f"min(c1, c2) = {min(c1, c2):.8g} against {bound:.8g}", numbers)
+        return judge(
+            {"descent": 1 + (min(c1, c2) - bound) / (rate * c3)},
+            f"min(c1, c2) = {min(c1, c2):.8g} against {bound:.8g}",
+            numbers,
+        )
 
 
 def signed_quartic(first, first_star, rate: float | int) -> float:
@@ -92,19 +116,43 @@ class Lemma54(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.4")
 
-    def __call__(self, dynamics: SmoothedSGD, state: SmoothedState, *, first_loss: float | int, last_loss: float | int) -> Verdict:
+    def __call__(
+        self,
+        dynamics: SmoothedSGD,
+        state: SmoothedState,
+        *,
+        first_loss: float | int,
+        last_loss: float | int,
+    ) -> Verdict:
         """`state` at the end of a run of `dynamics`."""
-        steps, shrinks, window, rate = int(state.count), int(state.shrinks), dynamics.window, float(dynamics.rate)
+        steps, shrinks, window, rate = (
+            int(state.count),
+            int(state.shrinks),
+            dynamics.window,
+            float(dynamics.rate),
+        )
         least, most = steps / (2 * window), steps / window + 1
         floor = (1 - rate) ** most
-        numbers = {"shrinks": float(shrinks), "least": least, "most": most, "scale": float(state.scale), "scale_floor": floor, "first_loss": first_loss, "last_loss": last_loss}
+        numbers = {
+            "shrinks": float(shrinks),
+            "least": least,
+            "most": most,
+            "scale": float(state.scale),
+            "scale_floor": floor,
+            "first_loss": first_loss,
+            "last_loss": last_loss,
+        }
         if not dynamics.shrink:
             return unmet("the run was made without shrinking", numbers)
         ratios = {
             "too_few": math.floor(least) / max(shrinks, 1e-9), "too_many": shrinks / most,
             "scale": floor / float(state.scale) * (1 - 1e-5), "loss": last_loss / first_loss,
         }  # fmt: skip
-        return judge(ratios, f"{shrinks} shrinks in {steps} steps of window {window}, loss {first_loss:.3g} to {last_loss:.3g}", numbers)
+        return judge(
+            ratios,
+            f"{shrinks} shrinks in {steps} steps of window {window}, loss {first_loss:.3g} to {last_loss:.3g}",
+            numbers,
+        )
 
 
 class LemmaG4(AbstractTheorem):
@@ -118,13 +166,31 @@ class LemmaG4(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.4")
 
     @double
-    def __call__(self, start: BiasedTwoLayer, data: Dataset, loss: AbstractLoss, order, rate: float | int, comparator) -> Verdict:
+    def __call__(
+        self,
+        start: BiasedTwoLayer,
+        data: Dataset,
+        loss: AbstractLoss,
+        order,
+        rate: float | int,
+        comparator,
+    ) -> Verdict:
         r"""Replays Algorithm 1 from `start` with samples `order` (step,) and measures every term; `comparator` is $\tilde W$."""
-        terms = {name: float(value) for name, value in _regret(start, data, loss, jnp.asarray(order), jnp.asarray(rate), jnp.asarray(comparator)).items()}
+        terms = {
+            name: float(value)
+            for name, value in _regret(
+                start, data, loss, jnp.asarray(order), jnp.asarray(rate), jnp.asarray(comparator)
+            ).items()
+        }
         bound = terms["coupling"] + terms["distance"] + terms["gradient"] + terms["martingale"]
         scale = abs(terms["coupling"]) + terms["distance"] + terms["gradient"]
         text = f"regret {terms['regret']:.3g} against {bound:.3g}"
-        return judge({"regret": 1 + (terms["regret"] - bound) / scale}, text, {**terms, "bound": bound}, tolerance=1e-9)
+        return judge(
+            {"regret": 1 + (terms["regret"] - bound) / scale},
+            text,
+            {**terms, "bound": bound},
+            tolerance=1e-9,
+        )
 
 
 @eqx.filter_jit
@@ -134,7 +200,9 @@ def _regret(start, data, loss, order, rate, comparator):
     objective = data.objective(loss, start)
 
     def pseudo_loss(w):
-        return loss(pseudo_outputs(with_parameters(start, {"increment": w}), inputs, frozen), targets)
+        return loss(
+            pseudo_outputs(with_parameters(start, {"increment": w}), inputs, frozen), targets
+        )
 
     def step(w, index):
         model = with_parameters(start, {"increment": w})
@@ -142,7 +210,9 @@ def _regret(start, data, loss, order, rate, comparator):
         value, pseudo = jax.value_and_grad(pseudo_loss)(w)
         single = objective.batch(index[None]).gradient(model)[1]["increment"]
         away = w - comparator
-        delta = jnp.sum(jnp.linalg.norm(pseudo - full, axis=1)) * jnp.max(jnp.linalg.norm(away, axis=1))
+        delta = jnp.sum(jnp.linalg.norm(pseudo - full, axis=1)) * jnp.max(
+            jnp.linalg.norm(away, axis=1)
+        )
         return w - rate * single, (value, delta, jnp.sum(single**2), jnp.vdot(full - single, away))
 
     _, (values, deltas, squares, martingale) = jax.lax.scan(step, start.increment, order)

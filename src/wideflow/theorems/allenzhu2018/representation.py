@@ -30,18 +30,29 @@ class Lemma51(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.1")
 
-    def __call__(self, function: HermiteFunction, error: float | int, *, constant: float | int | None = None) -> Verdict:
+    def __call__(
+        self, function: HermiteFunction, error: float | int, *, constant: float | int | None = None
+    ) -> Verdict:
         r"""`error` is $\varepsilon$; `constant` is $C_c$ of the complexity, None to judge the approximation alone."""
         if not 0 < error < 1:
             return unmet(f"the error must lie in (0, 1), got {error:.3g}", {"error": error})
         worst, sup = function.error(), function.sup()
-        numbers = {"worst": worst, "sup": sup, "degree": float(function.degree), "std": function.std()}
+        numbers = {
+            "worst": worst,
+            "sup": sup,
+            "degree": float(function.degree),
+            "std": function.std(),
+        }
         ratios = {"approximation": worst / (2 * error)}
         if constant is not None:
-            bound = complexity(function.phi, math.sqrt(math.log(1 / error)), constant) + abs(float(function.taylor[0]))
+            bound = complexity(function.phi, math.sqrt(math.log(1 / error)), constant) + abs(
+                float(function.taylor[0])
+            )
             numbers["sup_bound"] = bound
             ratios["sup"] = sup / bound
-        return judge(ratios, f"error {worst:.3g} against {2 * error:.3g}, sup |h| = {sup:.3g}", numbers)
+        return judge(
+            ratios, f"error {worst:.3g} against {2 * error:.3g}, sup |h| = {sup:.3g}", numbers
+        )
 
 
 class Lemma52(AbstractTheorem):
@@ -53,7 +64,15 @@ class Lemma52(AbstractTheorem):
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.2")
 
-    def __call__(self, splits: Sequence[SplitNeuron], x, *, second_width: int, tau: float | int, constant: float | int = 0.5) -> Verdict:
+    def __call__(
+        self,
+        splits: Sequence[SplitNeuron],
+        x,
+        *,
+        second_width: int,
+        tau: float | int,
+        constant: float | int = 0.5,
+    ) -> Verdict:
         """`splits` from `limits.constructions.split_neuron` on independent draws; `x` one input (feature,)."""
         x = np.asarray(x, float)[None]
         m1 = splits[0].first.shape[0]
@@ -65,15 +84,28 @@ class Lemma52(AbstractTheorem):
         variance = float(np.mean(carrier**2))
         correlation = float(np.corrcoef(carrier, background)[0, 1]) if draws > 2 else 0.0
         mismatch = float(np.mean([s.mismatch for s in splits]))
-        numbers = {"residual": rms, "variance": variance, "correlation": correlation, "mismatch": mismatch, "draws": float(draws)}
+        numbers = {
+            "residual": rms,
+            "variance": variance,
+            "correlation": correlation,
+            "mismatch": mismatch,
+            "draws": float(draws),
+        }
         if abs(float(splits[0].direction[-1])) > 1e-12:
-            return unmet(f"the direction has a last coordinate: residual {rms:.3g} / sqrt(m1 m2), {mismatch:.3g} neurons change sides", numbers)
+            return unmet(
+                f"the direction has a last coordinate: residual {rms:.3g} / sqrt(m1 m2), {mismatch:.3g} neurons change sides",
+                numbers,
+            )
         ratios = {
             "residual": rms / constant,
             "variance": abs(variance - 1) / (3 * math.sqrt(2 / draws)),
             "correlation": abs(correlation) / (3 / math.sqrt(draws)),
         }
-        return judge(ratios, f"residual {rms:.3g} / sqrt(m1 m2), variance of rho {variance:.3g} of its value", numbers)
+        return judge(
+            ratios,
+            f"residual {rms:.3g} / sqrt(m1 m2), variance of rho {variance:.3g} of its value",
+            numbers,
+        )
 
 
 class Lemma56(AbstractTheorem):
@@ -86,9 +118,14 @@ class Lemma56(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.6")
 
     @double
-    def __call__(self, model: BiasedThreeLayer, weights: ThreeLayerWeights, inputs, truth, error: float | int) -> Verdict:
+    def __call__(
+        self, model: BiasedThreeLayer, weights: ThreeLayerWeights, inputs, truth, error: float | int
+    ) -> Verdict:
         """`truth` are the concept's values on `inputs`."""
-        net = [np.asarray(v) for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)]
+        net = [
+            np.asarray(v)
+            for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)
+        ]
         values = three_layer_representation(*net, weights, inputs)
         gap = np.abs(values - np.asarray(truth, float))
         mean = float(np.mean(gap if gap.ndim == 1 else gap.sum(axis=1)))
@@ -96,9 +133,15 @@ class Lemma56(AbstractTheorem):
         numbers = {
             "mean_error": mean,
             "first_norm_m1": float(np.max(np.linalg.norm(weights.first, axis=1))) * m1,
-            "second_norm": float(np.max(np.linalg.norm(weights.second, axis=1))) * m2 / math.sqrt(m1),
+            "second_norm": float(np.max(np.linalg.norm(weights.second, axis=1)))
+            * m2
+            / math.sqrt(m1),
         }
-        return judge({"error": mean / error}, f"mean error {mean:.3g} against {error:.3g} at widths {m1}, {m2}", numbers)
+        return judge(
+            {"error": mean / error},
+            f"mean error {mean:.3g} against {error:.3g} at widths {m1}, {m2}",
+            numbers,
+        )
 
 
 class LemmaG1(AbstractTheorem):
@@ -110,13 +153,32 @@ class LemmaG1(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.1")
 
     @double
-    def __call__(self, model: BiasedTwoLayer, weights, inputs, truth, error: float | int, *, norm: float | int | None = None) -> Verdict:
+    def __call__(
+        self,
+        model: BiasedTwoLayer,
+        weights,
+        inputs,
+        truth,
+        error: float | int,
+        *,
+        norm: float | int | None = None,
+    ) -> Verdict:
         r"""`norm` is $C_0 = \sqrt k\,pC_\phi\max|a|/\varepsilon_a^2$ or None."""
         weights = np.asarray(weights, float)
-        values = two_layer_representation(np.asarray(model.hidden), np.asarray(model.bias), np.asarray(model.output), weights, inputs)
+        values = two_layer_representation(
+            np.asarray(model.hidden),
+            np.asarray(model.bias),
+            np.asarray(model.output),
+            weights,
+            inputs,
+        )
         mean = float(np.mean(np.abs(values - np.asarray(truth, float))))
         largest = float(np.max(np.linalg.norm(weights, axis=1)))
         ratios = {"error": mean / error}
         if norm is not None:
             ratios["norm"] = largest * model.width / norm
-        return judge(ratios, f"mean error {mean:.3g} against {error:.3g} at width {model.width}", {"mean_error": mean, "largest_row_m": largest * model.width})
+        return judge(
+            ratios,
+            f"mean error {mean:.3g} against {error:.3g} at width {model.width}",
+            {"mean_error": mean, "largest_row_m": largest * model.width},
+        )
