@@ -69,11 +69,6 @@ def last(values: xr.DataArray) -> xr.DataArray:
     return xr.apply_ufunc(pick, values, input_core_dims=[["record"]], vectorize=True)
 
 
-def at_step(table: xr.Dataset, name: str, step: float) -> xr.DataArray:
-    """The value at the last record not after `step`."""
-    return last(table[name].where(table["step"] <= step))
-
-
 def tell(table: xr.Dataset, settings, **more) -> xr.Dataset:
     """Puts the settings and the loss convention into the attributes."""
     told = {name: value for name, value in vars(settings).items() if isinstance(value, int | float | str | tuple) and not isinstance(value, bool)}
