@@ -14,7 +14,7 @@ import pytest
 from wideflow.experiments.base import SIZES
 from wideflow.experiments.registry import PAPERS, experiments
 from wideflow.report.interactive import plots
-from wideflow.report.static import render
+from wideflow.report.static import build
 from wideflow.runs import Store, perform, read_record
 from wideflow.runs.runner import judged
 
@@ -39,7 +39,13 @@ def test_the_smoke_size_runs_is_judged_and_drawn(name, request, tmp_path):
     )
 
     spec = experiment.draw(again.table)
-    assert render(spec)[0][:4] == b"\x89PNG"
+    figure = build(spec)
+    figure.draw_without_rendering()
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    for box in (legend.get_window_extent() for legend in legends):
+        assert not any(box.overlaps(axes.get_window_extent()) for axes in figure.axes), (
+            "a legend lies on a panel"
+        )
     assert len(plots(spec, name)) == len(spec.panels)
 
 
