@@ -266,6 +266,13 @@ def test_every_command_and_every_option_is_explained(command, capsys):
         assert getattr(parameter, "help", None), f"{command} {parameter.name}"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_stands_in_the_docs(command):
+    repository = pathlib.Path(__file__).parents[1]
+    pages = [repository / "README.md", *(repository / "docs").rglob("*.md")]
+    assert any(f"wideflow {command}" in page.read_text() for page in pages)
+
+
 def test_no_words_show_the_help(capsys):
     assert main([]) == 0
     said = capsys.readouterr().out
