@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from .._core.radial_laws import AbstractRadialLaw, Thresholds, sphere
 from .._core.randomness import named_key
-from .._core.separator import Field, forward, integrated_field, ray_field, ray_losses, sample_field
+from .._core.separator import Field, forward, integrated_field, integrated_loss, ray_field, ray_losses, sample_field
 from .._core.separator.directions import alpha_of, direction_error
 from .._core.separator.samples import norms
 from .._core.types import Key, Scalar
@@ -129,7 +129,7 @@ class Integrated(AbstractEstimator):
         return integrated_field(law, *learner, clip)
 
     def loss(self, law, learner):
-        return integrated_field(law, *learner, Thresholds()).loss
+        return integrated_loss(law, *learner)
 
     def describe(self):
         return "radius and directions integrated"

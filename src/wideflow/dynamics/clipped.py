@@ -17,13 +17,13 @@ SQUARES = ("HalfSumSquares", "HalfMeanSquares")
 
 
 class ClippedState(eqx.Module):
-    """Velocity at the present model, length of the step that it will take, and what was projected so far.
+    """Length of the next step, and what was projected so far.
 
     Attributes:
         count: steps taken.
         key: of the fresh samples; step k draws from it folded with k.
-        field: velocity, projected pairs and batch loss at the present model (of the step about to be taken).
-        rate: length of that step.
+        field: velocity, projected pairs and batch loss of the last step (zero before the first).
+        rate: length of the next step.
         held: pairs projected in all steps taken, for first layer, weights, biases.
         held_steps: in how many of them any was.
     """
@@ -49,7 +49,8 @@ class ClippedFlow(AbstractDynamics):
         first, weight, bias: the bounds $R_{v_1}, R_{v_2}, R_{r_2}$; default $10d, d^3, 10$, `inf` for no projection.
         adaptive: shorten steps to $1/(2\lambda)$, $\lambda = M_0(\rho) + A^2 M_2(\rho)$ (see `step_bound`); needs a `Radial`
             population. Without negative weights on a heavy-tailed law $\lambda$ is infinite and the bound is not used.
-        resolve: shorten steps to $0.1 \max(|\bar w_2|, \delta_2)/|\dot{\bar w}_2|$, so that Stage 1 is resolved.
+        resolve: shorten steps to $0.1 \max(|\bar w_2|, \delta_2)/|\dot{\bar w}_2|$ with the velocity of the step before, so that
+            Stage 1 is resolved.
         heun: take the mean of the velocities at both ends of an explicit step (second order).
     """
 
@@ -94,9 +95,12 @@ class ClippedFlow(AbstractDynamics):
     def init(self, model, objective, key):
         _check(model, objective, self.adaptive)
         key = named_key(key, "batches")
-        field = eqx.filter_jit(self.velocity)(model, objective, jax.random.fold_in(key, 0))
+        if self.resolve:
+            field = eqx.filter_jit(self.velocity)(model, objective, jax.random.fold_in(key, 0))
+        else:
+            shapes = eqx.filter_eval_shape(self.velocity, model, objective, key)
+            field = Field(*(jnp.zeros(leaf.shape, leaf.dtype) for leaf in shapes))
         rate = self._length(model, objective, field)
-        # count and totals of the pairs are of the steps taken: none yet
         return ClippedState(jnp.zeros((), int), key, field, rate, jnp.zeros(3, field.pairs.dtype), jnp.zeros(3, int))
 
     def velocity(self, model, objective, key: Key) -> Field:
@@ -109,17 +113,15 @@ class ClippedFlow(AbstractDynamics):
 
     def step(self, model, state, objective):
         key = jax.random.fold_in(state.key, state.count)
-        moved = _move(model, state.field, state.rate)
+        field = self.velocity(model, objective, key)
+        moved = _move(model, field, state.rate)
         if self.heun:
             second = self.velocity(moved, objective, key)
-            mean = [0.5 * (a + b) for a, b in zip(state.field[:3], second[:3], strict=True)]
-            moved = _move(model, Field(*mean, *state.field[3:]), state.rate)
-        count = state.count + 1
-        field = self.velocity(moved, objective, jax.random.fold_in(state.key, count))
-        held = state.held + state.field.pairs
-        held_steps = state.held_steps + (state.field.pairs > 0)
+            mean = [0.5 * (a + b) for a, b in zip(field[:3], second[:3], strict=True)]
+            moved = _move(model, Field(*mean, *field[3:]), state.rate)
         rate = self._length(moved, objective, field)
-        return moved, ClippedState(count, state.key, field, rate, held, held_steps)
+        held, held_steps = state.held + field.pairs, state.held_steps + (field.pairs > 0)
+        return moved, ClippedState(state.count + 1, state.key, field, rate, held, held_steps)
 
     def duration(self, state, model):
         return state.rate

@@ -66,20 +66,15 @@ class AbstractRadialLaw(eqx.Module):
         $u_b = (b + U_b)/n$, in random order: the radial noise of averages all but vanishes.
         """
         check_count("n", n)
-        uniform = jax.random.uniform(named_key(key, "radius"), (n,), dtype=float)
-        if stratified:
-            strata = jax.random.permutation(named_key(key, "strata"), n)
-            uniform = (strata + uniform) / n
-        return self.quantile(uniform)
+        return _radii(self, key, n, stratified)
 
     @double
     def inputs(
         self, key: Key, n: int, *, stratified: bool = False, antithetic: bool = False
     ) -> Float[Array, "sample feature"]:
         r"""`n` inputs $x = r \bar x$; `antithetic` takes the directions in pairs $\pm \bar x$."""
-        radii = self.sample(key, n, stratified=stratified)
-        directions = sphere(named_key(key, "direction"), n, self.d, antithetic=antithetic)
-        return radii[:, None] * directions
+        check_count("n", n)
+        return _inputs(self, key, n, stratified, antithetic)
 
     @double
     def target_moments(self) -> tuple[float, float]:
@@ -91,6 +86,21 @@ class AbstractRadialLaw(eqx.Module):
     def gain(self) -> float:
         r"""$E_{\bar x}\,\mathrm{ReLU}(a \cdot \bar x) = C_\Gamma / \sqrt d$ of a unit vector $a$."""
         return c_gamma(self.d) / math.sqrt(self.d)
+
+
+@eqx.filter_jit
+def _radii(law: AbstractRadialLaw, key: Key, n: int, stratified: bool):
+    uniform = jax.random.uniform(named_key(key, "radius"), (n,), dtype=float)
+    if stratified:
+        strata = jax.random.permutation(named_key(key, "strata"), n)
+        uniform = (strata + uniform) / n
+    return law.quantile(uniform)
+
+
+@eqx.filter_jit
+def _inputs(law: AbstractRadialLaw, key: Key, n: int, stratified: bool, antithetic: bool):
+    directions = sphere(named_key(key, "direction"), n, law.d, antithetic=antithetic)
+    return _radii(law, key, n, stratified)[:, None] * directions
 
 
 def c_gamma(d: int) -> float:
@@ -109,6 +119,11 @@ def sphere(key: Key, n: int, d: int, *, antithetic: bool = False) -> Float[Array
 
     An odd `n` drops the last partner.
     """
+    return _sphere(key, n, d, antithetic)
+
+
+@eqx.filter_jit
+def _sphere(key: Key, n: int, d: int, antithetic: bool):
     draws = (n + 1) // 2 if antithetic else n
     normal = jax.random.normal(key, (draws, d), dtype=float)
     directions = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)

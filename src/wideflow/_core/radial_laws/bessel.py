@@ -259,8 +259,7 @@ def _far_quantile(law: BesselLaw, p):
     leading = law.d / (math.pi * q)
     x = jnp.maximum(leading, t.end)
     shares = t.modulus / (2 * jnp.arange(t.modulus.shape[0]) + 1)
-    for _ in range(8):
-        x = jnp.maximum(leading * _horner(shares, (t.end / x) ** 2), t.end)
+    x = jax.lax.fori_loop(0, 8, lambda _, x: jnp.maximum(leading * _horner(shares, (t.end / x) ** 2), t.end), x)
 
     def value_and_slope(z):
         density = 2 / (math.pi * z**2) * _horner(t.modulus, (t.end / z) ** 2)

@@ -22,7 +22,6 @@ def integrated_field(law: AbstractRadialLaw, first, w, b, clip: Thresholds) -> F
     carried out: `pairs[0]` is the width if the sufficient bound does not exclude that it acts, else 0.
     """
     alpha = alpha_of(first)
-    length, _ = norms(first)
 
     def ray(phi):
         free = ray_integrals(law, phi, w, b)
@@ -34,27 +33,30 @@ def integrated_field(law: AbstractRadialLaw, first, w, b, clip: Thresholds) -> F
         bias = pieces.active.T @ projected(law, 1.0, *args, clip.bias, 0)
         return free.pull, weight, bias, free.loss
 
-    def slope(phi):
-        return jax.jvp(ray, (phi,), (jnp.ones_like(phi),))[1]
-
-    (pull, weight, bias, loss), (d_pull, *_) = ray(alpha), slope(alpha)
-    _, weight2, bias2, loss2 = jax.jvp(slope, (alpha,), (jnp.ones_like(alpha),))[1]
+    (pull, weight, bias, loss), (slope, *_), (_, weight2, bias2, loss2) = _expansion(ray, alpha)
     half = 0.5 * alpha**2 * direction_error(first)
     symmetric = 2 * law.gain * first
-    first_speed = pull * symmetric + d_pull * (direction_pull(first) - alpha * symmetric)
+    first_speed = pull * symmetric + slope * (direction_pull(first) - alpha * symmetric)
+    acts = 2 * jnp.max(norms(first)[0]) * _strongest(alpha, w, b) > clip.first
+    pairs = jnp.stack([first.shape[0] * acts, jnp.zeros(()), jnp.zeros(())])
+    share = pairs / first.shape[0]
+    return Field(first_speed, weight + half * weight2, bias + half * bias2, pairs, share, loss + half * loss2)
 
+
+def integrated_loss(law: AbstractRadialLaw, first, w, b):
+    r"""$\ell(\alpha) + \frac12 \ell''(\alpha)\, \alpha^2 e_2^2$ for the loss $\ell(\varphi)$ of one ray."""
+    alpha = alpha_of(first)
+    loss, _, second = _expansion(lambda phi: ray_integrals(law, phi, w, b).loss, alpha)
+    return loss + 0.5 * alpha**2 * direction_error(first) * second
+
+
+def _expansion(function, point):
+    """Value, first and second derivative of a function of one number, in one pass."""
+    one = jnp.ones_like(point)
+    (value, first), (_, second) = jax.jvp(lambda z: jax.jvp(function, (z,), (one,)), (point,), (one,))
+    return value, first, second
+
+
+def _strongest(alpha, w, b):
     pieces = cut(alpha, w, b)
-    share = pieces.active @ w / w.shape[0]
-    reach = [
-        first.shape[0] * (2 * jnp.max(length) * steepest(pieces, share) > clip.first),
-        *(jnp.zeros(()) for _ in range(2)),
-    ]
-    pairs = jnp.stack([jnp.asarray(r, float) for r in reach])
-    return Field(
-        first_speed,
-        weight + half * weight2,
-        bias + half * bias2,
-        pairs,
-        pairs / jnp.array([first.shape[0], 1, 1]),
-        loss + half * loss2,
-    )
+    return steepest(pieces, pieces.active @ w / w.shape[0])

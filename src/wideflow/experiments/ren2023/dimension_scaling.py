@@ -51,7 +51,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         law = BesselLaw(d, settings.ab)
         mean = law.target_moments()[0]
         found = reduced_stages(
-            law, alpha_of_norm(d, d**-0.5), -1e-12, mean, clip=Thresholds.standard(d), epsilon=1e-12, horizon=1.0, stage_two=False
+            law, alpha_of_norm(d, d**-0.5), -1e-12, mean, clip=Thresholds.standard(d), epsilon=1e-12, horizon=10.0, stage_two=False
         )  # fmt: skip
         stage[i] = found.t1
         progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
@@ -116,7 +116,7 @@ EXPERIMENT = Experiment(
     title="Training time against the dimension",
     figure="Theorem 2.1, Lemma C.10",
     settings={
-        "smoke": Settings(dimensions=(3,), stage_dimensions=(3, 4), levels=(1e-2,), horizon=100.0, points=200),
+        "smoke": Settings(dimensions=(3,), stage_dimensions=(8, 10), levels=(1e-2,), horizon=100.0, points=200),
         "default": Settings(),
         "paper": Settings(dimensions=(10, 30, 100, 300), stage_dimensions=(10, 20, 40, 80, 160), horizon=2500.0, points=10000),
     },

@@ -77,7 +77,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     mean = np.abs(table.alpha.mean("seed").values)
-    found = [Claim("deviation of α falls from the smallest to the largest width", float(mean[-1] / mean[0]), at_most=1.0)]
+    found = [Claim("deviation of α at the largest width, relative", float(mean[-1]), at_most=0.1)]
     if table.sizes["seed"] >= 4 and table.width.values[-1] >= 512:
         slope = float(np.polyfit(np.log(table.width.values), np.log(mean), 1)[0])
         found += [
@@ -93,7 +93,7 @@ EXPERIMENT = Experiment(
     title="Wide networks follow the reduced flow",
     figure="Section 4 (width)",
     settings={
-        "smoke": Settings(widths=(8, 64), batch=128, time=4.0, seeds=2),
+        "smoke": Settings(widths=(64,), batch=128, time=4.0, seeds=2),
         "default": Settings(),
         "paper": Settings(widths=(32, 128, 512, 2048), seeds=6),
     },
