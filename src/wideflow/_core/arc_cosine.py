@@ -18,16 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = [
-    "abs_hermite_squares",
-    "abs_pair",
-    "abs_pair_slope",
-    "abs_pair_with_slope",
-    "arcsin",
-    "relu_pair",
-    "relu_pair_slope",
-]
-
 
 def abs_pair_with_slope(
     cosines: Float[Array, "*shape"],

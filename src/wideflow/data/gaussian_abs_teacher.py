@@ -92,9 +92,9 @@ class GaussianAbsTeacher(eqx.Module):
         return Dataset(inputs, self.targets(inputs), "Gaussian inputs with an absolute-value teacher")
 
     @double
-    def objective(self, loss, model) -> "GaussianAbsObjective":
-        """What dynamics descend."""
-        name = type(loss).__name__
+    def objective(self, loss=None, model=None) -> "GaussianAbsObjective":
+        """What dynamics descend; without a loss it is $L$. A given model is checked to fit."""
+        name = "MeanSquares" if loss is None else type(loss).__name__
         if name not in _LOSS_FACTORS:
             raise ValueError(
                 f"`loss` must be `MeanSquares()` on an exact population (its closed form), got {name}. "
@@ -103,7 +103,8 @@ class GaussianAbsTeacher(eqx.Module):
         objective = GaussianAbsObjective(
             self.coefficients, self.directions, _LOSS_FACTORS[name], budget(self.memory)
         )
-        _neurons(model, self.features)  # a model that does not fit fails here, with its reason
+        if model is not None:
+            _neurons(model, self.features)  # a model that does not fit fails here, with its reason
         return objective
 
 

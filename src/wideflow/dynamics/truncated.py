@@ -1,7 +1,10 @@
 r"""Truncated gradient descent in two stages (li2020, Algorithm 1)."""
 
+import math
+
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .._core.errors import check_choice, check_count, check_positive
@@ -96,6 +99,26 @@ class TruncatedDescent(AbstractDynamics):
         self.lambda_0 = jnp.asarray(float(lambda_0))
         self.lambda_1 = jnp.asarray(float(lambda_0 if lambda_1 is None else lambda_1))
         self.switch, self.threshold, self.gradient_scaling = switch, threshold, gradient_scaling
+
+    @classmethod
+    def practical(cls, model: Homogeneous, coefficients, rate: float | int = 0.25) -> "tuple[TruncatedDescent, int]":
+        r"""Caps and stage lengths that work for $\kappa \le 2$ and $d$ from 10 to 30, and the number of steps of both stages.
+
+        The paper gives orders only. Here: cap of stage 1 the larger of $0.6\,m/d$ and $1.1\max\|w_i(0)\|^2$; of stage 2
+        $4m\max_ka_k$ (a lone neuron on direction $k$ ends at $\|w\|^2 = ma_k$, so a smaller cap leaves $L > 0$ for ever); stage lengths
+        $1.7d^2/\ln d$ and $6d\ln d$ in mean-field time. `rate` 0.25 on the population, 0.3 on samples.
+        """
+        a = np.asarray(coefficients, dtype=float)
+        d, m = model.weights.shape[1], model.width
+        if d < 2 or a.ndim != 1 or not a.max() > 0:
+            raise ValueError(f"`coefficients` must be a vector with a positive entry and d at least 2, got {a} and d = {d}.")
+        check_positive("rate", rate)
+        start = float(np.max(np.sum(np.asarray(model.weights, dtype=np.float64) ** 2, axis=1)))
+        first, second = 1.7 * d**2 / math.log(d), 6 * d * math.log(d)
+        caps = max(0.6 * m / d, 1.1 * start), 4 * m * a.max()
+        switch = math.ceil(first / rate)
+        dynamics = cls(rate, 1 / caps[0], 1 / max(caps), switch=switch)
+        return dynamics, switch + math.ceil(second / rate)
 
     def init(self, model, objective, key):
         _neuron_axis(model)

@@ -38,20 +38,6 @@ from .._core.memory import budget
 from .._core.precision import double
 from .._core.tiles import by_rows
 
-__all__ = [
-    "VARIANTS",
-    "coefficients",
-    "coincidence_tail",
-    "field",
-    "loss_tail",
-    "order_field",
-    "order_gradients",
-    "order_losses",
-    "population_gradient",
-    "population_loss",
-    "target_moments",
-]
-
 Numbers = ArrayLike | Sequence
 
 VARIANTS = ("abs", "relu1", "relu2")

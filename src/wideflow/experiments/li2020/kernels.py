@@ -33,9 +33,9 @@ HARD = 8  # dimension of the hard family: all 35 splits into two blocks of four
 @dataclass(frozen=True)
 class Settings:
     dimensions: tuple[int, ...] = (10, 20)
-    samples: tuple[int, ...] = (300, 1000, 3000)
+    samples: tuple[int, ...] = (300, 1000, 2000)
     units: int = 1000
-    tests: int = 4000
+    tests: int = 3000
     network_time: float = 500.0
     network_rate: float = 0.3
     counts: tuple[int, ...] = (0, 5, 10, 20, 30, 34)

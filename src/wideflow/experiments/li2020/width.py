@@ -23,7 +23,7 @@ class Settings:
     features: int = 20
     widths: tuple[int, ...] = (20, 40, 80, 160)
     rate: float = 0.25
-    time: float = 700.0
+    time: float = 1400.0
     records: int = 250
     seeds: int = 4
 
