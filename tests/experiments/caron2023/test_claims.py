@@ -132,7 +132,7 @@ def test_cifar_tables():
     accuracy, moved = (0.86, 0.85, 0.85, 0.84, 0.83), (9.0, 52.0, 60.0, 66.0, 118.0)
     made = table(
         {"test_loss": (run, 0.4), "test_accuracy": (run, accuracy), "most_moved": (run, moved), "pruned_cross_entropy": (axes, np.log(10.0)), "pruned_accuracy": (axes, accuracy), "pruned_risk": (axes, 0.1)},
-        {"convention": "released", "features": "CIFAR-10 train as mobilenetv2-pca512", "classes": 10},
+        {"convention": "released", "features": "CIFAR-10 train as mobilenetv2-pca512", "classes": 10, "epochs": 100, "samples": 50_000},
         part=["test"],
     )  # fmt: skip
     made["pruned_accuracy"].loc[dict(removed=1900)] = np.reshape(
