@@ -22,9 +22,11 @@ ALLOWED = {
     "experiments": NUMERICAL,
     "runs": {"_core", "experiments"},
     "report": {"_core", "experiments", "runs"},
+    "certify": NUMERICAL | {"experiments", "probe"},
+    "estimators": NUMERICAL | {"certify", "probe"},
     "doctor": NUMERICAL | {"runs"},
-    "lab": NUMERICAL | {"experiments", "runs", "report"},
-    "shell": {"_core", "data", "doctor", "experiments", "report", "runs"},
+    "lab": NUMERICAL | {"certify", "experiments", "probe", "report", "runs"},
+    "shell": NUMERICAL | {"certify", "doctor", "experiments", "lab", "probe", "report", "runs"},
 }
 FILES = {  # single files that may import more, and why
     "runs/bare.py": {"report"},  # a shell of its own for compute nodes
