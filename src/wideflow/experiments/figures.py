@@ -16,7 +16,7 @@ def _array(values) -> np.ndarray:
     return np.asarray(values, dtype=float)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Line:
     """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend entry."""
 
@@ -34,7 +34,7 @@ class Line:
             raise ValueError(f"`x` and `y` of line {self.label!r} differ in length.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Points:
     """A scatter; `errors` are half lengths of vertical bars."""
 
@@ -46,7 +46,7 @@ class Points:
     group: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HLine:
     """A horizontal reference line."""
 
@@ -55,7 +55,7 @@ class HLine:
     dash: str = "dashed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class VLine:
     """A vertical reference line, for instance a detected event."""
 
@@ -64,7 +64,7 @@ class VLine:
     dash: str = "dashed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Bars:
     """Named bars."""
 
@@ -74,7 +74,7 @@ class Bars:
     group: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Heatmap:
     """Values on a grid, rows along y."""
 
