@@ -22,7 +22,7 @@ from .spectral_action import Dense, Krylov
 from .tangents import tangents_of
 
 SOLVERS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
-SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
+SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-2
 DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian
 
 
@@ -47,8 +47,8 @@ class GradientFlow(AbstractFlow):
 
     Args:
         tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
-            for squared losses) for the exponential flow. Default: 1e-8, and 1e-3 for the exponential flow of kinked activations,
-            whose solution is one in Filippov's sense.
+            for squared losses) for the exponential flow. Default: 1e-8, and 1e-2 for the exponential flow of kinked activations,
+            whose solution is one in Filippov's sense ("auto" never asks it for less: chatter would only cost steps).
         method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", one of
             Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
         depth: of the Krylov spaces.
@@ -127,7 +127,8 @@ class GradientFlow(AbstractFlow):
 
     def _explicit_share(self, model, state, objective, start, stop):
         """The stretch up to which an explicit solver is the cheaper one; nothing of it if it fails there."""
-        budget = _relative_cost(model, objective) * 3 * (20 + 1.5 * self._tolerance(model) ** (-1 / 3))
+        tolerance = self.tolerance or self._tolerance(model)
+        budget = _relative_cost(model, objective) * 3 * (20 + 1.5 * tolerance ** (-1 / 3))
         limit = 32 + int(budget / 3)
         switch = jnp.clip(budget / (2 * state.rate), start, stop)
         switch = jnp.where(state.spent < limit, switch, start)
@@ -166,13 +167,17 @@ class GradientFlow(AbstractFlow):
         dense = self.method != "krylov" and entries <= DENSE_ENTRIES
         action = Dense() if dense else Krylov(self.depth)
         tangents = tangents_of(small, objective.features)
-        problem = GramProblem(tangents, objective.targets, objective.loss, action)
+        targets = jnp.asarray(objective.targets)
+        problem = GramProblem(tangents, targets, objective.loss, action)
         return problem, parameters(small)
 
     def _tolerance(self, model) -> float:
-        if self.tolerance is not None:
-            return self.tolerance
-        return KINKED_TOLERANCE if has_kinks(model) else SMOOTH_TOLERANCE
+        """Of the exponential flow."""
+        if not has_kinks(model):
+            return self.tolerance or SMOOTH_TOLERANCE
+        if self.method == "auto":
+            return max(self.tolerance or 0.0, KINKED_TOLERANCE)
+        return self.tolerance or KINKED_TOLERANCE
 
 
 def _wide(model, objective):

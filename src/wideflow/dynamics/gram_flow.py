@@ -2,7 +2,7 @@ r"""The Gram-matrix exponential flow: steps of `gram_step` under an adaptive con
 
 A step is accepted when its defect is below `tolerance` times the size of the output gradient. For kinked activations pre-activations
 that chatter about their kink leave a defect of first order in the step that no step size removes faster; steps below
-$0.05/\lambda_{\max}(H\Theta)$ (less for tolerances below 1e-3) are therefore always accepted, so that the controller cannot stall:
+$0.05/\lambda_{\max}(H\Theta)$ (in proportion less for tolerances below 1e-2) are therefore always accepted, so that the controller cannot stall:
 the limit is the Filippov solution.
 """
 
@@ -43,7 +43,7 @@ def advance_by_gram(
     power = 1 / 2 if kinked else 1 / 4
     place = problem.place(theta)
     rate = largest_rate(problem, place)
-    floor = min(0.05, 50 * tolerance) / rate if kinked else 0.0
+    floor = 0.05 * min(1.0, tolerance / 1e-2) / rate if kinked else 0.0
     epsilon = NOISE * jnp.finfo(place.outputs.dtype).eps
 
     def noise(place):

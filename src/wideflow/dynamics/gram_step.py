@@ -132,7 +132,7 @@ def kinked_step(problem: GramProblem, place: Place, size) -> tuple[Place, Output
     """The same for a shallow network with a kink at 0: predict, average the slopes, step once more."""
     t = problem.tangents
     assert isinstance(t, ShallowTangents)
-    low, high = (float(t.activation.slope(jnp.asarray(side))) for side in (-1.0, 1.0))
+    low, high = (t.activation.slope(jnp.asarray(side)) for side in (-1.0, 1.0))
     z = t.preactivations(place.theta)
     integral, _ = exponential(problem, (1.0,), (place,), place.cotangent, size)
     moved = -(t.features @ t.pull(place.point, integral)["weights"])

@@ -11,10 +11,14 @@ crosses gets the time-weighted mean of the two slopes, a pair that reaches the k
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core.types import Scalar
+
 Pairs = Float[Array, "sample width"]
 
 
-def mean_slopes(z: Pairs, slopes: Pairs, own: Pairs, moved: Pairs, low: float, high: float):
+def mean_slopes(
+    z: Pairs, slopes: Pairs, own: Pairs, moved: Pairs, low: Scalar, high: Scalar
+) -> tuple[Pairs, Pairs]:
     r"""Mean slopes over the step, and the slopes at its end.
 
     Args:

@@ -1,0 +1,117 @@
+"""The parts of the exponential flow: phi functions, Jacobians and Gram matrices, Lanczos, curvature, slopes at kinks."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import pytest
+from numpy.testing import assert_allclose
+
+import wideflow as wf
+from wideflow._core.trees import parameters, with_parameters
+from wideflow.dynamics.curvature import curvature
+from wideflow.dynamics.kink_slopes import mean_slopes
+from wideflow.dynamics.phi_functions import phi1, phi2
+from wideflow.dynamics.spectral_action import Dense, Krylov
+from wideflow.dynamics.tangents import tangents_of
+
+
+@pytest.mark.parametrize("x", [0.0, 1e-12, 1e-5, 0.03, 0.0999, 0.1, 2.5, 40.0, 1e9])
+def test_phi_functions_are_those_of_mpmath(x):
+    with mpmath.workdps(50):
+        exact1 = (1 - mpmath.exp(-mpmath.mpf(x))) / x if x else mpmath.mpf(1)
+        exact2 = (1 - exact1) / x if x else mpmath.mpf(1) / 2
+    assert_allclose(float(phi1(jnp.asarray(x))), float(exact1), rtol=1e-14)
+    assert_allclose(float(phi2(jnp.asarray(x))), float(exact2), rtol=1e-13)
+
+
+def _models():
+    key = jax.random.key(1)
+    yield "one output", wf.Shallow.init(key, features=3, width=7, activation="tanh")
+    yield "three outputs", wf.Shallow.init(key, features=3, width=7, outputs=3, activation="tanh")
+    yield "mean field", wf.Shallow.init(key, features=3, width=7, scaling=wf.scalings.MeanField(), activation="erf")
+    yield "by autodiff", wf.Homogeneous.init(key, features=3, width=4, activation="abs")
+
+
+@pytest.mark.parametrize("model", [pytest.param(m, id=name) for name, m in _models()])
+def test_pull_push_and_gram_are_the_jacobians(model):
+    inputs = jax.random.normal(jax.random.key(2), (5, 3))
+    features, theta = model.embed(inputs), parameters(model)
+    tangents = tangents_of(model, features)
+    outputs, point = tangents.at(theta)
+    assert_allclose(outputs, model.outputs(inputs), rtol=1e-13)
+    whole = jax.jacobian(lambda p: with_parameters(model, p).outputs(inputs))(theta)["weights"]
+    jacobian = whole.reshape(outputs.size, -1)
+    factor = model.rate_factors()["weights"]
+    v = jax.random.normal(jax.random.key(3), outputs.shape)
+    pulled = tangents.pull(point, v)["weights"]
+    assert_allclose(pulled.ravel(), factor * (v.ravel() @ jacobian), rtol=1e-11, atol=1e-13)
+    pushed = tangents.push(point, {"weights": pulled})
+    assert_allclose(pushed.ravel(), jacobian @ pulled.ravel(), rtol=1e-11, atol=1e-13)
+    assert_allclose(tangents.gram(point), factor * jacobian @ jacobian.T, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("rank", [2, 6])
+def test_lanczos_agrees_with_the_eigen_decomposition_also_when_it_ends_early(rank):
+    rows = jax.random.normal(jax.random.key(4), (6, rank))
+    matrix, v = rows @ rows.T, jnp.arange(1.0, 7.0)
+    functions = [lambda x: jnp.exp(-x), lambda x: phi1(3 * x)]
+    exact = Dense()(matrix, v, functions)
+    for result, witness in zip(Krylov(6)(lambda w: matrix @ w, v, functions), exact, strict=True):
+        assert_allclose(result, witness, atol=1e-12)
+
+
+def test_lanczos_of_an_eigenvector_and_of_zero():
+    matrix = jnp.diag(jnp.array([3.0, 1.0, 0.0]))
+    for v in (jnp.array([0.0, 2.0, 0.0]), jnp.zeros(3)):
+        (result,) = Krylov(3)(lambda w: matrix @ w, v, [lambda x: jnp.exp(-x)])
+        assert_allclose(result, math.exp(-1) * v, atol=1e-15)
+
+
+def test_curvature_of_the_squares_is_their_factor():
+    u, y = jnp.ones((4, 2)), jnp.zeros((4, 2))
+    for loss, factor in ((wf.losses.HalfSumSquares(), 1), (wf.losses.MeanSquares(), 2 / 8), (wf.losses.HalfMeanSquares(), 1 / 4)):
+        assert_allclose(curvature(loss, u, y).kappa, factor)
+
+
+def test_curvature_of_cross_entropy_is_its_hessian():
+    u = jax.random.normal(jax.random.key(5), (3, 4))
+    y = jnp.eye(4)[jnp.array([0, 2, 2])]
+    loss = wf.losses.CrossEntropy()
+    hessian = jax.hessian(lambda v: loss(v.reshape(3, 4), y))(u.ravel())
+    root = curvature(loss, u, y)
+    assert_allclose(root.around(jnp.eye(12)), hessian, atol=1e-14)
+    v = jax.random.normal(jax.random.key(6), (3, 4))
+    assert_allclose(root.times(root.times(v)).ravel(), hessian @ v.ravel(), atol=1e-14)
+
+
+def _euler(z, rest, own, low, high, steps=200_000):
+    """The mean slope along dz = (rest + s own) dt with s jumping at 0, by many small steps."""
+    total = 0.0
+    for _ in range(steps):
+        s = high if z > 0 else low
+        total += s
+        z += (rest + s * own) / steps
+    return total / steps, z
+
+
+@pytest.mark.parametrize(
+    ("z", "rest", "own"),
+    [(0.5, 0.3, -0.2), (0.5, -0.3, -0.7), (0.2, 0.4, -1.5), (-0.3, 0.9, -1.6), (-0.3, 0.9, 0.5), (-0.3, -0.9, 0.5)],
+)
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0)])
+def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
+    # stays, crosses, slides from above, slides from below, crosses upwards, stays below
+    first = high if z > 0 else low
+    arrays = (jnp.full((1, 1), a) for a in (z, first, own, rest + first * own))
+    mean, _ = mean_slopes(*arrays, jnp.asarray(low), jnp.asarray(high))
+    witness, _ = _euler(z, rest, own, low, high, steps=20_000)
+    assert_allclose(float(mean[0, 0]), witness, atol=5e-4)
+
+
+def test_every_activation_with_kinks_has_its_kink_at_zero():
+    table = wf.activations.TABLE
+    kinks = set(itertools.chain.from_iterable(wf.activations.activation(name).kinks for name in table))
+    assert kinks == {0.0}
