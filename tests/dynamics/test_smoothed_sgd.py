@@ -311,3 +311,11 @@ def test_errors_name_the_argument():
     net = wf.BiasedTwoLayer([[1.0]], [0.0], [1.0])
     with pytest.raises(ValueError, match="BiasedThreeLayer"):
         wf.train(net, wf.Dataset([[1.0]], [0.0]), wf.SmoothedSGD(0.1, 10), steps=1)
+
+
+def test_practical_parameters():
+    got = wf.SmoothedSGD.practical(100, 30_000, 0.3, variant=2, batch=4)
+    assert_allclose(float(got.rate), 0.25 / 9)
+    assert_allclose([got.first_penalty, got.second_penalty], [2e6 / 200**4, 2 / 900])
+    # ceil(8 * (0.25 / 9) * 30000 / log 100)
+    assert (got.window, got.variant, got.batch) == (1448, 2, 4)

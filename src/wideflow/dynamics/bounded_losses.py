@@ -36,7 +36,9 @@ class AbstractPointwiseLoss(AbstractLoss):
     def smoothness(self, outputs: int) -> float:
         """Lipschitz constant of the gradient; infinite where there is none."""
 
+    @double
     def value_and_gradient(self, outputs, targets):
+        outputs, targets = jnp.asarray(outputs), jnp.asarray(targets)
         check_targets(outputs, targets)
         columns = (outputs, targets) if outputs.ndim == 2 else (outputs[:, None], targets[:, None])
         values, gradients = self.pointwise(*columns)

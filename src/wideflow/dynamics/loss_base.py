@@ -4,8 +4,10 @@ import abc
 from typing import ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core.precision import double
 from .._core.types import Scalar
 
 
@@ -20,8 +22,9 @@ class AbstractLoss(eqx.Module):
     ) -> tuple[Scalar, Float[Array, "sample *output"]]:
         """The loss and its gradient in `outputs`."""
 
+    @double
     def __call__(self, outputs, targets) -> Scalar:
-        return self.value_and_gradient(outputs, targets)[0]
+        return self.value_and_gradient(jnp.asarray(outputs), jnp.asarray(targets))[0]
 
 
 def check_targets(outputs, targets) -> None:

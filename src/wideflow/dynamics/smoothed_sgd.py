@@ -148,6 +148,35 @@ class SmoothedSGD(AbstractDynamics):
         self.regulariser_scaling, self.shrink, self.batch = regulariser_scaling, bool(shrink), batch
         self.noise = DrawnNoise() if noise is None else noise
 
+    @classmethod
+    def practical(
+        cls,
+        width: int,
+        horizon: int,
+        output_std: float | int = 0.3,
+        *,
+        first_ball: float | int = 200.0,
+        second_ball: float | int = 30.0,
+        **options,
+    ) -> "SmoothedSGD":
+        r"""Parameters that work for widths of 100 to 4000, where the theory's own are out of reach (`limits.complexity.theory_parameters`).
+
+        Batch 1, $\eta = 1/(4\varepsilon_a^2m)$ (the squared gradient norm of $F$ is about $\frac34\varepsilon_a^2m$), $\sigma_w = m^{-0.99}/2$, $\sigma_v = 0.05/\sqrt m$,
+        $\sigma_n = 10^{-4}/m$; penalties $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$ from the balls $\tau'_w = c_wm^{-3/4}$ (`first_ball` $= c_w$) and $\tau_v$ = `second_ball`. Smaller
+        balls make the regulariser dominate the loss and stall learning. `options` override any argument of the class.
+        """
+        check_count("width", width)
+        check_positive("output_std", output_std)
+        chosen = {
+            "rate": 0.25 / (output_std**2 * width),
+            "first_smoothing": 0.5 * width**-0.99,
+            "second_smoothing": 0.05 * width**-0.5,
+            "gradient_noise": 1e-4 / width,
+            "first_penalty": 2 * width**3 / first_ball**4,
+            "second_penalty": 2 / second_ball**2,
+        }
+        return cls(horizon=horizon, **{**chosen, **options})
+
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
             raise ValueError(
@@ -199,6 +228,7 @@ class SmoothedSGD(AbstractDynamics):
     def duration(self, state, model):
         return self.rate
 
+    @double
     def objective(
         self, model: BiasedThreeLayer, sample, scale, first_smoothing, second_smoothing, signs=None
     ):
@@ -206,7 +236,7 @@ class SmoothedSGD(AbstractDynamics):
 
         $\lambda_t$ = `scale`, $W^\rho$, $V^\rho$ the smoothing; `signs` $s$ for variant 2, None for variant 1.
         """
-        s = jnp.ones_like(model.first_bias) if signs is None else signs
+        s = jnp.ones_like(model.first_bias) if signs is None else jnp.asarray(signs)
         w, v = model.first_increment, model.second_increment
         moved = _replace(
             model,
@@ -223,13 +253,13 @@ class SmoothedSGD(AbstractDynamics):
             "second_increment": gradient["second_increment"] * s + penalty_v,
         }
 
-    def regulariser(
-        self, first: Array, second: Array, scale=1.0
-    ) -> tuple[Scalar, tuple[Array, Array]]:
+    @double
+    def regulariser(self, first, second, scale=1.0) -> tuple[Scalar, tuple[Array, Array]]:
         r"""$R(W, V)$ and its gradients: row $i$ gets $(2+\alpha)\lambda_w\lVert w_i\rVert^\alpha w_i$, $V$ gets $2\lambda_vV$."""
         factor_w, factor_v = self.first_penalty, self.second_penalty
         if self.regulariser_scaling == "lambda":
             factor_w, factor_v = factor_w * scale ** (self.power / 2), factor_v * scale
+        first, second = jnp.asarray(first), jnp.asarray(second)
         squares = jnp.sum(first**2, axis=1)
         # a power below 1 of exactly zero has no gradient; the row norm's own power is what is needed
         powers = jnp.where(

@@ -37,18 +37,31 @@ def smoothed_objective(
     dynamics: SmoothedSGD,
     draws: int,
 ) -> Float[Array, ""]:
-    r"""$L'$ at the model (its `scale` is $\lambda$), over `draws` noise draws; noise levels and regulariser are those of `dynamics`."""
+    r"""$L'$ at the model (its `scale` is $\lambda$), over `draws` noise draws; noise levels and regulariser are those of `dynamics`.
+
+    For dynamics of variant 2 it is $L''$ of (372): each draw also has its own $\Sigma$, $W \to \Sigma W$, $V \to V\Sigma$.
+    """
     check_count("draws", draws)
     objective = data.objective(loss, model)
     penalty, _ = dynamics.regulariser(model.first_increment, model.second_increment, model.scale)
-    values = jax.lax.map(
-        lambda j: objective.value(_noisy(key, j, model, dynamics)), jnp.arange(draws)
-    )
-    return jnp.mean(values) + penalty
+
+    def one(j):
+        noisy = _noisy(key, j, model, dynamics)
+        if dynamics.variant == 2:
+            still = eqx.tree_at(
+                lambda m: (m.first_increment, m.second_increment),
+                noisy,
+                replace_fn=jnp.zeros_like,
+            )
+            moves = (model.first_increment, model.second_increment)
+            noisy = signed_move(still, *moves, _signs(key, j, model))
+        return objective.value(noisy)
+
+    return jnp.mean(jax.lax.map(one, jnp.arange(draws))) + penalty
 
 
-@eqx.filter_jit
 @double
+@eqx.filter_jit
 def descent_triple(
     key: Key,
     model: BiasedThreeLayer,
@@ -69,11 +82,7 @@ def descent_triple(
 
     def one(j):
         noisy = _noisy(key, j, model, dynamics)
-        s = jax.random.rademacher(
-            jax.random.fold_in(named_key(key, "signs"), j),
-            model.first_bias.shape,
-            model.first.dtype,
-        )
+        s = _signs(key, j, model)
         both = [signed_move(noisy, first_star, second_star, sign * s, root) for sign in (1.0, -1.0)]
         moved = sum(objective.value(m) + penalty(m) for m in both) / 2
         shrunk = eqx.tree_at(lambda m: m.scale, noisy, (1 - rate) * noisy.scale)
@@ -84,6 +93,11 @@ def descent_triple(
         )
 
     return DescentTriple(*(jnp.mean(v) for v in jax.lax.map(one, jnp.arange(draws))))
+
+
+def _signs(key, j, model: BiasedThreeLayer) -> Array:
+    draw = jax.random.fold_in(named_key(key, "signs"), j)
+    return jax.random.rademacher(draw, model.first_bias.shape, model.first.dtype)
 
 
 def _noisy(key, j, model: BiasedThreeLayer, dynamics: SmoothedSGD) -> BiasedThreeLayer:

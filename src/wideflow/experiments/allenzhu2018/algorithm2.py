@@ -41,17 +41,22 @@ class Settings:
     regulariser_scaling: str = "printed"
 
 
-SMOKE = Settings(width=16, samples=30, test_samples=100, steps=200, seeds=1, candidates=4)
+SMOKE = Settings(width=20, samples=50, test_samples=100, steps=100, seeds=1, candidates=4)
 
 
 def practical(settings: Settings, variant: int) -> SmoothedSGD:
-    """Algorithm 2 with $\\eta = 1/(4\\varepsilon_a^2m)$, $\\lambda_w = 2m^3/c_w^4$, $\\lambda_v = 2/\\tau_v^2$ and small smoothing."""
-    m = settings.width
-    return SmoothedSGD(
-        0.25 / (settings.output_std**2 * m), settings.steps, variant=variant, first_smoothing=0.5 * m**-0.99, second_smoothing=0.05 * m**-0.5,
-        gradient_noise=1e-4 / m, first_penalty=2 * m**3 / settings.first_ball**4, second_penalty=2 / settings.second_ball**2,
-        error=settings.error, window_constant=settings.window_constant, regulariser_scaling=settings.regulariser_scaling,
-    )  # fmt: skip
+    """The practical parameters of `SmoothedSGD.practical` with the settings' balls and window."""
+    return SmoothedSGD.practical(
+        settings.width,
+        settings.steps,
+        settings.output_std,
+        first_ball=settings.first_ball,
+        second_ball=settings.second_ball,
+        variant=variant,
+        error=settings.error,
+        window_constant=settings.window_constant,
+        regulariser_scaling=settings.regulariser_scaling,
+    )
 
 
 def step_objective(snapshot):

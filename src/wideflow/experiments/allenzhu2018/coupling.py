@@ -47,10 +47,21 @@ class Settings:
     move_signs: int = 24
 
 
+# the same small shapes in all experiments of this folder, so that one process compiles them once
 SMOKE = Settings(
-    widths=(50, 200), samples=(50,), seeds=1, steps=200, test_samples=100, widths3=(20, 40), samples3=50, steps3=50,
-    worst_widths=(256, 1024), move_widths=(20, 40), move_starts=2, move_signs=4,
-)  # fmt: skip
+    widths=(20, 40),
+    samples=(50,),
+    seeds=1,
+    steps=100,
+    test_samples=100,
+    widths3=(20, 40),
+    samples3=50,
+    steps3=50,
+    worst_widths=(256, 1024),
+    move_widths=(20, 40),
+    move_starts=2,
+    move_signs=4,
+)
 
 
 def worst_case(settings: Settings, key) -> xr.Dataset:

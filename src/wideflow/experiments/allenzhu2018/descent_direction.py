@@ -38,7 +38,7 @@ class Settings:
     samples: int = 40
 
 
-SMOKE = Settings(width=60, seeds=1, draws=2, samples=10)
+SMOKE = Settings(width=40, seeds=1, draws=2, samples=50)
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:

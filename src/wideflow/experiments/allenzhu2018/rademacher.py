@@ -40,7 +40,7 @@ class Settings:
     seeds: int = 1
 
 
-SMOKE = Settings(widths=(10,), samples=10, draws=2, ascents=1, iterations=4, shallow_widths=(20,))
+SMOKE = Settings(widths=(20,), samples=50, draws=2, ascents=1, iterations=4, shallow_widths=(20,))
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:

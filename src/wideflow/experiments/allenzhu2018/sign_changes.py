@@ -39,10 +39,19 @@ class Settings:
     draws: int = 20
 
 
+# the same small shapes in all experiments of this folder, so that one process compiles them once
 SMOKE = Settings(
-    widths=(50, 200), samples=(50,), seeds=1, steps=200, test_samples=100, widths3=(20, 40), samples3=50, steps3=50,
-    worst_widths=(256, 1024, 4096), draws=4,
-)  # fmt: skip
+    widths=(20, 40),
+    samples=(50,),
+    seeds=1,
+    steps=100,
+    test_samples=100,
+    widths3=(20, 40),
+    samples3=50,
+    steps3=50,
+    worst_widths=(256, 1024, 4096),
+    draws=4,
+)
 
 
 def worst_case(settings: Settings, key) -> xr.Dataset:

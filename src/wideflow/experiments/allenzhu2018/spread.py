@@ -44,11 +44,12 @@ class Settings:
     steps3: int = 3000
 
 
+# the same small shapes in all experiments of this folder, so that one process compiles them once
 SMOKE = Settings(
-    widths=(100, 400),
+    widths=(20, 40),
     samples=(50,),
     seeds=1,
-    steps=200,
+    steps=100,
     test_samples=100,
     widths3=(20, 40),
     samples3=50,

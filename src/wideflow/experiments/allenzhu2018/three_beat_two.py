@@ -60,8 +60,17 @@ class Settings:
 
 
 SMOKE = Settings(
-    targets=("ss",), samples=60, test_samples=100, seeds=1, width3=20, steps3=100, width2=20, steps2=100, kernel_width2=50, kernel_width3=30
-)  # fmt: skip
+    targets=("ss",),
+    samples=50,
+    test_samples=100,
+    seeds=1,
+    width3=20,
+    steps3=50,
+    width2=20,
+    steps2=50,
+    kernel_width2=40,
+    kernel_width3=20,
+)
 
 
 def relative(outputs, targets) -> float:

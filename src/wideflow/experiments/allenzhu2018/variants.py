@@ -46,9 +46,9 @@ class Settings:
 
 
 SMOKE = Settings(
-    samples=(40, 40),
-    widths=(16, 32),
-    steps=(60, 60),
+    samples=(50, 50),
+    widths=(20, 40),
+    steps=(50, 50),
     seeds=1,
     test_samples=100,
     signs=4,
@@ -57,11 +57,18 @@ SMOKE = Settings(
 
 
 def dynamics(settings: Settings, width: int, variant: int) -> SmoothedSGD:
-    """The common parameters: smoothing and gradient noise, no regulariser, no shrink."""
-    return SmoothedSGD(
-        0.5 / (settings.output_std**2 * width), variant=variant, batch=settings.batch, shrink=False,
-        first_smoothing=0.5 * width**-0.99, second_smoothing=0.05 * width**-0.5, gradient_noise=1e-4 / width,
-    )  # fmt: skip
+    """Smoothing and gradient noise as in `SmoothedSGD.practical`; no regulariser, no shrink, batch 4."""
+    return SmoothedSGD.practical(
+        width,
+        1,
+        settings.output_std,
+        rate=0.5 / (settings.output_std**2 * width),
+        batch=settings.batch,
+        variant=variant,
+        shrink=False,
+        first_penalty=0.0,
+        second_penalty=0.0,
+    )
 
 
 @eqx.filter_jit

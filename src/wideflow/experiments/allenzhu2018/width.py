@@ -33,12 +33,13 @@ class Settings:
     steps3: int = 3000
 
 
+# the same small shapes in all experiments of this folder, so that one process compiles them once
 SMOKE = Settings(
-    widths=(20, 100),
+    widths=(20, 40),
     samples=(50,),
     seeds=1,
-    steps=200,
-    test_samples=200,
+    steps=100,
+    test_samples=100,
     widths3=(20, 40),
     samples3=50,
     steps3=50,
