@@ -18,7 +18,7 @@ from .errors import check_positive, did_you_mean, listing
 Function = Callable[[jax.Array], jax.Array]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Activation:
     r"""$\sigma$, $\sigma'$, $\sigma''$ and what theorems ask of them.
 
@@ -67,6 +67,9 @@ class Activation:
 
     def second(self, z) -> jax.Array:
         return self.bend(jnp.asarray(z))
+
+    def __repr__(self) -> str:
+        return self.name + (f"({', '.join(f'{p:g}' for p in self.parameters)})" if self.parameters else "")
 
     @property
     def at_zero(self) -> float:
