@@ -22,7 +22,7 @@ def runs():
 
 
 def test_compressed_and_literal_runs_end_at_the_same_loss(runs):
-    data, literal, compressed = runs
+    _, literal, compressed = runs
     tables = [records_of(run, 6) for run in (literal, compressed)]
     assert float(tables[0].time[-1]) == pytest.approx(5.0)  # 30 steps of 1 on the mean of 6
     assert float(tables[1].time[-1]) == pytest.approx(5.0, rel=0.05)

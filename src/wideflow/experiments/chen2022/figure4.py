@@ -71,6 +71,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         found.append(Claim("NTK: feature movement against m, log-log slope", trend["NTK"], at_least=-0.55, at_most=-0.25))
         found.append(Claim("ours: feature movement against m, log-log slope", trend["ours"], at_least=-0.1, at_most=0.05))
     found.append(Claim(f"m = {largest}: feature movement ours / NTK", float(moved.sel(scaling="ours", m=largest) / moved.sel(scaling="NTK", m=largest)), at_least=10.0 if largest >= 1024 else 4.0))  # fmt: skip
+    if table.attrs["samples"] >= 200:
+        of = {name: float(risk.sel(scaling=name, m=largest)) for name in table.scaling.values}
+        found.append(Claim(f"m = {largest}: test error ours < MF, ratio MF / ours", of["MF"] / of["ours"], at_least=1.0))
+        found.append(Claim(f"m = {largest}: test error NTK / MF", of["NTK"] / of["MF"], at_least=1.0))
     gap = np.abs(risk.sel(scaling="NTK") - table.lazy_risk.mean("seed"))
     found.append(Claim(f"m = {largest}: NTK test error minus that of its constant kernel", float(gap.sel(m=largest)), at_most=0.1))
     if len(table.m) > 1 and table.attrs["literal"]:
