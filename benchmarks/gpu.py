@@ -1,0 +1,125 @@
+"""7. The accelerator: descent at n=1000, d=100, m=1e6, the largest network, and Figure 1's seeds and settings in one batch.
+
+Run it on a machine with a GPU:  python benchmarks/gpu.py            (needs jax with its CUDA plugin and equinox; prints JSON)
+Only `wideflow` from this checkout, JAX and Equinox are used.
+"""
+
+import functools
+import json
+import pathlib
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "src"))
+import wideflow as wf
+
+PRECISIONS = {"float32": "highest", "tf32": "default"}
+
+
+def best(call, repeats=3):
+    jax.block_until_ready(call())
+    spent = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        jax.block_until_ready(call())
+        spent.append(time.perf_counter() - began)
+    return min(spent)
+
+
+def problem(samples, features, width):
+    keys = jax.random.split(jax.random.key(0), 4)
+    x = jax.random.normal(keys[0], (samples, features), jnp.float32)
+    x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
+    y = jax.random.normal(keys[1], (samples,), jnp.float32)
+    w = jax.random.normal(keys[2], (features, width), jnp.float32)
+    a = jnp.where(jax.random.bernoulli(keys[3], shape=(width,)), 1.0, -1.0).astype(jnp.float32)
+    return x, y, w, a
+
+
+@functools.partial(jax.jit, static_argnames="steps", donate_argnums=())
+def bare(x, w, steps):
+    return jax.lax.fori_loop(0, steps, lambda _, w: x.T @ (x @ w), w)
+
+
+@functools.partial(jax.jit, static_argnames="steps")
+def plain(x, y, w, mix, rate, steps):
+    def loss(w):
+        return 0.5 * jnp.sum((jax.nn.relu(x @ w.T) @ mix - y) ** 2)
+
+    return jax.lax.scan(lambda w, _: (w - rate * jax.grad(loss)(w), None), w, length=steps)[0]
+
+
+def descent(samples=1000, features=100, width=1_000_000, steps=20):
+    rows = []
+    x, y, w, a = problem(samples, features, width)
+    flops = 4.0 * samples * features * width
+    for name, precision in PRECISIONS.items():
+        with jax.default_matmul_precision(precision):
+            scaled = x / features**0.5
+            mix = a / width**0.5
+            times = {
+                "bare products": best(lambda: bare(scaled, w, steps)) / steps,
+                "plain scan": best(lambda: plain(scaled, y, w.T, mix, 1e-3, steps)) / steps,
+                "wideflow": best(lambda: train_steps(x, y, w, a, steps)) / steps,
+            }
+        for program, seconds in times.items():
+            rows.append({"what": "descent", "precision": name, "program": program, "ms": 1e3 * seconds, "tflops": flops / seconds / 1e12})
+    return rows
+
+
+def train_steps(x, y, w, a, steps):
+    """`train`'s own compiled stretch, without its Python start-up."""
+    from wideflow.dynamics.train import _many_steps
+
+    net = wf.Shallow(w.T, a)
+    objective = wf.Dataset(x, y).objective(wf.losses.HalfSumSquares(), net)
+    return _stretch(_many_steps)(net, None, objective, wf.GradientDescent(1e-3), jnp.zeros(()), jnp.asarray(steps))[0].weights
+
+
+@functools.cache
+def _stretch(function):
+    import equinox as eqx
+
+    return eqx.filter_jit(function)
+
+
+def largest(features=16, samples=32):
+    """One run of ten steps at growing widths, until memory ends."""
+    rows = []
+    for width in (10**6, 10**7, 3 * 10**7, 10**8, 2 * 10**8, 3 * 10**8):
+        try:
+            x, y, w, a = problem(samples, features, width)
+            began = time.perf_counter()
+            out = train_steps(x, y, w, a, 10)
+            jax.block_until_ready(out)
+            rows.append({"what": "largest", "width": width, "seconds for 10 steps, with compilation": time.perf_counter() - began, "finite": bool(jnp.all(jnp.isfinite(out[:, :1000])))})
+            del out, w, a
+        except Exception as fault:
+            rows.append({"what": "largest", "width": width, "fault": str(fault).splitlines()[0][:160]})
+            break
+        print(json.dumps(rows[-1]), flush=True)
+    return rows
+
+
+def figure1(seeds=5, steps=50_000):
+    """Four settings times `seeds` networks of Figure 1, m=2000, in one program."""
+    data = wf.data.sphere_sines(jax.random.key(0), samples=100, features=50)
+    settings = [wf.scalings.NTK(), wf.scalings.Zipf(0.5, 0.7), wf.scalings.Zipf(0.5, 0.5), wf.scalings.Zipf(0.0, 0.4)]
+    nets = [wf.Shallow.init(jax.random.key(s), features=50, width=2000, scaling=scaling) for scaling in settings for s in range(seeds)]
+    began = time.perf_counter()
+    run = wf.train(nets, data, wf.GradientDescent(0.02), steps=steps, every=1000, precision="float32")
+    return [{"what": "figure 1", "networks": len(nets), "steps": steps, "seconds": time.perf_counter() - began, "last loss": float(np.mean(run.table.loss[:, -1]))}]
+
+
+if __name__ == "__main__":
+    table = {"device": jax.devices()[0].device_kind, "jax": jax.__version__}
+    rows = descent()
+    print(json.dumps(rows), flush=True)
+    rows += figure1()
+    print(json.dumps(rows[-1]), flush=True)
+    rows += largest()
+    print("RESULT " + json.dumps({**table, "rows": rows}))
