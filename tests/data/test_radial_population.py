@@ -119,7 +119,6 @@ def test_population_as_dataset():
     ("call", "message"),
     [
         (lambda: Radial.fresh(BesselLaw(4), 0), "`batch`"),
-        (lambda: Radial(3), "`law`"),
         (lambda: Radial.on(BesselLaw(4), np.ones((3, 2))), "`inputs`"),
         (lambda: wf.train(net(), Radial(BesselLaw(4)), wf.ClippedFlow(0.1), steps=1, loss=wf.losses.MeanSquares()), "`loss`"),
         (lambda: wf.train(wf.Shallow(np.ones((2, 4)), [1.0, 1.0]), Radial(BesselLaw(4)), wf.GradientDescent(0.1), steps=1), "DepthSeparator"),

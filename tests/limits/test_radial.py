@@ -144,7 +144,6 @@ def test_step_bound_at_the_limit_of_training():
         (lambda: reduced_flow(LAW, *START, 1.0, rate=-0.1), "`rate`"),
         (lambda: reduced_flow(LAW, *START, 1.0, clip=(1.0, -1.0, 1.0)), "`clip`"),
         (lambda: reduced_stages(LAW, *START, clip=None, epsilon=0.1), "`clip`"),
-        (lambda: reduced_flow(3, *START, 1.0), "`law`"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

@@ -159,8 +159,8 @@ def stage_times(times, weights, biases, losses, *, d: int, bound: float, epsilon
         times, losses: (record,); weights, biases: (record, second).
         d: input dimension; bound: $R_{v_2}$; epsilon: the loss that ends Stage 2; constant: $C_1$.
     """
-    check_same_length(times=times, weights=weights, biases=biases, losses=losses)
     t, w, b, loss = (np.asarray(x, float) for x in (times, weights, biases, losses))
+    check_same_length(times=list(t), weights=list(w), biases=list(b), losses=list(loss))
     mean = -w.mean(1)
     t11 = _crossing(t, -w.max(1), 0.0, 0.0)
     if not np.isfinite(t11):

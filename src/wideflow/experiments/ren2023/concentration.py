@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from ..._core.precision import double
 from ..._core.radial_laws import BesselLaw
 from ..._core.randomness import named_key
 from ..base import Claim, Experiment
@@ -35,6 +36,7 @@ class Settings:
     precision: str = "float64"
 
 
+@double
 def run(settings: Settings, key, progress) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     marks = [round(t / settings.rate) for t in TIMES]

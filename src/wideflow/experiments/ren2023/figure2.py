@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from ..._core.precision import double
 from ..._core.radial_laws import BesselLaw
 from ..._core.randomness import named_key
 from ..base import Claim, Experiment
@@ -37,6 +38,7 @@ class Settings:
     precision: str = "float32"
 
 
+@double
 def run(settings: Settings, key, progress) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     tables = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
+from ..._core.precision import double
 from ..._core.errors import check_choice
 from ..._core.radial_laws import ArcsineLaw, BesselLaw, GaussianRadius, UniformRadius
 from ...limits.radial import alpha_of_norm, reduced_flow
@@ -41,6 +42,7 @@ class Settings:
             check_choice("laws", name, LAWS)
 
 
+@double
 def run(settings: Settings, key, progress) -> xr.Dataset:
     times = np.linspace(settings.horizon / settings.points, settings.horizon, settings.points)
     losses = []

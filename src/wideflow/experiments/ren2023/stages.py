@@ -11,13 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from ..._core.radial_laws import BesselLaw
+from ..._core.errors import check_choice
+from ..._core.precision import double
+from ..._core.radial_laws import ArcsineLaw, BesselLaw
 from ...limits.radial import alpha_of_norm, reduced_flow, reduced_stages
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, Line, Panel, VLine
 
 EVENTS = ("T_1.1", "T_1.2", "T_1", "T_2")
 EXPECTED = (2.4205e-4, 5.04487e-3, 0.159321, 108.541)
+
+LAWS = {"bessel": BesselLaw, "arcsine": ArcsineLaw}
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,16 @@ class Settings:
     epsilon: float = 1e-2
     horizon: float = 200.0
     points: int = 120
+    law: str = "bessel"
     seeds: int = 1
 
+    def __post_init__(self):
+        check_choice("law", self.law, LAWS)
 
+
+@double
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    law = BesselLaw(settings.features)
+    law = LAWS[settings.law](settings.features)
     alpha = alpha_of_norm(settings.features, settings.features**-0.5)
     w, b = np.asarray(settings.weights), np.full(len(settings.weights), settings.bias)
     stages = reduced_stages(law, alpha, w, b, clip=settings.clip, epsilon=settings.epsilon, horizon=settings.horizon)
@@ -50,7 +59,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         },
         {"time": times, "name": list(EVENTS)},
     )  # fmt: skip
-    default = settings.features == 10 and settings.clip == (100.0, 1000.0, 10.0) and settings.epsilon == 1e-2
+    default = settings.features == 10 and settings.law == "bessel" and settings.clip == (100.0, 1000.0, 10.0) and settings.epsilon == 1e-2
     told = dict(level_time=stages.level_time, order_ok=int(stages.order_ok), worked_example=int(default))
     if at is not None:
         told |= dict(alpha_at_t1=float(at.alpha), bias_at_t1=float(at.b.mean()))
@@ -94,7 +103,7 @@ EXPERIMENT = Experiment(
     title="Stages of training as events",
     figure="Section 4 (stages)",
     settings={
-        "smoke": Settings(features=3, clip=(30.0, 27.0, 10.0), epsilon=3e-2, horizon=40.0, points=30),
+        "smoke": Settings(features=3, clip=(30.0, 27.0, 10.0), epsilon=3e-2, horizon=40.0, points=30, law="arcsine"),
         "default": Settings(),
         "paper": Settings(points=400),
     },

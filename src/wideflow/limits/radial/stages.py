@@ -51,11 +51,11 @@ def reduced_stages(
     def run(kind: str, level: float, time: float, state: ReducedState):
         if not math.isfinite(time):
             return math.inf, state
-        gap = float(_EVENTS[kind](law, state, level))
-        if gap <= 0:
+        number = jnp.asarray(_EVENTS.index(kind))
+        if float(_gap(law, state, number, level)) <= 0:
             return time, state
         begin, end, aim = (jnp.asarray(x, float) for x in (time, horizon, level))
-        found, at, state = _until(law, state, begin, end, clip, kind, aim, (rtol, atol), max_steps)
+        found, at, state = _until(law, state, begin, end, clip, number, aim, (rtol, atol), max_steps)
         return (float(at) if bool(found) else math.inf), state
 
     level = constant / clip.weight
@@ -79,7 +79,7 @@ def time_to_loss(law: AbstractRadialLaw, alpha, w, b, epsilon: float, *, clip=No
     if float(reduced_loss(law, start)) <= epsilon:
         return 0.0
     begin, end, aim = (jnp.asarray(x, float) for x in (0.0, horizon, epsilon))
-    found, at, _ = _until(law, start, begin, end, clip, "loss", aim, (1e-9, 1e-13), 100_000)
+    found, at, _ = _until(law, start, begin, end, clip, jnp.asarray(_EVENTS.index("loss")), aim, (1e-9, 1e-13), 100_000)
     return float(at) if bool(found) else math.inf
 
 
@@ -89,17 +89,19 @@ def spread(state: ReducedState) -> float:
     return float(jnp.linalg.norm(points[:, None] - points[None], axis=-1).max())
 
 
-_EVENTS = {  # positive before the event
-    "signs": lambda law, state, level: jnp.max(state.w) - level,
-    "mean": lambda law, state, level: jnp.mean(state.w) + level,
-    "loss": lambda law, state, level: jnp.minimum(reduced_loss(law, state), 1e6) - level,
-}
+_EVENTS = ("signs", "mean", "loss")
+
+
+def _gap(law, state: ReducedState, kind, level):
+    """Positive before the event of number `kind`, zero at it; one program serves all events."""
+    loss = jnp.minimum(reduced_loss(law, state), 1e6)
+    return jnp.stack([jnp.max(state.w) - level, jnp.mean(state.w) + level, loss - level])[kind]
 
 
 @eqx.filter_jit
 def _until(law, state, start, horizon, clip, kind, level, tolerances, max_steps):
     def condition(t, y, args, **_):
-        return _EVENTS[kind](law, y, level)
+        return _gap(law, y, kind, level)
 
     event = diffrax.Event(condition, optimistix.Newton(rtol=1e-10, atol=1e-13))
     solution = integrate(
