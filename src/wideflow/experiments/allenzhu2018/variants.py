@@ -46,9 +46,9 @@ class Settings:
 
 
 SMOKE = Settings(
-    samples=(50, 50),
-    widths=(20, 40),
-    steps=(50, 50),
+    samples=(50,),
+    widths=(20,),
+    steps=(50,),
     seeds=1,
     test_samples=100,
     signs=4,

@@ -104,8 +104,9 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     mean = table["test_loss"].mean("seed")
     small, large = mean.isel(samples=0), mean.isel(samples=-1)
-    wide = large.where(large["width"] >= 100, drop=True)
-    enough = mean["width"] >= 50
+    largest = int(mean["width"][-1])  # tiny runs have no width of 100
+    wide = large.where(large["width"] >= min(100, largest), drop=True)
+    enough = mean["width"] >= min(50, largest)
     ratio = (large / small).where(enough, drop=True)
     deep = table["test_error"].mean("seed3")
     return (
