@@ -50,7 +50,11 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str):
-    """The estimators come on demand: scikit-learn is not imported before one is asked for."""
+    """The estimators and sweeps come on demand: neither scikit-learn nor Dask is imported before one is asked for."""
+    if name == "sweep":
+        from .runs.sweeps import sweep
+
+        return sweep
     if name in ("WideRegressor", "WideClassifier"):
         from . import estimators
 

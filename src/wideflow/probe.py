@@ -172,7 +172,10 @@ def _judge(network, kernels, first, second, tangent, targets, features, width, o
     moved = second - first
     size = float(np.linalg.norm(moved))
     gap = float(np.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
-    change = float(np.linalg.norm(kernels[1] - kernels[0]) / sizes[0]) if sizes[0] > 0 else math.nan
+    if not sizes[0] > 0:
+        raise ValueError("`apply` does not depend on `params_before` at these inputs: its tangent kernel is zero.")
+    change = float(np.linalg.norm(kernels[1] - kernels[0]) / sizes[0])
+    alignment = float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])) if sizes[1] > 0 else 0.0
     losses, alignments = (math.nan, math.nan), (math.nan, math.nan)
     if targets is not None:
         y = np.asarray(targets, dtype=float)
@@ -181,10 +184,10 @@ def _judge(network, kernels, first, second, tangent, targets, features, width, o
         losses = tuple(0.5 * float(np.sum((f - y) ** 2)) / len(y) for f in (first, second))
         flat = y.reshape(len(y), -1)
         flat = flat if output is None else flat[:, [output]]
-        alignments = tuple(float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) for k, s in zip(kernels, sizes))
+        alignments = tuple(float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) if s > 0 else 0.0 for k, s in zip(kernels, sizes))
     return Probe(
-        Regime(change, gap), float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])), float(np.trace(kernels[1]) / np.trace(kernels[0])),
-        *spectra, *gaps, bar, *(float(np.trace(k)) ** 2 / s**2 for k, s in zip(kernels, sizes)), *alignments,
+        Regime(change, gap), alignment, float(np.trace(kernels[1]) / np.trace(kernels[0])),
+        *spectra, *gaps, bar, *(float(np.trace(k)) ** 2 / s**2 if s > 0 else 0.0 for k, s in zip(kernels, sizes)), *alignments,
         network.feature_movement(features), network.movement(), float(np.sqrt(np.mean(moved**2))), *losses, network.size, len(first),
     )  # fmt: skip
 
@@ -196,7 +199,10 @@ class _Network:
         if jax.tree.structure(before) != jax.tree.structure(after):
             raise ValueError("`params_before` and `params_after` must be trees of one structure; they differ.")
         self.before, self.static = eqx.partition(jax.tree.map(_array, before), eqx.is_inexact_array)
-        self.after = eqx.filter(jax.tree.map(_array, after), eqx.is_inexact_array)
+        self.after, fixed = eqx.partition(jax.tree.map(_array, after), eqx.is_inexact_array)
+        for a, b in zip(jax.tree.leaves(self.static), jax.tree.leaves(fixed)):
+            if isinstance(a, int | float) and a != b:
+                raise ValueError(f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; only arrays may change.")
         pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
         if not pairs:
             raise ValueError("`params_before` holds no floating-point array: there is nothing to differentiate.")
@@ -268,7 +274,8 @@ class _Network:
 
 
 def _array(leaf):
-    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | float) else leaf
+    """NumPy arrays as JAX's; Python numbers stay fixed settings, as in Equinox."""
+    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
 
 
 @eqx.filter_jit

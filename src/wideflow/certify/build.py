@@ -24,8 +24,8 @@ MOST, MOST_TRAINED = 2000, 400  # rows whose Gram matrix is worked with: without
 
 @double
 def certify(
-    model: AbstractModel,
-    data: Dataset,
+    model,
+    data,
     train: bool = False,
     *,
     delta: float = 0.1,

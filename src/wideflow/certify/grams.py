@@ -40,7 +40,7 @@ class GramReport:
 
     @property
     def resolved(self) -> bool:
-        return self.smallest > self.bar
+        return bool(self.smallest > self.bar)
 
     @property
     def condition(self) -> float:
@@ -69,7 +69,7 @@ def report_gram(gram) -> GramReport:
     values = np.asarray(jnp.linalg.eigvalsh(gram))
     trace = float(jnp.trace(gram))
     square = float(jnp.sum(gram**2))
-    bar = len(values) * np.finfo(float).eps * abs(trace)
+    bar = len(values) * float(np.finfo(float).eps) * abs(trace)
     return GramReport(values, bar, trace**2 / square if square > 0 else 0.0)
 
 

@@ -1,0 +1,4 @@
+"""scikit-learn estimators: wide networks on raw tables."""
+
+from .classifier import WideClassifier as WideClassifier
+from .regressor import WideRegressor as WideRegressor

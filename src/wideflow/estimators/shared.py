@@ -1,0 +1,119 @@
+"""What both estimators share with their users: transform, prune, certificate, the fitted network."""
+
+import copy
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._core.precision import double
+from ..certify import Certificate, certify
+from ..data.dataset import Dataset
+from ..models.pruning import features, importance, prune as prune_network
+from ..models.shallow import Shallow
+from .fitting import KEPT, Fitted, Network, Settings, fit, standardise
+
+
+class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A shallow wide network with frozen output signs, trained on standardised inputs with a bias column."""
+
+    def __init__(
+        self,
+        width=512,
+        scaling="zipf:0.5,0.7",
+        activation="relu",
+        embedding=None,
+        solver="sgd",
+        epochs=4000,
+        batch=32,
+        rate=None,
+        early_stopping=True,
+        validation_fraction=0.1,
+        patience=100,
+        random_state=None,
+    ):
+        self.width = width
+        self.scaling = scaling
+        self.activation = activation
+        self.embedding = embedding
+        self.solver = solver
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+
+    def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> Fitted:
+        """Fits the network to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
+        settings = Settings.of(self)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.input_mean_, self.input_scale_ = standardise(X)
+        inputs = self._inputs(X)
+        fitted = fit(settings, inputs, targets, loss, strata, seed)
+        self.network_, self._start = fitted.end, fitted.start
+        self.n_epochs_, self.rate_ = fitted.epochs, fitted.rate
+        self.loss_curve_, self.validation_curve_ = fitted.train_curve, fitted.validation_curve
+        self.n_iter_ = fitted.epochs
+        rows = np.random.default_rng(seed).permutation(len(X))[:KEPT]
+        self._sample = (inputs[rows], targets[rows])
+        return fitted
+
+    def _inputs(self, X: np.ndarray) -> np.ndarray:
+        return np.concatenate([(X - self.input_mean_) / self.input_scale_, np.ones((len(X), 1))], axis=1)
+
+    def _raw(self, X) -> np.ndarray:
+        """Outputs of the network, (sample, output)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(self.model_.outputs(self._inputs(X)), dtype=np.float64)
+
+    @property
+    def model_(self) -> Shallow:
+        """The fitted `wf.Shallow`, on standardised inputs with a bias column."""
+        check_is_fitted(self)
+        return self.network_.model()
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.network_.hidden.shape[0]
+
+    @property
+    def node_importances_(self) -> np.ndarray:
+        r"""Importance $\lambda_j|w_j|^2$ of every node, in the network's order."""
+        return np.asarray(importance(self.model_))
+
+    @double
+    def transform(self, X) -> np.ndarray:
+        """Hidden features of the nodes, most important first."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(features(self.model_, self._inputs(X)), dtype=np.float64)
+
+    def prune(self, keep):
+        """A fitted copy with the `keep` most important nodes alone (a count, or a share below 1); nothing is retrained."""
+        check_is_fitted(self)
+        pruned = copy.copy(self)
+        small = prune_network(self.model_, keep)
+        whole = self.network_
+        pruned.network_ = Network(
+            np.asarray(small.hidden), np.asarray(small.output), np.asarray(small.scales), whole.scaling, whole.activation, whole.embedding,
+            whole.random, whole.width,
+        )  # fmt: skip
+        return pruned
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What theory says of the network at time zero on (at most 400 of) the training rows, put into the unit ball; first output.
+
+        Computed when asked for.
+        """
+        check_is_fitted(self)
+        inputs, targets = self._sample
+        start = self._start.model()
+        single = Shallow(start.hidden, np.asarray(start.output)[0], start.scaling, start.activation, start.embedding)
+        data = Dataset(inputs.astype(np.float64), targets[:, 0].astype(np.float64), "training rows").on_unit_ball()
+        unique = np.unique(data.inputs, axis=0, return_index=True)[1]
+        return certify(single, data.take(np.sort(unique)))
