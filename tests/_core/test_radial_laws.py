@@ -41,7 +41,10 @@ def exact_tail(d: int, x: float) -> float:
     if d % 2 == 0:
         inner = sum(mp.besselj(k, x) ** 2 for k in range(1, d // 2))
         return mp.besselj(0, x) ** 2 + 2 * inner + mp.besselj(d // 2, x) ** 2
-    sums = sum(mp.besselj(k + mp.mpf(1) / 2, x) ** 2 + mp.besselj(k + mp.mpf(3) / 2, x) ** 2 for k in range((d - 1) // 2))
+    sums = sum(
+        mp.besselj(k + mp.mpf(1) / 2, x) ** 2 + mp.besselj(k + mp.mpf(3) / 2, x) ** 2
+        for k in range((d - 1) // 2)
+    )
     return 1 - (2 / mp.pi) * (mp.si(2 * x) - mp.sin(x) ** 2 / x) + sums
 
 
@@ -54,13 +57,19 @@ def test_bessel_moments_inside_and_beyond_the_table(d):
         for x in (0.9 * d / 2, d / 2 + 2, end - 0.013, end + 0.017, 7.3 * end, 1e4 * end):
             m0, m1, m2 = law.moments(x / law.scale)
             tail = exact_tail(d, mp.mpf(x))
-            lommel = mp.mpf(x) ** 2 / 2 * (mp.besselj(nu, x) ** 2 - mp.besselj(nu - 1, x) * mp.besselj(nu + 1, x))
+            lommel = (
+                mp.mpf(x) ** 2
+                / 2
+                * (mp.besselj(nu, x) ** 2 - mp.besselj(nu - 1, x) * mp.besselj(nu + 1, x))
+            )
             assert_allclose(m0, float(1 - tail), atol=2e-13, rtol=1e-12)
             assert_allclose(law.sf(x / law.scale), float(tail), rtol=1e-11)
             assert_allclose(m2, float(d / mp.mpf(law.scale) ** 2 * lommel), rtol=3e-12)
             if x < 250:
                 front = mp.mpf(x) ** (2 * nu + 1) / (4**nu * (2 * nu + 1) * mp.gamma(nu + 1) ** 2)
-                series = mp.hyp2f3(nu + 0.5, nu + 0.5, nu + 1, 2 * nu + 1, nu + 1.5, -mp.mpf(x) ** 2)
+                series = mp.hyp2f3(
+                    nu + 0.5, nu + 0.5, nu + 1, 2 * nu + 1, nu + 1.5, -(mp.mpf(x) ** 2)
+                )
                 assert_allclose(m1, float(d / mp.mpf(law.scale) * front * series), rtol=2e-12)
 
 
@@ -77,7 +86,11 @@ def test_tiny_left_tail_keeps_relative_accuracy():
     law = BesselLaw(10)
     a = np.array([0.01, 0.05, 0.1])
     with mp.workdps(40):
-        exact = [mp.besselj(5, law.scale * r) ** 2 + 2 * sum(mp.besselj(5 + k, law.scale * r) ** 2 for k in range(1, 40)) for r in a]
+        exact = [
+            mp.besselj(5, law.scale * r) ** 2
+            + 2 * sum(mp.besselj(5 + k, law.scale * r) ** 2 for k in range(1, 40))
+            for r in a
+        ]
     assert_allclose(law.cdf(a), [float(e) for e in exact], rtol=1e-11)
 
 
@@ -93,10 +106,16 @@ def test_tiny_left_tail_keeps_relative_accuracy():
 def test_bessel_constants(d, scale, edge, mean, half_square, tail):
     law = BesselLaw(d)
     first, second = law.target_moments()
-    assert_allclose([law.scale, law.edge, first, second / 2, law.tail], [scale, edge, mean, half_square, tail], atol=6e-7)
+    assert_allclose(
+        [law.scale, law.edge, first, second / 2, law.tail],
+        [scale, edge, mean, half_square, tail],
+        atol=6e-7,
+    )
 
 
-@pytest.mark.parametrize(("d", "constant"), [(3, 0.3084), (10, 0.3479), (30, 0.3650), (100, 0.3731)])
+@pytest.mark.parametrize(
+    ("d", "constant"), [(3, 0.3084), (10, 0.3479), (30, 0.3650), (100, 0.3731)]
+)
 def test_logarithmic_growth_of_the_first_moment(d, constant):
     law = BesselLaw(d)
     assert_allclose(law.tail_constant, constant, atol=6e-5)
@@ -119,9 +138,13 @@ def test_bessel_quantiles(d, expected):
 @pytest.mark.parametrize("d", [2, 30, 1000])
 def test_quantile_inverts_the_distribution_everywhere(d):
     law = BesselLaw(d)
-    q = np.concatenate([np.linspace(1e-7, 1, 3000, endpoint=False), 10.0 ** -np.linspace(1, 14, 400)])
+    q = np.concatenate(
+        [np.linspace(1e-7, 1, 3000, endpoint=False), 10.0 ** -np.linspace(1, 14, 400)]
+    )
     assert_allclose(law.sf(law.ppf(1 - q)), 1 - (1 - q), rtol=1e-9, atol=1e-13)
-    assert float(law.ppf(0.0)) == 0 and math.isinf(float(law.ppf(1.0))) and math.isnan(float(law.ppf(1.5)))
+    assert float(law.ppf(0.0)) == 0
+    assert math.isinf(float(law.ppf(1.0)))
+    assert math.isnan(float(law.ppf(1.5)))
 
 
 def test_a_million_exact_draws_take_less_than_two_seconds():
@@ -145,7 +168,9 @@ def test_moments_are_integrals_of_the_density(law):
     top = float(law.ppf(0.9))
     nodes, weights = np.polynomial.legendre.leggauss(60)
     edges = np.array([0.0, *np.asarray(law.ppf(np.linspace(0.01, 0.88, 12))), top])
-    if isinstance(law, ArcsineLaw):  # the density is infinite, but integrable, at the edge: r = edge + s^2
+    if isinstance(
+        law, ArcsineLaw
+    ):  # the density is infinite, but integrable, at the edge: r = edge + s^2
         edges[0] = law.edge
     low, width = edges[:-1, None], np.diff(edges)[:, None]
     s = 0.5 * (nodes + 1)
@@ -168,7 +193,10 @@ def test_every_law_is_consistent(law):
     assert math.isinf(float(law.moments(jnp.inf)[1])) == heavy
     x = law.inputs(jax.random.key(0), 4001, antithetic=True)
     assert x.shape == (4001, law.d)
-    assert stats.kstest(np.asarray(law.cdf(np.linalg.norm(np.asarray(x), axis=1))), "uniform").pvalue > 1e-3
+    assert (
+        stats.kstest(np.asarray(law.cdf(np.linalg.norm(np.asarray(x), axis=1))), "uniform").pvalue
+        > 1e-3
+    )
 
 
 def test_large_dimension_approaches_the_arcsine_law():
@@ -183,7 +211,9 @@ def test_half_variances_of_the_target_under_regular_laws():
         mean, square = law.target_moments()
         return (square - mean**2) / 2
 
-    assert_allclose(half_variance(UniformRadius(20, 2.0)), 0.0520833, atol=1e-6)  # 1/6 - 1/16, halved
+    assert_allclose(
+        half_variance(UniformRadius(20, 2.0)), 0.0520833, atol=1e-6
+    )  # 1/6 - 1/16, halved
     assert_allclose(half_variance(GaussianRadius(20)), 0.00432, atol=5e-6)
     assert half_variance(FixedRadius(4, 0.25)) == pytest.approx(0.0, abs=1e-15)
 
@@ -191,7 +221,9 @@ def test_half_variances_of_the_target_under_regular_laws():
 def test_truncation_renormalises_or_restricts():
     law = BesselLaw(10)
     mass = float(law.cdf(3.0))
-    assert_allclose(np.array(Truncated(law, 3.0).moments(9.0)), np.array(law.moments(3.0)) / mass, rtol=1e-12)
+    assert_allclose(
+        np.array(Truncated(law, 3.0).moments(9.0)), np.array(law.moments(3.0)) / mass, rtol=1e-12
+    )
     restricted = Truncated(law, 3.0, renormalise=False)
     assert_allclose(np.array(restricted.moments(9.0)), np.array(law.moments(3.0)), rtol=1e-12)
     with pytest.raises(ValueError, match="renormalise"):
@@ -203,9 +235,14 @@ def test_direction_constant():
     assert c_gamma(2) == pytest.approx(math.sqrt(2) / math.pi)
     assert c_gamma(3) == pytest.approx(math.sqrt(3) / 4)
     values = [c_gamma(d) for d in (10, 100, 1000, 10**6)]
-    assert values == sorted(values, reverse=True) and values[-1] == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-6)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-6)
     x = sphere(jax.random.key(0), 200_000, 7, antithetic=True)
-    assert_allclose(jnp.maximum(x[:, 0], 0).mean(), c_gamma(7) / math.sqrt(7), atol=4 * 0.22 / math.sqrt(200_000))
+    assert_allclose(
+        jnp.maximum(x[:, 0], 0).mean(),
+        c_gamma(7) / math.sqrt(7),
+        atol=4 * 0.22 / math.sqrt(200_000),
+    )
 
 
 @pytest.mark.parametrize(

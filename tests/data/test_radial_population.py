@@ -16,7 +16,9 @@ KEY = jax.random.key(2)
 
 
 def net(d=4, width=40, seed=0):
-    first = np.asarray(sphere(jax.random.key(seed), width, d)) * np.linspace(0.9, 1.1, width)[:, None]
+    first = (
+        np.asarray(sphere(jax.random.key(seed), width, d)) * np.linspace(0.9, 1.1, width)[:, None]
+    )
     return DepthSeparator(first, [-0.8, -0.6, -0.9], [0.7, 0.5, 0.8])
 
 
@@ -24,7 +26,9 @@ def parts(model):
     return model.first, model.second_weight, model.second_bias
 
 
-@pytest.mark.parametrize("clip", [Thresholds(), Thresholds(0.2, 0.08, 0.25)], ids=["free", "projected"])
+@pytest.mark.parametrize(
+    "clip", [Thresholds(), Thresholds(0.2, 0.08, 0.25)], ids=["free", "projected"]
+)
 def test_exact_radius_is_the_mean_over_many_radii(clip):
     # the same few directions, radii by a fine midpoint rule: only the radial integral differs
     law, model = UniformRadius(4, 2.5), net()
@@ -53,7 +57,12 @@ def test_control_variate_changes_the_noise_and_not_the_mean():
     many = ray_field(law, *parts(model), sphere(KEY, 20_000, 4, antithetic=True), Thresholds())
     errors = {}
     for control in (False, True):
-        draws = [ray_field(law, *parts(model), sphere(jax.random.key(i), 64, 4), Thresholds(), control=control) for i in range(8)]
+        draws = [
+            ray_field(
+                law, *parts(model), sphere(jax.random.key(i), 64, 4), Thresholds(), control=control
+            )
+            for i in range(8)
+        ]
         errors[control] = np.sqrt(np.mean([np.sum((d.first - many.first) ** 2) for d in draws]))
         mean = np.mean([d.weight for d in draws], axis=0)
         assert_allclose(mean, many.weight, rtol=0.15)
@@ -63,7 +72,9 @@ def test_control_variate_changes_the_noise_and_not_the_mean():
 def test_integrated_directions_agree_with_many_directions():
     # a wide first layer, so that third order in F/alpha - 1 is small; 20 000 directions leave about 1 % of noise
     law, model = BesselLaw(4), net(width=300)
-    many = ray_field(law, *parts(model), sphere(KEY, 20_000, 4, antithetic=True), Thresholds(), control=True)
+    many = ray_field(
+        law, *parts(model), sphere(KEY, 20_000, 4, antithetic=True), Thresholds(), control=True
+    )
     none = integrated_field(law, *parts(model), Thresholds())
     e2 = float(jnp.sqrt(direction_error(model.first)))
     scale = float(jnp.linalg.norm(many.first))
@@ -103,7 +114,9 @@ def test_every_estimator_trains():
         assert run.table.loss.values[-1] < 0.8 * run.table.loss.values[0], name
     inf = float("inf")
     flow = wf.train(model, populations["integrated"], wf.GradientDescent(0.2), steps=20, every=20)
-    same = wf.train(model, populations["integrated"], wf.ClippedFlow(0.2, inf, inf, inf), steps=20, every=20)
+    same = wf.train(
+        model, populations["integrated"], wf.ClippedFlow(0.2, inf, inf, inf), steps=20, every=20
+    )
     assert_allclose(flow.model.first, same.model.first, rtol=1e-10)
 
 
@@ -112,7 +125,11 @@ def test_population_as_dataset():
     assert_allclose(data.targets, np.maximum(1 - np.linalg.norm(data.inputs, axis=1), 0))
     on = Radial.on(BesselLaw(4), data.inputs)
     value = on.objective(wf.losses.HalfMeanSquares(), net()).value(net())
-    assert_allclose(value, 0.5 * np.mean((np.asarray(net().outputs(data.inputs)) - data.targets) ** 2), rtol=1e-12)
+    assert_allclose(
+        value,
+        0.5 * np.mean((np.asarray(net().outputs(data.inputs)) - data.targets) ** 2),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,8 +137,25 @@ def test_population_as_dataset():
     [
         (lambda: Radial.fresh(BesselLaw(4), 0), "`batch`"),
         (lambda: Radial.on(BesselLaw(4), np.ones((3, 2))), "`inputs`"),
-        (lambda: wf.train(net(), Radial(BesselLaw(4)), wf.ClippedFlow(0.1), steps=1, loss=wf.losses.MeanSquares()), "`loss`"),
-        (lambda: wf.train(wf.Shallow(np.ones((2, 4)), [1.0, 1.0]), Radial(BesselLaw(4)), wf.GradientDescent(0.1), steps=1), "DepthSeparator"),
+        (
+            lambda: wf.train(
+                net(),
+                Radial(BesselLaw(4)),
+                wf.ClippedFlow(0.1),
+                steps=1,
+                loss=wf.losses.MeanSquares(),
+            ),
+            "`loss`",
+        ),
+        (
+            lambda: wf.train(
+                wf.Shallow(np.ones((2, 4)), [1.0, 1.0]),
+                Radial(BesselLaw(4)),
+                wf.GradientDescent(0.1),
+                steps=1,
+            ),
+            "DepthSeparator",
+        ),
     ],
 )
 def test_bad_arguments_are_named(call, message):

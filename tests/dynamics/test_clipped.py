@@ -1,6 +1,5 @@
 """The clipped field against a loop over samples, and the flow against autodiff and hand steps."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -28,6 +27,7 @@ def net():
 
 def by_loops(clip):
     """Equation (4) read literally: one sample, one neuron, project, then average."""
+
     def ball(v, bound):
         size = np.linalg.norm(v)
         return v if size <= bound else v * (bound / size)
@@ -52,10 +52,14 @@ def by_loops(clip):
     return first, w, b, counts
 
 
-@pytest.mark.parametrize("clip", [Thresholds(), TIGHT, Thresholds(first=5.0)], ids=["free", "tight", "first"])
+@pytest.mark.parametrize(
+    "clip", [Thresholds(), TIGHT, Thresholds(first=5.0)], ids=["free", "tight", "first"]
+)
 def test_field_is_the_mean_of_projected_gradients(clip):
     first, w, b, counts = by_loops(clip)
-    found = sample_field(net().first, net().second_weight, net().second_bias, jnp.asarray(X), jnp.asarray(Y), clip)
+    found = sample_field(
+        net().first, net().second_weight, net().second_bias, jnp.asarray(X), jnp.asarray(Y), clip
+    )
     assert_allclose(found.first, first, rtol=1e-11, atol=1e-14)
     assert_allclose(found.weight, w, rtol=1e-11, atol=1e-14)
     assert_allclose(found.bias, b, rtol=1e-11, atol=1e-14)
@@ -71,7 +75,9 @@ def test_without_projection_it_is_mean_field_descent():
     objective = data.objective(wf.losses.HalfMeanSquares(), net())
     _, gradient = gradient_by_autodiff(objective, net())
     inf = float("inf")
-    run = wf.train(net(), data, ClippedFlow(0.01, inf, inf, inf), steps=1, loss=wf.losses.HalfMeanSquares())
+    run = wf.train(
+        net(), data, ClippedFlow(0.01, inf, inf, inf), steps=1, loss=wf.losses.HalfMeanSquares()
+    )
     factors = {"first": 5, "second_weight": 3, "second_bias": 3}
     for name, factor in factors.items():
         expected = getattr(net(), name) - 0.01 * factor * gradient[name]
@@ -87,28 +93,39 @@ def test_counters_add_up_and_steps_follow_the_field():
     assert_allclose(one.model.second_weight, W + 0.1 * w, rtol=1e-11)
     assert_allclose(one.model.second_bias, B + 0.1 * b, rtol=1e-11)
     assert_allclose(one.state.held, counts)
-    assert np.all(np.asarray(run.state.held) >= counts) and np.all(np.asarray(run.state.held_steps) == 2)
+    assert np.all(np.asarray(run.state.held) >= counts)
+    assert np.all(np.asarray(run.state.held_steps) == 2)
 
 
 def test_order_of_the_two_step_methods():
-    def end(rate, heun):
-        inf = float("inf")
-        flow = ClippedFlow(rate, inf, inf, inf, heun=heun)
-        start = DepthSeparator(FIRST, -np.abs(W), np.abs(B))
-        return wf.train(start, wf.Dataset(X[:6] / 3, Y[:6]), flow, steps=round(1 / rate)).model.second_bias
+    # a short path on which no neuron switches: Euler is of first order, Heun of second
+    inf = float("inf")
+    start = DepthSeparator(FIRST, -np.abs(W), np.abs(B))
+    data = wf.Dataset(X[:3] / 10, Y[:3] + 0.5)
 
-    exact = end(1 / 512, True)
-    errors = {heun: [float(jnp.abs(end(h, heun) - exact).max()) for h in (1 / 8, 1 / 16)] for heun in (False, True)}
-    assert 1.7 < errors[False][0] / errors[False][1] < 2.4
-    assert errors[True][0] / errors[True][1] > 3.2
+    def end(rate, heun):
+        flow = ClippedFlow(rate, inf, inf, inf, heun=heun)
+        return wf.train(
+            start, data, flow, steps=round(0.25 / rate), every=round(0.25 / rate)
+        ).model.second_bias
+
+    exact = end(1 / 1024, True)
+    errors = {
+        heun: [float(jnp.abs(end(h, heun) - exact).max()) for h in (1 / 8, 1 / 16)]
+        for heun in (False, True)
+    }
+    assert 1.7 < errors[False][0] / errors[False][1] < 2.3
+    assert 3.4 < errors[True][0] / errors[True][1] < 4.6
 
 
 def test_step_size_rules():
     law = BesselLaw(3)
     start = DepthSeparator(FIRST, [-0.5, -0.6, -0.4], [0.5, 0.6, 0.4])
-    population = Radial.fresh(law, 64, evaluation=64)
+    population = Radial.on(law, X)
     inf = float("inf")
-    run = wf.train(start, population, ClippedFlow(50.0, inf, inf, inf, adaptive=True), steps=1, every=1)
+    run = wf.train(
+        start, population, ClippedFlow(50.0, inf, inf, inf, adaptive=True), steps=1, every=1
+    )
     rho = 0.5 / (0.5 * float(start.alpha))
     m0, _, m2 = (float(m) for m in law.moments(rho))
     bound = m0 + (float(start.alpha) ** 2 + 4 * law.gain * 0.25 * float(start.alpha)) * m2
@@ -121,20 +138,37 @@ def test_step_size_rules():
 
 def test_energy_balance_is_conserved_by_the_field_on_any_batch():
     # d/dt (mean |w1|^2 - 2 mean w2^2) = 2 mean <w1, v1'> - 4 mean w2 w2' = 0
-    field = sample_field(net().first, net().second_weight, net().second_bias, jnp.asarray(X), jnp.asarray(Y), Thresholds())
+    field = sample_field(
+        net().first,
+        net().second_weight,
+        net().second_bias,
+        jnp.asarray(X),
+        jnp.asarray(Y),
+        Thresholds(),
+    )
     balance = 2 * np.mean(np.sum(FIRST * field.first, axis=1)) - 4 * np.mean(W * field.weight)
     assert abs(balance) < 1e-12 * np.mean(np.abs(W * field.weight))
 
 
 def test_float32_training_stays_float32():
-    run = wf.train(net(), Radial.fresh(BesselLaw(3), 32, evaluation=32), ClippedFlow(0.1), steps=3, precision="float32")
-    assert run.model.first.dtype == jnp.float32 and run.status.good
+    run = wf.train(
+        net(),
+        Radial.fresh(BesselLaw(3), 32, evaluation=32),
+        ClippedFlow(0.1),
+        steps=3,
+        precision="float32",
+    )
+    assert run.model.first.dtype == jnp.float32
+    assert run.status.good
 
 
 def test_same_key_same_path():
     population = Radial.fresh(BesselLaw(3), 16, evaluation=16)
-    ends = [wf.train(net(), population, ClippedFlow(0.1), steps=3, key=k).model.first for k in (1, 1, 2)]
-    assert np.array_equal(ends[0], ends[1]) and not np.array_equal(ends[0], ends[2])
+    ends = [
+        wf.train(net(), population, ClippedFlow(0.1), steps=3, key=k).model.first for k in (1, 1, 2)
+    ]
+    assert np.array_equal(ends[0], ends[1])
+    assert not np.array_equal(ends[0], ends[2])
 
 
 @pytest.mark.parametrize(
@@ -142,10 +176,28 @@ def test_same_key_same_path():
     [
         (lambda: ClippedFlow(-1.0), "`rate`"),
         (lambda: ClippedFlow(0.1, first=0.0), "`first`"),
-        (lambda: wf.train(net(), wf.Dataset(X, Y), ClippedFlow(0.1, adaptive=True), steps=1), "`adaptive`"),
-        (lambda: wf.train(net(), Radial.fresh(BesselLaw(3), 8, evaluation=8), wf.GradientDescent(0.1), steps=1), "ClippedFlow"),
-        (lambda: wf.train(net(), Radial.fresh(BesselLaw(4), 8, evaluation=8), ClippedFlow(0.1), steps=1), "dimension"),
-        (lambda: wf.train(wf.Shallow(FIRST, W[[0, 1, 2, 0, 1]]), wf.Dataset(X, Y), ClippedFlow(0.1), steps=1), "DepthSeparator"),
+        (
+            lambda: wf.train(net(), wf.Dataset(X, Y), ClippedFlow(0.1, adaptive=True), steps=1),
+            "`adaptive`",
+        ),
+        (
+            lambda: wf.train(
+                net(), Radial.fresh(BesselLaw(3), 8, evaluation=8), wf.GradientDescent(0.1), steps=1
+            ),
+            "ClippedFlow",
+        ),
+        (
+            lambda: wf.train(
+                net(), Radial.fresh(BesselLaw(4), 8, evaluation=8), ClippedFlow(0.1), steps=1
+            ),
+            "dimension",
+        ),
+        (
+            lambda: wf.train(
+                wf.Shallow(FIRST, W[[0, 1, 2, 0, 1]]), wf.Dataset(X, Y), ClippedFlow(0.1), steps=1
+            ),
+            "DepthSeparator",
+        ),
     ],
 )
 def test_bad_arguments_are_named(call, message):

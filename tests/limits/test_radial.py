@@ -41,19 +41,25 @@ def brute_force(law, point, clip, radii=400_000, angles=400):
     b_speed = np.clip(e[:, None] * on, -clip.bias, clip.bias).mean(0)
     s = e * (on @ w) / len(w)
     norm = math.sqrt(alpha / law.gain)
-    c = (np.arange(angles) + 0.5) / angles  # cosine in (0, 1), density (1 - c^2)^((d - 3)/2) over the half sphere
+    c = (
+        np.arange(angles) + 0.5
+    ) / angles  # cosine in (0, 1), density (1 - c^2)^((d - 3)/2) over the half sphere
     density = (1 - c**2) ** ((law.d - 3) / 2)
     density /= 2 * density.sum()
     g = np.abs(s * norm * r)
     rate = 0.0
-    for cosine, weight in zip(c, density, strict=True):  # the radial part of a projected pull is 2 S n r cos, shrunk
+    for cosine, weight in zip(
+        c, density, strict=True
+    ):  # the radial part of a projected pull is 2 S n r cos, shrunk
         size = g * math.sqrt(1 + 3 * cosine**2)
         shrink = np.minimum(1, clip.first / np.maximum(size, 1e-300))
         rate += weight * np.mean(2 * cosine * s * norm * r * shrink)
     return ReducedState(2 * law.gain * norm * rate, w_speed, b_speed), 0.5 * np.mean(e**2)
 
 
-@pytest.mark.parametrize("clip", [Thresholds(), Thresholds(0.3, 0.05, 0.2)], ids=["free", "projected"])
+@pytest.mark.parametrize(
+    "clip", [Thresholds(), Thresholds(0.3, 0.05, 0.2)], ids=["free", "projected"]
+)
 def test_field_against_brute_force(clip):
     law = UniformRadius(6, 2.5)
     point = state(0.7, [-0.9, -0.3, 0.2], [0.8, 0.4, 0.1])
@@ -68,7 +74,9 @@ def test_field_against_brute_force(clip):
 def test_worked_trajectory():
     path = reduced_flow(LAW, *START, [10.0, 40.0])
     assert_allclose(path.alpha[-1], 0.41048983012, rtol=1e-9)
-    assert_allclose([path.w[-1], path.b[-1], path.loss[-1]], [-1.20568492, 0.77057241, 0.00430636045], rtol=1e-8)
+    assert_allclose(
+        [path.w[-1], path.b[-1], path.loss[-1]], [-1.20568492, 0.77057241, 0.00430636045], rtol=1e-8
+    )
 
 
 def test_several_equal_neurons_are_one():
@@ -80,10 +88,16 @@ def test_several_equal_neurons_are_one():
 
 def test_euler_steps_and_their_first_order():
     exact = -1.20568492
-    errors = [float(reduced_flow(LAW, *START, 40.0, rate=rate).w[0]) - exact for rate in (1.0, 0.5, 0.25)]
+    errors = [
+        float(reduced_flow(LAW, *START, 40.0, rate=rate).w[0]) - exact for rate in (1.0, 0.5, 0.25)
+    ]
     assert_allclose(errors, [-2.24e-3, -1.11e-3, -5.6e-4], atol=6e-6)
     reference = reduced_flow(LAW, *START, 40.0, rate=0.1)
-    assert_allclose([reference.alpha[0], reference.w[0], reference.b[0]], [0.41051899, -1.20590703, 0.77063201], rtol=2e-8)
+    assert_allclose(
+        [reference.alpha[0], reference.w[0], reference.b[0]],
+        [0.41051899, -1.20590703, 0.77063201],
+        rtol=2e-8,
+    )
 
 
 def test_invariant_and_energy_identity():
@@ -95,7 +109,9 @@ def test_invariant_and_energy_identity():
     moved = lambda h: reduced_loss(LAW, jax.tree.map(lambda x, v: x + h * v, point, field))
     rate = (moved(1e-5) - moved(-1e-5)) / 2e-5
     # |v1'|^2 = (|v1| alpha' / 2 alpha)^2 with |v1|^2 = alpha / gain
-    energy = jnp.mean(field.w**2) + jnp.mean(field.b**2) + field.alpha**2 / (4 * point.alpha * LAW.gain)
+    energy = (
+        jnp.mean(field.w**2) + jnp.mean(field.b**2) + field.alpha**2 / (4 * point.alpha * LAW.gain)
+    )
     assert_allclose(rate, -energy, rtol=1e-7)
 
 
@@ -108,16 +124,30 @@ def test_fixed_point_is_at_rest():
 
 def test_stage_times_of_the_worked_example():
     w, b = np.array([2, -1, 0.5, -2]) * 1e-6, np.full(4, 0.3)
-    stages = reduced_stages(LAW, alpha_of_norm(10, 10**-0.5), w, b, clip=(100, 1000, 10), epsilon=1e-2)
-    assert_allclose([stages.t11, stages.t12, stages.t1, stages.t2], [2.4205e-4, 5.04487e-3, 0.159321, 108.541], rtol=2e-5)
+    stages = reduced_stages(
+        LAW, alpha_of_norm(10, 10**-0.5), w, b, clip=(100, 1000, 10), epsilon=1e-2
+    )
+    assert_allclose(
+        [stages.t11, stages.t12, stages.t1, stages.t2],
+        [2.4205e-4, 5.04487e-3, 0.159321, 108.541],
+        rtol=2e-5,
+    )
     at = stages.state_at_t1
-    assert_allclose([at.alpha, at.b.mean(), reduced_loss(LAW, at)], [0.0129348, 0.326108, 0.048502], rtol=2e-5)
-    assert stages.order_ok and stages.level_time == pytest.approx(stages.t1, rel=1e-6)
+    assert_allclose(
+        [at.alpha, at.b.mean(), reduced_loss(LAW, at)], [0.0129348, 0.326108, 0.048502], rtol=2e-5
+    )
+    assert stages.order_ok
+    assert stages.level_time == pytest.approx(stages.t1, rel=1e-6)
 
 
-@pytest.mark.parametrize(("norm", "expected"), [(10**-0.5, (108.5, 163.6, 212.5)), (1.0, (48.7, 103.2, 151.9))])
+@pytest.mark.parametrize(
+    ("norm", "expected"), [(10**-0.5, (108.5, 163.6, 212.5)), (1.0, (48.7, 103.2, 151.9))]
+)
 def test_times_to_loss_levels(norm, expected):
-    times = [time_to_loss(LAW, alpha_of_norm(10, norm), -1e-6, 0.3, level) for level in (1e-2, 1e-3, 1e-4)]
+    times = [
+        time_to_loss(LAW, alpha_of_norm(10, norm), -1e-6, 0.3, level)
+        for level in (1e-2, 1e-3, 1e-4)
+    ]
     assert_allclose(times, expected, atol=0.2)
 
 
@@ -132,7 +162,11 @@ def test_step_bound_at_the_limit_of_training():
     # at the fixed point rho = 1, so lambda = M0(1) + A^2 M2(1) with A^2 = alpha^2 + 4 g w^2 alpha
     alpha, w = (2 * LAW.gain) ** (1 / 3), -((2 * LAW.gain) ** (-1 / 3))
     m0, _, m2 = LAW.moments(1.0)
-    assert_allclose(step_bound(LAW, alpha, w, 1.0), m0 + (alpha**2 + 4 * LAW.gain * w**2 * alpha) * m2, rtol=1e-12)
+    assert_allclose(
+        step_bound(LAW, alpha, w, 1.0),
+        m0 + (alpha**2 + 4 * LAW.gain * w**2 * alpha) * m2,
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize(

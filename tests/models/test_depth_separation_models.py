@@ -16,7 +16,9 @@ KEY = jax.random.key(4)
 
 def stack(blocks: int, activation="relu"):
     dimensions = {2: (3, 2, 1), 3: (4, 2, 3, 2)}[blocks]
-    return MeanFieldStack.init(KEY, dimensions=dimensions, widths=(5, 4, 6)[:blocks], activation=activation)
+    return MeanFieldStack.init(
+        KEY, dimensions=dimensions, widths=(5, 4, 6)[:blocks], activation=activation
+    )
 
 
 @pytest.mark.parametrize("blocks", [2, 3])
@@ -35,7 +37,9 @@ def test_back_propagation_through_blocks_is_the_derivative(blocks, activation):
 
 def test_stack_by_hand():
     # D = 2: F = (1/2) [a_1 relu(w_1 x) + a_2 relu(w_2 x)] with one active neuron, then one neuron of weight 1
-    net = MeanFieldStack([([[2.0, 0.0], [0.0, 3.0]], [[1.0, 1.0], [-1.0, 0.0]]), ([[5.0]], [[1.0, 1.0]])])
+    net = MeanFieldStack(
+        [([[2.0, 0.0], [0.0, 3.0]], [[1.0, 1.0], [-1.0, 0.0]]), ([[5.0]], [[1.0, 1.0]])]
+    )
     features = net.features(jnp.array([2.0, 1.0]))
     assert_allclose(features[1], [3.0, 0.0])  # 2 * 3 / 2 and 3 * relu(-2) / 2
     assert_allclose(features[2], [15.0])
@@ -59,8 +63,14 @@ def test_weighted_neurons_are_repeated_neurons():
     x = jax.random.normal(jax.random.key(1), (6, 3))
     assert_allclose(weighted.outputs(x), repeated.outputs(x), rtol=1e-13)
     c = jnp.ones((6, 1))
-    fast = {n: jnp.asarray(weighted.rate_factors()[n]) * g for n, g in weighted.pullback(x)[1](c).items()}
-    slow = {n: jnp.asarray(repeated.rate_factors()[n]) * g for n, g in repeated.pullback(x)[1](c).items()}
+    fast = {
+        n: jnp.asarray(weighted.rate_factors()[n]) * g
+        for n, g in weighted.pullback(x)[1](c).items()
+    }
+    slow = {
+        n: jnp.asarray(repeated.rate_factors()[n]) * g
+        for n, g in repeated.pullback(x)[1](c).items()
+    }
     assert_allclose(fast["inner_1"][0], slow["inner_1"][0], rtol=1e-12)
     assert_allclose(fast["outer_1"][:, 2], slow["outer_1"][:, 3], rtol=1e-12)
 
@@ -69,12 +79,16 @@ def test_a_large_sample_of_neurons_computes_the_same_function():
     net = stack(2)
     wide = net.resample(jax.random.key(9), (40_000, 40_000))
     x = jax.random.normal(jax.random.key(1), (5, 3))
-    assert_allclose(wide.outputs(x), net.outputs(x), atol=0.05)  # 1/sqrt(40 000) times the spread of neurons
+    assert_allclose(
+        wide.outputs(x), net.outputs(x), atol=0.05
+    )  # 1/sqrt(40 000) times the spread of neurons
 
 
 def learner(seed=0, d=4, width=6, second=3):
     rng = np.random.default_rng(seed)
-    return DepthSeparator(rng.normal(size=(width, d)), -rng.uniform(0.2, 1, second), rng.uniform(0.2, 1, second))
+    return DepthSeparator(
+        rng.normal(size=(width, d)), -rng.uniform(0.2, 1, second), rng.uniform(0.2, 1, second)
+    )
 
 
 def test_learner_pullback_is_the_derivative():
@@ -101,7 +115,9 @@ def test_learner_homogeneity_and_start():
     assert_allclose(doubled.layer(x), 4 * net.layer(x), rtol=1e-13)
     start = DepthSeparator.init(KEY, features=10, width=50, second=7, deviation=1e-4)
     assert_allclose(jnp.linalg.norm(start.first, axis=1), 10**-0.5, rtol=1e-12)
-    assert_allclose(start.alpha, 0.4091246 * 10**-1.5, rtol=2e-2)  # C_gamma d^(-3/2), C_gamma(10) near 0.409
+    assert_allclose(
+        start.alpha, 0.4091246 * 10**-1.5, rtol=2e-2
+    )  # C_gamma d^(-3/2), C_gamma(10) near 0.409
     assert_allclose(start.second_bias, 0.3)
 
 
@@ -113,8 +129,16 @@ def test_learner_homogeneity_and_start():
         (lambda: DepthSeparator(np.full((3, 2), np.nan), [1.0], [1.0]), "`first`"),
         (lambda: learner().outputs(np.ones((2, 5))), "features"),
         (lambda: MeanFieldStack([]), "`layers`"),
-        (lambda: MeanFieldStack([(np.ones((2, 3)), np.ones((3, 4))), (np.ones((1, 2)), np.ones((2, 3)))]), r"`layers\[1\]`"),
-        (lambda: MeanFieldStack([(np.ones((2, 3)), np.ones((3, 4)))], weights=[[1.0, 1.0, 1.0]]), r"`weights\[0\]`"),
+        (
+            lambda: MeanFieldStack(
+                [(np.ones((2, 3)), np.ones((3, 4))), (np.ones((1, 2)), np.ones((2, 3)))]
+            ),
+            r"`layers\[1\]`",
+        ),
+        (
+            lambda: MeanFieldStack([(np.ones((2, 3)), np.ones((3, 4)))], weights=[[1.0, 1.0, 1.0]]),
+            r"`weights\[0\]`",
+        ),
         (lambda: DepthSeparator.init(KEY, features=3, width=4, second=2, radius=-1.0), "`radius`"),
     ],
 )

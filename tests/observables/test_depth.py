@@ -1,7 +1,6 @@
 """Observables of the learner against brute force and hand-made runs."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -62,9 +61,11 @@ def test_partition_separates_active_from_dead():
     low, high = (float(x) for x in depth.partition_radii(model))
     directions = np.asarray(sphere(jax.random.key(3), 500, 3))
     layer = np.asarray(model.layer(directions))[:, None]
-    assert np.all(W * layer * (0.999 * low) + B > 0) and np.all(W * layer * (1.001 * high) + B < 0)
+    assert np.all(W * layer * (0.999 * low) + B > 0)
+    assert np.all(W * layer * (1.001 * high) + B < 0)
     near, far = (float(x) for x in depth.partition_radii(model, directions))
-    assert low <= near * 1.0001 and far <= high * 1.0001
+    assert low <= near * 1.0001
+    assert far <= high * 1.0001
 
 
 def test_dead_fraction_and_gap():
@@ -72,7 +73,9 @@ def test_dead_fraction_and_gap():
     assert float(depth.dead_fraction(model, X)) == 0.5
     f, tilde = np.asarray(model.outputs(X)), np.asarray(model.symmetric(np.linalg.norm(X, axis=1)))
     inside = np.linalg.norm(X, axis=1) <= 2
-    assert float(depth.symmetry_gap(model, X, 2.0)) == pytest.approx(np.max(np.abs(f - tilde)[inside]))
+    assert float(depth.symmetry_gap(model, X, 2.0)) == pytest.approx(
+        np.max(np.abs(f - tilde)[inside])
+    )
 
 
 def test_envelopes():
@@ -92,10 +95,13 @@ def test_stage_times_of_a_hand_made_run():
     found = depth.stage_times(t, w, np.full_like(w, 0.3), loss, d=2, bound=0.5, epsilon=0.25)
     # all negative at t = 0.55; -mean = 2 * 0.1 at t = 0.7; -mean = 1 / 0.5 at t = 2.5; loss 1/4 at t = 3
     assert_allclose([found.t11, found.t12, found.t1, found.t2], [0.55, 0.7, 2.5, 3.0], rtol=1e-12)
-    assert found.order_ok and found.level_time == pytest.approx(2.5)
+    assert found.order_ok
+    assert found.level_time == pytest.approx(2.5)
     never = depth.stage_times(t, w, np.full_like(w, 0.3), loss, d=2, bound=0.5, epsilon=0.01)
     assert never.t2 == np.inf
 
 
 def test_energy_balance():
-    assert float(depth.energy_balance(net())) == pytest.approx(np.mean(np.sum(FIRST**2, axis=1)) - 2 * np.mean(W**2))
+    assert float(depth.energy_balance(net())) == pytest.approx(
+        np.mean(np.sum(FIRST**2, axis=1)) - 2 * np.mean(W**2)
+    )

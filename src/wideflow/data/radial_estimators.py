@@ -9,7 +9,15 @@ from jaxtyping import Array, Float
 
 from .._core.radial_laws import AbstractRadialLaw, Thresholds, sphere
 from .._core.randomness import named_key
-from .._core.separator import Field, forward, integrated_field, integrated_loss, ray_field, ray_losses, sample_field
+from .._core.separator import (
+    Field,
+    forward,
+    integrated_field,
+    integrated_loss,
+    ray_field,
+    ray_losses,
+    sample_field,
+)
 from .._core.separator.directions import alpha_of, direction_error
 from .._core.separator.samples import norms
 from .._core.types import Key, Scalar
@@ -49,7 +57,9 @@ class Fresh(AbstractEstimator):
     antithetic: bool = eqx.field(static=True)
     evaluation: Float[Array, "sample feature"]
 
-    def inputs(self, law: AbstractRadialLaw, key: Key, dtype=jnp.float64) -> Float[Array, "sample feature"]:
+    def inputs(
+        self, law: AbstractRadialLaw, key: Key, dtype=jnp.float64
+    ) -> Float[Array, "sample feature"]:
         """This step's batch."""
         options = dict(stratified=self.stratified, antithetic=self.antithetic)
         return law.inputs(key, self.batch, **options).astype(dtype)
@@ -110,7 +120,9 @@ class FreshRays(AbstractEstimator):
     evaluation: Float[Array, "direction feature"]
 
     def field(self, law, learner, clip, key):
-        directions = sphere(named_key(key, "direction"), self.count, law.d, antithetic=self.antithetic)
+        directions = sphere(
+            named_key(key, "direction"), self.count, law.d, antithetic=self.antithetic
+        )
         return ray_field(law, *learner, directions, clip, control=self.control)
 
     def loss(self, law, learner):

@@ -15,7 +15,16 @@ from .._core.trees import Parameters
 from .._core.types import Key, Scalar
 from .dataset import Dataset
 from .objective import AbstractObjective
-from .radial_estimators import AbstractEstimator, Fixed, Fresh, FreshRays, Integrated, Learner, Rays, radial_target
+from .radial_estimators import (
+    AbstractEstimator,
+    Fixed,
+    Fresh,
+    FreshRays,
+    Integrated,
+    Learner,
+    Rays,
+    radial_target,
+)
 
 
 class Radial(eqx.Module):
@@ -57,17 +66,27 @@ class Radial(eqx.Module):
         _check(law)
         check_count("batch", batch)
         check_count("evaluation", evaluation)
-        kept = law.inputs(named_key(jax.random.key(0), "evaluation"), evaluation, stratified=True, antithetic=True)
+        kept = law.inputs(
+            named_key(jax.random.key(0), "evaluation"), evaluation, stratified=True, antithetic=True
+        )
         return cls(law, Fresh(batch, stratified, antithetic, kept))
 
     @classmethod
     @double
     def fixed(
-        cls, law: AbstractRadialLaw, key: Key, samples: int, *, stratified: bool = False, antithetic: bool = False
+        cls,
+        law: AbstractRadialLaw,
+        key: Key,
+        samples: int,
+        *,
+        stratified: bool = False,
+        antithetic: bool = False,
     ) -> "Radial":
         """One sample, drawn here and kept."""
         _check(law)
-        return cls(law, Fixed(law.inputs(key, samples, stratified=stratified, antithetic=antithetic)))
+        return cls(
+            law, Fixed(law.inputs(key, samples, stratified=stratified, antithetic=antithetic))
+        )
 
     @classmethod
     @double
@@ -95,7 +114,9 @@ class Radial(eqx.Module):
         _check(law)
         check_count("directions", directions)
         kept = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
-        estimator = FreshRays(directions, antithetic, control, kept) if fresh else Rays(kept, control)
+        estimator = (
+            FreshRays(directions, antithetic, control, kept) if fresh else Rays(kept, control)
+        )
         return cls(law, estimator)
 
     @classmethod
@@ -104,10 +125,16 @@ class Radial(eqx.Module):
         return cls(law, Integrated())
 
     @double
-    def sample(self, key: Key, samples: int, *, stratified: bool = False, antithetic: bool = False) -> Dataset:
+    def sample(
+        self, key: Key, samples: int, *, stratified: bool = False, antithetic: bool = False
+    ) -> Dataset:
         """Inputs with targets, as a dataset."""
         inputs = self.law.inputs(key, samples, stratified=stratified, antithetic=antithetic)
-        return Dataset(np.asarray(inputs), np.asarray(radial_target(inputs)), f"{type(self.law).__name__} d={self.law.d}")
+        return Dataset(
+            np.asarray(inputs),
+            np.asarray(radial_target(inputs)),
+            f"{type(self.law).__name__} d={self.law.d}",
+        )
 
     @double
     def objective(self, loss, model) -> "RadialObjective":
@@ -169,4 +196,6 @@ def learner_of(model) -> Learner:
 
 def _check(law) -> None:
     if not isinstance(law, AbstractRadialLaw):
-        raise ValueError(f"`law` must be a radial law such as `wf.limits.radial.BesselLaw(d)`, got {law!r}.")
+        raise ValueError(
+            f"`law` must be a radial law such as `wf.limits.radial.BesselLaw(d)`, got {law!r}."
+        )

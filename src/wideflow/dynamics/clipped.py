@@ -74,10 +74,14 @@ class ClippedFlow(AbstractDynamics):
         resolve: bool = False,
         heun: bool = False,
     ):
-        check_positive("rate", rate, "For its limit of infinite width use `limits.radial.reduced_flow`.")
+        check_positive(
+            "rate", rate, "For its limit of infinite width use `limits.radial.reduced_flow`."
+        )
         for name, bound in (("first", first), ("weight", weight), ("bias", bias)):
             if bound is not None and not bound > 0:
-                raise ValueError(f"`{name}` must be positive, got {bound}. Use `inf` for no projection.")
+                raise ValueError(
+                    f"`{name}` must be positive, got {bound}. Use `inf` for no projection."
+                )
         self.longest = jnp.asarray(float(rate))
         self.first, self.weight, self.bias = first, weight, bias
         self.adaptive, self.resolve, self.heun = adaptive, resolve, heun
@@ -85,7 +89,9 @@ class ClippedFlow(AbstractDynamics):
     @property
     def rate(self) -> Float[Array, ""]:
         """The constant step, NaN where steps vary."""
-        return jnp.full_like(self.longest, jnp.nan) if self.adaptive or self.resolve else self.longest
+        return (
+            jnp.full_like(self.longest, jnp.nan) if self.adaptive or self.resolve else self.longest
+        )
 
     def thresholds(self, d: int) -> Thresholds:
         """The bounds in dimension `d`, defaults filled in."""
@@ -101,7 +107,9 @@ class ClippedFlow(AbstractDynamics):
             shapes = eqx.filter_eval_shape(self.velocity, model, objective, key)
             field = Field(*(jnp.zeros(leaf.shape, leaf.dtype) for leaf in shapes))
         rate = self._length(model, objective, field)
-        return ClippedState(jnp.zeros((), int), key, field, rate, jnp.zeros(3, field.pairs.dtype), jnp.zeros(3, int))
+        return ClippedState(
+            jnp.zeros((), int), key, field, rate, jnp.zeros(3, field.pairs.dtype), jnp.zeros(3, int)
+        )
 
     def velocity(self, model, objective, key: Key) -> Field:
         """The projected velocity at `model`."""
@@ -135,12 +143,14 @@ class ClippedFlow(AbstractDynamics):
             w, b = model.second_weight, model.second_bias
             spread = jnp.hypot(jnp.ptp(w), jnp.ptp(b))
             scale = jnp.maximum(jnp.abs(w.mean()), spread)
-            rate = jnp.minimum(rate, 0.1 * scale / jnp.maximum(jnp.abs(field.weight.mean()), 1e-300))
+            rate = jnp.minimum(
+                rate, 0.1 * scale / jnp.maximum(jnp.abs(field.weight.mean()), 1e-300)
+            )
         return rate.astype(self.longest.dtype)
 
 
 def _move(model, field: Field, rate):
-    where = lambda m: [m.first, m.second_weight, m.second_bias]  # noqa: E731
+    where = lambda m: [m.first, m.second_weight, m.second_bias]
     steps = zip(where(model), field[:3], strict=True)
     return eqx.tree_at(where, model, [a + (rate * v).astype(a.dtype) for a, v in steps])
 
@@ -153,7 +163,9 @@ def _check(model, objective, adaptive: bool) -> None:
     if hasattr(objective, "field"):
         return
     if adaptive:
-        raise ValueError("`adaptive` needs the moments of a law: train on `populations.Radial`, or leave it out.")
+        raise ValueError(
+            "`adaptive` needs the moments of a law: train on `populations.Radial`, or leave it out."
+        )
     if not hasattr(objective, "features") or type(objective.loss).__name__ not in SQUARES:
         raise ValueError(
             "`ClippedFlow` needs half squares of residuals on a dataset or a `Radial` population; "

@@ -122,7 +122,13 @@ class DepthSeparator(AbstractModel):
         length, _ = norms(self.first)
         inner = jnp.zeros((width + 1, d + 1)).at[:width, :d].set(self.first).at[width, d].set(1.0)
         scale = (width + 1) / width
-        outer = jnp.zeros((2, width + 1)).at[0, :width].set(scale * length).at[1, width].set(width + 1.0)
+        outer = (
+            jnp.zeros((2, width + 1))
+            .at[0, :width]
+            .set(scale * length)
+            .at[1, width]
+            .set(width + 1.0)
+        )
         second = jnp.stack([self.second_weight, self.second_bias], axis=1)
         return MeanFieldStack([(outer, inner), (jnp.ones((1, second.shape[0])), second)])
 

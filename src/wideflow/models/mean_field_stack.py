@@ -48,7 +48,9 @@ class MeanFieldStack(AbstractModel):
         blocks = [(jnp.asarray(outer), jnp.asarray(inner)) for outer, inner in layers]
         weights = [None] * len(blocks) if weights is None else list(weights)
         if len(weights) != len(blocks):
-            raise ValueError(f"`weights` must have one entry per block ({len(blocks)}), got {len(weights)}.")
+            raise ValueError(
+                f"`weights` must have one entry per block ({len(blocks)}), got {len(weights)}."
+            )
         for l, (outer, inner) in enumerate(blocks):
             if outer.ndim != 2 or inner.ndim != 2 or outer.shape[1] != inner.shape[0]:
                 raise ValueError(
@@ -70,7 +72,13 @@ class MeanFieldStack(AbstractModel):
     @classmethod
     @double
     def init(
-        cls, key: Key, *, dimensions: Sequence[int], widths: Sequence[int], activation="relu", deviation: float = 1.0
+        cls,
+        key: Key,
+        *,
+        dimensions: Sequence[int],
+        widths: Sequence[int],
+        activation="relu",
+        deviation: float = 1.0,
     ) -> "MeanFieldStack":
         r"""Independent normal neurons; `dimensions` $(D_0, ..., D_L)$, `widths` $(m_1, ..., m_L)$.
 
@@ -84,8 +92,12 @@ class MeanFieldStack(AbstractModel):
             check_count("dimensions and widths", value)
         layers = []
         for l, width in enumerate(widths):
-            inner = jax.random.normal(named_key(key, "hidden", l), (width, dimensions[l]), dtype=float)
-            outer = jax.random.normal(named_key(key, "output", l), (dimensions[l + 1], width), dtype=float)
+            inner = jax.random.normal(
+                named_key(key, "hidden", l), (width, dimensions[l]), dtype=float
+            )
+            outer = jax.random.normal(
+                named_key(key, "output", l), (dimensions[l + 1], width), dtype=float
+            )
             layers.append((deviation * outer, deviation * inner / dimensions[l] ** 0.5))
         return cls(layers, activation)
 
@@ -114,7 +126,9 @@ class MeanFieldStack(AbstractModel):
         layer = jnp.asarray(x).astype(self.inners[0].dtype)
         found = [layer]
         for l in range(self.blocks):
-            layer = (self._measure(l) * self.activation(layer @ self.inners[l].T)) @ self.outers[l].T
+            layer = (self._measure(l) * self.activation(layer @ self.inners[l].T)) @ self.outers[
+                l
+            ].T
             found.append(layer)
         return tuple(found)
 
@@ -122,7 +136,9 @@ class MeanFieldStack(AbstractModel):
     def resample(self, key: Key, widths: Sequence[int]) -> "MeanFieldStack":
         """A finite network drawn from this one read as a measure: `widths[l]` neurons with replacement."""
         if len(widths) != self.blocks:
-            raise ValueError(f"`widths` must have one entry per block ({self.blocks}), got {len(widths)}.")
+            raise ValueError(
+                f"`widths` must have one entry per block ({self.blocks}), got {len(widths)}."
+            )
         layers = []
         for l, width in enumerate(widths):
             check_count("widths", width)
@@ -149,7 +165,9 @@ class MeanFieldStack(AbstractModel):
         for l in range(self.blocks):
             mass = self.masses[l]
             factors[f"outer_{l + 1}"] = float(self.inners[l].shape[0]) if mass is None else 1 / mass
-            factors[f"inner_{l + 1}"] = float(self.inners[l].shape[0]) if mass is None else 1 / mass[:, None]
+            factors[f"inner_{l + 1}"] = (
+                float(self.inners[l].shape[0]) if mass is None else 1 / mass[:, None]
+            )
         return factors
 
     def pullback(self, features) -> tuple[Float[Array, "sample output"], Pullback]:
@@ -180,5 +198,7 @@ class MeanFieldStack(AbstractModel):
 def _masses(l: int, given, width: int):
     mass = jnp.asarray(given, float)
     if mass.shape != (width,) or not bool(jnp.all(mass > 0)) or abs(float(mass.sum()) - 1) > 1e-9:
-        raise ValueError(f"`weights[{l}]` must be {width} positive numbers with sum 1, got {given}.")
+        raise ValueError(
+            f"`weights[{l}]` must be {width} positive numbers with sum 1, got {given}."
+        )
     return mass

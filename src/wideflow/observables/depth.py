@@ -152,7 +152,9 @@ def envelope(values, kind: str = "running_max") -> np.ndarray:
 
 
 @double
-def stage_times(times, weights, biases, losses, *, d: int, bound: float, epsilon: float, constant: float = 1.0) -> StageTimes:
+def stage_times(
+    times, weights, biases, losses, *, d: int, bound: float, epsilon: float, constant: float = 1.0
+) -> StageTimes:
     r"""Stage times of a recorded run, linear between records (see `StageTimes` for the events).
 
     Args:
@@ -171,7 +173,14 @@ def stage_times(times, weights, biases, losses, *, d: int, bound: float, epsilon
     t12 = _crossing(t, mean, d * spread, t11)
     t1 = _crossing(t, mean, constant / bound, t12)
     t2 = _crossing(t, -loss, -epsilon, t1)
-    return StageTimes(t11, t12, t1, t2, _crossing(t, mean, constant / bound, 0.0), _crossing(t, -loss, -epsilon, t11))
+    return StageTimes(
+        t11,
+        t12,
+        t1,
+        t2,
+        _crossing(t, mean, constant / bound, 0.0),
+        _crossing(t, -loss, -epsilon, t11),
+    )
 
 
 def _crossing(t, values, level: float, after: float) -> float:

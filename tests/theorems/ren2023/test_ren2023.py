@@ -17,7 +17,9 @@ KEY = jax.random.key(0)
 
 def net(d=6, width=25, seed=1):
     rng = np.random.default_rng(seed)
-    return DepthSeparator(rng.normal(size=(width, d)) / d**0.5, -rng.uniform(0.3, 0.9, 4), rng.uniform(0.4, 0.9, 4))
+    return DepthSeparator(
+        rng.normal(size=(width, d)) / d**0.5, -rng.uniform(0.3, 0.9, 4), rng.uniform(0.4, 0.9, 4)
+    )
 
 
 def batch(d=6, samples=60, seed=2):
@@ -35,7 +37,9 @@ def test_symmetric_moments_hold_on_symmetric_inputs_only():
 
 @pytest.mark.parametrize("clip", [None, (0.3, 0.3, 0.3)])
 def test_infinite_width_turns_no_neuron(clip):
-    verdict = ren2023.InfiniteWidthSymmetry()(UniformRadius(5, 2.0), 1.0, [-0.8, -0.5], [0.6, 0.4], clip=clip, width=400)
+    verdict = ren2023.InfiniteWidthSymmetry()(
+        UniformRadius(5, 2.0), 1.0, [-0.8, -0.5], [0.6, 0.4], clip=clip, width=400
+    )
     assert verdict.holds, verdict
 
 
@@ -58,19 +62,33 @@ def test_projections_are_inactive_where_the_bounds_say_so():
 def test_stage_one_lemmas():
     shrinking = np.array([[1.0, -1.0], [0.8, -1.1], [0.5, -1.3]])
     assert ren2023.LemmaC5()([0.0, 1.0, 2.0], shrinking, 2.0).holds
-    assert ren2023.LemmaC5()([0.0, 1.0, 2.0], shrinking * [[1], [2], [3]], 2.0).outcome is Outcome.VIOLATED
+    assert (
+        ren2023.LemmaC5()([0.0, 1.0, 2.0], shrinking * [[1], [2], [3]], 2.0).outcome
+        is Outcome.VIOLATED
+    )
     bias = ren2023.LemmaC7()(LAW, alpha_of_norm(10, 10**-0.5), clip=(100, 1000, 10))
     assert bias.holds
-    assert bias.numbers["low_end"] == pytest.approx(0.24, abs=0.01) and bias.numbers["high_end"] == pytest.approx(-0.48, abs=0.01)
+    assert bias.numbers["low_end"] == pytest.approx(0.24, abs=0.01)
+    assert bias.numbers["high_end"] == pytest.approx(-0.48, abs=0.01)
     times = np.array([6.509, 6.502, 6.493]) / (np.array([10, 20, 40]) ** 1.5 * np.log([10, 20, 40]))
     assert ren2023.LemmaC10()([10, 20, 40], times).holds
     assert ren2023.LemmaC10()([10, 20, 40], 0.01 * times[[0, 0, 0]]).outcome is Outcome.VIOLATED
     assert ren2023.LemmaC17()(LAW, 0.0129, -1e-3, 0.4).holds
-    assert ren2023.LemmaC17()(LAW, 0.0129, 1e-3, 0.4, clip=(100, 1000, 10)).outcome is Outcome.NOT_APPLICABLE
+    assert (
+        ren2023.LemmaC17()(LAW, 0.0129, 1e-3, 0.4, clip=(100, 1000, 10)).outcome
+        is Outcome.NOT_APPLICABLE
+    )
 
 
 def test_stage_one_ends_as_stated():
-    verdict = ren2023.Lemma42()(LAW, alpha_of_norm(10, 10**-0.5), [2e-6, -1e-6], [0.3, 0.3], clip=(100, 1000, 10), horizon=10.0)
+    verdict = ren2023.Lemma42()(
+        LAW,
+        alpha_of_norm(10, 10**-0.5),
+        [2e-6, -1e-6],
+        [0.3, 0.3],
+        clip=(100, 1000, 10),
+        horizon=10.0,
+    )
     assert verdict.holds, verdict
 
 
@@ -111,7 +129,10 @@ def test_stage_two_lemmas(path):
     x = 0.9 * UniformRadius(6, 1.0).inputs(KEY, 400)
     model = DepthSeparator(0.8 * sphere(KEY, 300, 6), [-0.6, -0.8, -0.7], [0.9, 0.8, 0.7])
     assert ren2023.LemmaD14()(model, x).holds
-    assert ren2023.LemmaD14()(DepthSeparator(model.first, [-9.0, -0.8], [0.1, 0.8]), x).outcome is Outcome.NOT_APPLICABLE
+    assert (
+        ren2023.LemmaD14()(DepthSeparator(model.first, [-9.0, -0.8], [0.1, 0.8]), x).outcome
+        is Outcome.NOT_APPLICABLE
+    )
     assert ren2023.LemmaD11()(model, x, x[:5]).holds
     assert ren2023.LemmaD12()(net()).holds
     for i in (0, 50, 300):

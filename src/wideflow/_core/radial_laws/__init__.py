@@ -9,5 +9,5 @@ from .regular import (
     UniformBall as UniformBall,
     UniformRadius as UniformRadius,
 )
-from .truncated import Truncated as Truncated
 from .thresholds import Thresholds as Thresholds, as_thresholds as as_thresholds
+from .truncated import Truncated as Truncated

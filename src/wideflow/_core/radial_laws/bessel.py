@@ -51,10 +51,17 @@ class BesselLaw(AbstractRadialLaw):
         check_count("d", d, least=2)
         check_positive("ab", ab)
         self.d, self.ab = d, float(ab)
-        check_between("ab", ab, self.edge * ab / 0.99, math.inf, open=True, remedy=(
-            f"With it every radius exceeds {self.edge:.3g}, so the target max(1 - r, 0) is never seen; "
-            "take `ab` larger."
-        ))
+        check_between(
+            "ab",
+            ab,
+            self.edge * ab / 0.99,
+            math.inf,
+            open=True,
+            remedy=(
+                f"With it every radius exceeds {self.edge:.3g}, so the target max(1 - r, 0) is never seen; "
+                "take `ab` larger."
+            ),
+        )
         self.table = jax.tree.map(jnp.asarray, bessel_table(d / 2))
 
     @property
@@ -65,7 +72,12 @@ class BesselLaw(AbstractRadialLaw):
     @property
     def scale(self) -> float:
         r"""$\kappa = 2 \pi R_d \sqrt d\, ab$."""
-        return 2 * math.sqrt(math.pi * self.d) * math.exp(math.lgamma(self.d / 2 + 1) / self.d) * self.ab
+        return (
+            2
+            * math.sqrt(math.pi * self.d)
+            * math.exp(math.lgamma(self.d / 2 + 1) / self.d)
+            * self.ab
+        )
 
     @property
     def edge(self) -> float:
@@ -89,7 +101,9 @@ class BesselLaw(AbstractRadialLaw):
         positive = np.where(r > 0, r, 1.0)
         x = self.scale * positive
         inside = np.minimum(x, float(self.table.end))
-        bessel = np.where(x <= inside, jv(self.order, inside), np.asarray(_oscillation(self, jnp.asarray(x))[0]))
+        bessel = np.where(
+            x <= inside, jv(self.order, inside), np.asarray(_oscillation(self, jnp.asarray(x))[0])
+        )
         return jnp.asarray(np.where(r > 0, self.d / positive * bessel**2, 0.0))
 
     @double
@@ -191,7 +205,11 @@ def _moments(law: BesselLaw, radius) -> Moments:
     m1 = jnp.where(far, first, inside[1]) * (d / scale)
     m2 = jnp.where(far, second, inside[2]) * (d / scale**2)
     endless = jnp.isposinf(radius)
-    return jnp.where(endless, 1.0, m0), jnp.where(endless, jnp.inf, m1), jnp.where(endless, jnp.inf, m2)
+    return (
+        jnp.where(endless, 1.0, m0),
+        jnp.where(endless, jnp.inf, m1),
+        jnp.where(endless, jnp.inf, m2),
+    )
 
 
 @eqx.filter_jit
@@ -259,7 +277,9 @@ def _far_quantile(law: BesselLaw, p):
     leading = law.d / (math.pi * q)
     x = jnp.maximum(leading, t.end)
     shares = t.modulus / (2 * jnp.arange(t.modulus.shape[0]) + 1)
-    x = jax.lax.fori_loop(0, 8, lambda _, x: jnp.maximum(leading * _horner(shares, (t.end / x) ** 2), t.end), x)
+    x = jax.lax.fori_loop(
+        0, 8, lambda _, x: jnp.maximum(leading * _horner(shares, (t.end / x) ** 2), t.end), x
+    )
 
     def value_and_slope(z):
         density = 2 / (math.pi * z**2) * _horner(t.modulus, (t.end / z) ** 2)

@@ -82,7 +82,9 @@ def _inside(order: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
     dj = np.where(left > 0, order / safe * j - jv(order + 1, left), 0.5 if order == 1 else 0.0)
     square, product = j**2, 2 * j * dj
     # at t = 0, d J^2 / t vanishes for nu >= 1; its slope is d / 4 for nu = 1 and 0 beyond
-    curvature = np.where(left > 0, d * (product / safe - square / safe**2), 0.5 if order == 1 else 0.0)
+    curvature = np.where(
+        left > 0, d * (product / safe - square / safe**2), 0.5 if order == 1 else 0.0
+    )
     slopes = np.stack([d * square / safe, square, left * square], axis=1)
     curvatures = np.stack([curvature, product, square + left * product], axis=1)
     return values[:, 0].copy(), _quintic(values, CELL * slopes, CELL**2 * curvatures)
@@ -129,7 +131,9 @@ def _wave(modulus: np.ndarray, end: float, power: int) -> np.ndarray:
         primitive = np.convolve(g, m)[:size] / 2j
         amplitude += sign * primitive
         g = np.zeros(size, complex)
-        g[1:] = -np.arange(size - 1) * primitive[:-1] / end  # -(u^2/X) d/du of u^k is -k u^(k+1) / X
+        g[1:] = (
+            -np.arange(size - 1) * primitive[:-1] / end
+        )  # -(u^2/X) d/du of u^k is -k u^(k+1) / X
         sign = -sign
     return _trim(np.stack([amplitude.real, amplitude.imag]))
 

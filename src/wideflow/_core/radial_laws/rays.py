@@ -75,7 +75,11 @@ def ray_integrals(law: AbstractRadialLaw, phi, w, b) -> RayIntegrals:
     first = guarded(pieces.active, (guarded(p, m1) + guarded(q, m2))[:, None]).sum(0)
     zeroth = guarded(pieces.active, (guarded(p, m0) + guarded(q, m1))[:, None]).sum(0)
     # an endless piece with q != 0 has infinite loss, whatever the sign of p
-    squares = guarded(p**2, m0) + guarded(2 * p * q, jnp.where(jnp.isinf(m2), 0.0, m1)) + guarded(q**2, m2)
+    squares = (
+        guarded(p**2, m0)
+        + guarded(2 * p * q, jnp.where(jnp.isinf(m2), 0.0, m1))
+        + guarded(q**2, m2)
+    )
     return RayIntegrals(first, zeroth, jnp.mean(w * first), 0.5 * squares.sum())
 
 
@@ -110,7 +114,11 @@ def _roots(p, q, level, power: int):
 
 def steepest(pieces: Pieces, c):
     r"""$\sup_r |c (p + q r) r|$ over the pieces, with one `c` a piece; infinite on an endless piece."""
-    vertex = jnp.clip(-pieces.p / jnp.where(pieces.q == 0, 1.0, 2 * pieces.q), pieces.low, pieces.high)
-    points = jnp.stack([pieces.low, jnp.where(jnp.isfinite(vertex), vertex, pieces.low), pieces.high])
+    vertex = jnp.clip(
+        -pieces.p / jnp.where(pieces.q == 0, 1.0, 2 * pieces.q), pieces.low, pieces.high
+    )
+    points = jnp.stack(
+        [pieces.low, jnp.where(jnp.isfinite(vertex), vertex, pieces.low), pieces.high]
+    )
     line = pieces.p + guarded(pieces.q, points)
     return jnp.max(guarded(jnp.abs(c * line), points))

@@ -75,7 +75,9 @@ class UniformBall(AbstractRadialLaw):
     @double
     def moments(self, radius) -> Moments:
         share = jnp.clip(jnp.asarray(radius, float) / self.radius, 0.0, 1.0)
-        m0, m1, m2 = (self.d / (self.d + k) * self.radius**k * share ** (self.d + k) for k in range(3))
+        m0, m1, m2 = (
+            self.d / (self.d + k) * self.radius**k * share ** (self.d + k) for k in range(3)
+        )
         return m0, m1, m2
 
     @double

@@ -29,7 +29,9 @@ class Truncated(AbstractRadialLaw):
             raise ValueError(f"`law` must be a radial law such as `BesselLaw(d)`, got {law!r}.")
         self.d, self.law, self.radius, self.renormalise = law.d, law, float(radius), renormalise
         if not float(law.moments(radius)[0]) > 0:
-            raise ValueError(f"`radius` must leave some mass, got {radius}, below which {law} has none.")
+            raise ValueError(
+                f"`radius` must leave some mass, got {radius}, below which {law} has none."
+            )
 
     @property
     def tail(self) -> float:

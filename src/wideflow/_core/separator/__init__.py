@@ -2,5 +2,5 @@
 
 from .directions import direction_error as direction_error, direction_kernel as direction_kernel
 from .integrated import integrated_field as integrated_field, integrated_loss as integrated_loss
-from .samples import Field as Field, forward as forward, sample_field as sample_field
 from .rays import ray_field as ray_field, ray_losses as ray_losses
+from .samples import Field as Field, forward as forward, sample_field as sample_field

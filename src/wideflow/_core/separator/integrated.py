@@ -40,7 +40,9 @@ def integrated_field(law: AbstractRadialLaw, first, w, b, clip: Thresholds) -> F
     acts = 2 * jnp.max(norms(first)[0]) * _strongest(alpha, w, b) > clip.first
     pairs = jnp.stack([first.shape[0] * acts, jnp.zeros(()), jnp.zeros(())])
     share = pairs / first.shape[0]
-    return Field(first_speed, weight + half * weight2, bias + half * bias2, pairs, share, loss + half * loss2)
+    return Field(
+        first_speed, weight + half * weight2, bias + half * bias2, pairs, share, loss + half * loss2
+    )
 
 
 def integrated_loss(law: AbstractRadialLaw, first, w, b):
@@ -53,7 +55,9 @@ def integrated_loss(law: AbstractRadialLaw, first, w, b):
 def _expansion(function, point):
     """Value, first and second derivative of a function of one number, in one pass."""
     one = jnp.ones_like(point)
-    (value, first), (_, second) = jax.jvp(lambda z: jax.jvp(function, (z,), (one,)), (point,), (one,))
+    (value, first), (_, second) = jax.jvp(
+        lambda z: jax.jvp(function, (z,), (one,)), (point,), (one,)
+    )
     return value, first, second
 
 

@@ -105,7 +105,11 @@ def _held(law, phi, w, b, size, clip: Thresholds) -> _Ray:
     pull = jax.lax.cond(jnp.max(size) * strongest > clip.first, every_neuron, together, None)
     reach = jax.vmap(lambda on: steepest(pieces, phi * on), in_axes=1)(pieces.active)
     high = jax.vmap(lambda on: _largest(pieces, on), in_axes=1)(pieces.active)
-    held = [(size * strongest > clip.first).sum(), (reach > clip.weight).sum(), (high > clip.bias).sum()]
+    held = [
+        (size * strongest > clip.first).sum(),
+        (reach > clip.weight).sum(),
+        (high > clip.bias).sum(),
+    ]
     return _Ray(
         pull,
         pieces.active.T @ expect(phi, clip.weight, 1),

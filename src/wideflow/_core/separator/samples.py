@@ -82,7 +82,9 @@ def sample_field(first, w, b, inputs, targets, clip: Thresholds) -> Field:
     radial = jnp.sum(coefficient * p, axis=0) / batch
     first_speed = radial[:, None] * unit + length[:, None] * (coefficient.T @ inputs) / batch
 
-    pairs = jnp.stack([first_pairs, weight_held.sum().astype(p.dtype), bias_held.sum().astype(p.dtype)])
+    pairs = jnp.stack(
+        [first_pairs, weight_held.sum().astype(p.dtype), bias_held.sum().astype(p.dtype)]
+    )
     totals = jnp.array([batch * width, batch * second, batch * second], p.dtype)
     return Field(
         first_speed,

@@ -15,8 +15,8 @@ import xarray as xr
 from ..._core.precision import double
 from ..._core.radial_laws import BesselLaw, Thresholds, sphere
 from ..._core.randomness import named_key
-from ...data.radial_estimators import radial_target
 from ..._core.separator import sample_field
+from ...data.radial_estimators import radial_target
 from ...models.depth_separator import DepthSeparator
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, HLine, Line, Panel
@@ -42,21 +42,41 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         deviation=settings.deviation,
     )  # fmt: skip
     inputs = np.array(law.inputs(named_key(key, "data"), settings.batch))
-    plain = jnp.asarray(np.minimum(1, 5 / np.linalg.norm(inputs, axis=1))[:, None] * inputs)  # nothing beyond radius 5
+    plain = jnp.asarray(
+        np.minimum(1, 5 / np.linalg.norm(inputs, axis=1))[:, None] * inputs
+    )  # nothing beyond radius 5
     directions = np.asarray(sphere(named_key(key, "far"), settings.far, settings.features))
     inputs[: settings.far] = np.linspace(10, 50, settings.far)[:, None] * directions
     rows = {"ordinary": plain, "with far samples": jnp.asarray(inputs)}
-    speed, share = np.zeros((2, len(settings.bounds) + 1, 3)), np.zeros((2, len(settings.bounds) + 1, 3))
+    speed, share = (
+        np.zeros((2, len(settings.bounds) + 1, 3)),
+        np.zeros((2, len(settings.bounds) + 1, 3)),
+    )
     for i, x in enumerate(rows.values()):
         for j, bound in enumerate((*settings.bounds, np.inf)):
-            field = sample_field(net.first, net.second_weight, net.second_bias, x, radial_target(x), Thresholds(bound, bound, bound))
-            speed[i, j] = [jnp.abs(field.first).max(), jnp.abs(field.weight).max(), jnp.abs(field.bias).max()]
+            field = sample_field(
+                net.first,
+                net.second_weight,
+                net.second_bias,
+                x,
+                radial_target(x),
+                Thresholds(bound, bound, bound),
+            )
+            speed[i, j] = [
+                jnp.abs(field.first).max(),
+                jnp.abs(field.weight).max(),
+                jnp.abs(field.bias).max(),
+            ]
             share[i, j] = field.share
         progress(i + 1, 2, list(rows)[i])
     axes = ("batch", "bound", "array")
     return xr.Dataset(
         {"speed": (axes, speed), "share": (axes, share)},
-        {"batch": list(rows), "bound": [*settings.bounds, np.inf], "array": ["first", "weight", "bias"]},
+        {
+            "batch": list(rows),
+            "bound": [*settings.bounds, np.inf],
+            "array": ["first", "weight", "bias"],
+        },
     )
 
 
@@ -64,10 +84,27 @@ def draw(table: xr.Dataset) -> FigureSpec:
     finite = table.isel(bound=slice(0, -1))
     panels = []
     for array, name in (("first", "First layer"), ("weight", "Second-layer weights")):
-        marks = [Line(finite.bound.values, finite.speed.sel(batch=b, array=array).values, str(b)) for b in table.batch.values]
+        marks = [
+            Line(finite.bound.values, finite.speed.sel(batch=b, array=array).values, str(b))
+            for b in table.batch.values
+        ]
         free = float(table.speed.sel(batch="with far samples", array=array).isel(bound=-1))
-        panels.append(Panel(name, "bound R", "largest speed", (*marks, HLine(free, "far samples, no bound")), xscale="log", yscale="log"))
-    shares = [Line(finite.bound.values, finite.share.sel(batch="with far samples", array=a).values, str(a)) for a in table.array.values]
+        panels.append(
+            Panel(
+                name,
+                "bound R",
+                "largest speed",
+                (*marks, HLine(free, "far samples, no bound")),
+                xscale="log",
+                yscale="log",
+            )
+        )
+    shares = [
+        Line(
+            finite.bound.values, finite.share.sel(batch="with far samples", array=a).values, str(a)
+        )
+        for a in table.array.values
+    ]
     panels.append(Panel("Projected pairs, far samples", "bound R", "share", shares, xscale="log"))
     return FigureSpec("Projection of single samples", panels, columns=3)
 
@@ -80,9 +117,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     return (
         Claim("speed of weights, far samples over ordinary ones, no bound", ratio, at_least=5),
         Claim("no speed exceeds its bound: largest ratio", float(limit), at_most=1.0),
-        Claim("projected share falls as bounds grow", holds=bool((far.share.diff("bound") <= 0).all())),
+        Claim(
+            "projected share falls as bounds grow", holds=bool((far.share.diff("bound") <= 0).all())
+        ),
         Claim("pairs projected without bounds", float(far.share.isel(bound=-1).sum()), at_most=0),
-        Claim("far samples are projected at the smallest bound, smallest share", float(far.share.isel(bound=0).sel(array=["first", "weight"]).min()), at_least=1e-3),
+        Claim(
+            "far samples are projected at the smallest bound, smallest share",
+            float(far.share.isel(bound=0).sel(array=["first", "weight"]).min()),
+            at_least=1e-3,
+        ),
     )
 
 
@@ -91,7 +134,11 @@ EXPERIMENT = Experiment(
     paper="ren2023",
     title="What the projections do",
     figure="Equation (4)",
-    settings={"smoke": Settings(width=16, second=4, batch=64, far=4), "default": Settings(), "paper": Settings(width=512, batch=4000)},
+    settings={
+        "smoke": Settings(width=16, second=4, batch=64, far=4),
+        "default": Settings(),
+        "paper": Settings(width=512, batch=4000),
+    },
     run=run,
     draw=draw,
     claims=claims,

@@ -41,16 +41,30 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     marks = [round(t / settings.rate) for t in TIMES]
     stride = max(1, settings.steps // settings.records)
-    grid = sorted({1, 2, *range(0, settings.steps + 1, stride), *(m for m in marks if m <= settings.steps), settings.steps})
+    grid = sorted(
+        {
+            1,
+            2,
+            *range(0, settings.steps + 1, stride),
+            *(m for m in marks if m <= settings.steps),
+            settings.steps,
+        }
+    )
     tables = []
     for seed in range(settings.seeds):
-        report = lambda done, total, loss, seed=seed: progress(seed + done / total, settings.seeds, f"seed {seed}")
-        tables.append(train_learner(law, settings, named_key(key, "seed", seed), report, time_grid=grid)[0])
+        report = lambda done, total, loss, seed=seed: progress(
+            seed + done / total, settings.seeds, f"seed {seed}"
+        )
+        tables.append(
+            train_learner(law, settings, named_key(key, "seed", seed), report, time_grid=grid)[0]
+        )
     table = xr.concat(tables, "seed").drop_vars("profile")
     reference = reduced_reference(law, settings, table.time.values[1:])
     table["limit_alpha"] = ("step", np.concatenate([[np.nan], reference.alpha.values]))
     table["limit_loss"] = ("step", np.concatenate([[np.nan], reference.loss.values]))
-    return table.assign_attrs(full=int(settings == Settings(seeds=settings.seeds)), rate=settings.rate)
+    return table.assign_attrs(
+        full=int(settings == Settings(seeds=settings.seeds)), rate=settings.rate
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -77,21 +91,43 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     total = parts["L1"] + parts["L2"] + parts["L3"]
     found = [
         Claim("L = L1 + L2 + L3, relative error", worst(abs(total / end.loss - 1)), at_most=1e-5),
-        Claim("pairs projected in the whole run", worst(end.projected_pairs.sum("threshold")), at_most=0),
-        Claim("all w₂ < 0 after two steps: largest weight", worst(table.second_weight.isel(step=2)), at_most=0),
+        Claim(
+            "pairs projected in the whole run",
+            worst(end.projected_pairs.sum("threshold")),
+            at_most=0,
+        ),
+        Claim(
+            "all w₂ < 0 after two steps: largest weight",
+            worst(table.second_weight.isel(step=2)),
+            at_most=0,
+        ),
     ]
     if not table.attrs["full"]:
         return tuple(found)
     at = table.isel(step=int(np.argmin(np.abs(table.time.values - TIMES[0]))))
     alphas = [table.alpha.isel(step=int(np.argmin(np.abs(table.time.values - t)))) for t in TIMES]
-    drift = max(worst(abs(a / expected - 1)) for a, expected in zip(alphas, LIMIT_ALPHA, strict=True))
+    drift = max(
+        worst(abs(a / expected - 1)) for a, expected in zip(alphas, LIMIT_ALPHA, strict=True)
+    )
     found += [
         Claim("loss at t = 250, largest over seeds", worst(end.loss), at_most=2e-4),
         Claim("loss at t = 83.5, smallest", float(at.loss.min()), at_least=5.8e-3),
         Claim("loss at t = 83.5, largest", worst(at.loss), at_most=7.5e-3),
-        Claim("|L2/eq. (6) − 1| on one evaluation set", worst(abs(parts["L2"] / parts["eq6"] - 1)), at_most=0.06),
-        Claim("|L2/eq. (6) − 1| against its exact form", worst(abs(parts["L2"] / table.exact_eq6 - 1)), at_most=0.15),
-        Claim("|L3|/max(L1, L2)", worst(abs(parts["L3"]) / np.maximum(parts["L1"], parts["L2"])), at_most=0.1),
+        Claim(
+            "|L2/eq. (6) − 1| on one evaluation set",
+            worst(abs(parts["L2"] / parts["eq6"] - 1)),
+            at_most=0.06,
+        ),
+        Claim(
+            "|L2/eq. (6) − 1| against its exact form",
+            worst(abs(parts["L2"] / table.exact_eq6 - 1)),
+            at_most=0.15,
+        ),
+        Claim(
+            "|L3|/max(L1, L2)",
+            worst(abs(parts["L3"]) / np.maximum(parts["L1"], parts["L2"])),
+            at_most=0.1,
+        ),
         Claim("|w̄₂ α + 1|", worst(abs(w * end.alpha + 1)), at_most=0.06),
         Claim("|b̄₂ − 1|", worst(abs(b - 1)), at_most=0.03),
         Claim("δ₂(end)/δ₂(0)", worst(end.second_spread / start.second_spread), at_most=1.05),
@@ -109,7 +145,9 @@ EXPERIMENT = Experiment(
     title="Neurons concentrate and the loss splits as in equation (6)",
     figure="Section 4, equation (6)",
     settings={
-        "smoke": Settings(features=6, width=32, second=8, batch=64, rate=0.2, steps=20, records=4, seeds=1),
+        "smoke": Settings(
+            features=6, width=32, second=8, batch=64, rate=0.2, steps=20, records=4, seeds=1
+        ),
         "default": Settings(),
         "paper": Settings(seeds=20),
     },

@@ -41,17 +41,42 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     tables = []
     for seed in range(settings.seeds):
         start = DepthSeparator.init(
-            named_key(key, "seed", seed), features=settings.features, width=settings.width, second=settings.second, radius=1.0
+            named_key(key, "seed", seed),
+            features=settings.features,
+            width=settings.width,
+            second=settings.second,
+            radius=1.0,
         )
         weights = settings.weight * (1 + 0.1 * np.linspace(-1, 1, settings.second))
         net = DepthSeparator(start.first, weights, start.second_bias - 0.3 + settings.bias)
         steps = round(settings.time / settings.rate)
         inf = float("inf")
-        record = [depth.Alpha(), depth.DirectionError(), depth.SecondSpread(), depth.EnergyBalance(), depth.SecondWeights(), depth.SecondBiases()]
+        record = [
+            depth.Alpha(),
+            depth.DirectionError(),
+            depth.SecondSpread(),
+            depth.EnergyBalance(),
+            depth.SecondWeights(),
+            depth.SecondBiases(),
+        ]
         flow = ClippedFlow(settings.rate, inf, inf, inf, adaptive=True)
-        report = lambda done, total, loss, seed=seed: progress(seed + done / total, settings.seeds, f"loss {loss:.2e}")
-        tables.append(train(net, Radial.integrated(law), flow, steps=steps, every=max(1, steps // settings.records), record=record, progress=report).table)
-    return xr.concat(tables, "seed").assign_attrs(full=int(settings.time >= 300 and settings.width >= 256))
+        report = lambda done, total, loss, seed=seed: progress(
+            seed + done / total, settings.seeds, f"loss {loss:.2e}"
+        )
+        tables.append(
+            train(
+                net,
+                Radial.integrated(law),
+                flow,
+                steps=steps,
+                every=max(1, steps // settings.records),
+                record=record,
+                progress=report,
+            ).table
+        )
+    return xr.concat(tables, "seed").assign_attrs(
+        full=int(settings.time >= 300 and settings.width >= 256)
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -59,8 +84,16 @@ def draw(table: xr.Dataset) -> FigureSpec:
     time = one.time.values
     panels = (
         Panel("Loss", "time t", "L", (Line(time, one.loss.values),), yscale="log"),
-        Panel("Error of the first layer", "time t", "e₂", (Line(time, one.direction_error.values),)),
-        Panel("Spread of the second layer", "time t", "δ₂", (Line(time, one.second_spread.values),), yscale="log"),
+        Panel(
+            "Error of the first layer", "time t", "e₂", (Line(time, one.direction_error.values),)
+        ),
+        Panel(
+            "Spread of the second layer",
+            "time t",
+            "δ₂",
+            (Line(time, one.second_spread.values),),
+            yscale="log",
+        ),
     )
     return FigureSpec("A finite network without sampling noise", panels, columns=3)
 
@@ -68,15 +101,32 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     balance = table.energy_balance
     found = [
-        Claim("e₂ falls at every record: largest rise", float(table.direction_error.diff("step").max()), at_most=1e-9),
-        Claim("loss falls at every record: largest rise", float(table.loss.diff("step").max()), at_most=1e-9),
-        Claim("mean ‖w₁‖² − 2 mean w₂² drifts by", float(abs(balance - balance.isel(step=0)).max()), at_most=0.05, note="exact for the flow; steps and second order"),
+        Claim(
+            "e₂ falls at every record: largest rise",
+            float(table.direction_error.diff("step").max()),
+            at_most=1e-9,
+        ),
+        Claim(
+            "loss falls at every record: largest rise",
+            float(table.loss.diff("step").max()),
+            at_most=1e-9,
+        ),
+        Claim(
+            "mean ‖w₁‖² − 2 mean w₂² drifts by",
+            float(abs(balance - balance.isel(step=0)).max()),
+            at_most=0.05,
+            note="exact for the flow; steps and second order",
+        ),
     ]
     if table.attrs["full"]:
         end = table.isel(step=-1)
         found += [
             Claim("loss at the end", float(end.loss.max()), at_most=1e-4),
-            Claim("e₂(end)/e₂(0)", float((end.direction_error / table.direction_error.isel(step=0)).max()), at_most=0.35),
+            Claim(
+                "e₂(end)/e₂(0)",
+                float((end.direction_error / table.direction_error.isel(step=0)).max()),
+                at_most=0.35,
+            ),
         ]
     return tuple(found)
 

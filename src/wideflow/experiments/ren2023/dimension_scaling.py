@@ -53,7 +53,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     for i, d in enumerate(settings.dimensions):
         law = LAWS[settings.law](d, ab=settings.ab)
         for j, norm in enumerate((d**-0.5, 1.0)):
-            losses[i, j] = reduced_flow(law, alpha_of_norm(d, norm), -1e-6, settings.bias, times).loss
+            losses[i, j] = reduced_flow(
+                law, alpha_of_norm(d, norm), -1e-6, settings.bias, times
+            ).loss
         progress(i + 1, total, f"d = {d}")
     stage = np.zeros(len(settings.stage_dimensions))
     for i, d in enumerate(settings.stage_dimensions):
@@ -66,10 +68,17 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
     table = xr.Dataset(
         {"loss": (("dimension", "start", "time"), losses), "stage_one": ("stage_dimension", stage)},
-        {"dimension": list(settings.dimensions), "start": list(starts), "time": times, "stage_dimension": list(settings.stage_dimensions)},
+        {
+            "dimension": list(settings.dimensions),
+            "start": list(starts),
+            "time": times,
+            "stage_dimension": list(settings.stage_dimensions),
+        },
     )
     table["reached"] = (("dimension", "start", "level"), _reached(losses, times, settings.levels))
-    return table.assign_coords(level=list(settings.levels)).assign_attrs(ab=settings.ab, law=settings.law)
+    return table.assign_coords(level=list(settings.levels)).assign_attrs(
+        ab=settings.ab, law=settings.law
+    )
 
 
 def _reached(losses, times, levels) -> np.ndarray:
@@ -87,10 +96,19 @@ def _reached(losses, times, levels) -> np.ndarray:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    curves = [Line(table.time.values, table.loss.sel(dimension=d, start="1/√d").values, f"d = {d}") for d in table.dimension.values]
+    curves = [
+        Line(table.time.values, table.loss.sel(dimension=d, start="1/√d").values, f"d = {d}")
+        for d in table.dimension.values
+    ]
     marks = []
     for level in table.level.values:
-        marks.append(Points(table.dimension.values, table.reached.sel(level=level, start="1/√d").values, f"L = {level:g}"))
+        marks.append(
+            Points(
+                table.dimension.values,
+                table.reached.sel(level=level, start="1/√d").values,
+                f"L = {level:g}",
+            )
+        )
     d = table.stage_dimension.values
     stage = Points(d, table.stage_one.values * d**1.5 * np.log(d), "T₁ d^1.5 ln d")
     panels = (
@@ -104,7 +122,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     d = table.stage_dimension.values
     scaled = table.stage_one.values * d**1.5 * np.log(d)
-    found = [Claim("spread of T₁ d^1.5 ln d over dimensions", float(np.ptp(scaled) / scaled.mean()), at_most=0.02)]
+    found = [
+        Claim(
+            "spread of T₁ d^1.5 ln d over dimensions",
+            float(np.ptp(scaled) / scaled.mean()),
+            at_most=0.02,
+        )
+    ]
     worst = 0.0
     for dim in table.dimension.values:
         for k, start in enumerate(("1/√d", "1")):
@@ -112,9 +136,21 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             finite = np.isfinite(got)
             bound = dim**3 / table.level.values
             worst = max(worst, float(np.max(got[finite] / bound[finite], initial=0.0)))
-            if int(dim) in TABLE and table.attrs["ab"] == 1 and table.attrs["law"] == "bessel" and table.sizes["level"] == 3 and finite.all():
+            if (
+                int(dim) in TABLE
+                and table.attrs["ab"] == 1
+                and table.attrs["law"] == "bessel"
+                and table.sizes["level"] == 3
+                and finite.all()
+            ):
                 error = float(np.max(np.abs(got / np.array(TABLE[int(dim)][k]) - 1)))
-                found.append(Claim(f"d = {dim}, norm {start}: times to the three levels, relative error", error, at_most=3e-3))
+                found.append(
+                    Claim(
+                        f"d = {dim}, norm {start}: times to the three levels, relative error",
+                        error,
+                        at_most=3e-3,
+                    )
+                )
     found.append(Claim("largest time over the bound d³/ε", worst, at_most=1.0))
     return tuple(found)
 
@@ -125,9 +161,21 @@ EXPERIMENT = Experiment(
     title="Training time against the dimension",
     figure="Theorem 2.1, Lemma C.10",
     settings={
-        "smoke": Settings(dimensions=(3,), stage_dimensions=(8, 10), levels=(1e-2,), horizon=100.0, points=200, law="arcsine"),
+        "smoke": Settings(
+            dimensions=(3,),
+            stage_dimensions=(8, 10),
+            levels=(1e-2,),
+            horizon=100.0,
+            points=200,
+            law="arcsine",
+        ),
         "default": Settings(),
-        "paper": Settings(dimensions=(10, 30, 100, 300), stage_dimensions=(10, 20, 40, 80, 160), horizon=2500.0, points=10000),
+        "paper": Settings(
+            dimensions=(10, 30, 100, 300),
+            stage_dimensions=(10, 20, 40, 80, 160),
+            horizon=2500.0,
+            points=10000,
+        ),
     },
     run=run,
     draw=draw,

@@ -43,7 +43,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     tables = []
     for seed in range(settings.seeds):
-        report = lambda done, total, loss, seed=seed: progress(seed + done / total, settings.seeds, f"loss {loss:.2e}")
+        report = lambda done, total, loss, seed=seed: progress(
+            seed + done / total, settings.seeds, f"loss {loss:.2e}"
+        )
         tables.append(train_learner(law, settings, named_key(key, "seed", seed), report)[0])
     table = xr.concat(tables, "seed")
     times = table.time.values[1:]
@@ -63,22 +65,51 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 def draw(table: xr.Dataset) -> FigureSpec:
     one = table.isel(seed=0)
     shots = one.snapshot.values
-    losses = [Line(one.time.values, one.loss.values, "network"), Line(one.time.values, one.limit_loss.values, "infinite width", dash="dashed")]
+    losses = [
+        Line(one.time.values, one.loss.values, "network"),
+        Line(one.time.values, one.limit_loss.values, "infinite width", dash="dashed"),
+    ]
     lines = [VLine(float(one.time[i]), dash="dotted") for i in shots[1:]]
     functions = [Line(one.radius.values, one.target.values, "target", dash="dashed")]
     neurons = []
     for i in shots:
         label = f"t = {float(one.time[i]):.4g}"
         values = one.profile.isel(step=i)
-        functions.append(Line(one.radius.values, values.mean("direction").values, label, values.min("direction").values, values.max("direction").values))
-        neurons.append(Points(one.second_weight.isel(step=i).values, one.second_bias.isel(step=i).values, label, size=4))
+        functions.append(
+            Line(
+                one.radius.values,
+                values.mean("direction").values,
+                label,
+                values.min("direction").values,
+                values.max("direction").values,
+            )
+        )
+        neurons.append(
+            Points(
+                one.second_weight.isel(step=i).values,
+                one.second_bias.isel(step=i).values,
+                label,
+                size=4,
+            )
+        )
     panels = (
-        Panel("Loss", "time t", "L = ½ E (f* − f)²", (*losses, *lines, HLine(table.attrs["plateau"], "best constant")), yscale="log"),
+        Panel(
+            "Loss",
+            "time t",
+            "L = ½ E (f* − f)²",
+            (*losses, *lines, HLine(table.attrs["plateau"], "best constant")),
+            yscale="log",
+        ),
         Panel("Network on rays", "‖x‖", "f(x); band over directions", functions),
         Panel("Second-layer neurons", "w₂", "b₂", neurons),
     )
     title = f"Depth separation, d = {table.attrs['features']}, m₁ = {table.attrs['width']}, m₂ = {table.attrs['second']}"
-    return FigureSpec(title, panels, columns=3, caption="Dotted lines: times of the other panels. Compare ren2023, Figure 2.")
+    return FigureSpec(
+        title,
+        panels,
+        columns=3,
+        caption="Dotted lines: times of the other panels. Compare ren2023, Figure 2.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -86,7 +117,12 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     spread = float((end.second_spread / abs(end.second_weight.mean("second"))).max())
     found = [
         Claim("loss falls", float((end.loss / table.loss.isel(step=0)).max()), at_most=0.95),
-        Claim("pairs projected in the whole run", float(table.projected_pairs.isel(step=-1).sum()), at_most=0, note="random batches never reach the bounds"),
+        Claim(
+            "pairs projected in the whole run",
+            float(table.projected_pairs.isel(step=-1).sum()),
+            at_most=0,
+            note="random batches never reach the bounds",
+        ),
     ]
     if table.attrs["features"] == 100 and table.attrs["steps"] >= 900:
         found += [

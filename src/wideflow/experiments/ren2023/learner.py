@@ -22,7 +22,9 @@ RADII = np.linspace(0.0, 2.0, 81)
 
 
 @double
-def train_learner(law, settings, key, progress=None, *, time_grid=None) -> tuple[xr.Dataset, DepthSeparator]:
+def train_learner(
+    law, settings, key, progress=None, *, time_grid=None
+) -> tuple[xr.Dataset, DepthSeparator]:
     """One seed. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision.
 
     The first batch is drawn anew until every second-layer neuron is active on all of it: one sample beyond
@@ -46,7 +48,9 @@ def train_learner(law, settings, key, progress=None, *, time_grid=None) -> tuple
         net, population, ClippedFlow(settings.rate), steps=settings.steps, record=record, every=every, key=key,
         precision=settings.precision, progress=progress,
     )  # fmt: skip
-    table = run.table.assign_coords(radius=RADII, part=["L1", "L2", "L3", "eq6"], threshold=["first", "weight", "bias"])
+    table = run.table.assign_coords(
+        radius=RADII, part=["L1", "L2", "L3", "eq6"], threshold=["first", "weight", "bias"]
+    )
     table["redraws"] = redraws
     table["symmetry_gap"] = float(depth.symmetry_gap(run.model, evaluation))
     table["exact_eq6"] = float(_exact_term(law, run.model))
@@ -61,12 +65,16 @@ def _first_batch(net, population, key):
         layer = net.layer(population.estimator.inputs(population.law, first))
         if bool(jnp.max(layer) * jnp.max(-net.second_weight) < jnp.min(net.second_bias)):
             return trial, redraws
-    raise ValueError("`deviation` is too large: no first batch keeps every second-layer neuron active.")
+    raise ValueError(
+        "`deviation` is too large: no first batch keeps every second-layer neuron active."
+    )
 
 
 @double
 def _exact_term(law, model):
-    cast = [jnp.asarray(a, jnp.float64) for a in (model.first, model.second_weight, model.second_bias)]
+    cast = [
+        jnp.asarray(a, jnp.float64) for a in (model.first, model.second_weight, model.second_bias)
+    ]
     return symmetric_error(law, tuple(cast))
 
 
@@ -74,5 +82,7 @@ def reduced_reference(law, settings, times) -> xr.Dataset:
     """The infinite-width flow from the same start, with all weights next to zero from below."""
     radius = settings.radius or 1 / math.sqrt(settings.features)
     path = reduced_flow(law, alpha_of_norm(settings.features, radius), -1e-6, settings.bias, times)
-    columns = {name: ("time", np.asarray(getattr(path, name))) for name in ("alpha", "w", "b", "loss")}
+    columns = {
+        name: ("time", np.asarray(getattr(path, name))) for name in ("alpha", "w", "b", "loss")
+    }
     return xr.Dataset(columns, {"time": np.asarray(path.time)})

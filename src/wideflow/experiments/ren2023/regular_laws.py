@@ -11,14 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from ..._core.precision import double
 from ..._core.errors import check_choice
+from ..._core.precision import double
 from ..._core.radial_laws import ArcsineLaw, BesselLaw, GaussianRadius, UniformRadius
 from ...limits.radial import alpha_of_norm, reduced_flow
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, Line, Panel
 
-EXPECTED = {"uniform radius, d = 20": (109.0, 146.0), "Gaussian, d = 20": (859.0, 1352.0), "Gaussian, d = 5": (155.0, 236.0)}
+EXPECTED = {
+    "uniform radius, d = 20": (109.0, 146.0),
+    "Gaussian, d = 20": (859.0, 1352.0),
+    "Gaussian, d = 5": (155.0, 236.0),
+}
 
 LAWS = {
     "uniform radius, d = 20": lambda: UniformRadius(20, 2.0),
@@ -51,11 +55,16 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         path = reduced_flow(law, alpha_of_norm(law.d, 1.0), -1e-6, settings.bias, times)
         losses.append(np.asarray(path.loss))
         progress(i + 1, len(settings.laws), name)
-    return xr.Dataset({"loss": (("law", "time"), np.array(losses))}, {"law": list(settings.laws), "time": times})
+    return xr.Dataset(
+        {"loss": (("law", "time"), np.array(losses))}, {"law": list(settings.laws), "time": times}
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    lines = [Line(table.time.values, table.loss.sel(law=name).values, str(name)) for name in table.law.values]
+    lines = [
+        Line(table.time.values, table.loss.sel(law=name).values, str(name))
+        for name in table.law.values
+    ]
     panel = Panel("Loss at infinite width", "time t", "L", lines, xscale="log", yscale="log")
     return FigureSpec("The learner on other radial laws", (panel,), columns=1)
 
@@ -67,16 +76,39 @@ def _time(table, law, level) -> float:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = [Claim(f"{name}: loss falls monotonically", holds=bool(np.all(np.diff(table.loss.sel(law=name).values) < 1e-12))) for name in table.law.values]
+    found = [
+        Claim(
+            f"{name}: loss falls monotonically",
+            holds=bool(np.all(np.diff(table.loss.sel(law=name).values) < 1e-12)),
+        )
+        for name in table.law.values
+    ]
     if table.time.values[-1] >= 1500:
         for name, expected in EXPECTED.items():
             if name not in table.law.values:
                 continue
             for level, time in zip((1e-3, 1e-4), expected, strict=True):
-                found.append(Claim(f"{name}: time to L = {level:g}", _time(table, name, level), expected=time, tolerance=1.5))
-    if {"arcsine, d = 100", "Bessel, d = 100"} <= set(table.law.values) and table.time.values[-1] >= 400:
-        gap = abs(_time(table, "arcsine, d = 100", 1e-3) / _time(table, "Bessel, d = 100", 1e-3) - 1)
-        found.append(Claim("arcsine limit of the Bessel law: time to L = 1e-3, relative difference", gap, at_most=0.02))
+                found.append(
+                    Claim(
+                        f"{name}: time to L = {level:g}",
+                        _time(table, name, level),
+                        expected=time,
+                        tolerance=1.5,
+                    )
+                )
+    if {"arcsine, d = 100", "Bessel, d = 100"} <= set(table.law.values) and table.time.values[
+        -1
+    ] >= 400:
+        gap = abs(
+            _time(table, "arcsine, d = 100", 1e-3) / _time(table, "Bessel, d = 100", 1e-3) - 1
+        )
+        found.append(
+            Claim(
+                "arcsine limit of the Bessel law: time to L = 1e-3, relative difference",
+                gap,
+                at_most=0.02,
+            )
+        )
     return tuple(found)
 
 
@@ -85,7 +117,11 @@ EXPERIMENT = Experiment(
     paper="ren2023",
     title="The learner on laws with finite moments",
     figure="Section 4 (other laws)",
-    settings={"smoke": Settings(horizon=20.0, points=40, laws=("uniform radius, d = 20",)), "default": Settings(), "paper": Settings(points=15000)},
+    settings={
+        "smoke": Settings(horizon=20.0, points=40, laws=("uniform radius, d = 20",)),
+        "default": Settings(),
+        "paper": Settings(points=15000),
+    },
     run=run,
     draw=draw,
     claims=claims,

@@ -45,7 +45,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     law = LAWS[settings.law](settings.features)
     alpha = alpha_of_norm(settings.features, settings.features**-0.5)
     w, b = np.asarray(settings.weights), np.full(len(settings.weights), settings.bias)
-    stages = reduced_stages(law, alpha, w, b, clip=settings.clip, epsilon=settings.epsilon, horizon=settings.horizon)
+    stages = reduced_stages(
+        law, alpha, w, b, clip=settings.clip, epsilon=settings.epsilon, horizon=settings.horizon
+    )
     progress(1, 2, "events")
     times = np.geomspace(1e-6, settings.horizon, settings.points)
     path = reduced_flow(law, alpha, w, b, times, clip=settings.clip)
@@ -59,21 +61,56 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         },
         {"time": times, "name": list(EVENTS)},
     )  # fmt: skip
-    default = settings.features == 10 and settings.law == "bessel" and settings.clip == (100.0, 1000.0, 10.0) and settings.epsilon == 1e-2
-    told = dict(level_time=stages.level_time, order_ok=int(stages.order_ok), worked_example=int(default))
+    default = (
+        settings.features == 10
+        and settings.law == "bessel"
+        and settings.clip == (100.0, 1000.0, 10.0)
+        and settings.epsilon == 1e-2
+    )
+    told = dict(
+        level_time=stages.level_time, order_ok=int(stages.order_ok), worked_example=int(default)
+    )
     if at is not None:
         told |= dict(alpha_at_t1=float(at.alpha), bias_at_t1=float(at.b.mean()))
     return table.assign_attrs(told)
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    lines = [VLine(float(t), str(name), dash="dotted") for name, t in zip(table.name.values, table.event.values, strict=True) if np.isfinite(t)]
+    lines = [
+        VLine(float(t), str(name), dash="dotted")
+        for name, t in zip(table.name.values, table.event.values, strict=True)
+        if np.isfinite(t)
+    ]
     finite = np.where(np.isfinite(table.loss.values), table.loss.values, np.nan)
-    weights = [Line(table.time.values, table.weight.isel(second=j).values, group="w") for j in range(table.sizes["second"])]
+    weights = [
+        Line(table.time.values, table.weight.isel(second=j).values, group="w")
+        for j in range(table.sizes["second"])
+    ]
     panels = (
-        Panel("Loss (infinite before T₁.₁)", "time t", "L", (Line(table.time.values, finite), *lines), xscale="log", yscale="log"),
-        Panel("Second-layer weights", "time t", "w₂", (*weights, *lines), xscale="log", yscale="symlog"),
-        Panel("Size of the first layer", "time t", "α", (Line(table.time.values, table.alpha.values), *lines), xscale="log", yscale="log"),
+        Panel(
+            "Loss (infinite before T₁.₁)",
+            "time t",
+            "L",
+            (Line(table.time.values, finite), *lines),
+            xscale="log",
+            yscale="log",
+        ),
+        Panel(
+            "Second-layer weights",
+            "time t",
+            "w₂",
+            (*weights, *lines),
+            xscale="log",
+            yscale="symlog",
+        ),
+        Panel(
+            "Size of the first layer",
+            "time t",
+            "α",
+            (Line(table.time.values, table.alpha.values), *lines),
+            xscale="log",
+            yscale="log",
+        ),
     )
     return FigureSpec("Stages of training at infinite width", panels, columns=3)
 
@@ -81,14 +118,35 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     events = table.event.values
     found = [
-        Claim("the stages come in their order", holds=bool(np.all(np.diff(events[:3]) > 0)) and bool(table.attrs["order_ok"])),
+        Claim(
+            "the stages come in their order",
+            holds=bool(np.all(np.diff(events[:3]) > 0)) and bool(table.attrs["order_ok"]),
+        ),
         Claim("spread of weights does not grow before T_1.1", holds=_shrinks(table)),
     ]
     if table.attrs["worked_example"]:
         for name, value, expected in zip(EVENTS, events, EXPECTED, strict=True):
-            found.append(Claim(f"{name}", float(value), expected=expected, tolerance=5e-5, relative=True))
-        found.append(Claim("α at T_1", table.attrs["alpha_at_t1"], expected=0.0129348, tolerance=1e-5, relative=True))
-        found.append(Claim("mean bias at T_1", table.attrs["bias_at_t1"], expected=0.326108, tolerance=1e-5, relative=True))
+            found.append(
+                Claim(f"{name}", float(value), expected=expected, tolerance=5e-5, relative=True)
+            )
+        found.append(
+            Claim(
+                "α at T_1",
+                table.attrs["alpha_at_t1"],
+                expected=0.0129348,
+                tolerance=1e-5,
+                relative=True,
+            )
+        )
+        found.append(
+            Claim(
+                "mean bias at T_1",
+                table.attrs["bias_at_t1"],
+                expected=0.326108,
+                tolerance=1e-5,
+                relative=True,
+            )
+        )
     return tuple(found)
 
 
@@ -103,7 +161,14 @@ EXPERIMENT = Experiment(
     title="Stages of training as events",
     figure="Section 4 (stages)",
     settings={
-        "smoke": Settings(features=3, clip=(30.0, 27.0, 10.0), epsilon=3e-2, horizon=40.0, points=30, law="arcsine"),
+        "smoke": Settings(
+            features=3,
+            clip=(30.0, 27.0, 10.0),
+            epsilon=3e-2,
+            horizon=40.0,
+            points=30,
+            law="arcsine",
+        ),
         "default": Settings(),
         "paper": Settings(points=400),
     },

@@ -40,7 +40,9 @@ class Settings:
 @double
 def run(settings: Settings, key, progress) -> xr.Dataset:
     law = BesselLaw(settings.features)
-    limit = reduced_flow(law, settings.alpha, settings.weight, settings.bias, settings.time, rate=settings.rate)
+    limit = reduced_flow(
+        law, settings.alpha, settings.weight, settings.bias, settings.time, rate=settings.rate
+    )
     reference = {name: float(getattr(limit, name)[-1]) for name in ("alpha", "w", "b")}
     norm = math.sqrt(settings.alpha / law.gain)
     population = Radial.fresh(law, settings.batch, stratified=True, antithetic=True, evaluation=256)
@@ -53,11 +55,21 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 np.full(settings.second, settings.weight), np.full(settings.second, settings.bias),
             )  # fmt: skip
             steps = round(settings.time / settings.rate)
-            end = train(net, population, ClippedFlow(settings.rate), steps=steps, every=steps, key=here).model
-            values = {"alpha": end.alpha, "w": end.second_weight.mean(), "b": end.second_bias.mean()}
+            end = train(
+                net, population, ClippedFlow(settings.rate), steps=steps, every=steps, key=here
+            ).model
+            values = {
+                "alpha": end.alpha,
+                "w": end.second_weight.mean(),
+                "b": end.second_bias.mean(),
+            }
             for name in reference:
                 found[name][i, seed] = float(values[name]) / reference[name] - 1
-            progress(i * settings.seeds + seed + 1, len(settings.widths) * settings.seeds, f"width {width}")
+            progress(
+                i * settings.seeds + seed + 1,
+                len(settings.widths) * settings.seeds,
+                f"width {width}",
+            )
     columns = {name: (("width", "seed"), values) for name, values in found.items()}
     table = xr.Dataset(columns, {"width": list(settings.widths), "seed": np.arange(settings.seeds)})
     return table.assign_attrs({f"limit_{name}": value for name, value in reference.items()})
@@ -71,7 +83,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
         marks.append(Points(table.width.values, mean, label, errors=error))
     guide = np.abs(table.alpha.mean("seed").values[0]) * table.width.values[0] / table.width.values
     marks.append(Line(table.width.values, guide, "1/m₁", dash="dashed"))
-    panel = Panel("Deviation from infinite width", "first-layer width m₁", "|mean relative deviation|", marks, xscale="log", yscale="log")
+    panel = Panel(
+        "Deviation from infinite width",
+        "first-layer width m₁",
+        "|mean relative deviation|",
+        marks,
+        xscale="log",
+        yscale="log",
+    )
     return FigureSpec("Finite networks against the reduced flow", (panel,), columns=1)
 
 
@@ -81,8 +100,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if table.sizes["seed"] >= 4 and table.width.values[-1] >= 512:
         slope = float(np.polyfit(np.log(table.width.values), np.log(mean), 1)[0])
         found += [
-            Claim("slope of log |mean deviation of α| on log m₁", slope, at_least=-1.3, at_most=-0.8),
-            Claim("α at infinite width, Euler with rate 0.1, t = 40", table.attrs["limit_alpha"], expected=0.41051899, tolerance=1e-8),
+            Claim(
+                "slope of log |mean deviation of α| on log m₁", slope, at_least=-1.3, at_most=-0.8
+            ),
+            Claim(
+                "α at infinite width, Euler with rate 0.1, t = 40",
+                table.attrs["limit_alpha"],
+                expected=0.41051899,
+                tolerance=1e-8,
+            ),
         ]
     return tuple(found)
 

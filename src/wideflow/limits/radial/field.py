@@ -80,11 +80,14 @@ def _angles(d: int):
     r"""Nodes $y$ and weights, $K_d$ included, of $K_d \int_0^1 (1 - y)^{(d-3)/2} g(y)\, dy$."""
     exponent = (d - 3) / 2
     nodes, weights = roots_jacobi(ANGLES, exponent, 0.0)
-    total = math.exp(math.lgamma(d / 2) - math.lgamma((d - 1) / 2)) / math.sqrt(math.pi) / (exponent + 1)
+    total = (
+        math.exp(math.lgamma(d / 2) - math.lgamma((d - 1) / 2))
+        / math.sqrt(math.pi)
+        / (exponent + 1)
+    )
     return 0.5 * (nodes + 1), total * weights / weights.sum()
 
 
 def reduced_loss(law: AbstractRadialLaw, state: ReducedState) -> Float[Array, ""]:
     r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law."""
     return ray_integrals(law, state.alpha, state.w, state.b).loss
-

@@ -19,8 +19,8 @@ class ReducedPath(eqx.Module):
 
     time: Float[Array, " time"]
     alpha: Float[Array, " time"]
-    w: Float[Array, "time *width"]
-    b: Float[Array, "time *width"]
+    w: Float[Array, "time ..."]
+    b: Float[Array, "time ..."]
     loss: Float[Array, " time"]
     steps: int
 
@@ -74,13 +74,19 @@ def reduced_flow(
     clip = as_thresholds(clip)
     state, scalar = start_state(law, alpha, w, b, clip)
     times = jnp.atleast_1d(jnp.asarray(time, float))
-    if not (bool(jnp.all(jnp.diff(times) > 0)) and float(times[0]) >= 0 and math.isfinite(float(times[-1]))):
+    if not (
+        bool(jnp.all(jnp.diff(times) > 0))
+        and float(times[0]) >= 0
+        and math.isfinite(float(times[-1]))
+    ):
         raise ValueError(f"`time` must be a finite end or increasing times from 0 on, got {time}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
     states, steps, good = _solve(law, state, times, clip, rate, rtol, atol, max_steps)
     if not bool(good):
-        raise ValueError(f"`max_steps` = {max_steps} did not reach `time` = {float(times[-1])}; allow more steps.")
+        raise ValueError(
+            f"`max_steps` = {max_steps} did not reach `time` = {float(times[-1])}; allow more steps."
+        )
     losses = _losses(law, states)
     shape = (lambda x: x[:, 0]) if scalar else (lambda x: x)
     return ReducedPath(times, states.alpha, shape(states.w), shape(states.b), losses, int(steps))
@@ -92,13 +98,17 @@ def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]
     if not isinstance(law, AbstractRadialLaw):
         raise ValueError(f"`law` must be a radial law such as `BesselLaw(d)`, got {law!r}.")
     if alpha.ndim or not float(alpha) > 0:
-        raise ValueError(f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, norm)`.")
+        raise ValueError(
+            f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, norm)`."
+        )
     if w.shape != b.shape or w.ndim > 1:
-        raise ValueError(f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} and {b.shape}.")
-    if law.tail > 0 and math.isinf(clip.weight + clip.first) and not bool(jnp.all(w < 0)):
+        raise ValueError(
+            f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} and {b.shape}."
+        )
+    if law.tail > 0 and math.isinf(sum(clip)) and not bool(jnp.all(w < 0)):
         raise ValueError(
             f"`w` must be negative on a heavy-tailed law, got {float(w.max())} at most: the network would not vanish "
-            "at infinity and its gradient is infinite. Pass `clip` to project the gradients, or `Truncated(law, radius)`."
+            "at infinity and its gradient is infinite. Pass three finite `clip` bounds, or `Truncated(law, radius)`."
         )
     return ReducedState(alpha, jnp.atleast_1d(w), jnp.atleast_1d(b)), w.ndim == 0
 
@@ -108,7 +118,19 @@ def alpha_of_norm(d: int, norm: float) -> float:
     return c_gamma(d) / math.sqrt(d) * norm**2
 
 
-def integrate(law, state, start, stop, clip: Thresholds, *, rate=None, rtol=1e-9, atol=1e-13, max_steps=100_000, **options):
+def integrate(
+    law,
+    state,
+    start,
+    stop,
+    clip: Thresholds,
+    *,
+    rate=None,
+    rtol=1e-9,
+    atol=1e-13,
+    max_steps=100_000,
+    **options,
+):
     """Diffrax on the reduced field; `options` (`saveat`, `event`) pass through.
 
     The first step is a hundredth of the time in which the smallest weight would double: a second layer that
@@ -117,20 +139,32 @@ def integrate(law, state, start, stop, clip: Thresholds, *, rate=None, rtol=1e-9
     term = diffrax.ODETerm(lambda t, y, args: reduced_field(law, y, clip))
     if rate is None:
         speed = reduced_field(law, state, clip).w
-        first = 0.01 * jnp.min(jnp.maximum(jnp.abs(state.w), 1e3 * atol) / jnp.maximum(jnp.abs(speed), 1e-12))
+        first = 0.01 * jnp.min(
+            jnp.maximum(jnp.abs(state.w), 1e3 * atol) / jnp.maximum(jnp.abs(speed), 1e-12)
+        )
         solver, control = diffrax.Tsit5(), diffrax.PIDController(rtol=rtol, atol=atol)
         first = jnp.minimum(first, 0.1 * (stop - start))
     else:
         solver, control, first = diffrax.Euler(), diffrax.ConstantStepSize(), rate
     return diffrax.diffeqsolve(
-        term, solver, start, stop, first, state,
-        stepsize_controller=control, max_steps=max_steps, throw=False, **options,
+        term,
+        solver,
+        start,
+        stop,
+        first,
+        state,
+        stepsize_controller=control,
+        max_steps=max_steps,
+        throw=False,
+        **options,
     )
 
 
 @eqx.filter_jit
 def _solve(law, state, times, clip, rate, rtol, atol, max_steps):
-    options = dict(rate=rate, rtol=rtol, atol=atol, max_steps=max_steps, saveat=diffrax.SaveAt(ts=times))
+    options = dict(
+        rate=rate, rtol=rtol, atol=atol, max_steps=max_steps, saveat=diffrax.SaveAt(ts=times)
+    )
     solution = integrate(law, state, 0.0, times[-1], clip, **options)
     good = solution.result == diffrax.RESULTS.successful
     return solution.ys, solution.stats["num_accepted_steps"], good

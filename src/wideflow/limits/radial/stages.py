@@ -45,7 +45,9 @@ def reduced_stages(
     check_positive("horizon", horizon)
     clip = as_thresholds(clip)
     if math.isinf(clip.weight):
-        raise ValueError("`clip` must bound the second-layer weights, got an infinite bound. The end of Stage 1 is -mean(w) = C_1 / bound.")
+        raise ValueError(
+            "`clip` must bound the second-layer weights, got an infinite bound. The end of Stage 1 is -mean(w) = C_1 / bound."
+        )
     start, _ = start_state(law, alpha, w, b, clip)
 
     def run(kind: str, level: float, time: float, state: ReducedState):
@@ -55,7 +57,9 @@ def reduced_stages(
         if float(_gap(law, state, number, level)) <= 0:
             return time, state
         begin, end, aim = (jnp.asarray(x, float) for x in (time, horizon, level))
-        found, at, state = _until(law, state, begin, end, clip, number, aim, (rtol, atol), max_steps)
+        found, at, state = _until(
+            law, state, begin, end, clip, number, aim, (rtol, atol), max_steps
+        )
         return (float(at) if bool(found) else math.inf), state
 
     level = constant / clip.weight
@@ -71,7 +75,9 @@ def reduced_stages(
 
 
 @double
-def time_to_loss(law: AbstractRadialLaw, alpha, w, b, epsilon: float, *, clip=None, horizon: float = 1e6) -> float:
+def time_to_loss(
+    law: AbstractRadialLaw, alpha, w, b, epsilon: float, *, clip=None, horizon: float = 1e6
+) -> float:
     r"""First time at which the reduced flow has $L \le$ `epsilon`; infinite if not before `horizon`."""
     check_positive("epsilon", epsilon)
     clip = as_thresholds(clip)
@@ -79,7 +85,17 @@ def time_to_loss(law: AbstractRadialLaw, alpha, w, b, epsilon: float, *, clip=No
     if float(reduced_loss(law, start)) <= epsilon:
         return 0.0
     begin, end, aim = (jnp.asarray(x, float) for x in (0.0, horizon, epsilon))
-    found, at, _ = _until(law, start, begin, end, clip, jnp.asarray(_EVENTS.index("loss")), aim, (1e-9, 1e-13), 100_000)
+    found, at, _ = _until(
+        law,
+        start,
+        begin,
+        end,
+        clip,
+        jnp.asarray(_EVENTS.index("loss")),
+        aim,
+        (1e-9, 1e-13),
+        100_000,
+    )
     return float(at) if bool(found) else math.inf
 
 
@@ -105,7 +121,15 @@ def _until(law, state, start, horizon, clip, kind, level, tolerances, max_steps)
 
     event = diffrax.Event(condition, optimistix.Newton(rtol=1e-10, atol=1e-13))
     solution = integrate(
-        law, state, start, horizon, clip, rtol=tolerances[0], atol=tolerances[1], max_steps=max_steps, event=event
+        law,
+        state,
+        start,
+        horizon,
+        clip,
+        rtol=tolerances[0],
+        atol=tolerances[1],
+        max_steps=max_steps,
+        event=event,
     )
     found = solution.result == diffrax.RESULTS.event_occurred
     return found, solution.ts[-1], ReducedState(*(leaf[-1] for leaf in solution.ys))

@@ -20,4 +20,8 @@ from .stage_two import (
     LemmaD18 as LemmaD18,
     fixed_point as fixed_point,
 )
-from .symmetry import InfiniteWidthSymmetry as InfiniteWidthSymmetry, Lemma31 as Lemma31, sup_radius_density as sup_radius_density
+from .symmetry import (
+    InfiniteWidthSymmetry as InfiniteWidthSymmetry,
+    Lemma31 as Lemma31,
+    sup_radius_density as sup_radius_density,
+)

@@ -27,13 +27,17 @@ class Lemma43(AbstractTheorem):
     @double
     def __call__(self, law, path, *, floor: float = 1e-11) -> Verdict:
         """`path` is a `ReducedPath` of one neuron; records with a loss below `floor` are left out as rounding."""
-        alpha, w, b, loss, t = (np.asarray(x, float) for x in (path.alpha, path.w, path.b, path.loss, path.time))
+        alpha, w, b, loss, t = (
+            np.asarray(x, float) for x in (path.alpha, path.w, path.b, path.loss, path.time)
+        )
         if w.ndim != 1:
             return not_applicable("it asks for a path of one second-layer neuron")
         keep = loss > floor
         alpha, w, b, loss, t = alpha[keep], w[keep], b[keep], loss[keep], t[keep]
         if not (np.all(w < 0) and np.all(b + w * alpha >= 0)) or not len(t):
-            return not_applicable("it asks for w < 0 and a neuron active on the unit ball along the path")
+            return not_applicable(
+                "it asks for w < 0 and a neuron active on the unit ball along the path"
+            )
         size = np.sqrt(alpha**2 + 4 * law.gain * w**2 * alpha)
         states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
         field = jax.vmap(lambda s: reduced_field(law, s, Thresholds()))(states)
@@ -42,11 +46,22 @@ class Lemma43(AbstractTheorem):
         reach = np.hypot(1 + alpha * w, size * (1 - b))
         ratio = gradient * reach / (2 * size * loss)
         speed = 4 * size**2 / reach**2
-        integral = np.sum(np.minimum(speed[1:], speed[:-1]) * np.diff(t))  # a lower sum where speed is monotone
+        integral = np.sum(
+            np.minimum(speed[1:], speed[:-1]) * np.diff(t)
+        )  # a lower sum where speed is monotone
         gained = 1 / loss[-1] - 1 / loss[0]
-        numbers = {"smallest_ratio": ratio.min(), "gained": gained, "integral": integral, "paper_bound": law.d**3 / loss[-1]}
+        numbers = {
+            "smallest_ratio": ratio.min(),
+            "gained": gained,
+            "integral": integral,
+            "paper_bound": law.d**3 / loss[-1],
+        }
         margin = min(ratio.min() - 1, gained / integral - 1 if integral > 0 else 0.0)
-        return judge(margin, f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} asked", numbers)
+        return judge(
+            margin,
+            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} asked",
+            numbers,
+        )
 
 
 class TimeToLoss(AbstractTheorem):
@@ -59,7 +74,9 @@ class TimeToLoss(AbstractTheorem):
         bound = d**3 / epsilon
         if not math.isfinite(time):
             return not_applicable("the level was not reached")
-        return judge(1 - time / bound, f"{time:.4g} against {bound:.3g}", {"time": time, "bound": bound})
+        return judge(
+            1 - time / bound, f"{time:.4g} against {bound:.3g}", {"time": time, "bound": bound}
+        )
 
 
 class StepSize(AbstractTheorem):
@@ -83,8 +100,17 @@ class StepSize(AbstractTheorem):
         jacobian = np.asarray(jax.jacfwd(field)(point))
         fastest = float(np.max(np.abs(np.linalg.eigvals(jacobian))))
         bound = float(step_bound(law, alpha, w, b))
-        numbers = {"lambda": bound, "fastest": fastest, "largest_rate": 0.5 / bound, "loss": reduced_loss(law, ReducedState(point[0], point[1:2], point[2:]))}
+        numbers = {
+            "lambda": bound,
+            "fastest": fastest,
+            "largest_rate": 0.5 / bound,
+            "loss": reduced_loss(law, ReducedState(point[0], point[1:2], point[2:])),
+        }
         margin = bound - fastest
         if rate is not None:
             margin = min(margin, 0.5 / bound - rate)
-        return judge(margin, f"fastest rate {fastest:.4f}, lambda {bound:.4f}: steps up to {0.5 / bound:.3g}", numbers)
+        return judge(
+            margin,
+            f"fastest rate {fastest:.4f}, lambda {bound:.4f}: steps up to {0.5 / bound:.3g}",
+            numbers,
+        )

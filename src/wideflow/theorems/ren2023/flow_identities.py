@@ -14,12 +14,16 @@ from .judge import judge
 
 
 def _field(model, inputs, targets):
-    return sample_field(model.first, model.second_weight, model.second_bias, inputs, targets, Thresholds())
+    return sample_field(
+        model.first, model.second_weight, model.second_bias, inputs, targets, Thresholds()
+    )
 
 
 def _moved(model, field, step):
-    where = lambda m: [m.first, m.second_weight, m.second_bias]  # noqa: E731
-    return eqx.tree_at(where, model, [a + step * v for a, v in zip(where(model), field[:3], strict=True)])
+    where = lambda m: [m.first, m.second_weight, m.second_bias]
+    return eqx.tree_at(
+        where, model, [a + step * v for a, v in zip(where(model), field[:3], strict=True)]
+    )
 
 
 def _rate(function, model, field, step):
@@ -31,13 +35,19 @@ def _residual(model, inputs, targets):
     """$S = (f_* - f) \\frac1{m_2} \\sum_j 1_j w_j$ per sample."""
     layer = model.layer(inputs)
     on = layer[:, None] * model.second_weight + model.second_bias > 0
-    return (targets - model.outputs(inputs)) * (on @ model.second_weight) / model.second_weight.shape[0], layer
+    return (targets - model.outputs(inputs)) * (
+        on @ model.second_weight
+    ) / model.second_weight.shape[0], layer
 
 
 def _compare(formula, measured, tolerance, what) -> Verdict:
     scale = float(jnp.max(jnp.abs(measured)))
     error = float(jnp.max(jnp.abs(formula - measured))) / scale if scale > 0 else math.nan
-    return judge(tolerance - error, f"{what}: relative error {error:.2e} against central differences", {"error": error})
+    return judge(
+        tolerance - error,
+        f"{what}: relative error {error:.2e} against central differences",
+        {"error": error},
+    )
 
 
 class LemmaD3(AbstractTheorem):
@@ -46,7 +56,9 @@ class LemmaD3(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.3")
 
     @double
-    def __call__(self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6) -> Verdict:
+    def __call__(
+        self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
+    ) -> Verdict:
         inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
         pull, layer = _residual(model, inputs, targets)
         d = inputs.shape[1]
@@ -63,7 +75,9 @@ class LemmaD4(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.4")
 
     @double
-    def __call__(self, model, inputs, targets, points, *, step: float = 1e-6, tolerance: float = 1e-6) -> Verdict:
+    def __call__(
+        self, model, inputs, targets, points, *, step: float = 1e-6, tolerance: float = 1e-6
+    ) -> Verdict:
         """`points` (point, feature) are where the growth of $F$ is compared."""
         inputs, targets, points = (jnp.asarray(a) for a in (inputs, targets, points))
         pull, _ = _residual(model, inputs, targets)
@@ -72,7 +86,9 @@ class LemmaD4(AbstractTheorem):
         unit = first / length[:, None]
         there, here = inputs @ first.T, points @ first.T
         radial = jnp.maximum(here, 0) @ (jnp.maximum(there, 0).T @ pull) / (width * inputs.shape[0])
-        mass = ((there > 0) * pull[:, None]).T @ inputs / inputs.shape[0]  # E' S' sigma' x', per neuron
+        mass = (
+            ((there > 0) * pull[:, None]).T @ inputs / inputs.shape[0]
+        )  # E' S' sigma' x', per neuron
         tangent = mass - jnp.sum(mass * unit, axis=1, keepdims=True) * unit
         turning = ((here > 0) * (points @ tangent.T)) @ length**2 / width
         measured = _rate(lambda m: m.layer(points), model, _field(model, inputs, targets), step)
@@ -85,9 +101,17 @@ class LemmaD5(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.5")
 
     @double
-    def __call__(self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6) -> Verdict:
+    def __call__(
+        self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
+    ) -> Verdict:
         inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
         field = _field(model, inputs, targets)
-        squares = [jnp.mean(field.weight**2), jnp.mean(field.bias**2), jnp.mean(jnp.sum(field.first**2, axis=1))]
-        loss = lambda m: 0.5 * jnp.mean((targets - m.outputs(inputs)) ** 2)  # noqa: E731
-        return _compare(-sum(squares), _rate(loss, model, field, step), tolerance, "decay of the loss")
+        squares = [
+            jnp.mean(field.weight**2),
+            jnp.mean(field.bias**2),
+            jnp.mean(jnp.sum(field.first**2, axis=1)),
+        ]
+        loss = lambda m: 0.5 * jnp.mean((targets - m.outputs(inputs)) ** 2)
+        return _compare(
+            -sum(squares), _rate(loss, model, field, step), tolerance, "decay of the loss"
+        )

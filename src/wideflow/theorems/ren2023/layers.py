@@ -32,7 +32,11 @@ class LemmaC11(AbstractTheorem):
         bound = (jnp.abs(b / w)[:, None] + 1) * second_spread(w, b)
         error = float(jnp.max(jnp.abs(left - right)) / (1 + jnp.max(jnp.abs(left))))
         slack = float(jnp.min(bound - jnp.abs(left)))
-        return judge(min(slack, 1e-10 - error), f"identity to {error:.1e}, smallest slack {slack:.2e}", {"error": error, "slack": slack})
+        return judge(
+            min(slack, 1e-10 - error),
+            f"identity to {error:.1e}, smallest slack {slack:.2e}",
+            {"error": error, "slack": slack},
+        )
 
 
 class LemmaC13(AbstractTheorem):
@@ -53,7 +57,11 @@ class LemmaC13(AbstractTheorem):
         ratio = w / b
         bound = sup_radius_density(law) * alpha * float(ratio.max() - ratio.min())
         constant = exact / (alpha * float(second_spread(w, b))) if w.shape[0] > 1 and exact else 0.0
-        return judge(bound - exact + 1e-14, f"exact {exact:.3e}, bound {bound:.3e}", {"exact": exact, "bound": bound, "constant": constant})
+        return judge(
+            bound - exact + 1e-14,
+            f"exact {exact:.3e}, bound {bound:.3e}",
+            {"exact": exact, "bound": bound, "constant": constant},
+        )
 
 
 class LemmaC14(AbstractTheorem):
@@ -76,4 +84,8 @@ class LemmaC14(AbstractTheorem):
         turned, grown = e0 + q, radial_spread(model)
         bound = turned + grown * (1 + turned)
         slack = float(jnp.min(bound - jnp.abs(model.layer(x) / model.alpha - 1)))
-        return judge(slack + 1e-6, f"smallest slack {slack:.3e} over {x.shape[0]} directions", {"slack": slack, "tangent": q, "radial": grown})
+        return judge(
+            slack + 1e-6,
+            f"smallest slack {slack:.3e} over {x.shape[0]} directions",
+            {"slack": slack, "tangent": q, "radial": grown},
+        )

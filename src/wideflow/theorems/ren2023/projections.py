@@ -37,18 +37,32 @@ class Lemma41(AbstractTheorem):
         bounds = {
             "bias": max(1.0, largest),
             "weight": max(largest**2 / (4 * float(jnp.min(-w))), alpha * (1 + spread)),
-            "first": max(largest**2 * norm / (2 * alpha * (1 - spread)), 2 * float(-w.mean()) * norm),
+            "first": max(
+                largest**2 * norm / (2 * alpha * (1 - spread)), 2 * float(-w.mean()) * norm
+            ),
         }
         slack = {name: getattr(clip, name) / bound - 1 for name, bound in bounds.items()}
         numbers = {f"bound_{k}": v for k, v in bounds.items()}
-        numbers |= {"first_sufficient": largest**2 * math.sqrt(model.first.shape[1]) / (2 * c_gamma(model.first.shape[1]) * norm)}
+        numbers |= {
+            "first_sufficient": largest**2
+            * math.sqrt(model.first.shape[1])
+            / (2 * c_gamma(model.first.shape[1]) * norm)
+        }
         margin = min(slack.values())
         if margin < 0:
             tight = min(slack, key=slack.get)
-            return not_applicable(f"the bound on `{tight}` exceeds its threshold: projections may act", numbers)
+            return not_applicable(
+                f"the bound on `{tight}` exceeds its threshold: projections may act", numbers
+            )
         if inputs is None:
             return judge(margin, "no projection can act at any input", numbers)
         x = jnp.asarray(inputs)
-        field = sample_field(model.first, w, b, x, jnp.maximum(1 - jnp.linalg.norm(x, axis=1), 0), clip)
+        field = sample_field(
+            model.first, w, b, x, jnp.maximum(1 - jnp.linalg.norm(x, axis=1), 0), clip
+        )
         pairs = float(field.pairs.sum())
-        return judge(margin if pairs == 0 else -pairs, f"{pairs:.0f} projected pairs on {x.shape[0]} inputs", numbers | {"pairs": pairs})
+        return judge(
+            margin if pairs == 0 else -pairs,
+            f"{pairs:.0f} projected pairs on {x.shape[0]} inputs",
+            numbers | {"pairs": pairs},
+        )

@@ -27,7 +27,11 @@ class LemmaC5(AbstractTheorem):
             return not_applicable(f"fewer than two records before T_1.1 = {end:.3g}")
         spread = np.ptp(early, axis=1)
         growth = float(np.max(np.diff(spread)))
-        return judge(tolerance - growth, f"largest growth {growth:.2e} over {len(early)} records", {"growth": growth})
+        return judge(
+            tolerance - growth,
+            f"largest growth {growth:.2e} over {len(early)} records",
+            {"growth": growth},
+        )
 
 
 class LemmaC7(AbstractTheorem):
@@ -44,7 +48,11 @@ class LemmaC7(AbstractTheorem):
             state = ReducedState(jnp.asarray(alpha), jnp.array([w]), jnp.array([b]))
             speeds.append(float(reduced_field(law, state, clip).b[0]))
         margin = min(speeds[0], -speeds[1])
-        return judge(margin, f"b' = {speeds[0]:+.3g} and {speeds[1]:+.3g} at the ends", {"low_end": speeds[0], "high_end": speeds[1]})
+        return judge(
+            margin,
+            f"b' = {speeds[0]:+.3g} and {speeds[1]:+.3g} at the ends",
+            {"low_end": speeds[0], "high_end": speeds[1]},
+        )
 
 
 class LemmaC10(AbstractTheorem):
@@ -62,7 +70,11 @@ class LemmaC10(AbstractTheorem):
             return not_applicable("it asks for finite times in at least two dimensions")
         scaled = t * d**1.5 * np.log(d)
         ratio = float(np.ptp(scaled) / scaled.mean())
-        return judge(spread - ratio, f"T_1 d^1.5 ln d = {scaled.mean():.3f} to {100 * ratio:.2g} %", {"constant": scaled.mean(), "spread": ratio})
+        return judge(
+            spread - ratio,
+            f"T_1 d^1.5 ln d = {scaled.mean():.3f} to {100 * ratio:.2g} %",
+            {"constant": scaled.mean(), "spread": ratio},
+        )
 
 
 class LemmaC17(AbstractTheorem):
@@ -78,9 +90,15 @@ class LemmaC17(AbstractTheorem):
         w, b = (jnp.atleast_1d(jnp.asarray(x, float)) for x in (w, b))
         if not bool(jnp.all(w < 0)):
             return not_applicable("it asks for negative second-layer weights")
-        growth = float(reduced_field(law, ReducedState(jnp.asarray(alpha), w, b), as_thresholds(clip)).alpha)
+        growth = float(
+            reduced_field(law, ReducedState(jnp.asarray(alpha), w, b), as_thresholds(clip)).alpha
+        )
         unit = math.log(law.d) / math.sqrt(law.d) * float(-w.mean()) * alpha
-        return judge(growth / unit, f"growth is {growth / unit:+.3g} log d / sqrt d times |w| |v|^2", {"constant": growth / unit})
+        return judge(
+            growth / unit,
+            f"growth is {growth / unit:+.3g} log d / sqrt d times |w| |v|^2",
+            {"constant": growth / unit},
+        )
 
 
 class Lemma42(AbstractTheorem):
@@ -94,16 +112,49 @@ class Lemma42(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma 4.2")
 
     @double
-    def __call__(self, law, alpha: float, w, b, *, clip, constant: float = 1.0, horizon: float = 1e3) -> Verdict:
-        stages = reduced_stages(law, alpha, w, b, clip=clip, epsilon=1e-12, constant=constant, horizon=horizon, stage_two=False)
-        numbers = {"t11": stages.t11, "t12": stages.t12, "t1": stages.t1, "level_time": stages.level_time}
+    def __call__(
+        self, law, alpha: float, w, b, *, clip, constant: float = 1.0, horizon: float = 1e3
+    ) -> Verdict:
+        stages = reduced_stages(
+            law,
+            alpha,
+            w,
+            b,
+            clip=clip,
+            epsilon=1e-12,
+            constant=constant,
+            horizon=horizon,
+            stage_two=False,
+        )
+        numbers = {
+            "t11": stages.t11,
+            "t12": stages.t12,
+            "t1": stages.t1,
+            "level_time": stages.level_time,
+        }
         if stages.state_at_t1 is None:
             return not_applicable(f"T_1 was not reached before {horizon:g}", numbers)
         if not stages.order_ok:
-            return not_applicable("the level of T_1 was passed before T_1.2: the second layer starts too spread", numbers)
+            return not_applicable(
+                "the level of T_1 was passed before T_1.2: the second layer starts too spread",
+                numbers,
+            )
         state, mean = stages.state_at_t1, law.target_moments()[0]
         bias = float(state.b.mean())
         size = float(state.alpha) * law.d**1.5 / (law.gain * math.sqrt(law.d))
-        numbers |= {"bias": bias, "alpha": state.alpha, "scaled_alpha": size, "largest_weight": state.w.max()}
-        margin = min(bias / mean - 0.5, 2 - bias / mean, size - 0.5, 2 - size, -float(state.w.max()) * as_thresholds(clip).weight)
-        return judge(margin, f"T_1 = {stages.t1:.4g}, bias {bias:.3f}, alpha d^1.5 / C = {size:.3f}", numbers)
+        numbers |= {
+            "bias": bias,
+            "alpha": state.alpha,
+            "scaled_alpha": size,
+            "largest_weight": state.w.max(),
+        }
+        margin = min(
+            bias / mean - 0.5,
+            2 - bias / mean,
+            size - 0.5,
+            2 - size,
+            -float(state.w.max()) * as_thresholds(clip).weight,
+        )
+        return judge(
+            margin, f"T_1 = {stages.t1:.4g}, bias {bias:.3f}, alpha d^1.5 / C = {size:.3f}", numbers
+        )

@@ -29,9 +29,11 @@ class LemmaD14(AbstractTheorem):
         w, b = model.second_weight, model.second_bias
         lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
         if not float(lowest) > 0:
-            return not_applicable("a second-layer neuron is off at a sample of the unit ball", {"lowest": lowest})
+            return not_applicable(
+                "a second-layer neuron is off at a sample of the unit ball", {"lowest": lowest}
+            )
         field = sample_field(model.first, w, b, x, jnp.maximum(1 - r, 0), Thresholds())
-        pairs = lambda v: v[:, None] - v  # noqa: E731
+        pairs = lambda v: v[:, None] - v
         rate = 2 * (pairs(w) * pairs(field.weight) + pairs(b) * pairs(field.bias))
         worst = float(rate.max())
         return judge(tolerance - worst, f"largest rate {worst:.2e}", {"rate": worst})
@@ -49,14 +51,21 @@ class LemmaD11(AbstractTheorem):
     def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
         r = jnp.linalg.norm(jnp.asarray(inputs), axis=1)
         points = jnp.asarray(points)
-        put = lambda first: eqx.tree_at(lambda m: m.first, model, first)  # noqa: E731
-        loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)  # noqa: E731
-        shape = lambda first: put(first).layer(points) / put(first).alpha  # noqa: E731
+        put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
+        loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)
+        shape = lambda first: put(first).layer(points) / put(first).alpha
         velocity = -model.width * jax.grad(loss)(model.first)
-        value, change = jax.jvp(shape, (model.first,), (velocity,))
-        speed = jnp.max(jnp.abs(jax.jvp(lambda f: put(f).layer(points), (model.first,), (velocity,))[1])) / model.alpha
+        _value, change = jax.jvp(shape, (model.first,), (velocity,))
+        speed = (
+            jnp.max(
+                jnp.abs(jax.jvp(lambda f: put(f).layer(points), (model.first,), (velocity,))[1])
+            )
+            / model.alpha
+        )
         error = float(jnp.max(jnp.abs(change)) / jnp.maximum(speed, 1e-300))
-        return judge(tolerance - error, f"change of F/alpha is {error:.1e} of that of F", {"error": error})
+        return judge(
+            tolerance - error, f"change of F/alpha is {error:.1e} of that of F", {"error": error}
+        )
 
 
 class LemmaD12(AbstractTheorem):
@@ -75,7 +84,11 @@ class LemmaD12(AbstractTheorem):
 
         velocity = -jax.grad(term)(model.first)
         error, rate = jax.jvp(direction_error, (model.first,), (velocity,))
-        return judge(tolerance - float(rate), f"e_2^2 = {float(error):.3e} changes at rate {float(rate):.2e}", {"rate": rate, "error": error})
+        return judge(
+            tolerance - float(rate),
+            f"e_2^2 = {float(error):.3e} changes at rate {float(rate):.2e}",
+            {"rate": rate, "error": error},
+        )
 
 
 class LemmaD15(AbstractTheorem):
@@ -89,7 +102,9 @@ class LemmaD15(AbstractTheorem):
     @double
     def __call__(self, law, alpha: float, w: float, b: float, *, constant: float = 0.12) -> Verdict:
         if not (w < 0 and b + w * alpha >= 0):
-            return not_applicable("it asks for a negative weight and a neuron active on the unit ball")
+            return not_applicable(
+                "it asks for a negative weight and a neuron active on the unit ball"
+            )
         loss = float(reduced_loss(law, _state(alpha, w, b)))
         if loss < 1e-10:
             return not_applicable(f"the loss {loss:.1e} is at rounding level")
@@ -111,7 +126,11 @@ class LemmaD16(AbstractTheorem):
         edge = -1 / alpha
         field = reduced_field(law, _state(alpha, edge, b), Thresholds())
         product = float(field.w[0]) * alpha + float(field.alpha) * edge
-        return judge(min(-bias, product), f"b' = {bias:.2e}, (w alpha)' = {product:+.2e} at the barriers", {"bias": bias, "product": product})
+        return judge(
+            min(-bias, product),
+            f"b' = {bias:.2e}, (w alpha)' = {product:+.2e} at the barriers",
+            {"bias": bias, "product": product},
+        )
 
 
 class LemmaD18(AbstractTheorem):
@@ -123,9 +142,16 @@ class LemmaD18(AbstractTheorem):
     def __call__(self, law, alpha: float, w: float) -> Verdict:
         invariant = alpha - 2 * law.gain * w**2
         if not (abs(w) * alpha <= 1 and invariant >= 0):
-            return not_applicable("it asks for |w alpha| <= 1 and a start with alpha >= 2 C w^2 / sqrt d", {"invariant": invariant})
+            return not_applicable(
+                "it asks for |w alpha| <= 1 and a start with alpha >= 2 C w^2 / sqrt d",
+                {"invariant": invariant},
+            )
         bound = (1 / (2 * law.gain)) ** (1 / 3)
-        return judge(bound - abs(w), f"|w| = {abs(w):.4g}, bound {bound:.4g}", {"bound": bound, "invariant": invariant})
+        return judge(
+            bound - abs(w),
+            f"|w| = {abs(w):.4g}, bound {bound:.4g}",
+            {"bound": bound, "invariant": invariant},
+        )
 
 
 def _state(alpha, w, b) -> ReducedState:

@@ -40,9 +40,17 @@ class Lemma31(AbstractTheorem):
         layer = value * (model.layer(x) - model.alpha * r)
         unit = v[0] / length[0]
         slope = value[:, None] * ((h[:, :1] > 0) * x - gain * r[:, None] * unit)
-        gaps = {"relu": _deviation(first), "derivative": _deviation(slope), "layer": _deviation(layer[:, None])}
+        gaps = {
+            "relu": _deviation(first),
+            "derivative": _deviation(slope),
+            "layer": _deviation(layer[:, None]),
+        }
         worst = max(gaps.values())
-        return judge(errors - worst, f"largest deviation {worst:.2f} standard errors on {x.shape[0]} samples", gaps)
+        return judge(
+            errors - worst,
+            f"largest deviation {worst:.2f} standard errors on {x.shape[0]} samples",
+            gaps,
+        )
 
 
 def _deviation(differences) -> float:
@@ -62,7 +70,18 @@ class InfiniteWidthSymmetry(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Appendix B.4")
 
     @double
-    def __call__(self, law, norm: float, w, b, *, clip=None, key=None, width: int = 2000, constant: float = 3.0) -> Verdict:
+    def __call__(
+        self,
+        law,
+        norm: float,
+        w,
+        b,
+        *,
+        clip=None,
+        key=None,
+        width: int = 2000,
+        constant: float = 3.0,
+    ) -> Verdict:
         clip = as_thresholds(clip)
         key = jax.random.key(0) if key is None else key
         w, b = (jnp.atleast_1d(jnp.asarray(x, float)) for x in (w, b))
@@ -71,12 +90,20 @@ class InfiniteWidthSymmetry(AbstractTheorem):
         radial = jnp.sum(field.first * directions, axis=1)
         across = jnp.linalg.norm(field.first - radial[:, None] * directions, axis=1)
         alpha = alpha_of_norm(law.d, norm)
-        speed = reduced_field(law, ReducedState(jnp.asarray(alpha), w, b), clip).alpha * norm / (2 * alpha)
+        speed = (
+            reduced_field(law, ReducedState(jnp.asarray(alpha), w, b), clip).alpha
+            * norm
+            / (2 * alpha)
+        )
         angle = float(jnp.median(across / jnp.abs(radial)))
         error = float(abs(radial.mean() / speed - 1))
         bound = constant * math.sqrt(law.d / width)
         numbers = {"median_angle": angle, "speed_error": error, "bound": bound, "speed": speed}
-        return judge(1 - max(angle, error) / bound, f"angle {angle:.2e}, radial speed off by {error:.2e}", numbers)
+        return judge(
+            1 - max(angle, error) / bound,
+            f"angle {angle:.2e}, radial speed off by {error:.2e}",
+            numbers,
+        )
 
 
 def sup_radius_density(law) -> float:
