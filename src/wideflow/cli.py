@@ -23,6 +23,7 @@ from .shell.options import (
     Size,
     SizeOption,
 )
+from .shell.sweep import sweep
 
 app = typer.Typer(
     name="wideflow", add_completion=False, pretty_exceptions_enable=False,
@@ -244,6 +245,7 @@ def doctor(
 
 
 app.command()(certify)
+app.command()(sweep)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -14,6 +14,8 @@ PAPERS = {
     "allenzhu2018": "Improper learning with two and three layers",
 }
 
+GENERIC = "train"  # belongs to no paper: a network of one's own, for `run` and for sweeps
+
 
 @functools.cache
 def experiments() -> dict[str, Experiment]:
@@ -31,6 +33,8 @@ def experiments() -> dict[str, Experiment]:
 
 def experiment(name: str) -> Experiment:
     """The experiment of that name, or an error that lists what exists."""
+    if name == GENERIC:
+        return importlib.import_module(".training", __package__).EXPERIMENT
     known = experiments()
     if name not in known:
         raise ValueError(

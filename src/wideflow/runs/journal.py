@@ -17,11 +17,12 @@ class FileJournal(AbstractJournal):
     Args:
         folder: made when the first checkpoint is written.
         every: seconds that must pass between two checkpoints that are not forced.
+        patience: seconds from the start in which nothing is kept: so little work is sooner done again.
     """
 
-    def __init__(self, folder: pathlib.Path, every: float = 10.0):
-        self.folder, self.every = folder, every
-        self._last = time.monotonic()
+    def __init__(self, folder: pathlib.Path, every: float = 10.0, patience: float = 0.0):
+        self.folder, self.every, self.patience = folder, every, patience
+        self._began = self._last = time.monotonic()
 
     def load(self, fingerprint: str) -> Arrays | None:
         """The checkpoint, or None where there is none or it is damaged: then the computation starts anew."""
@@ -35,7 +36,7 @@ class FileJournal(AbstractJournal):
 
     def save(self, fingerprint: str, arrays: Arrays, *, force: bool = False) -> None:
         now = time.monotonic()
-        if not force and now - self._last < self.every:
+        if now - self._began < self.patience or (not force and now - self._last < self.every):
             return
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)

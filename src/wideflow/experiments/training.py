@@ -1,0 +1,196 @@
+"""A plain `train` as an experiment, so that `run` and sweeps can turn every knob of the grid.
+
+Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes:  seconds
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from .. import data
+from .._core.activations import activation
+from .._core.errors import check_choice, check_count, check_positive
+from .._core.randomness import named_key
+from .._core.scalings import parse_scaling
+from ..dynamics import SGD, GradientDescent, GradientFlow, train
+from ..dynamics.losses import HalfSumSquares, MeanSquares
+from ..models.shallow import Shallow
+from ..observables import (
+    ActiveFraction,
+    EffectiveRank,
+    FeatureMovement,
+    KernelAlignment,
+    KernelDrift,
+    KernelGap,
+    KernelTrace,
+    LargestMovement,
+    ParameterMovement,
+    Risk,
+    TestRisk,
+)
+from .base import Claim, Experiment
+from .figures import FigureSpec, Line, Panel
+
+GENERATED = ("sphere-sines", "random-labels")
+DYNAMICS = ("descent", "flow", "sgd")
+LOSSES = {"half-sum-squares": HalfSumSquares, "mean-squares": MeanSquares}
+OBSERVABLES = {
+    kind().name: kind
+    for kind in (
+        Risk, TestRisk, KernelDrift, KernelGap, KernelTrace, EffectiveRank, KernelAlignment, FeatureMovement,
+        LargestMovement, ParameterMovement, ActiveFraction,
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every field may be an axis of a sweep.
+
+    Attributes:
+        data: "sphere-sines", "random-labels", "uci:NAME", or the path of a CSV file.
+        samples, features, noise, test_samples: of generated data.
+        width, scaling, activation, deviation, symmetric: of the `Shallow` network; `scaling` as text, such as "zipf:0.5,0.7".
+        dynamics: "descent" and "sgd" take `steps` of `rate`, the latter on a `batch`; "flow" runs for `time`.
+        records: how many equal intervals between records; `record`: names of observables besides the loss.
+        devices: how many devices carry the neurons; 0 is JAX's first alone.
+        seeds: networks trained together.
+    """
+
+    data: str = "sphere-sines"
+    samples: int = 100
+    features: int = 50
+    noise: float = 0.1
+    test_samples: int = 0
+    width: int = 1000
+    scaling: str = "ntk"
+    activation: str = "relu"
+    deviation: float = 1.0
+    symmetric: bool = False
+    dynamics: str = "descent"
+    loss: str = "half-sum-squares"
+    rate: float = 0.1
+    batch: int = 16
+    steps: int = 1000
+    time: float = 100.0
+    records: int = 20
+    record: tuple[str, ...] = ("kernel_drift", "largest_movement")
+    stop_below: float = 0.0
+    precision: str = "float64"
+    devices: int = 0
+    seeds: int = 1
+
+    def __post_init__(self):
+        if (
+            self.data not in GENERATED
+            and not self.data.startswith("uci:")
+            and not self.data.endswith(".csv")
+        ):
+            raise ValueError(
+                f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or a path that ends in .csv, got {self.data!r}."
+            )
+        for name in ("samples", "features", "width", "batch", "steps", "records", "seeds"):
+            check_count(name, getattr(self, name))
+        for name in ("test_samples", "devices"):
+            check_count(name, getattr(self, name), least=0)
+        for name in ("rate", "time", "deviation"):
+            check_positive(name, getattr(self, name))
+        check_choice("dynamics", self.dynamics, DYNAMICS)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("precision", self.precision, ("float32", "float64"))
+        for name in self.record:
+            check_choice("record", name, OBSERVABLES)
+        if "test_risk" in self.record and not self.test_samples:
+            raise ValueError(
+                "`record` has 'test_risk', which needs `test_samples` of at least 1, got 0."
+            )
+        if self.test_samples and self.data not in GENERATED:
+            raise ValueError(
+                f"`test_samples` is for generated data, got {self.test_samples} with `data` = {self.data!r}."
+            )
+        parse_scaling(self.scaling)
+        activation(self.activation)
+
+
+def run(settings: Settings, key, progress) -> xr.Dataset:
+    """Trains `seeds` networks on the data and records on the way."""
+    s = settings
+    training, test = _data(s, named_key(key, "data"))
+    networks = [
+        Shallow.init(
+            named_key(named_key(key, "network"), i), features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
+            activation=s.activation, deviation=s.deviation, symmetric=s.symmetric,
+        )
+        for i in range(s.seeds)
+    ]  # fmt: skip
+    dynamics = {
+        "descent": lambda: GradientDescent(s.rate),
+        "sgd": lambda: SGD(s.rate, batch=s.batch),
+        "flow": GradientFlow,
+    }[s.dynamics]()
+    if s.dynamics == "flow":
+        length = {"time": s.time, "every": s.time / s.records}
+    else:
+        length = {"steps": s.steps, "every": max(1, s.steps // s.records)}
+    return train(
+        networks if s.seeds > 1 else networks[0], training, dynamics, **length, test=test, loss=LOSSES[s.loss](),
+        record=[OBSERVABLES[name]() for name in s.record], key=named_key(key, "dynamics"), precision=s.precision,
+        stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
+        progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
+    ).table  # fmt: skip
+
+
+def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
+    """The training set, and the test set where one is asked for; both from one draw."""
+    if s.data.startswith("uci:"):
+        return data.uci(s.data.removeprefix("uci:")), None
+    if s.data.endswith(".csv"):
+        return data.read_csv(s.data), None
+    if s.data == "sphere-sines":
+        drawn = data.sphere_sines(key, s.samples + s.test_samples, s.features, s.noise)
+    else:
+        drawn = data.random_labels(key, s.samples + s.test_samples, s.features)
+    training, test = np.split(np.arange(len(drawn)), [s.samples])
+    return drawn.take(training), drawn.take(test) if s.test_samples else None
+
+
+def draw(table: xr.Dataset) -> FigureSpec:
+    """Every recorded number over time, one panel each."""
+    panels = []
+    for name, values in table.data_vars.items():
+        if set(values.dims) <= {"network", "step"}:
+            curves = values.values.reshape(-1, values.sizes["step"])
+            marks = [Line(table.time.values, curve, group=str(name)) for curve in curves]
+            positive = bool((curves > 0).all())
+            label = values.attrs.get("label", str(name))
+            panels.append(
+                Panel(
+                    str(name).replace("_", " "),
+                    "time",
+                    label,
+                    marks,
+                    yscale="log" if positive else "linear",
+                )
+            )
+    return FigureSpec(
+        "Training",
+        panels,
+        caption=f"{table.attrs['model']}, {table.attrs['dynamics']}; {table.attrs['status']}.",
+    )
+
+
+def claims(table: xr.Dataset) -> tuple[Claim, ...]:
+    """None: whoever asks for a run of their own claims nothing."""
+    return ()
+
+
+EXPERIMENT = Experiment(
+    name="train", paper="", title="A shallow network trained on the asked data", figure="",
+    settings={
+        "smoke": Settings(samples=16, features=8, width=64, steps=50, records=5),
+        "default": Settings(),
+        "paper": Settings(width=2000, steps=50_000, rate=1.0),
+    },
+    run=run, draw=draw, claims=claims,
+)  # fmt: skip

@@ -1,0 +1,215 @@
+"""The engine's machines: an embedded Dask cluster sized to this one, or a scheduler that is already running."""
+
+import contextlib
+import logging
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import dask
+import jax
+from distributed import Client, LocalCluster
+
+ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
+SHORT_LIFE = 5.0  # a worker that dies sooner than this never worked
+
+
+class EngineError(RuntimeError):
+    """The engine cannot go on; what is in the store is kept."""
+
+
+def thread_environment(threads: int) -> dict[str, str]:
+    """Variables that hold XLA and BLAS to so many threads.
+
+    The number is the same however many workers there are: sums are then cut in the same way, and results are the same.
+    """
+    flags = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} intra_op_parallelism_threads={threads}"
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
+    return {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()} | dict.fromkeys(
+        names, str(threads)
+    )
+
+
+def gpus() -> tuple[str, ...]:
+    """The GPUs that workers may use, without waking them in this process."""
+    if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
+        return ()
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return tuple(part for part in chosen.split(",") if part and part != "-1")
+    if shutil.which("nvidia-smi") is None:
+        return ()
+    listed = subprocess.run(
+        ["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=30
+    )
+    return tuple(
+        str(i) for i, line in enumerate(listed.stdout.splitlines()) if line.startswith("GPU")
+    )
+
+
+def device_environment(number: int, workers: int, devices: tuple[str, ...]) -> dict[str, str]:
+    """Pins worker `number` to one GPU; where several share one, each gets its part of the memory."""
+    if not devices:
+        return {}
+    pinned = {"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}
+    sharing = -(-workers // len(devices))
+    if sharing > 1:
+        pinned["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
+    return pinned
+
+
+def default_workers(threads: int) -> int:
+    """One worker a GPU, else as many as the cores allow."""
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return len(gpus()) or max(1, cores // threads)
+
+
+@contextlib.contextmanager
+def connected(scheduler: str | None, workers: int | None, threads: int) -> Iterator["Engine"]:
+    """A client of the scheduler at that address, or of an embedded cluster."""
+    quiet = logging.getLogger("distributed")
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL)  # lost workers are told in the sweep's own words
+    try:
+        if scheduler is not None:
+            try:
+                client = Client(scheduler, timeout="10s")
+            except (OSError, ValueError, TimeoutError) as error:
+                raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
+            with client:
+                yield Engine(client, None)
+            return
+        yield from _embedded(workers or default_workers(threads), threads)
+    finally:
+        quiet.setLevel(level)
+
+
+def _embedded(workers: int, threads: int) -> Iterator["Engine"]:
+    settings = {
+        "distributed.scheduler.allowed-failures": ATTEMPTS,
+        "distributed.comm.timeouts.connect": "60s",
+        "distributed.worker.daemon": False,
+    }
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(settings))
+        scratch = stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="wideflow-sweep-", ignore_cleanup_errors=True)
+        )
+        cluster = stack.enter_context(
+            LocalCluster(
+                n_workers=0,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        )
+        client = stack.enter_context(Client(cluster))
+        crew = Crew(cluster.scheduler_address, workers, threads, pathlib.Path(scratch))
+        stack.callback(crew.dismiss)
+        crew.hire()
+        yield Engine(client, crew)
+
+
+@dataclass
+class Engine:
+    """A client, and the workers that it looks after where they are its own."""
+
+    client: Client
+    crew: "Crew | None"
+    _counted: tuple[float, int] = (-1.0, 0)
+
+    @property
+    def dashboard(self) -> str:
+        return self.client.dashboard_link or ""
+
+    def size(self) -> int:
+        """How many workers there are, asked at most twice a second."""
+        now = time.monotonic()
+        if now - self._counted[0] > 0.5 and self.client.status == "running":
+            self._counted = now, len(self.client.nthreads())
+        return self._counted[1]
+
+    def check(self) -> None:
+        """Raises where nothing can be expected any more."""
+        if self.client.status != "running":
+            raise EngineError("the connection to the scheduler was lost.")
+        if self.crew is not None and self.crew.trouble:
+            raise EngineError(self.crew.trouble)
+
+
+@dataclass
+class Crew:
+    """Worker processes; one that dies is replaced."""
+
+    address: str
+    workers: int
+    threads: int
+    scratch: pathlib.Path
+    trouble: str = ""
+    replaced: int = 0
+    processes: list[subprocess.Popen] = field(default_factory=list)
+
+    def hire(self) -> None:
+        self._over = threading.Event()
+        self._born = [0.0] * self.workers
+        self._short = 0
+        self._devices = gpus()
+        self.processes = [self._start(i) for i in range(self.workers)]
+        self._watch = threading.Thread(target=self._replace_the_dead, daemon=True, name="crew")
+        self._watch.start()
+
+    def dismiss(self) -> None:
+        self._over.set()
+        self._watch.join()
+        for process in self.processes:
+            process.kill()  # every finished run is on disk
+        for process in self.processes:
+            process.wait()
+            if process.stdin:
+                process.stdin.close()
+
+    def _environment(self, number: int) -> Mapping[str, str]:
+        cache = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+        kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
+        return {
+            **os.environ, **kept, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
+            "WIDEFLOW_SCRATCH": str(self.scratch),
+        }  # fmt: skip
+
+    def _start(self, number: int) -> subprocess.Popen:
+        self._born[number] = time.monotonic()
+        with open(self.scratch / f"worker-{number}.log", "ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.worker", self.address],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, env=self._environment(number),
+            )  # fmt: skip
+
+    def _replace_the_dead(self) -> None:
+        while not self._over.wait(0.1):
+            for number, process in enumerate(self.processes):
+                if process.poll() is None:
+                    continue
+                by_itself = (
+                    process.returncode > 0 and time.monotonic() - self._born[number] < SHORT_LIFE
+                )
+                self._short = self._short + 1 if by_itself else 0
+                if self._short > 2 * self.workers:
+                    self.trouble = f"workers do not start: {self._last_words(number)}"
+                    return
+                self.replaced += 1
+                self.processes[number] = self._start(number)
+
+    def _last_words(self, number: int) -> str:
+        lines = (
+            (self.scratch / f"worker-{number}.log").read_text(errors="replace").strip().splitlines()
+        )
+        return lines[-1] if lines else "they say nothing."

@@ -1,0 +1,184 @@
+"""Sends the missing runs of a plan to the workers and tells what became of each."""
+
+import collections
+import pathlib
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import distributed
+from distributed import Future, KilledWorker
+
+from ..store import Store
+from .cluster import Engine, EngineError
+from .plan import Plan, PlannedRun
+from .reservations import Reservations
+from .worker import Outcome, Task, is_there, work
+
+CHUNK_SECONDS = (
+    1.5  # a chunk of runs takes about so long: the engine's own cost is small against it
+)
+MOST_IN_CHUNK = 64
+PATIENCE = 120.0  # seconds without any worker before giving up
+
+Tell = Callable[[int, int, str], None]
+
+
+@dataclass
+class Dispatch:
+    """One client's work on a plan. Runs of one group go to the same worker where they can."""
+
+    engine: Engine
+    plan: Plan
+    store: Store
+    tell: Tell
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def perform(self, missing: Iterable[PlannedRun]) -> dict[str, Outcome]:
+        """Runs what is missing; ends when every run has an outcome."""
+        self._waiting: dict[str, collections.deque[PlannedRun]] = {}
+        for run in missing:
+            self._queue(run)
+        self._flying: dict[Future, tuple[str, list[PlannedRun]]] = {}
+        self._busy: dict[str, PlannedRun] = {}
+        self._pace: dict[str, float] = {}
+        self._total = sum(map(len, self._waiting.values()))
+        self._saw_workers = time.monotonic()
+        while self._waiting or self._flying or self._busy:
+            self._tell()
+            self.engine.check()
+            self._fill()
+            self._land()
+            self._ask_for_the_busy()
+        self._tell()
+        return self.outcomes
+
+    def _tell(self) -> None:
+        others = f", {len(self._busy)} at work elsewhere" if self._busy else ""
+        bad = sum(outcome.kind == "failed" for outcome in self.outcomes.values())
+        self.tell(
+            len(self.outcomes),
+            self._total,
+            f"{self.engine.size()} workers{others}" + (f", {bad} failed" if bad else ""),
+        )
+
+    def _queue(self, run: PlannedRun, first: bool = False) -> None:
+        queue = self._waiting.setdefault(run.group, collections.deque())
+        queue.appendleft(run) if first else queue.append(run)
+
+    def _fill(self) -> None:
+        """Keeps two chunks a worker under way, so that none waits for the client."""
+        workers = self.engine.size()
+        if workers:
+            self._saw_workers = time.monotonic()
+        elif time.monotonic() - self._saw_workers > PATIENCE:
+            raise EngineError(f"no worker has come for {PATIENCE:.0f} s.")
+        while self._waiting and len(self._flying) < 2 * workers:
+            group = max(self._waiting, key=lambda name: len(self._waiting[name]))
+            self._send(group, None)
+
+    def _send(self, group: str, worker: str | None) -> None:
+        queue = self._waiting[group]
+        left = sum(map(len, self._waiting.values()))
+        share = -(-left // (2 * max(1, self.engine.size())))
+        pace = self._pace.get(group)
+        count = (
+            1
+            if pace is None
+            else max(1, min(int(CHUNK_SECONDS / max(pace, 1e-3)), MOST_IN_CHUNK, share))
+        )
+        chunk = [queue.popleft() for _ in range(min(count, len(queue)))]
+        if not queue:
+            del self._waiting[group]
+        tasks = [
+            Task(run.address, self.plan.file_name(run), run.settings, run.seed) for run in chunk
+        ]
+        spec = self.plan.spec
+        where = {"workers": [worker], "allow_other_workers": True} if worker else {}
+        future = self.engine.client.submit(
+            work,
+            str(self.store.folder.resolve()),
+            spec.experiment.name,
+            spec.size,
+            tasks,
+            pure=False,
+            **where,
+        )
+        self._flying[future] = group, chunk
+
+    def _land(self) -> None:
+        if not self._flying:
+            time.sleep(0.2)
+            return
+        try:
+            finished = distributed.wait(
+                list(self._flying), timeout=0.5, return_when="FIRST_COMPLETED"
+            ).done
+        except TimeoutError:
+            return
+        except distributed.client.FutureCancelledError as error:
+            raise EngineError("the connection to the scheduler was lost.") from error
+        for future in finished:
+            group, chunk = self._flying.pop(future)
+            if future.status == "finished":
+                worker, outcomes = future.result()
+                self._note(group, chunk, outcomes)
+                if group in self._waiting:  # its program is compiled there
+                    self._send(group, worker)
+            elif future.status == "error":
+                self._note_error(chunk, future.exception())
+            else:
+                raise EngineError("the scheduler lost the runs that it had taken.")
+
+    def _note(self, group: str, chunk: list[PlannedRun], outcomes: list[Outcome]) -> None:
+        for run, outcome in zip(chunk, outcomes, strict=True):
+            if outcome.kind == "busy":
+                self._busy[run.address] = run
+                continue
+            if outcome.kind == "done":
+                if (
+                    not self.outcomes
+                    and not (self.store.folder / self.plan.file_name(run)).is_file()
+                ):
+                    raise EngineError(
+                        f"the workers wrote into another folder than {self.store.folder}: it must lie on a file system that all of them share."
+                    )
+                last = self._pace.get(group, outcome.seconds)
+                self._pace[group] = min(outcome.seconds, 0.5 * (last + outcome.seconds))
+            self.outcomes[run.address] = outcome
+
+    def _note_error(self, chunk: list[PlannedRun], error: BaseException | None) -> None:
+        """A chunk that many workers died with is sent again run by run; a single run is reported."""
+        if not isinstance(error, KilledWorker):
+            for run in chunk:
+                self.outcomes[run.address] = Outcome(
+                    run.address, "failed", f"the engine reports {type(error).__name__}: {error}"
+                )
+            return
+        left = [run for run in chunk if not is_there(self.store.folder / self.plan.file_name(run))]
+        for run in chunk:
+            if run not in left:
+                self.outcomes[run.address] = Outcome(run.address, "done")
+        if len(chunk) == 1 and left:
+            self.outcomes[left[0].address] = Outcome(
+                left[0].address,
+                "failed",
+                "every worker that took it died, perhaps for want of memory.",
+            )
+            return
+        for run in reversed(left):
+            self._pace.pop(run.group, None)
+            self._queue(run, first=True)
+
+    def _ask_for_the_busy(self) -> None:
+        """Runs that another client has taken: found when it is done, ours when it died."""
+        reservations = Reservations(self.store.folder)
+        for address, run in list(self._busy.items()):
+            path: pathlib.Path = self.store.folder / self.plan.file_name(run)
+            if reservations.held(address):
+                continue
+            del self._busy[address]
+            if is_there(path):
+                self.outcomes[address] = Outcome(address, "found")
+            else:
+                self._queue(run)

@@ -1,0 +1,130 @@
+"""`sweep`: all runs of a description, from the store or computed now, as one table."""
+
+import pathlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from ...experiments.base import Progress, silent
+from ..store import Store
+from .cluster import EngineError, connected
+from .collect import collect
+from .engine import Dispatch
+from .plan import Plan, PlannedRun, Survey, expand, survey
+from .spec import read_spec
+from .worker import Outcome
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What became of a sweep.
+
+    Attributes:
+        plan: its runs.
+        found: addresses that were in the store before.
+        outcomes: by address, what became of every other run; without an entry it was not reached.
+        before: the store as it was.
+        replaced: worker processes that died and were replaced.
+        stopped: why the engine could not go on, or nothing.
+    """
+
+    plan: Plan
+    store: Store
+    found: frozenset[str]
+    outcomes: Mapping[str, Outcome]
+    before: Survey
+    replaced: int = 0
+    stopped: str = ""
+
+    @property
+    def table(self) -> xr.Dataset:
+        """Everything that is there, with the axes as dimensions."""
+        return collect(self.plan, self.store)
+
+    @property
+    def computed(self) -> int:
+        return sum(outcome.kind == "done" for outcome in self.outcomes.values())
+
+    @property
+    def missing(self) -> list[PlannedRun]:
+        """The runs that have no result."""
+        there = self.found | {
+            a for a, outcome in self.outcomes.items() if outcome.kind in ("done", "found")
+        }
+        return [run for address, run in self.plan.by_address.items() if address not in there]
+
+    @property
+    def troubles(self) -> list[tuple[str, str, str]]:
+        """(what, which run or file, why) of all that is worth telling."""
+        told = [
+            ("damaged, run again", damage.path.name, damage.reason)
+            for damage in self.before.damaged
+        ]
+        for address, run in self.plan.by_address.items():
+            outcome = self.outcomes.get(address)
+            if outcome is not None and outcome.sentence:
+                told.append(
+                    (
+                        "failed" if outcome.kind == "failed" else "warning",
+                        self.plan.told(run),
+                        outcome.sentence,
+                    )
+                )
+        return told
+
+
+def sweep(
+    spec: str | pathlib.Path | Mapping[str, Any],
+    out: str | pathlib.Path = "runs/sweeps",
+    *,
+    workers: int | None = None,
+    threads: int = 1,
+    scheduler: str | None = None,
+    progress: Progress = silent,
+    only: Iterable[PlannedRun] | None = None,
+    plan: Plan | None = None,
+) -> Swept:
+    """Performs every run of `spec` that the folder `out` does not have yet.
+
+    Args:
+        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it.
+        out: the folder of runs; a second sweep, or `wideflow run --out`, finds them there.
+        workers: processes of the embedded cluster; default one a GPU, else as many as there are cores.
+        threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never on `workers`.
+        scheduler: address of a running Dask scheduler, in place of the embedded cluster.
+        progress: called with (done, total, what).
+        only: of the missing runs just these.
+        plan: the plan of `spec`, where it is already made.
+
+    Returns:
+        A `Swept`. A run that raises is an outcome, not an exception; with a lost engine `stopped` says why.
+    """
+    for name, value in {"workers": workers, "threads": threads}.items():
+        if value is not None and not (type(value) is int and value >= 1):
+            raise ValueError(f"`{name}` must be a whole number of at least 1, got {value!r}.")
+    plan = plan or expand(read_spec(spec))
+    store = Store(out, small=True)
+    before = survey(plan, store)
+    missing = [run for address, run in plan.by_address.items() if address not in before.done]
+    if only is not None:
+        asked = {run.address for run in only}
+        missing = [run for run in missing if run.address in asked]
+    outcomes: dict[str, Outcome] = {}
+    if not missing:
+        return Swept(plan, store, before.done, outcomes, before)
+    store.check_writable()
+    stopped, replaced = "", 0
+    try:
+        with connected(scheduler, workers, threads) as engine:
+            progress(
+                0,
+                len(missing),
+                f"dashboard {engine.dashboard}" if engine.dashboard else "starting workers",
+            )
+            Dispatch(engine, plan, store, progress, outcomes).perform(missing)
+            replaced = engine.crew.replaced if engine.crew else 0
+    except EngineError as error:
+        stopped = str(error)
+    return Swept(plan, store, before.done, outcomes, before, replaced, stopped)

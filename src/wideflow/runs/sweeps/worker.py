@@ -1,0 +1,121 @@
+"""What runs in a worker: chunks of runs, each saved the moment it is finished; and the worker process itself.
+
+    python -m wideflow.runs.sweeps.worker tcp://127.0.0.1:8786
+
+is a worker of the embedded cluster: it ends with the process that started it.
+"""
+
+import asyncio
+import os
+import pathlib
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._core.status import Status
+from ...experiments import registry
+from ..records import DamagedRecordError, check_whole
+from ..runner import perform
+from ..store import Store
+from .reservations import Reservations
+from .troubles import Troubles
+
+GOOD = {status.sentence for status in Status if status.good} | {"finished"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run as it travels to a worker."""
+
+    address: str
+    file_name: str
+    settings: Mapping[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run.
+
+    `kind` is "done" (computed now), "found" (it was there), "busy" (somebody else is at work on it) or "failed";
+    `sentence` says what is worth telling: why it failed, or that a finished run diverged.
+    """
+
+    address: str
+    kind: str
+    sentence: str = ""
+    seconds: float = 0.0
+
+
+def work(
+    folder: str, experiment: str, size: str, tasks: Sequence[Task]
+) -> tuple[str, list[Outcome]]:
+    """Performs the tasks one after the other with one compiled program; tells who did it."""
+    store = Store(folder, small=True)
+    return _my_address(), [_one(store, experiment, size, task) for task in tasks]
+
+
+def _one(store: Store, experiment: str, size: str, task: Task) -> Outcome:
+    if is_there(store.folder / task.file_name):
+        return Outcome(task.address, "found")
+    troubles = Troubles(store.folder)
+    try:
+        with Reservations(store.folder).take(task.address) as ours:
+            if not ours:
+                return Outcome(task.address, "busy")
+            done = perform(
+                registry.experiment(experiment),
+                store,
+                size=size,
+                overrides=task.settings,
+                seed=task.seed,
+            )
+    except Exception as error:  # whatever it is, the other runs go on
+        text = " ".join(str(error).split()) or "no message"
+        sentence = text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
+        troubles.note(task.address, sentence)
+        return Outcome(task.address, "failed", sentence)
+    troubles.clear(task.address)
+    record = done.record
+    told = "" if set(record.status.split("; ")) <= GOOD else record.status
+    return Outcome(task.address, "found" if done.found else "done", told, record.seconds)
+
+
+def is_there(path: pathlib.Path) -> bool:
+    try:
+        check_whole(path)
+    except (DamagedRecordError, OSError):
+        return False
+    return True
+
+
+def _my_address() -> str:
+    from distributed import get_worker
+
+    return get_worker().address
+
+
+async def _serve(address: str) -> None:
+    from distributed import Worker
+
+    async with Worker(
+        address,
+        nthreads=1,
+        memory_limit=0,
+        dashboard=False,
+        local_directory=os.environ["WIDEFLOW_SCRATCH"],
+    ) as worker:
+        await worker.finished()
+
+
+def _end_with_parent() -> None:
+    """The parent holds the other end of stdin and never writes: end of file means that it is gone."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    asyncio.run(_serve(sys.argv[1]))

@@ -1,0 +1,117 @@
+"""`wideflow sweep`: many runs from one description."""
+
+import pathlib
+from typing import Annotated
+
+import typer
+
+from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
+from .options import DebugOption, JsonOption
+
+OutOption = Annotated[pathlib.Path, typer.Option(help="The folder of runs that all sweeps share.")]
+PlotOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plot",
+        metavar="y=... x=... [hue=...]",
+        help="Draw an observable over an axis, with bands and slopes.",
+    ),
+]
+
+
+def sweep(
+    spec: Annotated[
+        pathlib.Path,
+        typer.Argument(help="A YAML file; docs/guides/sweeps-on-a-cluster.md explains it."),
+    ],
+    more: Annotated[list[str] | None, typer.Argument(metavar="", help="", hidden=True)] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would run and about how long it would take.")
+    ] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Say what is done, under way, failed and missing.")
+    ] = False,
+    plot: PlotOption = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; default one a GPU, else one a core.", min=1)
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads of XLA and BLAS in each process.", min=1)
+    ] = 1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a running Dask scheduler, such as tcp://host:8786."),
+    ] = None,
+    out: OutOption = pathlib.Path("runs/sweeps"),
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> int:
+    """Run every combination of settings and seeds that a file asks for, and gather them in one table.
+
+    What is in the folder is not run again; the same command goes on after any interruption.
+    Exit code 0 only if every run has a result.
+    """
+    from ..runs.sweeps import expand, read_spec
+    from ..runs.sweeps.figures import parse_plot
+    from . import sweep_pages, terminal
+    from .work import keep_compiled_programs
+
+    with asked_wrongly():
+        if more and not plot:
+            raise ValueError(f"`sweep` takes one file, got {' '.join([str(spec), *more])!r}.")
+        asked = parse_plot([*plot, *(more or ())]) if plot else None
+        plan = expand(read_spec(spec))
+    asked = asked or plan.spec.plot
+    if status:
+        return sweep_pages.print_status(plan, out, as_json)
+    keep_compiled_programs()
+    if dry_run:
+        return sweep_pages.print_plan(plan, out, workers, threads, scheduler, as_json)
+    swept = _performed(plan, out, workers, threads, scheduler)
+    files, no_figure = sweep_pages.write(swept, asked)
+    if as_json:
+        terminal.print_json(sweep_pages.told(swept) | {"files": list(map(str, files))})
+    else:
+        sweep_pages.print_swept(swept, files)
+    if no_figure:
+        raise CommandError(no_figure, USAGE)
+    return FAILED if swept.missing else OK
+
+
+def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler):
+    from ..runs.store import Store
+    from ..runs.sweeps import survey, sweep as perform
+    from . import terminal
+
+    try:
+        with terminal.progress_of(plan.spec.name) as progress:
+            return perform(
+                {},
+                out,
+                workers=workers,
+                threads=threads,
+                scheduler=scheduler,
+                progress=_with_link(progress),
+                plan=plan,
+            )
+    except KeyboardInterrupt as error:
+        done = len(survey(plan, Store(out)).done)
+        raise CommandError(
+            f"{plan.spec.name} was interrupted; {done} of {len(plan.by_address)} runs are kept in {out}, and the same command goes on from there.",
+            INTERRUPTED,
+        ) from error
+    except ValueError as error:
+        raise CommandError(str(error), USAGE) from error
+
+
+def _with_link(progress):
+    """The same progress, which also prints the engine's dashboard once."""
+    from . import terminal
+
+    def call(done: float, total: float, what: str) -> None:
+        if what.startswith("dashboard "):
+            terminal.remarks().print(f"The engine's {what}", soft_wrap=True)
+            what = "starting workers"
+        progress(done, total, what)
+
+    return call

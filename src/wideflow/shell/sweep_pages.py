@@ -1,0 +1,210 @@
+"""A sweep on the terminal and on its page: plan, status, outcome, table and figure."""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import xarray as xr
+from rich.markup import escape
+from rich.table import Table
+
+from ..experiments.figures import FigureSpec
+from ..report.page import Sheet, write_page
+from ..report.static import save_figure
+from ..runs.files import write_whole
+from ..runs.progress import duration
+from ..runs.store import Store
+from ..runs.sweeps import Plan, Swept, survey, sweep
+from ..runs.sweeps.cluster import default_workers
+from ..runs.sweeps.collect import SECONDS, STATUS
+from ..runs.sweeps.estimate import calibration, estimate
+from ..runs.sweeps.figures import draw
+from ..runs.sweeps.plan import short
+from . import terminal
+from .failures import FAILED, OK
+
+CHIPS = {"failed": "failed", "warning": "declared", "damaged, run again": "declared"}
+SHOWN = 20  # lines of a table on the terminal; the page has all
+
+
+def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
+    """What is done, under way, failed and missing; 0 when nothing is missing."""
+    store = Store(out, small=True)
+    seen = survey(plan, store)
+    left = estimate(plan, store, seen)
+    counts = {
+        "runs": len(plan.by_address), "done": len(seen.done), "running": len(seen.running), "failed": len(seen.failed),
+        "begun": len(seen.unfinished), "damaged": len(seen.damaged), "missing": len(plan.by_address) - len(seen.done),
+    }  # fmt: skip
+    if as_json:
+        troubles = [
+            {"run": plan.told(plan.by_address[a]), "reason": why} for a, why in seen.failed.items()
+        ]
+        damaged = [{"file": str(d.path), "reason": d.reason} for d in seen.damaged]
+        terminal.print_json(
+            counts
+            | {"seconds_left": left and left.seconds, "troubles": troubles, "damage": damaged}
+        )
+        return OK
+    console = terminal.out()
+    console.print(
+        f"{plan.spec.name}: "
+        + ", ".join(
+            f"{count} {name}"
+            for name, count in counts.items()
+            if count or name in ("runs", "done", "missing")
+        )
+    )
+    if left is not None and counts["missing"]:
+        console.print(f"About {duration(left.seconds)} of one worker are left.")
+    rows = [("failed", plan.told(plan.by_address[a]), why) for a, why in seen.failed.items()]
+    rows += [("damaged", damage.path.name, damage.reason) for damage in seen.damaged]
+    if rows:
+        console.print(_troubles_table(rows))
+    return OK
+
+
+def print_plan(
+    plan: Plan, out: pathlib.Path, workers, threads: int, scheduler, as_json: bool
+) -> int:
+    """Counts, groups, and the time from finished runs; with none yet, the two cheapest are run to learn it, and kept."""
+    store = Store(out, small=True)
+    seen = survey(plan, store)
+    missing = [run for address, run in plan.by_address.items() if address not in seen.done]
+    left = estimate(plan, store, seen)
+    stopped = ""
+    if left is None and missing:
+        tried = sweep(
+            {},
+            out,
+            workers=1,
+            threads=threads,
+            scheduler=scheduler,
+            plan=plan,
+            only=calibration(plan, missing),
+        )
+        stopped = tried.stopped or "; ".join(why for _, _, why in tried.troubles)
+        seen = survey(plan, store)
+        left = estimate(plan, store, seen)
+    count = workers or default_workers(threads)
+    told = {
+        "runs": len(plan.by_address), "done": len(seen.done), "missing": len(plan.by_address) - len(seen.done),
+        "programs": len(plan.groups), "workers": count, "seconds": left and left.seconds / count,
+        "learnt_from": left.learnt_from if left else 0,
+        "axes": {axis.name: len(axis.points) for axis in plan.spec.axes} | {"seed": len(plan.spec.seeds)},
+    }  # fmt: skip
+    if as_json:
+        terminal.print_json(told | {"stopped": stopped})
+        return FAILED if stopped else OK
+    console = terminal.out()
+    axes = " × ".join(f"{name} {length}" for name, length in told["axes"].items())
+    console.print(
+        f"{plan.spec.name}: {plan.spec.experiment.name} ({plan.spec.size}), {axes} = {told['runs']} runs in {told['programs']} compiled programs"
+    )
+    console.print(
+        f"{told['done']} are done, {told['missing']} would run in {out} on {count} workers of {threads} threads"
+    )
+    if left is not None:
+        console.print(
+            f"About {duration(told['seconds'])}, learnt from {left.learnt_from} finished runs, which are kept"
+        )
+    table = Table(title="Programs", title_justify="left")
+    for heading in ("runs", "missing", "first of them"):
+        table.add_column(heading, overflow="fold")
+    for runs in list(plan.groups.values())[:SHOWN]:
+        table.add_row(
+            str(len(runs)),
+            str(sum(run.address not in seen.done for run in runs)),
+            escape(plan.told(runs[0])),
+        )
+    console.print(table)
+    if len(plan.groups) > SHOWN:
+        console.print(f"and {len(plan.groups) - SHOWN} more programs")
+    if stopped:
+        console.print(f"[bold red]The run for the estimate failed:[/] {escape(stopped)}")
+    return FAILED if stopped else OK
+
+
+def told(swept: Swept) -> dict[str, Any]:
+    """The outcome in plain values."""
+    return {
+        "sweep": swept.plan.spec.name, "runs": len(swept.plan.by_address), "found": len(swept.found), "computed": swept.computed,
+        "missing": len(swept.missing), "workers_replaced": swept.replaced, "stopped": swept.stopped,
+        "troubles": [{"what": what, "which": which, "why": why} for what, which, why in swept.troubles],
+    }  # fmt: skip
+
+
+def write(swept: Swept, plot: Mapping[str, str] | None) -> tuple[list[pathlib.Path], str]:
+    """The table, the figure where one is asked for, and the page, in a folder of the sweep's name.
+
+    Returns the files, and why there is no figure where it cannot be drawn.
+    """
+    if len(swept.missing) == len(swept.plan.by_address):
+        return [], ""
+    folder, table = swept.store.folder / swept.plan.spec.name, swept.table
+    files = [folder / "table.nc"]
+    write_whole(files[0], bytes(table.to_netcdf(engine="h5netcdf")))
+    spec, trouble = draw(table, {"y": SECONDS, "x": str(table[STATUS].dims[0])}), ""
+    if plot is not None:
+        try:
+            spec = draw(table, plot)
+        except ValueError as error:
+            trouble = str(error)
+        else:
+            files += save_figure(spec, folder / "figure")
+    page = folder / "index.html"
+    _write_page(page, swept, spec, table, {path.name: path.name for path in files})
+    return [*files, page], trouble
+
+
+def _write_page(
+    page: pathlib.Path, swept: Swept, spec: FigureSpec, table: xr.Dataset, links: Mapping[str, str]
+) -> None:
+    about = told(swept)
+    subject = {"experiment": f"{swept.plan.spec.experiment.name} ({swept.plan.spec.size})"}
+    for axis in (*swept.plan.spec.axes, None):
+        for name in axis.fields if axis else ("seed",):
+            subject[name] = ", ".join(short(value.item()) for value in table[name].values[:SHOWN])
+    subject |= {name: short(value) for name, value in swept.plan.spec.fixed.items()}
+    lead = [
+        f"{about['runs'] - about['missing']} of {about['runs']} runs are there, {about['computed']} of them computed in the last go."
+    ]
+    if swept.stopped:
+        lead.append(f"The engine stopped: {swept.stopped}")
+    sheets = []
+    if swept.troubles:
+        sheets.append(
+            Sheet("What went wrong, or nearly", ("", "run", "why"), tuple(swept.troubles), CHIPS)
+        )
+    write_page(page, f"Sweep {swept.plan.spec.name}", lead, subject, sheets, spec, links)
+
+
+def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
+    about, console = told(swept), terminal.out()
+    if swept.troubles:
+        console.print(_troubles_table(swept.troubles))
+    replaced = f"; {swept.replaced} workers died and were replaced" if swept.replaced else ""
+    console.print(
+        f"{about['sweep']}: {about['computed']} computed, {about['found']} found, {about['missing']} missing of {about['runs']} runs{replaced}"
+    )
+    if swept.stopped:
+        console.print(
+            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command goes on from here."
+        )
+    for path in files:
+        console.print(f"Wrote {path}", soft_wrap=True)
+
+
+def _troubles_table(rows) -> Table:
+    table = Table(title="What went wrong, or nearly", title_justify="left")
+    for heading in ("", "run", "why"):
+        table.add_column(heading, overflow="fold")
+    for what, which, why in rows[:SHOWN]:
+        table.add_row(
+            f"[bold red]{what}[/]" if what == "failed" else f"[yellow]{what}[/]",
+            escape(which),
+            escape(why),
+        )
+    if len(rows) > SHOWN:
+        table.add_row("", f"and {len(rows) - SHOWN} more", "")
+    return table
