@@ -15,6 +15,9 @@ import numpy as np
 import xarray as xr
 
 from ..._core.randomness import named_key
+from ...dynamics.descent import GradientDescent
+from ...dynamics.losses import MeanSquares
+from ...dynamics.train import train
 from ...limits.kernel_floor import (
     block_directions,
     degree_floor,
@@ -22,10 +25,11 @@ from ...limits.kernel_floor import (
     hard_family,
     kernel_floor,
 )
+from ...models.homogeneous import Homogeneous
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, HLine, Line, Panel
 from .ridge import kernels, relu_ntk, ridge_losses
-from .stage_runs import stage_table, teacher_of
+from .stage_runs import teacher_of
 
 HARD = 8  # dimension of the hard family: all 35 splits into two blocks of four
 
@@ -53,11 +57,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             for seed in range(settings.seeds):
                 part = named_key(key, "kernels", d, n, seed)
                 kernel_loss[i, j, seed] = _kernels(settings, part, d, n)
-            table = stage_table(
-                named_key(key, "network", d, n), features=d, width=4 * d, rate=settings.network_rate, time=settings.network_time,
-                records=2, seeds=settings.seeds, samples=n,
-            )  # fmt: skip
-            network_loss[i, j] = table.population.isel(step=-1).values
+                network_loss[i, j, seed] = _network(settings, part, d, n)
             done += 1
     progress(done, total, "hard family")
     feature_mean, tangent_mean = _hard(settings, named_key(key, "hard"))
@@ -87,6 +87,18 @@ def _kernels(settings: Settings, key, d: int, n: int) -> list[float]:
     sets = [(x, np.asarray(teacher.targets(x))[:, None]) for x in inputs]
     rng = np.random.default_rng(np.asarray(jax.random.key_data(named_key(key, "features"))))
     return [float(ridge_losses(k, centred, *sets)[0]) for k, centred in kernels(d, settings.units, rng).values()]
+
+
+def _network(settings: Settings, key, d: int, n: int) -> float:
+    """The population loss of a network of width 4d after full-batch descent on as many samples."""
+    teacher = teacher_of(d)
+    net = Homogeneous.init(named_key(key, "net"), features=d, width=4 * d)
+    steps = math.ceil(settings.network_time / settings.network_rate)
+    run = train(
+        net, teacher.sample(named_key(key, "data"), n), GradientDescent(settings.network_rate), steps=steps, every=steps,
+        loss=MeanSquares(), precision="float32",
+    )  # fmt: skip
+    return float(teacher.objective().value(run.model))
 
 
 def _hard(settings: Settings, key) -> tuple[list[float], list[float]]:
