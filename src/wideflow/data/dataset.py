@@ -22,7 +22,7 @@ class Dataset:
     """
 
     inputs: Float[np.ndarray, "sample feature"]
-    targets: Float[np.ndarray, "sample *output"]
+    targets: Float[np.ndarray, " sample *output"]
     name: str
     features: tuple[str, ...]
 

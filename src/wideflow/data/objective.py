@@ -33,12 +33,12 @@ class DatasetObjective(AbstractObjective):
     """
 
     inputs: Float[Array, "sample feature"]
-    targets: Float[Array, "sample *output"]
+    targets: Float[Array, " sample *output"]
     features: Float[Array, "sample embedded"]
     loss: eqx.Module
     name: str = eqx.field(static=True)
 
-    def outputs(self, model) -> Float[Array, "sample *output"]:
+    def outputs(self, model) -> Float[Array, " sample *output"]:
         return model.respond(self.features)
 
     def value(self, model) -> Scalar:

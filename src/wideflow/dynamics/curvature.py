@@ -41,7 +41,7 @@ class Blocks(AbstractCurvature):
     def largest(self):
         return jnp.max(jnp.sum(self.root**2, axis=(1, 2)))
 
-    def times(self, v: Float[Array, "sample *output"]) -> Float[Array, "sample *output"]:
+    def times(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
         r"""$Bv$."""
         flat = v.reshape(self.root.shape[:2])
         return jnp.einsum("nkl,nl->nk", self.root, flat).reshape(v.shape)

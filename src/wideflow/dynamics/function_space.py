@@ -46,13 +46,13 @@ class Closed(AbstractModel):
     def embed(self, inputs):
         raise ValueError("`inputs` other than the training points are unknown to a closed network; expand it to a `Shallow` first.")
 
-    def respond(self, features) -> Float[Array, "sample *output"]:
+    def respond(self, features) -> Float[Array, " sample *output"]:
         return self.activation(self.start + features @ self.coefficients) @ self.mixed.T
 
     def rate_factors(self) -> dict[str, float]:
         return {"coefficients": self.rate_factor}
 
-    def pullback(self, features) -> tuple[Float[Array, "sample *output"], Pullback]:
+    def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:
         z = self.start + features @ self.coefficients
         outputs = self.activation.value(z) @ self.mixed.T
 

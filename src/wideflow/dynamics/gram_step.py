@@ -24,7 +24,7 @@ from .phi_functions import phi1, phi2
 from .spectral_action import AbstractAction
 from .tangents import AbstractTangents, ShallowTangents
 
-Outputs = Float[Array, "sample *output"]
+Outputs = Float[Array, " sample *output"]
 
 
 class Place(eqx.Module):

@@ -18,8 +18,8 @@ class AbstractLoss(eqx.Module):
 
     @abc.abstractmethod
     def value_and_gradient(
-        self, outputs: Float[Array, "sample *output"], targets: Float[Array, "sample *output"]
-    ) -> tuple[Scalar, Float[Array, "sample *output"]]:
+        self, outputs: Float[Array, " sample *output"], targets: Float[Array, " sample *output"]
+    ) -> tuple[Scalar, Float[Array, " sample *output"]]:
         """The loss and its gradient in `outputs`."""
 
     @double

@@ -17,7 +17,7 @@ from .._core.trees import Parameters, parameters, with_parameters
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
 
-Outputs = Float[Array, "sample *output"]
+Outputs = Float[Array, " sample *output"]
 
 
 class AbstractTangents(eqx.Module):

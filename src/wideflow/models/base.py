@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._core.precision import double
 from .._core.trees import Parameters, parameters, with_parameters
 
-Pullback = Callable[[Float[Array, "sample *output"]], Parameters]
+Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 
 
 class AbstractModel(eqx.Module):
@@ -32,7 +32,7 @@ class AbstractModel(eqx.Module):
         """The inputs as the trained part sees them."""
 
     @abc.abstractmethod
-    def respond(self, features: Float[Array, "sample embedded"]) -> Float[Array, "sample *output"]:
+    def respond(self, features: Float[Array, "sample embedded"]) -> Float[Array, " sample *output"]:
         """Outputs from embedded inputs."""
 
     @abc.abstractmethod
@@ -42,11 +42,11 @@ class AbstractModel(eqx.Module):
     @abc.abstractmethod
     def pullback(
         self, features: Float[Array, "sample embedded"]
-    ) -> tuple[Float[Array, "sample *output"], Pullback]:
+    ) -> tuple[Float[Array, " sample *output"], Pullback]:
         r"""Outputs, and the map $c \mapsto J^\top c$ into the trained arrays."""
 
     @double
-    def outputs(self, inputs) -> Float[Array, "sample *output"]:
+    def outputs(self, inputs) -> Float[Array, " sample *output"]:
         """Outputs on a batch (sample, feature)."""
         inputs = jnp.asarray(inputs)
         if inputs.ndim != 2:

@@ -171,13 +171,13 @@ class Shallow(AbstractModel):
         r"""$h_j(x_i)$."""
         return self.embed(inputs) @ self.weights
 
-    def respond(self, features) -> Float[Array, "sample *output"]:
+    def respond(self, features) -> Float[Array, " sample *output"]:
         return self.activation(features @ self.weights) @ (self.scales * self.output).T
 
     def rate_factors(self) -> dict[str, float]:
         return {"weights": self.rate_factor}
 
-    def pullback(self, features) -> tuple[Float[Array, "sample *output"], Pullback]:
+    def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:
         r"""$J^\top c = \Phi^\top (\sigma'(Z) \odot c\,(s \odot A))$: two matrix products in all."""
         z = features @ self.weights
         mixed = self.scales * self.output

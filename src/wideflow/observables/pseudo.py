@@ -44,7 +44,7 @@ def pseudo_outputs(
     first=None,
     second=None,
     biases: str = "both",
-) -> Float[Array, "sample *output"]:
+) -> Float[Array, " sample *output"]:
     r"""The pseudo network on a batch, with signs `frozen`.
 
     Args:
@@ -75,7 +75,7 @@ def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
 
 
 @double
-def coupling_error(model, start, inputs) -> Float[Array, "sample *output"]:
+def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
     r"""$f - g$ on each input: the network against the pseudo network with the signs of `start`, both at the model's weights."""
     inputs = jnp.asarray(inputs)
     return model.outputs(inputs) - pseudo_outputs(model, inputs, signs(start, inputs))
@@ -101,7 +101,7 @@ def cross_coefficients(
 @double
 def cross_variance(
     model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, rate=1.0
-) -> Float[Array, "sample *output"]:
+) -> Float[Array, " sample *output"]:
     r"""$\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$, exact; $\eta$ = `rate`."""
     return rate**2 * jnp.sum(
         cross_coefficients(model, inputs, frozen, first_move, second_move) ** 2, axis=-1
@@ -129,7 +129,7 @@ def smoothed_pair(
     second_move,
     diagonal,
     rate,
-) -> tuple[Float[Array, "sample *output"], Float[Array, "sample *output"]]:
+) -> tuple[Float[Array, " sample *output"], Float[Array, " sample *output"]]:
     r"""$P$ and $P'$ of (44), (45): both at the noisy moved weights, $P$ with their own signs, $P'$ with those of the noisy unmoved point.
 
     Corrected: (44), (45) leave $\Sigma$ out. $\mathbb E_\rho|P - P'|/\eta^2$ stays bounded as $\eta \to 0$ (Lemma 5.7).
@@ -146,7 +146,7 @@ def smoothed_pair(
 @double
 def coupled_main_part(
     model: BiasedThreeLayer, inputs, first_move, second_move
-) -> Float[Array, "sample *output"]:
+) -> Float[Array, " sample *output"]:
     r"""The main part of (47): $aD_v(V_0D_w(W_0x+b_1)+b_2) + aD_vV'D_wW'x$, signs and base at the model's weights.
 
     Lemma 5.8: $f(W_0+\Sigma W', V_0+V'\Sigma)$ differs from it by $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$.
