@@ -6,6 +6,7 @@ Adding a part, or grouping runs, therefore changes no draw of the others.
 import zlib
 
 import jax
+import jax.numpy as jnp
 
 from .types import Key
 
@@ -25,7 +26,7 @@ def as_key(seed) -> Key:
     """A typed key from a whole number, or the key itself."""
     if isinstance(seed, int):
         return jax.random.key(seed)
-    if not hasattr(seed, "dtype") or not jax.dtypes.issubdtype(seed.dtype, jax.dtypes.prng_key):
+    if not hasattr(seed, "dtype") or not jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
         raise ValueError(
             f"`key` must be a whole number or a typed key, got {seed!r}. Use `jax.random.key(seed)`."
         )

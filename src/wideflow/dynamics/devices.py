@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -72,7 +73,7 @@ def replicate(tree, mesh: Mesh):
 
 def put(array, sharding: NamedSharding):
     """An array that every process holds whole, placed; works over processes too."""
-    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         data = put(jax.random.key_data(array), NamedSharding(sharding.mesh, PartitionSpec()))
         return jax.random.wrap_key_data(data, impl=jax.random.key_impl(array))
     if sharding.is_fully_addressable:

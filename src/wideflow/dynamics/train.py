@@ -345,7 +345,7 @@ def _pack(tree) -> dict[str, np.ndarray]:
 
 
 def _plain(leaf):
-    return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def _unpack(kept, like):
@@ -354,7 +354,7 @@ def _unpack(kept, like):
     new = []
     for i, leaf in enumerate(leaves):
         value = jnp.asarray(kept[f"leaf/{i}"])
-        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             value = jax.random.wrap_key_data(value, impl=jax.random.key_impl(leaf))
         new.append(value)
     return eqx.combine(jax.tree.unflatten(structure, new), static)
