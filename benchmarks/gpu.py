@@ -61,23 +61,32 @@ def descent(samples=1000, features=100, width=1_000_000, steps=20):
         with jax.default_matmul_precision(precision):
             scaled = x / features**0.5
             mix = a / width**0.5
+            step = trainer(x, y, w, a)
             times = {
                 "bare products": best(lambda: bare(scaled, w, steps)) / steps,
                 "plain scan": best(lambda: plain(scaled, y, w.T, mix, 1e-3, steps)) / steps,
-                "wideflow": best(lambda: train_steps(x, y, w, a, steps)) / steps,
+                "wideflow": best(lambda: step(steps)) / steps,
             }
         for program, seconds in times.items():
             rows.append({"what": "descent", "precision": name, "program": program, "ms": 1e3 * seconds, "tflops": flops / seconds / 1e12})
     return rows
 
 
-def train_steps(x, y, w, a, steps):
-    """`train`'s own compiled stretch, without its Python start-up."""
+def trainer(x, y, w, a):
+    """`train`'s own compiled stretch on a network that is built once, as a function of the number of steps."""
     from wideflow.dynamics.train import _many_steps
 
     net = wf.Shallow(w.T, a)
-    objective = wf.Dataset(x, y).objective(wf.losses.HalfSumSquares(), net)
-    return _stretch(_many_steps)(net, None, objective, wf.GradientDescent(1e-3), jnp.zeros(()), jnp.asarray(steps))[0].weights
+    with jax.enable_x64(True):
+        objective = wf.Dataset(np.asarray(x), np.asarray(y)).objective(wf.losses.HalfSumSquares(), net)
+    dynamics = wf.GradientDescent(1e-3)
+
+    def steps(count):
+        with jax.enable_x64(True):
+            out = _stretch(_many_steps)(net, None, objective, dynamics, jnp.zeros(()), np.asarray(count))
+            return out[0].weights
+
+    return steps
 
 
 @functools.cache
@@ -94,7 +103,7 @@ def largest(features=16, samples=32):
         try:
             x, y, w, a = problem(samples, features, width)
             began = time.perf_counter()
-            out = train_steps(x, y, w, a, 10)
+            out = trainer(x, y, w, a)(10)
             jax.block_until_ready(out)
             rows.append({"what": "largest", "width": width, "seconds for 10 steps, with compilation": time.perf_counter() - began, "finite": bool(jnp.all(jnp.isfinite(out[:, :1000])))})
             del out, w, a
