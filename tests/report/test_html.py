@@ -126,9 +126,9 @@ def test_a_browser_opens_it_from_disk(page):
             tab.on("pageerror", lambda error, said=said: said.append(("error", str(error))))
             tab.on("request", lambda request, asked=asked: asked.append(request.url))
             tab.goto(page.as_uri())
-            tab.wait_for_function(
-                "Bokeh.documents.length > 0 && document.querySelectorAll('.bk-Figure').length == 10"
-            )
+            for panel in tab.query_selector_all(".panel"):  # each is drawn when it comes near
+                panel.scroll_into_view_if_needed()
+            tab.wait_for_function("document.querySelectorAll('.panel .bk-Figure').length == 10")
             assert [line for line in said if line[0] in ("error", "warning")] == []
             assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
             assert (
@@ -138,7 +138,7 @@ def test_a_browser_opens_it_from_disk(page):
             hidden = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.tags?.length && m.visible === false).length"
             assert tab.evaluate(hidden) == 0
             tab.click(".entry >> nth=0")
-            assert tab.evaluate(hidden) > 0
+            tab.wait_for_function(hidden + " > 0")
             tab.click("#theme")
             assert tab.evaluate("document.documentElement.dataset.theme") != scheme
         browser.close()

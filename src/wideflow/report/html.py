@@ -1,6 +1,7 @@
 """One page from saved runs: verdicts, figures, settings, and how to repeat each; works from disk."""
 
 import itertools
+import json
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jinja2
+from bokeh.embed import json_item
 
 from ..experiments import registry
 from ..experiments.base import SIZES, Experiment
@@ -32,7 +34,7 @@ class Section:
     figure_title: str
     caption: str
     legend: tuple[Chip, ...]
-    divs: tuple[str, ...]
+    panels: tuple[tuple[str, str], ...]  # (id, description of the plot)
     columns: int
     trouble: str
     links: Mapping[str, str]
@@ -48,20 +50,16 @@ def write_report(store: Store, page: pathlib.Path) -> pathlib.Path:
 
 def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.Path) -> str:
     """The page as text; links are relative to the folder `base`."""
-    from bokeh.embed import components
     from bokeh.resources import Resources
 
-    known, models, chosen = registry.experiments(), {}, []
-    for name, group in itertools.groupby(
+    known = registry.experiments()
+    groups = itertools.groupby(
         sorted(records, key=lambda r: r.experiment), key=lambda r: r.experiment
-    ):
-        ranked = sorted(group, key=_rank, reverse=True)
-        chosen.append((known.get(name), ranked))
-        spec = _spec(known.get(name), ranked[0])[0]
-        for number, plot in enumerate(plots(spec, name) if spec else ()):
-            models[f"{name}/{number}"] = plot
-    script, divs = components(models) if models else ("", {})
-    sections = [_section(experiment, ranked, divs, base) for experiment, ranked in chosen]
+    )
+    sections = [
+        _section(known.get(name), sorted(group, key=_rank, reverse=True), base)
+        for name, group in groups
+    ]
     order = list(known)
     sections.sort(
         key=lambda s: (
@@ -83,7 +81,6 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         papers=[_paper(paper, about, sections, list(known.values())) for paper, about in registry.PAPERS.items()],
         sections=sections, damaged=damaged, kinds=KINDS, totals=_totals(records), runs=len(records),
         latest=max((r.started for r in records), default=""), bokeh=Resources(mode="inline", components=["bokeh"]).render(),
-        script=script,
     )  # fmt: skip
 
 
@@ -112,9 +109,7 @@ def _spec(experiment: Experiment | None, record: Record):
         )
 
 
-def _section(
-    experiment, ranked: list[Record], divs: Mapping[str, str], base: pathlib.Path
-) -> Section:
+def _section(experiment: Experiment | None, ranked: list[Record], base: pathlib.Path) -> Section:
     record = ranked[0]
     spec, trouble = _spec(experiment, record)
     links = {"table (netCDF)": record.path}
@@ -128,10 +123,15 @@ def _section(
         record=record, others=tuple(ranked[1:]), claims=tuple(sorted(record.claims, key=lambda c: KINDS.index(c.kind))),
         figure_title=as_text(spec.title) if spec else "", caption=as_text(spec.caption) if spec else "",
         legend=tuple(chips(spec)) if spec else (),
-        divs=tuple(divs[f"{record.experiment}/{i}"] for i in range(len(spec.panels))) if spec else (),
+        panels=tuple(_panel(plot, f"{record.experiment}-{i}") for i, plot in enumerate(plots(spec, record.experiment))) if spec else (),
         columns=spec.columns if spec else 1, trouble=trouble,
         links={name: _relative(path, base) for name, path in links.items() if path is not None},
     )  # fmt: skip
+
+
+def _panel(plot, name: str) -> tuple[str, str]:
+    """A plot as JSON that the page draws when the reader comes to it; '<' is spelt out, as it stands in a script."""
+    return name, json.dumps(json_item(plot, name), allow_nan=False).replace("<", "\\u003c")
 
 
 def _relative(path: pathlib.Path, base: pathlib.Path) -> str:

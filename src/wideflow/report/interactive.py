@@ -254,11 +254,9 @@ def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):
     source = ColumnDataSource(
         dict(x=places, true_y=heights, name=[as_text(str(n)) for n in mark.names])
     )
-    floor = (
-        0.3 * heights[heights > 0].min()
-        if plot.y_scale.__class__.__name__ == "LogScale" and (heights > 0).any()
-        else 0.0
-    )
+    every = np.concatenate([np.asarray(bar.heights, float) for bar in bars])
+    logarithmic = plot.y_scale.__class__.__name__ == "LogScale" and (every > 0).any()
+    floor = 0.3 * every[every > 0].min() if logarithmic else 0.0
     drawn = plot.vbar("x", 0.92 * width, "true_y", floor, source=source, color=colour)
     plot.xaxis[0].ticker = FixedTicker(ticks=list(range(len(names))))
     plot.xaxis[0].major_label_overrides = {i: as_text(str(name)) for i, name in enumerate(names)}

@@ -34,6 +34,23 @@
   });
   preferred.addEventListener("change", () => { if (kept() === null) paint(chosen()); });
 
+  // Plots are drawn when the reader comes near them: a page of a hundred opens at once.
+  const entries = () => [...document.querySelectorAll('.entry[aria-pressed="false"]')].map((button) => button.dataset.entry);
+  const drawn = async (panel) => {
+    if (!panel.classList.contains("waiting")) return;
+    panel.classList.remove("waiting");
+    const item = JSON.parse(panel.querySelector("script").textContent);
+    await Bokeh.embed.embed_item(item);
+    paint(root.dataset.theme);
+    const hidden = new Set(entries());
+    for (const model of models()) if (model.tags?.some((tag) => hidden.has(tag))) model.visible = false;
+  };
+  const near = new IntersectionObserver((seen) => {
+    for (const { target, isIntersecting } of seen) if (isIntersecting) { near.unobserve(target); drawn(target); }
+  }, { rootMargin: "600px" });
+  for (const panel of document.querySelectorAll(".panel.waiting")) near.observe(panel);
+  window.addEventListener("beforeprint", () => document.querySelectorAll(".panel.waiting").forEach(drawn));
+
   const ready = () => typeof Bokeh !== "undefined" && Bokeh.documents.length > 0;
   const wait = setInterval(() => { if (ready()) { clearInterval(wait); paint(chosen()); } }, 50);
 
