@@ -3,9 +3,11 @@ r"""The step-size rule of the learner: a bound on the fastest rate of the reduce
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..precision import double
 from .base import AbstractRadialLaw
 
 
+@double
 def step_bound(law: AbstractRadialLaw, alpha, w, b) -> Float[Array, ""]:
     r"""$\lambda = M_0(\rho) + A^2 M_2(\rho)$, the Gauss-Newton trace at the means of the second layer.
 

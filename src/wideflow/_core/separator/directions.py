@@ -49,6 +49,7 @@ def alpha_of(first) -> Float[Array, ""]:
     return c_gamma(d) / math.sqrt(d) * jnp.mean(jnp.sum(first**2, axis=1))
 
 
+@jax.jit
 def direction_error(first) -> Float[Array, ""]:
     r"""$e_2^2 = E_{\bar x}(F(\bar x)/\alpha - 1)^2 = \frac{1}{(\alpha m_1)^2} \sum_{ij} \lVert w_i \rVert^2 \lVert w_j \rVert^2 k(\theta_{ij}) - 1$."""
     length, unit = norms(first)

@@ -6,6 +6,7 @@ neurons are active, $s$ is affine in $\varphi$ apart from the cut-off; the error
 third order in the second.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
@@ -15,6 +16,7 @@ from .directions import alpha_of, direction_error, direction_pull
 from .samples import Field, norms
 
 
+@eqx.filter_jit
 def integrated_field(law: AbstractRadialLaw, first, w, b, clip: Thresholds) -> Field:
     """The mean-field velocity without samples.
 

@@ -8,6 +8,7 @@ likewise for the second layer: the noise is then proportional to $F/\alpha - 1$.
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -31,6 +32,7 @@ def ray_losses(law: AbstractRadialLaw, phi, w, b):
     return jax.vmap(lambda value: ray_integrals(law, value, w, b).loss)(phi)
 
 
+@eqx.filter_jit
 def ray_field(
     law: AbstractRadialLaw, first, w, b, directions, clip: Thresholds, *, control: bool = False
 ) -> Field:

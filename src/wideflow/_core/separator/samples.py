@@ -6,6 +6,7 @@ $f(x) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_{2,j} F(x) + b_{2,j})$.
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -41,6 +42,7 @@ def forward(first, w, b, inputs):
     return layer, jnp.maximum(layer[:, None] * w + b, 0).mean(1)
 
 
+@eqx.filter_jit
 def sample_field(first, w, b, inputs, targets, clip: Thresholds) -> Field:
     r"""Equation (4) on a batch, without ever holding a (sample, width, feature) array.
 

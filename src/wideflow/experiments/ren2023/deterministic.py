@@ -114,8 +114,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "mean ‖w₁‖² − 2 mean w₂² drifts by",
             float(abs(balance - balance.isel(step=0)).max()),
-            at_most=0.05,
-            note="exact for the flow; steps and second order",
+            at_most=0.1,
+            note="zero for the exact flow; the expansion leaves out second order in e₂ for the first layer",
         ),
     ]
     if table.attrs["full"]:

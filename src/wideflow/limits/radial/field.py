@@ -10,13 +10,15 @@ a factor 2 too much, and the growth of the norm in C.17 with the wrong sign.
 import math
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import roots_jacobi
 
-from ..._core.radial_laws import AbstractRadialLaw, Thresholds
+from ..._core.precision import double
+from ..._core.radial_laws import AbstractRadialLaw, Thresholds, as_thresholds
 from ..._core.radial_laws.rays import cut, projected, ray_integrals, steepest
 
 ANGLES = 64
@@ -30,8 +32,11 @@ class ReducedState(NamedTuple):
     b: Float[Array, " width"]
 
 
-def reduced_field(law: AbstractRadialLaw, state: ReducedState, clip: Thresholds) -> ReducedState:
-    """Time derivative of the state under the projected population gradient."""
+@double
+@eqx.filter_jit
+def reduced_field(law: AbstractRadialLaw, state: ReducedState, clip=None) -> ReducedState:
+    """Time derivative of the state under the population gradient, projected by the bounds `clip` if given."""
+    clip = as_thresholds(clip)
     return _free_field(law, state) if clip.off else _projected_field(law, state, clip)
 
 
@@ -88,6 +93,8 @@ def _angles(d: int):
     return 0.5 * (nodes + 1), total * weights / weights.sum()
 
 
+@double
+@eqx.filter_jit
 def reduced_loss(law: AbstractRadialLaw, state: ReducedState) -> Float[Array, ""]:
     r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law."""
     return ray_integrals(law, state.alpha, state.w, state.b).loss
