@@ -3,6 +3,7 @@
 Run it on a machine with a GPU:  python benchmarks/gpu.py            (needs jax with its CUDA plugin and equinox; prints JSON)
 Only `wideflow` from this checkout, JAX and Equinox are used.
 """
+# ruff: noqa: B023 (the closures are called at once, inside their loop)
 
 import functools
 import json

@@ -97,8 +97,9 @@ def flow_part(rows, goals):
 
 
 def population_part(rows, goals):
-    body = [[r["program"], r.get("width", ""), r.get("features", ""), number(r.get("seconds", math.nan)), r.get("fault", "")] for r in rows]
-    return table_of(["program", "width", "features", "seconds", "note"], body)
+    good = [r for r in rows if "seconds" in r]
+    body = [[r["program"], r.get("width", ""), r.get("features", ""), number(r["seconds"])] for r in good]
+    return table_of(["program", "width", "features", "seconds"], body)
 
 
 def growth_part(rows, goals):

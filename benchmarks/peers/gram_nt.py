@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from timing import best, network, report
 
 jax.config.update("jax_enable_x64", True)
-import neural_tangents as nt
+import neural_tangents as nt  # noqa: E402 (after the 64-bit flag)
 
 implementation, samples = int(sys.argv[1]), int(sys.argv[2])
 inputs, _, weights, signs = network(samples, 50, 2000)

@@ -120,7 +120,7 @@ class GradientFlow(AbstractFlow):
         taken, tried = solution.stats["num_accepted_steps"], solution.stats["num_steps"]
         new = dataclasses.replace(
             state, steps=state.steps + taken, evaluations=state.evaluations + 6 * tried,
-            size=span / jnp.maximum(taken, 1), spent=state.spent + tried,
+            size=jnp.where(taken > 0, span / jnp.maximum(taken, 1), state.size), spent=state.spent + tried,
             failed=state.failed | (solution.result != diffrax.RESULTS.successful),
         )  # fmt: skip
         return with_parameters(model, theta), new

@@ -18,8 +18,8 @@ from jaxtyping import Array, Float, PyTree
 
 from .._core.trees import Parameters
 from .curvature import AbstractCurvature, Uniform, curvature
-from .losses import AbstractLoss
 from .kink_slopes import mean_slopes
+from .losses import AbstractLoss
 from .phi_functions import phi1, phi2
 from .spectral_action import AbstractAction
 from .tangents import AbstractTangents, ShallowTangents
