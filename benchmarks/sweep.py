@@ -54,10 +54,16 @@ def main() -> None:
         swept.table  # noqa: B018 - reading it is what is timed
         gather = (time.perf_counter() - began) / asked.runs
     print(f"one loop by hand             {1e3 * by_hand:8.2f} ms a run")
-    print(f"sweep, a worker's time       {1e3 * a_run:8.2f} ms a run, of which {1e3 * inside:.2f} ms compute")
-    print(f"sweep, all workers together  {1e3 * a_run / asked.workers:8.2f} ms a run; {wall:.1f} s in all with the start of the workers")
+    print(
+        f"sweep, a worker's time       {1e3 * a_run:8.2f} ms a run, of which {1e3 * inside:.2f} ms compute"
+    )
+    print(
+        f"sweep, all workers together  {1e3 * a_run / asked.workers:8.2f} ms a run; {wall:.1f} s in all with the start of the workers"
+    )
     print(f"gathering the table          {1e3 * gather:8.2f} ms a run")
-    print(f"overhead a run               {100 * (a_run - inside) / inside:8.1f} % of its computing; against the loop {100 * (a_run / asked.workers - by_hand) / by_hand:+.1f} % of wall time")
+    print(
+        f"overhead a run               {100 * (a_run - inside) / inside:8.1f} % of its computing; against the loop {100 * (a_run / asked.workers - by_hand) / by_hand:+.1f} % of wall time"
+    )
 
 
 if __name__ == "__main__":

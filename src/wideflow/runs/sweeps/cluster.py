@@ -18,6 +18,7 @@ import jax
 from distributed import Client, LocalCluster
 
 ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
+REACH = 10.0  # seconds in which a scheduler must answer
 SHORT_LIFE = 5.0  # a worker that dies sooner than this never worked
 
 
@@ -81,7 +82,7 @@ def connected(scheduler: str | None, workers: int | None, threads: int) -> Itera
     try:
         if scheduler is not None:
             try:
-                client = Client(scheduler, timeout="10s")
+                client = Client(scheduler, timeout=REACH)
             except (OSError, ValueError, TimeoutError) as error:
                 raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
             with client:

@@ -71,15 +71,9 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     values = _at(values, table, plot.get("at"), keep=along)
     averaged = [d for d in values.dims if d not in (along, by)]
     positions = _positions(table, x, along)
-    curves = []
-    for i in range(table.sizes[by] if by else 1):
-        part = (values.isel({by: i}) if by else values).transpose(along, ...)
-        label = f"{hue} = {short(table[hue].values[i].item())}" if by else ""
-        curves.append((label, *_band(part.values.reshape(part.sizes[along], -1))))
     numeric = np.issubdtype(positions.dtype, np.number)
     place = positions.astype(float) if numeric else np.arange(len(positions), dtype=float)
-    middles = np.concatenate([middle for _, middle, _, _ in curves])
-    seen = middles[np.isfinite(middles)]
+    seen = values.values[np.isfinite(values.values)]
     if not seen.size:
         raise ValueError(
             f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` tells what is done."
@@ -87,27 +81,22 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     log_x = numeric and bool(np.all(place > 0)) and place.max() >= 4 * place.min()
     log_y = bool(np.all(seen > 0)) and (log_x or seen.max() >= 10 * seen.min())
     marks = []
-    for label, middle, low, high in curves:
-        marks += _marks(place, label, middle, low, high, log_x and log_y and along in axes)
-    told = values.attrs.get("label", y.replace("_", " "))
-    names = (
-        ""
-        if numeric
-        else " (" + ", ".join(f"{i}: {short(v.item())}" for i, v in enumerate(positions)) + ")"
-    )
+    for i in range(table.sizes[by] if by else 1):
+        part = (values.isel({by: i}) if by else values).transpose(along, ...)
+        label = f"{hue} = {short(table[hue].values[i].item())}" if by else ""
+        band = confidence_band(part.values.reshape(part.sizes[along], -1), logarithmic=log_y)
+        marks += _marks(place, label, band, fitted=log_x and log_y and along in axes)
+    names = f" ({', '.join(f'{i}: {short(v.item())}' for i, v in enumerate(positions))})"
     panel = Panel(
-        y.replace("_", " "),
-        x.replace("_", " ") + names,
-        str(told),
-        marks,
-        "log" if log_x else "linear",
-        "log" if log_y else "linear",
-    )
+        y.replace("_", " "), x.replace("_", " ") + ("" if numeric else names), str(values.attrs.get("label", y.replace("_", " "))),
+        marks, "log" if log_x else "linear", "log" if log_y else "linear",
+    )  # fmt: skip
     missing = int((table[STATUS] == MISSING).sum())
+    kind = "Geometric means" if log_y else "Means"
     caption = (
-        f"Means over {', '.join(map(str, averaged)) or 'one run each'} with {CONFIDENCE:.0%} bands"
-        + (f"; {missing} of {table[STATUS].size} runs are missing." if missing else ".")
+        f"{kind} over {', '.join(map(str, averaged)) or 'one run each'} with {CONFIDENCE:.0%} bands"
     )
+    caption += f"; {missing} of {table[STATUS].size} runs are missing." if missing else "."
     return FigureSpec(str(table.attrs["sweep"]), [panel], columns=1, caption=caption)
 
 
@@ -173,31 +162,35 @@ def _last(values: xr.DataArray) -> xr.DataArray:
     return kept.copy(data=taken)
 
 
-def _band(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and its confidence interval (Student's t) along the second axis, of what is not missing."""
+def confidence_band(
+    samples: np.ndarray, logarithmic: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and its confidence interval (Student's t) along the second axis, of what is not missing.
+
+    `logarithmic` takes both of the logarithms: the geometric mean, and a band that stays positive.
+    """
     from scipy.stats import t
 
-    count = np.isfinite(samples).sum(1)
-    some = np.where(np.isfinite(samples), samples, 0.0)
+    if logarithmic:
+        mean, low, high = confidence_band(np.log(samples))
+        return np.exp(mean), np.exp(low), np.exp(high)
+    good = np.isfinite(samples)
+    count = good.sum(1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = some.sum(1) / count
-        rest = np.where(np.isfinite(samples), samples - mean[:, None], 0.0)
-        deviation = np.sqrt((rest**2).sum(1) / (count - 1))
-        half = t.ppf(0.5 + CONFIDENCE / 2, np.maximum(count - 1, 1)) * deviation / np.sqrt(count)
+        mean = np.where(good, samples, 0.0).sum(1) / count
+        rest = np.where(good, samples - mean[:, None], 0.0)
+        error = np.sqrt((rest**2).sum(1) / (count - 1) / count)
+        half = t.ppf(0.5 + CONFIDENCE / 2, np.maximum(count - 1, 1)) * error
     half = np.where(count > 1, half, 0.0)
     return mean, mean - half, mean + half
 
 
-def _marks(x, label: str, middle, low, high, fitted: bool) -> list:
+def _marks(x, label: str, band, fitted: bool) -> list:
+    middle, low, high = band
     group = label or "mean"
+    marks: list = [Line(x, middle, label, low, high, group=group), Points(x, middle, group=group)]
     slope = fit_slope(x, middle) if fitted else None
-    told = ", ".join(part for part in (label, slope.text if slope else "") if part)
-    smallest = (
-        np.nanmin(np.where(middle > 0, middle, np.nan)) if fitted and np.any(middle > 0) else None
-    )
-    if smallest is not None:  # a band that reaches below zero has no place on a logarithmic scale
-        low = np.maximum(low, smallest / 100)
-    marks: list = [Line(x, middle, told, low, high, group=group), Points(x, middle, group=group)]
     if slope is not None:
-        marks.append(Line(x, slope.constant * x**slope.exponent, dash="dashed", group=group))
+        told = ": ".join(part for part in (label, slope.text) if part)
+        marks.append(Line(x, slope.constant * x**slope.exponent, told, dash="dashed", group=group))
     return marks

@@ -36,8 +36,8 @@ def load(text: str, name: str) -> tuple[Any, Source]:
     """The values in `text`, and where they stand."""
     lines: dict[Path, int] = {}
     source = Source(name, lines)
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         value = None if node is None else _value(loader, node, (), source, lines)
     except yaml.MarkedYAMLError as error:
@@ -50,8 +50,6 @@ def load(text: str, name: str) -> tuple[Any, Source]:
         raise SpecError(f"{name}: this is not YAML: {' '.join(str(error).split())}.") from error
     except RecursionError as error:
         raise SpecError(f"{name}: a part of it contains itself.") from error
-    finally:
-        loader.dispose()
     if value is None:
         raise SpecError(f"{name} is empty; a sweep needs at least `experiment: NAME`.")
     return value, source
