@@ -1,5 +1,6 @@
 """`train`: the only loop. Between two records a run is one compiled program."""
 
+import dataclasses
 import hashlib
 import time as clock
 from collections.abc import Callable, Sequence
@@ -12,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from .._core.activations import Activation
 from .._core.journal import current_journal
 from .._core.precision import Precision, double
 from .._core.status import Status
+from .._core.told import Told
 from .._core.trees import describe
 from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow, Snapshot
@@ -367,7 +370,24 @@ def _fingerprint(members: Members, recorder: _Recorder, grid) -> str:
     for name, leaf in sorted(_pack(tree).items()):
         digest.update(f"{name}{leaf.dtype}{leaf.shape}".encode())
         digest.update(np.ascontiguousarray(leaf).tobytes())
-    kinds = (type(members.dynamics).__name__, recorder.names, members.title, recorder.engine)
+    fixed = (members.start, members.objective, members.test, members.dynamics, recorder.record)
+    kinds = (_settings(fixed), recorder.names, members.title, recorder.engine)
     digest.update(repr(kinds).encode())
     digest.update(np.ascontiguousarray(grid).tobytes())
     return digest.hexdigest()[:32]
+
+
+def _settings(thing) -> str:
+    """All that is fixed in a tree (classes, names, numbers) as text that is the same in every process; arrays are hashed as such."""
+    if isinstance(thing, Activation):
+        return repr((*thing.key, getattr(thing.value, "__qualname__", "")))
+    if isinstance(thing, Told) or eqx.is_array(thing):
+        return ""
+    if dataclasses.is_dataclass(thing):
+        inside = (f"{f.name}={_settings(getattr(thing, f.name, None))}" for f in dataclasses.fields(thing))
+        return f"{type(thing).__name__}({', '.join(inside)})"
+    if isinstance(thing, tuple | list):
+        return f"({', '.join(map(_settings, thing))})"
+    if callable(thing):
+        return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__name__)}"
+    return repr(thing)
