@@ -30,8 +30,14 @@ class Store:
         small: expect many small runs: records are netCDF 3, and the first seconds of a run leave no checkpoint.
     """
 
-    def __init__(self, folder: str | pathlib.Path, checkpoint_every: float = 10.0, *, small: bool = False):
-        self.folder, self.checkpoint_every, self.small = pathlib.Path(folder), checkpoint_every, small
+    def __init__(
+        self, folder: str | pathlib.Path, checkpoint_every: float = 10.0, *, small: bool = False
+    ):
+        self.folder, self.checkpoint_every, self.small = (
+            pathlib.Path(folder),
+            checkpoint_every,
+            small,
+        )
 
     def check_writable(self) -> None:
         """Raises `OSError` where the folder cannot be made or written to."""
