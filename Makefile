@@ -17,10 +17,16 @@ setup: .venv/installed
 browser:
 	@tools/install-browser
 
+# One experiment a paper, then the page; a failed claim is shown in it and fails the target at the end.
 run: setup
-	@$(BIN)/wideflow reproduce --size smoke --out runs/demo
-	@$(BIN)/wideflow run caron2023-figure1 --out runs/demo
-	@$(BIN)/wideflow report --out runs/demo
+	@failed=0; \
+	$(BIN)/wideflow run caron2023-figure1 --out runs/demo || failed=1; \
+	$(BIN)/wideflow run li2020-figure1 --out runs/demo || failed=1; \
+	$(BIN)/wideflow run chen2022-figure4 --size smoke --out runs/demo || failed=1; \
+	$(BIN)/wideflow run ren2023-figure2 --size smoke --out runs/demo || failed=1; \
+	$(BIN)/wideflow run allenzhu2018-spread --size smoke --out runs/demo || failed=1; \
+	$(BIN)/wideflow report --out runs/demo || failed=1; \
+	exit $$failed
 
 test: setup browser
 	$(BIN)/python -m pytest -n $(JOBS)
