@@ -79,6 +79,17 @@ def test_kernel_top_and_safe_rate():
     assert activity.safe_rate(net, wf.Dataset(X, Y), 0.2, mean=True) == pytest.approx(0.6 / top)
 
 
+def test_an_unstable_step_is_warned_of():
+    # linear, one input of G = 1: K = 1, so rate 0.5 is stable and rate 3 is not
+    net, data = wf.Shallow([[1.0]], [1.0], wf.scalings.MeanField(), "linear"), wf.Dataset([[1.0]], [0.0])
+    tables = [wf.train(net, data, wf.GradientDescent(rate), steps=3, record=[activity.KernelTop()]).table for rate in (0.5, 3.0)]
+    assert activity.stability(tables[0], 1) == pytest.approx(0.5)
+    with pytest.warns(UserWarning, match="unstable"):
+        assert activity.stability(tables[1], 1) == pytest.approx(3.0)
+    with pytest.raises(ValueError, match="`table`"):
+        activity.stability(tables[0].drop_vars("kernel_top"), 1)
+
+
 def test_dead_neurons_and_diversity():
     # relu at x = 1: w = -1 and -2 are dead; covariance of (1, -1, -2, 2) over neurons is its variance 2.5
     net = wf.Shallow([[1.0], [-1.0], [-2.0], [2.0]], np.ones(4), wf.scalings.MeanField(), "relu")

@@ -17,6 +17,7 @@ from .activity import (
     kernel_chain as kernel_chain,
     path_integral as path_integral,
     safe_rate as safe_rate,
+    stability as stability,
 )
 from . import depth as depth
 from .base import AbstractObservable as AbstractObservable

@@ -5,6 +5,7 @@ $$\eta^t = \min_a \frac1m \#\{i : h^t_i(x_a) \in I\}, \qquad \tilde\eta^0 = \min
 All kernels are those of $\dot f = -K r$ in the time of the half sum of squares, whichever reduction is descended.
 """
 
+import warnings
 from typing import NamedTuple
 
 import equinox as eqx
@@ -272,6 +273,21 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
     features = model.embed(data.inputs)
     top = float(jnp.linalg.eigvalsh(gram_of_features(model, features, features).astype(jnp.float64))[-1])
     return fraction / top * (len(data) if mean else 1)
+
+
+def stability(table, samples: int) -> float:
+    r"""$\max_k \delta_{\mathrm{eff}} \lambda_{\max}(K^k)$ of a descent recorded with `KernelTop`; from 2 on it is locally unstable, and a warning says so.
+
+    `samples` is $n$: $\delta_{\mathrm{eff}} = \delta/n$ where the half mean was descended, $\delta$ for the half sum.
+    """
+    if "kernel_top" not in table:
+        raise ValueError("`table` must hold kernel_top; train with `record=[KernelTop()]`.")
+    rate = float(np.max(table["time"].values)) / max(int(np.max(table["step"].values)), 1)
+    mean = str(table.attrs.get("loss", "")).startswith("half mean")
+    largest = rate / (samples if mean else 1) * float(table["kernel_top"].max())
+    if not largest < 2:
+        warnings.warn(f"rate x largest kernel eigenvalue reached {largest:.3g}; descent is unstable from 2 on. Use `safe_rate`.", stacklevel=2)
+    return largest
 
 
 def _kernel_and_residual(snapshot):

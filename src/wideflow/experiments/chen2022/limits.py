@@ -1,7 +1,7 @@
 r"""Networks against their infinite-width limits: mean field, collapsed mean field, constant kernel (chen2022, Section 2 and Table 1).
 
 Two inputs and tanh, drawn exactly in function space from a Gram matrix. Ours follows the mean-field characteristics and MF the collapsed ones, NTK the constant kernel,
-each with an error like $m^{-1/2}$.
+with an error like $m^{-1/2}$; that of MF falls faster, since its start shrinks too.
 
 Run:  wideflow run chen2022-limits      Takes:  smoke 5 s, default 1 min on two cores
 """
@@ -97,7 +97,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     for name in table.scaling.values:
         values = error.sel(scaling=name).values
         trend = slope(np.log(table.m.values), np.log(values))[0] if len(table.m) > 2 else float(np.log(values[-1] / values[0]) / np.log(table.m[-1] / table.m[0]))
-        found.append(Claim(f"{name}: distance to its limit against m, log-log slope", trend, at_least=-1.2, at_most=-0.3))
+        found.append(Claim(f"{name}: distance to its limit against m, log-log slope", trend, at_least=-1.6 if name == "MF" else -0.8, at_most=-0.3))
         found.append(Claim(f"{name}: distance at the largest m", float(values[-1]), at_most=0.1))
     return tuple(found)
 
