@@ -143,8 +143,8 @@ def test_coordinate_check_finds_the_exponents(scaling, slope):
     # NTK: each pre-activation moves like m^-1/2; mean field with neuron factor m: like m^0
     random = np.random.default_rng(0)
     x, y = random.normal(size=(8, 5)), random.normal(size=8)
-    build = lambda key, width: wf.Shallow.init(key, features=5, width=width, scaling=scaling, activation="tanh")
-    found = wf.coordinate_check(build, (64, 256, 1024), x, y, rate=0.2, steps=1, seeds=10)
+    build = lambda key, width: wf.Shallow.init(key, features=5, width=width, scaling=scaling, activation="tanh", symmetric=True)
+    found = wf.coordinate_check(build, (64, 256, 1024), x, y, rate=0.2, steps=2, seeds=4)
     assert abs(found.slopes["preactivations"] - slope) < 0.1
     assert len(found.figure().panels) == 2
     assert "preactivations" in str(found)
