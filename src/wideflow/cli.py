@@ -13,6 +13,7 @@ from .shell.failures import FAILED, OK, USAGE, CommandError, asked_wrongly, guar
 from .shell.options import (
     DebugOption,
     DeviceOption,
+    DevicesOption,
     FreshOption,
     JsonOption,
     OutOption,
@@ -103,6 +104,7 @@ def run(
     seed: SeedOption = 0,
     out: OutOption = pathlib.Path("runs"),
     device: DeviceOption = None,
+    devices: DevicesOption = None,
     precision: PrecisionOption = None,
     as_json: JsonOption = False,
     fresh: FreshOption = False,
@@ -119,7 +121,7 @@ def run(
     with asked_wrongly():
         chosen = experiment(name)
         overrides = parse(set_ or ()) | work.common_overrides(
-            chosen, seeds, precision and precision.value, strict=True
+            chosen, seeds, precision and precision.value, strict=True, devices=devices
         )
     done = work.perform_shown(chosen, out, size.value, overrides, seed, device, fresh)
     record = done.record

@@ -31,6 +31,9 @@ SeedsOption = Annotated[
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, gpu or gpu:1; default is JAX's own choice.")
 ]
+DevicesOption = Annotated[
+    int | None, typer.Option(help="Spread the neurons over so many devices.", min=1)
+]
 PrecisionOption = Annotated[
     Precision | None, typer.Option(help="Of training; theory is always in float64.")
 ]

@@ -51,10 +51,10 @@ def perform_shown(
 
 
 def common_overrides(
-    experiment: Experiment, seeds: int | None, precision: str | None, strict: bool
+    experiment: Experiment, seeds: int | None, precision: str | None, strict: bool, devices: int | None = None
 ) -> dict[str, Any]:
-    """`--seeds` and `--precision` as settings; an experiment without such a field refuses if `strict`."""
-    wanted = {"seeds": seeds, "precision": precision}
+    """`--seeds`, `--precision` and `--devices` as settings; an experiment without such a field refuses if `strict`."""
+    wanted = {"seeds": seeds, "precision": precision, "devices": devices}
     given = {name: value for name, value in wanted.items() if value is not None}
     fields = vars(experiment.settings["default"])
     missing = [name for name in given if name not in fields]
