@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from wideflow.limits.radial import (
     BesselLaw,
+    GaussianRadius,
     ReducedState,
     Thresholds,
     UniformRadius,
@@ -149,6 +150,13 @@ def test_times_to_loss_levels(norm, expected):
         for level in (1e-2, 1e-3, 1e-4)
     ]
     assert_allclose(times, expected, atol=0.2)
+
+
+def test_times_on_a_gaussian_law():
+    # LSODA on the closed forms of M0, M1, M2 with SciPy's incomplete gamma function, written apart from this package
+    law = GaussianRadius(5)
+    times = [time_to_loss(law, alpha_of_norm(5, 1.0), -0.01, 0.3, level) for level in (1e-3, 1e-4)]
+    assert_allclose(times, [155.317006, 236.419487], rtol=1e-6)
 
 
 def test_loss_is_infinite_with_a_positive_weight():

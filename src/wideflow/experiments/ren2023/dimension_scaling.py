@@ -85,7 +85,7 @@ def _reached(losses, times, levels) -> np.ndarray:
     """First times at which the logarithm of the loss, linear between records, passes the levels."""
     found = np.full((*losses.shape[:2], len(levels)), np.inf)
     for i, j in np.ndindex(*losses.shape[:2]):
-        curve = np.log(losses[i, j])
+        curve = np.log(np.maximum(losses[i, j], 1e-300))  # rounding can go below 0
         for k, level in enumerate(levels):
             below = np.flatnonzero(curve <= math.log(level))
             if below.size and below[0]:
