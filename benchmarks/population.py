@@ -11,9 +11,9 @@ import wideflow as wf
 
 
 def sampling(width: int, features: int):
-    """How many samples, and how much time, a Monte Carlo gradient needs to come as close as float64 rounding of the exact one allows.
+    """The exact gradient, and the time a Monte Carlo gradient needs for a relative error of one per cent.
 
-    The error of `samples` draws falls as samples^(-1/2); it is measured at one size and the time extrapolated to a relative error of 1e-6.
+    The error of `samples` draws falls as samples^(-1/2); it is measured at 20,000 and the time extrapolated. The exact one errs by rounding.
     """
     teacher = wf.populations.GaussianAbsTeacher(np.full(features, 1 / features))
     net = wf.Homogeneous.init(jax.random.key(0), features=features, width=width)
@@ -27,11 +27,11 @@ def sampling(width: int, features: int):
     sampled_call = jax.jit(lambda m: drawn.gradient(m)[1]["weights"])
     error = float(jnp.linalg.norm(sampled_call(net) - exact) / jnp.linalg.norm(exact))
     spent = best(lambda: jax.block_until_ready(sampled_call(net)), 3)
-    needed = samples * (error / 1e-6) ** 2
+    needed = samples * (error / 1e-2) ** 2
     size = {"width": width, "features": features}
     return [
         {"program": "exact population gradient", "seconds": seconds, **size},
-        {"program": "sampled, at relative error 1e-6", "seconds": spent * needed / samples, "samples": needed, "error_at_20000": error, **size},
+        {"program": "sampled, at relative error 1e-2", "seconds": spent * needed / samples, "samples": needed, "error_at_20000": error, **size},
     ]  # fmt: skip
 
 
