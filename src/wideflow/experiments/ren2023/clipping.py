@@ -60,7 +60,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 net.second_bias,
                 x,
                 radial_target(x),
-                Thresholds(bound, bound, bound),
+                Thresholds(*3 * (jnp.asarray(bound),)),
             )
             speed[i, j] = [
                 jnp.abs(field.first).max(),
