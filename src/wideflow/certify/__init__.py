@@ -8,4 +8,9 @@ from .grams import GramReport as GramReport
 from .laziness import Laziness as Laziness, lazy_step as lazy_step
 from .prepare import Prepared as Prepared, prepare as prepare
 from .promises import Promise as Promise
-from .registry import Case as Case, Statement as Statement, register as register, statements as statements
+from .registry import (
+    Case as Case,
+    Statement as Statement,
+    register as register,
+    statements as statements,
+)
