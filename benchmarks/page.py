@@ -80,6 +80,16 @@ def kernels_part(rows, goals):
     return table_of(["n", "wideflow, ms", "neural-tangents, ms"], body)
 
 
+def other_solver(row, explicit):
+    """Evaluations, seconds, note. Only explicit solvers, whose steps stability limits, may be told in proportion."""
+    if row["share"] >= 1:
+        return number(row["evaluations"], 4), number(row["seconds"]), ""
+    if row["program"] in explicit:
+        return number(row["evaluations"], 4), number(row["seconds"]), f"in proportion, from {row['share']:.1e} of the time"
+    spent = number(row["seconds"] * row["share"])
+    return "", "", f"stopped after {spent} s at {row['share']:.1e} of the time"
+
+
 def flow_part(rows, goals):
     body, explicit = [], ("SciPy RK45", "Diffrax tsit5", "descent")
     for case in dict.fromkeys(r["case"] for r in rows if "case" in r):
@@ -88,7 +98,7 @@ def flow_part(rows, goals):
             continue
         others = [r for r in rows if r.get("case") == case and r["program"] not in ("wideflow gram", "reference")]
         body.append([case, "wideflow gram", f"{mine['evaluations']} ({mine['steps']} steps)", number(mine["seconds"]), f"error {mine['error']:.1e}"])
-        body += [["", r["program"], number(r["evaluations"], 4), number(r["seconds"]), "" if r["share"] >= 1 else f"in proportion, from {r['share']:.1e} of the time"] for r in others]
+        body += [["", r["program"], *other_solver(r, explicit)] for r in others]
         few = min((r["evaluations"] for r in others if r["program"] in explicit), default=math.nan)
         fast = min((r["seconds"] for r in others if r["program"] in explicit), default=math.nan)
         goals.add(f"flow, {case}: evaluations of the best explicit solver / wideflow", few / mine["evaluations"], 50 if "relu" in case else 100)

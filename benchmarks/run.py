@@ -18,7 +18,7 @@ import time
 
 from environments import ENVIRONMENTS, build, python_of
 from page import write_page
-from timing import GRAM_SIZES
+from timing import FLOW_CASES, GRAM_SIZES
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
@@ -37,7 +37,7 @@ def commands(quick: bool) -> dict[str, list[list[str]]]:
         "descent": [[here, "descent.py"], [torch, "peers/descent_torch.py"]],
         "gram": gram,
         "kernels": [[here, "kernels.py"], [nt, "peers/kernels_nt.py"]],
-        "flow": [[here, "flow.py", *(["--quick"] if quick else [])]],
+        "flow": [[here, "flow.py", case] for case in (FLOW_CASES[-3:] if quick else FLOW_CASES)],
         "population": [[here, "population.py"]],
         "growth": [[here, "growth.py"]],
     }

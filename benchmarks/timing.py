@@ -37,3 +37,7 @@ DESCENT_SIZES = ((100, 50, 2000, 300), (412, 8, 2000, 100), (601, 5, 2000, 60), 
 """(samples, features, width, steps): Figure 1 of caron2023, its concrete and airfoil sets, and a small case."""
 GRAM_SIZES = (100, 500, 2000)
 KERNEL_SIZES = (500, 2000, 5000)
+FLOW_CASES = (
+    "concrete tanh", "energy tanh", "airfoil tanh", "concrete softplus", "energy softplus", "airfoil softplus",
+    "concrete tanh, 200 rows", "concrete tanh, gamma 0.5", "concrete relu, gamma 0.5",
+)  # fmt: skip
