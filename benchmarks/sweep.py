@@ -2,12 +2,11 @@
 
     python benchmarks/sweep.py --runs 1000 --workers 2
 
-prints seconds a run of the loop (nothing saved), of the sweep with all workers from the first record to the last, and the sweep's
-overhead a run: its workers' time that is not computing, over the computing.
+prints, per run, the processor time of a loop that saves nothing and of the same runs as a worker does them (reserved, checked, saved),
+taken in turns so that a busy machine disturbs both alike; then the wall time of the whole sweep beside that of the loop.
 """
 
 import argparse
-import pathlib
 import tempfile
 import time
 
@@ -15,7 +14,8 @@ import jax
 
 import wideflow as wf
 from wideflow.experiments.registry import experiment
-from wideflow.runs import Store
+from wideflow.runs.sweeps import expand, read_spec
+from wideflow.runs.sweeps.worker import Task, work
 
 
 def main() -> None:
@@ -27,43 +27,50 @@ def main() -> None:
     fixed = {"width": 256, "steps": asked.steps, "records": 10}
     spec = {"experiment": "train", "size": "smoke", "set": fixed, "seeds": asked.runs}
 
-    chosen = experiment("train")
-    settings = type(chosen.settings["smoke"])(**{**vars(chosen.settings["smoke"]), **fixed})
-    sample = min(asked.runs, 50)
-    chosen.run(settings, jax.random.key(0), lambda *_: None)  # compiles
-    began = time.perf_counter()
-    for seed in range(sample):
-        chosen.run(settings, jax.random.key(seed), lambda *_: None)
-    by_hand = (time.perf_counter() - began) / sample
+    chosen, plan = experiment("train"), expand(read_spec(spec))
+    kind = type(chosen.settings["smoke"])
+    tasks = [Task(run.address, plan.file_name(run), run.settings, run.seed) for run in plan.runs]
 
+    def by_hand(run) -> None:
+        chosen.run(kind(**run.settings), jax.random.key(run.seed), lambda *_: None)
+
+    spent = {"loop": 0.0, "worker": 0.0}
+    sample = min(asked.runs - 1, 50)
+    with tempfile.TemporaryDirectory() as folder:
+        by_hand(plan.runs[0])  # compiles
+        work(folder, "train", "smoke", tasks[:1])
+        for run, task in zip(plan.runs[1 : sample + 1], tasks[1:], strict=False):
+            start = time.process_time()
+            by_hand(run)
+            middle = time.process_time()
+            work(folder, "train", "smoke", [task])
+            spent["loop"] += (middle - start) / sample
+            spent["worker"] += (time.process_time() - middle) / sample
     with tempfile.TemporaryDirectory() as folder:
         moments: list[tuple[float, float]] = []
-        began = time.perf_counter()
         swept = wf.sweep(
             spec, folder, workers=asked.workers,
             progress=lambda done, total, what: moments.append((time.perf_counter(), done)),
         )  # fmt: skip
-        wall = time.perf_counter() - began
         assert not swept.missing, swept.troubles
-        warm = next(i for i, (_, done) in enumerate(moments) if done >= min(20, asked.runs // 2))
+        warm = next(i for i, (_, done) in enumerate(moments) if done >= asked.runs // 5)
         (start, first), (end, last) = moments[warm], moments[-1]
-        a_run = (end - start) / (last - first) * asked.workers
-        computing = sorted(r.seconds for r in Store(pathlib.Path(folder)).records()[0])
-        inside = computing[len(computing) // 2]
         began = time.perf_counter()
         swept.table  # noqa: B018 - reading it is what is timed
         gather = (time.perf_counter() - began) / asked.runs
-    print(f"one loop by hand             {1e3 * by_hand:8.2f} ms a run")
+    began = time.perf_counter()
+    for run in plan.runs[:sample]:
+        by_hand(run)
+    loop = (time.perf_counter() - began) / sample
+    added = spent["worker"] - spent["loop"]
     print(
-        f"sweep, a worker's time       {1e3 * a_run:8.2f} ms a run, of which {1e3 * inside:.2f} ms compute"
+        f"processor time a run: loop {1e3 * spent['loop']:.1f} ms, worker {1e3 * spent['worker']:.1f} ms"
     )
+    print(f"overhead a run: {1e3 * added:.1f} ms, {100 * added / spent['loop']:.1f} %")
     print(
-        f"sweep, all workers together  {1e3 * a_run / asked.workers:8.2f} ms a run; {wall:.1f} s in all with the start of the workers"
+        f"wall time a run: loop {1e3 * loop:.1f} ms, sweep with {asked.workers} workers {1e3 * (end - start) / (last - first):.1f} ms"
     )
-    print(f"gathering the table          {1e3 * gather:8.2f} ms a run")
-    print(
-        f"overhead a run               {100 * (a_run - inside) / inside:8.1f} % of its computing; against the loop {100 * (a_run / asked.workers - by_hand) / by_hand:+.1f} % of wall time"
-    )
+    print(f"gathering the table: {1e3 * gather:.1f} ms a run")
 
 
 if __name__ == "__main__":

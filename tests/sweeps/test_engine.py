@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import jax
@@ -18,7 +20,8 @@ import xarray as xr
 import wideflow as wf
 from wideflow.cli import main
 from wideflow.experiments.registry import experiment
-from wideflow.runs.sweeps import cluster
+from wideflow.runs import Store
+from wideflow.runs.sweeps import cluster, survey
 
 SPEC = """\
 experiment: train
@@ -161,6 +164,50 @@ COMPLETE = {
     "set": {"width": 128, "samples": 24, "records": 4, "steps": 20000, "record": ["largest_movement"]},
     "grid": {"rate": [0.02, 0.03]},
 }  # fmt: skip
+
+
+def test_a_killed_scheduler_is_told_and_the_rest_goes_on_later(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address, out = f"tcp://127.0.0.1:{port}", tmp_path / "out"
+    words = [
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-dashboard",
+    ]
+    scheduler = subprocess.Popen([sys.executable, "-m", *words], stderr=subprocess.DEVNULL)
+    crew = cluster.Crew(address, 1, 1, tmp_path)
+
+    def kill():
+        until(lambda: len(records(out)) >= 2, "two records")
+        scheduler.kill()
+
+    try:
+        until(lambda: _listens(port), "the scheduler")
+        crew.hire()
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        swept = wf.sweep({**COMPLETE, "seeds": 40}, out, scheduler=address)
+        killer.join()
+    finally:
+        scheduler.kill()
+        scheduler.wait()
+        crew.dismiss()
+    assert "scheduler was lost" in swept.stopped
+    seen = survey(swept.plan, Store(out))
+    assert 2 <= len(seen.done) < 80
+    assert len(swept.missing) == 80 - swept.computed
+    assert seen.damaged == ()
+    assert np.isfinite(swept.table.loss).any(dim="step").sum() == len(seen.done)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch):

@@ -19,6 +19,7 @@ from distributed import Client, LocalCluster
 
 ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
 REACH = 10.0  # seconds in which a scheduler must answer
+LOST = "the connection to the scheduler was lost."
 SHORT_LIFE = 5.0  # a worker that dies sooner than this never worked
 
 
@@ -76,21 +77,31 @@ def default_workers(threads: int) -> int:
 @contextlib.contextmanager
 def connected(scheduler: str | None, workers: int | None, threads: int) -> Iterator["Engine"]:
     """A client of the scheduler at that address, or of an embedded cluster."""
-    quiet = logging.getLogger("distributed")
-    level = quiet.level
-    quiet.setLevel(logging.CRITICAL)  # lost workers are told in the sweep's own words
-    try:
-        if scheduler is not None:
-            try:
-                client = Client(scheduler, timeout=REACH)
-            except (OSError, ValueError, TimeoutError) as error:
-                raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
-            with client:
-                yield Engine(client, None)
+    with _quiet():
+        if scheduler is None:
+            yield from _embedded(workers or default_workers(threads), threads)
             return
-        yield from _embedded(workers or default_workers(threads), threads)
+        try:
+            client = Client(scheduler, timeout=REACH)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
+        with client:
+            yield Engine(client, None)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask's own log is still: lost workers and schedulers are told in the sweep's words."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
+    levels = {handler: handler.level for handler in handlers}
+    for handler in handlers:
+        handler.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
     finally:
-        quiet.setLevel(level)
+        for handler, level in levels.items():
+            handler.setLevel(level)
 
 
 def _embedded(workers: int, threads: int) -> Iterator["Engine"]:
@@ -136,13 +147,16 @@ class Engine:
         """How many workers there are, asked at most twice a second."""
         now = time.monotonic()
         if now - self._counted[0] > 0.5 and self.client.status == "running":
-            self._counted = now, len(self.client.nthreads())
+            try:
+                self._counted = now, len(self.client.nthreads())
+            except (OSError, RuntimeError) as error:
+                raise EngineError(LOST) from error
         return self._counted[1]
 
     def check(self) -> None:
         """Raises where nothing can be expected any more."""
         if self.client.status != "running":
-            raise EngineError("the connection to the scheduler was lost.")
+            raise EngineError(LOST)
         if self.crew is not None and self.crew.trouble:
             raise EngineError(self.crew.trouble)
 

@@ -5,12 +5,14 @@ import pathlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import distributed
 from distributed import Future, KilledWorker
+from distributed.client import FutureCancelledError, FuturesCancelledError
 
 from ..store import Store
-from .cluster import Engine, EngineError
+from .cluster import LOST, Engine, EngineError
 from .plan import Plan, PlannedRun
 from .reservations import Reservations
 from .worker import Outcome, Task, is_there, work
@@ -111,24 +113,29 @@ class Dispatch:
             time.sleep(0.2)
             return
         try:
-            finished = distributed.wait(
+            landed = self._landed()
+        except (FutureCancelledError, FuturesCancelledError, OSError) as error:
+            raise EngineError(LOST) from error
+        for future, result, error in landed:
+            group, chunk = self._flying.pop(future)
+            if error is not None:
+                self._note_error(chunk, error)
+                continue
+            worker, outcomes = result
+            self._note(group, chunk, outcomes)
+            if group in self._waiting:  # its program is compiled there
+                self._send(group, worker or None)
+
+    def _landed(self) -> list[tuple[Future, Any, BaseException | None]]:
+        """The chunks that came back within half a second: each with its result or its error."""
+        try:
+            done = distributed.wait(
                 list(self._flying), timeout=0.5, return_when="FIRST_COMPLETED"
             ).done
         except TimeoutError:
-            return
-        except distributed.client.FutureCancelledError as error:
-            raise EngineError("the connection to the scheduler was lost.") from error
-        for future in finished:
-            group, chunk = self._flying.pop(future)
-            if future.status == "finished":
-                worker, outcomes = future.result()
-                self._note(group, chunk, outcomes)
-                if group in self._waiting:  # its program is compiled there
-                    self._send(group, worker)
-            elif future.status == "error":
-                self._note_error(chunk, future.exception())
-            else:
-                raise EngineError("the scheduler lost the runs that it had taken.")
+            return []
+        failed = {future: future.exception() for future in done if future.status == "error"}
+        return [(f, None, failed[f]) if f in failed else (f, f.result(), None) for f in done]
 
     def _note(self, group: str, chunk: list[PlannedRun], outcomes: list[Outcome]) -> None:
         for run, outcome in zip(chunk, outcomes, strict=True):

@@ -94,7 +94,10 @@ def is_there(path: pathlib.Path) -> bool:
 def _my_address() -> str:
     from distributed import get_worker
 
-    return get_worker().address
+    try:
+        return get_worker().address
+    except ValueError:  # called outside the engine
+        return ""
 
 
 async def _serve(address: str) -> None:
