@@ -51,7 +51,11 @@ def perform_shown(
 
 
 def common_overrides(
-    experiment: Experiment, seeds: int | None, precision: str | None, strict: bool, devices: int | None = None
+    experiment: Experiment,
+    seeds: int | None,
+    precision: str | None,
+    strict: bool,
+    devices: int | None = None,
 ) -> dict[str, Any]:
     """`--seeds`, `--precision` and `--devices` as settings; an experiment without such a field refuses if `strict`."""
     wanted = {"seeds": seeds, "precision": precision, "devices": devices}

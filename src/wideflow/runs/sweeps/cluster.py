@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import dask
+import dask.config
 import jax
 from distributed import Client, LocalCluster
 
