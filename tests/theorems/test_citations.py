@@ -1,0 +1,39 @@
+"""Every theorem cites a work that is in the bibliography, and states itself in its docstring."""
+
+import inspect
+import pathlib
+import re
+
+import pytest
+
+import wideflow as wf
+from wideflow.theorems.base import AbstractTheorem
+
+PAPERS = ("caron2023", "chen2022", "li2020", "ren2023", "allenzhu2018")
+SOURCE = pathlib.Path(inspect.getfile(wf)).parent
+KNOWN = set(re.findall(r"^@\w+\{(\w+),", (SOURCE / "theorems" / "references.bib").read_text(), re.MULTILINE))
+THEOREMS = [
+    theorem
+    for paper in PAPERS
+    for _, theorem in inspect.getmembers(getattr(wf.theorems, paper), inspect.isclass)
+    if issubclass(theorem, AbstractTheorem) and theorem is not AbstractTheorem
+]
+
+
+@pytest.mark.parametrize("theorem", THEOREMS, ids=lambda t: t.__name__)
+def test_cited_and_stated(theorem):
+    assert theorem.citation.key in KNOWN
+    assert theorem.citation.locator
+    assert len(inspect.getdoc(theorem) or "") > 40
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_paper_has_theorems(paper):
+    assert any(t.citation.key == paper for t in THEOREMS)
+
+
+def test_keys_used_in_the_source_are_known():
+    used = set()
+    for path in SOURCE.rglob("*.py"):
+        used |= set(re.findall(r"\b([a-z]{2,}(?:19|20)\d\d)\b", path.read_text()))
+    assert used <= KNOWN
