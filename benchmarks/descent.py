@@ -40,7 +40,14 @@ def main():
                 seconds = best(lambda: jax.block_until_ready(bare_products(x, w, steps))) / steps
                 rows.append({"program": "bare products", "seconds": seconds, **size})
                 rows_first = w.T.copy()
-                seconds = best(lambda: jax.block_until_ready(plain_scan(x, y, rows_first, mix, 0.01, steps))) / steps
+                seconds = (
+                    best(
+                        lambda: jax.block_until_ready(
+                            plain_scan(x, y, rows_first, mix, 0.01, steps)
+                        )
+                    )
+                    / steps
+                )
                 rows.append({"program": "JAX scan", "seconds": seconds, **size})
                 net = wf.Shallow(weights.T, signs)
                 data = wf.Dataset(inputs, targets)
@@ -59,14 +66,28 @@ def measure_train(net, data, dtype, steps, size):
 
     once = best(lambda: run(net, long, long), 3)
     short = best(lambda: run(net, 10, 10), 3)  # what a call costs before its first long stretch
-    rows.append({"program": "wideflow", "seconds": (once - short) / (long - 10), "start": short, **size})
+    rows.append(
+        {"program": "wideflow", "seconds": (once - short) / (long - 10), "start": short, **size}
+    )
     recorded = best(lambda: run(net, long, 100), 3)
-    rows.append({"program": "wideflow, recording every 100", "seconds": (recorded - short) / (long - 10), **size})
+    rows.append(
+        {
+            "program": "wideflow, recording every 100",
+            "seconds": (recorded - short) / (long - 10),
+            **size,
+        }
+    )
     if size["width"] >= 2000:
         seeds = [wf.Shallow(np.asarray(net.hidden) + i, net.output) for i in range(5)]
         together = best(lambda: run(seeds, steps, steps), 3)
         begin = best(lambda: run(seeds, 10, 10), 3)
-        rows.append({"program": "wideflow, five seeds, per seed", "seconds": (together - begin) / (steps - 10) / 5, **size})
+        rows.append(
+            {
+                "program": "wideflow, five seeds, per seed",
+                "seconds": (together - begin) / (steps - 10) / 5,
+                **size,
+            }
+        )
     return rows
 
 

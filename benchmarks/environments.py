@@ -9,7 +9,14 @@ HERE = pathlib.Path(__file__).parent
 ENVIRONMENTS = {
     "torch": ("torch==2.13.0", "numpy", "setuptools"),
     # the newest JAX on which the fast path of neural-tangents works
-    "neural-tangents": ("neural-tangents==0.6.5", "jax==0.4.25", "jaxlib==0.4.25", "numpy<2", "scipy<1.13", "ml_dtypes<0.5"),
+    "neural-tangents": (
+        "neural-tangents==0.6.5",
+        "jax==0.4.25",
+        "jaxlib==0.4.25",
+        "numpy<2",
+        "scipy<1.13",
+        "ml_dtypes<0.5",
+    ),
 }
 
 
@@ -26,10 +33,22 @@ def build(name: str) -> str | None:
         return None
     print(f"building benchmarks/envs/{name} ...", flush=True)
     venv.create(place, with_pip=True, clear=True)
-    command = [python_of(name), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *ENVIRONMENTS[name]]
+    command = [
+        python_of(name),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        *ENVIRONMENTS[name],
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        return done.stderr.strip().splitlines()[-1] if done.stderr else f"pip ended with {done.returncode}"
+        return (
+            done.stderr.strip().splitlines()[-1]
+            if done.stderr
+            else f"pip ended with {done.returncode}"
+        )
     ready.write_text(wanted)
     return None
 

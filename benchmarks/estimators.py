@@ -52,18 +52,30 @@ class TangentRidge:
         return self
 
     def predict(self, x):
-        return np.asarray(wf.limits.mean_ntk(self._inputs(x), self.activation, self.seen)) @ self.weights + self.offset
+        return (
+            np.asarray(wf.limits.mean_ntk(self._inputs(x), self.activation, self.seen))
+            @ self.weights
+            + self.offset
+        )
 
 
 def methods() -> dict:
-    network = MLPRegressor(hidden_layer_sizes=(512,), max_iter=2000, early_stopping=True, n_iter_no_change=30, random_state=0)
+    network = MLPRegressor(
+        hidden_layer_sizes=(512,),
+        max_iter=2000,
+        early_stopping=True,
+        n_iter_no_change=30,
+        random_state=0,
+    )
     return {
         "WideRegressor (Zipf 0.5, 0.7)": lambda: wf.WideRegressor(random_state=0),
         "WideRegressor (NTK)": lambda: wf.WideRegressor(scaling="ntk", random_state=0),
         "kernel ridge, tangent kernel": TangentRidge,
         "random forest": lambda: RandomForestRegressor(random_state=0),
         "gradient boosting": lambda: HistGradientBoostingRegressor(random_state=0),
-        "scikit-learn's MLP": lambda: TransformedTargetRegressor(make_pipeline(StandardScaler(), network), transformer=StandardScaler()),
+        "scikit-learn's MLP": lambda: TransformedTargetRegressor(
+            make_pipeline(StandardScaler(), network), transformer=StandardScaler()
+        ),
     }
 
 
@@ -80,8 +92,15 @@ def compare(name: str, rows: int, folds: int) -> dict:
                 predicted = build().fit(x[fit], y[fit]).predict(x[test])
             errors.append(float(np.sqrt(np.mean((predicted - y[test]) ** 2)) / y.std()))
         seconds = (time.perf_counter() - began) / folds
-        found["methods"][label] = {"rmse": float(np.mean(errors)), "spread": float(np.std(errors)), "seconds_a_fit": seconds}
-        print(f"{name:9} {label:30} {np.mean(errors):.3f} ± {np.std(errors):.3f}  {seconds:.1f} s a fit", flush=True)
+        found["methods"][label] = {
+            "rmse": float(np.mean(errors)),
+            "spread": float(np.std(errors)),
+            "seconds_a_fit": seconds,
+        }
+        print(
+            f"{name:9} {label:30} {np.mean(errors):.3f} ± {np.std(errors):.3f}  {seconds:.1f} s a fit",
+            flush=True,
+        )
     return found
 
 

@@ -19,7 +19,9 @@ from timing import report
 
 import wideflow as wf
 
-FOLDER = pathlib.Path(os.environ.get("WIDEFLOW_DATA", pathlib.Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = pathlib.Path(
+    os.environ.get("WIDEFLOW_DATA", pathlib.Path(__file__).parents[2] / "shared" / "data")
+)
 CASES = {  # name: (data set, rows, width, activation, gamma, time, accuracy of the loss)
     "concrete tanh": ("concrete", 412, 2000, "tanh", 1.0, 1e4, 0.01),
     "energy tanh": ("energy", 307, 2000, "tanh", 1.0, 1e4, 0.01),
@@ -46,7 +48,13 @@ def problem(name: str):
     dataset, rows, width, activation, gamma, end, accuracy = CASES[name]
     data = load(dataset, rows)
     scaling = wf.scalings.NTK() if gamma == 1 else wf.scalings.Zipf(gamma=gamma, alpha=0.5)
-    net = wf.Shallow.init(jax.random.key(0), features=data.dimension, width=width, scaling=scaling, activation=activation)
+    net = wf.Shallow.init(
+        jax.random.key(0),
+        features=data.dimension,
+        width=width,
+        scaling=scaling,
+        activation=activation,
+    )
     return net, data, end, accuracy
 
 
@@ -55,7 +63,12 @@ def by_gram(net, data, end, tolerance):
     wf.train(net, data, flow, time=end * 1e-9, every=[end * 1e-9])  # compiles
     began = time.perf_counter()
     run = wf.train(net, data, flow, time=end, every=[end])
-    return float(run.table.loss[-1]), int(run.state.evaluations), int(run.state.steps), time.perf_counter() - began
+    return (
+        float(run.table.loss[-1]),
+        int(run.state.evaluations),
+        int(run.state.steps),
+        time.perf_counter() - began,
+    )
 
 
 def field_of(net, data):
@@ -124,7 +137,15 @@ def main(names, limit: int, seconds: float):
             net, data, end, accuracy = problem(name)
             tight = by_gram(net, data, end, 3e-3 if "relu" in name else 1e-4)
             exact = tight[0]
-            rows.append({"case": name, "program": "reference", "loss": exact, "evaluations": tight[1], "seconds": tight[3]})
+            rows.append(
+                {
+                    "case": name,
+                    "program": "reference",
+                    "loss": exact,
+                    "evaluations": tight[1],
+                    "seconds": tight[3],
+                }
+            )
             print(rows[-1], flush=True)
             for tolerance in LADDER:
                 loss, evaluations, steps, spent = by_gram(net, data, end, tolerance)
@@ -138,16 +159,40 @@ def main(names, limit: int, seconds: float):
                 if label == "SciPy LSODA" and net.weights.size > 5000:
                     continue  # its dense Jacobian of all weights does not fit
                 loss, evaluations, spent, share = by_scipy(solver, net, data, end, 1e-3, limit)
-                rows.append({"case": name, "program": label, "evaluations": evaluations / share, "seconds": spent / share, "share": share})
+                rows.append(
+                    {
+                        "case": name,
+                        "program": label,
+                        "evaluations": evaluations / share,
+                        "seconds": spent / share,
+                        "share": share,
+                    }
+                )
                 print(rows[-1], flush=True)
             for method in ("tsit5",) if net.weights.size > 5000 else ("tsit5", "kvaerno5"):
                 if method == "kvaerno5" and net.weights.size > 3300:
                     continue  # likewise
                 loss, evaluations, spent, share = by_diffrax(method, net, data, end, 1e-3, seconds)
-                rows.append({"case": name, "program": f"Diffrax {method}", "evaluations": evaluations / share, "seconds": spent / share, "share": share})
+                rows.append(
+                    {
+                        "case": name,
+                        "program": f"Diffrax {method}",
+                        "evaluations": evaluations / share,
+                        "seconds": spent / share,
+                        "share": share,
+                    }
+                )
                 print(rows[-1], flush=True)
             steps, spent = by_descent(net, data, end)
-            rows.append({"case": name, "program": "descent", "evaluations": steps, "seconds": spent, "share": 200 / steps})
+            rows.append(
+                {
+                    "case": name,
+                    "program": "descent",
+                    "evaluations": steps,
+                    "seconds": spent,
+                    "share": 200 / steps,
+                }
+            )
             print(rows[-1], flush=True)
     report(rows)
 

@@ -69,7 +69,15 @@ def descent(samples=1000, features=100, width=1_000_000, steps=20):
                 "wideflow": best(lambda: step(steps)) / steps,
             }
         for program, seconds in times.items():
-            rows.append({"what": "descent", "precision": name, "program": program, "ms": 1e3 * seconds, "tflops": flops / seconds / 1e12})
+            rows.append(
+                {
+                    "what": "descent",
+                    "precision": name,
+                    "program": program,
+                    "ms": 1e3 * seconds,
+                    "tflops": flops / seconds / 1e12,
+                }
+            )
     return rows
 
 
@@ -79,12 +87,16 @@ def trainer(x, y, w, a):
 
     net = wf.Shallow(w.T, a)
     with jax.enable_x64(True):
-        objective = wf.Dataset(np.asarray(x), np.asarray(y)).objective(wf.losses.HalfSumSquares(), net)
+        objective = wf.Dataset(np.asarray(x), np.asarray(y)).objective(
+            wf.losses.HalfSumSquares(), net
+        )
     dynamics = wf.GradientDescent(1e-3)
 
     def steps(count):
         with jax.enable_x64(True):
-            out = _stretch(_many_steps)(net, None, objective, dynamics, jnp.zeros(()), np.asarray(count))
+            out = _stretch(_many_steps)(
+                net, None, objective, dynamics, jnp.zeros(()), np.asarray(count)
+            )
             return out[0].weights
 
     return steps
@@ -106,10 +118,19 @@ def largest(features=16, samples=32):
             began = time.perf_counter()
             out = trainer(x, y, w, a)(10)
             jax.block_until_ready(out)
-            rows.append({"what": "largest", "width": width, "seconds for 10 steps, with compilation": time.perf_counter() - began, "finite": bool(jnp.all(jnp.isfinite(out[:, :1000])))})
+            rows.append(
+                {
+                    "what": "largest",
+                    "width": width,
+                    "seconds for 10 steps, with compilation": time.perf_counter() - began,
+                    "finite": bool(jnp.all(jnp.isfinite(out[:, :1000]))),
+                }
+            )
             del out, w, a
         except Exception as fault:
-            rows.append({"what": "largest", "width": width, "fault": str(fault).splitlines()[0][:160]})
+            rows.append(
+                {"what": "largest", "width": width, "fault": str(fault).splitlines()[0][:160]}
+            )
             break
         print(json.dumps(rows[-1]), flush=True)
     return rows
@@ -118,11 +139,30 @@ def largest(features=16, samples=32):
 def figure1(seeds=5, steps=50_000):
     """Four settings times `seeds` networks of Figure 1, m=2000, in one program."""
     data = wf.data.sphere_sines(jax.random.key(0), samples=100, features=50)
-    settings = [wf.scalings.NTK(), wf.scalings.Zipf(0.5, 0.7), wf.scalings.Zipf(0.5, 0.5), wf.scalings.Zipf(0.0, 0.4)]
-    nets = [wf.Shallow.init(jax.random.key(s), features=50, width=2000, scaling=scaling) for scaling in settings for s in range(seeds)]
+    settings = [
+        wf.scalings.NTK(),
+        wf.scalings.Zipf(0.5, 0.7),
+        wf.scalings.Zipf(0.5, 0.5),
+        wf.scalings.Zipf(0.0, 0.4),
+    ]
+    nets = [
+        wf.Shallow.init(jax.random.key(s), features=50, width=2000, scaling=scaling)
+        for scaling in settings
+        for s in range(seeds)
+    ]
     began = time.perf_counter()
-    run = wf.train(nets, data, wf.GradientDescent(0.02), steps=steps, every=1000, precision="float32")
-    return [{"what": "figure 1", "networks": len(nets), "steps": steps, "seconds": time.perf_counter() - began, "last loss": float(np.mean(run.table.loss[:, -1]))}]
+    run = wf.train(
+        nets, data, wf.GradientDescent(0.02), steps=steps, every=1000, precision="float32"
+    )
+    return [
+        {
+            "what": "figure 1",
+            "networks": len(nets),
+            "steps": steps,
+            "seconds": time.perf_counter() - began,
+            "last loss": float(np.mean(run.table.loss[:, -1])),
+        }
+    ]
 
 
 if __name__ == "__main__":

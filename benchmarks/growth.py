@@ -59,7 +59,9 @@ if __name__ == "__main__":
         rows = []
         for what, sizes in (("width", WIDTHS), ("samples", SAMPLES)):
             for size in sizes:
-                done = subprocess.run([sys.executable, __file__, what, str(size)], capture_output=True, text=True)
+                done = subprocess.run(
+                    [sys.executable, __file__, what, str(size)], capture_output=True, text=True
+                )
                 found = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
                 print(what, size, found[-1] if found else done.stderr[-200:], flush=True)
                 if found:

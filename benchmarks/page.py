@@ -7,7 +7,11 @@ import pathlib
 
 def seconds_of(rows, program, **where):
     for row in rows:
-        if row["program"] == program and "seconds" in row and all(row.get(k) == v for k, v in where.items()):
+        if (
+            row["program"] == program
+            and "seconds" in row
+            and all(row.get(k) == v for k, v in where.items())
+        ):
             return row["seconds"]
     return math.nan
 
@@ -18,7 +22,11 @@ def table_of(header, rows) -> str:
 
 
 def number(x, digits=3) -> str:
-    return "not measured" if x is None or (isinstance(x, float) and math.isnan(x)) else f"{x:.{digits}g}"
+    return (
+        "not measured"
+        if x is None or (isinstance(x, float) and math.isnan(x))
+        else f"{x:.{digits}g}"
+    )
 
 
 class Goals:
@@ -32,50 +40,119 @@ class Goals:
             verdict = "not measured"
         else:
             met = ratio >= wanted if at_least else ratio <= wanted
-            verdict = "met" if met else f"missed by a factor {number(wanted / ratio if at_least else ratio / wanted)}"
-        self.rows.append([what, number(ratio), ("at least " if at_least else "at most ") + str(wanted), verdict])
+            verdict = (
+                "met"
+                if met
+                else f"missed by a factor {number(wanted / ratio if at_least else ratio / wanted)}"
+            )
+        self.rows.append(
+            [what, number(ratio), ("at least " if at_least else "at most ") + str(wanted), verdict]
+        )
 
 
 def descent_part(rows, goals):
-    sizes = sorted({(r["samples"], r["features"], r["width"], r["dtype"]) for r in rows if "samples" in r}, key=str)
+    sizes = sorted(
+        {(r["samples"], r["features"], r["width"], r["dtype"]) for r in rows if "samples" in r},
+        key=str,
+    )
     programs = list(dict.fromkeys(r["program"] for r in rows if "samples" in r))
     body = []
     for size in sizes:
         where = dict(zip(("samples", "features", "width", "dtype"), size))
-        body.append([f"n={size[0]}, d={size[1]}, m={size[2]}, {size[3]}", *(number(1e6 * seconds_of(rows, p, **where)) for p in programs)])
+        body.append(
+            [
+                f"n={size[0]}, d={size[1]}, m={size[2]}, {size[3]}",
+                *(number(1e6 * seconds_of(rows, p, **where)) for p in programs),
+            ]
+        )
         mine = seconds_of(rows, "wideflow", **where)
         compiled = [seconds_of(rows, p, **where) for p in programs if p.startswith("torch.compile")]
         compiled = min((c for c in compiled if not math.isnan(c)), default=math.nan)
         name = f"descent n={size[0]}, d={size[1]}, m={size[2]}, {size[3]}"
         if size[:3] == (100, 50, 2000):
-            goals.add(f"{name}: PyTorch eager / wideflow", seconds_of(rows, "torch eager", **where) / mine, 3)
+            goals.add(
+                f"{name}: PyTorch eager / wideflow",
+                seconds_of(rows, "torch eager", **where) / mine,
+                3,
+            )
             goals.add(f"{name}: best torch.compile / wideflow", compiled / mine, 1.25)
-            goals.add(f"{name}: wideflow / bare products", mine / seconds_of(rows, "bare products", **where), 1.4, False)
-            goals.add(f"{name}: recording every 100 steps / none", seconds_of(rows, "wideflow, recording every 100", **where) / mine, 1.1, False)
+            goals.add(
+                f"{name}: wideflow / bare products",
+                mine / seconds_of(rows, "bare products", **where),
+                1.4,
+                False,
+            )
+            goals.add(
+                f"{name}: recording every 100 steps / none",
+                seconds_of(rows, "wideflow, recording every 100", **where) / mine,
+                1.1,
+                False,
+            )
         if size[:3] == (20, 5, 200):
-            goals.add(f"{name}: PyTorch eager / wideflow", seconds_of(rows, "torch eager", **where) / mine, 30)
+            goals.add(
+                f"{name}: PyTorch eager / wideflow",
+                seconds_of(rows, "torch eager", **where) / mine,
+                30,
+            )
     return "Microseconds a step.\n\n" + table_of(["size", *programs], body)
 
 
 def gram_part(rows, goals):
     good = [r for r in rows if "seconds" in r]
-    body = [[r["program"], r["samples"], number(1e3 * r["seconds"]), number(r["memory"] / 1e6), f"{r['error']:.1e}"] for r in good]
+    body = [
+        [
+            r["program"],
+            r["samples"],
+            number(1e3 * r["seconds"]),
+            number(r["memory"] / 1e6),
+            f"{r['error']:.1e}",
+        ]
+        for r in good
+    ]
 
     def memory(program, n):
-        return next((r["memory"] for r in good if r["program"] == program and r["samples"] == n), math.nan)
+        return next(
+            (r["memory"] for r in good if r["program"] == program and r["samples"] == n), math.nan
+        )
 
     mine = seconds_of(rows, "wideflow", samples=500)
-    goals.add("tangent Gram, n=500, m=2000: neural-tangents 3 / wideflow", seconds_of(rows, "neural-tangents 3", samples=500) / mine, 1.3)
-    goals.add("tangent Gram, n=500, m=2000: torch.func / wideflow", seconds_of(rows, "torch.func", samples=500) / mine, 50)
-    goals.add("tangent Gram, n=500, m=2000: memory of wideflow / torch.func", memory("wideflow", 500) / memory("torch.func", 500), 0.1, False)
-    return table_of(["program", "n", "ms", "peak memory above the start, MB", "largest relative error"], body)
+    goals.add(
+        "tangent Gram, n=500, m=2000: neural-tangents 3 / wideflow",
+        seconds_of(rows, "neural-tangents 3", samples=500) / mine,
+        1.3,
+    )
+    goals.add(
+        "tangent Gram, n=500, m=2000: torch.func / wideflow",
+        seconds_of(rows, "torch.func", samples=500) / mine,
+        50,
+    )
+    goals.add(
+        "tangent Gram, n=500, m=2000: memory of wideflow / torch.func",
+        memory("wideflow", 500) / memory("torch.func", 500),
+        0.1,
+        False,
+    )
+    return table_of(
+        ["program", "n", "ms", "peak memory above the start, MB", "largest relative error"], body
+    )
 
 
 def kernels_part(rows, goals):
     sizes = sorted({r["samples"] for r in rows if "samples" in r})
-    body = [[n, *(number(1e3 * seconds_of(rows, p, samples=n)) for p in ("wideflow", "neural-tangents"))] for n in sizes]
+    body = [
+        [
+            n,
+            *(
+                number(1e3 * seconds_of(rows, p, samples=n))
+                for p in ("wideflow", "neural-tangents")
+            ),
+        ]
+        for n in sizes
+    ]
     for n in sizes:
-        ratio = seconds_of(rows, "neural-tangents", samples=n) / seconds_of(rows, "wideflow", samples=n)
+        ratio = seconds_of(rows, "neural-tangents", samples=n) / seconds_of(
+            rows, "wideflow", samples=n
+        )
         goals.add(f"limit kernels, n={n}: neural-tangents / wideflow", ratio, 1.0)
     return table_of(["n", "wideflow, ms", "neural-tangents, ms"], body)
 
@@ -85,7 +162,11 @@ def other_solver(row, explicit):
     if row["share"] >= 1:
         return number(row["evaluations"], 4), number(row["seconds"]), ""
     if row["program"] in explicit:
-        return number(row["evaluations"], 4), number(row["seconds"]), f"in proportion, from {row['share']:.1e} of the time"
+        return (
+            number(row["evaluations"], 4),
+            number(row["seconds"]),
+            f"in proportion, from {row['share']:.1e} of the time",
+        )
     spent = number(row["seconds"] * row["share"])
     return "", "", f"stopped after {spent} s at {row['share']:.1e} of the time"
 
@@ -93,22 +174,45 @@ def other_solver(row, explicit):
 def flow_part(rows, goals):
     body, explicit = [], ("SciPy RK45", "Diffrax tsit5", "descent")
     for case in dict.fromkeys(r["case"] for r in rows if "case" in r):
-        mine = next((r for r in rows if r.get("case") == case and r["program"] == "wideflow gram"), None)
+        mine = next(
+            (r for r in rows if r.get("case") == case and r["program"] == "wideflow gram"), None
+        )
         if mine is None:
             continue
-        others = [r for r in rows if r.get("case") == case and r["program"] not in ("wideflow gram", "reference")]
-        body.append([case, "wideflow gram", f"{mine['evaluations']} ({mine['steps']} steps)", number(mine["seconds"]), f"error {mine['error']:.1e}"])
+        others = [
+            r
+            for r in rows
+            if r.get("case") == case and r["program"] not in ("wideflow gram", "reference")
+        ]
+        body.append(
+            [
+                case,
+                "wideflow gram",
+                f"{mine['evaluations']} ({mine['steps']} steps)",
+                number(mine["seconds"]),
+                f"error {mine['error']:.1e}",
+            ]
+        )
         body += [["", r["program"], *other_solver(r, explicit)] for r in others]
         few = min((r["evaluations"] for r in others if r["program"] in explicit), default=math.nan)
         fast = min((r["seconds"] for r in others if r["program"] in explicit), default=math.nan)
-        goals.add(f"flow, {case}: evaluations of the best explicit solver / wideflow", few / mine["evaluations"], 50 if "relu" in case else 100)
-        goals.add(f"flow, {case}: time of the best explicit solver / wideflow", fast / mine["seconds"], 20)
+        goals.add(
+            f"flow, {case}: evaluations of the best explicit solver / wideflow",
+            few / mine["evaluations"],
+            50 if "relu" in case else 100,
+        )
+        goals.add(
+            f"flow, {case}: time of the best explicit solver / wideflow", fast / mine["seconds"], 20
+        )
     return table_of(["case", "program", "network evaluations", "seconds", "note"], body)
 
 
 def population_part(rows, goals):
     good = [r for r in rows if "seconds" in r]
-    body = [[r["program"], r.get("width", ""), r.get("features", ""), number(r["seconds"])] for r in good]
+    body = [
+        [r["program"], r.get("width", ""), r.get("features", ""), number(r["seconds"])]
+        for r in good
+    ]
     return table_of(["program", "width", "features", "seconds"], body)
 
 
@@ -116,10 +220,17 @@ def growth_part(rows, goals):
     parts = []
     for what, theory in (("width", 1), ("samples", 2)):
         some = [r for r in rows if r.get("program") == f"against the {what}"]
-        parts.append(table_of([what, "seconds", "peak memory, MB"], [[r["size"], number(r["seconds"]), number(r["memory"] / 1e6)] for r in some]))
+        parts.append(
+            table_of(
+                [what, "seconds", "peak memory, MB"],
+                [[r["size"], number(r["seconds"]), number(r["memory"] / 1e6)] for r in some],
+            )
+        )
         late = some[-3:]
         if len(late) > 1:
-            slope = math.log(late[-1]["seconds"] / late[0]["seconds"]) / math.log(late[-1]["size"] / late[0]["size"])
+            slope = math.log(late[-1]["seconds"] / late[0]["seconds"]) / math.log(
+                late[-1]["size"] / late[0]["size"]
+            )
             parts.append(f"Slope over the last {len(late)} sizes: {slope:.2f}, in theory {theory}.")
             if what == "width":
                 goals.add("time against the width, slope", slope, 1.05, False)
@@ -133,14 +244,34 @@ def gpu_part(results: pathlib.Path, goals) -> str:
     table = json.loads(place.read_text())
     rows = [r for r in table["rows"] if r["what"] == "descent"]
     ms = {(r["precision"], r["program"]): r["ms"] for r in rows}
-    goals.add("GPU descent, float32: wideflow / bare products", ms["float32", "wideflow"] / ms["float32", "bare products"], 1.25, False)
-    goals.add("GPU descent, TF32: plain scan / wideflow", ms["tf32", "plain scan"] / ms["tf32", "wideflow"], 2)
+    goals.add(
+        "GPU descent, float32: wideflow / bare products",
+        ms["float32", "wideflow"] / ms["float32", "bare products"],
+        1.25,
+        False,
+    )
+    goals.add(
+        "GPU descent, TF32: plain scan / wideflow",
+        ms["tf32", "plain scan"] / ms["tf32", "wideflow"],
+        2,
+    )
     widths = [r["width"] for r in table["rows"] if r["what"] == "largest" and "fault" not in r]
-    goals.add("GPU: neurons of the largest network trained (d=16)", float(max(widths, default=0)), 1e8)
+    goals.add(
+        "GPU: neurons of the largest network trained (d=16)", float(max(widths, default=0)), 1e8
+    )
     body = [[r["precision"], r["program"], number(r["ms"]), number(r["tflops"])] for r in rows]
-    more = [json.dumps({k: v for k, v in r.items() if k != "what"}) for r in table["rows"] if r["what"] != "descent"]
+    more = [
+        json.dumps({k: v for k, v in r.items() if k != "what"})
+        for r in table["rows"]
+        if r["what"] != "descent"
+    ]
     head = f"{table['device']}, JAX {table['jax']}; descent at n=1000, d=100, m=1e6.\n\n"
-    return head + table_of(["precision", "program", "ms a step", "TFLOP/s"], body) + "\n\n" + "\n".join(f"- `{m}`" for m in more)
+    return (
+        head
+        + table_of(["precision", "program", "ms a step", "TFLOP/s"], body)
+        + "\n\n"
+        + "\n".join(f"- `{m}`" for m in more)
+    )
 
 
 PARTS = {
@@ -161,7 +292,10 @@ def write_page(table: dict, results: pathlib.Path, docs: pathlib.Path) -> str:
         faults = [f"- {r['program']}: {r['fault']}" for r in found["rows"] if "fault" in r]
         text = part(found["rows"], goals)
         note = f"*{found['when']}, load of the machine at the start {found['load']:.1f}.*"
-        parts.append(f"## {title}\n\n{text}\n\n{note}" + ("\n\nNot measured:\n\n" + "\n".join(faults) if faults else ""))
+        parts.append(
+            f"## {title}\n\n{text}\n\n{note}"
+            + ("\n\nNot measured:\n\n" + "\n".join(faults) if faults else "")
+        )
     parts.append("## Accelerator\n\n" + gpu_part(results, goals))
     told = table_of(["ratio, both sides in one run", "measured", "goal", ""], goals.rows)
     machine = table.get("machine", {})
@@ -198,7 +332,12 @@ def draw(goals: Goals, results: pathlib.Path) -> None:
     for i, row in enumerate(rows):
         axes.plot(float(row[1]), i, "o", color="tab:green" if row[3] == "met" else "tab:red")
         axes.plot(float(row[2].split()[-1]), i, "|", color="black", markersize=12)
-    axes.set(yticks=range(len(rows)), yticklabels=[r[0] for r in rows], xscale="log", xlabel="ratio (bar: the goal)")
+    axes.set(
+        yticks=range(len(rows)),
+        yticklabels=[r[0] for r in rows],
+        xscale="log",
+        xlabel="ratio (bar: the goal)",
+    )
     axes.tick_params(axis="y", labelsize=6)
     figure.tight_layout()
     figure.savefig(results / "ratios.png", dpi=150)

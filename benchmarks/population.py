@@ -41,11 +41,18 @@ def reduced(width: int = 1000, features: int = 10, end: float = 40.0):
     alpha, weight, bias, rate = 0.2, -0.8, 0.5, 0.1
     steps = round(end / rate)
     path = wf.limits.radial.reduced_flow(law, alpha, weight, bias, end, rate=rate)
-    seconds = best(lambda: jax.block_until_ready(wf.limits.radial.reduced_flow(law, alpha, weight, bias, end, rate=rate).alpha), 3)
+    seconds = best(
+        lambda: jax.block_until_ready(
+            wf.limits.radial.reduced_flow(law, alpha, weight, bias, end, rate=rate).alpha
+        ),
+        3,
+    )
     first = np.random.default_rng(0).standard_normal((width, features))
     first *= np.sqrt(alpha / law.gain) / np.linalg.norm(first, axis=1, keepdims=True)
     net = wf.DepthSeparator(first, np.full(4, weight), np.full(4, bias))
-    population = wf.populations.Radial.fresh(law, 1024, stratified=True, antithetic=True, evaluation=256)
+    population = wf.populations.Radial.fresh(
+        law, 1024, stratified=True, antithetic=True, evaluation=256
+    )
 
     def run():
         return wf.train(net, population, wf.ClippedFlow(rate), steps=steps, every=steps).model

@@ -1,10 +1,10 @@
 """Runs every measurement side by side and writes the table, the JSON, a plot and docs/performance.md.
 
-    make bench                                  everything (about half an hour on two quiet cores)
-    python benchmarks/run.py --quick            small sizes only
-    python benchmarks/run.py --only flow gram   some measurements; the others keep their last numbers
-    python benchmarks/run.py --write            only writes the page again, from the last numbers
-    python benchmarks/gpu.py                    on a machine with a GPU; its last line, saved as results/gpu.json, joins the page
+make bench                                  everything (about half an hour on two quiet cores)
+python benchmarks/run.py --quick            small sizes only
+python benchmarks/run.py --only flow gram   some measurements; the others keep their last numbers
+python benchmarks/run.py --write            only writes the page again, from the last numbers
+python benchmarks/gpu.py                    on a machine with a GPU; its last line, saved as results/gpu.json, joins the page
 """
 
 import argparse
@@ -30,9 +30,16 @@ def commands(quick: bool) -> dict[str, list[list[str]]]:
     sizes = GRAM_SIZES[:2] if quick else GRAM_SIZES
     gram = []
     for n in sizes:
-        gram += [[here, "gram.py", "wideflow", str(n)], [nt, "peers/gram_nt.py", "3", str(n)], [nt, "peers/gram_nt.py", "1", str(n)]]
+        gram += [
+            [here, "gram.py", "wideflow", str(n)],
+            [nt, "peers/gram_nt.py", "3", str(n)],
+            [nt, "peers/gram_nt.py", "1", str(n)],
+        ]
         if n < 2000:  # at 2000 rows the Jacobian alone takes 1.6 GB
-            gram += [[here, "gram.py", "explicit Jacobian", str(n)], [torch, "peers/gram_torch.py", str(n)]]
+            gram += [
+                [here, "gram.py", "explicit Jacobian", str(n)],
+                [torch, "peers/gram_torch.py", str(n)],
+            ]
     return {
         "descent": [[here, "descent.py"], [torch, "peers/descent_torch.py"]],
         "gram": gram,
@@ -49,17 +56,31 @@ def measure(command: list[str], limit: float) -> list[dict]:
     name = " ".join(pathlib.Path(part).name for part in command[1:])
     print(f"--- {name}", flush=True)
     try:
-        done = subprocess.run([command[0], *command[1:]], cwd=HERE, env=environment, capture_output=True, text=True, timeout=limit)
+        done = subprocess.run(
+            [command[0], *command[1:]],
+            cwd=HERE,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=limit,
+        )
     except (subprocess.TimeoutExpired, FileNotFoundError) as fault:
         return [{"program": name, "fault": str(fault)[:200]}]
     found = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
     if not found:
-        return [{"program": name, "fault": (done.stderr.strip().splitlines() or ["no result"])[-1][:200]}]
+        return [
+            {
+                "program": name,
+                "fault": (done.stderr.strip().splitlines() or ["no result"])[-1][:200],
+            }
+        ]
     return json.loads(found[-1][7:])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="+", choices=list(commands(True)))
     parser.add_argument("--write", action="store_true")
@@ -73,13 +94,21 @@ def main():
             fault = build(name)
             if fault:
                 print(f"{name} could not be built ({fault}); its rows will be missing.", flush=True)
-        table["machine"] = {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
+        table["machine"] = {
+            "processor": platform.processor() or platform.machine(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+        }
         for name, processes in commands(options.quick).items():
             if options.only and name not in options.only:
                 continue
             load = os.getloadavg()[0]
             rows = [row for process in processes for row in measure(process, options.limit)]
-            table["measurements"][name] = {"when": time.strftime("%Y-%m-%d"), "load": load, "rows": rows}
+            table["measurements"][name] = {
+                "when": time.strftime("%Y-%m-%d"),
+                "load": load,
+                "rows": rows,
+            }
             temporary = place.with_suffix(".tmp")
             temporary.write_text(json.dumps(table, indent=1))
             temporary.replace(place)

@@ -50,7 +50,9 @@ def stripes(key, samples: int, size: int = 12):
 
 def train(net, images, labels, steps: int = 300, rate: float = 0.02):
     """Full-batch descent with momentum on half the mean square over the factor squared."""
-    start = jax.vmap(net)(images)  # trained on the difference to the start, so that the start's output costs nothing
+    start = jax.vmap(net)(
+        images
+    )  # trained on the difference to the start, so that the start's output costs nothing
     moving, static = eqx.partition(net, eqx.is_inexact_array)
     optimiser = optax.sgd(rate, momentum=0.9)
 
@@ -79,7 +81,9 @@ def main() -> dict:
         found[factor] = wf.probe(
             lambda net, x: net(x), before, after, images[:32], features=lambda net, x: net.hidden(x)
         )
-        print(f"\noutput multiplied by {factor:g}, half mean of squares after training {loss:.3g}\n{found[factor]}")
+        print(
+            f"\noutput multiplied by {factor:g}, half mean of squares after training {loss:.3g}\n{found[factor]}"
+        )
     return found
 
 

@@ -29,4 +29,6 @@ def data_folder() -> pathlib.Path:
         if place and (pathlib.Path(place) / "concrete.csv").is_file():
             os.environ["WIDEFLOW_DATA"] = place
             return pathlib.Path(place)
-    pytest.skip(f"no real data files: WIDEFLOW_DATA is {tried[0]!r}, and the sibling shared/data has none either")
+    pytest.skip(
+        f"no real data files: WIDEFLOW_DATA is {tried[0]!r}, and the sibling shared/data has none either"
+    )

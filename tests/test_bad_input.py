@@ -34,7 +34,9 @@ CASES = {
 @pytest.fixture(scope="module")
 def answers():
     calls = list(CASES)
-    script = PREFIX + f"""
+    script = (
+        PREFIX
+        + f"""
 for call in {calls!r}:
     try:
         eval(call)
@@ -42,7 +44,10 @@ for call in {calls!r}:
     except Exception as error:
         print(type(error).__name__, str(error).replace(chr(10), " "))
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return dict(zip(calls, done.stdout.strip().splitlines(), strict=True))
 
 

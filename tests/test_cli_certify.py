@@ -21,7 +21,20 @@ def table(path, rows=12, columns=("a", "b", "y"), change=None):
 
 
 def test_json_page_and_figure(tmp_path, capsys):
-    code = main(["certify", table(tmp_path / "t.csv"), "--target", "y", *SMALL, "--scaling", "zipf:0.5,0.7", "--json", "--out", str(tmp_path / "out")])
+    code = main(
+        [
+            "certify",
+            table(tmp_path / "t.csv"),
+            "--target",
+            "y",
+            *SMALL,
+            "--scaling",
+            "zipf:0.5,0.7",
+            "--json",
+            "--out",
+            str(tmp_path / "out"),
+        ]
+    )
     assert code == 0
     told = json.loads(capsys.readouterr().out)
     assert told["subject"]["width"] == 32
@@ -108,10 +121,14 @@ def test_raw_takes_the_numbers_as_they_are(tmp_path, capsys):
     def change(rows):
         rows[1][:] = [*rows[0][:2], "100"]
 
-    assert main(["certify", table(tmp_path / "t.csv", change=change), *SMALL, "--raw", "--json"]) == 0
+    assert (
+        main(["certify", table(tmp_path / "t.csv", change=change), *SMALL, "--raw", "--json"]) == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["mean_gram"]["resolved"] is False
-    assert {check["name"]: check["verdict"] for check in told["checks"]}["duplicate rows"] == "wrong"
+    assert {check["name"]: check["verdict"] for check in told["checks"]}[
+        "duplicate rows"
+    ] == "wrong"
 
 
 def test_one_row(tmp_path, capsys):
@@ -131,7 +148,23 @@ def test_many_rows_are_sampled_with_a_warning(tmp_path, capsys):
 
 @pytest.mark.data
 def test_real_table(data_folder, capsys):
-    assert main(["certify", str(data_folder / "energy.csv"), "--target", "heating_load", "--drop", "cooling_load", *SMALL, "--samples", "100", "--json"]) == 0
+    assert (
+        main(
+            [
+                "certify",
+                str(data_folder / "energy.csv"),
+                "--target",
+                "heating_load",
+                "--drop",
+                "cooling_load",
+                *SMALL,
+                "--samples",
+                "100",
+                "--json",
+            ]
+        )
+        == 0
+    )
     told = json.loads(capsys.readouterr().out)
     assert told["subject"]["features"] == 9  # eight columns and the bias
     assert told["mean_gram"]["resolved"]

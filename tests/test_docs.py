@@ -18,7 +18,9 @@ def name(page: pathlib.Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p) and GUIDES not in p.parents], ids=name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p) and GUIDES not in p.parents], ids=name
+)
 def test_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scope: dict = {}

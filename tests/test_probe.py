@@ -20,7 +20,11 @@ def mlp(params, x):
 @pytest.fixture(scope="module")
 def case():
     random = np.random.default_rng(0)
-    before = {"in": random.normal(size=(7, 3)), "bias": random.normal(size=7), "out": random.normal(size=(2, 7))}
+    before = {
+        "in": random.normal(size=(7, 3)),
+        "bias": random.normal(size=7),
+        "out": random.normal(size=(2, 7)),
+    }
     after = {name: value + 0.1 * random.normal(size=value.shape) for name, value in before.items()}
     return before, after, random.normal(size=(6, 3)), random.normal(size=(6, 2))
 
@@ -28,7 +32,9 @@ def case():
 def dense(params, inputs):
     """The Jacobian of all outputs as one (sample, output, parameter) array, by forward mode."""
     flat, back = jax.flatten_util.ravel_pytree(params)
-    return np.asarray(jax.jacfwd(lambda p: jax.vmap(lambda x: mlp(back(p), x))(inputs))(flat)), np.asarray(flat)
+    return np.asarray(
+        jax.jacfwd(lambda p: jax.vmap(lambda x: mlp(back(p), x))(inputs))(flat)
+    ), np.asarray(flat)
 
 
 def test_numbers_agree_with_dense_jacobians(case):
@@ -38,14 +44,30 @@ def test_numbers_agree_with_dense_jacobians(case):
     k0, k1 = (np.einsum("iop,jop->ij", j, j) / 2 for j in (first, second))
     f0, f1 = (np.array([mlp(p, x) for x in inputs]) for p in (before, after))
     linear = f0 + first @ (theta1 - theta0)
-    assert_allclose(found.regime.kernel_change, np.linalg.norm(k1 - k0) / np.linalg.norm(k0), rtol=1e-10)
-    assert_allclose(found.regime.linearisation_gap, np.linalg.norm(f1 - linear) / np.linalg.norm(f1 - f0), rtol=1e-10)
-    assert_allclose(found.alignment, np.sum(k0 * k1) / np.linalg.norm(k0) / np.linalg.norm(k1), rtol=1e-12)
+    assert_allclose(
+        found.regime.kernel_change, np.linalg.norm(k1 - k0) / np.linalg.norm(k0), rtol=1e-10
+    )
+    assert_allclose(
+        found.regime.linearisation_gap,
+        np.linalg.norm(f1 - linear) / np.linalg.norm(f1 - f0),
+        rtol=1e-10,
+    )
+    assert_allclose(
+        found.alignment, np.sum(k0 * k1) / np.linalg.norm(k0) / np.linalg.norm(k1), rtol=1e-12
+    )
     assert_allclose(found.spectrum_after, np.linalg.eigvalsh(k1), rtol=1e-8, atol=1e-12)
     assert_allclose(found.gap_before, np.linalg.eigvalsh(k0)[0], rtol=1e-8)
-    assert_allclose(found.parameter_movement, np.linalg.norm(theta1 - theta0) / np.linalg.norm(theta0), rtol=1e-12)
+    assert_allclose(
+        found.parameter_movement,
+        np.linalg.norm(theta1 - theta0) / np.linalg.norm(theta0),
+        rtol=1e-12,
+    )
     assert_allclose(found.loss_before, 0.5 * np.sum((f0 - targets) ** 2) / 6, rtol=1e-12)
-    assert_allclose(found.target_alignment_before, np.trace(targets.T @ k0 @ targets) / np.linalg.norm(k0) / np.sum(targets**2), rtol=1e-10)
+    assert_allclose(
+        found.target_alignment_before,
+        np.trace(targets.T @ k0 @ targets) / np.linalg.norm(k0) / np.sum(targets**2),
+        rtol=1e-10,
+    )
 
 
 def test_tiles_and_batches_give_the_same_numbers(case):
@@ -65,7 +87,9 @@ def test_one_output_alone(case):
     before, after, inputs, _ = case
     found = wf.probe(mlp, before, after, inputs, output=1)
     jacobian = dense(before, inputs)[0][:, 1]
-    assert_allclose(found.spectrum_before, np.linalg.eigvalsh(jacobian @ jacobian.T), rtol=1e-8, atol=1e-12)
+    assert_allclose(
+        found.spectrum_before, np.linalg.eigvalsh(jacobian @ jacobian.T), rtol=1e-8, atol=1e-12
+    )
 
 
 def test_linear_in_the_parameters_is_lazy_however_far_it_moves():
@@ -77,7 +101,12 @@ def test_linear_in_the_parameters_is_lazy_however_far_it_moves():
 
 def test_kernel_of_a_product_by_hand():
     # f = a b x: kernel (a^2 + b^2) x x', so (1, 1) -> (2, 2) multiplies it by 4: change 3, aligned; the tangent at (1, 1) gives 1 + 2 = 3 of 4
-    found = wf.probe(lambda p, x: p[0] * p[1] * x[0], np.array([1.0, 1.0]), np.array([2.0, 2.0]), np.array([[1.0], [2.0]]))
+    found = wf.probe(
+        lambda p, x: p[0] * p[1] * x[0],
+        np.array([1.0, 1.0]),
+        np.array([2.0, 2.0]),
+        np.array([[1.0], [2.0]]),
+    )
     assert_allclose(found.regime, (3.0, 1 / 3), rtol=1e-12)
     assert_allclose((found.alignment, found.size_ratio), (1.0, 4.0), rtol=1e-12)
     assert found.verdict == "rich"
@@ -90,7 +119,11 @@ def test_equinox_module_with_fixed_leaves_and_features():
     inputs = jax.random.normal(jax.random.key(1), (5, 3))
     found = wf.probe(lambda m, x: m(x), net, other, inputs, features=lambda m, x: m.layers[0](x))
     hidden = [np.asarray(jax.vmap(m.layers[0])(inputs)) for m in (net, other)]
-    assert_allclose(found.feature_movement, np.linalg.norm(hidden[1] - hidden[0]) / np.linalg.norm(hidden[0]), rtol=1e-6)
+    assert_allclose(
+        found.feature_movement,
+        np.linalg.norm(hidden[1] - hidden[0]) / np.linalg.norm(hidden[0]),
+        rtol=1e-6,
+    )
     assert found.parameters == 3 * 8 + 8 + 8 * 2 + 2
     assert "feature movement" in str(found)
 
@@ -109,10 +142,17 @@ def test_wideflow_models_give_the_observables_numbers():
     before, after = (wf.observables.tangent_gram(m, data.inputs) for m in (net, run.model))
     # the probe moves every floating-point array, so compare with the weights alone through their own function
     alone = wf.probe(
-        lambda w, x: eqx.tree_at(lambda m: m.weights, net, w)(x), net.weights, run.model.weights, data.inputs
+        lambda w, x: eqx.tree_at(lambda m: m.weights, net, w)(x),
+        net.weights,
+        run.model.weights,
+        data.inputs,
     )
     assert_allclose(alone.spectrum_before, np.linalg.eigvalsh(before), rtol=1e-8, atol=1e-12)
-    assert_allclose(alone.regime.kernel_change, np.linalg.norm(after - before) / np.linalg.norm(before), rtol=1e-9)
+    assert_allclose(
+        alone.regime.kernel_change,
+        np.linalg.norm(after - before) / np.linalg.norm(before),
+        rtol=1e-9,
+    )
     assert found.parameters > alone.parameters
 
 
@@ -128,22 +168,36 @@ def test_wideflow_models_give_the_observables_numbers():
     ],
 )
 def test_wrong_input_is_named(change, message):
-    given = {"apply": lambda w, x: jnp.vdot(w, x), "params_before": np.ones(3), "params_after": np.zeros(3), "inputs": np.eye(3)}
+    given = {
+        "apply": lambda w, x: jnp.vdot(w, x),
+        "params_before": np.ones(3),
+        "params_after": np.zeros(3),
+        "inputs": np.eye(3),
+    }
     with pytest.raises(ValueError, match=message):
         wf.probe(**(given | change))
 
 
 def test_a_function_that_mixes_its_batch_is_refused():
     with pytest.raises(ValueError, match="batched="):
-        wf.probe(lambda w, x: (x - jnp.mean(x, axis=0)) @ w, np.arange(1.0, 4.0), np.zeros(3), np.eye(3) + 1.0)
+        wf.probe(
+            lambda w, x: (x - jnp.mean(x, axis=0)) @ w,
+            np.arange(1.0, 4.0),
+            np.zeros(3),
+            np.eye(3) + 1.0,
+        )
 
 
-@pytest.mark.parametrize(("scaling", "slope"), [(wf.scalings.NTK(), -0.5), (wf.scalings.MeanField(), 0.0)])
+@pytest.mark.parametrize(
+    ("scaling", "slope"), [(wf.scalings.NTK(), -0.5), (wf.scalings.MeanField(), 0.0)]
+)
 def test_coordinate_check_finds_the_exponents(scaling, slope):
     # NTK: each pre-activation moves like m^-1/2; mean field with neuron factor m: like m^0
     random = np.random.default_rng(0)
     x, y = random.normal(size=(8, 5)), random.normal(size=8)
-    build = lambda key, width: wf.Shallow.init(key, features=5, width=width, scaling=scaling, activation="tanh", symmetric=True)
+    build = lambda key, width: wf.Shallow.init(
+        key, features=5, width=width, scaling=scaling, activation="tanh", symmetric=True
+    )
     found = wf.coordinate_check(build, (64, 256, 1024), x, y, rate=0.2, steps=2, seeds=4)
     assert abs(found.slopes["preactivations"] - slope) < 0.1
     assert len(found.figure().panels) == 2
@@ -154,15 +208,28 @@ def test_coordinate_check_of_plain_functions():
     def build(key, width):
         """Output weights of variance 1/width under an unscaled rate: the output's own update grows with the width."""
         a, b = jax.random.split(key)
-        params = {"in": jax.random.normal(a, (width, 3)), "out": jax.random.normal(b, (width,)) / math.sqrt(width)}
+        params = {
+            "in": jax.random.normal(a, (width, 3)),
+            "out": jax.random.normal(b, (width,)) / math.sqrt(width),
+        }
         return (lambda p, x: jnp.tanh(x @ p["in"].T) @ p["out"]), params
 
-    found = wf.coordinate_check(build, (32, 128, 512), np.eye(3), np.ones(3), rate=1e-4, steps=1, seeds=4)
+    found = wf.coordinate_check(
+        build, (32, 128, 512), np.eye(3), np.ones(3), rate=1e-4, steps=1, seeds=4
+    )
     assert_allclose(found.slopes["outputs"], 1.0, atol=0.15)
 
 
-@pytest.mark.parametrize(("change", "message"), [({"widths": (8, 8)}, "two different"), ({"steps": 0}, "`steps`"), ({"rate": -1.0}, "`rate`")])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"widths": (8, 8)}, "two different"), ({"steps": 0}, "`steps`"), ({"rate": -1.0}, "`rate`")],
+)
 def test_coordinate_check_names_wrong_input(change, message):
-    given = {"constructor": lambda key, width: None, "widths": (8, 16), "inputs": np.eye(3), "targets": np.ones(3)}
+    given = {
+        "constructor": lambda key, width: None,
+        "widths": (8, 16),
+        "inputs": np.eye(3),
+        "targets": np.ones(3),
+    }
     with pytest.raises(ValueError, match=message):
         wf.coordinate_check(**(given | change))

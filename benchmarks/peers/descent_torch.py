@@ -47,12 +47,23 @@ def main():
             few = max(10, steps // 3)
             seconds = best(lambda: eager(x, y, w, mix, 0.01, few), 3) / few
             rows.append({"program": "torch eager", "seconds": seconds, **size})
-            for layout, step, start in (("(m, d)", rows_step, w.T.contiguous()), ("(d, m)", columns_step, w)):
+            for layout, step, start in (
+                ("(m, d)", rows_step, w.T.contiguous()),
+                ("(d, m)", columns_step, w),
+            ):
                 try:
                     compiled = torch.compile(step)
                     compiled(x, y, start, mix, 0.01)
-                except Exception as fault:  # no C++ compiler on this machine: say so instead of a number
-                    rows.append({"program": f"torch.compile {layout}", "fault": str(fault).strip().splitlines()[0][:200], **size})
+                except (
+                    Exception
+                ) as fault:  # no C++ compiler on this machine: say so instead of a number
+                    rows.append(
+                        {
+                            "program": f"torch.compile {layout}",
+                            "fault": str(fault).strip().splitlines()[0][:200],
+                            **size,
+                        }
+                    )
                     continue
 
                 def run(compiled=compiled, start=start):
@@ -60,7 +71,9 @@ def main():
                     for _ in range(steps):
                         now = compiled(x, y, now, mix, 0.01)
 
-                rows.append({"program": f"torch.compile {layout}", "seconds": best(run, 3) / steps, **size})
+                rows.append(
+                    {"program": f"torch.compile {layout}", "seconds": best(run, 3) / steps, **size}
+                )
             print(name, size, time.strftime("%X"), flush=True)
     report(rows)
 

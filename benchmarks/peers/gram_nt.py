@@ -22,7 +22,9 @@ def apply(w, x):
     return jax.nn.relu(x @ w / np.sqrt(50)) @ mix
 
 
-kernel = jax.jit(nt.empirical_ntk_fn(apply, implementation=implementation, vmap_axes=0), static_argnums=())
+kernel = jax.jit(
+    nt.empirical_ntk_fn(apply, implementation=implementation, vmap_axes=0), static_argnums=()
+)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 value = np.asarray(kernel(inputs, None, weights))
 memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
@@ -30,4 +32,14 @@ active = (inputs @ weights > 0).astype(float)
 exact = (inputs @ inputs.T / 50) * (active @ active.T) / 2000
 error = float(np.max(np.abs(value - exact)) / np.max(np.abs(exact)))
 seconds = best(lambda: kernel(inputs, None, weights).block_until_ready(), 3)
-report([{"program": f"neural-tangents {implementation}", "samples": samples, "seconds": seconds, "memory": memory, "error": error}])
+report(
+    [
+        {
+            "program": f"neural-tangents {implementation}",
+            "samples": samples,
+            "seconds": seconds,
+            "memory": memory,
+            "error": error,
+        }
+    ]
+)

@@ -19,7 +19,9 @@ mix = torch.tensor(signs / math.sqrt(2000))
 
 
 def call():
-    rows = vmap(grad(lambda w, one: torch.relu(one @ w / math.sqrt(50)) @ mix), (None, 0))(w, x).reshape(samples, -1)
+    rows = vmap(grad(lambda w, one: torch.relu(one @ w / math.sqrt(50)) @ mix), (None, 0))(
+        w, x
+    ).reshape(samples, -1)
     return rows @ rows.T
 
 
@@ -29,4 +31,14 @@ memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 active = (x @ w > 0).double()
 exact = (x @ x.T / 50) * (active @ active.T) / 2000
 error = float((value - exact).abs().max() / exact.abs().max())
-report([{"program": "torch.func", "samples": samples, "seconds": best(call, 2), "memory": memory, "error": error}])
+report(
+    [
+        {
+            "program": "torch.func",
+            "samples": samples,
+            "seconds": best(call, 2),
+            "memory": memory,
+            "error": error,
+        }
+    ]
+)

@@ -17,6 +17,12 @@ rows = []
 for samples in KERNEL_SIZES:
     inputs = network(samples, 50, 10)[0]
     call = jax.jit(lambda x: kernel(x, None, ("ntk", "nngp")))
-    rows.append({"program": "neural-tangents", "samples": samples, "seconds": best(lambda: jax.block_until_ready(call(inputs).ntk), 3)})
+    rows.append(
+        {
+            "program": "neural-tangents",
+            "samples": samples,
+            "seconds": best(lambda: jax.block_until_ready(call(inputs).ntk), 3),
+        }
+    )
     print(rows[-1], flush=True)
 report(rows)

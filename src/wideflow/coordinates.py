@@ -45,24 +45,50 @@ class CoordinateCheck:
     errors: dict[str, float]
 
     def __str__(self) -> str:
-        lines = [f"coordinate check: {self.steps} steps at rate {self.rate:g}, widths {', '.join(map(str, self.widths))}"]
+        lines = [
+            f"coordinate check: {self.steps} steps at rate {self.rate:g}, widths {', '.join(map(str, self.widths))}"
+        ]
         for name, slope in self.slopes.items():
             sizes = ", ".join(f"{value:.3g}" for value in self.updates[name])
-            lines.append(f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: {_reading(slope)}")
+            lines.append(
+                f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: {_reading(slope)}"
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict:
-        arrays = {part: {name: values.tolist() for name, values in getattr(self, part).items()} for part in ("initial", "updates")}
-        return {"widths": list(self.widths), "steps": self.steps, "rate": self.rate, **arrays, "slopes": self.slopes, "errors": self.errors}
+        arrays = {
+            part: {name: values.tolist() for name, values in getattr(self, part).items()}
+            for part in ("initial", "updates")
+        }
+        return {
+            "widths": list(self.widths),
+            "steps": self.steps,
+            "rate": self.rate,
+            **arrays,
+            "slopes": self.slopes,
+            "errors": self.errors,
+        }
 
     def figure(self) -> FigureSpec:
         """Size of the activations at the start and of their updates, against the width."""
         panels = [
-            Panel(title, "width", "root mean square", [Line(self.widths, values, name) for name, values in sizes.items()], "log", "log")
-            for title, sizes in (("activations at the start", self.initial), (f"their change after {self.steps} steps", self.updates))
+            Panel(
+                title,
+                "width",
+                "root mean square",
+                [Line(self.widths, values, name) for name, values in sizes.items()],
+                "log",
+                "log",
+            )
+            for title, sizes in (
+                ("activations at the start", self.initial),
+                (f"their change after {self.steps} steps", self.updates),
+            )
         ]
         told = ", ".join(f"{name}: {slope:.2f}" for name, slope in self.slopes.items())
-        return FigureSpec("Coordinate check", panels, columns=2, caption=f"Slopes of the updates: {told}.")
+        return FigureSpec(
+            "Coordinate check", panels, columns=2, caption=f"Slopes of the updates: {told}."
+        )
 
 
 @double
@@ -106,7 +132,9 @@ def coordinate_check(
             before, after = _trained(made, data, rate, steps, activations)
             for name, start in before.items():
                 moved = np.asarray(after[name], float) - np.asarray(start, float)
-                squares.setdefault(name, []).append((np.mean(np.square(np.asarray(start, float))), np.mean(np.square(moved))))
+                squares.setdefault(name, []).append(
+                    (np.mean(np.square(np.asarray(start, float))), np.mean(np.square(moved)))
+                )
         for name, pairs in squares.items():
             first, second = np.mean(pairs, axis=0)
             initial.setdefault(name, []).append(math.sqrt(first))
@@ -120,13 +148,17 @@ def coordinate_check(
 
 def _trained(made, data: Dataset, rate: float, steps: int, activations) -> tuple[dict, dict]:
     if isinstance(made, AbstractModel):
-        run = train(made, data, GradientDescent(rate), steps=steps, loss=HalfMeanSquares(), every=steps)
+        run = train(
+            made, data, GradientDescent(rate), steps=steps, loss=HalfMeanSquares(), every=steps
+        )
         look = activations or _layers
         return look(made, data.inputs), look(run.model, data.inputs)
     try:
         apply, params = made
     except TypeError as error:
-        raise ValueError(f"`constructor` must give a wideflow model or a pair (apply, params), got {type(made).__name__}.") from error
+        raise ValueError(
+            f"`constructor` must give a wideflow model or a pair (apply, params), got {type(made).__name__}."
+        ) from error
     look = activations or (lambda p, x: {"outputs": apply(p, x)})
     x, y = jnp.asarray(data.inputs), jnp.asarray(data.targets)
     moving, static = eqx.partition(params, eqx.is_inexact_array)
@@ -147,7 +179,11 @@ def _trained(made, data: Dataset, rate: float, steps: int, activations) -> tuple
 
 def _layers(model, inputs) -> dict:
     layers = {"outputs": model.outputs(inputs)}
-    return {"preactivations": model.preactivations(inputs), **layers} if isinstance(model, Shallow) else layers
+    return (
+        {"preactivations": model.preactivations(inputs), **layers}
+        if isinstance(model, Shallow)
+        else layers
+    )
 
 
 def _slope(widths, values) -> tuple[float, float]:
@@ -157,7 +193,11 @@ def _slope(widths, values) -> tuple[float, float]:
     x = x - x.mean()
     slope = float(x @ y / (x @ x))
     rest = y - y.mean() - slope * x
-    error = math.sqrt(float(rest @ rest) / max(len(x) - 2, 1) / float(x @ x)) if len(x) > 2 else math.nan
+    error = (
+        math.sqrt(float(rest @ rest) / max(len(x) - 2, 1) / float(x @ x))
+        if len(x) > 2
+        else math.nan
+    )
     return slope, error
 
 

@@ -75,33 +75,87 @@ class Probe:
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         gap = lambda value: "not resolved" if math.isnan(value) else f"{value:.4g}"
         rows = [
-            ("verdict", self.verdict, f"laziness index {self.index:.3f} from {self.samples} inputs, {self.parameters} parameters"),
-            ("kernel change", f"{self.regime.kernel_change:.4g}", "relative, in Frobenius norm; below 0.1 lazy, above 0.5 rich"),
-            ("linearisation gap", f"{self.regime.linearisation_gap:.4g}", "share of the outputs' change that first order misses"),
-            ("kernel alignment", f"{self.alignment:.6g}", "cosine of the two kernels; 1 if only its size changed"),
+            (
+                "verdict",
+                self.verdict,
+                f"laziness index {self.index:.3f} from {self.samples} inputs, {self.parameters} parameters",
+            ),
+            (
+                "kernel change",
+                f"{self.regime.kernel_change:.4g}",
+                "relative, in Frobenius norm; below 0.1 lazy, above 0.5 rich",
+            ),
+            (
+                "linearisation gap",
+                f"{self.regime.linearisation_gap:.4g}",
+                "share of the outputs' change that first order misses",
+            ),
+            (
+                "kernel alignment",
+                f"{self.alignment:.6g}",
+                "cosine of the two kernels; 1 if only its size changed",
+            ),
             ("kernel size ratio", f"{self.size_ratio:.4g}", "trace after over before"),
-            ("kernel gap", f"{gap(self.gap_before)} -> {gap(self.gap_after)}", f"smallest eigenvalue, error bar {self.error_bar:.1g}"),
-            ("effective rank", f"{self.effective_rank_before:.4g} -> {self.effective_rank_after:.4g}", "directions that carry the kernel"),
-            ("parameter movement", f"{self.parameter_movement:.4g}", "relative, over all parameters"),
+            (
+                "kernel gap",
+                f"{gap(self.gap_before)} -> {gap(self.gap_after)}",
+                f"smallest eigenvalue, error bar {self.error_bar:.1g}",
+            ),
+            (
+                "effective rank",
+                f"{self.effective_rank_before:.4g} -> {self.effective_rank_after:.4g}",
+                "directions that carry the kernel",
+            ),
+            (
+                "parameter movement",
+                f"{self.parameter_movement:.4g}",
+                "relative, over all parameters",
+            ),
             ("output change", f"{self.output_change:.4g}", "root mean square"),
         ]
         if not math.isnan(self.feature_movement):
-            rows.append(("feature movement", f"{self.feature_movement:.4g}", "relative, in Frobenius norm"))
+            rows.append(
+                ("feature movement", f"{self.feature_movement:.4g}", "relative, in Frobenius norm")
+            )
         if not math.isnan(self.loss_before):
             rows += [
-                ("target alignment", f"{self.target_alignment_before:.4g} -> {self.target_alignment_after:.4g}", "y'Ky / (|K| |y|^2)"),
-                ("loss", f"{self.loss_before:.4g} -> {self.loss_after:.4g}", "half mean of squares"),
+                (
+                    "target alignment",
+                    f"{self.target_alignment_before:.4g} -> {self.target_alignment_after:.4g}",
+                    "y'Ky / (|K| |y|^2)",
+                ),
+                (
+                    "loss",
+                    f"{self.loss_before:.4g} -> {self.loss_after:.4g}",
+                    "half mean of squares",
+                ),
             ]
         return tuple(rows)
 
     def __str__(self) -> str:
         widths = [max(len(row[i]) for row in self.rows()) for i in (0, 1)]
-        return "\n".join(f"{name.ljust(widths[0])}  {value.ljust(widths[1])}  {text}" for name, value, text in self.rows())
+        return "\n".join(
+            f"{name.ljust(widths[0])}  {value.ljust(widths[1])}  {text}"
+            for name, value, text in self.rows()
+        )
 
     def to_dict(self) -> dict:
-        plain = {name: value for name, value in vars(self).items() if name != "regime" and not name.startswith("spectrum")}
-        spectra = {"spectrum_before": self.spectrum_before.tolist(), "spectrum_after": self.spectrum_after.tolist()}
-        return {"verdict": self.verdict, "index": self.index, **self.regime._asdict(), **plain, **spectra}
+        plain = {
+            name: value
+            for name, value in vars(self).items()
+            if name != "regime" and not name.startswith("spectrum")
+        }
+        spectra = {
+            "spectrum_before": self.spectrum_before.tolist(),
+            "spectrum_after": self.spectrum_after.tolist(),
+        }
+        return {
+            "verdict": self.verdict,
+            "index": self.index,
+            **self.regime._asdict(),
+            **plain,
+            **spectra,
+        }
 
     def figure(self) -> FigureSpec:
         """The spectra of the kernel before and after."""
@@ -109,7 +163,9 @@ class Probe:
             Line(np.arange(1, self.samples + 1), np.maximum(values[::-1], 1e-300), label)
             for values, label in ((self.spectrum_before, "before"), (self.spectrum_after, "after"))
         ]
-        marks.append(Line([1, self.samples], [self.error_bar, self.error_bar], "error bar", dash="dotted"))
+        marks.append(
+            Line([1, self.samples], [self.error_bar, self.error_bar], "error bar", dash="dotted")
+        )
         panel = Panel("tangent kernel", "index", "eigenvalue", marks, "log", "log")
         return FigureSpec(f"Probe: {self.verdict}, index {self.index:.2f}", [panel], columns=1)
 
@@ -158,9 +214,23 @@ def probe(
     if output is not None and not 0 <= output < width:
         raise ValueError(f"`output` must lie in 0..{width - 1}, got {output}.")
     chosen = range(width) if output is None else (output,)
-    kernels = [np.mean([network.kernel(p, k, memory) for k in chosen], axis=0) for p in (before, after)]
-    tangent = np.asarray(network.along(before, jax.tree.map(lambda a, b: b - a, before, after)), dtype=float)
-    return _judge(network, kernels, first, second, tangent, targets, features, width if output is None else None, output)
+    kernels = [
+        np.mean([network.kernel(p, k, memory) for k in chosen], axis=0) for p in (before, after)
+    ]
+    tangent = np.asarray(
+        network.along(before, jax.tree.map(lambda a, b: b - a, before, after)), dtype=float
+    )
+    return _judge(
+        network,
+        kernels,
+        first,
+        second,
+        tangent,
+        targets,
+        features,
+        width if output is None else None,
+        output,
+    )
 
 
 def _judge(network, kernels, first, second, tangent, targets, features, width, output) -> Probe:
@@ -173,18 +243,27 @@ def _judge(network, kernels, first, second, tangent, targets, features, width, o
     size = float(np.linalg.norm(moved))
     gap = float(np.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
     if not sizes[0] > 0:
-        raise ValueError("`apply` does not depend on `params_before` at these inputs: its tangent kernel is zero.")
+        raise ValueError(
+            "`apply` does not depend on `params_before` at these inputs: its tangent kernel is zero."
+        )
     change = float(np.linalg.norm(kernels[1] - kernels[0]) / sizes[0])
-    alignment = float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])) if sizes[1] > 0 else 0.0
+    alignment = (
+        float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])) if sizes[1] > 0 else 0.0
+    )
     losses, alignments = (math.nan, math.nan), (math.nan, math.nan)
     if targets is not None:
         y = np.asarray(targets, dtype=float)
         if y.shape != first.shape:
-            raise ValueError(f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}.")
+            raise ValueError(
+                f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}."
+            )
         losses = tuple(0.5 * float(np.sum((f - y) ** 2)) / len(y) for f in (first, second))
         flat = y.reshape(len(y), -1)
         flat = flat if output is None else flat[:, [output]]
-        alignments = tuple(float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) if s > 0 else 0.0 for k, s in zip(kernels, sizes))
+        alignments = tuple(
+            float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) if s > 0 else 0.0
+            for k, s in zip(kernels, sizes)
+        )
     return Probe(
         Regime(change, gap), alignment, float(np.trace(kernels[1]) / np.trace(kernels[0])),
         *spectra, *gaps, bar, *(float(np.trace(k)) ** 2 / s**2 if s > 0 else 0.0 for k, s in zip(kernels, sizes)), *alignments,
@@ -197,21 +276,31 @@ class _Network:
 
     def __init__(self, apply, before, after, inputs, batched, name):
         if jax.tree.structure(before) != jax.tree.structure(after):
-            raise ValueError("`params_before` and `params_after` must be trees of one structure; they differ.")
+            raise ValueError(
+                "`params_before` and `params_after` must be trees of one structure; they differ."
+            )
         self.before, self.static = eqx.partition(jax.tree.map(_array, before), eqx.is_inexact_array)
         self.after, fixed = eqx.partition(jax.tree.map(_array, after), eqx.is_inexact_array)
         for a, b in zip(jax.tree.leaves(self.static), jax.tree.leaves(fixed)):
             if isinstance(a, int | float) and a != b:
-                raise ValueError(f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; only arrays may change.")
+                raise ValueError(
+                    f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; only arrays may change."
+                )
         pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
         if not pairs:
-            raise ValueError("`params_before` holds no floating-point array: there is nothing to differentiate.")
+            raise ValueError(
+                "`params_before` holds no floating-point array: there is nothing to differentiate."
+            )
         for a, b in pairs:
             if a.shape != b.shape:
-                raise ValueError(f"`params_after` must have the shapes of `params_before`, got {b.shape} for {a.shape}.")
+                raise ValueError(
+                    f"`params_after` must have the shapes of `params_before`, got {b.shape} for {a.shape}."
+                )
         self.inputs, self.apply = inputs, apply
         self.samples = jax.tree.leaves(inputs)[0].shape[0]
-        self.batched = _is_batched(self.call, self.before, inputs, name) if batched is None else batched
+        self.batched = (
+            _is_batched(self.call, self.before, inputs, name) if batched is None else batched
+        )
         self.size = sum(a.size for a, _ in pairs)
         self.epsilon = float(max(jnp.finfo(a.dtype).eps for a, _ in pairs))
         self.itemsize = max(a.dtype.itemsize for a, _ in pairs)
@@ -229,12 +318,16 @@ class _Network:
 
     def along(self, params, direction):
         """The directional derivative of all outputs."""
-        push = eqx.filter_jit(lambda p, v: jax.jvp(lambda q: self.on(q, self.inputs), (p,), (v,))[1])
+        push = eqx.filter_jit(
+            lambda p, v: jax.jvp(lambda q: self.on(q, self.inputs), (p,), (v,))[1]
+        )
         return push(params, direction)
 
     def kernel(self, params, output: int, memory) -> np.ndarray:
         """The tangent Gram matrix of one output, from tiles of gradient rows."""
-        rows = max(1, min(self.samples, int(budget(memory) // (2 * COPIES * self.itemsize * self.size))))
+        rows = max(
+            1, min(self.samples, int(budget(memory) // (2 * COPIES * self.itemsize * self.size)))
+        )
         starts = range(0, self.samples, rows)
 
         def scalar(p, x):
@@ -242,7 +335,9 @@ class _Network:
             value = self.on(p, one)[0]
             return value if value.ndim == 0 else value.reshape(-1)[output]
 
-        gradients = eqx.filter_jit(lambda p, block: jax.vmap(lambda x: jax.grad(scalar)(p, x))(block))
+        gradients = eqx.filter_jit(
+            lambda p, block: jax.vmap(lambda x: jax.grad(scalar)(p, x))(block)
+        )
         kernel = np.zeros((self.samples, self.samples))
         for i in starts:
             left = gradients(params, self._block(i, rows))
@@ -257,7 +352,9 @@ class _Network:
         return jax.tree.map(lambda leaf: leaf[start : start + rows], self.inputs)
 
     def movement(self) -> float:
-        squares = lambda tree: sum(float(jnp.sum(jnp.square(leaf.astype(float)))) for leaf in jax.tree.leaves(tree))
+        squares = lambda tree: sum(
+            float(jnp.sum(jnp.square(leaf.astype(float)))) for leaf in jax.tree.leaves(tree)
+        )
         start = squares(self.before)
         moved = squares(jax.tree.map(lambda a, b: b - a, self.before, self.after))
         return math.sqrt(moved / start) if start > 0 else math.inf if moved > 0 else 0.0
@@ -267,7 +364,11 @@ class _Network:
             return math.nan
         hidden = lambda params, x: features(eqx.combine(params, self.static), x)
         batched = _is_batched(hidden, self.before, self.inputs, "features")
-        run = eqx.filter_jit(lambda p: hidden(p, self.inputs) if batched else jax.vmap(lambda x: hidden(p, x))(self.inputs))
+        run = eqx.filter_jit(
+            lambda p: (
+                hidden(p, self.inputs) if batched else jax.vmap(lambda x: hidden(p, x))(self.inputs)
+            )
+        )
         before, after = (np.asarray(run(p), dtype=float) for p in (self.before, self.after))
         size = float(np.linalg.norm(before))
         return float(np.linalg.norm(after - before)) / size if size > 0 else math.inf
@@ -291,10 +392,17 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     few = jax.tree.map(lambda leaf: leaf[:1], inputs)
     count = jax.tree.leaves(inputs)[0].shape[0]
     single, short, whole = (_shape(call, params, x) for x in (one, few, inputs))
-    as_batch = whole is not None and short is not None and whole[:1] == (count,) and short == (1, *whole[1:])
+    as_batch = (
+        whole is not None
+        and short is not None
+        and whole[:1] == (count,)
+        and short == (1, *whole[1:])
+    )
     if not as_batch:
         if single is None:
-            raise ValueError(f"`{name}` fails on one input and gives no leading sample axis on the batch `inputs`; call it as `{name}(params, x)`.")
+            raise ValueError(
+                f"`{name}` fails on one input and gives no leading sample axis on the batch `inputs`; call it as `{name}(params, x)`."
+            )
         return False
     if single is None or single != whole[1:]:
         return True
@@ -302,7 +410,9 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     together, apart = call(params, pair), jax.vmap(lambda x: call(params, x))(pair)
     if bool(jnp.allclose(together, apart, rtol=1e-3, atol=1e-6)):
         return True
-    raise ValueError(f"`{name}` gives different values on a batch and on its single inputs; say which is meant with `batched=True` or `False`.")
+    raise ValueError(
+        f"`{name}` gives different values on a batch and on its single inputs; say which is meant with `batched=True` or `False`."
+    )
 
 
 def _shape(call, params, x):
@@ -319,7 +429,9 @@ def linearisation_gap(before, after, inputs) -> float:
     features = before.embed(jnp.asarray(inputs))
     theta, end = parameters(before), parameters(after)
     first, tangent = jax.jvp(
-        lambda p: with_parameters(before, p).respond(features), (theta,), ({k: end[k] - theta[k] for k in theta},)
+        lambda p: with_parameters(before, p).respond(features),
+        (theta,),
+        ({k: end[k] - theta[k] for k in theta},),
     )
     moved = with_parameters(before, end).respond(features) - first
     size = float(jnp.linalg.norm(moved))

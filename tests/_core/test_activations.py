@@ -61,7 +61,9 @@ def test_the_kink_can_count_as_active():
     assert float(jax.grad(relu(at_kink=1.0))(0.0)) == 1.0
 
 
-@pytest.mark.parametrize(("name", "degree"), [("relu", 1), ("leaky_relu", 1), ("abs", 1), ("linear", 1), ("square", 2)])
+@pytest.mark.parametrize(
+    ("name", "degree"), [("relu", 1), ("leaky_relu", 1), ("abs", 1), ("linear", 1), ("square", 2)]
+)
 def test_positive_homogeneity(name, degree):
     act = activation(name)
     assert act.degree == degree

@@ -13,7 +13,9 @@ from wideflow._core.tiles import by_rows
 def polar(f, g, theta):
     """E f(<u,x>) g(<v,x>) for 1-homogeneous f, g: E|x|^2 = 2 in the plane of u and v, times a mean over the circle."""
     with mp.workdps(25):
-        kinks = sorted({k % (2 * mp.pi) for k in (mp.pi / 2, -mp.pi / 2, theta + mp.pi / 2, theta - mp.pi / 2)})
+        kinks = sorted(
+            {k % (2 * mp.pi) for k in (mp.pi / 2, -mp.pi / 2, theta + mp.pi / 2, theta - mp.pi / 2)}
+        )
         points = [0, *kinks, 2 * mp.pi]
         return 2 * mp.quad(lambda t: f(mp.cos(t)) * g(mp.cos(t - theta)), points) / (2 * mp.pi)
 
@@ -53,7 +55,13 @@ def test_tiles_do_not_change_numbers(memory):
 
 
 def test_arcsin_against_the_standard_library():
-    x = np.concatenate([np.linspace(-1, 1, 4001), 1 - np.logspace(-16, -1, 200), [0.5, np.nextafter(0.5, 1), 1e-300]])
+    x = np.concatenate(
+        [
+            np.linspace(-1, 1, 4001),
+            1 - np.logspace(-16, -1, 200),
+            [0.5, np.nextafter(0.5, 1), 1e-300],
+        ]
+    )
     expected = np.array([math.asin(v) for v in x])
     assert_allclose(arcsin(jnp.asarray(x)), expected, rtol=6e-16, atol=0)
     single = arcsin(jnp.asarray(x, dtype=jnp.float32))

@@ -27,14 +27,19 @@ assert not jax.config.jax_enable_x64
 
 
 def test_entry_points_give_float64_where_the_flag_is_off():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_float32_training_stays_in_float32_and_near_float64():
     data = wf.data.sphere_sines(jax.random.key(1), samples=10, features=5)
     net = wf.Shallow.init(jax.random.key(0), features=5, width=30)
-    runs = [wf.train(net, data, wf.GradientDescent(0.5), steps=20, precision=p) for p in ("float32", "float64")]
+    runs = [
+        wf.train(net, data, wf.GradientDescent(0.5), steps=20, precision=p)
+        for p in ("float32", "float64")
+    ]
     assert runs[0].model.weights.dtype == jnp.float32
     difference = jnp.max(jnp.abs(runs[0].model.weights - runs[1].model.weights))
     assert 0 < float(difference) < 1e-4

@@ -73,7 +73,11 @@ def test_wrong_scalings_are_told_apart(build, message):
 
 def test_factors_of_the_three_scalings_of_chen2022():
     # Table 1: (output, hidden, rate) at m = 8, D = 4
-    assert (float(S.NTK().node_scales(8)[0]), S.NTK().hidden_scale(8, 4), S.NTK().rate_factor(8, 4)) == pytest.approx((8**-0.5, 0.5, 1))
+    assert (
+        float(S.NTK().node_scales(8)[0]),
+        S.NTK().hidden_scale(8, 4),
+        S.NTK().rate_factor(8, 4),
+    ) == pytest.approx((8**-0.5, 0.5, 1))
     ours, older = S.MeanField(), S.MeanField(hidden=1.0)
     assert (ours.hidden_scale(8, 4), ours.rate_factor(8, 4)) == pytest.approx((0.5, 8))
     assert (older.hidden_scale(8, 4), older.rate_factor(8, 4)) == pytest.approx((0.25, 32))

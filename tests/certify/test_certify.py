@@ -43,7 +43,10 @@ def certificate(net, data):
 
 def test_spectra_agree_with_numpy(certificate, net, data):
     x = np.asarray(data.inputs)
-    for report, gram in ((certificate.mean, relu_mean_gram(x)), (certificate.own, own_gram(net, x))):
+    for report, gram in (
+        (certificate.mean, relu_mean_gram(x)),
+        (certificate.own, own_gram(net, x)),
+    ):
         values = np.linalg.eigvalsh(gram)
         assert_allclose(report.eigenvalues, values, rtol=1e-8, atol=1e-14)
         assert_allclose(report.effective_rank, np.trace(gram) ** 2 / np.sum(gram**2), rtol=1e-10)
@@ -116,12 +119,24 @@ def test_every_paper_is_there_and_statements_agree_with_direct_calls(certificate
 
 def test_text_and_dictionary(certificate):
     text = str(certificate)
-    for piece in ("kappa_n", "VACUOUS", "times too narrow", "laziness index", "predicted time", "Do not apply here", "li2020"):
+    for piece in (
+        "kappa_n",
+        "VACUOUS",
+        "times too narrow",
+        "laziness index",
+        "predicted time",
+        "Do not apply here",
+        "li2020",
+    ):
         assert piece in text
     told = json.loads(json.dumps(plain(certificate.to_dict(), spelt=False)))
     assert told["mean_gram"]["resolved"] is True
     assert len(told["theorems"]) == len(certificate.promises)
-    assert {p.title for p in certificate.figure().panels} >= {"spectrum of the tangent Gram matrix", "loss over time", "width asked for"}
+    assert {p.title for p in certificate.figure().panels} >= {
+        "spectrum of the tangent Gram matrix",
+        "loss over time",
+        "width asked for",
+    }
 
 
 def test_chen_is_judged_in_its_own_scaling():
@@ -134,8 +149,12 @@ def test_chen_is_judged_in_its_own_scaling():
     interval = wf.theorems.chen2022.suggested_interval(ntk.activation, variance)
     direct = wf.theorems.chen2022.Certificate()(mapped, data, interval=interval)
     assert found["Certificate"].outcome is direct.outcome
-    if direct.holds:  # rates in the time of the given network: mean-field time is NTK time over the width
-        assert_allclose(found["Certificate"].rate, direct.numbers["certified_rate"] / 4000, rtol=1e-10)
+    if (
+        direct.holds
+    ):  # rates in the time of the given network: mean-field time is NTK time over the width
+        assert_allclose(
+            found["Certificate"].rate, direct.numbers["certified_rate"] / 4000, rtol=1e-10
+        )
     assert direct.holds
 
 
@@ -173,9 +192,16 @@ def test_sampling_is_told_and_bounds_kappa_from_above():
 
 def test_unresolved_gap_is_no_number():
     x = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    certificate = wf.certify(wf.Shallow.init(0, features=2, width=16), wf.Dataset(x, [1.0, 2.0, 3.0]))
+    certificate = wf.certify(
+        wf.Shallow.init(0, features=2, width=16), wf.Dataset(x, [1.0, 2.0, 3.0])
+    )
     assert not certificate.mean.resolved
-    assert "not resolved" in dict((a, b) for a, b, _ in certificate.rows())["kappa_n (smallest eigenvalue of the mean Gram)"]
+    assert (
+        "not resolved"
+        in dict((a, b) for a, b, _ in certificate.rows())[
+            "kappa_n (smallest eigenvalue of the mean Gram)"
+        ]
+    )
     duplicates = next(c for c in certificate.checks if c.name == "duplicate rows")
     assert duplicates.verdict == "wrong"
     assert "0.25" in duplicates.meaning  # half of (0.5^2 + 0.5^2)
@@ -188,7 +214,9 @@ def test_prepare_says_what_it_does():
     assert data.features == ("a", "c", "bias")
     assert len(data) == 3
     assert_allclose(np.linalg.norm(data.inputs, axis=1).max(), 1.0)
-    assert_allclose(data.targets, (np.array([2.0, 0.0, 5.0]) - 7 / 3) / np.std([2.0, 0.0, 5.0]), rtol=1e-12)
+    assert_allclose(
+        data.targets, (np.array([2.0, 0.0, 5.0]) - 7 / 3) / np.std([2.0, 0.0, 5.0]), rtol=1e-12
+    )
     told = " ".join(notes)
     assert "constant columns: b" in told
     assert "merged 1 rows" in told
@@ -216,10 +244,17 @@ def test_one_registration_adds_a_theorem(net, data, monkeypatch):
         citation = wf.theorems.Citation("mine2026", "Remark 1")
 
         def __call__(self, width):
-            return wf.Verdict(wf.Outcome.HOLDS if width % 2 == 0 else wf.Outcome.VIOLATED, 0.0, "even", {"needs": 2.0})
+            return wf.Verdict(
+                wf.Outcome.HOLDS if width % 2 == 0 else wf.Outcome.VIOLATED,
+                0.0,
+                "even",
+                {"needs": 2.0},
+            )
 
     monkeypatch.setattr(registry, "_REGISTERED", list(registry._REGISTERED))
-    statement = Statement(Parity, lambda case: Parity()(case.model.width), "an even width", required="needs")
+    statement = Statement(
+        Parity, lambda case: Parity()(case.model.width), "an even width", required="needs"
+    )
     register(statement)
     found = next(p for p in wf.certify(net, data).promises if p.theorem == "Parity")
     assert (found.name, found.required) == ("mine2026 Remark 1", 2.0)
@@ -228,7 +263,9 @@ def test_one_registration_adds_a_theorem(net, data, monkeypatch):
 
 
 def test_reach_time_by_hand_and_by_the_linearised_path():
-    assert_allclose(wf.limits.reach_time(np.diag([1.0, 3.0]), [0.0, 2.0], 0.1), math.log(10) / 6, rtol=1e-12)
+    assert_allclose(
+        wf.limits.reach_time(np.diag([1.0, 3.0]), [0.0, 2.0], 0.1), math.log(10) / 6, rtol=1e-12
+    )
     kernel = np.array([[2.0, 0.5], [0.5, 1.0]])
     time = wf.limits.reach_time(kernel, [1.0, -2.0], 0.05)
     path = wf.limits.linearised(kernel, np.zeros(2), [0.0, time], start=[1.0, -2.0])

@@ -96,7 +96,7 @@ def test_constant_columns_can_be_dropped_or_kept(tmp_path):
 
 def test_missing_file_suggests_a_near_one(tmp_path):
     write(tmp_path, "a,y\n1,2\n")
-    with pytest.raises(ValueError, match="Did you mean 'table.csv'"):
+    with pytest.raises(ValueError, match=r"Did you mean 'table\.csv'"):
         wf.data.read_csv(tmp_path / "tables.csv")
 
 
@@ -104,7 +104,10 @@ def test_what_was_tried_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("WIDEFLOW_DATA", str(tmp_path))
     monkeypatch.setenv("WIDEFLOW_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("WIDEFLOW_DATA_URL", raising=False)
-    with pytest.raises(DataNotFoundError, match=r"WIDEFLOW_DATA\): not there.*cache\): not there.*WIDEFLOW_DATA_URL"):
+    with pytest.raises(
+        DataNotFoundError,
+        match=r"WIDEFLOW_DATA\): not there.*cache\): not there.*WIDEFLOW_DATA_URL",
+    ):
         wf.data.uci("concrete")
 
 

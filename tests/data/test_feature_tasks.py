@@ -28,7 +28,9 @@ def test_the_teacher_is_a_network_on_the_quadratic_embedding():
 
     weights = jax.random.normal(named_key(key, "teacher", "hidden"), (5, 4, 4))
     signs = jax.random.rademacher(named_key(key, "teacher", "output"), (5,), float)
-    net = wf.Shallow(weights.reshape(5, 16), signs, wf.scalings.MeanField(), "relu", wf.embeddings.Quadratic())
+    net = wf.Shallow(
+        weights.reshape(5, 16), signs, wf.scalings.MeanField(), "relu", wf.embeddings.Quadratic()
+    )
     assert_allclose(net.outputs(data.inputs), data.targets, atol=1e-14)
 
 

@@ -32,19 +32,30 @@ def test_value_and_gradient_agree_with_the_limit(variant, memory):
     expected = hermite.population_loss(weights, a, directions, variant)
     assert_allclose([value, objective.value(net)], expected, rtol=1e-12)
     assert_allclose(
-        len(weights) * gradient["weights"], hermite.population_gradient(weights, a, directions, variant), atol=1e-14
+        len(weights) * gradient["weights"],
+        hermite.population_gradient(weights, a, directions, variant),
+        atol=1e-14,
     )
 
 
 @pytest.mark.parametrize("activation", ["abs", "relu"])
 def test_shallow_networks_by_differences_and_by_samples(activation):
     _, a, _ = setting()
-    net = wf.Shallow.init(jax.random.key(0), features=4, width=5, scaling=wf.scalings.Zipf(0.3, 0.5), activation=activation)
+    net = wf.Shallow.init(
+        jax.random.key(0),
+        features=4,
+        width=5,
+        scaling=wf.scalings.Zipf(0.3, 0.5),
+        activation=activation,
+    )
     teacher = GaussianAbsTeacher(a)
     objective = teacher.objective(MeanSquares(), net)
     value, gradient = objective.gradient(net)
     for index in ((0, 0), (1, 3), (3, 4)):
-        steps = [eqx.tree_at(lambda n: n.weights, net, net.weights.at[index].add(h)) for h in (1e-5, -1e-5)]
+        steps = [
+            eqx.tree_at(lambda n: n.weights, net, net.weights.at[index].add(h))
+            for h in (1e-5, -1e-5)
+        ]
         up, down = (objective.value(n) for n in steps)
         assert_allclose(gradient["weights"][index], (up - down) / 2e-5, atol=1e-9)
     data = teacher.sample(jax.random.key(1), 100_000)
@@ -77,7 +88,8 @@ def test_losses_and_their_factors():
     weights, a, _ = setting()
     net, teacher = wf.Homogeneous(weights), GaussianAbsTeacher(a)
     whole, default, half = (
-        teacher.objective(loss, net).value(net) for loss in (MeanSquares(), HalfSumSquares(), HalfMeanSquares())
+        teacher.objective(loss, net).value(net)
+        for loss in (MeanSquares(), HalfSumSquares(), HalfMeanSquares())
     )
     assert float(whole) == float(default) == 2 * float(half)
 
@@ -107,7 +119,10 @@ def test_target_and_condition():
         (lambda: GaussianAbsTeacher([0.5, 0.5], np.ones((2, 2))), "directions"),
         (lambda: GaussianAbsTeacher([0.5, 0.5], features=1), "features"),
         (lambda: GaussianAbsTeacher([0.5], memory="lots"), "memory"),
-        (lambda: GaussianAbsTeacher([1.0]).objective(CrossEntropy(), wf.Homogeneous([[1.0]])), "loss"),
+        (
+            lambda: GaussianAbsTeacher([1.0]).objective(CrossEntropy(), wf.Homogeneous([[1.0]])),
+            "loss",
+        ),
     ],
 )
 def test_errors_name_the_argument(call, name):
@@ -118,6 +133,11 @@ def test_errors_name_the_argument(call, name):
 def test_models_that_do_not_fit_are_told_why():
     teacher = GaussianAbsTeacher([0.5, 0.5])
     with pytest.raises(ValueError, match="'abs' or 'relu'"):
-        wf.train(wf.Shallow([[1.0, 0.0]], [1.0], activation="tanh"), teacher, wf.GradientDescent(0.1), steps=1)
+        wf.train(
+            wf.Shallow([[1.0, 0.0]], [1.0], activation="tanh"),
+            teacher,
+            wf.GradientDescent(0.1),
+            steps=1,
+        )
     with pytest.raises(ValueError, match="3 features"):
         wf.train(wf.Homogeneous(np.ones((2, 3))), teacher, wf.GradientDescent(0.1), steps=1)

@@ -38,9 +38,13 @@ print(json.dumps(found))
 
 
 def launch(mode, port=0, index=0, host_devices=1):
-    environment = dict(os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={host_devices}")
+    environment = dict(
+        os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={host_devices}"
+    )
     command = [sys.executable, "-c", PROGRAM, mode, str(port), str(index)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def answer(process):
@@ -59,7 +63,13 @@ def compare(single, other, shards):
         assert other[name].pop("shards") == shards
         for variable, values in expected.items():
             if variable != "shards":
-                assert_allclose(other[name][variable], values, rtol=1e-12, atol=1e-12, err_msg=f"{name} {variable}")
+                assert_allclose(
+                    other[name][variable],
+                    values,
+                    rtol=1e-12,
+                    atol=1e-12,
+                    err_msg=f"{name} {variable}",
+                )
 
 
 def test_four_devices_in_one_process(single):

@@ -7,7 +7,12 @@ import wideflow as wf
 from wideflow._core.journal import AbstractJournal, journal_open
 
 RNG = np.random.default_rng(0)
-X, Y, W, C = RNG.normal(size=(4, 3)), RNG.normal(size=4), RNG.normal(size=(6, 3)), np.sign(RNG.normal(size=6))
+X, Y, W, C = (
+    RNG.normal(size=(4, 3)),
+    RNG.normal(size=4),
+    RNG.normal(size=(6, 3)),
+    np.sign(RNG.normal(size=6)),
+)
 
 
 class Memory(AbstractJournal):
@@ -26,7 +31,15 @@ def losses(journal, act="tanh", loss=None, scaling=None, interval=(-1.0, 1.0), e
     net = wf.Shallow(W, C, scaling or wf.scalings.MeanField(), act)
     with journal_open(journal):
         record = [wf.observables.Eta(interval)]
-        run = wf.train(net, wf.Dataset(X, Y), wf.GradientDescent(0.1), steps=5, record=record, loss=loss, engine=engine)
+        run = wf.train(
+            net,
+            wf.Dataset(X, Y),
+            wf.GradientDescent(0.1),
+            steps=5,
+            record=record,
+            loss=loss,
+            engine=engine,
+        )
     return run.table.loss.values
 
 

@@ -23,7 +23,9 @@ def _data(samples=6, features=3, outputs=None, seed=0):
 
 
 def _net(activation="tanh", width=12, features=3, seed=1, **kwargs):
-    return wf.Shallow.init(jax.random.key(seed), features=features, width=width, activation=activation, **kwargs)
+    return wf.Shallow.init(
+        jax.random.key(seed), features=features, width=width, activation=activation, **kwargs
+    )
 
 
 def _reference(model, data, loss, time):
@@ -39,7 +41,12 @@ def _reference(model, data, loss, time):
         return -factors[name] * jax.grad(value)(flat.reshape(theta[name].shape)).ravel()
 
     solution = solve_ivp(
-        lambda _, w: np.asarray(field(w)), (0, time), np.asarray(theta[name]).ravel(), method="DOP853", rtol=1e-11, atol=1e-13
+        lambda _, w: np.asarray(field(w)),
+        (0, time),
+        np.asarray(theta[name]).ravel(),
+        method="DOP853",
+        rtol=1e-11,
+        atol=1e-13,
     )
     return solution.y[:, -1].reshape(theta[name].shape)
 
@@ -63,12 +70,16 @@ def test_the_order_is_three():
     net, data = _net(width=5), _data(samples=4)
     net = with_parameters(net, {"weights": 1.5 * net.weights})
     targets = jnp.asarray(data.targets)
-    problem = GramProblem(tangents_of(net, net.embed(data.inputs)), targets, wf.losses.HalfSumSquares(), Dense())
+    problem = GramProblem(
+        tangents_of(net, net.embed(data.inputs)), targets, wf.losses.HalfSumSquares(), Dense()
+    )
     start = problem.place(parameters(net))
     errors = []
     for h in (0.1, 0.05, 0.025):
         exact = _reference(net, data, wf.losses.HalfSumSquares(), h)
-        errors.append(float(jnp.max(jnp.abs(smooth_step(problem, start, h)[0].theta["weights"] - exact))))
+        errors.append(
+            float(jnp.max(jnp.abs(smooth_step(problem, start, h)[0].theta["weights"] - exact)))
+        )
     orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:])) - 1
     assert np.all(orders > 2.8), (orders, errors)
 
@@ -77,19 +88,35 @@ CASES = {
     "half sum": (_net(), _data(), wf.losses.HalfSumSquares()),
     "mean": (_net(), _data(), wf.losses.MeanSquares()),
     "half mean, two outputs": (_net(outputs=2), _data(outputs=2), wf.losses.HalfMeanSquares()),
-    "mean field": (_net("erf", scaling=wf.scalings.MeanField()), _data(), wf.losses.HalfSumSquares()),
-    "zipf": (_net("softplus", scaling=wf.scalings.Zipf(0.3, 0.6)), _data(), wf.losses.HalfSumSquares()),
+    "mean field": (
+        _net("erf", scaling=wf.scalings.MeanField()),
+        _data(),
+        wf.losses.HalfSumSquares(),
+    ),
+    "zipf": (
+        _net("softplus", scaling=wf.scalings.Zipf(0.3, 0.6)),
+        _data(),
+        wf.losses.HalfSumSquares(),
+    ),
     "more features than samples": (_net(features=9), _data(features=9), wf.losses.HalfSumSquares()),
 }
 
 
 @pytest.mark.parametrize(
-    ("case", "method"), [*((case, "gram") for case in CASES), ("half sum", "krylov"), ("zipf", "auto"), ("mean field", "tsit5")]
+    ("case", "method"),
+    [
+        *((case, "gram") for case in CASES),
+        ("half sum", "krylov"),
+        ("zipf", "auto"),
+        ("mean field", "tsit5"),
+    ],
 )
 def test_all_methods_give_the_flow_of_a_tight_reference(case, method):
     net, data, loss = CASES[case]
     exact = _reference(net, data, loss, 6.0)
-    run = wf.train(net, data, wf.GradientFlow(tolerance=1e-7, method=method), time=6.0, every=[1.0], loss=loss)
+    run = wf.train(
+        net, data, wf.GradientFlow(tolerance=1e-7, method=method), time=6.0, every=[1.0], loss=loss
+    )
     assert_allclose(run.model.weights, exact, atol=1e-4)
     assert run.status is wf.Status.FINISHED
 
@@ -101,7 +128,14 @@ def test_cross_entropy_goes_by_the_local_quadratic_model():
     exact = _reference(net, data, loss, 20.0)
     errors = []
     for tolerance in (1e-4, 1e-6):
-        run = wf.train(net, data, wf.GradientFlow(tolerance=tolerance, method="gram"), time=20.0, every=[20.0], loss=loss)
+        run = wf.train(
+            net,
+            data,
+            wf.GradientFlow(tolerance=tolerance, method="gram"),
+            time=20.0,
+            every=[20.0],
+            loss=loss,
+        )
         errors.append(float(jnp.max(jnp.abs(run.model.weights - exact))))
     assert errors[1] < 2e-4
     assert errors[1] < errors[0] / 5
@@ -146,7 +180,13 @@ def test_stiff_flow_reaches_very_long_times_in_few_steps():
     base = rng.standard_normal((10, 4))
     inputs = np.concatenate([base, base + 1e-3 * rng.standard_normal((10, 4))])
     data = wf.Dataset(inputs, np.sin(inputs @ np.array([1.0, -0.5, 0.3, 0.8])))
-    run = wf.train(_net(width=200, features=4), data, wf.GradientFlow(tolerance=1e-3), time=1e8, every=wf.Logarithmic(1))
+    run = wf.train(
+        _net(width=200, features=4),
+        data,
+        wf.GradientFlow(tolerance=1e-3),
+        time=1e8,
+        every=wf.Logarithmic(1),
+    )
     assert run.status.good
     assert int(run.state.evaluations) < 3000
     losses = run.table.loss.values
@@ -155,7 +195,9 @@ def test_stiff_flow_reaches_very_long_times_in_few_steps():
 
 
 def test_interpolation_ends_as_stationary():
-    run = wf.train(_net(width=300), _data(samples=4), wf.GradientFlow(), time=1e12, every=[1e6, 1e9])
+    run = wf.train(
+        _net(width=300), _data(samples=4), wf.GradientFlow(), time=1e12, every=[1e6, 1e9]
+    )
     assert run.status is wf.Status.STATIONARY
     assert float(run.table.loss[-1]) < 1e-20
 
@@ -169,7 +211,13 @@ def test_a_dead_network_is_stationary():
 
 
 def test_too_few_steps_are_a_stall():
-    run = wf.train(_net(), _data(), wf.GradientFlow(tolerance=1e-10, method="gram", most_steps=2), time=5.0, every=[5.0])
+    run = wf.train(
+        _net(),
+        _data(),
+        wf.GradientFlow(tolerance=1e-10, method="gram", most_steps=2),
+        time=5.0,
+        every=[5.0],
+    )
     assert run.status is wf.Status.STALLED
 
 
@@ -184,7 +232,13 @@ def test_several_together_are_the_same_as_each_alone(method):
 
 
 def test_single_precision_weights_stay_single():
-    run = wf.train(_net(), _data(), wf.GradientFlow(tolerance=1e-4, method="gram"), time=2.0, precision="float32")
+    run = wf.train(
+        _net(),
+        _data(),
+        wf.GradientFlow(tolerance=1e-4, method="gram"),
+        time=2.0,
+        precision="float32",
+    )
     assert run.model.weights.dtype == jnp.float32
 
 

@@ -31,7 +31,12 @@ def _models():
     key = jax.random.key(1)
     yield "one output", wf.Shallow.init(key, features=3, width=7, activation="tanh")
     yield "three outputs", wf.Shallow.init(key, features=3, width=7, outputs=3, activation="tanh")
-    yield "mean field", wf.Shallow.init(key, features=3, width=7, scaling=wf.scalings.MeanField(), activation="erf")
+    yield (
+        "mean field",
+        wf.Shallow.init(
+            key, features=3, width=7, scaling=wf.scalings.MeanField(), activation="erf"
+        ),
+    )
     yield "by autodiff", wf.Homogeneous.init(key, features=3, width=4, activation="abs")
 
 
@@ -72,7 +77,11 @@ def test_lanczos_of_an_eigenvector_and_of_zero():
 
 def test_curvature_of_the_squares_is_their_factor():
     u, y = jnp.ones((4, 2)), jnp.zeros((4, 2))
-    for loss, factor in ((wf.losses.HalfSumSquares(), 1), (wf.losses.MeanSquares(), 2 / 8), (wf.losses.HalfMeanSquares(), 1 / 4)):
+    for loss, factor in (
+        (wf.losses.HalfSumSquares(), 1),
+        (wf.losses.MeanSquares(), 2 / 8),
+        (wf.losses.HalfMeanSquares(), 1 / 4),
+    ):
         assert_allclose(curvature(loss, u, y).kappa, factor)
 
 
@@ -99,7 +108,14 @@ def _euler(z, rest, own, low, high, steps=200_000):
 
 @pytest.mark.parametrize(
     ("z", "rest", "own"),
-    [(0.5, 0.3, -0.2), (0.5, -0.3, -0.7), (0.2, 0.4, -1.5), (-0.3, 0.9, -1.6), (-0.3, 0.9, 0.5), (-0.3, -0.9, 0.5)],
+    [
+        (0.5, 0.3, -0.2),
+        (0.5, -0.3, -0.7),
+        (0.2, 0.4, -1.5),
+        (-0.3, 0.9, -1.6),
+        (-0.3, 0.9, 0.5),
+        (-0.3, -0.9, 0.5),
+    ],
 )
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0)])
 def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
@@ -113,5 +129,7 @@ def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
 
 def test_every_activation_with_kinks_has_its_kink_at_zero():
     table = wf.activations.TABLE
-    kinks = set(itertools.chain.from_iterable(wf.activations.activation(name).kinks for name in table))
+    kinks = set(
+        itertools.chain.from_iterable(wf.activations.activation(name).kinks for name in table)
+    )
     assert kinks == {0.0}

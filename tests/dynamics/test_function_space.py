@@ -51,7 +51,9 @@ def test_three_scalings_against_numpy(name, act, mean, engine):
     scaling, factors = TABLE[name]
     net = wf.Shallow(W0, C, scaling, act, EMBEDDING)
     loss = wf.losses.HalfMeanSquares() if mean else wf.losses.HalfSumSquares()
-    run = wf.train(net, wf.Dataset(X, Y), wf.GradientDescent(0.3), steps=20, every=1, loss=loss, engine=engine)
+    run = wf.train(
+        net, wf.Dataset(X, Y), wf.GradientDescent(0.3), steps=20, every=1, loss=loss, engine=engine
+    )
     phi = np.asarray(EMBEDDING.embed(X))
     losses, w = numpy_descent(phi, Y, C, W0, factors(M, 9), ACTIVATIONS[act], 0.3, 20, mean)
     assert run.table.attrs["engine"] == engine
@@ -61,9 +63,21 @@ def test_three_scalings_against_numpy(name, act, mean, engine):
 
 def test_test_points_are_carried_along():
     net = wf.Shallow(W0, C, wf.scalings.MeanField(), "tanh", EMBEDDING)
-    record = [wf.observables.TestRisk(), wf.observables.FeatureMovement(), wf.observables.KernelGap()]
+    record = [
+        wf.observables.TestRisk(),
+        wf.observables.FeatureMovement(),
+        wf.observables.KernelGap(),
+    ]
     runs = [
-        wf.train(net, wf.Dataset(X, Y), wf.GradientDescent(0.2), steps=30, record=record, test=wf.Dataset(XT, YT), engine=e)
+        wf.train(
+            net,
+            wf.Dataset(X, Y),
+            wf.GradientDescent(0.2),
+            steps=30,
+            record=record,
+            test=wf.Dataset(XT, YT),
+            engine=e,
+        )
         for e in ("weights", "function")
     ]
     for name in ("test_risk", "feature_movement", "kernel_gap"):
@@ -72,17 +86,32 @@ def test_test_points_are_carried_along():
 
 def test_flow_closes_too():
     net = wf.Shallow(W0, C, wf.scalings.MeanField(), "tanh", EMBEDDING)
-    runs = [wf.train(net, wf.Dataset(X, Y), wf.GradientFlow(1e-11, "dopri8"), time=3.0, every=1.0, engine=e) for e in ("weights", "function")]
+    runs = [
+        wf.train(
+            net, wf.Dataset(X, Y), wf.GradientFlow(1e-11, "dopri8"), time=3.0, every=1.0, engine=e
+        )
+        for e in ("weights", "function")
+    ]
     assert_allclose(runs[0].table.loss, runs[1].table.loss, rtol=1e-8)
 
 
 def test_several_outputs_and_several_members():
     targets = np.stack([Y, -Y[::-1]], axis=1)
     nets = [
-        wf.Shallow.init(jax.random.key(s), features=D_IN, width=8, outputs=2, embedding=wf.embeddings.Quadratic(), activation="tanh")
+        wf.Shallow.init(
+            jax.random.key(s),
+            features=D_IN,
+            width=8,
+            outputs=2,
+            embedding=wf.embeddings.Quadratic(),
+            activation="tanh",
+        )
         for s in range(3)
     ]
-    runs = [wf.train(nets, wf.Dataset(X, targets), wf.GradientDescent(0.2), steps=12, engine=e) for e in ("weights", "function")]
+    runs = [
+        wf.train(nets, wf.Dataset(X, targets), wf.GradientDescent(0.2), steps=12, engine=e)
+        for e in ("weights", "function")
+    ]
     assert runs[1].table.loss.dims == ("seed", "step")
     assert_allclose(runs[0].table.loss, runs[1].table.loss, rtol=1e-11)
     assert_allclose(runs[0].model[2].hidden, runs[1].model[2].hidden, atol=1e-12)
@@ -101,12 +130,21 @@ def test_closing_and_expanding_is_the_same_network():
 def test_a_singular_gram_matrix_is_no_exception():
     # more samples than features: D = 3 < n = 4
     net = wf.Shallow(W0[:, :3], C, wf.scalings.MeanField(), "tanh")
-    runs = [wf.train(net, wf.Dataset(X, Y), wf.GradientDescent(0.2), steps=25, engine=e) for e in ("weights", "function")]
+    runs = [
+        wf.train(net, wf.Dataset(X, Y), wf.GradientDescent(0.2), steps=25, engine=e)
+        for e in ("weights", "function")
+    ]
     assert_allclose(runs[0].table.loss, runs[1].table.loss, rtol=1e-11)
 
 
 def test_auto_takes_the_cheaper_engine_and_says_so():
-    net = wf.Shallow.init(jax.random.key(0), features=800, width=64, scaling=wf.scalings.MeanField(), activation="tanh")
+    net = wf.Shallow.init(
+        jax.random.key(0),
+        features=800,
+        width=64,
+        scaling=wf.scalings.MeanField(),
+        activation="tanh",
+    )
     data = wf.data.random_labels(jax.random.key(1), samples=8, features=800)
     long = wf.train(net, data, wf.GradientDescent(0.1), steps=4000, every=4000)
     assert long.table.attrs["engine"] == "function"
@@ -127,7 +165,13 @@ def test_dynamics_that_do_not_close_are_refused():
 @pytest.mark.slow
 def test_function_space_is_five_times_faster():
     data = wf.data.random_labels(jax.random.key(1), samples=40, features=400)
-    net = wf.Shallow.init(jax.random.key(0), features=400, width=1024, scaling=wf.scalings.MeanField(), activation="relu")
+    net = wf.Shallow.init(
+        jax.random.key(0),
+        features=400,
+        width=1024,
+        scaling=wf.scalings.MeanField(),
+        activation="relu",
+    )
     seconds = {}
     for engine in ("weights", "function"):
         wf.train(net, data, wf.GradientDescent(0.1), steps=20, every=20, engine=engine)  # compiles

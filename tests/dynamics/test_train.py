@@ -28,10 +28,14 @@ def numpy_descent(scaling, sigma, slope, rate, steps, factor=1.0):
     return np.array(losses), w
 
 
-@pytest.mark.parametrize(("scaling", "factor"), [(wf.scalings.Zipf(0.5, 0.7), 1.0), (wf.scalings.MeanField(), 8.0)])
+@pytest.mark.parametrize(
+    ("scaling", "factor"), [(wf.scalings.Zipf(0.5, 0.7), 1.0), (wf.scalings.MeanField(), 8.0)]
+)
 def test_descent_replays_a_numpy_loop(scaling, factor):
     losses, w = numpy_descent(scaling, np.tanh, lambda z: 1 - np.tanh(z) ** 2, 0.2, 30, factor)
-    run = wf.train(wf.Shallow(W, A, scaling, "tanh"), DATA, wf.GradientDescent(0.2), steps=30, every=1)
+    run = wf.train(
+        wf.Shallow(W, A, scaling, "tanh"), DATA, wf.GradientDescent(0.2), steps=30, every=1
+    )
     assert_allclose(run.table.loss, losses, rtol=1e-12)
     assert_allclose(run.model.hidden, w, rtol=1e-11)
     assert_allclose(run.table.time, 0.2 * np.arange(31), rtol=1e-12)
@@ -99,7 +103,9 @@ def test_members_run_together_as_they_run_alone(shared):
 
 def test_recording_schedules():
     net = wf.Shallow(W, A)
-    run = wf.train(net, DATA, wf.GradientDescent(0.1), steps=1000, every=wf.Logarithmic(per_decade=2))
+    run = wf.train(
+        net, DATA, wf.GradientDescent(0.1), steps=1000, every=wf.Logarithmic(per_decade=2)
+    )
     assert list(run.table.step.values[:3]) == [0, 1, 3]
     assert run.table.step.values[-1] == 1000
     run = wf.train(net, DATA, wf.GradientDescent(0.1), steps=10, every=[2, 5])
@@ -148,7 +154,9 @@ class Memory(AbstractJournal):
         self.saves += 1
 
 
-@pytest.mark.parametrize("dynamics", [wf.GradientDescent(0.1), wf.SGD(0.1, batch=4)], ids=["descent", "sgd"])
+@pytest.mark.parametrize(
+    "dynamics", [wf.GradientDescent(0.1), wf.SGD(0.1, batch=4)], ids=["descent", "sgd"]
+)
 def test_an_interrupted_run_resumes_bit_for_bit(dynamics):
     net, journal = wf.Shallow(W, A), Memory(most=3)
     settings = dict(steps=50, every=10, record=[wf.observables.KernelGap()])
@@ -207,14 +215,39 @@ def test_cross_entropy_sgd_replays_numpy():
         (lambda n: wf.train(n, DATA, wf.GradientDescent(0.1)), "exactly one of `steps` and `time`"),
         (lambda n: wf.train(n, DATA, wf.GradientFlow(), steps=3), "a flow runs for `time"),
         (lambda n: wf.train(n, X, wf.GradientDescent(0.1), steps=1), "wideflow.Dataset"),
-        (lambda n: wf.GradientDescent(-1.0), "`rate` must be positive and finite, got -1.0. For its limit use"),
-        (lambda n: wf.train(n, DATA, wf.SGD(0.1, batch=7), steps=1), "`batch` must not exceed the 6 samples"),
-        (lambda n: wf.train(n, DATA, wf.GradientDescent(0.1), steps=-1), "`steps` must be a whole number"),
+        (
+            lambda n: wf.GradientDescent(-1.0),
+            "`rate` must be positive and finite, got -1.0. For its limit use",
+        ),
+        (
+            lambda n: wf.train(n, DATA, wf.SGD(0.1, batch=7), steps=1),
+            "`batch` must not exceed the 6 samples",
+        ),
+        (
+            lambda n: wf.train(n, DATA, wf.GradientDescent(0.1), steps=-1),
+            "`steps` must be a whole number",
+        ),
         (lambda n: wf.train(n, DATA, wf.GradientDescent(0.1), steps=3, every=0), "`every` must be"),
-        (lambda n: wf.train(n, DATA, wf.GradientDescent(0.1), steps=1, record=[wf.observables.TestRisk()]), "give `test=`"),
-        (lambda n: wf.train(n, wf.Dataset(X, np.ones((6, 2))), wf.GradientDescent(0.1), steps=1), "do not fit outputs"),
-        (lambda n: wf.train([n, wf.Shallow(W[:4], A[:4])], DATA, wf.GradientDescent(0.1), steps=1), "cannot run together"),
-        (lambda n: wf.train(n, [DATA, DATA], wf.GradientDescent(0.1), steps=1), "there is one model"),
+        (
+            lambda n: wf.train(
+                n, DATA, wf.GradientDescent(0.1), steps=1, record=[wf.observables.TestRisk()]
+            ),
+            "give `test=`",
+        ),
+        (
+            lambda n: wf.train(n, wf.Dataset(X, np.ones((6, 2))), wf.GradientDescent(0.1), steps=1),
+            "do not fit outputs",
+        ),
+        (
+            lambda n: wf.train(
+                [n, wf.Shallow(W[:4], A[:4])], DATA, wf.GradientDescent(0.1), steps=1
+            ),
+            "cannot run together",
+        ),
+        (
+            lambda n: wf.train(n, [DATA, DATA], wf.GradientDescent(0.1), steps=1),
+            "there is one model",
+        ),
         (lambda n: wf.GradientFlow(method="euler"), "`method` must be"),
     ],
 )
@@ -224,7 +257,9 @@ def test_combinations_that_make_no_sense_are_refused(call, message):
 
 
 def test_attributes_state_the_conventions():
-    table = wf.train(wf.Shallow(W, A, wf.scalings.MeanField()), DATA, wf.GradientDescent(0.1), steps=1).table
+    table = wf.train(
+        wf.Shallow(W, A, wf.scalings.MeanField()), DATA, wf.GradientDescent(0.1), steps=1
+    ).table
     assert "half sum of squares" in table.attrs["loss"]
     assert "8" in table.attrs["neuron_factor"]
     assert jnp.isfinite(table.attrs["seconds"])

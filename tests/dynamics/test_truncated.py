@@ -30,7 +30,10 @@ def sample_gradient(w, x, y):
     r = np.linalg.norm(w, axis=1)
     z = x @ w.T
     e = np.abs(z) @ r / len(w) - y
-    return (2 / len(y)) * (r[:, None] * ((np.sign(z) * e[:, None]).T @ x) + (w / r[:, None]) * (np.abs(z).T @ e)[:, None])
+    return (2 / len(y)) * (
+        r[:, None] * ((np.sign(z) * e[:, None]).T @ x)
+        + (w / r[:, None]) * (np.abs(z).T @ e)[:, None]
+    )
 
 
 @pytest.mark.parametrize(("threshold", "share"), [("1/lambda", 1.0), ("1/(2 lambda)", 0.5)])
@@ -38,7 +41,11 @@ def test_fifty_steps_on_the_population(threshold, share):
     dynamics = wf.TruncatedDescent(0.2, lambda_0=0.8, lambda_1=0.3, switch=30, threshold=threshold)
     run = wf.train(wf.Homogeneous(start()), GaussianAbsTeacher(A), dynamics, steps=50)
     expected = loop(
-        start(), lambda w: np.asarray(hermite.population_gradient(w, A)), 0.2, [(0.8, 30), (0.3, 20)], share
+        start(),
+        lambda w: np.asarray(hermite.population_gradient(w, A)),
+        0.2,
+        [(0.8, 30), (0.3, 20)],
+        share,
     )
     assert_allclose(run.model.weights, expected, atol=1e-12)
     assert (np.sum(start() ** 2, axis=1) > share / 0.8).any()  # truncation was active
@@ -48,7 +55,9 @@ def test_fifty_steps_on_the_population(threshold, share):
 def test_fifty_literal_steps_on_samples():
     teacher = GaussianAbsTeacher(A)
     data = teacher.sample(jax.random.key(0), 200)
-    dynamics = wf.TruncatedDescent(0.2 * 8, lambda_0=0.8, lambda_1=0.3, switch=30, gradient_scaling="literal")
+    dynamics = wf.TruncatedDescent(
+        0.2 * 8, lambda_0=0.8, lambda_1=0.3, switch=30, gradient_scaling="literal"
+    )
     run = wf.train(wf.Homogeneous(start()), data, dynamics, steps=50, loss=MeanSquares())
     x, y = np.asarray(data.inputs), np.asarray(data.targets)
     expected = loop(start(), lambda w: sample_gradient(w, x, y), 0.2, [(0.8, 30), (0.3, 20)])
@@ -58,7 +67,9 @@ def test_fifty_literal_steps_on_samples():
 
 def test_frozen_neurons_keep_still_until_the_stage_changes():
     w = np.array([[2.0, 0.0, 0.0], [0.3, 0.4, 0.5]])
-    first = wf.train(wf.Homogeneous(w), GaussianAbsTeacher(A), wf.TruncatedDescent(0.01, lambda_0=0.5), steps=20)
+    first = wf.train(
+        wf.Homogeneous(w), GaussianAbsTeacher(A), wf.TruncatedDescent(0.01, lambda_0=0.5), steps=20
+    )
     assert (first.model.weights[0] == w[0]).all()
     assert (first.model.weights[1] != w[1]).all()
     both = wf.TruncatedDescent(0.01, lambda_0=0.5, lambda_1=0.1, switch=20)
@@ -68,7 +79,9 @@ def test_frozen_neurons_keep_still_until_the_stage_changes():
 
 def test_the_cap_is_inclusive():
     w = np.array([[2.0, 0.0, 0.0], [0.3, 0.4, 0.5]])
-    run = wf.train(wf.Homogeneous(w), GaussianAbsTeacher(A), wf.TruncatedDescent(0.01, lambda_0=0.25), steps=1)
+    run = wf.train(
+        wf.Homogeneous(w), GaussianAbsTeacher(A), wf.TruncatedDescent(0.01, lambda_0=0.25), steps=1
+    )
     assert run.model.weights[0, 0] != 2.0
 
 
@@ -83,7 +96,11 @@ def test_detected_switch():
     teacher, net = GaussianAbsTeacher(A), wf.Homogeneous(start())
     level = 0.05
     run = wf.train(
-        net, teacher, wf.TruncatedDescent(0.05, 0.8, 0.01, switch=wf.LossBelow(level)), steps=200, every=1
+        net,
+        teacher,
+        wf.TruncatedDescent(0.05, 0.8, 0.01, switch=wf.LossBelow(level)),
+        steps=200,
+        every=1,
     )
     switch = int(np.flatnonzero(run.table.loss.values <= level)[0])
     given = wf.train(net, teacher, wf.TruncatedDescent(0.05, 0.8, 0.01, switch=switch), steps=200)
@@ -92,7 +109,9 @@ def test_detected_switch():
 
 
 def test_shallow_networks_are_truncated_by_rows():
-    net = wf.Shallow.init(jax.random.key(0), features=3, width=6, scaling=wf.scalings.Zipf(0.5, 0.5))
+    net = wf.Shallow.init(
+        jax.random.key(0), features=3, width=6, scaling=wf.scalings.Zipf(0.5, 0.5)
+    )
     data = wf.Dataset(np.eye(3), np.ones(3))
     cap = float(np.median(np.sum(np.asarray(net.hidden) ** 2, axis=1)))
     run = wf.train(net, data, wf.TruncatedDescent(0.1, lambda_0=1 / cap), steps=1)
@@ -122,7 +141,12 @@ def test_errors_name_the_argument(arguments, name):
 def test_detection_on_samples_needs_a_level():
     data = GaussianAbsTeacher(A).sample(jax.random.key(0), 20)
     with pytest.raises(ValueError, match="`switch`"):
-        wf.train(wf.Homogeneous(start()), data, wf.TruncatedDescent(0.1, 1.0, 0.5, switch=wf.LossBelow()), steps=1)
+        wf.train(
+            wf.Homogeneous(start()),
+            data,
+            wf.TruncatedDescent(0.1, 1.0, 0.5, switch=wf.LossBelow()),
+            steps=1,
+        )
 
 
 def test_practical_schedule_learns_the_target():

@@ -20,11 +20,17 @@ QUICK = {"width": 16, "epochs": 40, "solver": "descent", "early_stopping": False
 
 def contract(estimator):
     """scikit-learn's checks; SkipTest is its way of saying that a check does not concern an estimator."""
-    return [pytest.param(e, check, id=str(getattr(check, "func", check).__name__)) for e, check in estimator_checks_generator(estimator)]
+    return [
+        pytest.param(e, check, id=str(getattr(check, "func", check).__name__))
+        for e, check in estimator_checks_generator(estimator)
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("estimator", "check"), contract(wf.WideRegressor(**QUICK)) + contract(wf.WideClassifier(**QUICK)))
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    contract(wf.WideRegressor(**QUICK)) + contract(wf.WideClassifier(**QUICK)),
+)
 def test_scikit_learn_contract_by_descent(estimator, check):
     check(estimator)
 
@@ -32,7 +38,9 @@ def test_scikit_learn_contract_by_descent(estimator, check):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("estimator", "check"), contract(wf.WideRegressor(width=32, random_state=0)) + contract(wf.WideClassifier(width=32, random_state=0))
+    ("estimator", "check"),
+    contract(wf.WideRegressor(width=32, random_state=0))
+    + contract(wf.WideClassifier(width=32, random_state=0)),
 )
 def test_scikit_learn_contract_as_it_comes(estimator, check):
     check(estimator)
@@ -67,11 +75,17 @@ def test_changing_units_changes_nothing(table):
 
 def test_predictions_are_those_of_the_formula(fitted, table):
     x = table[0][:7]
-    inputs = np.concatenate([(x - fitted.input_mean_) / fitted.input_scale_, np.ones((7, 1))], axis=1)
+    inputs = np.concatenate(
+        [(x - fitted.input_mean_) / fitted.input_scale_, np.ones((7, 1))], axis=1
+    )
     net = fitted.network_
-    hidden = np.maximum(inputs @ net.hidden.astype(float).T / 2.0, 0.0)  # sqrt(d) = 2 with the bias column
+    hidden = np.maximum(
+        inputs @ net.hidden.astype(float).T / 2.0, 0.0
+    )  # sqrt(d) = 2 with the bias column
     outputs = hidden @ (net.scales.astype(float) * net.output.astype(float)[0])
-    assert_allclose(fitted.predict(x), outputs * fitted.target_scale_ + fitted.target_mean_, rtol=1e-10)
+    assert_allclose(
+        fitted.predict(x), outputs * fitted.target_scale_ + fitted.target_mean_, rtol=1e-10
+    )
 
 
 def test_transform_orders_by_importance_and_prune_keeps_the_best(fitted, table):
@@ -120,7 +134,15 @@ def test_several_outputs(table):
     assert both.network_.output.shape == (2, 16)
 
 
-@pytest.mark.parametrize("change", [{"solver": "flow", "epochs": 3}, {"solver": "sgd", "epochs": 3}, {"embedding": 20}, {"scaling": "ntk", "activation": "tanh"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"solver": "flow", "epochs": 3},
+        {"solver": "sgd", "epochs": 3},
+        {"embedding": 20},
+        {"scaling": "ntk", "activation": "tanh"},
+    ],
+)
 def test_solvers_embeddings_and_scalings(table, change):
     x, y = table[0][:40], table[1][:40]
     model = wf.WideRegressor(**(QUICK | change)).fit(x, y)
@@ -138,12 +160,21 @@ def test_classifier_learns_a_ring():
     probabilities = model.predict_proba(x)
     assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
     assert set(model.predict(x)) == {"in", "out"}
-    assert_allclose(model.decision_function(x), np.log(probabilities[:, 1] / probabilities[:, 0]), rtol=1e-8, atol=1e-10)
+    assert_allclose(
+        model.decision_function(x),
+        np.log(probabilities[:, 1] / probabilities[:, 0]),
+        rtol=1e-8,
+        atol=1e-10,
+    )
 
 
 def test_pipelines_grid_search_and_cross_validation(table):
     x, y = table[0][:60], table[1][:60]
-    search = GridSearchCV(make_pipeline(MinMaxScaler(), wf.WideRegressor(**QUICK)), {"wideregressor__scaling": ["ntk", "zipf:0.5,0.7"]}, cv=2)
+    search = GridSearchCV(
+        make_pipeline(MinMaxScaler(), wf.WideRegressor(**QUICK)),
+        {"wideregressor__scaling": ["ntk", "zipf:0.5,0.7"]},
+        cv=2,
+    )
     assert search.fit(x, y).best_params_["wideregressor__scaling"] in ("ntk", "zipf:0.5,0.7")
     assert cross_val_score(wf.WideRegressor(**QUICK), x, y, cv=2).shape == (2,)
 

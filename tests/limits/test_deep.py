@@ -32,7 +32,11 @@ def test_published_values(act, values):
 def test_relu_halves_the_diagonal_at_every_layer():
     x = np.array([[2.0, 0.0], [1.0, 1.0]])
     for depth in range(4):
-        assert_allclose(np.diag(hidden_gram(x, "relu", depth=depth)), np.array([2.0, 1.0]) / 2**depth, rtol=1e-14)
+        assert_allclose(
+            np.diag(hidden_gram(x, "relu", depth=depth)),
+            np.array([2.0, 1.0]) / 2**depth,
+            rtol=1e-14,
+        )
 
 
 def test_two_tanh_layers_against_gauss_legendre():
@@ -45,7 +49,9 @@ def test_two_tanh_layers_against_gauss_legendre():
         return (w * np.tanh(u)) @ np.tanh(v) @ w
 
     first, diagonal = dual(1.0, 0.5, 1.0), dual(1.0, 1.0, 1.0)
-    assert_allclose(hidden_gram(ANGLE, "tanh", depth=2)[0, 1], dual(diagonal, first, diagonal), rtol=1e-11)
+    assert_allclose(
+        hidden_gram(ANGLE, "tanh", depth=2)[0, 1], dual(diagonal, first, diagonal), rtol=1e-11
+    )
 
 
 @pytest.mark.parametrize("act", ["relu", "tanh", "sigmoid"])
@@ -58,7 +64,9 @@ def test_against_monte_carlo(act):
 
 def test_monte_carlo_of_another_law():
     # signs: z.x/sqrt(1) = +-x, relu^2 has mean x^2/2
-    mean, error = sampled_gram(jax.random.key(1), np.array([[3.0]]), "relu", draw=jax.random.rademacher, samples=10_000)
+    mean, error = sampled_gram(
+        jax.random.key(1), np.array([[3.0]]), "relu", draw=jax.random.rademacher, samples=10_000
+    )
     assert abs(float(mean[0, 0]) - 4.5) < 4 * float(error[0, 0])
 
 
@@ -69,7 +77,9 @@ def test_finite_embedding_approaches_the_limit_like_the_root_of_its_features():
     for features in (100, 400):
         seen = []
         for seed in range(40):
-            deep = wf.embeddings.DeepRandomFeatures.init(jax.random.key(seed), 3, features, layers=4)
+            deep = wf.embeddings.DeepRandomFeatures.init(
+                jax.random.key(seed), 3, features, layers=4
+            )
             seen.append(np.linalg.norm(np.asarray(deep.gram(x)) - limit, 2))
         deviations.append(np.mean(seen))
     assert 1.6 < deviations[0] / deviations[1] < 2.5  # 2 up to the error of 40 draws
@@ -102,7 +112,9 @@ def test_antipodal_pairs_make_the_relu_matrix_singular():
     assert abs(np.linalg.eigvalsh(hidden_gram(x, "relu"))[0]) < 1e-14
 
 
-@pytest.mark.parametrize(("wrong", "name"), [({"depth": -1}, "depth"), ({"other": np.ones((1, 3))}, "other")])
+@pytest.mark.parametrize(
+    ("wrong", "name"), [({"depth": -1}, "depth"), ({"other": np.ones((1, 3))}, "other")]
+)
 def test_wrong_input_is_named(wrong, name):
     with pytest.raises(ValueError, match=f"`{name}`"):
         hidden_gram(np.ones((2, 2)), "relu", **wrong)

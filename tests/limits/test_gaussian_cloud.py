@@ -41,7 +41,9 @@ def test_mean_excess_of_finite_networks():
     # mean over 400 networks against L_inf + excess, within four standard errors
     d, m, rng = 6, 8, np.random.default_rng(0)
     a = np.full(d, 1 / d)
-    losses = np.array([hermite.population_loss(rng.normal(size=(m, d)) / math.sqrt(d), a) for _ in range(400)])
+    losses = np.array(
+        [hermite.population_loss(rng.normal(size=(m, d)) / math.sqrt(d), a) for _ in range(400)]
+    )
     expected = float(gaussian_cloud_loss(a)) + width_excess(d, m)
     assert abs(losses.mean() - expected) < 4 * losses.std() / 20
 

@@ -42,7 +42,9 @@ def test_coefficients_are_squared_hermite_integrals(k):
     # c_k = (E |z| He_k(z))^2 / k!
     basis = hermite_e.HermiteE.basis(k)
     density = lambda z: math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-    parts = [quad(lambda z, s=s: z * basis(s * z) * density(z), 0, 14, epsabs=1e-13)[0] for s in (1, -1)]
+    parts = [
+        quad(lambda z, s=s: z * basis(s * z) * density(z), 0, 14, epsabs=1e-13)[0] for s in (1, -1)
+    ]
     expected = sum(parts) ** 2 / math.factorial(k)
     assert_allclose(hermite.coefficients(12)[k], expected, rtol=1e-9, atol=1e-12)
 
@@ -50,7 +52,11 @@ def test_coefficients_are_squared_hermite_integrals(k):
 def test_coefficients_printed_values_and_sums():
     c = np.asarray(hermite.coefficients(12))
     pi = math.pi
-    assert_allclose(c[[0, 2, 4, 6, 8]], [2 / pi, 1 / pi, 1 / (12 * pi), 1 / (40 * pi), 5 / (448 * pi)], rtol=1e-14)
+    assert_allclose(
+        c[[0, 2, 4, 6, 8]],
+        [2 / pi, 1 / pi, 1 / (12 * pi), 1 / (40 * pi), 5 / (448 * pi)],
+        rtol=1e-14,
+    )
     assert_allclose(c[[10, 12]], [0.001934175, 0.001186880], atol=5e-10)
     assert not c[1::2].any()
     # sum of all is K(1) = 1, and the tail decays like j^-3/2 / (3 pi^3/2) beyond order 2j
@@ -77,16 +83,23 @@ def test_gradient_is_width_times_the_derivative_of_the_loss(variant):
     for index in np.ndindex(weights.shape):
         step = np.zeros_like(weights)
         step[index] = h
-        up, down = (hermite.population_loss(weights + s * step, a, directions, variant) for s in (1, -1))
+        up, down = (
+            hermite.population_loss(weights + s * step, a, directions, variant) for s in (1, -1)
+        )
         assert_allclose(gradient[index], 4 * (up - down) / (2 * h), atol=2e-9)
 
 
 def test_monte_carlo():
     weights, a, directions = draw(5, 4)
     x = np.random.default_rng(1).normal(size=(200_000, 4))
-    squares = np.asarray((network(jnp.asarray(weights), x, "relu2") - np.abs(x @ directions.T) @ a) ** 2)
+    squares = np.asarray(
+        (network(jnp.asarray(weights), x, "relu2") - np.abs(x @ directions.T) @ a) ** 2
+    )
     error = squares.std() / math.sqrt(len(squares))
-    assert abs(float(hermite.population_loss(weights, a, directions, "relu2")) - squares.mean()) < 4 * error
+    assert (
+        abs(float(hermite.population_loss(weights, a, directions, "relu2")) - squares.mean())
+        < 4 * error
+    )
 
 
 def test_relu_variants_and_the_absolute_value():
@@ -130,7 +143,9 @@ def test_orders_against_explicit_tensors(variant, k):
     weights, a, directions = draw(4, 3, seed=2)
     halved = 0.5 if variant == "relu1" else 1.0
     value, slope = jax.value_and_grad(tensor_loss)(jnp.asarray(weights), a, directions, k, halved)
-    assert_allclose(hermite.order_losses(weights, a, (k,), directions, variant), [value], rtol=1e-10)
+    assert_allclose(
+        hermite.order_losses(weights, a, (k,), directions, variant), [value], rtol=1e-10
+    )
     c = hermite.coefficients(6, variant)[k]
     gradient = hermite.order_gradients(weights, a, (k,), directions, variant)[0]
     assert_allclose(gradient, 4 * c * slope, atol=1e-13)
@@ -143,7 +158,9 @@ def test_first_order(variant):
     value, slope = jax.value_and_grad(first)(jnp.asarray(weights))
     assert_allclose(hermite.order_losses(weights, a, 1, variant=variant), [value], rtol=1e-13)
     c = {"abs": 0, "relu1": 0.25, "relu2": 1}[variant]
-    assert_allclose(hermite.order_gradients(weights, a, [1], variant=variant)[0], 4 * c * slope, atol=1e-14)
+    assert_allclose(
+        hermite.order_gradients(weights, a, [1], variant=variant)[0], 4 * c * slope, atol=1e-14
+    )
     assert not hermite.order_losses(weights, a, (3, 5), variant=variant).any()
 
 
@@ -159,13 +176,17 @@ def test_the_orders_sum_to_the_loss(variant):
     assert_allclose(c @ parts + slow, whole, rtol=1e-12)
     assert_allclose(hermite.loss_tail(weights, a, through, directions, variant), slow, rtol=1e-6)
     gradients = hermite.order_gradients(weights, a, range(0, 401), directions, variant).sum(0)
-    assert_allclose(gradients, hermite.population_gradient(weights, a, directions, variant), atol=1e-3)
+    assert_allclose(
+        gradients, hermite.population_gradient(weights, a, directions, variant), atol=1e-3
+    )
 
 
 def test_tail_is_the_rest():
     weights, a, _ = draw(5, 3)
     parts = hermite.order_losses(weights, a, (0, 2, 4))
-    expected = hermite.population_loss(weights, a) - (2 * parts[0] + parts[1] + parts[2] / 12) / math.pi
+    expected = (
+        hermite.population_loss(weights, a) - (2 * parts[0] + parts[1] + parts[2] / 12) / math.pi
+    )
     assert_allclose(hermite.loss_tail(weights, a, 4), expected, rtol=1e-12)
 
 
@@ -193,7 +214,9 @@ def test_masses_are_multiplicities():
     repeated = weights[[0, 0, 1, 2]]
     masses = np.array([0.5, 0.25, 0.25])
     assert_allclose(
-        hermite.population_loss(weights, a, masses=masses), hermite.population_loss(repeated, a), rtol=1e-12
+        hermite.population_loss(weights, a, masses=masses),
+        hermite.population_loss(repeated, a),
+        rtol=1e-12,
     )
     field = hermite.field(weights, weights, a, masses=masses)
     assert_allclose(field, hermite.population_gradient(repeated, a)[1:], atol=1e-14)
@@ -203,9 +226,13 @@ def test_masses_are_multiplicities():
 def test_memory_budget_changes_nothing(memory):
     weights, a, directions = draw(11, 3)
     args = (weights, a, directions, "relu2")
-    assert_allclose(hermite.population_loss(*args, memory=memory), hermite.population_loss(*args), rtol=1e-14)
     assert_allclose(
-        hermite.population_gradient(*args, memory=memory), hermite.population_gradient(*args), atol=1e-15
+        hermite.population_loss(*args, memory=memory), hermite.population_loss(*args), rtol=1e-14
+    )
+    assert_allclose(
+        hermite.population_gradient(*args, memory=memory),
+        hermite.population_gradient(*args),
+        atol=1e-15,
     )
     orders = lambda **k: hermite.order_gradients(weights, a, (0, 1, 2, 4), directions, "relu2", **k)
     assert_allclose(orders(memory=memory), orders(), atol=1e-15)

@@ -27,7 +27,11 @@ from wideflow.limits.kernel_floor import (
 def test_floor_constant_with_fifty_digits(r):
     with mp.workdps(50):
         k = lambda x: 2 / pi * (sqrt(1 - x * x) + x * asin(x))
-        exact = mpf(r) / 2**r * sum((-1) ** s * binomial(r, s) * k(1 - mpf(2 * s) / r) for s in range(r + 1))
+        exact = (
+            mpf(r)
+            / 2**r
+            * sum((-1) ** s * binomial(r, s) * k(1 - mpf(2 * s) / r) for s in range(r + 1))
+        )
     assert_allclose(floor_constant(r), float(exact), rtol=1e-9)
 
 
@@ -40,7 +44,9 @@ def test_floor_constant_is_the_energy_of_psi():
 
 
 def test_directions_are_orthonormal_and_depend_on_the_partition():
-    one, two = (block_directions(b) for b in ([[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 5, 2, 7], [4, 1, 6, 3]]))
+    one, two = (
+        block_directions(b) for b in ([[0, 1, 2, 3], [4, 5, 6, 7]], [[0, 5, 2, 7], [4, 1, 6, 3]])
+    )
     assert_allclose(one @ one.T, np.eye(8), atol=1e-15)
     assert_allclose(two @ two.T, np.eye(8), atol=1e-15)
     assert abs(one - two).max() > 0.4

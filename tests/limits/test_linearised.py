@@ -36,7 +36,11 @@ def test_infinite_time_is_kernel_regression():
 
 def test_descent_is_a_matrix_power():
     path = linearised(KERNEL, Y, [0.0, 0.5], start=F0, rate=0.1)
-    assert_allclose(path.residuals[1], np.linalg.matrix_power(np.eye(4) - 0.1 * KERNEL, 5) @ (F0 - Y), atol=1e-13)
+    assert_allclose(
+        path.residuals[1],
+        np.linalg.matrix_power(np.eye(4) - 0.1 * KERNEL, 5) @ (F0 - Y),
+        atol=1e-13,
+    )
 
 
 def test_a_singular_direction_stays():

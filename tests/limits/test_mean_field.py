@@ -24,7 +24,9 @@ def characteristics(start, signs, weights, gram, y, act, slope, times, magnitude
         r = magnitude * (weights * signs) @ act(h) - y
         return (-magnitude * signs[:, None] * (slope(h) * r) @ gram).ravel()
 
-    out = solve_ivp(field, (0, times[-1]), start.ravel(), "DOP853", times, rtol=rtol, atol=rtol / 100)
+    out = solve_ivp(
+        field, (0, times[-1]), start.ravel(), "DOP853", times, rtol=rtol, atol=rtol / 100
+    )
     return np.array([magnitude * (weights * signs) @ act(h.reshape(shape)) for h in out.y.T])
 
 
@@ -50,7 +52,9 @@ def test_one_point_against_an_independent_solver():
     t, w = normal_grid(0.04)
     start, signs = np.concatenate([t, t])[:, None], np.repeat([1.0, -1.0], len(t))
     shares = np.concatenate([w, w]) / 2
-    expected = characteristics(start, signs, shares, np.ones((1, 1)), Y[:1], np.tanh, sech2, [0.0, 1.0, 2.0])
+    expected = characteristics(
+        start, signs, shares, np.ones((1, 1)), Y[:1], np.tanh, sech2, [0.0, 1.0, 2.0]
+    )
     path = mean_field([[1.0]], Y[:1], "tanh", [0.0, 1.0, 2.0])
     assert path.error < 1e-9
     assert_allclose(path.outputs, expected, atol=1e-9)
@@ -59,11 +63,20 @@ def test_one_point_against_an_independent_solver():
 def test_two_points_not_odd_both_populations():
     sigmoid = lambda h: 1 / (1 + np.exp(-h))
     t, w = normal_grid(0.25)
-    grid = np.stack(np.meshgrid(t, t, indexing="ij"), -1).reshape(-1, 2) @ np.linalg.cholesky(GRAM).T
+    grid = (
+        np.stack(np.meshgrid(t, t, indexing="ij"), -1).reshape(-1, 2) @ np.linalg.cholesky(GRAM).T
+    )
     weights = np.outer(w, w).ravel()
     start, signs = np.concatenate([grid, grid]), np.repeat([1.0, -1.0], len(grid))
     expected = characteristics(
-        start, signs, np.concatenate([weights, weights]) / 2, GRAM, Y, sigmoid, lambda h: sigmoid(h) * (1 - sigmoid(h)), [0.0, 3.0]
+        start,
+        signs,
+        np.concatenate([weights, weights]) / 2,
+        GRAM,
+        Y,
+        sigmoid,
+        lambda h: sigmoid(h) * (1 - sigmoid(h)),
+        [0.0, 3.0],
     )
     path = mean_field(GRAM, Y, "sigmoid", [0.0, 3.0])
     assert path.method == "grid"
@@ -91,8 +104,12 @@ def test_a_test_point_equal_to_a_training_point_follows_it():
 def test_a_test_point_against_particles():
     gram = np.array([[1.0, 0.5, 0.3], [0.5, 0.8, -0.2], [0.3, -0.2, 0.7]])
     grid = mean_field(gram, Y, "tanh", [0.0, 2.0], spacing=0.25)
-    drawn = mean_field(gram, Y, "tanh", [0.0, 2.0], method="particles", particles=20_000, key=jax.random.key(0))
-    assert_allclose(drawn.outputs[1], grid.outputs[1], atol=0.01)  # 1/sqrt(20000) = 0.007 times less than 1
+    drawn = mean_field(
+        gram, Y, "tanh", [0.0, 2.0], method="particles", particles=20_000, key=jax.random.key(0)
+    )
+    assert_allclose(
+        drawn.outputs[1], grid.outputs[1], atol=0.01
+    )  # 1/sqrt(20000) = 0.007 times less than 1
 
 
 def test_a_wide_network_follows_the_limit():
@@ -100,7 +117,9 @@ def test_a_wide_network_follows_the_limit():
     times = np.array([0.0, 1.0, 2.0, 4.0])
     h = np.asarray(normal_rows(jax.random.key(5), GRAM, 4000))  # each is used with both signs
     start, signs = np.concatenate([h, h]), np.repeat([1.0, -1.0], 4000)
-    outputs = characteristics(start, signs, np.full(8000, 1 / 8000), GRAM, Y, np.tanh, sech2, times, rtol=1e-6)
+    outputs = characteristics(
+        start, signs, np.full(8000, 1 / 8000), GRAM, Y, np.tanh, sech2, times, rtol=1e-6
+    )
     losses = 0.5 * np.sum((outputs - Y) ** 2, axis=1)
     path = mean_field(GRAM, Y, "tanh", times, spacing=0.2)
     watched = losses > 0.05 * losses[0]
@@ -110,13 +129,23 @@ def test_a_wide_network_follows_the_limit():
 def test_relu_grid_agrees_with_particles():
     times = [0.0, 1.0, 3.0]
     grid = mean_field(GRAM, Y, "relu", times, spacing=0.2)
-    drawn = mean_field(GRAM, Y, "relu", times, method="particles", particles=20_000, key=jax.random.key(2))
+    drawn = mean_field(
+        GRAM, Y, "relu", times, method="particles", particles=20_000, key=jax.random.key(2)
+    )
     assert_allclose(drawn.losses, grid.losses, rtol=0.05)
 
 
 def test_the_collapsed_limit_against_scipy():
     expected = characteristics(
-        np.zeros((2, 2)), np.array([1.0, -1.0]), np.array([0.5, 0.5]), GRAM, Y, np.tanh, sech2, [0.0, 1.0, 4.0], magnitude=1.2
+        np.zeros((2, 2)),
+        np.array([1.0, -1.0]),
+        np.array([0.5, 0.5]),
+        GRAM,
+        Y,
+        np.tanh,
+        sech2,
+        [0.0, 1.0, 4.0],
+        magnitude=1.2,
     )
     path = collapsed_mean_field(GRAM, Y, "tanh", [0.0, 1.0, 4.0], magnitude=1.2)
     assert_allclose(path.outputs, expected, atol=1e-9)

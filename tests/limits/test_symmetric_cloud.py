@@ -31,7 +31,9 @@ def all_signs(features):
 def test_cumulants_of_a_random_sign():
     # tanh t = sum kappa_{2k} t^{2k-1} / (2k-1)!
     t = 0.1
-    series = sum(k * t ** (2 * i + 1) / math.factorial(2 * i + 1) for i, k in enumerate(sign_cumulants(8)))
+    series = sum(
+        k * t ** (2 * i + 1) / math.factorial(2 * i + 1) for i, k in enumerate(sign_cumulants(8))
+    )
     assert_allclose(series, math.tanh(t), rtol=1e-15)
 
 
@@ -48,9 +50,14 @@ def test_symmetric_orders_are_those_of_the_orbit(order):
     orbit = np.concatenate([s * w for s in all_signs(4)])
     particles = draw(5, seed=1)[0]
     exact = hermite.order_field(particles, orbit, a, (order,))[0]
-    assert_allclose(symmetric_order_field(particles, w, a, order), exact, atol=1e-10 * abs(exact).max())
     assert_allclose(
-        symmetric_order_losses(w, a, (order, 1)), [hermite.order_losses(orbit, a, order)[0], 0], rtol=1e-9, atol=1e-14
+        symmetric_order_field(particles, w, a, order), exact, atol=1e-10 * abs(exact).max()
+    )
+    assert_allclose(
+        symmetric_order_losses(w, a, (order, 1)),
+        [hermite.order_losses(orbit, a, order)[0], 0],
+        rtol=1e-9,
+        atol=1e-14,
     )
 
 
@@ -62,16 +69,27 @@ def test_printed_order_four_gradient_is_far_off():
     assert abs(sign_moments(u, u, 4)[2] / squares**2 - 1).max() > 0.5
 
 
-@pytest.mark.parametrize(("kind", "variant"), [("full", "abs"), ("full", "relu2"), ("hadamard", "relu1"), ("pairs", "abs")])
+@pytest.mark.parametrize(
+    ("kind", "variant"),
+    [("full", "abs"), ("full", "relu2"), ("hadamard", "relu1"), ("pairs", "abs")],
+)
 def test_groups_are_closed_and_the_loss_is_that_of_the_orbit(kind, variant):
     group = sign_group(4, kind, variant)
     rows = {tuple(row) for row in group}
-    assert all(tuple(x * y) in rows or (variant == "abs" and tuple(-x * y) in rows) for x in group for y in group)
+    assert all(
+        tuple(x * y) in rows or (variant == "abs" and tuple(-x * y) in rows)
+        for x in group
+        for y in group
+    )
     w, a = draw()
     cloud = SymmetricCloud(w, group, variant)
-    assert_allclose(cloud.loss(a), hermite.population_loss(cloud.orbit(), a, variant=variant), rtol=1e-11)
     assert_allclose(
-        cloud.field(w, a), hermite.population_gradient(cloud.orbit(), a, variant=variant)[: len(w)], atol=1e-13
+        cloud.loss(a), hermite.population_loss(cloud.orbit(), a, variant=variant), rtol=1e-11
+    )
+    assert_allclose(
+        cloud.field(w, a),
+        hermite.population_gradient(cloud.orbit(), a, variant=variant)[: len(w)],
+        atol=1e-13,
     )
 
 
@@ -105,14 +123,18 @@ def test_coupling_vanishes_for_the_cloud_itself():
     other = coupling(draw(6, 3, seed=3)[0], cloud, a, 0.2, 20, every=10)
     assert other.mean[0] == 0
     assert other.mean[-1] > 1e-4
-    assert_allclose(other.mean[-1], np.mean(np.sum((other.network[-1] - other.tracers[-1]) ** 2, 1)))
+    assert_allclose(
+        other.mean[-1], np.mean(np.sum((other.network[-1] - other.tracers[-1]) ** 2, 1))
+    )
 
 
 def test_plateau_drift_in_an_isotropic_cloud():
     # E over an isotropic law of unit mass, by a product rule exact for degree four: spherical design from signs and axes
     d = 4
     a = np.full(d, 1 / d)
-    design = np.concatenate([2 * np.eye(d), -2 * np.eye(d), all_signs(d)]) / 2  # 24-cell: a spherical 5-design
+    design = (
+        np.concatenate([2 * np.eye(d), -2 * np.eye(d), all_signs(d)]) / 2
+    )  # 24-cell: a spherical 5-design
     v = draw(3, d)[0]
     exact = -hermite.order_field(v, design, a, (4,))[0]
     assert_allclose(plateau_drift(v, a), exact, atol=1e-15)

@@ -69,7 +69,13 @@ def test_preactivations_at_virtual_inputs_have_the_law_of_the_start():
     # rows of H are N(0, G): the covariance of 40000 rows has standard error sqrt((G_aa G_bb + G_ab^2) / m) <= 0.015
     gram = np.array([[1.0, 0.4], [0.4, 2.0]])
     inputs = virtual_inputs(gram)
-    net = wf.Shallow.init(jax.random.key(0), features=2, width=40_000, scaling=wf.scalings.MeanField(), activation="tanh")
+    net = wf.Shallow.init(
+        jax.random.key(0),
+        features=2,
+        width=40_000,
+        scaling=wf.scalings.MeanField(),
+        activation="tanh",
+    )
     h = np.asarray(net.preactivations(inputs))
     assert_allclose(h @ h.T / 40_000, gram, atol=4 * 0.015)
 
@@ -79,7 +85,10 @@ def test_preactivations_at_virtual_inputs_have_the_law_of_the_start():
     [
         (lambda: wf.embeddings.RandomFeatures([1.0, 2.0]), "weights"),
         (lambda: wf.embeddings.RandomFeatures.init(jax.random.key(0), 2, 0), "features"),
-        (lambda: wf.embeddings.DeepRandomFeatures.init(jax.random.key(0), 2, 3, layers=2), "layers"),
+        (
+            lambda: wf.embeddings.DeepRandomFeatures.init(jax.random.key(0), 2, 3, layers=2),
+            "layers",
+        ),
         (lambda: wf.embeddings.DeepRandomFeatures(np.ones((3, 2)), [np.ones((2, 2))]), "inner"),
         (lambda: wf.embeddings.RandomFeatures(np.ones((3, 2)))([1.0, 2.0, 3.0]), "x"),
         (lambda: wf.embeddings.RandomFeatures(np.ones((3, 2))).features(5), "input_dimension"),

@@ -17,20 +17,33 @@ def test_value_by_hand():
     weights = [[3.0, 4.0], [0.0, -2.0]]
     assert float(wf.Homogeneous(weights, "abs")([1.0, 1.0])) == (5 * 7 + 2 * 2) / 2
     assert float(wf.Homogeneous(weights, "relu", factor=2.0)([1.0, 1.0])) == 5 * 7
-    assert wf.Homogeneous(weights, "relu").outputs([[1.0, 1.0], [0.0, -1.0]]).tolist() == [17.5, 2.0]
+    assert wf.Homogeneous(weights, "relu").outputs([[1.0, 1.0], [0.0, -1.0]]).tolist() == [
+        17.5,
+        2.0,
+    ]
 
 
-@pytest.mark.parametrize(("activation", "factor"), [("abs", 1.0), ("relu", 1.0), ("relu", 2.0), ("leaky_relu", 1.0)])
+@pytest.mark.parametrize(
+    ("activation", "factor"), [("abs", 1.0), ("relu", 1.0), ("relu", 2.0), ("leaky_relu", 1.0)]
+)
 def test_gradient_against_autodiff(activation, factor):
-    net = wf.Homogeneous.init(jax.random.key(0), features=4, width=7, activation=activation, factor=factor)
+    net = wf.Homogeneous.init(
+        jax.random.key(0), features=4, width=7, activation=activation, factor=factor
+    )
     x = jax.random.normal(jax.random.key(1), (9, 4))
     outputs, pull = net.pullback(x)
     expected, witness = pullback_by_autodiff(net, x)
     cotangent = jax.random.normal(jax.random.key(2), (9,))
     assert_allclose(outputs, expected, rtol=1e-13)
-    assert_allclose(pull(cotangent)["weights"], witness(cotangent)["weights"], rtol=1e-12, atol=1e-15)
+    assert_allclose(
+        pull(cotangent)["weights"], witness(cotangent)["weights"], rtol=1e-12, atol=1e-15
+    )
     objective = wf.Dataset(x, cotangent).objective(MeanSquares(), net)
-    assert_allclose(objective.gradient(net)[1]["weights"], gradient_by_autodiff(objective, net)[1]["weights"], atol=1e-14)
+    assert_allclose(
+        objective.gradient(net)[1]["weights"],
+        gradient_by_autodiff(objective, net)[1]["weights"],
+        atol=1e-14,
+    )
 
 
 def test_sample_gradient_is_the_printed_matrix_form():
@@ -41,7 +54,10 @@ def test_sample_gradient_is_the_printed_matrix_form():
     r = np.linalg.norm(w, axis=1)
     z = x @ w.T
     e = np.abs(z) @ r / 5 - y
-    expected = (2 / 8) * (r[:, None] * ((np.sign(z) * e[:, None]).T @ x) + (w / r[:, None]) * (np.abs(z).T @ e)[:, None])
+    expected = (2 / 8) * (
+        r[:, None] * ((np.sign(z) * e[:, None]).T @ x)
+        + (w / r[:, None]) * (np.abs(z).T @ e)[:, None]
+    )
     gradient = wf.Dataset(x, y).objective(MeanSquares(), net).gradient(net)[1]["weights"]
     assert_allclose(net.rate_factors()["weights"] * gradient, expected, rtol=1e-12)
 

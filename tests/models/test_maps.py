@@ -29,7 +29,14 @@ def path(model, rate, targets=Y):
     def inside(snapshot):
         return snapshot.model.embed(XT) @ snapshot.model.weights
 
-    run = wf.train(model, wf.Dataset(X, targets), wf.GradientDescent(rate), steps=STEPS, every=1, record=[seen, inside])
+    run = wf.train(
+        model,
+        wf.Dataset(X, targets),
+        wf.GradientDescent(rate),
+        steps=STEPS,
+        every=1,
+        record=[seen, inside],
+    )
     outputs, hidden = run.table["seen"].values, run.table["inside"].values
     assert np.ptp(outputs, axis=0).max() > 1e-3  # it moves
     return outputs, hidden
@@ -100,7 +107,9 @@ def test_maximal_update_is_ours_also_when_deeper():
     deep = wf.embeddings.DeepRandomFeatures.init(key, D_IN, M, layers=5, activation="tanh")
     base = wf.Shallow(W, C, wf.scalings.MeanField(), "tanh", deep)
     f = path(base, RATE)[0]
-    assert_allclose(path(maps.abc_network(base, maps.maximal_update_exponents(5)), RATE)[0], f, atol=1e-12)
+    assert_allclose(
+        path(maps.abc_network(base, maps.maximal_update_exponents(5)), RATE)[0], f, atol=1e-12
+    )
     half = maps.maximal_update_exponents(5).shifted(0.5)
     assert_allclose(half.a, maps.ours_exponents(5).a)
     assert (half.b, half.c) == (maps.ours_exponents(5).b, maps.ours_exponents(5).c)
@@ -135,8 +144,12 @@ def test_ours_is_nontrivial():
         lambda: maps.ntk_as_mean_field(network(wf.scalings.MeanField()), 1.0),
         lambda: maps.older_as_mean_field(network(wf.scalings.NTK()), 1.0),
         lambda: maps.as_xavier(wf.Shallow(W, C, wf.scalings.MeanField(), "relu"), 1.0),
-        lambda: maps.abc_network(wf.Shallow(W, C, wf.scalings.MeanField(), "relu"), maps.ours_exponents()),
-        lambda: maps.unit_magnitude(wf.Shallow(W, C * np.arange(1, 9), wf.scalings.MeanField(), "relu"), 1.0),
+        lambda: maps.abc_network(
+            wf.Shallow(W, C, wf.scalings.MeanField(), "relu"), maps.ours_exponents()
+        ),
+        lambda: maps.unit_magnitude(
+            wf.Shallow(W, C * np.arange(1, 9), wf.scalings.MeanField(), "relu"), 1.0
+        ),
     ],
 )
 def test_networks_that_do_not_fit_are_refused(call):

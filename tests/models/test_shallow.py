@@ -13,7 +13,12 @@ RNG = np.random.default_rng(0)
 HIDDEN, INPUTS = RNG.normal(size=(7, 3)), RNG.normal(size=(5, 3))
 SIGNS = RNG.choice([-1.0, 1.0], size=7)
 MATRIX = RNG.choice([-1.0, 1.0], size=(4, 7))
-SCALINGS = [wf.scalings.NTK(), wf.scalings.MeanField(), wf.scalings.MeanField(1.0), wf.scalings.Zipf(0.3, 0.6)]
+SCALINGS = [
+    wf.scalings.NTK(),
+    wf.scalings.MeanField(),
+    wf.scalings.MeanField(1.0),
+    wf.scalings.Zipf(0.3, 0.6),
+]
 
 
 @pytest.mark.parametrize("output", [SIGNS, MATRIX], ids=["one", "many"])
@@ -37,7 +42,9 @@ def test_pullback_is_the_transposed_jacobian(activation, output):
     expected_outputs, expected_pull = pullback_by_autodiff(net, features)
     cotangent = jnp.asarray(RNG.normal(size=outputs.shape))
     assert_allclose(outputs, expected_outputs, rtol=1e-14)
-    assert_allclose(pull(cotangent)["weights"], expected_pull(cotangent)["weights"], rtol=1e-12, atol=1e-14)
+    assert_allclose(
+        pull(cotangent)["weights"], expected_pull(cotangent)["weights"], rtol=1e-12, atol=1e-14
+    )
 
 
 def test_symmetric_start_is_exactly_zero():
@@ -61,14 +68,28 @@ def test_start_has_the_stated_moments():
     ("build", "message"),
     [
         (lambda: wf.Shallow(HIDDEN[0], SIGNS), r"`hidden` must have shape \(width, feature\)"),
-        (lambda: wf.Shallow(HIDDEN, SIGNS[:3]), r"`output` must have shape \(7,\) or \(outputs, 7\)"),
+        (
+            lambda: wf.Shallow(HIDDEN, SIGNS[:3]),
+            r"`output` must have shape \(7,\) or \(outputs, 7\)",
+        ),
         (lambda: wf.Shallow(HIDDEN * np.nan, SIGNS), "`hidden` must be finite"),
         (lambda: wf.Shallow(HIDDEN, SIGNS, "ntk"), "`scaling` must be one of"),
         (lambda: wf.Shallow(HIDDEN, SIGNS, activation="rely"), "Did you mean 'relu'"),
         (lambda: wf.Shallow(HIDDEN, SIGNS).outputs(INPUTS[0]), "must have shape"),
-        (lambda: wf.Shallow(HIDDEN, SIGNS).outputs(INPUTS[:, :2]), "2 features after the embedding"),
-        (lambda: wf.Shallow.init(jax.random.key(0), features=3, width=5, symmetric=True), "must be even"),
-        (lambda: wf.Shallow.init(jax.random.key(0), features=3, width=6, symmetric=True, scaling=wf.scalings.Zipf()), "equal node scales"),
+        (
+            lambda: wf.Shallow(HIDDEN, SIGNS).outputs(INPUTS[:, :2]),
+            "2 features after the embedding",
+        ),
+        (
+            lambda: wf.Shallow.init(jax.random.key(0), features=3, width=5, symmetric=True),
+            "must be even",
+        ),
+        (
+            lambda: wf.Shallow.init(
+                jax.random.key(0), features=3, width=6, symmetric=True, scaling=wf.scalings.Zipf()
+            ),
+            "equal node scales",
+        ),
     ],
 )
 def test_wrong_networks_fail_when_built(build, message):

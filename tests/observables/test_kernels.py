@@ -32,7 +32,9 @@ def jacobian_gram(model, left, right, output):
     return flat(left) @ flat(right).T
 
 
-@pytest.mark.parametrize("scaling", [wf.scalings.NTK(), wf.scalings.MeanField(), wf.scalings.Zipf(0.2, 0.4)], ids=str)
+@pytest.mark.parametrize(
+    "scaling", [wf.scalings.NTK(), wf.scalings.MeanField(), wf.scalings.Zipf(0.2, 0.4)], ids=str
+)
 @pytest.mark.parametrize("activation", ["relu", "tanh", "abs", "gelu"])
 @pytest.mark.parametrize("output", [None, 1])
 def test_tangent_gram_agrees_with_autodiff(scaling, activation, output):
@@ -49,14 +51,23 @@ def test_fallback_of_models_without_structure_agrees_with_the_structured_form():
 
 
 def test_gram_with_embedding():
-    net = wf.Shallow(RNG.normal(size=(6, 9)), A[0][:6], activation="tanh", embedding=wf.embeddings.Quadratic())
+    net = wf.Shallow(
+        RNG.normal(size=(6, 9)), A[0][:6], activation="tanh", embedding=wf.embeddings.Quadratic()
+    )
     assert_allclose(wf.observables.tangent_gram(net, X), jacobian_gram(net, X, X, 0), rtol=1e-10)
 
 
 def test_everything_read_off_the_gram_matrix():
     start = wf.Shallow(W, A[0], wf.scalings.Zipf(0.2, 0.4), "tanh")
     obs = wf.observables
-    record = [obs.KernelDrift(), obs.KernelGap(), obs.KernelTrace(), obs.EffectiveRank(), obs.KernelAlignment(), obs.KernelSpectrum()]
+    record = [
+        obs.KernelDrift(),
+        obs.KernelGap(),
+        obs.KernelTrace(),
+        obs.EffectiveRank(),
+        obs.KernelAlignment(),
+        obs.KernelSpectrum(),
+    ]
     run = wf.train(start, wf.Dataset(X, Y), wf.GradientDescent(0.5), steps=20, record=record)
     before, after = (np.asarray(jacobian_gram(m, X, X, 0)) for m in (start, run.model))
     end = run.table.isel(step=-1)
@@ -64,14 +75,24 @@ def test_everything_read_off_the_gram_matrix():
     assert_allclose(end.kernel_spectrum, np.linalg.eigvalsh(after), rtol=1e-8, atol=1e-14)
     assert_allclose(end.kernel_gap, np.linalg.eigvalsh(after)[0], rtol=1e-8, atol=1e-14)
     assert_allclose(end.kernel_trace, np.trace(after), rtol=1e-12)
-    assert_allclose(end.effective_rank, np.trace(after) ** 2 / np.linalg.norm(after) ** 2, rtol=1e-12)
-    assert_allclose(end.kernel_alignment, Y @ after @ Y / np.linalg.norm(after) / (Y @ Y), rtol=1e-12)
+    assert_allclose(
+        end.effective_rank, np.trace(after) ** 2 / np.linalg.norm(after) ** 2, rtol=1e-12
+    )
+    assert_allclose(
+        end.kernel_alignment, Y @ after @ Y / np.linalg.norm(after) / (Y @ Y), rtol=1e-12
+    )
     assert float(run.table.kernel_drift[0]) < 1e-14
 
 
 def test_watching_the_first_samples_only():
     start = wf.Shallow(W, A[0])
-    run = wf.train(start, wf.Dataset(X, Y), wf.GradientDescent(0.5), steps=1, record=[wf.observables.KernelSpectrum(samples=3)])
+    run = wf.train(
+        start,
+        wf.Dataset(X, Y),
+        wf.GradientDescent(0.5),
+        steps=1,
+        record=[wf.observables.KernelSpectrum(samples=3)],
+    )
     expected = np.linalg.eigvalsh(np.asarray(jacobian_gram(start, X[:3], X[:3], 0)))
     assert_allclose(run.table.kernel_spectrum[0], expected, rtol=1e-9, atol=1e-14)
 
@@ -79,9 +100,20 @@ def test_watching_the_first_samples_only():
 def test_movement_and_activity():
     start = wf.Shallow(W, A[0], activation="tanh")
     obs = wf.observables
-    record = [obs.WeightMovement(), obs.LargestMovement(), obs.FeatureMovement(), obs.ActiveFraction((-0.5, 0.5)), obs.ParameterMovement(), obs.Risk(), obs.TestRisk(), obs.TestLoss()]
+    record = [
+        obs.WeightMovement(),
+        obs.LargestMovement(),
+        obs.FeatureMovement(),
+        obs.ActiveFraction((-0.5, 0.5)),
+        obs.ParameterMovement(),
+        obs.Risk(),
+        obs.TestRisk(),
+        obs.TestLoss(),
+    ]
     test = wf.Dataset(T, np.ones(4))
-    run = wf.train(start, wf.Dataset(X, Y), wf.GradientDescent(0.5), steps=20, record=record, test=test)
+    run = wf.train(
+        start, wf.Dataset(X, Y), wf.GradientDescent(0.5), steps=20, record=record, test=test
+    )
     moved = np.linalg.norm(np.asarray(run.model.hidden) - W, axis=1)
     h0, h1 = X @ W.T / 3**0.5, X @ np.asarray(run.model.hidden).T / 3**0.5
     end = run.table.isel(step=-1)
@@ -92,4 +124,6 @@ def test_movement_and_activity():
     assert_allclose(end.parameter_movement, np.linalg.norm(moved) / np.linalg.norm(W), rtol=1e-12)
     assert_allclose(end.risk, np.mean((np.asarray(run.model.outputs(X)) - Y) ** 2), rtol=1e-12)
     error = np.asarray(run.model.outputs(T)) - 1
-    assert_allclose([end.test_risk, end.test_loss], [np.mean(error**2), np.sum(error**2) / 2], rtol=1e-12)
+    assert_allclose(
+        [end.test_risk, end.test_loss], [np.mean(error**2), np.sum(error**2) / 2], rtol=1e-12
+    )

@@ -43,7 +43,12 @@ def test_sets_by_hand():
     assert_allclose(masses["gamma"], [4 / 4, 1 / 4])
     assert_allclose(masses["gamma_good"], [1, 0])
     assert_allclose(masses["beta"], [0.05 / 4, 0.05 / 4])
-    assert neuron_sets(WEIGHTS, 1.0, rho=0.0).good.any(axis=1).tolist() == [True, False, True, False]
+    assert neuron_sets(WEIGHTS, 1.0, rho=0.0).good.any(axis=1).tolist() == [
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def test_rotated_targets_rotate_the_sets():
@@ -54,7 +59,9 @@ def test_rotated_targets_rotate_the_sets():
 
 def test_threshold_formula():
     # a = 1/d: Gamma = 2.356 d / tau
-    assert_allclose(winning_threshold(np.full(30, 1 / 30), 400.0), 3 * math.pi / 4 * 30 / 400, rtol=1e-12)
+    assert_allclose(
+        winning_threshold(np.full(30, 1 / 30), 400.0), 3 * math.pi / 4 * 30 / 400, rtol=1e-12
+    )
 
 
 def test_posterior_sets():
@@ -72,7 +79,9 @@ def test_posterior_sets():
 
 def test_persistence_and_ranking():
     final = np.array([[3.0, 0.0], [0.0, 2.0], [3.0, 0.1], [1.0, 1.0]])
-    assert_allclose(direction_persistence(WEIGHTS + [[0, 0], [0.1, 0], [0, 0], [0, 0]], final), 2 / 3)
+    assert_allclose(
+        direction_persistence(WEIGHTS + [[0, 0], [0.1, 0], [0, 0], [0, 0]], final), 2 / 3
+    )
     assert ranking_quality([1, 2, 3], [True, False, True]) == 0.5
     assert math.isnan(ranking_quality([1, 2], [True, True]))
 
@@ -88,8 +97,16 @@ def test_nearly_all_gaussian_neurons_are_typical():
 
 def test_observables_along_a_run():
     teacher = GaussianAbsTeacher([0.5, 0.5])
-    record = [BasisNeurons(), CoveredDirections(), DirectionMasses(), LargestNeuron(), FrozenNeurons(1.5)]
-    table = wf.train(wf.Homogeneous(WEIGHTS), teacher, wf.GradientDescent(0.01), steps=1, record=record).table.isel(step=0)
+    record = [
+        BasisNeurons(),
+        CoveredDirections(),
+        DirectionMasses(),
+        LargestNeuron(),
+        FrozenNeurons(1.5),
+    ]
+    table = wf.train(
+        wf.Homogeneous(WEIGHTS), teacher, wf.GradientDescent(0.01), steps=1, record=record
+    ).table.isel(step=0)
     assert int(table.basis_neurons) == 2
     assert int(table.covered_directions) == 2
     assert_allclose(table.direction_masses, [[1, 0.25], [1.05 / 4, 1.05 / 4]], rtol=1e-12)
@@ -106,7 +123,15 @@ def test_events_on_made_up_curves():
     fourth = np.array([9, 1.0, 0.95, 0.8, 0.1, 0])
     masses = np.array([[0.0] * 4] * 4 + [[0.025] * 4] * 2)
     events = stage_events(t, loss, second, fourth, a, masses)
-    assert events == {"T1": 1, "below_floor": 1, "escape": 3, "T2": 2, "T3": 4, "T4": 5, "T3_masses": 4}
+    assert events == {
+        "T1": 1,
+        "below_floor": 1,
+        "escape": 3,
+        "T2": 2,
+        "T3": 4,
+        "T4": 5,
+        "T3_masses": 4,
+    }
     assert math.isnan(first_time([0, 1], [False, False]))
     assert moment_decay_time([0, 1], [[1.0, 0], [0.01, -0.02]], [1.0, 0.0], 10) == 1
     assert_allclose(late_exponent([1, 10, 100], [5.0, 0.1, 0.001], 5), -2)

@@ -11,7 +11,9 @@ from wideflow.theorems.base import AbstractTheorem
 
 PAPERS = ("caron2023", "chen2022", "li2020", "ren2023", "allenzhu2018")
 SOURCE = pathlib.Path(inspect.getfile(wf)).parent
-KNOWN = set(re.findall(r"^@\w+\{(\w+),", (SOURCE / "theorems" / "references.bib").read_text(), re.MULTILINE))
+KNOWN = set(
+    re.findall(r"^@\w+\{(\w+),", (SOURCE / "theorems" / "references.bib").read_text(), re.MULTILINE)
+)
 THEOREMS = [
     theorem
     for paper in PAPERS

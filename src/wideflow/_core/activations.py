@@ -69,7 +69,9 @@ class Activation:
         return self.bend(jnp.asarray(z))
 
     def __repr__(self) -> str:
-        return self.name + (f"({', '.join(f'{p:g}' for p in self.parameters)})" if self.parameters else "")
+        return self.name + (
+            f"({', '.join(f'{p:g}' for p in self.parameters)})" if self.parameters else ""
+        )
 
     @property
     def at_zero(self) -> float:
@@ -102,9 +104,9 @@ def _zero(z):
 
 def relu(at_kink: float = 0.0) -> Activation:
     if at_kink == 0.0:
-        slope = lambda z: (z > 0).astype(z.dtype)  # noqa: E731
+        slope = lambda z: (z > 0).astype(z.dtype)
     else:
-        slope = lambda z: _step(z, at_kink)  # noqa: E731
+        slope = lambda z: _step(z, at_kink)
     return Activation(
         "relu", lambda z: jnp.maximum(z, 0), slope, _zero, 1.0, math.nan, degree=1.0,
         interval=(0.0, 2.71), interval_slope=1.0, kinks=(0.0,), at_kink=at_kink, analytic=False,
@@ -250,8 +252,8 @@ def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
 
 def gelu() -> Activation:
     r"""$z \Phi(z)$ with the exact normal distribution function."""
-    density = lambda z: jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)  # noqa: E731
-    cdf = lambda z: (1 + _erf(z / math.sqrt(2))) / 2  # noqa: E731
+    density = lambda z: jnp.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    cdf = lambda z: (1 + _erf(z / math.sqrt(2))) / 2
     root2 = math.sqrt(2)  # sigma'' vanishes at sqrt(2), where sigma' is largest
     top = (1 + math.erf(1)) / 2 + root2 * math.exp(-1) / math.sqrt(2 * math.pi)
     return Activation(

@@ -26,7 +26,9 @@ def check_count(name: str, value, least: int = 1) -> None:
 def check_choice(name: str, value, options: Iterable[str]) -> None:
     options = tuple(options)
     if value not in options:
-        raise ValueError(f"`{name}` must be {listing(options)}, got {value!r}.{did_you_mean(value, options)}")
+        raise ValueError(
+            f"`{name}` must be {listing(options)}, got {value!r}.{did_you_mean(value, options)}"
+        )
 
 
 def check_same_length(**named: Sequence) -> None:

@@ -62,15 +62,14 @@ def _closed(act: Activation):
         (b,) = parameters
         return (
             lambda p, q, r: (2 / jnp.pi) * jnp.arcsin(2 * b**2 * q / jnp.sqrt(_erf_root(b, p, r))),
-            lambda p, q, r: (4 * b**2 / jnp.pi)
-            / jnp.sqrt(_erf_root(b, p, r) - 4 * b**4 * q**2),
+            lambda p, q, r: (4 * b**2 / jnp.pi) / jnp.sqrt(_erf_root(b, p, r) - 4 * b**4 * q**2),
         )
     if name in ("sin", "cos"):  # exp(-(p+r)/2) sinh q, without overflow
-        odd = lambda p, q, r: (jnp.exp(q - (p + r) / 2) - jnp.exp(-q - (p + r) / 2)) / 2  # noqa: E731
-        even = lambda p, q, r: (jnp.exp(q - (p + r) / 2) + jnp.exp(-q - (p + r) / 2)) / 2  # noqa: E731
+        odd = lambda p, q, r: (jnp.exp(q - (p + r) / 2) - jnp.exp(-q - (p + r) / 2)) / 2
+        even = lambda p, q, r: (jnp.exp(q - (p + r) / 2) + jnp.exp(-q - (p + r) / 2)) / 2
         return (odd, even) if name == "sin" else (even, odd)
     if name == "exp":
-        both = lambda p, q, r: jnp.exp((p + r) / 2 + q)  # noqa: E731
+        both = lambda p, q, r: jnp.exp((p + r) / 2 + q)
         return both, both
     if name == "linear":
         return (lambda p, q, r: q), (lambda p, q, r: jnp.ones_like(q))

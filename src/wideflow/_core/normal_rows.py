@@ -40,7 +40,9 @@ def checked_gram(gram):
     if not np.isfinite(size):
         raise ValueError("`gram` must be finite, got infinite or undefined entries.")
     if np.abs(values - values.T).max(initial=0.0) > 1e-6 * size:
-        raise ValueError(f"`gram` must be symmetric, got entries that differ by {np.abs(values - values.T).max():.3g}.")
+        raise ValueError(
+            f"`gram` must be symmetric, got entries that differ by {np.abs(values - values.T).max():.3g}."
+        )
     lowest = np.linalg.eigvalsh(values)[0] if values.size else 0.0
     if lowest < -1e-6 * size * len(values):
         raise ValueError(f"`gram` must be positive semi-definite, got the eigenvalue {lowest:.3g}.")

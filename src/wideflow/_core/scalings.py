@@ -93,7 +93,9 @@ class Zipf(AbstractScaling):
     released: bool = False
 
     def __post_init__(self):
-        check_between("gamma", self.gamma, 0.0, 1.0, remedy="1 is the NTK scaling, 0 all power law.")
+        check_between(
+            "gamma", self.gamma, 0.0, 1.0, remedy="1 is the NTK scaling, 0 all power law."
+        )
         if self.gamma < 1:
             check_between("alpha", self.alpha, 0.0, 1.0, open=True, remedy="Smaller is steeper.")
 

@@ -8,7 +8,9 @@ import jax.numpy as jnp
 from .memory import tile_rows
 
 
-def by_rows(function: Callable, *arrays: jax.Array, bytes_per_row: int, memory: int | str | None = None):
+def by_rows(
+    function: Callable, *arrays: jax.Array, bytes_per_row: int, memory: int | str | None = None
+):
     """`function(*arrays)` worked off in tiles of leading rows; outputs (a tree) keep the rows as their first axis.
 
     `function` must treat rows independently. `bytes_per_row` is what one row holds while it is worked on.

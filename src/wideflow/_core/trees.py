@@ -19,7 +19,7 @@ def parameters(model) -> Parameters:
 def with_parameters(model: Model, new: Parameters) -> Model:
     """The same model with its trained arrays replaced."""
     names = list(new)
-    where = lambda m: [getattr(m, name) for name in names]  # noqa: E731
+    where = lambda m: [getattr(m, name) for name in names]
     return eqx.tree_at(where, model, [new[name] for name in names])
 
 

@@ -60,9 +60,13 @@ def certify(
     True
     """
     if not isinstance(model, AbstractModel):
-        raise ValueError(f"`model` must be a wideflow model, got {type(model).__name__}. For any other network use `wf.probe`.")
+        raise ValueError(
+            f"`model` must be a wideflow model, got {type(model).__name__}. For any other network use `wf.probe`."
+        )
     if not isinstance(data, Dataset):
-        raise ValueError(f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`.")
+        raise ValueError(
+            f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`."
+        )
     check_between("delta", delta, 0.0, 1.0, open=True)
     most = samples if samples is not None else (MOST_TRAINED if train else MOST)
     check_count("samples", most)
@@ -77,12 +81,19 @@ def certify(
     own = own_gram(model, data.inputs)
     shallow = isinstance(model, Shallow)
     mean = mean_gram(model, data.inputs) if shallow else None
-    timing = predict_times(own, None if mean is None else node_factor(model) * mean, outputs, targets)
+    timing = predict_times(
+        own, None if mean is None else node_factor(model) * mean, outputs, targets
+    )
     own_report = report_gram(own)
     interval = interval_of(model, data) if shallow else None
     followed = follow(model, data, timing, own_report.largest, interval, time) if train else None
     case = Case(
-        model, data, delta, None if followed is None else followed.table, None if followed is None else followed.model, interval
+        model,
+        data,
+        delta,
+        None if followed is None else followed.table,
+        None if followed is None else followed.model,
+        interval,
     )
     promises, later = judge_all(case)
     return Certificate(
@@ -106,12 +117,20 @@ def _first_output(model, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     outputs = np.asarray(model.outputs(data.inputs), dtype=float)
     targets = np.asarray(data.targets, dtype=float)
     if outputs.shape != targets.shape:
-        raise ValueError(f"`data` has targets of shape {targets.shape}, but the model gives {outputs.shape}. Build the model with that many outputs.")
+        raise ValueError(
+            f"`data` has targets of shape {targets.shape}, but the model gives {outputs.shape}. Build the model with that many outputs."
+        )
     return (outputs, targets) if outputs.ndim == 1 else (outputs[:, 0], targets[:, 0])
 
 
 def _subject(model, data: Dataset, total: int) -> dict:
-    subject = {"data": data.name, "samples": len(data), "rows in all": total, "features": data.dimension, "model": type(model).__name__}
+    subject = {
+        "data": data.name,
+        "samples": len(data),
+        "rows in all": total,
+        "features": data.dimension,
+        "model": type(model).__name__,
+    }
     if isinstance(model, Shallow):
         subject |= {
             "width": model.width, "scaling": repr(model.scaling), "activation": model.activation.name,

@@ -55,7 +55,11 @@ class Certificate:
     @property
     def telling(self) -> tuple[Promise, ...]:
         """The statements that say something: all but those that do not apply and ask for no width either."""
-        return tuple(p for p in self.ordered if p.outcome is not Outcome.NOT_APPLICABLE or math.isfinite(p.required))
+        return tuple(
+            p
+            for p in self.ordered
+            if p.outcome is not Outcome.NOT_APPLICABLE or math.isfinite(p.required)
+        )
 
     @property
     def silent(self) -> tuple[tuple[str, str], ...]:
@@ -81,14 +85,34 @@ class Certificate:
         rows = []
         if self.mean is not None:
             rows += [
-                ("kappa_n (smallest eigenvalue of the mean Gram)", self.mean.told_smallest(), "promised rates are gamma kappa_n / 2; it enters every required width"),
-                ("condition number of the mean Gram", self.mean.told_condition(), "ratio of the fastest to the slowest mode"),
-                ("effective rank of the mean Gram", f"{self.mean.effective_rank:.4g}", "(trace)^2 / sum of squares: directions that carry the kernel"),
+                (
+                    "kappa_n (smallest eigenvalue of the mean Gram)",
+                    self.mean.told_smallest(),
+                    "promised rates are gamma kappa_n / 2; it enters every required width",
+                ),
+                (
+                    "condition number of the mean Gram",
+                    self.mean.told_condition(),
+                    "ratio of the fastest to the slowest mode",
+                ),
+                (
+                    "effective rank of the mean Gram",
+                    f"{self.mean.effective_rank:.4g}",
+                    "(trace)^2 / sum of squares: directions that carry the kernel",
+                ),
             ]
         rows += [
-            ("gap of this network's Gram", self.own.told_smallest(), "the loss now falls at least at twice this rate"),
+            (
+                "gap of this network's Gram",
+                self.own.told_smallest(),
+                "the loss now falls at least at twice this rate",
+            ),
             ("condition number of this network's Gram", self.own.told_condition(), ""),
-            ("laziness index", f"{self.laziness.here.index:.3f} ({self.laziness.here.verdict})", _regime_sentence(self.laziness)),
+            (
+                "laziness index",
+                f"{self.laziness.here.index:.3f} ({self.laziness.here.verdict})",
+                _regime_sentence(self.laziness),
+            ),
         ]
         rows += [
             (f"predicted time to {share:g} of the initial loss", _time(time), "linearised dynamics with this network's Gram" if math.isfinite(time) else "the rest of the loss lies in unresolved modes")
@@ -99,15 +123,39 @@ class Certificate:
     def __str__(self) -> str:
         lines = ["Certificate", *(f"  {name}: {value}" for name, value in self.subject.items())]
         lines += [f"  note: {note}" for note in self.notes]
-        lines += ["", "Data", *columns([(c.verdict, c.name, c.found, c.meaning) for c in self.checks])]
+        lines += [
+            "",
+            "Data",
+            *columns([(c.verdict, c.name, c.found, c.meaning) for c in self.checks]),
+        ]
         lines += ["", "Numbers", *columns(self.rows())]
-        lines += ["", "Along the width: " + _along("m", self.laziness.widths, self.laziness.along_width)]
+        lines += [
+            "",
+            "Along the width: " + _along("m", self.laziness.widths, self.laziness.along_width),
+        ]
         if self.laziness.gammas:
-            lines += ["Along gamma: " + _along("gamma", self.laziness.gammas, self.laziness.along_gamma)]
-        lines += ["", "Theorems", *columns([(p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message) for p in self.telling])]
-        lines += ["", "Do not apply here", *(f"  {names}: {reason}" for names, reason in self.silent)]
+            lines += [
+                "Along gamma: " + _along("gamma", self.laziness.gammas, self.laziness.along_gamma)
+            ]
+        lines += [
+            "",
+            "Theorems",
+            *columns(
+                [
+                    (p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message)
+                    for p in self.telling
+                ]
+            ),
+        ]
+        lines += [
+            "",
+            "Do not apply here",
+            *(f"  {names}: {reason}" for names, reason in self.silent),
+        ]
         if self.later:
-            lines += [f"  {len(self.later)} more are judged on a run (train=True): {', '.join(self.later)}"]
+            lines += [
+                f"  {len(self.later)} more are judged on a run (train=True): {', '.join(self.later)}"
+            ]
         if self.followed is not None:
             lines += ["", "What happened", *columns(self.followed.rows())]
         return "\n".join([*lines, "", self.headline])
@@ -133,7 +181,10 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     if not rows:
         return []
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    return ["  " + "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip() for row in rows]
+    return [
+        "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths)), row[-1]]).rstrip()
+        for row in rows
+    ]
 
 
 def _time(time: float) -> str:
@@ -141,7 +192,10 @@ def _time(time: float) -> str:
 
 
 def _along(name: str, places, regimes) -> str:
-    return ", ".join(f"{name} = {place}: {regime.index:.2f}" for place, regime in zip(places, regimes)) or "not for this model"
+    return (
+        ", ".join(f"{name} = {place}: {regime.index:.2f}" for place, regime in zip(places, regimes))
+        or "not for this model"
+    )
 
 
 def _regime_sentence(laziness: Laziness) -> str:

@@ -47,11 +47,19 @@ def _size(x: np.ndarray) -> Check:
 def _norms(found: DataAssumptions) -> Check:
     told = f"|x| from {found.smallest_norm:.3g} to {found.largest_norm:.3g}"
     if not found.smallest_norm > 0:
-        return Check("norm bound", WRONG, told, "an input is zero: its row of the Gram matrix is zero, kappa_n = 0; drop it", found.largest_norm)
+        return Check(
+            "norm bound",
+            WRONG,
+            told,
+            "an input is zero: its row of the Gram matrix is zero, kappa_n = 0; drop it",
+            found.largest_norm,
+        )
     if found.largest_norm > 1 + 1e-12:
         text = "theorems ask |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); this rescales time only for ReLU"
         return Check("norm bound", NOTE, told, text, found.largest_norm)
-    return Check("norm bound", WELL, told, "0 < |x| <= 1 as the convergence theorems ask", found.largest_norm)
+    return Check(
+        "norm bound", WELL, told, "0 < |x| <= 1 as the convergence theorems ask", found.largest_norm
+    )
 
 
 def _parallel(found: DataAssumptions, samples: int) -> Check:
@@ -85,7 +93,10 @@ def _duplicates(x: np.ndarray, y: np.ndarray) -> Check:
 def duplicate_floor(y: np.ndarray, groups: np.ndarray) -> float:
     r"""$\tfrac12\sum_i |y_i - \bar y_{g(i)}|^2$: what is left of the loss when each group of equal inputs gets its mean."""
     y = y.reshape(len(y), -1)
-    means = np.stack([np.bincount(groups, weights=column) for column in y.T], 1) / np.bincount(groups)[:, None]
+    means = (
+        np.stack([np.bincount(groups, weights=column) for column in y.T], 1)
+        / np.bincount(groups)[:, None]
+    )
     return 0.5 * float(np.sum((y - means[groups]) ** 2))
 
 
@@ -98,20 +109,38 @@ def _columns(data: Dataset, x: np.ndarray) -> Check:
         return Check("columns", WELL, f"constant: {names[0]}", text, 1.0)
     if len(still):
         text = "constant columns carry no information and only shrink the angles between rows; drop them"
-        return Check("columns", NOTE, f"{len(still)} constant: {', '.join(names[:5])}", text, float(len(still)))
+        return Check(
+            "columns",
+            NOTE,
+            f"{len(still)} constant: {', '.join(names[:5])}",
+            text,
+            float(len(still)),
+        )
     moving = deviations[deviations > 0]
     ratio = float(moving.max() / moving.min()) if moving.size else 1.0
     if ratio > UNEVEN:
         text = "one column drowns the others in every inner product: standardise (`data.standardised()`)"
         return Check("columns", NOTE, f"deviations differ by a factor {ratio:.3g}", text, ratio)
-    return Check("columns", WELL, f"deviations differ by a factor {ratio:.3g}", "columns are of comparable size", ratio)
+    return Check(
+        "columns",
+        WELL,
+        f"deviations differ by a factor {ratio:.3g}",
+        "columns are of comparable size",
+        ratio,
+    )
 
 
 def _rank(x: np.ndarray) -> Check:
     rank = int(np.linalg.matrix_rank(x))
     least = min(x.shape)
     if rank == least:
-        return Check("rank of X", WELL, f"{rank} of {least}", "no column is a combination of others", float(rank))
+        return Check(
+            "rank of X",
+            WELL,
+            f"{rank} of {least}",
+            "no column is a combination of others",
+            float(rank),
+        )
     text = "columns are combinations of others: fewer effective features than the file has"
     return Check("rank of X", NOTE, f"{rank} of {least}", text, float(rank))
 
@@ -119,7 +148,9 @@ def _rank(x: np.ndarray) -> Check:
 def _targets(y: np.ndarray, found: DataAssumptions) -> Check:
     if len(y) > 1 and float(np.max(np.ptp(y, axis=0))) == 0:
         text = "the target never varies: there is nothing to learn, and every bound is about its size only"
-        return Check("targets", WRONG, f"constant, |y| = {found.target_bound:.4g}", text, found.target_bound)
+        return Check(
+            "targets", WRONG, f"constant, |y| = {found.target_bound:.4g}", text, found.target_bound
+        )
     text = f"C = {found.target_bound:.4g} enters every required width as C^2: standardise to keep it small"
     verdict = WELL if found.target_bound <= 10 else NOTE
     return Check("targets", verdict, f"|y| <= {found.target_bound:.4g}", text, found.target_bound)

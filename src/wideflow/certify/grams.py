@@ -45,7 +45,13 @@ class GramReport:
     @property
     def condition(self) -> float:
         """Largest over smallest eigenvalue; where that is not resolved, a lower bound from its error bar."""
-        return self.largest / self.smallest if self.resolved else self.largest / self.bar if self.bar > 0 else math.inf
+        return (
+            self.largest / self.smallest
+            if self.resolved
+            else self.largest / self.bar
+            if self.bar > 0
+            else math.inf
+        )
 
     def told_smallest(self) -> str:
         if self.resolved:
@@ -53,7 +59,11 @@ class GramReport:
         return f"not resolved (below its error bar {self.bar:.1g})"
 
     def told_condition(self) -> str:
-        return f"{self.condition:.4g}" if self.resolved else f"above {self.condition:.2g} (not resolved)"
+        return (
+            f"{self.condition:.4g}"
+            if self.resolved
+            else f"above {self.condition:.2g} (not resolved)"
+        )
 
     def to_dict(self) -> dict:
         return {

@@ -84,7 +84,13 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
         values = np.linalg.eigvalsh(np.asarray(kernel))
         resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
         time = 1.0 / resolved[0] if resolved.size else 1.0
-    change, gap = _end(model, jnp.asarray(data.inputs, dtype=float), kernel, jnp.asarray(residual), jnp.asarray(time))
+    change, gap = _end(
+        model,
+        jnp.asarray(data.inputs, dtype=float),
+        kernel,
+        jnp.asarray(residual),
+        jnp.asarray(time),
+    )
     return Regime(float(change), float(gap)), float(time)
 
 
@@ -105,7 +111,9 @@ def _end(model, inputs, kernel, residual, time):
     push = vectors @ (gone * (vectors.T @ residual))
     cotangent = push if outputs.ndim == 1 else jnp.zeros_like(outputs).at[:, 0].set(push)
     factors, gradient, theta = model.rate_factors(), pull(cotangent), parameters(model)
-    moved = with_parameters(model, {name: theta[name] - factors[name] * gradient[name] for name in theta})
+    moved = with_parameters(
+        model, {name: theta[name] - factors[name] * gradient[name] for name in theta}
+    )
     after = moved.respond(features)
     step = after - outputs if outputs.ndim == 1 else after[:, 0] - outputs[:, 0]
     kernel_after = gram_of_features(moved, features, features, 0)
@@ -130,11 +138,15 @@ def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 
         if isinstance(model.scaling, Weights) and not callable(model.scaling.sequence):
             widths = tuple(w for w in widths if w <= len(model.scaling.sequence))
         draws = _draws(model, key, max(widths))
-        along_width = tuple(_redrawn(model, data, draws, model.scaling, width, share) for width in widths)
+        along_width = tuple(
+            _redrawn(model, data, draws, model.scaling, width, share) for width in widths
+        )
         scalings = [_with_gamma(model.scaling, gamma) for gamma in GAMMAS]
         if all(s is not None for s in scalings):
             gammas = GAMMAS
-            along_gamma = tuple(_redrawn(model, data, draws, s, model.width, share) for s in scalings)
+            along_gamma = tuple(
+                _redrawn(model, data, draws, s, model.width, share) for s in scalings
+            )
     changes = [r.kernel_change for r in along_width]
     slope = math.nan
     if len(widths) > 1 and min(changes) > 0:
@@ -156,7 +168,9 @@ def _redrawn(model: Shallow, data: Dataset, draws, scaling, width: int, share: f
 
 def _draws(model: Shallow, key, width: int) -> tuple[np.ndarray, np.ndarray]:
     """Standard normal hidden weights and signs for up to `width` nodes."""
-    generator = np.random.default_rng(np.asarray(jax.random.key_data(named_key(key, "laziness"))).astype(np.uint32))
+    generator = np.random.default_rng(
+        np.asarray(jax.random.key_data(named_key(key, "laziness"))).astype(np.uint32)
+    )
     hidden = generator.standard_normal((width, model.weights.shape[0]))
     return hidden, generator.choice([-1.0, 1.0], (*model.output.shape[:-1], width))
 

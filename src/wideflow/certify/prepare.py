@@ -25,7 +25,9 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     still = np.ptp(x, axis=0) == 0
     if len(x) > 1 and still.any():
         if still.all():
-            raise ValueError(f"every input column of {name} is constant: there is nothing to learn from.")
+            raise ValueError(
+                f"every input column of {name} is constant: there is nothing to learn from."
+            )
         dropped = [n for n, s in zip(names, still) if s]
         notes.append(f"dropped constant columns: {', '.join(dropped)}")
         x, names = x[:, ~still], [n for n, s in zip(names, still) if not s]
@@ -33,8 +35,13 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     if len(unique) < len(x):
         counts = np.bincount(groups)
         flat = y.reshape(len(y), -1)
-        means = np.stack([np.bincount(groups, weights=column) for column in flat.T], 1) / counts[:, None]
-        notes.append(f"merged {len(x) - len(unique)} rows that repeat the inputs of others; each keeps the mean target")
+        means = (
+            np.stack([np.bincount(groups, weights=column) for column in flat.T], 1)
+            / counts[:, None]
+        )
+        notes.append(
+            f"merged {len(x) - len(unique)} rows that repeat the inputs of others; each keeps the mean target"
+        )
         x, y = unique, means.reshape(len(unique), *y.shape[1:])
     if len(x) > 1:
         x = (x - x.mean(axis=0)) / x.std(axis=0)

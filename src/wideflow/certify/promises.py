@@ -100,16 +100,32 @@ class Followed:
     @property
     def last(self) -> dict[str, float]:
         table = self.table
-        return {str(name): float(table[name].values[-1]) for name in table.data_vars if table[name].ndim == 1}
+        return {
+            str(name): float(table[name].values[-1])
+            for name in table.data_vars
+            if table[name].ndim == 1
+        }
 
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         last, table = self.last, self.table
         gap = float(table["kernel_gap"].min())
         return (
             ("time", f"{float(table['time'].values[-1]):.4g}", self.status),
-            ("loss", f"{last['loss']:.4g}", f"from {float(table['loss'].values[0]):.4g}; linearised dynamics predicted {self.predicted:.4g}"),
-            ("decay rate of the loss", f"{self.rate:.4g}", f"the smallest gap seen certifies {2 * gap:.3g} (a posteriori)"),
-            ("kernel drift", f"{last['kernel_drift']:.4g}", f"{self.regime.kernel_change:.1%} of the kernel"),
+            (
+                "loss",
+                f"{last['loss']:.4g}",
+                f"from {float(table['loss'].values[0]):.4g}; linearised dynamics predicted {self.predicted:.4g}",
+            ),
+            (
+                "decay rate of the loss",
+                f"{self.rate:.4g}",
+                f"the smallest gap seen certifies {2 * gap:.3g} (a posteriori)",
+            ),
+            (
+                "kernel drift",
+                f"{last['kernel_drift']:.4g}",
+                f"{self.regime.kernel_change:.1%} of the kernel",
+            ),
             ("regime", self.regime.verdict, f"laziness index {self.regime.index:.3f} as measured"),
         )
 
@@ -126,7 +142,9 @@ class Followed:
 def follow(model, data, timing, top: float, interval, time: float | None) -> Followed:
     """Runs the flow up to `time`; by default until the linearised loss is at 1 %, if that is not too stiff."""
     if time is None:
-        reach = [t for share, t in zip(timing.shares, timing.times) if share >= 0.01 and math.isfinite(t)]
+        reach = [
+            t for share, t in zip(timing.shares, timing.times) if share >= 0.01 and math.isfinite(t)
+        ]
         time = min(max(reach, default=math.inf), STIFFNESS / top)
     record = [Loss(), KernelGap(), KernelDrift(), ParameterMovement()]
     if isinstance(model, Shallow):
@@ -134,7 +152,14 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
         names = {observable.name for observable in chosen}
         record = [*chosen, *(o for o in record if o.name not in names)]
     tolerance = 1e-8 if not getattr(getattr(model, "activation", None), "kinks", ()) else 1e-6
-    run = train(model, data, GradientFlow(tolerance), time=time, record=record, every=Logarithmic(RECORDS_A_DECADE, time / 1e3))
+    run = train(
+        model,
+        data,
+        GradientFlow(tolerance),
+        time=time,
+        record=record,
+        every=Logarithmic(RECORDS_A_DECADE, time / 1e3),
+    )
     return measure(model, run, data)
 
 
@@ -147,6 +172,11 @@ def measure(start, run, data) -> Followed:
     seen = losses > 1e-22 * losses[0]
     last = int(np.flatnonzero(seen)[-1])
     rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
-    outputs, targets = (np.asarray(v, float).reshape(len(data), -1)[:, 0] for v in (start.outputs(data.inputs), data.targets))
+    outputs, targets = (
+        np.asarray(v, float).reshape(len(data), -1)[:, 0]
+        for v in (start.outputs(data.inputs), data.targets)
+    )
     predicted = float(linearised(before, targets, times[-1:], start=outputs).losses[0])
-    return Followed(run.table, run.model, run.table.attrs["status"], Regime(change, gap), predicted, rate)
+    return Followed(
+        run.table, run.model, run.table.attrs["status"], Regime(change, gap), predicted, rate
+    )

@@ -71,7 +71,9 @@ def register(*statements: Statement) -> None:
     """Adds statements to every later certificate."""
     for statement in statements:
         if any(known.theorem is statement.theorem for known in _REGISTERED):
-            raise ValueError(f"`{statement.theorem.__name__}` of {statement.name!r} is registered already.")
+            raise ValueError(
+                f"`{statement.theorem.__name__}` of {statement.name!r} is registered already."
+            )
         _REGISTERED.append(statement)
 
 

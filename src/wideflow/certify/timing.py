@@ -46,6 +46,10 @@ def predict_times(kernel, mean_kernel, outputs, targets) -> Timing:
     finite = [t for t in times if np.isfinite(t) and t > 0]
     top = float(np.linalg.eigvalsh(np.asarray(kernel, float))[-1])
     last = 3 * max(finite) if finite else 100.0 / max(top, 1e-300)
-    grid = np.concatenate([[0.0], np.geomspace(min(0.01 / max(top, 1e-300), last / 10), last, POINTS)])
+    grid = np.concatenate(
+        [[0.0], np.geomspace(min(0.01 / max(top, 1e-300), last / 10), last, POINTS)]
+    )
     path = linearised(kernel, targets, grid, start=outputs)
-    return Timing(0.5 * float(residual @ residual), SHARES, times, mean_times, grid, np.asarray(path.losses))
+    return Timing(
+        0.5 * float(residual @ residual), SHARES, times, mean_times, grid, np.asarray(path.losses)
+    )

@@ -10,6 +10,10 @@ from .._core.power_series import (
     polynomial as polynomial,
     smooth as smooth,
 )
+from .assumptions import (
+    DataAssumptions as DataAssumptions,
+    check_data_assumptions as check_data_assumptions,
+)
 from .concepts import (
     UnitPadding as UnitPadding,
     composite_of_sines as composite_of_sines,
@@ -20,12 +24,11 @@ from .concepts import (
 )
 from .dataset import Dataset as Dataset, one_hot as one_hot
 from .feature_tasks import axis_types as axis_types, quadratic_teacher as quadratic_teacher
+from .features import cifar10_features as cifar10_features, mixture_features as mixture_features
+from .files import mnist as mnist, split as split, uci as uci
 from .synthetic import (
     random_labels as random_labels,
     sphere as sphere,
     sphere_sines as sphere_sines,
 )
-from .files import mnist as mnist, split as split, uci as uci
 from .tables import read_csv as read_csv
-from .assumptions import DataAssumptions as DataAssumptions, check_data_assumptions as check_data_assumptions
-from .features import cifar10_features as cifar10_features, mixture_features as mixture_features

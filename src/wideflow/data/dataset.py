@@ -34,7 +34,9 @@ class Dataset:
                 "For one feature use `inputs[:, None]`."
             )
         if y.ndim not in (1, 2):
-            raise ValueError(f"`targets` must have shape (sample,) or (sample, output), got {y.shape}.")
+            raise ValueError(
+                f"`targets` must have shape (sample,) or (sample, output), got {y.shape}."
+            )
         if len(x) != len(y):
             raise ValueError(
                 f"`inputs` and `targets` must have one row per sample, got {len(x)} and {len(y)}."
@@ -93,10 +95,14 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
     """Labels 0..K-1 as rows of 0 and 1."""
     labels = np.asarray(labels)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise ValueError(f"`labels` must be a list of whole numbers, got {labels.dtype} {labels.shape}.")
+        raise ValueError(
+            f"`labels` must be a list of whole numbers, got {labels.dtype} {labels.shape}."
+        )
     count = int(labels.max()) + 1 if classes is None else classes
     if labels.min() < 0 or labels.max() >= count:
-        raise ValueError(f"`labels` must lie in 0..{count - 1}, got {labels.min()}..{labels.max()}.")
+        raise ValueError(
+            f"`labels` must lie in 0..{count - 1}, got {labels.min()}..{labels.max()}."
+        )
     return np.eye(count)[labels]
 
 
@@ -122,5 +128,7 @@ def _standardise(name, values, like, columns):
     constant = np.flatnonzero(np.atleast_1d(deviation == 0))
     if constant.size:
         which = ", ".join(str(columns[i]) if columns else str(i) for i in constant)
-        raise ValueError(f"`{name}` has constant columns that cannot be standardised: {which}. Drop them.")
+        raise ValueError(
+            f"`{name}` has constant columns that cannot be standardised: {which}. Drop them."
+        )
     return (values - mean) / deviation

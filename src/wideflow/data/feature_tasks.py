@@ -11,7 +11,9 @@ from .dataset import Dataset
 
 
 @double
-def quadratic_teacher(key: Key, samples: int, features: int = 30, teacher_width: int = 5, part: str = "train") -> Dataset:
+def quadratic_teacher(
+    key: Key, samples: int, features: int = 30, teacher_width: int = 5, part: str = "train"
+) -> Dataset:
     r"""Gaussian inputs with $y = \frac1k \sum_{i \le k} c_i\, \mathrm{relu}(x^\top V_i x / d)$, $V_i$ of standard normal entries, $c_i = \pm 1$ (chen2022, Experiment 2).
 
     The teacher is a network of width $k$ on the quadratic embedding. It depends on `key` alone; `part` names the draw of the inputs, so that
@@ -20,11 +22,17 @@ def quadratic_teacher(key: Key, samples: int, features: int = 30, teacher_width:
     check_count("samples", samples)
     check_count("features", features)
     check_count("teacher_width", teacher_width)
-    weights = jax.random.normal(named_key(key, "teacher", "hidden"), (teacher_width, features, features))
+    weights = jax.random.normal(
+        named_key(key, "teacher", "hidden"), (teacher_width, features, features)
+    )
     signs = jax.random.rademacher(named_key(key, "teacher", "output"), (teacher_width,), float)
     x = jax.random.normal(named_key(key, part, "inputs"), (samples, features))
     h = jnp.einsum("ni,kij,nj->nk", x, weights, x) / features
-    return Dataset(x, jnp.maximum(h, 0) @ signs / teacher_width, f"quadratic teacher (n={samples}, d={features})")
+    return Dataset(
+        x,
+        jnp.maximum(h, 0) @ signs / teacher_width,
+        f"quadratic teacher (n={samples}, d={features})",
+    )
 
 
 AXIS_TYPES = ((1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, 1.0, -1.0), (0.0, -1.0, -1.0))
@@ -40,5 +48,11 @@ def axis_types(key: Key, samples: int, features: int = 50) -> Dataset:
     check_count("features", features, least=2)
     types = jax.random.randint(named_key(key, "types"), (samples,), 0, 4)
     chosen = jnp.asarray(AXIS_TYPES)[types]
-    rest = jax.random.uniform(named_key(key, "inputs"), (samples, features - 2), minval=-1.0, maxval=1.0)
-    return Dataset(jnp.concatenate([chosen[:, :2], rest], axis=1), chosen[:, 2], f"axis types (n={samples}, d={features})")
+    rest = jax.random.uniform(
+        named_key(key, "inputs"), (samples, features - 2), minval=-1.0, maxval=1.0
+    )
+    return Dataset(
+        jnp.concatenate([chosen[:, :2], rest], axis=1),
+        chosen[:, 2],
+        f"axis types (n={samples}, d={features})",
+    )

@@ -35,7 +35,9 @@ class Regression:
 
 UCI = {
     "concrete": Regression(
-        Source("concrete.csv", ("eb2a1f2a871cd01cbca7a96df487416fb6a1c3598bbda61687923e2207a9bc1b",)),
+        Source(
+            "concrete.csv", ("eb2a1f2a871cd01cbca7a96df487416fb6a1c3598bbda61687923e2207a9bc1b",)
+        ),
         "compressive_strength",
     ),
     "energy": Regression(
@@ -44,11 +46,15 @@ UCI = {
         ("cooling_load",),
     ),
     "airfoil": Regression(
-        Source("airfoil.csv", ("9599fdf6ead339c7fb62d8d62738ce8d927f078967e69be861d3ab754e629351",)),
+        Source(
+            "airfoil.csv", ("9599fdf6ead339c7fb62d8d62738ce8d927f078967e69be861d3ab754e629351",)
+        ),
         "sound_pressure_level",
     ),
     "plant": Regression(
-        Source("ccpp.csv.gz", ("250d47d9531f2a24100c9a0d5ca090e8ad4d2f5bab432d12895c590b3108f7bf",)),
+        Source(
+            "ccpp.csv.gz", ("250d47d9531f2a24100c9a0d5ca090e8ad4d2f5bab432d12895c590b3108f7bf",)
+        ),
         "PE",
     ),
 }
@@ -115,7 +121,9 @@ def locate(source: Source) -> pathlib.Path:
     mirror = os.environ.get("WIDEFLOW_DATA_URL")
     url = mirror.rstrip("/") + "/" + source.file if mirror else source.url
     if url is None:
-        tried.append("download: no address is known for this file; set WIDEFLOW_DATA_URL to a mirror")
+        tried.append(
+            "download: no address is known for this file; set WIDEFLOW_DATA_URL to a mirror"
+        )
     else:
         try:
             return _download(url, source)
@@ -133,7 +141,9 @@ def _download(url: str, source: Source) -> pathlib.Path:
     last: Exception | None = None
     for sha in source.sha256:
         try:
-            kept = pooch.retrieve(url, f"sha256:{sha}", source.file, cache_folder(), progressbar=False)
+            kept = pooch.retrieve(
+                url, f"sha256:{sha}", source.file, cache_folder(), progressbar=False
+            )
             return pathlib.Path(kept)
         except ValueError as error:  # another checksum may be the right one
             last = error
@@ -166,7 +176,7 @@ def split(data: Dataset, fractions: tuple[float, ...], seed: int = 10) -> tuple[
     """
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
         raise ValueError(f"`fractions` must be positive and sum to at most 1, got {fractions}.")
-    order = np.random.RandomState(seed).permutation(len(data))  # noqa: NPY002 - the published split
+    order = np.random.RandomState(seed).permutation(len(data))
     edges = np.cumsum([int(f * len(data)) for f in fractions])
     if sum(fractions) > 1 - 1e-9:
         edges[-1] = len(data)

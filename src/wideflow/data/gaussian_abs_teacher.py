@@ -44,7 +44,13 @@ class GaussianAbsTeacher(eqx.Module):
     memory: int | str | None = eqx.field(static=True)
 
     @double
-    def __init__(self, coefficients, directions=None, features: int | None = None, memory: int | str | None = None):
+    def __init__(
+        self,
+        coefficients,
+        directions=None,
+        features: int | None = None,
+        memory: int | str | None = None,
+    ):
         a = np.asarray(coefficients, dtype=np.float64)
         if a.ndim != 1 or a.size == 0 or not np.all(np.isfinite(a)) or np.any(a < 0):
             raise ValueError(
@@ -56,11 +62,17 @@ class GaussianAbsTeacher(eqx.Module):
             directions = np.eye(a.size, features)
         v = np.asarray(directions, dtype=np.float64)
         if v.ndim != 2 or v.shape[0] != a.size:
-            raise ValueError(f"`directions` must have one row a coefficient ({a.size}), got shape {v.shape}.")
+            raise ValueError(
+                f"`directions` must have one row a coefficient ({a.size}), got shape {v.shape}."
+            )
         if features is not None and features != v.shape[1]:
-            raise ValueError(f"`features` must be the {v.shape[1]} columns of `directions`, got {features}.")
+            raise ValueError(
+                f"`features` must be the {v.shape[1]} columns of `directions`, got {features}."
+            )
         if not np.allclose(v @ v.T, np.eye(a.size), atol=1e-8):
-            raise ValueError("`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR).")
+            raise ValueError(
+                "`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR)."
+            )
         budget(memory)
         self.coefficients, self.directions, self.memory = jnp.asarray(a), jnp.asarray(v), memory
 
@@ -71,7 +83,11 @@ class GaussianAbsTeacher(eqx.Module):
     @property
     def condition(self) -> float:
         r"""$\kappa$: the smallest with $a_k \in [1/(\kappa d), \kappa/d]$, for coefficients that sum to one."""
-        a = np.asarray(self.coefficients) / float(np.sum(self.coefficients)) * len(self.coefficients)
+        a = (
+            np.asarray(self.coefficients)
+            / float(np.sum(self.coefficients))
+            * len(self.coefficients)
+        )
         return float(max(a.max(), 1 / a.min())) if a.min() > 0 else float("inf")
 
     @property
@@ -89,7 +105,9 @@ class GaussianAbsTeacher(eqx.Module):
         """A dataset of `samples` independent draws, without label noise."""
         check_count("samples", samples)
         inputs = jax.random.normal(named_key(key, "inputs"), (samples, self.features))
-        return Dataset(inputs, self.targets(inputs), "Gaussian inputs with an absolute-value teacher")
+        return Dataset(
+            inputs, self.targets(inputs), "Gaussian inputs with an absolute-value teacher"
+        )
 
     @double
     def objective(self, loss=None, model=None) -> "GaussianAbsObjective":
@@ -126,9 +144,13 @@ def _neurons(model, features: int):
             "For others train on `population.sample(key, samples)`."
         )
     if output.ndim != 1:
-        raise ValueError("the exact Gaussian population has one target; the model must have one output.")
+        raise ValueError(
+            "the exact Gaussian population has one target; the model must have one output."
+        )
     if hidden.shape[1] != features:
-        raise ValueError(f"the model sees {hidden.shape[1]} features, but the population has {features}.")
+        raise ValueError(
+            f"the model sees {hidden.shape[1]} features, but the population has {features}."
+        )
     return output, hidden
 
 
@@ -167,7 +189,9 @@ class GaussianAbsObjective(AbstractObjective):
 
     @double
     def gradient(self, model) -> tuple[Scalar, Parameters]:
-        (output, hidden), pull = jax.vjp(lambda trained: self._neurons(model, trained), parameters(model))
+        (output, hidden), pull = jax.vjp(
+            lambda trained: self._neurons(model, trained), parameters(model)
+        )
         kernel, cross = _kinds(model)
         a, v = self.coefficients, self.directions
         r, u = _polar(hidden)
@@ -184,7 +208,9 @@ class GaussianAbsObjective(AbstractObjective):
             tangent = pull_w @ u - pull_t @ v + (residual - inward)[:, None] * unit
             return square - 2 * overlap, residual, 2 * b[:, None] * tangent
 
-        mixed, residual, along = by_rows(rows, u, output, bytes_per_row=self._row_bytes(u), memory=self.memory)
+        mixed, residual, along = by_rows(
+            rows, u, output, bytes_per_row=self._row_bytes(u), memory=self.memory
+        )
         value = q @ mixed + self._second_moment()
         (gradient,) = pull((self.factor * 2 * r * residual, self.factor * along))
         return self.factor * value, gradient

@@ -37,13 +37,17 @@ def read_csv(
     column = _target(path, table, target)
     unknown = [c for c in drop if c not in table.columns]
     if unknown:
-        raise ValueError(f"`drop` names columns that {path.name} does not have: {', '.join(unknown)}.")
+        raise ValueError(
+            f"`drop` names columns that {path.name} does not have: {', '.join(unknown)}."
+        )
     table = table.drop(columns=[c for c in drop if c != column])
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     _check_numeric(path, table, numbers)
     features = [c for c in numbers.columns if c != column]
     if not features:
-        raise ValueError(f"{path.name} has no column left for the inputs beside the target {column!r}.")
+        raise ValueError(
+            f"{path.name} has no column left for the inputs beside the target {column!r}."
+        )
     still = [c for c in features if numbers[c].nunique() <= 1]
     if still and constant == "error":
         raise ValueError(
@@ -88,7 +92,9 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
         position = int(target)
         if -len(columns) <= position < len(columns):
             return columns[position]
-        raise ValueError(f"`target` {position} is out of range: {path.name} has {len(columns)} columns.")
+        raise ValueError(
+            f"`target` {position} is out of range: {path.name} has {len(columns)} columns."
+        )
     raise ValueError(
         f"`target` {target!r} is no column of {path.name}.{did_you_mean(target, columns)} "
         f"Columns: {', '.join(columns)}."

@@ -134,10 +134,10 @@ class GradientFlow(AbstractFlow):
         switch = jnp.where(state.spent < limit, switch, start)
         moved, new = self._explicit(model, state, objective, start, switch, limit)
         good = ~new.failed | state.failed
-        kept = jax.tree.map(lambda a, b: jnp.where(good, a, b), parameters(moved), parameters(model))
-        spent = dataclasses.replace(
-            state, spent=jnp.asarray(limit), evaluations=new.evaluations
+        kept = jax.tree.map(
+            lambda a, b: jnp.where(good, a, b), parameters(moved), parameters(model)
         )
+        spent = dataclasses.replace(state, spent=jnp.asarray(limit), evaluations=new.evaluations)
         state = jax.tree.map(lambda a, b: jnp.where(good, a, b), new, spent)
         return with_parameters(model, kept), state, jnp.where(good, switch, start)
 

@@ -44,7 +44,9 @@ class Closed(AbstractModel):
     rate_factor: float = eqx.field(static=True)
 
     def embed(self, inputs):
-        raise ValueError("`inputs` other than the training points are unknown to a closed network; expand it to a `Shallow` first.")
+        raise ValueError(
+            "`inputs` other than the training points are unknown to a closed network; expand it to a `Shallow` first."
+        )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
         return self.activation(self.start + features @ self.coefficients) @ self.mixed.T
@@ -57,7 +59,9 @@ class Closed(AbstractModel):
         outputs = self.activation.value(z) @ self.mixed.T
 
         def pull(cotangent):
-            back = cotangent[:, None] * self.mixed if self.mixed.ndim == 1 else cotangent @ self.mixed
+            back = (
+                cotangent[:, None] * self.mixed if self.mixed.ndim == 1 else cotangent @ self.mixed
+            )
             return {"coefficients": self.activation.slope(z) * back}
 
         return outputs, pull
@@ -69,13 +73,23 @@ def close(model: Shallow, objective: DatasetObjective) -> tuple[Closed, DatasetO
     wide = features.astype(jnp.float64)  # the Gram matrix squares the condition number
     gram = (wide @ wide.T).astype(dtype)
     start = features @ model.weights
-    closed = Closed(jnp.zeros_like(start), start, model.scales * model.output, model.activation, model.rate_factor)
-    return closed, DatasetObjective(objective.inputs, objective.targets, gram, objective.loss, objective.name)
+    closed = Closed(
+        jnp.zeros_like(start),
+        start,
+        model.scales * model.output,
+        model.activation,
+        model.rate_factor,
+    )
+    return closed, DatasetObjective(
+        objective.inputs, objective.targets, gram, objective.loss, objective.name
+    )
 
 
 def expand(closed: Closed, start: Shallow, objective: DatasetObjective) -> Shallow:
     r"""The whole network again: $w = w(0) + \Phi^\top V$."""
-    return with_parameters(start, {"weights": start.weights + objective.features.T @ closed.coefficients})
+    return with_parameters(
+        start, {"weights": start.weights + objective.features.T @ closed.coefficients}
+    )
 
 
 class WeightSpace:
@@ -98,16 +112,22 @@ class FunctionSpace:
 
     def __init__(self, members: Members):
         self.whole = members
-        start, objective = members.call(close, ("member", "objective"), members.start, members.objective)
+        start, objective = members.call(
+            close, ("member", "objective"), members.start, members.objective
+        )
         shared = (not members.several, *members.shared[1:])
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
 
     def seen(self, model):
         whole = self.whole
-        return whole.call(expand, ("member", "member", "objective"), model, whole.start, whole.objective)
+        return whole.call(
+            expand, ("member", "member", "objective"), model, whole.start, whole.objective
+        )
 
 
-def engine_for(name: str, members: Members, steps: int | None, records: int) -> WeightSpace | FunctionSpace:
+def engine_for(
+    name: str, members: Members, steps: int | None, records: int
+) -> WeightSpace | FunctionSpace:
     """The engine asked for; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
     check_choice("engine", name, ENGINES)
     fault = _fault(members)
@@ -115,7 +135,9 @@ def engine_for(name: str, members: Members, steps: int | None, records: int) -> 
         raise ValueError(f"`engine` 'function' needs {fault}. Use engine='auto' or 'weights'.")
     if name == "weights" or fault:
         return WeightSpace(members)
-    if name == "auto" and not _cheaper(members, steps if steps is not None else EVALUATIONS * records, records):
+    if name == "auto" and not _cheaper(
+        members, steps if steps is not None else EVALUATIONS * records, records
+    ):
         return WeightSpace(members)
     return FunctionSpace(members)
 
@@ -138,5 +160,7 @@ def _cheaper(members: Members, steps: int, records: int) -> bool:
     features, width = members.start.weights.shape[-2:]
     samples = members.objective.features.shape[-2]
     weights = 2 * steps * samples * features * width
-    function = (steps * samples + (records + 1) * features) * samples * width + samples**2 * features
+    function = (
+        steps * samples + (records + 1) * features
+    ) * samples * width + samples**2 * features
     return members.count * weights > WORTHWHILE and function < weights

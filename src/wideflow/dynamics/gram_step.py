@@ -66,7 +66,11 @@ class GramProblem(eqx.Module):
 
 
 def exponential(
-    problem: GramProblem, weights: Sequence[float], places: Sequence[Place], cotangent: Outputs, size
+    problem: GramProblem,
+    weights: Sequence[float],
+    places: Sequence[Place],
+    cotangent: Outputs,
+    size,
 ) -> tuple[Outputs, Outputs]:
     r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the step."""
     shape, bend = cotangent.shape, places[-1].curvature

@@ -69,7 +69,8 @@ class Members:
             return tree
         arrays, static = eqx.partition(tree, eqx.is_array)
         return tuple(
-            eqx.combine(static, jax.tree.map(lambda a, i=i: a[i], arrays)) for i in range(self.count)
+            eqx.combine(static, jax.tree.map(lambda a, i=i: a[i], arrays))
+            for i in range(self.count)
         )
 
     def split_models(self, model):
@@ -126,7 +127,8 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
     alike = shared_data and all(_same_embedding(models[0], one) for one in models[1:])
     objectives = [_objective(d, loss, m, dtype) for d, m in zip(datas, models, strict=True)]
     test_objectives = [
-        None if t is None else _objective(t, loss, m, dtype) for t, m in zip(tests, models, strict=True)
+        None if t is None else _objective(t, loss, m, dtype)
+        for t, m in zip(tests, models, strict=True)
     ]
     for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
         eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
@@ -150,7 +152,9 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
 def _each(name: str, given, count: int, several: bool):
     if isinstance(given, list | tuple):
         if not several:
-            raise ValueError(f"`{name}` is a list, but there is one model; give a list of models too.")
+            raise ValueError(
+                f"`{name}` is a list, but there is one model; give a list of models too."
+            )
         if len(given) != count:
             raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(given)}.")
         return False, list(given)
@@ -166,7 +170,11 @@ def _objective(data, loss, model, dtype):
             "Arrays become one by `wideflow.Dataset(inputs, targets)`."
         )
     objective = data.objective(loss, model)
-    return cast(objective, "float32") if dtype == "float32" and isinstance(data, Dataset) else objective
+    return (
+        cast(objective, "float32")
+        if dtype == "float32" and isinstance(data, Dataset)
+        else objective
+    )
 
 
 def _same_embedding(first, other) -> bool:

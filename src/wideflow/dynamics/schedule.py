@@ -32,7 +32,9 @@ def record_steps(every, steps) -> np.ndarray:
         return np.unique(np.append(np.arange(0, steps + 1, every), steps))
     grid = np.unique(np.asarray(every, dtype=np.int64))
     if grid.size == 0 or grid[0] < 0 or grid[-1] > steps:
-        raise ValueError(f"`every` must hold steps between 0 and `steps` = {steps}, got {list(grid)[:5]}...")
+        raise ValueError(
+            f"`every` must hold steps between 0 and `steps` = {steps}, got {list(grid)[:5]}..."
+        )
     return np.unique(np.concatenate([[0], grid, [steps]]))
 
 
@@ -57,4 +59,6 @@ def _logarithmic(schedule: Logarithmic, last: float) -> np.ndarray:
     if last <= schedule.first:
         return np.array([last], dtype=float)
     decades = np.log10(last / schedule.first)
-    return schedule.first * 10 ** np.linspace(0, decades, max(2, int(decades * schedule.per_decade) + 1))
+    return schedule.first * 10 ** np.linspace(
+        0, decades, max(2, int(decades * schedule.per_decade) + 1)
+    )

@@ -82,7 +82,9 @@ class SGD(AbstractDynamics):
         def remainder(model):
             return self._descend(model, objective.batch(state.order[samples - rest :]))
 
-        model, loss = jax.lax.cond(position < full, whole, remainder, model) if rest else whole(model)
+        model, loss = (
+            jax.lax.cond(position < full, whole, remainder, model) if rest else whole(model)
+        )
         passes = (state.count + 1) // per_pass
         order = jax.lax.cond(
             position == per_pass - 1,

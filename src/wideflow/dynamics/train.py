@@ -114,14 +114,18 @@ def train(
 def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
     if flow:
         if steps is not None or time is None:
-            raise ValueError("a flow runs for `time=...`, not for `steps`; for steps use `GradientDescent`.")
+            raise ValueError(
+                "a flow runs for `time=...`, not for `steps`; for steps use `GradientDescent`."
+            )
         return record_times(every, time)
     if (steps is None) == (time is None):
         raise ValueError("give exactly one of `steps` and `time`.")
     if steps is None:
         rates = np.asarray(getattr(dynamics, "rate", np.nan))
         if not np.all(np.isfinite(rates)) or np.unique(rates).size != 1:
-            raise ValueError("`time` needs dynamics with one constant `rate`; give `steps` instead.")
+            raise ValueError(
+                "`time` needs dynamics with one constant `rate`; give `steps` instead."
+            )
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
     return record_steps(every, steps)
 
@@ -238,7 +242,9 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
     for target in grid[len(recorder.positions) :]:
         if not running:
             break
-        model, state, step, time, alive = advance(model, state, step, time, target, progress, values, total)
+        model, state, step, time, alive = advance(
+            model, state, step, time, target, progress, values, total
+        )
         values = recorder.take(runner.seen(model), state, step, time)
         _note_flow(status, alive)
         running = _judge(status, values, first, stop_below)
@@ -366,7 +372,10 @@ def _unpack(kept, like):
 def _fingerprint(members: Members, recorder: _Recorder, grid) -> str:
     """A hash of everything that decides the run's numbers."""
     digest = hashlib.sha256()
-    tree = gather((members.start, members.objective, members.test, members.dynamics, members.keys), members.mesh)
+    tree = gather(
+        (members.start, members.objective, members.test, members.dynamics, members.keys),
+        members.mesh,
+    )
     for name, leaf in sorted(_pack(tree).items()):
         digest.update(f"{name}{leaf.dtype}{leaf.shape}".encode())
         digest.update(np.ascontiguousarray(leaf).tobytes())
@@ -384,7 +393,9 @@ def _settings(thing) -> str:
     if isinstance(thing, Told) or eqx.is_array(thing):
         return ""
     if dataclasses.is_dataclass(thing):
-        inside = (f"{f.name}={_settings(getattr(thing, f.name, None))}" for f in dataclasses.fields(thing))
+        inside = (
+            f"{f.name}={_settings(getattr(thing, f.name, None))}" for f in dataclasses.fields(thing)
+        )
         return f"{type(thing).__name__}({', '.join(inside)})"
     if isinstance(thing, tuple | list):
         return f"({', '.join(map(_settings, thing))})"

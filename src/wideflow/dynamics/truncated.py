@@ -101,7 +101,9 @@ class TruncatedDescent(AbstractDynamics):
         self.switch, self.threshold, self.gradient_scaling = switch, threshold, gradient_scaling
 
     @classmethod
-    def practical(cls, model: Homogeneous, coefficients, rate: float | int = 0.25) -> "tuple[TruncatedDescent, int]":
+    def practical(
+        cls, model: Homogeneous, coefficients, rate: float | int = 0.25
+    ) -> "tuple[TruncatedDescent, int]":
         r"""Caps and stage lengths that work for $\kappa \le 2$ and $d$ from 10 to 30, and the number of steps of both stages.
 
         The paper gives orders only. Here: cap of stage 1 the larger of $0.6\,m/d$ and $1.1\max\|w_i(0)\|^2$; of stage 2
@@ -111,7 +113,9 @@ class TruncatedDescent(AbstractDynamics):
         a = np.asarray(coefficients, dtype=float)
         d, m = model.weights.shape[1], model.width
         if d < 2 or a.ndim != 1 or not a.max() > 0:
-            raise ValueError(f"`coefficients` must be a vector with a positive entry and d at least 2, got {a} and d = {d}.")
+            raise ValueError(
+                f"`coefficients` must be a vector with a positive entry and d at least 2, got {a} and d = {d}."
+            )
         check_positive("rate", rate)
         start = float(np.max(np.sum(np.asarray(model.weights, dtype=np.float64) ** 2, axis=1)))
         first, second = 1.7 * d**2 / math.log(d), 6 * d * math.log(d)
@@ -134,10 +138,14 @@ class TruncatedDescent(AbstractDynamics):
             second = state.count >= self.switch
         cap = THRESHOLDS[self.threshold] / jnp.where(second, self.lambda_1, self.lambda_0)
         theta, factors = parameters(model), model.rate_factors()
-        scale = {n: self.rate * (f if self.gradient_scaling == "mean_field" else 1.0) for n, f in factors.items()}
+        scale = {
+            n: self.rate * (f if self.gradient_scaling == "mean_field" else 1.0)
+            for n, f in factors.items()
+        }
         active = self.active(model, cap)
         moved = {
-            name: theta[name] - scale[name].astype(theta[name].dtype) * jnp.where(active, gradient[name], 0.0)
+            name: theta[name]
+            - scale[name].astype(theta[name].dtype) * jnp.where(active, gradient[name], 0.0)
             for name in theta
         }
         return with_parameters(model, moved), TruncatedState(state.count + 1, second)
@@ -169,5 +177,7 @@ def _level(switch, objective) -> float:
     if not isinstance(switch, LossBelow) or switch.level is not None:
         return switch.level if isinstance(switch, LossBelow) else 0.0
     if not hasattr(objective, "floor"):
-        raise ValueError("`switch` needs a level on samples: `LossBelow(level=...)`, for instance half the floor.")
+        raise ValueError(
+            "`switch` needs a level on samples: `LossBelow(level=...)`, for instance half the floor."
+        )
     return 0.5 * objective.floor

@@ -22,7 +22,9 @@ class WideClassifier(ClassifierMixin, WideBase):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[0]!r}; the classifier needs at least two.")
+            raise ValueError(
+                f"y holds one class only, {self.classes_[0]!r}; the classifier needs at least two."
+            )
         self._train(X, np.eye(len(self.classes_))[codes], CLASSIFICATION, codes)
         return self
 

@@ -52,10 +52,17 @@ class Network:
 
     @double
     def model(self) -> Shallow:
-        embedding = self.embedding if self.random is None else RandomFeatures(self.random, self.activation)
-        hidden, output = np.zeros((self.width, self.hidden.shape[1])), np.zeros((*self.output.shape[:-1], self.width))
+        embedding = (
+            self.embedding if self.random is None else RandomFeatures(self.random, self.activation)
+        )
+        hidden, output = (
+            np.zeros((self.width, self.hidden.shape[1])),
+            np.zeros((*self.output.shape[:-1], self.width)),
+        )
         blank = Shallow(hidden, output, self.scaling, self.activation, embedding)
-        arrays = tuple(jnp.asarray(a, dtype=float) for a in (self.hidden.T, self.output, self.scales))
+        arrays = tuple(
+            jnp.asarray(a, dtype=float) for a in (self.hidden.T, self.output, self.scales)
+        )
         return eqx.tree_at(lambda m: (m.weights, m.output, m.scales), blank, arrays)
 
 
@@ -98,12 +105,16 @@ class Settings:
         if isinstance(scaling, str):
             scaling = parse_scaling(scaling)
         if not isinstance(scaling, AbstractScaling):
-            raise ValueError(f"`scaling` must be a text like 'zipf:0.5,0.7' or one of `wf.scalings`, got {scaling!r}.")
+            raise ValueError(
+                f"`scaling` must be a text like 'zipf:0.5,0.7' or one of `wf.scalings`, got {scaling!r}."
+            )
         embedding = estimator.embedding
         if isinstance(embedding, int | np.integer) and embedding > 0:
             embedding = int(embedding)
         elif not (embedding is None or isinstance(embedding, AbstractEmbedding)):
-            raise ValueError(f"`embedding` must be None, a number of random features or one of `wf.embeddings`, got {embedding!r}.")
+            raise ValueError(
+                f"`embedding` must be None, a number of random features or one of `wf.embeddings`, got {embedding!r}."
+            )
         as_activation(estimator.activation)
         return cls(
             int(estimator.width), scaling, estimator.activation, embedding, estimator.solver, int(estimator.epochs), int(estimator.batch),
@@ -131,21 +142,31 @@ def standardise(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @double
-def fit(settings: Settings, inputs: np.ndarray, targets: np.ndarray, loss, strata, seed: int) -> Fitted:
+def fit(
+    settings: Settings, inputs: np.ndarray, targets: np.ndarray, loss, strata, seed: int
+) -> Fitted:
     """Trains on standardised `inputs` (with bias) and `targets` (sample, output); `strata` are labels to split by, or None."""
     random = np.random.default_rng(seed)
     kept, held = _split(settings, len(inputs), strata, random)
     data = Dataset(inputs[kept].astype(np.float32), targets[kept].astype(np.float32), "training")
-    test = Dataset(inputs[held].astype(np.float32), targets[held].astype(np.float32), "validation") if len(held) else None
+    test = (
+        Dataset(inputs[held].astype(np.float32), targets[held].astype(np.float32), "validation")
+        if len(held)
+        else None
+    )
     start = _start(settings, inputs.shape[1], targets.shape[1], seed)
     rate = settings.rate or safe_rate(settings, start, data.inputs)
     for _ in range(HALVINGS):
         found = _descend(settings, start, data, test, loss, rate, seed)
         if found is not None:
             end, epochs, curves = found
-            return Fitted(as_arrays(start, settings), as_arrays(end, settings), epochs, rate, *curves)
+            return Fitted(
+                as_arrays(start, settings), as_arrays(end, settings), epochs, rate, *curves
+            )
         rate /= 2
-    raise ValueError(f"training diverged even at rate {rate * 2:.3g}; give a smaller `rate`, or another `scaling`.")
+    raise ValueError(
+        f"training diverged even at rate {rate * 2:.3g}; give a smaller `rate`, or another `scaling`."
+    )
 
 
 def _split(settings: Settings, samples: int, strata, random) -> tuple[np.ndarray, np.ndarray]:
@@ -167,20 +188,32 @@ def _split(settings: Settings, samples: int, strata, random) -> tuple[np.ndarray
 def _start(settings: Settings, features: int, outputs: int, seed: int) -> Shallow:
     embedding = settings.embedding
     if isinstance(embedding, int):
-        embedding = RandomFeatures.init(jax.random.key(seed), features, embedding, settings.activation)
+        embedding = RandomFeatures.init(
+            jax.random.key(seed), features, embedding, settings.activation
+        )
     net = Shallow.init(
-        seed, features=features, width=settings.width, scaling=settings.scaling, activation=settings.activation, outputs=outputs, embedding=embedding
+        seed,
+        features=features,
+        width=settings.width,
+        scaling=settings.scaling,
+        activation=settings.activation,
+        outputs=outputs,
+        embedding=embedding,
     )
-    return jax.tree.map(lambda leaf: leaf.astype(jnp.float32) if eqx.is_inexact_array(leaf) else leaf, net)
+    return jax.tree.map(
+        lambda leaf: leaf.astype(jnp.float32) if eqx.is_inexact_array(leaf) else leaf, net
+    )
 
 
 @double
 def safe_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
     """See the head of this file. The kernel is that of the first output; the others have the same law."""
-    rows = inputs[:BATCHES * settings.batch]
+    rows = inputs[: BATCHES * settings.batch]
     features = np.asarray(net.embed(rows), dtype=float)
     slopes = np.asarray(net.activation.slope(jnp.asarray(features) @ net.weights), dtype=float)
-    mixed = net.rate_factor * np.asarray(net.scales * jnp.atleast_2d(net.output)[0], dtype=float) ** 2
+    mixed = (
+        net.rate_factor * np.asarray(net.scales * jnp.atleast_2d(net.output)[0], dtype=float) ** 2
+    )
     gram = (features @ features.T) * ((slopes * mixed) @ slopes.T)
     size = min(settings.batch, len(rows)) if settings.solver == "sgd" else len(rows)
     blocks = [gram[i : i + size, i : i + size] for i in range(0, len(rows) - size + 1, size)]
@@ -197,7 +230,15 @@ def _dynamics(settings: Settings, samples: int, rate: float):
     return GradientFlow(1e-4), 1
 
 
-def _descend(settings: Settings, net: Shallow, data: Dataset, test: Dataset | None, loss, rate: float, seed: int):
+def _descend(
+    settings: Settings,
+    net: Shallow,
+    data: Dataset,
+    test: Dataset | None,
+    loss,
+    rate: float,
+    seed: int,
+):
     """The best network by validation loss (the last without validation), or None where it diverged."""
     dynamics, steps = _dynamics(settings, len(data), rate)
     stretch = max(1, settings.epochs // CHECKS) if test is not None else settings.epochs

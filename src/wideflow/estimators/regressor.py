@@ -40,7 +40,9 @@ class WideRegressor(RegressorMixin, MultiOutputMixin, WideBase):
         targets = y[:, None] if self._single else y
         self.target_mean_ = targets.mean(axis=0)
         deviation = targets.std(axis=0)
-        self.target_scale_ = np.where(deviation > 1e-12 * np.maximum(np.abs(self.target_mean_), 1e-300), deviation, 1.0)
+        self.target_scale_ = np.where(
+            deviation > 1e-12 * np.maximum(np.abs(self.target_mean_), 1e-300), deviation, 1.0
+        )
         self._train(X, (targets - self.target_mean_) / self.target_scale_, REGRESSION, None)
         return self
 

@@ -62,7 +62,9 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return fitted
 
     def _inputs(self, X: np.ndarray) -> np.ndarray:
-        return np.concatenate([(X - self.input_mean_) / self.input_scale_, np.ones((len(X), 1))], axis=1)
+        return np.concatenate(
+            [(X - self.input_mean_) / self.input_scale_, np.ones((len(X), 1))], axis=1
+        )
 
     def _raw(self, X) -> np.ndarray:
         """Outputs of the network, (sample, output)."""
@@ -113,7 +115,15 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         check_is_fitted(self)
         inputs, targets = self._sample
         start = self._start.model()
-        single = Shallow(start.hidden, np.asarray(start.output)[0], start.scaling, start.activation, start.embedding)
-        data = Dataset(inputs.astype(np.float64), targets[:, 0].astype(np.float64), "training rows").on_unit_ball()
+        single = Shallow(
+            start.hidden,
+            np.asarray(start.output)[0],
+            start.scaling,
+            start.activation,
+            start.embedding,
+        )
+        data = Dataset(
+            inputs.astype(np.float64), targets[:, 0].astype(np.float64), "training rows"
+        ).on_unit_ball()
         unique = np.unique(data.inputs, axis=0, return_index=True)[1]
         return certify(single, data.take(np.sort(unique)))

@@ -65,7 +65,11 @@ class Claim:
         """'holds', 'FAILS', or 'does not reproduce (declared)'."""
         if self.reproduces:
             return "holds" if self.satisfied else "FAILS"
-        return "FAILS: declared as not reproducing, but it holds" if self.satisfied else "does not reproduce (declared)"
+        return (
+            "FAILS: declared as not reproducing, but it holds"
+            if self.satisfied
+            else "does not reproduce (declared)"
+        )
 
     @property
     def acceptable(self) -> bool:
@@ -76,7 +80,11 @@ class Claim:
         """What is asked of the value, as text."""
         parts = []
         if self.expected is not None:
-            unit = f" (±{100 * (self.tolerance or 0):g} %)" if self.relative else f" ± {self.tolerance or 0:g}"
+            unit = (
+                f" (±{100 * (self.tolerance or 0):g} %)"
+                if self.relative
+                else f" ± {self.tolerance or 0:g}"
+            )
             parts.append(f"{self.expected:g}{unit}")
         if self.at_least is not None:
             parts.append(f"≥ {self.at_least:g}")
@@ -106,7 +114,9 @@ class Experiment:
             raise ValueError(f"experiment {self.name!r} must have settings for {SIZES}.")
         kinds = {type(settings) for settings in self.settings.values()}
         if len(kinds) != 1 or not dataclasses.is_dataclass(kinds.pop()):
-            raise ValueError(f"the settings of experiment {self.name!r} must be one frozen dataclass.")
+            raise ValueError(
+                f"the settings of experiment {self.name!r} must be one frozen dataclass."
+            )
 
     @property
     def summary(self) -> str:

@@ -1,15 +1,17 @@
 """Limits: infinite-width objects; they import `_core` alone, so that agreement with networks is evidence."""
 
-from . import complexity as complexity, constructions as constructions, sign_changes as sign_changes
 from . import (
+    complexity as complexity,
+    constructions as constructions,
     gaussian_cloud as gaussian_cloud,
     hermite as hermite,
     kernel_floor as kernel_floor,
+    radial as radial,
     sign_averages as sign_averages,
+    sign_changes as sign_changes,
     stage_rates as stage_rates,
     symmetric_cloud as symmetric_cloud,
 )
-from . import radial as radial
 from .deep import (
     hidden_gram as hidden_gram,
     largest_cosine as largest_cosine,
@@ -25,14 +27,24 @@ from .first_step import (
     triple_correlation as triple_correlation,
     weight_speed as weight_speed,
 )
-from .kernels import Spectrum as Spectrum, kappa as kappa, mean_ntk as mean_ntk, nngp as nngp, spectrum as spectrum
+from .kernels import (
+    Spectrum as Spectrum,
+    kappa as kappa,
+    mean_ntk as mean_ntk,
+    nngp as nngp,
+    spectrum as spectrum,
+)
 from .linearised import Linearised as Linearised, linearised as linearised
 from .mean_field import (
     MeanFieldPath as MeanFieldPath,
     collapsed_mean_field as collapsed_mean_field,
     mean_field as mean_field,
 )
-from .node_limit import NodeLimit as NodeLimit, node_limit as node_limit, train_node_limit as train_node_limit
+from .node_limit import (
+    NodeLimit as NodeLimit,
+    node_limit as node_limit,
+    train_node_limit as train_node_limit,
+)
 from .random_gram import (
     departure as departure,
     gram_variance as gram_variance,

@@ -57,20 +57,26 @@ def lazy_kernel(inputs, activation, depth: int = 1, magnitude: float | int = 1.0
 def _layers(inputs, activation, depth, other):
     """The diagonals and the cross matrix after `depth` layers."""
     if int(depth) != depth or depth < 0:
-        raise ValueError(f"`depth` must be a whole number of frozen layers, at least 0, got {depth}.")
+        raise ValueError(
+            f"`depth` must be a whole number of frozen layers, at least 0, got {depth}."
+        )
     act = as_activation(activation)
     rows = _points("inputs", inputs)
     columns = rows if other is None else _points("other", other)
     features = rows.shape[1]
     if columns.shape[1] != features:
-        raise ValueError(f"`other` must have {features} features like `inputs`, got {columns.shape[1]}.")
+        raise ValueError(
+            f"`other` must have {features} features like `inputs`, got {columns.shape[1]}."
+        )
     cross = rows @ columns.T / features
     left = jnp.sum(rows * rows, axis=1) / features
     right = jnp.sum(columns * columns, axis=1) / features
     for _ in range(int(depth)):
         cross = pair(act, left[:, None], cross, right[None, :])
         left, right = pair(act, left, left, left), pair(act, right, right, right)
-        if other is None:  # a diagonal rounded through the cross term would differ in the last digits
+        if (
+            other is None
+        ):  # a diagonal rounded through the cross term would differ in the last digits
             cross = jnp.where(jnp.eye(len(left), dtype=bool), left[:, None], cross)
     return left, cross, right
 

@@ -22,7 +22,9 @@ def radial_mean(features: int) -> float:
     0.636619772368
     """
     check_count("features", features)
-    return math.exp(math.lgamma(features / 2) - math.lgamma((features + 1) / 2)) / math.sqrt(math.pi)
+    return math.exp(math.lgamma(features / 2) - math.lgamma((features + 1) / 2)) / math.sqrt(
+        math.pi
+    )
 
 
 @double
@@ -43,7 +45,9 @@ def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feat
     r"""$g(v) = 4v(d\mu_d^2 - \sum_ka_kK(\bar v_k)) - 2\|v\|\sum_ka_kK'(\bar v_k)(e_k - \bar v_k\bar v)$."""
     v, a = (jnp.asarray(x).astype(jnp.float64) for x in (particles, coefficients))
     if v.ndim != 2 or a.shape[0] > v.shape[1]:
-        raise ValueError(f"`particles` must have at least {a.shape[0]} features, got shape {v.shape}.")
+        raise ValueError(
+            f"`particles` must have at least {a.shape[0]} features, got shape {v.shape}."
+        )
     d = v.shape[1]
     r = jnp.sqrt(jnp.sum(v**2, axis=1, keepdims=True))
     unit = v / r

@@ -96,9 +96,17 @@ def _check(weights, coefficients, directions, masses):
         raise ValueError(
             f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row a coefficient), got {v.shape}."
         )
-    if not isinstance(v, jax.core.Tracer) and not np.allclose(v @ v.T, np.eye(v.shape[0]), atol=1e-8):
-        raise ValueError("`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR).")
-    q = jnp.full(w.shape[0], 1.0 / w.shape[0]) if masses is None else jnp.asarray(masses).astype(jnp.float64)
+    if not isinstance(v, jax.core.Tracer) and not np.allclose(
+        v @ v.T, np.eye(v.shape[0]), atol=1e-8
+    ):
+        raise ValueError(
+            "`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR)."
+        )
+    q = (
+        jnp.full(w.shape[0], 1.0 / w.shape[0])
+        if masses is None
+        else jnp.asarray(masses).astype(jnp.float64)
+    )
     if q.shape != (w.shape[0],):
         raise ValueError(f"`masses` must have shape {(w.shape[0],)}, one a neuron, got {q.shape}.")
     return w, a, v, q
@@ -267,7 +275,9 @@ def order_losses(
     [0.25, 0.125, 0.125]
     """
     ks = jnp.asarray(_orders(orders, variant), dtype=jnp.float64)
-    return _order_losses(ks, *_check(weights, coefficients, directions, masses), variant, budget(memory))
+    return _order_losses(
+        ks, *_check(weights, coefficients, directions, masses), variant, budget(memory)
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
@@ -310,7 +320,9 @@ def order_field(
     c = abs_hermite_squares(int(ks.max(initial=0)))[ks]
     measure = _check(weights, coefficients, directions, masses)
     x = _particles(particles, measure[0])
-    return _order_field(x, jnp.asarray(ks, dtype=jnp.float64), jnp.asarray(c), *measure, variant, budget(memory))
+    return _order_field(
+        x, jnp.asarray(ks, dtype=jnp.float64), jnp.asarray(c), *measure, variant, budget(memory)
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
@@ -370,7 +382,9 @@ def loss_tail(
     c = abs_hermite_squares(through)
     c[1:2] = _FIRST[variant]
     parts = order_losses(weights, coefficients, range(through + 1), directions, variant, masses)
-    return population_loss(weights, coefficients, directions, variant, masses) - jnp.asarray(c) @ parts
+    return (
+        population_loss(weights, coefficients, directions, variant, masses) - jnp.asarray(c) @ parts
+    )
 
 
 @double

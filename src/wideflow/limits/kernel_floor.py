@@ -25,7 +25,9 @@ Blocks = Sequence[Sequence[int]]
 def _check_block(size: int, least: int = 2) -> None:
     check_count("block", size, least=least)
     if size & (size - 1):
-        raise ValueError(f"`block` must be a power of two (a Sylvester-Hadamard order), got {size}.")
+        raise ValueError(
+            f"`block` must be a power of two (a Sylvester-Hadamard order), got {size}."
+        )
 
 
 def block_directions(blocks: Blocks, features: int | None = None) -> np.ndarray:
@@ -66,7 +68,9 @@ def floor_constant(block: int) -> float:
     """
     _check_block(block)
     if block > 16:
-        raise ValueError(f"`block` must be at most 16, got {block}: the constant is below 1e-9 and lost in rounding.")
+        raise ValueError(
+            f"`block` must be at most 16, got {block}: the constant is below 1e-9 and lost in rounding."
+        )
     s = np.arange(block + 1)
     rho = 1 - np.longdouble(2) * s / block
     pairs = (np.sqrt(1 - rho**2) + rho * np.arcsin(rho)) / np.arcsin(np.longdouble(1))
@@ -81,7 +85,9 @@ def block_energy(coefficients, block: int) -> np.ndarray:
     """
     a = np.asarray(coefficients, dtype=float)
     if a.ndim != 1 or a.size % block:
-        raise ValueError(f"`coefficients` must be a vector of whole blocks of {block}, got shape {a.shape}.")
+        raise ValueError(
+            f"`coefficients` must be a vector of whole blocks of {block}, got shape {a.shape}."
+        )
     return floor_constant(block) / block * (a.reshape(-1, block) @ block_signs(block)) ** 2
 
 
@@ -94,7 +100,9 @@ def fourier_coefficient(inputs, subset: Sequence[int], coefficients, directions)
     a, v = np.asarray(coefficients, dtype=float), np.asarray(directions, dtype=float)
     d = x.shape[1]
     if d > 16:
-        raise ValueError(f"`inputs` must have at most 16 features, got {d}: all 2^d signs are summed.")
+        raise ValueError(
+            f"`inputs` must have at most 16 features, got {d}: all 2^d signs are summed."
+        )
     bits = np.arange(2**d)[:, None] >> np.arange(d) & 1
     tau = 1.0 - 2.0 * bits
     character = np.prod(tau[:, list(subset)], axis=1)
@@ -131,7 +139,9 @@ def _check_split(features: int, block: int) -> None:
         raise ValueError(f"`block` must divide `features` = {features}, got {block}.")
 
 
-def hard_family(features: int, block: int, size: int | None = None, seed: int = 0) -> list[tuple[tuple[int, ...], ...]]:
+def hard_family(
+    features: int, block: int, size: int | None = None, seed: int = 0
+) -> list[tuple[tuple[int, ...], ...]]:
     """`size` partitions of the coordinates into blocks, no two sharing a block.
 
     For two blocks ($d = 2r$) all $\\binom{d-1}{r-1}$ splits are listed, and `size` defaults to all; otherwise partitions
@@ -142,7 +152,9 @@ def hard_family(features: int, block: int, size: int | None = None, seed: int = 
     """
     _check_split(features, block)
     if features == 2 * block:
-        halves = (frozenset((0, *rest)) for rest in itertools.combinations(range(1, features), block - 1))
+        halves = (
+            frozenset((0, *rest)) for rest in itertools.combinations(range(1, features), block - 1)
+        )
         family = [(tuple(sorted(h)), tuple(sorted(set(range(features)) - h))) for h in halves]
         size = len(family) if size is None else size
     else:
@@ -183,7 +195,9 @@ def kernel_floor(features: int, block: int, functions: int, family: int | None =
     """
     check_count("functions", functions, least=0)
     if block < 4:
-        raise ValueError(f"`block` must be at least 4, got {block}: for 2 the blocks' energies cancel at a = 1/d.")
+        raise ValueError(
+            f"`block` must be at least 4, got {block}: for 2 the blocks' energies cancel at a = 1/d."
+        )
     size = largest_size(features, block) if family is None else family
     check_count("family", size)
     return max(0.0, 1 - functions / size) * floor_constant(block) / features

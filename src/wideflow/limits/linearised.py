@@ -25,7 +25,16 @@ class Linearised(eqx.Module):
 
 
 @double
-def linearised(kernel, targets, times, *, test_kernel=None, start=None, test_start=None, rate: float | int | None = None):
+def linearised(
+    kernel,
+    targets,
+    times,
+    *,
+    test_kernel=None,
+    start=None,
+    test_start=None,
+    rate: float | int | None = None,
+):
     r"""Outputs over time of $\dot f = -K (f - y)$, at the training points and at test points.
 
     Args:
@@ -45,14 +54,18 @@ def linearised(kernel, targets, times, *, test_kernel=None, start=None, test_sta
     times = jnp.atleast_1d(jnp.asarray(times, jnp.result_type(float)))
     samples = targets.shape[0]
     if kernel.shape != (samples, samples):
-        raise ValueError(f"`kernel` must have shape {(samples, samples)} to fit `targets`, got {kernel.shape}.")
+        raise ValueError(
+            f"`kernel` must have shape {(samples, samples)} to fit `targets`, got {kernel.shape}."
+        )
     if not np.all(np.asarray(times) >= 0):
         raise ValueError(f"`times` must not be negative, got {np.asarray(times).min()}.")
     if rate is not None and not rate > 0:
         raise ValueError(f"`rate` must be positive, got {rate}. For its limit leave it out.")
     start = jnp.zeros_like(targets) if start is None else jnp.asarray(start)
     if start.shape != targets.shape:
-        raise ValueError(f"`start` must have the shape {targets.shape} of `targets`, got {start.shape}.")
+        raise ValueError(
+            f"`start` must have the shape {targets.shape} of `targets`, got {start.shape}."
+        )
 
     values, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
     floor = samples * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
@@ -68,7 +81,9 @@ def linearised(kernel, targets, times, *, test_kernel=None, start=None, test_sta
     if test_kernel is not None:
         test_kernel = jnp.asarray(test_kernel)
         if test_kernel.ndim != 2 or test_kernel.shape[1] != samples:
-            raise ValueError(f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}.")
+            raise ValueError(
+                f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}."
+            )
         moved = jnp.einsum("xe,te,eo->txo", test_kernel @ vectors, learnt, modes)
         moved = moved.reshape(len(times), test_kernel.shape[0], *targets.shape[1:])
         test_outputs = -moved if test_start is None else jnp.asarray(test_start) - moved

@@ -40,7 +40,9 @@ class MeanFieldPath(eqx.Module):
     start: jax.Array  # (node, sample), h(0)
     stop: jax.Array  # (population, node, sample), h at the last time
     weights: jax.Array  # (node,)
-    error: float  # change of the outputs at the last refinement of the grid; NaN where there was none
+    error: (
+        float  # change of the outputs at the last refinement of the grid; NaN where there was none
+    )
     method: str = eqx.field(static=True)  # "grid", "particles" or "collapse"
 
 
@@ -85,13 +87,17 @@ def mean_field(
     if method == "particles":
         check_count("particles", particles)
         if key is None:
-            raise ValueError("`key` must be given for particles, got None. Use `jax.random.key(0)`.")
+            raise ValueError(
+                "`key` must be given for particles, got None. Use `jax.random.key(0)`."
+            )
         rows = normal_rows(key, gram, particles)
         weights = jnp.full(particles, 1 / particles)
         parts = rows[:, :samples], rows[:, samples:], jnp.zeros_like(spread), weights
         return _solve(act, gram, targets, times, magnitude, *parts, "particles", tolerance)
     if rank > 3:
-        raise ValueError(f"`method` 'grid' needs a training Gram matrix of rank at most 3, got rank {rank}. Use 'particles'.")
+        raise ValueError(
+            f"`method` 'grid' needs a training Gram matrix of rank at most 3, got rank {rank}. Use 'particles'."
+        )
 
     def solve(gap):
         points, weights = _product(gap, rank)
@@ -105,7 +111,9 @@ def mean_field(
     gap = min(0.25, 0.35 / max(largest, 1e-300)) / (4 if act.kinks else 2 if rank < 3 else 1)
     limit, goal = (KINKED_GRID, 1e-5) if act.kinks else (LARGEST_GRID, 1e-10)
     path = solve(gap)
-    while (2 * REACH * 1.5 / gap + 1) ** rank <= limit:  # the flow sharpens the start, so finer grids are needed later on
+    while (
+        2 * REACH * 1.5 / gap + 1
+    ) ** rank <= limit:  # the flow sharpens the start, so finer grids are needed later on
         gap = gap / 1.5
         finer = solve(gap)
         error = float(jnp.max(jnp.abs(finer.outputs - path.outputs)))
@@ -116,7 +124,15 @@ def mean_field(
 
 
 @double
-def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float | int = 1.0, tolerance: float | int | None = None) -> MeanFieldPath:
+def collapsed_mean_field(
+    gram,
+    targets,
+    activation,
+    times,
+    *,
+    magnitude: float | int = 1.0,
+    tolerance: float | int | None = None,
+) -> MeanFieldPath:
     r"""The limit $m, D \to \infty$ of the older mean-field scaling, $h(0) \to 0$ (chen2022, Table 1, "MF").
 
     All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$, an equation in $2n$ unknowns. It needs
@@ -128,11 +144,15 @@ def collapsed_mean_field(gram, targets, activation, times, *, magnitude: float |
             f"`activation` must be smooth at 0 for the collapsed limit, got {act.name!r}. Train a `Shallow` net with `MeanField(hidden=1.0)` instead."
         )
     if float(act.derivative(jnp.zeros(()))) == 0.0:
-        raise ValueError(f"`activation` must have a slope at 0 for the collapsed limit, got {act.name!r}, for which nothing ever moves.")
+        raise ValueError(
+            f"`activation` must have a slope at 0 for the collapsed limit, got {act.name!r}, for which nothing ever moves."
+        )
     points, samples = len(gram), len(targets)
     start, rest = jnp.zeros((1, samples)), jnp.zeros((1, points - samples))
     spread, weights = jnp.zeros(points - samples), jnp.ones(1)
-    return _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, "collapse", tolerance)
+    return _solve(
+        act, gram, targets, times, magnitude, start, rest, spread, weights, "collapse", tolerance
+    )
 
 
 def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, method, tolerance):
@@ -140,12 +160,34 @@ def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, m
         tolerance = 0.02 if act.kinks else 1e-10
     check_positive("tolerance", tolerance)
     last = max(float(times[-1]), np.finfo(float).tiny)
-    measured, shift = _integrate(act, gram, targets, times, last, jnp.asarray(magnitude, float), start, rest, spread, weights, tolerance)
+    measured, shift = _integrate(
+        act,
+        gram,
+        targets,
+        times,
+        last,
+        jnp.asarray(magnitude, float),
+        start,
+        rest,
+        spread,
+        weights,
+        tolerance,
+    )
     outputs, kernels, movement = measured
     residuals = outputs[:, : len(targets)] - targets
     stop = start - magnitude * shift @ gram[: len(targets), : len(targets)]
     return MeanFieldPath(
-        times, outputs, residuals, 0.5 * jnp.sum(residuals**2, axis=1), kernels, movement, start, stop, weights, math.nan, method
+        times,
+        outputs,
+        residuals,
+        0.5 * jnp.sum(residuals**2, axis=1),
+        kernels,
+        movement,
+        start,
+        stop,
+        weights,
+        math.nan,
+        method,
     )
 
 
@@ -156,7 +198,9 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
     inner, outer = gram[:samples, :samples], gram[:samples, samples:]
     signs = jnp.array([1.0]) if act.odd else jnp.array([1.0, -1.0])
     share = 1.0 / len(signs)  # odd: f = chat E sigma(h+), else chat/2 (E sigma(h+) - E sigma(h-))
-    gauss, gauss_weights = (jnp.asarray(part) for part in nodes(3.0))  # for the test points' own spread
+    gauss, gauss_weights = (
+        jnp.asarray(part) for part in nodes(3.0)
+    )  # for the test points' own spread
 
     def mean(values):  # (population, node, point) -> (point,)
         return magnitude * share * jnp.einsum("s,k,skp->p", signs, weights, values)
@@ -180,7 +224,9 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
             smooth = lambda node: mean(act(centre + spread * node))
             values = jax.lax.map(smooth, gauss)
             still = mean(act(centre))
-            outputs = jnp.concatenate([outputs, jnp.where(spread > 0, gauss_weights @ values, still)])
+            outputs = jnp.concatenate(
+                [outputs, jnp.where(spread > 0, gauss_weights @ values, still)]
+            )
         return outputs, kernel, moved
 
     if act.kinks:
@@ -194,7 +240,15 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
     saves = diffrax.SaveAt(subs=[diffrax.SubSaveAt(ts=times, fn=measure), ends])
     shift = jnp.zeros((len(signs), *start.shape))
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field), solver, 0.0, last, first, shift, saveat=saves, stepsize_controller=controller, max_steps=10_000_000
+        diffrax.ODETerm(field),
+        solver,
+        0.0,
+        last,
+        first,
+        shift,
+        saveat=saves,
+        stepsize_controller=controller,
+        max_steps=10_000_000,
     )
     measured, final = solution.ys
     return measured, final[0]
@@ -218,7 +272,12 @@ def _product(spacing, dimensions):
     t = np.arange(-count, count + 1) * (REACH / count)
     weights = np.exp(-(t**2) / 2)
     grids = np.stack(np.meshgrid(*[t] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
-    total = np.prod(np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions), axis=1)
+    total = np.prod(
+        np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(
+            -1, dimensions
+        ),
+        axis=1,
+    )
     keep = np.sum(grids**2, axis=1) <= REACH**2
     total = total[keep]
     return jnp.asarray(grids[keep]), jnp.asarray(total / total.sum())
@@ -229,9 +288,13 @@ def _checked(gram, targets, activation, times, magnitude):
     gram = checked_gram(jnp.asarray(gram, float))
     targets = jnp.asarray(targets, float)
     if targets.ndim != 1 or not 0 < len(targets) <= len(gram):
-        raise ValueError(f"`targets` must hold one number for each of the first points of `gram` ({len(gram)}), got shape {targets.shape}.")
+        raise ValueError(
+            f"`targets` must hold one number for each of the first points of `gram` ({len(gram)}), got shape {targets.shape}."
+        )
     times = jnp.atleast_1d(jnp.asarray(times, float))
     steps = np.diff(np.asarray(times))
     if not (np.all(np.isfinite(np.asarray(times))) and times[0] >= 0 and np.all(steps > 0)):
-        raise ValueError(f"`times` must be finite, increasing and not negative, got {np.asarray(times)}.")
+        raise ValueError(
+            f"`times` must be finite, increasing and not negative, got {np.asarray(times)}."
+        )
     return as_activation(activation), gram, targets, times

@@ -14,7 +14,9 @@ from .._core.precision import double
 def _pairs(weights, errors):
     w, xi = (jnp.asarray(x).astype(jnp.float64) for x in (weights, errors))
     if w.ndim != 2 or w.shape != xi.shape:
-        raise ValueError(f"`weights` and `errors` must be two arrays of one shape (neuron, feature), got {w.shape}, {xi.shape}.")
+        raise ValueError(
+            f"`weights` and `errors` must be two arrays of one shape (neuron, feature), got {w.shape}, {xi.shape}."
+        )
     return w, xi, jnp.sqrt(jnp.sum(w**2, axis=1))
 
 
@@ -54,7 +56,9 @@ def error_forms(weights, errors, half: int = 2) -> dict[str, Float[Array, ""]]:
 
 
 @double
-def sixteen_terms(particle, error, weights, errors, coefficients, half: int) -> Float[Array, "term feature"]:
+def sixteen_terms(
+    particle, error, weights, errors, coefficients, half: int
+) -> Float[Array, "term feature"]:
     r"""$\tilde\nabla_{2j,v,p}$, $p = 1..16$ (B.2.1): their sum is the differential of $\nabla_{2j,v}$ in $(v, w)$ along $(\xi_v, \xi_w)$.
 
     With $b + b' = 4jc_{2j}$ and $b' = (4j-4)c_{2j}$. Corrected: the expansion of the normalised vector is

@@ -46,7 +46,9 @@ def reach_times(kernel, residual, shares) -> np.ndarray:
     values = np.where(values > floor, values, 0.0)
     weights = np.sum((vectors.T @ np.asarray(residual).reshape(len(values), -1)) ** 2, axis=1)
     total = float(np.sum(weights))
-    return np.array([_root(values, weights / total, share) if total > 0 else 0.0 for share in shares])
+    return np.array(
+        [_root(values, weights / total, share) if total > 0 else 0.0 for share in shares]
+    )
 
 
 def _root(values: np.ndarray, weights: np.ndarray, share: float) -> float:

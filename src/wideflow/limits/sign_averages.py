@@ -50,7 +50,9 @@ def sign_moments(left, right, order: int) -> Float[Array, "half left right"]:
 
 def _half(order: int) -> int:
     if order < 0 or order % 2:
-        raise ValueError(f"`order` must be even and not negative, got {order}: odd orders vanish by symmetry.")
+        raise ValueError(
+            f"`order` must be even and not negative, got {order}: odd orders vanish by symmetry."
+        )
     return order // 2
 
 
@@ -59,7 +61,10 @@ def _by_cumulants(x, y, half):
     powers = [x ** (2 * k) @ (y ** (2 * k)).T for k in range(1, half + 1)]
     moments = [jnp.ones((x.shape[0], y.shape[0]))]
     for j in range(1, half + 1):
-        terms = (math.comb(2 * j - 1, 2 * k - 1) * kappa[k - 1] * powers[k - 1] * moments[j - k] for k in range(1, j + 1))
+        terms = (
+            math.comb(2 * j - 1, 2 * k - 1) * kappa[k - 1] * powers[k - 1] * moments[j - k]
+            for k in range(1, j + 1)
+        )
         moments.append(sum(terms))
     return jnp.stack(moments)
 
@@ -67,13 +72,19 @@ def _by_cumulants(x, y, half):
 def _by_series(x, y, half):
     """The coefficients of the product of hyperbolic cosines, scaled by (2j)!, coordinate by coordinate."""
     # with M'_{2j} after one more coordinate z: M'_{2j} = sum_k C(2j, 2k) z^{2k} M_{2j-2k}
-    binomials = np.array([[math.comb(2 * j, 2 * k) if k <= j else 0 for k in range(half + 1)] for j in range(half + 1)])
+    binomials = np.array(
+        [
+            [math.comb(2 * j, 2 * k) if k <= j else 0 for k in range(half + 1)]
+            for j in range(half + 1)
+        ]
+    )
 
     def coordinate(moments, pair):
         squares = (pair[0][:, None] * pair[1][None, :]) ** 2
         powers = squares ** jnp.arange(half + 1.0)[:, None, None]
         new = [
-            sum(float(binomials[j, k]) * powers[k] * moments[j - k] for k in range(j + 1)) for j in range(half + 1)
+            sum(float(binomials[j, k]) * powers[k] * moments[j - k] for k in range(j + 1))
+            for j in range(half + 1)
         ]
         return jnp.stack(new), None
 
@@ -94,7 +105,9 @@ def _unpack(representatives, coefficients, masses):
 
 
 @double
-def symmetric_order_losses(representatives, coefficients, orders=(0, 2, 4, 6, 8), masses=None) -> Float[Array, " order"]:
+def symmetric_order_losses(
+    representatives, coefficients, orders=(0, 2, 4, 6, 8), masses=None
+) -> Float[Array, " order"]:
     r"""Raw $\ell_{2j}$ of the whole orbit population under all sign flips, from its representatives.
 
     $\ell_{2j} = \mathbb E_{w,w'}p_wp_{w'}M_{2j}(\bar w, \bar w') - 2\,\mathbb E_wp_w\sum_ia_i\bar w_i^{2j} + \sum a^2$,
@@ -116,7 +129,9 @@ def symmetric_order_losses(representatives, coefficients, orders=(0, 2, 4, 6, 8)
 
 
 @double
-def symmetric_order_field(particles, representatives, coefficients, order: int, masses=None) -> Float[Array, "particle feature"]:
+def symmetric_order_field(
+    particles, representatives, coefficients, order: int, masses=None
+) -> Float[Array, "particle feature"]:
     r"""$\nabla_{2j,v}$ of the fully symmetric law at `particles` (Claim 3.2; corrected (3.2)-(3.3)).
 
     Order 0: $b_0(\mathbb E\|w\|^2 - \sum a)v$; order 2: $b_2(\mathbb Ew_i^2 - a_i)v_i$. For $2j \ge 2$ with
@@ -138,7 +153,12 @@ def symmetric_order_field(particles, representatives, coefficients, order: int, 
         kappa, moments = sign_cumulants(half), sign_moments(unit, u, order)
         met = moments[half] @ p
         slope = sum(
-            2 * k * math.comb(order, 2 * k) * kappa[k - 1] * unit ** (2 * k - 1) * ((moments[half - k] * p) @ u ** (2 * k))
+            2
+            * k
+            * math.comb(order, 2 * k)
+            * kappa[k - 1]
+            * unit ** (2 * k - 1)
+            * ((moments[half - k] * p) @ u ** (2 * k))
             for k in range(1, half + 1)
         )
     else:  # the derivative of the positive series

@@ -22,7 +22,9 @@ C2 = 8 * (1 - 3 / math.pi)
 
 
 @double
-def stage_rates(gamma, beta, coefficients) -> tuple[Float[Array, " feature"], Float[Array, " feature"]]:
+def stage_rates(
+    gamma, beta, coefficients
+) -> tuple[Float[Array, " feature"], Float[Array, " feature"]]:
     r"""$(\gamma', \beta')$.
 
     >>> grow, fade = stage_rates([0.25, 0.25], [0.0, 0.0], [0.5, 0.5])
@@ -35,9 +37,13 @@ def stage_rates(gamma, beta, coefficients) -> tuple[Float[Array, " feature"], Fl
 
 
 @double
-def stage_flow(gamma, beta, coefficients, times) -> tuple[Float[Array, "time feature"], Float[Array, "time feature"]]:
+def stage_flow(
+    gamma, beta, coefficients, times
+) -> tuple[Float[Array, "time feature"], Float[Array, "time feature"]]:
     r"""$\gamma(t)$ and $\beta(t)$ at `times` (increasing; the first is where the given values stand)."""
-    gamma, beta, a, times = (jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients, times))
+    gamma, beta, a, times = (
+        jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients, times)
+    )
     if gamma.shape != a.shape or beta.shape != a.shape:
         raise ValueError(f"`gamma` and `beta` must have the shape {a.shape} of `coefficients`.")
     if times.ndim != 1 or times.shape[0] < 2 or not bool(jnp.all(jnp.diff(times) > 0)):
@@ -58,7 +64,9 @@ def stage_flow(gamma, beta, coefficients, times) -> tuple[Float[Array, "time fea
 
 
 @double
-def potential(gamma, beta, coefficients, slack: float | int = 0.1, constant: float | int = 1.0) -> dict[str, Float[Array, ""]]:
+def potential(
+    gamma, beta, coefficients, slack: float | int = 0.1, constant: float | int = 1.0
+) -> dict[str, Float[Array, ""]]:
     r"""$\Phi$ of Lemma A.6 and its parts: "delta_minus", "delta_plus", "Delta_plus", "Delta_minus", "beta_plus", "Phi".
 
     $\delta_- = \max_i\{C_1(a_i-\beta_i-\gamma_i) + C_2\frac{\gamma_i}{\beta_i+\gamma_i}(a_i-\gamma_i)\}^+$, $\delta_+$ with

@@ -49,7 +49,9 @@ def sign_group(features: int, kind: str = "full", variant: str = "abs") -> np.nd
         return np.array([[1.0], [-1.0]]) * np.ones(features)
     if kind == "full":
         if features > 16:
-            raise ValueError(f"`kind` 'full' has 2^(d-1) signs, too many for d = {features}. Use 'hadamard'.")
+            raise ValueError(
+                f"`kind` 'full' has 2^(d-1) signs, too many for d = {features}. Use 'hadamard'."
+            )
         bits = np.arange(2 ** (features - 1))[:, None] >> np.arange(features - 2, -1, -1) & 1
         group = np.concatenate([np.ones((len(bits), 1)), 1.0 - 2.0 * bits], axis=1)
     else:
@@ -75,7 +77,9 @@ class SymmetricCloud(eqx.Module):
     def __init__(self, representatives, signs=None, variant: str = "abs"):
         w = jnp.asarray(representatives)
         if w.ndim != 2:
-            raise ValueError(f"`representatives` must have shape (particle, feature), got {w.shape}.")
+            raise ValueError(
+                f"`representatives` must have shape (particle, feature), got {w.shape}."
+            )
         if signs is None or isinstance(signs, str):
             signs = sign_group(w.shape[1], signs or "full", variant)
         s = jnp.asarray(signs).astype(jnp.float64)
@@ -99,7 +103,10 @@ class SymmetricCloud(eqx.Module):
         r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that $\mathbb Ew_i^2 = 1/d$ exactly."""
         check_count("features", features)
         check_count("particles", particles)
-        w = jax.random.normal(named_key(key, "representatives"), (particles, features)) / features**0.5
+        w = (
+            jax.random.normal(named_key(key, "representatives"), (particles, features))
+            / features**0.5
+        )
         if balanced:
             w = w / jnp.sqrt(features * jnp.mean(w**2, axis=0))
         return cls(w, sign_group(features, signs, variant), variant)
@@ -110,7 +117,9 @@ class SymmetricCloud(eqx.Module):
         return (self.signs[:, None, :] * self.representatives).reshape(-1, self.signs.shape[1])
 
     @double
-    def field(self, particles, coefficients, memory: int | str | None = None) -> Float[Array, "particle feature"]:
+    def field(
+        self, particles, coefficients, memory: int | str | None = None
+    ) -> Float[Array, "particle feature"]:
         r"""$\nabla_vL_\infty(P)$ at `particles`: the mean-field gradient, all orders."""
         return field(particles, self.orbit(), coefficients, variant=self.variant, memory=memory)
 
@@ -177,7 +186,11 @@ def evolve(
     every = max(1, steps // 100) if every is None else every
     check_count("every", every)
     a = jnp.asarray(coefficients).astype(jnp.float64)
-    passive = jnp.zeros((0, cloud.signs.shape[1])) if tracers is None else jnp.asarray(tracers).astype(jnp.float64)
+    passive = (
+        jnp.zeros((0, cloud.signs.shape[1]))
+        if tracers is None
+        else jnp.asarray(tracers).astype(jnp.float64)
+    )
     memory = budget(memory)
     marks = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     records, done = [], 0
@@ -185,9 +198,16 @@ def evolve(
         cloud, passive = _advance(cloud, passive, a, rate, cap, jnp.asarray(mark - done), memory)
         done = mark
         records.append(
-            (mark * rate, float(_cloud_loss(cloud, a, memory)), np.asarray(cloud.representatives), np.asarray(passive))
+            (
+                mark * rate,
+                float(_cloud_loss(cloud, a, memory)),
+                np.asarray(cloud.representatives),
+                np.asarray(passive),
+            )
         )
-    times, losses, representatives, followed = (np.array(column) for column in zip(*records, strict=True))
+    times, losses, representatives, followed = (
+        np.array(column) for column in zip(*records, strict=True)
+    )
     return cloud, CloudRun(times, losses, representatives, None if tracers is None else followed)
 
 
@@ -215,7 +235,9 @@ def _population_descent(w, a, variant):
 
 @functools.partial(jax.jit, static_argnames=("descent", "variant"))
 def _advance_network(w, a, rate, cap, count, descent, variant):
-    return jax.lax.fori_loop(0, count, lambda _, w: w - rate * truncated(w, descent(w, a, variant), cap), w)
+    return jax.lax.fori_loop(
+        0, count, lambda _, w: w - rate * truncated(w, descent(w, a, variant), cap), w
+    )
 
 
 class Coupling(NamedTuple):

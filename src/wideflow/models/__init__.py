@@ -7,7 +7,6 @@ from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
 from .depth_separator import DepthSeparator as DepthSeparator
 from .homogeneous import Homogeneous as Homogeneous
 from .mean_field_stack import MeanFieldStack as MeanFieldStack
-from .shallow import Shallow as Shallow
 from .pruning import (
     PruningCurve as PruningCurve,
     effective_nodes as effective_nodes,
@@ -17,3 +16,4 @@ from .pruning import (
     prune as prune,
     pruning_curve as pruning_curve,
 )
+from .shallow import Shallow as Shallow

@@ -61,7 +61,9 @@ class AbstractModel(eqx.Module):
         """Outputs on one input (feature,)."""
         x = jnp.asarray(x)
         if x.ndim != 1:
-            raise ValueError(f"one input must have shape (feature,), got {x.shape}. Use `.outputs`.")
+            raise ValueError(
+                f"one input must have shape (feature,), got {x.shape}. Use `.outputs`."
+            )
         return self.respond(self.embed(x[None]))[0]
 
 

@@ -126,13 +126,20 @@ class DeepRandomFeatures(AbstractEmbedding):
 
     @classmethod
     @double
-    def init(cls, key, input_dimension: int, features: int, layers: int = 3, activation="relu") -> "DeepRandomFeatures":
+    def init(
+        cls, key, input_dimension: int, features: int, layers: int = 3, activation="relu"
+    ) -> "DeepRandomFeatures":
         r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too."""
         _check_counts(input_dimension=input_dimension, features=features)
         if layers < 3:
-            raise ValueError(f"`layers` must be at least 3, got {layers}. For two layers use `Identity`.")
+            raise ValueError(
+                f"`layers` must be at least 3, got {layers}. For two layers use `Identity`."
+            )
         first = _normal(named_key(key, "first"), (features, input_dimension))
-        inner = tuple(_normal(named_key(key, f"inner-{l}"), (features, features)) for l in range(1, layers - 2))
+        inner = tuple(
+            _normal(named_key(key, f"inner-{l}"), (features, features))
+            for l in range(1, layers - 2)
+        )
         return cls(first, inner, activation)
 
     @property
@@ -145,7 +152,9 @@ class DeepRandomFeatures(AbstractEmbedding):
         x = _input(x, self.first)
         values = self.activation(self.first @ x / jnp.sqrt(jnp.asarray(x.shape[0], x.dtype)))
         for weights in self.inner:
-            values = self.activation(weights @ values / jnp.sqrt(jnp.asarray(values.shape[0], values.dtype)))
+            values = self.activation(
+                weights @ values / jnp.sqrt(jnp.asarray(values.shape[0], values.dtype))
+            )
         return values
 
     def features(self, input_dimension: int) -> int:
@@ -187,7 +196,9 @@ def virtual_inputs(gram) -> Float[Array, "point point"]:
 def _vector(value):
     value = jnp.asarray(value)
     if value.ndim != 1:
-        raise ValueError(f"`function` must return a vector of features, got shape {value.shape}. Flatten it with `.reshape(-1)`.")
+        raise ValueError(
+            f"`function` must return a vector of features, got shape {value.shape}. Flatten it with `.reshape(-1)`."
+        )
     return value
 
 
@@ -207,13 +218,17 @@ def _normal(key, shape):
 def _input(x, weights):
     x = jnp.asarray(x)
     if x.shape != (weights.shape[1],):
-        raise ValueError(f"`x` must be one input of {weights.shape[1]} coordinates, got shape {x.shape}. Use `embed` for a batch.")
+        raise ValueError(
+            f"`x` must be one input of {weights.shape[1]} coordinates, got shape {x.shape}. Use `embed` for a batch."
+        )
     return x
 
 
 def _check_dimension(input_dimension, weights):
     if input_dimension != weights.shape[1]:
-        raise ValueError(f"`input_dimension` must be {weights.shape[1]}, as the drawn weights have, got {input_dimension}.")
+        raise ValueError(
+            f"`input_dimension` must be {weights.shape[1]}, as the drawn weights have, got {input_dimension}."
+        )
 
 
 def _check_counts(**counts):

@@ -54,7 +54,9 @@ class Homogeneous(AbstractModel):
                 "Draw them with `Homogeneous.init`."
             )
         check_positive("factor", factor)
-        self.weights = weights.astype(weights.dtype if weights.dtype == jnp.float32 else jnp.float64)
+        self.weights = weights.astype(
+            weights.dtype if weights.dtype == jnp.float32 else jnp.float64
+        )
         self.activation = as_activation(activation)
         self.factor = float(factor)
         if self.activation.degree != 1.0:
@@ -66,7 +68,14 @@ class Homogeneous(AbstractModel):
     @classmethod
     @double
     def init(
-        cls, key: Key, *, features: int, width: int, activation="abs", factor: float | int = 1.0, scale: float | int = 1.0
+        cls,
+        key: Key,
+        *,
+        features: int,
+        width: int,
+        activation="abs",
+        factor: float | int = 1.0,
+        scale: float | int = 1.0,
     ) -> "Homogeneous":
         r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1)."""
         check_count("features", features)
@@ -115,6 +124,8 @@ class Homogeneous(AbstractModel):
         def pull(cotangent):
             unit = self.weights / jnp.where(r > 0, r, 1.0)[:, None]
             slopes = (self.activation.slope(z) * cotangent[:, None]).T @ features
-            return {"weights": scale * (r[:, None] * slopes + (active.T @ cotangent)[:, None] * unit)}
+            return {
+                "weights": scale * (r[:, None] * slopes + (active.T @ cotangent)[:, None] * unit)
+            }
 
         return scale * (active @ r), pull

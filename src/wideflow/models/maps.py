@@ -37,7 +37,12 @@ def ntk_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
     _expect(model, NTK, "NTK()")
     check_positive("rate", rate)
     width = model.width
-    return Equivalent(Shallow(model.hidden, width**0.5 * model.output, MeanField(), model.activation, model.embedding), rate / width)
+    return Equivalent(
+        Shallow(
+            model.hidden, width**0.5 * model.output, MeanField(), model.activation, model.embedding
+        ),
+        rate / width,
+    )
 
 
 @double
@@ -50,7 +55,9 @@ def older_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
     check_positive("rate", rate)
     features = model.weights.shape[0]
     hidden = features ** (0.5 - model.scaling.hidden) * model.hidden
-    return Equivalent(Shallow(hidden, model.output, MeanField(), model.activation, model.embedding), rate)
+    return Equivalent(
+        Shallow(hidden, model.output, MeanField(), model.activation, model.embedding), rate
+    )
 
 
 @double
@@ -61,7 +68,9 @@ def unit_magnitude(model: Shallow, rate: float | int) -> Equivalent:
     """
     magnitude = common_magnitude(model)
     check_positive("rate", rate)
-    scaled = Shallow(model.hidden, model.output / magnitude, model.scaling, model.activation, model.embedding)
+    scaled = Shallow(
+        model.hidden, model.output / magnitude, model.scaling, model.activation, model.embedding
+    )
     return Equivalent(scaled, rate * magnitude**2, magnitude, 1 / magnitude)
 
 
@@ -88,11 +97,17 @@ def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
     check_positive("rate", rate)
     embedding, width = _frozen(model), model.width
     if model.weights.shape[0] != width:
-        raise ValueError(f"`model` must have as many features as neurons for the Xavier map, got {model.weights.shape[0]} and {width}.")
+        raise ValueError(
+            f"`model` must have as many features as neurons for the Xavier map, got {model.weights.shape[0]} and {width}."
+        )
     root = width**-0.5
-    plain = ABC(a=(-0.5, 0.0), b=(0.5, 0.5), c=0.0)  # D = m, so m^(1/2) D^(-1/2) = 1: no factor anywhere
+    plain = ABC(
+        a=(-0.5, 0.0), b=(0.5, 0.5), c=0.0
+    )  # D = m, so m^(1/2) D^(-1/2) = 1: no factor anywhere
     first = RandomFeatures(root * embedding.weights, embedding.activation)
-    return Equivalent(Shallow(root * model.hidden, root * model.output, plain, model.activation, first), rate)
+    return Equivalent(
+        Shallow(root * model.hidden, root * model.output, plain, model.activation, first), rate
+    )
 
 
 @dataclass(frozen=True)
@@ -110,11 +125,15 @@ class Exponents:
     def __post_init__(self):
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
-            raise ValueError(f"`a` must have an exponent for each hidden layer and the output, got {len(self.a)}.")
+            raise ValueError(
+                f"`a` must have an exponent for each hidden layer and the output, got {len(self.a)}."
+            )
 
     def shifted(self, theta: float | int) -> "Exponents":
         r"""$a_l + \theta$, $b_l - \theta$, $c - 2\theta$: the same outputs at every step, for every activation."""
-        return Exponents(tuple(a + theta for a in self.a), tuple(b - theta for b in self.b), self.c - 2 * theta)
+        return Exponents(
+            tuple(a + theta for a in self.a), tuple(b - theta for b in self.b), self.c - 2 * theta
+        )
 
     @property
     def feature_exponent(self) -> float:
@@ -125,12 +144,17 @@ class Exponents:
     @property
     def partial_exponent(self) -> float:
         r"""The same with the last hidden layer alone trained: $a_o + b_o + c - 1 + 2 a_{L_h}$ (+1 if $L_h = 1$)."""
-        return self.a[-1] + self.b[-1] + self.c - 1 + 2 * self.a[-2] + (1 if len(self.a) == 2 else 0)
+        return (
+            self.a[-1] + self.b[-1] + self.c - 1 + 2 * self.a[-2] + (1 if len(self.a) == 2 else 0)
+        )
 
     @property
     def nontrivial(self) -> bool:
         r"""$a_o + b_o + r = 1$ or $2 a_o + c = 1$: outputs move by order one."""
-        return abs(self.a[-1] + self.b[-1] + self.feature_exponent - 1) < 1e-12 or abs(2 * self.a[-1] + self.c - 1) < 1e-12
+        return (
+            abs(self.a[-1] + self.b[-1] + self.feature_exponent - 1) < 1e-12
+            or abs(2 * self.a[-1] + self.c - 1) < 1e-12
+        )
 
 
 def ours_exponents(layers: int = 3) -> Exponents:
@@ -163,15 +187,23 @@ def abc_network(model: Shallow, exponents: Exponents) -> Shallow:
     if not isinstance(embedding, RandomFeatures | DeepRandomFeatures):
         raise ValueError(f"`model` must have a random embedding, got {type(embedding).__name__}.")
     if model.weights.shape[0] != width:
-        raise ValueError(f"`model` must have as many features as neurons, got {model.weights.shape[0]} and {width}.")
+        raise ValueError(
+            f"`model` must have as many features as neurons, got {model.weights.shape[0]} and {width}."
+        )
     first = embedding.weights if isinstance(embedding, RandomFeatures) else embedding.first
     inner = () if isinstance(embedding, RandomFeatures) else embedding.inner
     if len(exponents.a) != len(inner) + 3:
-        raise ValueError(f"`exponents` must have {len(inner) + 3} layers like `model`, got {len(exponents.a)}.")
+        raise ValueError(
+            f"`exponents` must have {len(inner) + 3} layers like `model`, got {len(exponents.a)}."
+        )
     size = [float(width) ** -(a + b) for a, b in zip(exponents.a, exponents.b, strict=True)]
-    middle = [width**0.5 * s * w for s, w in zip(size[1:-2], inner, strict=True)]  # the embedding divides by sqrt(D) itself
+    middle = [
+        width**0.5 * s * w for s, w in zip(size[1:-2], inner, strict=True)
+    ]  # the embedding divides by sqrt(D) itself
     features = DeepRandomFeatures(size[0] * first, middle, embedding.activation)
-    scaling = ABC(a=(exponents.a[-2] - 0.5, exponents.a[-1]), b=exponents.b[-2:], c=exponents.c)  # `Shallow` divides by sqrt(D)
+    scaling = ABC(
+        a=(exponents.a[-2] - 0.5, exponents.a[-1]), b=exponents.b[-2:], c=exponents.c
+    )  # `Shallow` divides by sqrt(D)
     hidden = float(width) ** -exponents.b[-2] * model.hidden
     output = float(width) ** -exponents.b[-1] * model.output
     return Shallow(hidden, output, scaling, model.activation, features)
@@ -182,20 +214,30 @@ def common_magnitude(model: Shallow) -> float:
     r"""$\hat c$, where all output weights are $\pm \hat c$ (Assumption 1)."""
     sizes = jnp.abs(model.output)
     magnitude = float(jnp.max(sizes))
-    if model.output.ndim != 1 or not magnitude > 0 or not bool(jnp.all(jnp.abs(sizes - magnitude) <= 1e-12 * magnitude)):
-        raise ValueError("`model` must have one output with weights of one magnitude, plus or minus; they differ.")
+    if (
+        model.output.ndim != 1
+        or not magnitude > 0
+        or not bool(jnp.all(jnp.abs(sizes - magnitude) <= 1e-12 * magnitude))
+    ):
+        raise ValueError(
+            "`model` must have one output with weights of one magnitude, plus or minus; they differ."
+        )
     return magnitude
 
 
 def _expect(model, kind, name):
     if not isinstance(model, Shallow) or not isinstance(model.scaling, kind):
         got = model.scaling if isinstance(model, Shallow) else type(model).__name__
-        raise ValueError(f"`model` must be a `Shallow` network with the scaling `{name}`, got {got}.")
+        raise ValueError(
+            f"`model` must be a `Shallow` network with the scaling `{name}`, got {got}."
+        )
 
 
 def _frozen(model) -> RandomFeatures:
     if not isinstance(model.embedding, RandomFeatures):
-        raise ValueError(f"`model` must have the embedding `RandomFeatures` for the Xavier map, got {type(model.embedding).__name__}.")
+        raise ValueError(
+            f"`model` must have the embedding `RandomFeatures` for the Xavier map, got {type(model.embedding).__name__}."
+        )
     return model.embedding
 
 

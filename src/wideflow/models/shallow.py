@@ -38,7 +38,9 @@ class Shallow(AbstractModel):
     """
 
     trained: ClassVar[tuple[str, ...]] = ("weights",)
-    neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({"weights": 1, "output": -1, "scales": 0})
+    neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
+        {"weights": 1, "output": -1, "scales": 0}
+    )
 
     weights: Float[Array, "feature width"]
     output: Float[Array, "*output width"]

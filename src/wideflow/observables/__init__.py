@@ -1,5 +1,6 @@
 """Observables: what is measured along a run."""
 
+from . import depth as depth
 from .activity import (
     DeadFraction as DeadFraction,
     DisplacedFraction as DisplacedFraction,
@@ -19,7 +20,6 @@ from .activity import (
     safe_rate as safe_rate,
     stability as stability,
 )
-from . import depth as depth
 from .base import AbstractObservable as AbstractObservable
 from .biased_kernels import (
     last_layer_features as last_layer_features,
@@ -34,21 +34,6 @@ from .kernels import (
     KernelTrace as KernelTrace,
     tangent_gram as tangent_gram,
 )
-from .movement import (
-    ActiveFraction as ActiveFraction,
-    FeatureMovement as FeatureMovement,
-    LargestMovement as LargestMovement,
-    ParameterMovement as ParameterMovement,
-    WeightMovement as WeightMovement,
-)
-from .risks import (
-    Accuracy as Accuracy,
-    Loss as Loss,
-    Outputs as Outputs,
-    Risk as Risk,
-    TestLoss as TestLoss,
-    TestRisk as TestRisk,
-)
 from .kinks import (
     DecayRate as DecayRate,
     Flips as Flips,
@@ -59,6 +44,31 @@ from .kinks import (
     SmallestPreactivation as SmallestPreactivation,
     kernel_velocity as kernel_velocity,
     sliding as sliding,
+)
+from .lottery import (
+    BasisNeurons as BasisNeurons,
+    CoveredDirections as CoveredDirections,
+    DirectionMasses as DirectionMasses,
+    FrozenNeurons as FrozenNeurons,
+    LargestNeuron as LargestNeuron,
+    NeuronSets as NeuronSets,
+    basis_like as basis_like,
+    direction_persistence as direction_persistence,
+    ignored as ignored,
+    lottery_scores as lottery_scores,
+    neuron_sets as neuron_sets,
+    posterior_masses as posterior_masses,
+    ranking_quality as ranking_quality,
+    singletons as singletons,
+    typical_neurons as typical_neurons,
+    winning_threshold as winning_threshold,
+)
+from .movement import (
+    ActiveFraction as ActiveFraction,
+    FeatureMovement as FeatureMovement,
+    LargestMovement as LargestMovement,
+    ParameterMovement as ParameterMovement,
+    WeightMovement as WeightMovement,
 )
 from .pseudo import (
     CouplingError as CouplingError,
@@ -87,25 +97,21 @@ from .rademacher import (
     two_layer_bound as two_layer_bound,
     two_layer_sup as two_layer_sup,
 )
-from .row_norms import IncrementNorm as IncrementNorm, row_norm as row_norm
-from .lottery import (
-    BasisNeurons as BasisNeurons,
-    CoveredDirections as CoveredDirections,
-    DirectionMasses as DirectionMasses,
-    FrozenNeurons as FrozenNeurons,
-    LargestNeuron as LargestNeuron,
-    NeuronSets as NeuronSets,
-    basis_like as basis_like,
-    direction_persistence as direction_persistence,
-    ignored as ignored,
-    lottery_scores as lottery_scores,
-    neuron_sets as neuron_sets,
-    posterior_masses as posterior_masses,
-    ranking_quality as ranking_quality,
-    singletons as singletons,
-    typical_neurons as typical_neurons,
-    winning_threshold as winning_threshold,
+from .risks import (
+    Accuracy as Accuracy,
+    Loss as Loss,
+    Outputs as Outputs,
+    Risk as Risk,
+    TestLoss as TestLoss,
+    TestRisk as TestRisk,
 )
+from .row_norms import IncrementNorm as IncrementNorm, row_norm as row_norm
+from .smoothed_objective import (
+    DescentTriple as DescentTriple,
+    descent_triple as descent_triple,
+    smoothed_objective as smoothed_objective,
+)
+from .sphere_extremes import Extremes as Extremes, sphere_extremes as sphere_extremes
 from .stages import (
     first_time as first_time,
     late_exponent as late_exponent,
@@ -118,9 +124,3 @@ from .tensors import (
     OrderLosses as OrderLosses,
     moment_errors as moment_errors,
 )
-from .smoothed_objective import (
-    DescentTriple as DescentTriple,
-    descent_triple as descent_triple,
-    smoothed_objective as smoothed_objective,
-)
-from .sphere_extremes import Extremes as Extremes, sphere_extremes as sphere_extremes

@@ -26,7 +26,9 @@ def check_interval(interval: Interval) -> Interval:
     """`interval` as two floats; it must be bounded and open (corrected: the paper lets it be unbounded, but divides by its length)."""
     low, high = (float(end) for end in interval)
     if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise ValueError(f"`interval` must be bounded with its lower end first, got ({low}, {high}).")
+        raise ValueError(
+            f"`interval` must be bounded with its lower end first, got ({low}, {high})."
+        )
     return low, high
 
 
@@ -55,7 +57,11 @@ class Eta(AbstractObservable):
         self.interval = None if interval is None else check_interval(interval)
         self.middle = middle
         self.name = "eta_tilde" if middle else "eta"
-        self.label = "least share of neurons in the middle third" if middle else "least share of active neurons"
+        self.label = (
+            "least share of neurons in the middle third"
+            if middle
+            else "least share of active neurons"
+        )
 
     def __call__(self, snapshot):
         interval = self.interval or snapshot.model.activation.interval
@@ -68,7 +74,9 @@ class DisplacedFraction(AbstractObservable):
 
     interval: Interval | None = eqx.field(static=True)
     name: str = eqx.field(static=True, default="displaced")
-    label: str = eqx.field(static=True, default="largest share of neurons displaced by a third of the interval")
+    label: str = eqx.field(
+        static=True, default="largest share of neurons displaced by a third of the interval"
+    )
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, interval: Interval | None = None):
@@ -95,8 +103,12 @@ class PointMovement(AbstractObservable):
         self.axes = ("test_sample" if test else "sample",)
 
     def __call__(self, snapshot):
-        features = test_objective(snapshot).features if self.test else probe_features(snapshot, None)
-        return jnp.mean(jnp.abs(features @ (snapshot.model.weights - snapshot.start.weights)), axis=1)
+        features = (
+            test_objective(snapshot).features if self.test else probe_features(snapshot, None)
+        )
+        return jnp.mean(
+            jnp.abs(features @ (snapshot.model.weights - snapshot.start.weights)), axis=1
+        )
 
 
 class LossSlope(AbstractObservable):
@@ -119,7 +131,9 @@ class WeightedResidual(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        slopes = snapshot.model.activation.slope(probe_features(snapshot, None) @ snapshot.model.weights)
+        slopes = snapshot.model.activation.slope(
+            probe_features(snapshot, None) @ snapshot.model.weights
+        )
         residual = snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets
         return jnp.sum(residual**2 * jnp.mean(slopes**2, axis=1))
 
@@ -132,7 +146,9 @@ class SumLoss(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        residual = (snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets).astype(jnp.float64)
+        residual = (snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets).astype(
+            jnp.float64
+        )
         return jnp.sum(residual**2) / 2
 
 
@@ -148,7 +164,9 @@ class PreactivationSpeed(AbstractObservable):
         slopes = model.activation.slope(features @ model.weights)
         residual = snapshot.objective.outputs(model) - snapshot.objective.targets
         mixed = model.rate_factor * model.scales * model.output
-        return jnp.mean(jnp.abs((features @ features.T) @ (slopes * residual[:, None] * mixed)), axis=1)
+        return jnp.mean(
+            jnp.abs((features @ features.T) @ (slopes * residual[:, None] * mixed)), axis=1
+        )
 
 
 class KernelMovement(AbstractObservable):
@@ -160,7 +178,9 @@ class KernelMovement(AbstractObservable):
 
     def __call__(self, snapshot):
         features = probe_features(snapshot, None)
-        now, start = (gram_of_features(m, features, features) for m in (snapshot.model, snapshot.start))
+        now, start = (
+            gram_of_features(m, features, features) for m in (snapshot.model, snapshot.start)
+        )
         return jnp.linalg.norm(now - start) / jnp.linalg.norm(start)
 
 
@@ -178,7 +198,9 @@ class KernelTop(AbstractObservable):
     def __call__(self, snapshot):
         features = probe_features(snapshot, None)
         gram = gram_of_features(snapshot.model, features, features)
-        vector = jnp.ones(len(gram), gram.dtype) + jnp.arange(len(gram), dtype=gram.dtype) / len(gram)
+        vector = jnp.ones(len(gram), gram.dtype) + jnp.arange(len(gram), dtype=gram.dtype) / len(
+            gram
+        )
 
         def step(_, v):
             return gram @ v / jnp.maximum(jnp.linalg.norm(gram @ v), 1e-300)
@@ -191,7 +213,9 @@ class Diversity(AbstractObservable):
     r"""Eigenvalues of the covariance over neurons of $(h_i(x_1), \dots, h_i(x_n))$, ascending: collapsed features leave few."""
 
     name: str = eqx.field(static=True, default="diversity")
-    label: str = eqx.field(static=True, default="eigenvalues of the covariance of features over neurons")
+    label: str = eqx.field(
+        static=True, default="eigenvalues of the covariance of features over neurons"
+    )
     axes: tuple[str, ...] = eqx.field(static=True, default=("eigenvalue",))
 
     def __call__(self, snapshot):
@@ -208,7 +232,9 @@ class DeadFraction(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        slopes = snapshot.model.activation.slope(probe_features(snapshot, None) @ snapshot.model.weights)
+        slopes = snapshot.model.activation.slope(
+            probe_features(snapshot, None) @ snapshot.model.weights
+        )
         return jnp.mean(jnp.all(slopes == 0, axis=0).astype(jnp.float64))
 
 
@@ -238,7 +264,9 @@ class KernelChain(NamedTuple):
 
 
 @double
-def kernel_chain(model: Shallow, inputs, interval: Interval | None = None, slope_floor: float | int | None = None) -> KernelChain:
+def kernel_chain(
+    model: Shallow, inputs, interval: Interval | None = None, slope_floor: float | int | None = None
+) -> KernelChain:
     r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by default the activation's own for its interval."""
     low, high = check_interval(interval or model.activation.interval)
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
@@ -269,9 +297,13 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
     0.1 to 0.5 is safe for `MeanField()` and `NTK()`; for `MeanField(hidden=1.0)`, whose first steps decide which neurons die, take 0.02 or less.
     """
     if not 0 < fraction < 2:
-        raise ValueError(f"`fraction` must lie in (0, 2), got {fraction}. From 2 on descent is unstable.")
+        raise ValueError(
+            f"`fraction` must lie in (0, 2), got {fraction}. From 2 on descent is unstable."
+        )
     features = model.embed(data.inputs)
-    top = float(jnp.linalg.eigvalsh(gram_of_features(model, features, features).astype(jnp.float64))[-1])
+    top = float(
+        jnp.linalg.eigvalsh(gram_of_features(model, features, features).astype(jnp.float64))[-1]
+    )
     return fraction / top * (len(data) if mean else 1)
 
 
@@ -286,7 +318,10 @@ def stability(table, samples: int) -> float:
     mean = str(table.attrs.get("loss", "")).startswith("half mean")
     largest = rate / (samples if mean else 1) * float(table["kernel_top"].max())
     if not largest < 2:
-        warnings.warn(f"rate x largest kernel eigenvalue reached {largest:.3g}; descent is unstable from 2 on. Use `safe_rate`.", stacklevel=2)
+        warnings.warn(
+            f"rate x largest kernel eigenvalue reached {largest:.3g}; descent is unstable from 2 on. Use `safe_rate`.",
+            stacklevel=2,
+        )
     return largest
 
 

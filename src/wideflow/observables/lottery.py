@@ -20,7 +20,9 @@ B14 = 2 / (3 * math.pi)  # B_{1,4} = 8 c_4: the growth constant of order 4
 
 
 def _coordinates(weights, directions) -> np.ndarray:
-    w = np.asarray(weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64)
+    w = np.asarray(
+        weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64
+    )
     if w.ndim != 2:
         raise ValueError(f"`weights` must have shape (width, feature), got {w.shape}.")
     return w if directions is None else w @ np.asarray(directions, dtype=np.float64).T
@@ -84,13 +86,19 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
     gamma = np.broadcast_to(np.asarray(thresholds, dtype=float), squares.shape[1:])
     if not np.all(gamma > 0):
         raise ValueError(f"`thresholds` must be positive, got {thresholds!r}.")
-    margin = gamma / 10 if rho is None else np.broadcast_to(np.asarray(rho, dtype=float), gamma.shape)
+    margin = (
+        gamma / 10 if rho is None else np.broadcast_to(np.asarray(rho, dtype=float), gamma.shape)
+    )
     pot = squares >= gamma - margin
     others = pot.sum(axis=1, keepdims=True) - pot
-    return NeuronSets(good=(squares >= gamma + margin) & (others == 0), pot=pot, bad=pot & (others > 0))
+    return NeuronSets(
+        good=(squares >= gamma + margin) & (others == 0), pot=pot, bad=pot & (others > 0)
+    )
 
 
-def typical_neurons(initial, coefficients, directions=None, constant: float | None = None) -> np.ndarray:
+def typical_neurons(
+    initial, coefficients, directions=None, constant: float | None = None
+) -> np.ndarray:
     r"""$S_g$ (Definition A.1, corrected), a boolean per neuron; with `constant` $= C_0$ the smaller set $S$.
 
     $\|w\|_\infty \le 1.5\sqrt{2\ln(md)/d}$, $\|w\|^2$ and $\sum_ia_idw_i^2$ within $1 \pm 5\sqrt{2/d}$, at most five coordinates
@@ -113,14 +121,18 @@ def typical_neurons(initial, coefficients, directions=None, constant: float | No
     return inside
 
 
-def basis_like(weights, directions=None, threshold: float | int = 0.9) -> tuple[np.ndarray, np.ndarray]:
+def basis_like(
+    weights, directions=None, threshold: float | int = 0.9
+) -> tuple[np.ndarray, np.ndarray]:
     r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions $\arg\max_i$)."""
     check_between("threshold", threshold, 0.0, 1.0)
     shares = _shares(weights, directions)
     return shares.max(axis=1) >= threshold, shares.argmax(axis=1)
 
 
-def posterior_masses(weights, directions=None, threshold: float | int = 0.9) -> tuple[np.ndarray, np.ndarray]:
+def posterior_masses(
+    weights, directions=None, threshold: float | int = 0.9
+) -> tuple[np.ndarray, np.ndarray]:
     r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of all others."""
     squares = _coordinates(weights, directions) ** 2
     basis, where = basis_like(weights, directions, threshold)
@@ -142,7 +154,9 @@ def ignored(sets: NeuronSets, weights, directions=None, tolerance: float | int =
 
 def _shares(weights, directions) -> np.ndarray:
     v = _coordinates(weights, directions)
-    full = np.asarray(weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64)
+    full = np.asarray(
+        weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64
+    )
     return v**2 / np.sum(full**2, axis=1, keepdims=True)
 
 
@@ -220,7 +234,9 @@ class DirectionMasses(AbstractObservable):
     def __call__(self, snapshot):
         cosines = _cosines(snapshot)
         shares = cosines**2
-        squares = shares * jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1, keepdims=True)
+        squares = shares * jnp.sum(
+            snapshot.model.weights.astype(jnp.float64) ** 2, axis=1, keepdims=True
+        )
         basis = jnp.max(shares, axis=1, keepdims=True) >= self.threshold
         own = basis & (jnp.arange(shares.shape[1]) == jnp.argmax(shares, axis=1)[:, None])
         return jnp.stack([jnp.mean(squares * own, axis=0), jnp.mean(squares * ~basis, axis=0)])

@@ -18,7 +18,12 @@ import numpy as np
 
 from .._core.errors import check_same_length
 
-STAGES = {"T1": "end of stage 1.1", "T2": "end of stage 1.2", "T3": "end of stage 2.1", "T4": "end of stage 2.2"}
+STAGES = {
+    "T1": "end of stage 1.1",
+    "T2": "end of stage 1.2",
+    "T3": "end of stage 2.1",
+    "T4": "end of stage 2.2",
+}
 
 
 def first_time(times, condition) -> float:
@@ -41,27 +46,41 @@ def stage_events(times, losses, second, fourth, coefficients, masses=None) -> di
         coefficients: $a$.
         masses: $\gamma_i$ at every record, (record, direction), for "T3_masses".
     """
-    check_same_length(times=list(times), losses=list(losses), second=list(second), fourth=list(fourth))
+    check_same_length(
+        times=list(times), losses=list(losses), second=list(second), fourth=list(fourth)
+    )
     t, loss, l2, l4 = (np.asarray(x, dtype=float) for x in (times, losses, second, fourth))
     a = np.asarray(coefficients, dtype=float)
     floor = (1 - 3 / np.pi) * np.sum(a**2)
-    events = {"T1": first_time(t, l2 / np.pi <= 0.02 * floor), "below_floor": first_time(t, loss < floor)}
+    events = {
+        "T1": first_time(t, l2 / np.pi <= 0.02 * floor),
+        "below_floor": first_time(t, loss < floor),
+    }
     if math.isnan(events["T1"]):
         events["escape"] = math.nan
     else:
         reference = l4[np.searchsorted(t, events["T1"])]
         events["escape"] = first_time(t, (t >= events["T1"]) & (l4 <= 0.9 * reference))
-    events |= {name: first_time(t, loss <= level * floor) for name, level in (("T2", 0.5), ("T3", 0.1), ("T4", 0.01))}
+    events |= {
+        name: first_time(t, loss <= level * floor)
+        for name, level in (("T2", 0.5), ("T3", 0.1), ("T4", 0.01))
+    }
     if masses is not None:
         spread = a / a.sum() * a.size
         kappa = max(spread.max(), 1 / spread.min())
-        events["T3_masses"] = first_time(t, np.min(masses, axis=1) >= a.sum() / (10 * kappa * a.size))
+        events["T3_masses"] = first_time(
+            t, np.min(masses, axis=1) >= a.sum() / (10 * kappa * a.size)
+        )
     return events
 
 
-def moment_decay_time(times, second_errors, zeroth_errors, features: int, level: float | int = 2.0) -> float:
+def moment_decay_time(
+    times, second_errors, zeroth_errors, features: int, level: float | int = 2.0
+) -> float:
     r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level` and $d^2|z| \le$ `level`."""
-    check_same_length(times=list(times), second_errors=list(second_errors), zeroth_errors=list(zeroth_errors))
+    check_same_length(
+        times=list(times), second_errors=list(second_errors), zeroth_errors=list(zeroth_errors)
+    )
     q = np.max(np.abs(np.asarray(second_errors)), axis=1)
     z = np.abs(np.asarray(zeroth_errors))
     return first_time(times, features**2 * np.maximum(q, z) <= level)
@@ -72,5 +91,7 @@ def late_exponent(times, losses, start: float | int, stop: float | int = math.in
     t, loss = np.asarray(times, dtype=float), np.asarray(losses, dtype=float)
     keep = (t >= start) & (t <= stop) & (loss > 0)
     if keep.sum() < 2:
-        raise ValueError(f"`start` and `stop` must leave at least two records, got {int(keep.sum())} in [{start}, {stop}].")
+        raise ValueError(
+            f"`start` and `stop` must leave at least two records, got {int(keep.sum())} in [{start}, {stop}]."
+        )
     return float(np.polyfit(np.log(t[keep]), np.log(loss[keep]), 1)[0])

@@ -33,12 +33,20 @@ def target(snapshot) -> tuple[Float[Array, " direction"], Float[Array, "directio
 def _neurons(model):
     """(even factor, first-order weight, r, u, weights) in float64."""
     if not isinstance(model, Homogeneous) or model.activation.name not in ("abs", "relu"):
-        raise ValueError("tensor orders are of `Homogeneous` networks with 'abs' or 'relu' neurons.")
+        raise ValueError(
+            "tensor orders are of `Homogeneous` networks with 'abs' or 'relu' neurons."
+        )
     w = model.weights.astype(jnp.float64)
     r = jnp.sqrt(jnp.sum(w**2, axis=1))
     relu = model.activation.name == "relu"
     even = model.factor / 2 if relu else model.factor
-    return even, (model.factor / 2) ** 2 if relu else 0.0, r, w / jnp.where(r > 0, r, 1.0)[:, None], w
+    return (
+        even,
+        (model.factor / 2) ** 2 if relu else 0.0,
+        r,
+        w / jnp.where(r > 0, r, 1.0)[:, None],
+        w,
+    )
 
 
 @double
@@ -56,7 +64,9 @@ def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[
     values = {0: (jnp.sum(p) - jnp.sum(a)) ** 2, 1: jnp.sum((r @ w / w.shape[0]) ** 2)}
     if powers:
         width, count = w.shape[0], len(powers)
-        even_values = p @ by_rows(rows, u, bytes_per_row=16 * (width + a.shape[0]) * (count + 2)) + jnp.sum(a**2)
+        even_values = p @ by_rows(
+            rows, u, bytes_per_row=16 * (width + a.shape[0]) * (count + 2)
+        ) + jnp.sum(a**2)
         values |= dict(zip(powers, even_values, strict=True))
     return jnp.stack([values.get(k, jnp.zeros(())) for k in orders])
 
@@ -77,11 +87,17 @@ class OrderLosses(AbstractObservable):
     label: str = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True, default=("order",))
 
-    def __init__(self, orders=(0, 2, 4, 6, 8), normalisation: str = "raw", name: str = "order_losses"):
+    def __init__(
+        self, orders=(0, 2, 4, 6, 8), normalisation: str = "raw", name: str = "order_losses"
+    ):
         for k in orders:
             check_count("orders", int(k), least=0)
         check_choice("normalisation", normalisation, NORMALISATIONS)
-        self.orders, self.normalisation, self.name = tuple(int(k) for k in orders), normalisation, name
+        self.orders, self.normalisation, self.name = (
+            tuple(int(k) for k in orders),
+            normalisation,
+            name,
+        )
         self.label = {
             "raw": "order-k loss", "weighted": "c_k x order-k loss", "figure": "d^2 c_k x order-k loss",
             "relative": "relative order-k loss",
@@ -116,7 +132,9 @@ class LossTail(AbstractObservable):
 
     def __call__(self, snapshot):
         kept = OrderLosses(range(self.through + 1), "weighted")(snapshot)
-        population = snapshot.objective if hasattr(snapshot.objective, "directions") else snapshot.test
+        population = (
+            snapshot.objective if hasattr(snapshot.objective, "directions") else snapshot.test
+        )
         return population.value(snapshot.model) / population.factor - jnp.sum(kept)
 
 
@@ -159,7 +177,16 @@ class MomentError(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, which: str = "spectral"):
-        names = ("zeroth", "second", "spectral", "Delta_plus", "Delta_minus", "Delta", "delta_plus", "delta_minus")
+        names = (
+            "zeroth",
+            "second",
+            "spectral",
+            "Delta_plus",
+            "Delta_minus",
+            "Delta",
+            "delta_plus",
+            "delta_minus",
+        )
         check_choice("which", which, names)
         self.which, self.name = which, f"{which}_moment_error" if which[0] in "zs" else which
         self.label = self.name.replace("_", " ")

@@ -10,7 +10,8 @@ from .failures import OK, asked_wrongly
 from .options import DebugOption, JsonOption, SeedOption
 
 TargetOption = Annotated[
-    str | None, typer.Option(help="Name or position of the target column; the last one if left out.")
+    str | None,
+    typer.Option(help="Name or position of the target column; the last one if left out."),
 ]
 DropOption = Annotated[
     list[str] | None, typer.Option(help="A column to leave out; may be given more than once.")
@@ -24,11 +25,15 @@ TrainOption = Annotated[
     bool, typer.Option("--train", help="Also run the flow and compare every promise with it.")
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option(help="Work with at most so many rows; default 2000, with --train 400.", min=1)
+    int | None,
+    typer.Option(help="Work with at most so many rows; default 2000, with --train 400.", min=1),
 ]
 DeltaOption = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 RawOption = Annotated[
-    bool, typer.Option("--raw", help="Take the numbers as they are: no standardising, no bias, no unit ball.")
+    bool,
+    typer.Option(
+        "--raw", help="Take the numbers as they are: no standardising, no bias, no unit ball."
+    ),
 ]
 FolderOption = Annotated[
     pathlib.Path | None, typer.Option(help="Write a page, a figure and the JSON into this folder.")
@@ -36,7 +41,9 @@ FolderOption = Annotated[
 
 
 def certify(
-    file: Annotated[pathlib.Path, typer.Argument(help="A CSV file with a header line, plain or compressed.")],
+    file: Annotated[
+        pathlib.Path, typer.Argument(help="A CSV file with a header line, plain or compressed.")
+    ],
     target: TargetOption = None,
     drop: DropOption = None,
     width: WidthOption = 4096,
@@ -70,11 +77,17 @@ def certify(
         if not raw:
             data, notes = prepare(data)
         network = Shallow.init(
-            seed, features=data.dimension, width=width, scaling=parse_scaling(scaling), activation=activation
+            seed,
+            features=data.dimension,
+            width=width,
+            scaling=parse_scaling(scaling),
+            activation=activation,
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            certificate = build(network, data, train, delta=delta, samples=samples, key=seed, notes=notes)
+            certificate = build(
+                network, data, train, delta=delta, samples=samples, key=seed, notes=notes
+            )
     for warning in caught:
         terminal.remarks().print(f"[yellow]warning:[/yellow] {warning.message}", soft_wrap=True)
     if as_json:

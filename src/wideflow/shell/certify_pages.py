@@ -19,13 +19,27 @@ if TYPE_CHECKING:
 COLOURS = {
     "well": "green", "note": "yellow", "wrong": "bold red", "HOLDS": "green", "VIOLATED": "bold red", "VACUOUS": "yellow", "NOT_APPLICABLE": "dim",
 }  # fmt: skip
-CHIPS = {"well": "holds", "note": "declared", "wrong": "failed", "HOLDS": "holds", "VIOLATED": "failed", "VACUOUS": "declared", "NOT_APPLICABLE": ""}
+CHIPS = {
+    "well": "holds",
+    "note": "declared",
+    "wrong": "failed",
+    "HOLDS": "holds",
+    "VIOLATED": "failed",
+    "VACUOUS": "declared",
+    "NOT_APPLICABLE": "",
+}
 HEADINGS = {
     "Data": ("", "check", "found", "what it means"),
     "Numbers": ("what", "value", "what it means"),
     "Theorems": ("outcome", "statement", "asks and promises", "why"),
     "Do not apply here": ("statements", "why"),
-    "Laziness along width and gamma": ("where", "index", "verdict", "kernel change", "linearisation gap"),
+    "Laziness along width and gamma": (
+        "where",
+        "index",
+        "verdict",
+        "kernel change",
+        "linearisation gap",
+    ),
     "What happened": ("what", "value", "beside what was said"),
 }
 
@@ -39,12 +53,24 @@ def sections(certificate: "Certificate") -> dict[str, list[tuple[str, ...]]]:
         "Data": [(c.verdict, c.name, c.found, c.meaning) for c in certificate.checks],
         "Numbers": list(certificate.rows()),
         "Theorems": [
-            (p.outcome.name, f"{p.name}: {p.about}", "; ".join(filter(None, (p.told_width(), p.told_rate()))), p.message)
+            (
+                p.outcome.name,
+                f"{p.name}: {p.about}",
+                "; ".join(filter(None, (p.told_width(), p.told_rate()))),
+                p.message,
+            )
             for p in certificate.telling
         ],
         "Do not apply here": list(certificate.silent),
         "Laziness along width and gamma": [
-            (name, f"{r.index:.3f}", r.verdict, f"{r.kernel_change:.3g}", f"{r.linearisation_gap:.3g}") for name, r in places
+            (
+                name,
+                f"{r.index:.3f}",
+                r.verdict,
+                f"{r.kernel_change:.3g}",
+                f"{r.linearisation_gap:.3g}",
+            )
+            for name, r in places
         ],
         "What happened": [] if certificate.followed is None else list(certificate.followed.rows()),
     }
@@ -67,7 +93,9 @@ def tables(certificate: "Certificate") -> Group:
             table.add_row(first, *map(escape, row[1:]))
         parts.append(table)
     if certificate.later:
-        parts.append(f"[dim]{len(certificate.later)} more are judged on a run (--train): {escape(', '.join(certificate.later))}[/dim]")
+        parts.append(
+            f"[dim]{len(certificate.later)} more are judged on a run (--train): {escape(', '.join(certificate.later))}[/dim]"
+        )
     parts.append(f"[bold]{escape(certificate.headline)}[/bold]")
     return Group(*parts)
 
@@ -78,12 +106,20 @@ def write(certificate: "Certificate", folder: pathlib.Path) -> tuple[pathlib.Pat
     spec, stem = certificate.figure(), folder / "certificate"
     png, pdf = save_figure(spec, stem)
     page, numbers = stem.with_suffix(".html"), stem.with_suffix(".json")
-    write_whole(numbers, json.dumps(plain(certificate.to_dict(), spelt=False), indent=1, ensure_ascii=False).encode())
+    write_whole(
+        numbers,
+        json.dumps(
+            plain(certificate.to_dict(), spelt=False), indent=1, ensure_ascii=False
+        ).encode(),
+    )
     sheets = [
-        Sheet(title, HEADINGS[title], tuple(rows), CHIPS) for title, rows in sections(certificate).items()
+        Sheet(title, HEADINGS[title], tuple(rows), CHIPS)
+        for title, rows in sections(certificate).items()
     ]
     lead = [certificate.headline, *certificate.notes]
     subject = {name: str(value) for name, value in certificate.subject.items()}
     links = {"figure (PNG)": png.name, "figure (PDF)": pdf.name, "numbers (JSON)": numbers.name}
-    write_page(page, f"Certificate of {certificate.subject['data']}", lead, subject, sheets, spec, links)
+    write_page(
+        page, f"Certificate of {certificate.subject['data']}", lead, subject, sheets, spec, links
+    )
     return page, numbers, png, pdf

@@ -14,7 +14,16 @@ from wideflow.experiments.chen2022.scalings import networks
 @pytest.fixture(scope="module")
 def runs():
     data = [wf.data.random_labels(jax.random.key(s), samples=6, features=8) for s in range(2)]
-    nets = [wf.Shallow.init(jax.random.key(s), features=8, width=30, scaling=wf.scalings.MeanField(), activation="tanh") for s in range(2)]
+    nets = [
+        wf.Shallow.init(
+            jax.random.key(s),
+            features=8,
+            width=30,
+            scaling=wf.scalings.MeanField(),
+            activation="tanh",
+        )
+        for s in range(2)
+    ]
     options = {"total_time": 5.0, "record": [wf.observables.SumLoss()], "records": 5}
     literal = descend(nets, data, fraction=0.1, literal=True, **options)
     compressed = descend(nets, data, fraction=0.05, literal=False, **options)
@@ -34,7 +43,10 @@ def test_the_mean_is_descended_and_said(runs):
 
 
 def test_runs_of_different_lengths_join(runs):
-    tables = {name: records_of(run, 6) for name, run in zip(("literal", "compressed"), runs[1:], strict=True)}
+    tables = {
+        name: records_of(run, 6)
+        for name, run in zip(("literal", "compressed"), runs[1:], strict=True)
+    }
     joined = stack(tables, "kind")
     for name, table in tables.items():
         assert_allclose(last(joined.sum_loss).sel(kind=name), table.sum_loss.isel(record=-1))

@@ -31,7 +31,10 @@ def test_slope_floor(act, interval, floor):
     assert ch.slope_floor(act, interval) == pytest.approx(floor, abs=1e-12)
 
 
-@pytest.mark.parametrize(("act", "variance", "end"), [("relu", 1.0, 2.71), ("relu", 4.0, 5.42), ("tanh", 1.0, 1.37), ("tanh", 0.3, 1.29)])
+@pytest.mark.parametrize(
+    ("act", "variance", "end"),
+    [("relu", 1.0, 2.71), ("relu", 4.0, 5.42), ("tanh", 1.0, 1.37), ("tanh", 0.3, 1.29)],
+)
 def test_suggested_interval(act, variance, end):
     assert ch.suggested_interval(act, variance)[1] == pytest.approx(end, abs=0.02)
 
@@ -39,7 +42,9 @@ def test_suggested_interval(act, variance, end):
 def test_kappa_by_hand():
     # l1 = 1, l2 = 4, G_max = 3, K = 1/2, len = 2
     assert ch.kappa(1, 4, 3, 0.5, (-1, 1)) == pytest.approx(9 * 4 / (math.sqrt(2) * 0.5 * 2))
-    assert ch.kappa(1, 4, 3, 0.5, (-1, 1), "sharp") == pytest.approx(9 * math.sqrt(3) / (math.sqrt(2) * 0.5 * 2))
+    assert ch.kappa(1, 4, 3, 0.5, (-1, 1), "sharp") == pytest.approx(
+        9 * math.sqrt(3) / (math.sqrt(2) * 0.5 * 2)
+    )
     assert ch.kappa(1, 4, 3, 0.5, (-1, 1), "printed") == pytest.approx(9 * 4 * 2 / (2 * 0.5))
 
 
@@ -57,7 +62,9 @@ def test_sharp_is_never_larger():
 @pytest.mark.parametrize("variance", [0.2, 1.0, 5.0])
 def test_the_bound_on_the_active_share_is_below_the_exact_one(interval, variance):
     third = (interval[1] - interval[0]) / 3
-    mass = norm.cdf(interval[1] - third, scale=variance**0.5) - norm.cdf(interval[0] + third, scale=variance**0.5)
+    mass = norm.cdf(interval[1] - third, scale=variance**0.5) - norm.cdf(
+        interval[0] + third, scale=variance**0.5
+    )
     exact = ch.active_floor_exact(interval, [variance])
     assert exact == pytest.approx(mass / 2, rel=1e-10)
     assert ch.active_floor(interval, variance, variance) <= exact
@@ -78,14 +85,18 @@ def test_proxies_with_and_without_offset():
 
 def test_widths_by_hand():
     # sum v = 2, n = 2, p = 0.1, |y| = 1
-    assert ch.width_for_loss([1.0, 1.0], 1.0, 0.1) == pytest.approx(4 * math.log(40) / (math.sqrt(2) - 1) ** 2)
+    assert ch.width_for_loss([1.0, 1.0], 1.0, 0.1) == pytest.approx(
+        4 * math.log(40) / (math.sqrt(2) - 1) ** 2
+    )
     assert ch.width_for_activity(0.1, 5, 0.05) == pytest.approx(math.log(100) / 0.02)
 
 
 def test_features_for_gram_has_the_stated_leading_term():
     # D_min(p/2, l/2) ~ 16 b^2 n^2 log(4 n^2/p) / l^2 for small l
     b, n, p, l = 1.3, 7, 0.1, 1e-6
-    assert ch.features_for_gram(b, n, p / 2, l / 2) == pytest.approx(16 * b**2 * n**2 * math.log(4 * n**2 / p) / l**2, rel=1e-5)
+    assert ch.features_for_gram(b, n, p / 2, l / 2) == pytest.approx(
+        16 * b**2 * n**2 * math.log(4 * n**2 / p) / l**2, rel=1e-5
+    )
     assert ch.sub_gaussian_bound([[3.0, 4.0], [1.0, 0.0]], 2.0) == pytest.approx(4 * 8 / 3 * 25 / 2)
 
 

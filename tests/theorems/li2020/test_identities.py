@@ -32,9 +32,13 @@ def test_expansion(variant):
 def test_order_gradients_and_the_printed_constants(order, printed):
     verdict = li2020.OrderGradients()(*draw(), order)
     assert verdict.holds
-    assert verdict.numbers["printed_error"] > 0.02  # the size depends on the direction probed; it is never small
+    assert (
+        verdict.numbers["printed_error"] > 0.02
+    )  # the size depends on the direction probed; it is never small
     c = float(hermite.coefficients(order)[order])
-    assert_allclose([verdict.numbers["b"], verdict.numbers["b_prime"]], [4 * c, (2 * order - 4) * c])
+    assert_allclose(
+        [verdict.numbers["b"], verdict.numbers["b_prime"]], [4 * c, (2 * order - 4) * c]
+    )
 
 
 def test_symmetry():
@@ -79,7 +83,8 @@ def test_finite_width_loss_and_gradient():
     assert_allclose(verdict.numbers["constant"], 0.53, atol=0.005)
     theorem = li2020.FiniteWidthGradient()
     errors = [
-        np.mean([theorem.width_error(w, hermite.population_gradient(w, a), a) for w in row[:6]]) for row in nets
+        np.mean([theorem.width_error(w, hermite.population_gradient(w, a), a) for w in row[:6]])
+        for row in nets
     ]
     gradient = theorem(widths, errors)
     assert gradient.holds
@@ -100,7 +105,9 @@ def test_sample_gradients_concentrate_like_one_over_root_n():
         gaps = []
         for seed in range(4):
             data = teacher.sample(jax.random.key(seed), n)
-            gradient = m * np.asarray(data.objective(wf.losses.MeanSquares(), net).gradient(net)[1]["weights"])
+            gradient = m * np.asarray(
+                data.objective(wf.losses.MeanSquares(), net).gradient(net)[1]["weights"]
+            )
             gaps.append(np.mean(np.sum((gradient - exact) ** 2, axis=1)))
         errors.append(math.sqrt(np.mean(gaps)))
     verdict = li2020.FiniteWidthGradient()(counts, errors)

@@ -58,7 +58,10 @@ def test_losses_against_the_floor():
         assert theorem(math.nan, a).outcome is Outcome.VIOLATED
     on_target = math.sqrt(10 * 0.1) * np.eye(10)
     assert li2020.WarmStart()(on_target, a).holds
-    assert li2020.WarmStart()(np.random.default_rng(0).normal(size=(40, 10)), a).outcome is Outcome.VIOLATED
+    assert (
+        li2020.WarmStart()(np.random.default_rng(0).normal(size=(40, 10)), a).outcome
+        is Outcome.VIOLATED
+    )
 
 
 def test_slopes():

@@ -31,9 +31,17 @@ def _two_layers(case: Case) -> Verdict:
     width, samples, outputs = _sizes(case)
     error = min(ERROR, 0.9 / outputs)
     sup = two_layer_complexity([smooth("sin")], 1, error, CONSTANT)
-    prediction = two_layer_prediction(terms=1, outputs=outputs, sup=sup, error=error, output_std=error)
+    prediction = two_layer_prediction(
+        terms=1, outputs=outputs, sup=sup, error=error, output_std=error
+    )
     verdict = paper.Theorem41()(
-        math.nan, prediction, width=width, samples=samples, iterations=math.ceil(prediction.iterations), error=error, outputs=outputs
+        math.nan,
+        prediction,
+        width=width,
+        samples=samples,
+        iterations=math.ceil(prediction.iterations),
+        error=error,
+        outputs=outputs,
     )
     text = f"for one term sin(z) and error {error:g}: width {width} of {prediction.width:.3g}, samples {samples} of {prediction.samples:.3g}"
     return _told(verdict, text, met=width >= prediction.width and samples >= prediction.samples)
@@ -47,19 +55,38 @@ def _three_layers(theorem, case: Case) -> Verdict:
         log_complexity=log_three_layer_complexity(sine, sine, 1, error, CONSTANT), outputs=outputs, outer_terms=1, inner_terms=1,
         error=error, width=width,
     )  # fmt: skip
-    verdict = theorem()(math.nan, prediction, width=width, samples=samples, error=error, terms=outputs)
+    verdict = theorem()(
+        math.nan, prediction, width=width, samples=samples, error=error, terms=outputs
+    )
     needed = verdict.numbers["log10_samples_needed"]
-    numbers = {"width_needed": 10.0 ** min(prediction.log10_width, 300.0), "samples_needed": 10.0 ** min(needed, 300.0)}
+    numbers = {
+        "width_needed": 10.0 ** min(prediction.log10_width, 300.0),
+        "samples_needed": 10.0 ** min(needed, 300.0),
+    }
     text = f"for sin(sin(z)) and error {error:g}, exponent 1: width 10^{math.log10(width):.2g} of 10^{prediction.log10_width:.3g}, samples 10^{math.log10(samples):.2g} of 10^{needed:.3g}"
     met = math.log10(width) >= prediction.log10_width and math.log10(samples) >= needed
-    return _told(Verdict(verdict.outcome, verdict.margin, verdict.message, {**verdict.numbers, **numbers}), text, met)
+    return _told(
+        Verdict(verdict.outcome, verdict.margin, verdict.message, {**verdict.numbers, **numbers}),
+        text,
+        met,
+    )
 
 
 def _told(verdict: Verdict, text: str, met: bool) -> Verdict:
     """Without a test loss of the paper's learner there is no conclusion to judge: either the sizes fall short, or only they were checked."""
     if met:
-        return Verdict(Outcome.NOT_APPLICABLE, math.nan, text + "; the sizes suffice, but the concept behind the data is unknown", verdict.numbers)
-    return Verdict(Outcome.NOT_APPLICABLE, math.nan, text + "; too few even for the kindest concept", verdict.numbers)
+        return Verdict(
+            Outcome.NOT_APPLICABLE,
+            math.nan,
+            text + "; the sizes suffice, but the concept behind the data is unknown",
+            verdict.numbers,
+        )
+    return Verdict(
+        Outcome.NOT_APPLICABLE,
+        math.nan,
+        text + "; too few even for the kindest concept",
+        verdict.numbers,
+    )
 
 
 STATEMENTS = (

@@ -54,4 +54,3 @@ STATEMENTS = (
     ),
 )  # fmt: skip
 """Statements of the paper that judge a network on a dataset; those about laws and draws (3.3, A.2, 5.1, 5.2) have nothing to promise here."""
-

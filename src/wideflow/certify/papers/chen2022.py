@@ -33,7 +33,10 @@ def mapped(judge):
         if table is not None and factor != 1.0:
             table = table.assign_coords(time=table["time"] * factor)
         verdict = judge(replace(case, model=model, table=table))
-        numbers = {name: value * (factor if name in RATES else 1.0) for name, value in verdict.numbers.items()}
+        numbers = {
+            name: value * (factor if name in RATES else 1.0)
+            for name, value in verdict.numbers.items()
+        }
         return Verdict(verdict.outcome, verdict.margin, verdict.message, numbers)
 
     return of_shallow(through)
@@ -54,7 +57,14 @@ def _limit(case: Case):
 def _theorem2(case: Case) -> Verdict:
     if not isinstance(case.model.embedding, RandomFeatures | DeepRandomFeatures):
         return not_applicable("it speaks of a random embedding; this network has none")
-    return paper.Theorem2()(case.model, case.data, _limit(case), case.table, probability=case.delta, interval=case.interval)
+    return paper.Theorem2()(
+        case.model,
+        case.data,
+        _limit(case),
+        case.table,
+        probability=case.delta,
+        interval=case.interval,
+    )
 
 
 STATEMENTS = (

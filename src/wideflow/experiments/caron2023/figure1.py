@@ -95,7 +95,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         table["kernel_top"] = ("seed", [_top(net, sets[0]) for net in nets])
         tables.append(table.drop_vars("weight_movement"))
     joined = xr.concat(tables, xr.DataArray(settings.labels, dims="setting", name="setting"))
-    told = {name: getattr(settings, name) for name in ("convention", "samples", "features", "width")}
+    told = {
+        name: getattr(settings, name) for name in ("convention", "samples", "features", "width")
+    }
     return joined.assign_attrs(tables[0].attrs | told)
 
 
@@ -146,12 +148,17 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     rising = {"risk": "training risk", "movement": "weight movement", "drift": "Gram change"}
     where = "in every run" if full else "in the mean over seeds"
     found = [
-        Claim(f"{text} rises from {order[0]} to {order[-1]} {where}", holds=_rises(values[name], full))
+        Claim(
+            f"{text} rises from {order[0]} to {order[-1]} {where}", holds=_rises(values[name], full)
+        )
         for name, text in rising.items()
         if full or name != "risk"
     ]
     found.append(
-        Claim(f"smallest eigenvalue at t = 0 falls along the same order {where}", holds=_rises(-values["gap"], full))
+        Claim(
+            f"smallest eigenvalue at t = 0 falls along the same order {where}",
+            holds=_rises(-values["gap"], full),
+        )
     )
     if not full:
         return tuple(found)
@@ -193,7 +200,11 @@ def _rises(values: xr.DataArray, each_run: bool) -> bool:
 def _is_paper_size(table: xr.Dataset) -> bool:
     """Whether the published numbers may be compared: same data size, width, convention and time."""
     sizes = tuple(table.attrs[name] for name in ("samples", "features", "width"))
-    return sizes == (100, 50, 2000) and table.attrs["convention"] == "released" and float(table.time[-1]) >= 999
+    return (
+        sizes == (100, 50, 2000)
+        and table.attrs["convention"] == "released"
+        and float(table.time[-1]) >= 999
+    )
 
 
 EXPERIMENT = Experiment(
@@ -202,7 +213,9 @@ EXPERIMENT = Experiment(
     title="Convergence and feature learning under asymmetric node scaling",
     figure="Figure 1",
     settings={
-        "smoke": Settings(samples=20, features=10, width=200, rate=2.0, steps=100, records=20, seeds=2),
+        "smoke": Settings(
+            samples=20, features=10, width=200, rate=2.0, steps=100, records=20, seeds=2
+        ),
         "default": Settings(),
         "paper": Settings(rate=0.02, steps=50_000, records=100),
     },

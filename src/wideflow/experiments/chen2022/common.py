@@ -19,13 +19,26 @@ LITERAL_STEPS = 50_000
 REDUCTION = "half mean of squares is descended (the paper's half sum with step 1 is unstable); time is that of the half sum, t = k δ / n"
 
 
-def descend(nets, datas, *, total_time: float, fraction: float, literal: bool, record, tests=None, records: int = 40, progress=None) -> Run:
+def descend(
+    nets,
+    datas,
+    *,
+    total_time: float,
+    fraction: float,
+    literal: bool,
+    record,
+    tests=None,
+    records: int = 40,
+    progress=None,
+) -> Run:
     """Trains the members together with one rate: the safest of the members' own, or 1 where `literal`."""
     samples = len(datas[0])
     if literal:
         rate, steps = 1.0, max(1, round(total_time * samples))
     else:
-        rate = min(safe_rate(net, data, fraction, mean=True) for net, data in zip(nets, datas, strict=True))
+        rate = min(
+            safe_rate(net, data, fraction, mean=True) for net, data in zip(nets, datas, strict=True)
+        )
         steps = math.ceil(total_time * samples / rate)
     return train(
         list(nets), list(datas), GradientDescent(rate), steps=steps, record=record, test=None if tests is None else list(tests),
@@ -48,7 +61,10 @@ def records_of(run: Run, samples: int) -> xr.Dataset:
         variables[name] = (dims, values.values, values.attrs)
     variables["step"] = ("record", table["step"].values)
     variables["time"] = ("record", table["time"].values / samples)
-    out = xr.Dataset(variables, {"record": np.arange(table.sizes["step"]), "seed": np.arange(table.sizes["seed"])})
+    out = xr.Dataset(
+        variables,
+        {"record": np.arange(table.sizes["step"]), "seed": np.arange(table.sizes["seed"])},
+    )
     out["rate"] = float(table["time"].values[-1] / max(int(table["step"].values[-1]), 1))
     out["diverged"] = ("seed", [float(not s.good) for s in run.status])
     return out
@@ -56,7 +72,12 @@ def records_of(run: Run, samples: int) -> xr.Dataset:
 
 def stack(tables: dict, name: str) -> xr.Dataset:
     """Tables by key along a new axis `name`; shorter runs are filled up with NaN."""
-    return xr.concat(list(tables.values()), xr.DataArray(list(tables), dims=name, name=name), join="outer", combine_attrs="drop")
+    return xr.concat(
+        list(tables.values()),
+        xr.DataArray(list(tables), dims=name, name=name),
+        join="outer",
+        combine_attrs="drop",
+    )
 
 
 def last(values: xr.DataArray) -> xr.DataArray:
@@ -71,7 +92,11 @@ def last(values: xr.DataArray) -> xr.DataArray:
 
 def tell(table: xr.Dataset, settings, **more) -> xr.Dataset:
     """Puts the settings and the loss convention into the attributes."""
-    told = {name: value for name, value in vars(settings).items() if isinstance(value, int | float | str | tuple) and not isinstance(value, bool)}
+    told = {
+        name: value
+        for name, value in vars(settings).items()
+        if isinstance(value, int | float | str | tuple) and not isinstance(value, bool)
+    }
     told["literal"] = int(settings.literal)
     return table.assign_attrs({**told, "loss": REDUCTION, **more})
 

@@ -49,24 +49,53 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         )  # fmt: skip
         problem = chen2022.gather(net, sample)
         time = settings.scaled_time / magnitude**2
-        flow = train(net, sample, GradientFlow(1e-10), time=time, record=(*chen2022.record(), FeatureMovement()), every=Logarithmic(8, time / 1e3))
+        flow = train(
+            net,
+            sample,
+            GradientFlow(1e-10),
+            time=time,
+            record=(*chen2022.record(), FeatureMovement()),
+            every=Logarithmic(8, time / 1e3),
+        )
         table = flow.table
-        out = {name: ("record", table[name].values) for name in ("sum_loss", "eta", "feature_movement")}
+        out = {
+            name: ("record", table[name].values) for name in ("sum_loss", "eta", "feature_movement")
+        }
         out["scaled_time"] = ("record", table["time"].values * magnitude**2)
         for variant in VARIANTS:
-            kappa = chen2022.kappa(problem.smallest, problem.largest, problem.most, problem.floor, problem.interval, variant)
+            kappa = chen2022.kappa(
+                problem.smallest,
+                problem.largest,
+                problem.most,
+                problem.floor,
+                problem.interval,
+                variant,
+            )
             fallen = np.sqrt(table.sum_loss.values[0]) - np.sqrt(table.sum_loss.values)
-            out[f"right_{variant}"] = ("record", problem.eta_tilde**1.5 - kappa / magnitude * fallen)
+            out[f"right_{variant}"] = (
+                "record",
+                problem.eta_tilde**1.5 - kappa / magnitude * fallen,
+            )
             verdict = chen2022.Lemma1()(net, sample, table, variant=variant)
-            out[f"slack_{variant}"], out[f"share_{variant}"] = verdict.numbers["smallest_slack"], verdict.numbers["share_not_vacuous"]
+            out[f"slack_{variant}"], out[f"share_{variant}"] = (
+                verdict.numbers["smallest_slack"],
+                verdict.numbers["share_not_vacuous"],
+            )
         certificate = chen2022.Certificate()(net, sample, table)
         theorem = chen2022.Theorem1()(net, sample)
-        out["beta"], out["needed_chat"] = certificate.numbers["beta"], theorem.numbers["needed_chat"]
+        out["beta"], out["needed_chat"] = (
+            certificate.numbers["beta"],
+            theorem.numbers["needed_chat"],
+        )
         out["certified_rate"] = certificate.numbers.get("certified_rate", np.nan) / magnitude**2
         out["certificate_holds"] = float(certificate.holds)
         tables.append(xr.Dataset(out))
     joined = xr.concat(tables, xr.DataArray(list(settings.magnitudes), dims="chat", name="chat"))
-    attributes = {"loss": flow.table.attrs["loss"], "y_norm": float(np.linalg.norm(sample.targets)), "figure": "chen2022, Lemma 1"}
+    attributes = {
+        "loss": flow.table.attrs["loss"],
+        "y_norm": float(np.linalg.norm(sample.targets)),
+        "figure": "chen2022, Lemma 1",
+    }
     return joined.assign_attrs(attributes)
 
 
@@ -76,26 +105,87 @@ def draw(table: xr.Dataset) -> FigureSpec:
         one = table.isel(chat=i)
         time = one.scaled_time.values[1:]
         lines = [Line(time, one.eta.values[1:] ** 1.5, "η^{3/2}")]
-        lines += [Line(time, np.maximum(one[f"right_{v}"].values[1:], -0.2), f"lower bound, {v} κ", dash="dashed") for v in VARIANTS]
-        panels.append(Panel(f"Lemma 1 at ĉ = {float(one.chat):g}", "ĉ² t", "both sides (cut at −0.2)", [*lines, HLine(0.0, "")], xscale="log"))
+        lines += [
+            Line(
+                time,
+                np.maximum(one[f"right_{v}"].values[1:], -0.2),
+                f"lower bound, {v} κ",
+                dash="dashed",
+            )
+            for v in VARIANTS
+        ]
+        panels.append(
+            Panel(
+                f"Lemma 1 at ĉ = {float(one.chat):g}",
+                "ĉ² t",
+                "both sides (cut at −0.2)",
+                [*lines, HLine(0.0, "")],
+                xscale="log",
+            )
+        )
     moved = table.feature_movement.isel(record=-1).values
-    panels.append(Panel("Feature movement at the end", "ĉ", "mean |h(T) − h(0)|", [Points(table.chat.values, moved, "measured")], xscale="log", yscale="log"))
-    betas = [Points(table.chat.values, table.beta.values, "β of the certificate"), HLine(1.0, "certified below")]
+    panels.append(
+        Panel(
+            "Feature movement at the end",
+            "ĉ",
+            "mean |h(T) − h(0)|",
+            [Points(table.chat.values, moved, "measured")],
+            xscale="log",
+            yscale="log",
+        )
+    )
+    betas = [
+        Points(table.chat.values, table.beta.values, "β of the certificate"),
+        HLine(1.0, "certified below"),
+    ]
     panels.append(Panel("Certificate", "ĉ", "β", betas, xscale="log", yscale="log"))
-    return FigureSpec("When Lemma 1 says something", panels, columns=3, caption="loss: " + table.attrs["loss"])
+    return FigureSpec(
+        "When Lemma 1 says something", panels, columns=3, caption="loss: " + table.attrs["loss"]
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     large = table.chat.values >= 30 * table.attrs["y_norm"]
-    trend = slope(np.log(table.chat.values[large]), np.log(table.feature_movement.isel(record=-1).values[large]))[0]
-    found = [Claim(f"Lemma 1, {v} κ: smallest slack over all magnitudes", float(table[f"slack_{v}"].min()), at_least=-1e-9) for v in VARIANTS]
+    trend = slope(
+        np.log(table.chat.values[large]),
+        np.log(table.feature_movement.isel(record=-1).values[large]),
+    )[0]
+    found = [
+        Claim(
+            f"Lemma 1, {v} κ: smallest slack over all magnitudes",
+            float(table[f"slack_{v}"].min()),
+            at_least=-1e-9,
+        )
+        for v in VARIANTS
+    ]
     found += [
-        Claim("movement falls like 1/ĉ once ĉ is far above ‖y‖: log-log slope", trend, expected=-1.0, tolerance=0.1),
-        Claim("at ĉ = 1 the corrected bound is vacuous on most of the run", float(table.share_corrected.isel(chat=0)), at_most=0.5),
-        Claim("at the largest ĉ it speaks on all of it", float(table.share_corrected.isel(chat=-1)), at_least=1.0),
-        Claim("wherever β < 1 the certificate holds along the run", holds=bool((table.certificate_holds.values[table.beta.values < 1] == 1).all())),
+        Claim(
+            "movement falls like 1/ĉ once ĉ is far above ‖y‖: log-log slope",
+            trend,
+            expected=-1.0,
+            tolerance=0.1,
+        ),
+        Claim(
+            "at ĉ = 1 the corrected bound is vacuous on most of the run",
+            float(table.share_corrected.isel(chat=0)),
+            at_most=0.5,
+        ),
+        Claim(
+            "at the largest ĉ it speaks on all of it",
+            float(table.share_corrected.isel(chat=-1)),
+            at_least=1.0,
+        ),
+        Claim(
+            "wherever β < 1 the certificate holds along the run",
+            holds=bool((table.certificate_holds.values[table.beta.values < 1] == 1).all()),
+        ),
         Claim("β of the largest ĉ", float(table.beta.isel(chat=-1)), at_most=1.0),
-        Claim("Theorem 1 asks for ĉ of at least", float(table.needed_chat.min()), at_least=1e3, note="far above the experiments' ĉ = 1: they never satisfy its hypotheses"),
+        Claim(
+            "Theorem 1 asks for ĉ of at least",
+            float(table.needed_chat.min()),
+            at_least=1e3,
+            note="far above the experiments' ĉ = 1: they never satisfy its hypotheses",
+        ),
     ]
     return tuple(found)
 
@@ -108,7 +198,9 @@ EXPERIMENT = Experiment(
     settings={
         "smoke": Settings(width=100, magnitudes=(1.0, 30.0, 300.0, 3000.0), scaled_time=5.0),
         "default": Settings(),
-        "paper": Settings(width=8192, magnitudes=(1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)),
+        "paper": Settings(
+            width=8192, magnitudes=(1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+        ),
     },
     run=run,
     draw=draw,

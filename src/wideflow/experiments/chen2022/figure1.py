@@ -36,14 +36,28 @@ class Settings:
 
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    record = [observables.SumLoss(), observables.FeatureMovement(), observables.KernelGap(), observables.KernelTop()]
+    record = [
+        observables.SumLoss(),
+        observables.FeatureMovement(),
+        observables.KernelGap(),
+        observables.KernelTop(),
+    ]
     tables, jobs = {}, len(settings.widths) * len(settings.samples)
     for i, width in enumerate(settings.widths):
         for j, samples in enumerate(settings.samples):
             done = i * len(settings.samples) + j
-            sets = [data.random_labels(named_key(key, "data", seed), samples, settings.features) for seed in range(settings.seeds)]
+            sets = [
+                data.random_labels(named_key(key, "data", seed), samples, settings.features)
+                for seed in range(settings.seeds)
+            ]
             nets = [
-                Shallow.init(named_key(key, "net", seed), features=settings.features, width=width, scaling=MeanField(), activation="tanh")
+                Shallow.init(
+                    named_key(key, "net", seed),
+                    features=settings.features,
+                    width=width,
+                    scaling=MeanField(),
+                    activation="tanh",
+                )
                 for seed in range(settings.seeds)
             ]
             trained = descend(
@@ -51,7 +65,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 progress=lambda a, b, _, done=done, samples=samples: progress(done + a / b, jobs, f"n = {samples}"),
             )  # fmt: skip
             table = records_of(trained, samples)
-            grams = [np.linalg.eigvalsh(np.asarray(one.inputs @ one.inputs.T) / settings.features) for one in sets]
+            grams = [
+                np.linalg.eigvalsh(np.asarray(one.inputs @ one.inputs.T) / settings.features)
+                for one in sets
+            ]
             table["gram_gap"] = ("seed", [values[0] / values[-1] for values in grams])
             tables.setdefault(width, {})[samples] = table
     joined = stack({width: stack(group, "n") for width, group in tables.items()}, "m")
@@ -67,12 +84,29 @@ def draw(table: xr.Dataset) -> FigureSpec:
             mean = np.exp(np.log(np.maximum(one.sum_loss / n, 1e-35)).mean("seed"))
             good = np.isfinite(one.step.values)
             lines.append(Line(one.time.values[good] * n, mean.values[good], f"n = {n}"))
-        panels.append(Panel(f"Training loss, m = {m}", "step of size 1 on the half mean (t n)", "½ mean of squares", lines, yscale="log"))
+        panels.append(
+            Panel(
+                f"Training loss, m = {m}",
+                "step of size 1 on the half mean (t n)",
+                "½ mean of squares",
+                lines,
+                yscale="log",
+            )
+        )
     one = table.isel(m=-1)
     rates = [np.nanmean(_slopes(one.sel(n=n))[0]) for n in table.n.values]
-    ratio = [Points(table.n.values, -np.asarray(rates), "measured rate −d log L/dt"), Points(table.n.values, _promised(one), "2 λ_min(K) at the end")]
-    panels.append(Panel("Rate of decay against n", "n", "rate", [*ratio, HLine(0.0, "")], xscale="log"))
-    return FigureSpec("Random labels are fitted at a linear rate", panels, caption=table.attrs["loss"] + ". Geometric mean over seeds.")
+    ratio = [
+        Points(table.n.values, -np.asarray(rates), "measured rate −d log L/dt"),
+        Points(table.n.values, _promised(one), "2 λ_min(K) at the end"),
+    ]
+    panels.append(
+        Panel("Rate of decay against n", "n", "rate", [*ratio, HLine(0.0, "")], xscale="log")
+    )
+    return FigureSpec(
+        "Random labels are fitted at a linear rate",
+        panels,
+        caption=table.attrs["loss"] + ". Geometric mean over seeds.",
+    )
 
 
 def _after(table: xr.Dataset, steps: int) -> xr.DataArray:
@@ -104,10 +138,16 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     found = [
         Claim(
             "½ mean of squares after 10 000 steps of size 1 rises with n, in every seed",
-            holds=bool((per_sample.diff("n") >= 0).all() and (per_sample.isel(n=-1) > per_sample.isel(n=0)).all()),
+            holds=bool(
+                (per_sample.diff("n") >= 0).all()
+                and (per_sample.isel(n=-1) > per_sample.isel(n=0)).all()
+            ),
             note="values at the rounding floor count as equal",
         ),
-        Claim("feature movement rises with n in the mean over seeds", holds=bool((last(one.feature_movement).mean("seed").diff("n") > 0).all())),
+        Claim(
+            "feature movement rises with n in the mean over seeds",
+            holds=bool((last(one.feature_movement).mean("seed").diff("n") > 0).all()),
+        ),
     ]
     long = table.attrs["steps_of_one"] >= 20_000
     for n in one.n.values:
@@ -117,22 +157,61 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         crowded = n > table.attrs["features"]
         where, note = ("the median seed", SLOW) if crowded else ("the worst seed", "")
         share = float(np.median(explained) if crowded else explained.min())
-        found.append(Claim(f"n = {n}: log L is linear in t, R² of {where}", share, at_least=0.98, note=note))
+        found.append(
+            Claim(f"n = {n}: log L is linear in t, R² of {where}", share, at_least=0.98, note=note)
+        )
         if n >= table.attrs["features"]:
             ratio = fitted / (-2 * last(one.kernel_gap.sel(n=n)).values)
             allowed = 0.1 if not crowded else 0.2 if long else 0.35
             value = float(np.median(ratio) if crowded else ratio[np.argmax(np.abs(ratio - 1))])
-            found.append(Claim(f"n = {n}: slope over −2 λ_min(K), {where}", value, expected=1.0, tolerance=allowed, note=note))
-        gap = float(one.gram_gap.sel(n=n).min()) if n <= table.attrs["features"] else float(np.abs(one.gram_gap.sel(n=n)).max())
+            found.append(
+                Claim(
+                    f"n = {n}: slope over −2 λ_min(K), {where}",
+                    value,
+                    expected=1.0,
+                    tolerance=allowed,
+                    note=note,
+                )
+            )
+        gap = (
+            float(one.gram_gap.sel(n=n).min())
+            if n <= table.attrs["features"]
+            else float(np.abs(one.gram_gap.sel(n=n)).max())
+        )
         if n <= table.attrs["features"]:
-            found.append(Claim(f"n = {n}: rank X = n, smallest λ_min(G)/λ_max(G)", gap, at_least=1e-8))
+            found.append(
+                Claim(f"n = {n}: rank X = n, smallest λ_min(G)/λ_max(G)", gap, at_least=1e-8)
+            )
         else:
-            found.append(Claim(f"n = {n} > d: λ_min(G) is rounding, Corollary 1 is silent", gap, at_most=1e-10))
-            ended = float((last(one.sum_loss.sel(n=n)) / one.sum_loss.sel(n=n).isel(record=0)).median())
-            found.append(Claim(f"n = {n} > d: and yet the loss vanishes, L(T)/L(0) of the median seed", ended, at_most=1e-3, note=SLOW))
+            found.append(
+                Claim(
+                    f"n = {n} > d: λ_min(G) is rounding, Corollary 1 is silent", gap, at_most=1e-10
+                )
+            )
+            ended = float(
+                (last(one.sum_loss.sel(n=n)) / one.sum_loss.sel(n=n).isel(record=0)).median()
+            )
+            found.append(
+                Claim(
+                    f"n = {n} > d: and yet the loss vanishes, L(T)/L(0) of the median seed",
+                    ended,
+                    at_most=1e-3,
+                    note=SLOW,
+                )
+            )
     if len(table.m) > 1 and table.m.min() >= 4096:
-        logs = np.log10(_after(table, 10_000)).mean("seed").sel(n=[n for n in table.n.values if n >= 40])
-        found.append(Claim("half the width changes the mean log10 loss at step 10 000 by", float(np.abs(logs.diff("m")).max()), at_most=0.5))
+        logs = (
+            np.log10(_after(table, 10_000))
+            .mean("seed")
+            .sel(n=[n for n in table.n.values if n >= 40])
+        )
+        found.append(
+            Claim(
+                "half the width changes the mean log10 loss at step 10 000 by",
+                float(np.abs(logs.diff("m")).max()),
+                at_most=0.5,
+            )
+        )
     return tuple(found)
 
 
@@ -144,7 +223,13 @@ EXPERIMENT = Experiment(
     settings={
         "smoke": Settings(samples=(10, 20), features=10, widths=(128,), steps_of_one=3000, seeds=2),
         "default": Settings(),
-        "paper": Settings(samples=(20, 40, 80, 160), widths=(4096, 8192), steps_of_one=LITERAL_STEPS, literal=True, seeds=5),
+        "paper": Settings(
+            samples=(20, 40, 80, 160),
+            widths=(4096, 8192),
+            steps_of_one=LITERAL_STEPS,
+            literal=True,
+            seeds=5,
+        ),
     },
     run=run,
     draw=draw,

@@ -40,17 +40,43 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     risk, right = last(table.test_risk), last(table.test_accuracy)
-    marks = [Points(table.n.values, risk.sel(scaling=s).mean("seed").values, str(s), risk.sel(scaling=s).std("seed").values) for s in table.scaling.values]
-    wrong = [Points(table.n.values, 1 - right.sel(scaling=s).mean("seed").values, str(s)) for s in table.scaling.values]
+    marks = [
+        Points(
+            table.n.values,
+            risk.sel(scaling=s).mean("seed").values,
+            str(s),
+            risk.sel(scaling=s).std("seed").values,
+        )
+        for s in table.scaling.values
+    ]
+    wrong = [
+        Points(table.n.values, 1 - right.sel(scaling=s).mean("seed").values, str(s))
+        for s in table.scaling.values
+    ]
     moved = last(table.feature_movement)
-    features = [Points(table.n.values, moved.sel(scaling=s).mean("seed").values, str(s)) for s in table.scaling.values]
+    features = [
+        Points(table.n.values, moved.sel(scaling=s).mean("seed").values, str(s))
+        for s in table.scaling.values
+    ]
     panels = [
-        Panel("Test error", "n", "mean of squares", [*marks, HLine(1.0, "predicting 0")], xscale="log", yscale="log"),
+        Panel(
+            "Test error",
+            "n",
+            "mean of squares",
+            [*marks, HLine(1.0, "predicting 0")],
+            xscale="log",
+            yscale="log",
+        ),
         Panel("Share of wrong signs", "n", "0-1 error on test data", wrong, xscale="log"),
         Panel("Feature movement", "n", "mean |h(T) − h(0)|", features, xscale="log", yscale="log"),
     ]
     width = table.attrs["width"]
-    return FigureSpec(f"Three scalings of one network, m = D = {width}", panels, columns=3, caption=table.attrs["loss"] + ". Mean over seeds.")
+    return FigureSpec(
+        f"Three scalings of one network, m = D = {width}",
+        panels,
+        columns=3,
+        caption=table.attrs["loss"] + ". Mean over seeds.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -61,20 +87,57 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         if n < (200 if literal else 100):
             continue
         if n >= 200:
-            found.append(Claim(f"n = {n}: test error ours < MF, ratio MF / ours", of("MF", n) / of("ours", n), at_least=1.0))
+            found.append(
+                Claim(
+                    f"n = {n}: test error ours < MF, ratio MF / ours",
+                    of("MF", n) / of("ours", n),
+                    at_least=1.0,
+                )
+            )
         else:  # nearly tied there
-            found.append(Claim(f"n = {n}: ours is at most 1.1 MF, ratio ours / MF", of("ours", n) / of("MF", n), at_most=1.1))
-        found.append(Claim(f"n = {n}: test error MF < NTK, ratio NTK / MF", of("NTK", n) / of("MF", n), at_least=1.0))
+            found.append(
+                Claim(
+                    f"n = {n}: ours is at most 1.1 MF, ratio ours / MF",
+                    of("ours", n) / of("MF", n),
+                    at_most=1.1,
+                )
+            )
+        found.append(
+            Claim(
+                f"n = {n}: test error MF < NTK, ratio NTK / MF",
+                of("NTK", n) / of("MF", n),
+                at_least=1.0,
+            )
+        )
         least = (1.6 if n < 400 else 6.0) if literal else (1.8 if n < 200 else 3.0)
-        found.append(Claim(f"n = {n}: test error NTK / ours", of("NTK", n) / of("ours", n), at_least=least))
+        found.append(
+            Claim(f"n = {n}: test error NTK / ours", of("NTK", n) / of("ours", n), at_least=least)
+        )
         lazy = float(moved.sel(scaling="ours", n=n) / moved.sel(scaling="NTK", n=n))
-        found.append(Claim(f"n = {n}: feature movement ours / NTK", lazy, at_least=10.0 if table.attrs["width"] >= 2048 else 4.0))
+        found.append(
+            Claim(
+                f"n = {n}: feature movement ours / NTK",
+                lazy,
+                at_least=10.0 if table.attrs["width"] >= 2048 else 4.0,
+            )
+        )
     kept = [n for n in table.n.values if n >= (200 if literal else table.n.values[0])]
     falling = bool((risk.sel(n=kept).diff("n") < 0).all()) if len(kept) > 1 else True
     found.append(Claim("test error falls with n in all three", holds=falling))
     if literal and 200 in kept and 800 in kept:
-        found.append(Claim("MF improves from n = 200 to 800 by", of("MF", 200) / of("MF", 800), at_least=10.0))
-        found.append(Claim("NTK improves from n = 200 to 800 by", of("NTK", 200) / of("NTK", 800), at_least=2.0, at_most=4.0))
+        found.append(
+            Claim(
+                "MF improves from n = 200 to 800 by", of("MF", 200) / of("MF", 800), at_least=10.0
+            )
+        )
+        found.append(
+            Claim(
+                "NTK improves from n = 200 to 800 by",
+                of("NTK", 200) / of("NTK", 800),
+                at_least=2.0,
+                at_most=4.0,
+            )
+        )
     return tuple(found)
 
 
@@ -84,9 +147,19 @@ EXPERIMENT = Experiment(
     title="Feature learning against lazy training: test error",
     figure="Figure 3",
     settings={
-        "smoke": Settings(samples=(40, 100), features=10, width=64, test_samples=200, longest=30.0, careful_fraction=0.1, seeds=2),
+        "smoke": Settings(
+            samples=(40, 100),
+            features=10,
+            width=64,
+            test_samples=200,
+            longest=30.0,
+            careful_fraction=0.1,
+            seeds=2,
+        ),
         "default": Settings(),
-        "paper": Settings(samples=(100, 200, 400, 600, 800), features=50, width=8192, literal=True, seeds=5),
+        "paper": Settings(
+            samples=(100, 200, 400, 600, 800), features=50, width=8192, literal=True, seeds=5
+        ),
     },
     run=run,
     draw=draw,

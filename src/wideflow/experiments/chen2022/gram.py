@@ -35,15 +35,31 @@ class Settings:
 
 @double
 def run(settings: Settings, key, progress) -> xr.Dataset:
-    inputs = jax.random.normal(named_key(key, "inputs"), (settings.samples, settings.input_dimension))
+    inputs = jax.random.normal(
+        named_key(key, "inputs"), (settings.samples, settings.input_dimension)
+    )
     limit = np.asarray(hidden_gram(inputs, "relu"))
     distances = np.empty((len(settings.features), settings.draws))
     for i, features in enumerate(settings.features):
         progress(i, len(settings.features), f"D = {features}")
         for draw_number in range(settings.draws):
-            embedding = RandomFeatures.init(named_key(key, "embedding", features, draw_number), settings.input_dimension, features)
-            distances[i, draw_number] = np.linalg.norm(np.asarray(embedding.gram(inputs)) - limit, 2)
-    gaps = np.array([[np.linalg.eigvalsh(np.asarray(hidden_gram(inputs, a, layers - 2)))[[0, -1]] for layers in settings.layers] for a in ACTIVATIONS])
+            embedding = RandomFeatures.init(
+                named_key(key, "embedding", features, draw_number),
+                settings.input_dimension,
+                features,
+            )
+            distances[i, draw_number] = np.linalg.norm(
+                np.asarray(embedding.gram(inputs)) - limit, 2
+            )
+    gaps = np.array(
+        [
+            [
+                np.linalg.eigvalsh(np.asarray(hidden_gram(inputs, a, layers - 2)))[[0, -1]]
+                for layers in settings.layers
+            ]
+            for a in ACTIVATIONS
+        ]
+    )
     smallest = float(np.linalg.eigvalsh(limit)[0])
     needed = features_for_gram(sub_gaussian_bound(inputs, 1.0), settings.samples, 0.1, smallest / 2)
     return xr.Dataset(
@@ -52,30 +68,70 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             "gap": (("activation", "layers"), gaps[..., 0]),
             "top": (("activation", "layers"), gaps[..., 1]),
         },
-        {"features": list(settings.features), "layers": list(settings.layers), "activation": list(ACTIVATIONS)},
-        {"limit_gap": smallest, "needed_features": float(needed), "figure": "chen2022, Lemma 4 and Appendix H", "loss": "none: nothing is trained"},
+        {
+            "features": list(settings.features),
+            "layers": list(settings.layers),
+            "activation": list(ACTIVATIONS),
+        },
+        {
+            "limit_gap": smallest,
+            "needed_features": float(needed),
+            "figure": "chen2022, Lemma 4 and Appendix H",
+            "loss": "none: nothing is trained",
+        },
     )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
     mean = table.distance.mean("draw").values
-    marks = [Points(table.features.values, mean, "mean over draws", table.distance.std("draw").values), HLine(table.attrs["limit_gap"] / 2, "½ λ_min of the limit")]
-    depth = [Points(table.layers.values, np.maximum(table.gap.sel(activation=a).values, 1e-18), str(a)) for a in table.activation.values]
+    marks = [
+        Points(table.features.values, mean, "mean over draws", table.distance.std("draw").values),
+        HLine(table.attrs["limit_gap"] / 2, "½ λ_min of the limit"),
+    ]
+    depth = [
+        Points(table.layers.values, np.maximum(table.gap.sel(activation=a).values, 1e-18), str(a))
+        for a in table.activation.values
+    ]
     panels = [
-        Panel("Distance to the limiting Gram matrix, ReLU", "D", "‖G − limit‖₂", marks, xscale="log", yscale="log"),
+        Panel(
+            "Distance to the limiting Gram matrix, ReLU",
+            "D",
+            "‖G − limit‖₂",
+            marks,
+            xscale="log",
+            yscale="log",
+        ),
         Panel("Smallest eigenvalue of the limit", "layers L", "λ_min", depth, yscale="log"),
     ]
-    return FigureSpec("Gram matrices of random embeddings", panels, caption=f"Lemma 4 asks for D ≥ {table.attrs['needed_features']:.2g}.")
+    return FigureSpec(
+        "Gram matrices of random embeddings",
+        panels,
+        caption=f"Lemma 4 asks for D ≥ {table.attrs['needed_features']:.2g}.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     scaled = table.distance.mean("draw") * np.sqrt(table.features)
     relu = table.gap.sel(activation="relu").values
     return (
-        Claim("‖G − limit‖ √D, largest over smallest across D", float(scaled.max() / scaled.min()), at_most=1.15 if table.sizes["draw"] >= 40 else 1.4),
-        Claim("the distance falls with D", holds=bool((table.distance.mean("draw").diff("features") < 0).all())),
-        Claim("ReLU: the smallest eigenvalue falls with depth", holds=bool((np.diff(relu) < 0).all())),
-        Claim("Lemma 4's D over the largest D tried", table.attrs["needed_features"] / float(table.features.max()), at_least=1e3, note="pessimistic by many orders"),
+        Claim(
+            "‖G − limit‖ √D, largest over smallest across D",
+            float(scaled.max() / scaled.min()),
+            at_most=1.15 if table.sizes["draw"] >= 40 else 1.4,
+        ),
+        Claim(
+            "the distance falls with D",
+            holds=bool((table.distance.mean("draw").diff("features") < 0).all()),
+        ),
+        Claim(
+            "ReLU: the smallest eigenvalue falls with depth", holds=bool((np.diff(relu) < 0).all())
+        ),
+        Claim(
+            "Lemma 4's D over the largest D tried",
+            table.attrs["needed_features"] / float(table.features.max()),
+            at_least=1e3,
+            note="pessimistic by many orders",
+        ),
     )
 
 

@@ -55,7 +55,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         for j, width in enumerate(settings.widths):
             progress(i * len(settings.widths) + j, jobs, f"{name}, m = {width}")
             inputs = virtual_inputs(gram)
-            deviation = width**-0.5 if name == "MF" else 1.0  # MF at D = m is ours from h(0) of deviation D^(-1/2)
+            deviation = (
+                width**-0.5 if name == "MF" else 1.0
+            )  # MF at D = m is ours from h(0) of deviation D^(-1/2)
             nets = [
                 Shallow.init(
                     named_key(key, "net", seed), features=2, width=width, scaling=NTK() if name == "NTK" else MeanField(), activation="tanh",
@@ -63,10 +65,20 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 )
                 for seed in range(settings.seeds)
             ]  # fmt: skip
-            trained = train(nets, Dataset(inputs, targets), GradientDescent(settings.rate), steps=settings.records * per_record, every=per_record, record=[Outputs()])
+            trained = train(
+                nets,
+                Dataset(inputs, targets),
+                GradientDescent(settings.rate),
+                steps=settings.records * per_record,
+                every=per_record,
+                record=[Outputs()],
+            )
             outputs[i, j] = trained.table.outputs.values
     return xr.Dataset(
-        {"outputs": (("scaling", "m", "seed", "time", "sample"), outputs), "limit": (("scaling", "time", "sample"), np.stack(list(predicted.values())))},
+        {
+            "outputs": (("scaling", "m", "seed", "time", "sample"), outputs),
+            "limit": (("scaling", "time", "sample"), np.stack(list(predicted.values()))),
+        },
         {"scaling": list(predicted), "m": list(settings.widths), "time": times},
         {"loss": trained.table.attrs["loss"], "figure": "chen2022, Table 1"},
     )
@@ -79,14 +91,41 @@ def _error(table: xr.Dataset) -> xr.DataArray:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    marks = [Points(table.m.values, _error(table).sel(scaling=s).values, str(s)) for s in table.scaling.values]
-    panels = [Panel("Distance to the limit at the end", "m", "root mean square over seeds", marks, xscale="log", yscale="log")]
+    marks = [
+        Points(table.m.values, _error(table).sel(scaling=s).values, str(s))
+        for s in table.scaling.values
+    ]
+    panels = [
+        Panel(
+            "Distance to the limit at the end",
+            "m",
+            "root mean square over seeds",
+            marks,
+            xscale="log",
+            yscale="log",
+        )
+    ]
     for name in table.scaling.values:
         limit = table.limit.sel(scaling=name)
         widest = table.outputs.sel(scaling=name).isel(m=-1)
-        lines = [Line(table.time.values, limit.isel(sample=i).values, f"limit, point {i + 1}", group=f"point {i + 1}") for i in range(2)]
+        lines = [
+            Line(
+                table.time.values,
+                limit.isel(sample=i).values,
+                f"limit, point {i + 1}",
+                group=f"point {i + 1}",
+            )
+            for i in range(2)
+        ]
         lines += [
-            Line(table.time.values, widest.isel(sample=i).mean("seed").values, f"m = {int(table.m[-1])}", dash="dashed", group=f"point {i + 1}") for i in range(2)
+            Line(
+                table.time.values,
+                widest.isel(sample=i).mean("seed").values,
+                f"m = {int(table.m[-1])}",
+                dash="dashed",
+                group=f"point {i + 1}",
+            )
+            for i in range(2)
         ]
         panels.append(Panel(f"{name}: outputs", "flow time t", "f", lines))
     return FigureSpec("Networks and their limits", panels, caption="loss: " + table.attrs["loss"])
@@ -96,8 +135,19 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     error, found = _error(table), []
     for name in table.scaling.values:
         values = error.sel(scaling=name).values
-        trend = slope(np.log(table.m.values), np.log(values))[0] if len(table.m) > 2 else float(np.log(values[-1] / values[0]) / np.log(table.m[-1] / table.m[0]))
-        found.append(Claim(f"{name}: distance to its limit against m, log-log slope", trend, at_least=-1.6 if name == "MF" else -0.8, at_most=-0.3))
+        trend = (
+            slope(np.log(table.m.values), np.log(values))[0]
+            if len(table.m) > 2
+            else float(np.log(values[-1] / values[0]) / np.log(table.m[-1] / table.m[0]))
+        )
+        found.append(
+            Claim(
+                f"{name}: distance to its limit against m, log-log slope",
+                trend,
+                at_least=-1.6 if name == "MF" else -0.8,
+                at_most=-0.3,
+            )
+        )
         found.append(Claim(f"{name}: distance at the largest m", float(values[-1]), at_most=0.1))
     return tuple(found)
 

@@ -13,7 +13,12 @@ from ...observables.kernels import tangent_gram
 from .common import descend, records_of, stack
 
 SCALINGS = {"ours": MeanField(), "MF": MeanField(hidden=1.0), "NTK": NTK()}
-RECORD = (observables.SumLoss(), observables.TestRisk(), observables.Accuracy(), observables.FeatureMovement())
+RECORD = (
+    observables.SumLoss(),
+    observables.TestRisk(),
+    observables.Accuracy(),
+    observables.FeatureMovement(),
+)
 
 
 def networks(key, name: str, features: int, width: int, seeds: int) -> list[Shallow]:
@@ -23,7 +28,12 @@ def networks(key, name: str, features: int, width: int, seeds: int) -> list[Shal
         embedding = RandomFeatures.init(named_key(key, "embedding", seed), features, width)
         nets.append(
             Shallow.init(
-                named_key(key, "net", seed), features=features, width=width, scaling=SCALINGS[name], embedding=embedding, symmetric=name == "NTK"
+                named_key(key, "net", seed),
+                features=features,
+                width=width,
+                scaling=SCALINGS[name],
+                embedding=embedding,
+                symmetric=name == "NTK",
             )
         )
     return nets
@@ -31,15 +41,26 @@ def networks(key, name: str, features: int, width: int, seeds: int) -> list[Shal
 
 def draws(key, samples: int, test_samples: int, features: int, seeds: int):
     """Training and test sets, one of each per seed."""
-    sets = [data.axis_types(named_key(key, "data", seed), samples, features) for seed in range(seeds)]
-    tests = [data.axis_types(named_key(key, "test", seed), test_samples, features) for seed in range(seeds)]
+    sets = [
+        data.axis_types(named_key(key, "data", seed), samples, features) for seed in range(seeds)
+    ]
+    tests = [
+        data.axis_types(named_key(key, "test", seed), test_samples, features)
+        for seed in range(seeds)
+    ]
     return sets, tests
 
 
-def compare(key, settings, samples: int, width: int, report, *, lazy: bool = False, scatter: bool = False) -> xr.Dataset:
+def compare(
+    key, settings, samples: int, width: int, report, *, lazy: bool = False, scatter: bool = False
+) -> xr.Dataset:
     """All scalings on one size; `lazy` adds the constant-kernel prediction, `scatter` the features of two inputs."""
     sets, tests = draws(key, samples, settings.test_samples, settings.features, settings.seeds)
-    total = settings.steps_of_one / samples if settings.literal else min(settings.steps_of_one / samples, settings.longest)
+    total = (
+        settings.steps_of_one / samples
+        if settings.literal
+        else min(settings.steps_of_one / samples, settings.longest)
+    )
     tables = {}
     for i, name in enumerate(SCALINGS):
         nets = networks(key, name, settings.features, width, settings.seeds)
@@ -49,11 +70,22 @@ def compare(key, settings, samples: int, width: int, report, *, lazy: bool = Fal
             progress=lambda a, b, _, i=i, name=name: report(i + a / b, len(SCALINGS), f"{name}, n = {samples}, m = {width}"),
         )  # fmt: skip
         table = records_of(run, samples)
-        starts = [np.asarray(net.preactivations(one.inputs)) for net, one in zip(nets, sets, strict=True)]
-        ends = [np.asarray(net.preactivations(one.inputs)) for net, one in zip(run.model, sets, strict=True)]
-        moved = [np.linalg.norm(end - start) / np.linalg.norm(start) for start, end in zip(starts, ends, strict=True)]
+        starts = [
+            np.asarray(net.preactivations(one.inputs)) for net, one in zip(nets, sets, strict=True)
+        ]
+        ends = [
+            np.asarray(net.preactivations(one.inputs))
+            for net, one in zip(run.model, sets, strict=True)
+        ]
+        moved = [
+            np.linalg.norm(end - start) / np.linalg.norm(start)
+            for start, end in zip(starts, ends, strict=True)
+        ]
         table["relative_movement"] = ("seed", moved)
-        expected = [np.sqrt(np.diag(np.asarray(net.embedding.gram(one.inputs)))) for net, one in zip(nets, sets, strict=True)]
+        expected = [
+            np.sqrt(np.diag(np.asarray(net.embedding.gram(one.inputs))))
+            for net, one in zip(nets, sets, strict=True)
+        ]
         if name == "MF":
             expected = [value / width**0.5 for value in expected]
         off = [start.std(axis=1) / value - 1 for start, value in zip(starts, expected, strict=True)]
@@ -65,7 +97,10 @@ def compare(key, settings, samples: int, width: int, report, *, lazy: bool = Fal
     joined = stack(tables, "scaling")
     if lazy:
         nets = networks(key, "ours", settings.features, width, settings.seeds)
-        joined["lazy_risk"] = ("seed", [_lazy(net, *pair, total) for net, *pair in zip(nets, sets, tests, strict=True)])
+        joined["lazy_risk"] = (
+            "seed",
+            [_lazy(net, *pair, total) for net, *pair in zip(nets, sets, tests, strict=True)],
+        )
     return joined
 
 

@@ -66,7 +66,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         tables.append(part.assign_coords(step=part.step / slow, time=part.time / slow))
     shortest = min(t.sizes["step"] for t in tables)
     grid = tables[0].isel(step=slice(0, shortest))
-    aligned = [t.isel(step=np.linspace(0, t.sizes["step"] - 1, shortest).round().astype(int)) for t in tables]
+    aligned = [
+        t.isel(step=np.linspace(0, t.sizes["step"] - 1, shortest).round().astype(int))
+        for t in tables
+    ]
     joined = xr.concat(
         [t.assign_coords(step=grid.step, time=grid.time) for t in aligned], xr.DataArray(list(VARIANTS), dims="setting", name="setting")
     )  # fmt: skip
@@ -75,8 +78,14 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     d, t = table.attrs["features"], table.time.values
-    lines = [Line(t, d * table.population.sel(setting=n).median("seed").values, str(n)) for n in table.setting.values]
-    sizes = [Line(t, table.largest_neuron.sel(setting=n).median("seed").values, str(n)) for n in table.setting.values]
+    lines = [
+        Line(t, d * table.population.sel(setting=n).median("seed").values, str(n))
+        for n in table.setting.values
+    ]
+    sizes = [
+        Line(t, table.largest_neuron.sel(setting=n).median("seed").values, str(n))
+        for n in table.setting.values
+    ]
     return FigureSpec(
         f"Algorithm 1, d = {d}, m = {table.attrs['width']}",
         [
@@ -93,12 +102,38 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         last = float(table.population.sel(setting=name).isel(step=-1).max())
         ratio = FiniteConvergence()(last, np.full(d, 1 / d)).numbers["ratio"]
         relu = name.startswith("relu")
-        note = "ReLU learners have a slower tail: the first-order part couples opposite neurons" if relu else ""
-        made.append(Claim(f"Theorem 1.1, {name}: loss over the floor at the end (largest)", ratio, at_most=0.15 if relu else 0.05, note=note))
-    after = table.population.isel(step=int(np.argmin(np.abs(table.time.values - table.attrs["first"]))))
-    made.append(Claim("after stage 1 the loss is about half the floor (abs, 1/λ, mean)", float(after.sel(setting="1/λ").mean()) / floor, at_least=0.15, at_most=0.9))
+        note = (
+            "ReLU learners have a slower tail: the first-order part couples opposite neurons"
+            if relu
+            else ""
+        )
+        made.append(
+            Claim(
+                f"Theorem 1.1, {name}: loss over the floor at the end (largest)",
+                ratio,
+                at_most=0.15 if relu else 0.05,
+                note=note,
+            )
+        )
+    after = table.population.isel(
+        step=int(np.argmin(np.abs(table.time.values - table.attrs["first"])))
+    )
+    made.append(
+        Claim(
+            "after stage 1 the loss is about half the floor (abs, 1/λ, mean)",
+            float(after.sel(setting="1/λ").mean()) / floor,
+            at_least=0.15,
+            at_most=0.9,
+        )
+    )
     same = table.population.sel(setting=["relu1", "relu2"]).isel(step=-1).values
-    made.append(Claim("relu1 at twice the time is relu2 (largest relative difference at the end)", float(np.abs(same[0] / same[1] - 1).max()), at_most=0.05))
+    made.append(
+        Claim(
+            "relu1 at twice the time is relu2 (largest relative difference at the end)",
+            float(np.abs(same[0] / same[1] - 1).max()),
+            at_most=0.05,
+        )
+    )
     return tuple(made)
 
 

@@ -40,8 +40,14 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         rows = []
         for seed in range(settings.seeds):
             progress(i * settings.seeds + seed, total, f"m = {width}")
-            cloud = SymmetricCloud.init(named_key(key, "cloud", seed), features=settings.features, particles=settings.particles)
-            net = Homogeneous.init(named_key(key, "net", width, seed), features=settings.features, width=width)
+            cloud = SymmetricCloud.init(
+                named_key(key, "cloud", seed),
+                features=settings.features,
+                particles=settings.particles,
+            )
+            net = Homogeneous.init(
+                named_key(key, "net", width, seed), features=settings.features, width=width
+            )
             rows.append(coupling(net.weights, cloud, a, settings.rate, steps, every=every))
         mean.append([r.mean for r in rows])
         largest.append([r.largest for r in rows])
@@ -51,8 +57,16 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             "mean_square": (axes, np.array(mean), {"label": "mean ‖ξ‖²"}),
             "largest_square": (axes, np.array(largest), {"label": "max ‖ξ‖²"}),
         },
-        {"width": list(settings.widths), "seed": np.arange(settings.seeds), "time": ("record", rows[0].times)},
-        {"features": settings.features, "particles": settings.particles, "loss": "population mean of squares"},
+        {
+            "width": list(settings.widths),
+            "seed": np.arange(settings.seeds),
+            "time": ("record", rows[0].times),
+        },
+        {
+            "features": settings.features,
+            "particles": settings.particles,
+            "loss": "population mean of squares",
+        },
     )
 
 
@@ -70,7 +84,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
         f"Finite networks against infinite width, d = {table.attrs['features']}",
         [
             Panel("Error along the run", "mean-field time τ", "mean ‖ξ‖²", growth, yscale="log"),
-            Panel("Error against the width", "width m", f"at τ = {table.time.values[-1]:g}", sizes, xscale="log", yscale="log"),
+            Panel(
+                "Error against the width",
+                "width m",
+                f"at τ = {table.time.values[-1]:g}",
+                sizes,
+                xscale="log",
+                yscale="log",
+            ),
         ],
     )
 
@@ -79,8 +100,17 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     end = table.mean_square.isel(record=-1).mean("seed").values
     verdict = ErrorPropagation()(table.width.values, end)
     return (
-        Claim("slope of log mean ‖ξ‖² on log m", verdict.numbers["slope"], expected=-1.0, tolerance=0.35),
-        Claim("the error grows from zero", float(table.mean_square.isel(record=0).max()), at_most=1e-30),
+        Claim(
+            "slope of log mean ‖ξ‖² on log m",
+            verdict.numbers["slope"],
+            expected=-1.0,
+            tolerance=0.35,
+        ),
+        Claim(
+            "the error grows from zero",
+            float(table.mean_square.isel(record=0).max()),
+            at_most=1e-30,
+        ),
     )
 
 

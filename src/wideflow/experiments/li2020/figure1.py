@@ -45,8 +45,13 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 def draw(table: xr.Dataset) -> FigureSpec:
     d, floor, time = table.attrs["features"], table.attrs["floor"], table.time.values
     events = {name: median(values) for name, values in run_events(table).items()}
-    marks = [VLine(t, EVENT_LABELS[n]) for n, t in events.items() if n in EVENT_LABELS and np.isfinite(t)]
-    losses = [Line(time, d * table.population.isel(seed=i).values, "d × loss", group="loss") for i in range(table.sizes["seed"])]
+    marks = [
+        VLine(t, EVENT_LABELS[n]) for n, t in events.items() if n in EVENT_LABELS and np.isfinite(t)
+    ]
+    losses = [
+        Line(time, d * table.population.isel(seed=i).values, "d × loss", group="loss")
+        for i in range(table.sizes["seed"])
+    ]
     counts = [
         Line(time, table.basis_neurons.median("seed").values, "basis-like neurons"),
         Line(time, table.covered_directions.median("seed").values, "directions found"),

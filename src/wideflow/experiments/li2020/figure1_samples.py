@@ -35,9 +35,17 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     for i, samples in enumerate(settings.samples):
         tables.append(
             stage_table(
-                named_key(key, "samples", samples), features=settings.features, width=settings.width, rate=settings.rate,
-                time=settings.time, records=settings.records, seeds=settings.seeds, samples=samples,
-                progress=lambda share, i=i: progress(i + share, len(settings.samples), f"N = {settings.samples[i]}"),
+                named_key(key, "samples", samples),
+                features=settings.features,
+                width=settings.width,
+                rate=settings.rate,
+                time=settings.time,
+                records=settings.records,
+                seeds=settings.seeds,
+                samples=samples,
+                progress=lambda share, i=i: progress(
+                    i + share, len(settings.samples), f"N = {settings.samples[i]}"
+                ),
             )
         )
     joined = xr.concat(tables, xr.DataArray(list(settings.samples), dims="setting", name="setting"))
@@ -50,8 +58,20 @@ def draw(table: xr.Dataset) -> FigureSpec:
     losses = []
     for n in table.setting.values:
         one = table.sel(setting=n)
-        losses.append(Line(time, d * one.population.median("seed").values, f"population, N = {n}", group=str(n)))
-        losses.append(Line(time, d * one.training.median("seed").values, f"training, N = {n}", dash="dotted", group=str(n)))
+        losses.append(
+            Line(
+                time, d * one.population.median("seed").values, f"population, N = {n}", group=str(n)
+            )
+        )
+        losses.append(
+            Line(
+                time,
+                d * one.training.median("seed").values,
+                f"training, N = {n}",
+                dash="dotted",
+                group=str(n),
+            )
+        )
     ends = [median(run_events(table.sel(setting=n))["T2"]) for n in table.setting.values]
     shown = [(n, t) for n, t in zip(table.setting.values, ends, strict=True) if np.isfinite(t)]
     panels = [
@@ -60,7 +80,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
     ]  # fmt: skip
     if shown:
         panels.append(
-            Panel("Length of the plateau", "samples N", "τ at half the floor", [Line(*np.array(shown).T, "T₂")], xscale="log")
+            Panel(
+                "Length of the plateau",
+                "samples N",
+                "τ at half the floor",
+                [Line(*np.array(shown).T, "T₂")],
+                xscale="log",
+            )
         )
     return FigureSpec(
         f"Tensor stages on samples: d = {d}, m = {table.attrs['width']}", panels,
@@ -86,10 +112,18 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         made.append(
             Claim(
                 "with N ≲ 4d² the training loss falls but the population loss stays above half the floor (smallest ratio to the floor)",
-                float(last.sel(setting=sizes[0]).population.min()) / floor, at_least=0.5, note="the effect that truly sticks: too few samples",
+                float(last.sel(setting=sizes[0]).population.min()) / floor,
+                at_least=0.5,
+                note="the effect that truly sticks: too few samples",
             )
         )
-        made.append(Claim("there the training loss is below a third of the population loss", float((small.training / small.population).isel(step=-1).max()), at_most=0.34))
+        made.append(
+            Claim(
+                "there the training loss is below a third of the population loss",
+                float((small.training / small.population).isel(step=-1).max()),
+                at_most=0.34,
+            )
+        )
     if (d, m) == (30, 100) and 10000 in sizes and table.time.values[-1] >= 3600:
         paper = table.sel(setting=10000)
         made += [

@@ -48,8 +48,14 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     for i, width in enumerate(settings.widths):
         tables.append(
             stage_table(
-                named_key(key, "width", width), features=settings.features, width=width, rate=settings.rate, time=settings.time,
-                records=settings.records, seeds=settings.seeds, progress=lambda s, i=i: progress(i + s, total, f"m = {settings.widths[i]}"),
+                named_key(key, "width", width),
+                features=settings.features,
+                width=width,
+                rate=settings.rate,
+                time=settings.time,
+                records=settings.records,
+                seeds=settings.seeds,
+                progress=lambda s, i=i: progress(i + s, total, f"m = {settings.widths[i]}"),
             )
         )
     joined = xr.concat(tables, xr.DataArray(list(settings.widths), dims="setting", name="setting"))
@@ -59,7 +65,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         progress=lambda s: progress(total - 1 + s, total, f"N = {settings.samples}"),
     )  # fmt: skip
     scaled = []
-    for i, scale in enumerate(settings.scales):  # a large start needs a small rate until its norm has come down
+    for i, scale in enumerate(
+        settings.scales
+    ):  # a large start needs a small rate until its norm has come down
         table = stage_table(
             named_key(key, "scale"), features=settings.scale_features, width=2 * settings.scale_features, rate=settings.rate / max(1, scale**2),
             time=settings.scale_time, records=2, seeds=settings.seeds, scale=scale,
@@ -67,10 +75,18 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         )  # fmt: skip
         scaled.append((table.population / table.attrs["floor"]).isel(step=-1).values)
     fresh = {"step": "sample_step", "time": "sample_time"}
-    kept = sampled[["population", "training", "order_losses", "covered_directions"]].reset_index("step", drop=True)
+    kept = sampled[["population", "training", "order_losses", "covered_directions"]].reset_index(
+        "step", drop=True
+    )
     kept = kept.rename({name: f"sample_{name}" for name in kept.data_vars} | fresh)
-    told = {f"sample_{name}": sampled.attrs[name] for name in ("features", "width", "samples", "floor")}
-    joined["scale_ratio"] = (("scale", "seed"), np.array(scaled), {"label": "loss over the floor at the end, by initial scale"})
+    told = {
+        f"sample_{name}": sampled.attrs[name] for name in ("features", "width", "samples", "floor")
+    }
+    joined["scale_ratio"] = (
+        ("scale", "seed"),
+        np.array(scaled),
+        {"label": "loss over the floor at the end, by initial scale"},
+    )
     joined = joined.assign_coords(scale=list(settings.scales))
     return joined.merge(kept).assign_attrs(tables[0].attrs | told | {"snapshot": settings.snapshot})
 
@@ -89,10 +105,17 @@ def draw(table: xr.Dataset) -> FigureSpec:
     d, time = table.attrs["features"], table.time.values
     sampled = _sampled(table)
     losses = [
-        Line(time, np.maximum(d * table.population.sel(setting=m).median("seed").values, 1e-16), f"m = {int(m)}")
+        Line(
+            time,
+            np.maximum(d * table.population.sel(setting=m).median("seed").values, 1e-16),
+            f"m = {int(m)}",
+        )
         for m in table.setting.values
     ]
-    snapshot = order_panel(sampled, f"On {sampled.attrs['samples']} samples, d = {sampled.attrs['features']}, m = {sampled.attrs['width']}")
+    snapshot = order_panel(
+        sampled,
+        f"On {sampled.attrs['samples']} samples, d = {sampled.attrs['features']}, m = {sampled.attrs['width']}",
+    )
     stopped = VLine(table.attrs["snapshot"], "stopped here it looks stuck", dash="dotted")
     narrow = table.sel(setting=sorted(table.setting.values)[min(1, table.sizes["setting"] - 1)])
     return FigureSpec(
@@ -113,7 +136,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     early, late = value_at(sampled, curves, table.attrs["snapshot"]), curves.isel(step=-1).values
     snapshot = sampled.order.values.tolist()
     order = {k: early[:, snapshot.index(k)] for k in (0, 2, 4, 6)}
-    ends = {int(m): median(run_events(table.sel(setting=m).assign_attrs(table.attrs))["T2"]) for m in table.setting.values}
+    ends = {
+        int(m): median(run_events(table.sel(setting=m).assign_attrs(table.attrs))["T2"])
+        for m in table.setting.values
+    }
     last = table.isel(step=-1)
     made = [
         Claim(
@@ -130,13 +156,27 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("the stuck-looking snapshot: order 4 is above 0.015 d (smallest)", float(order[4].min()), at_least=0.015 * sampled.attrs["features"]),
     ]  # fmt: skip
     if d == 30 and {60, 100} <= set(ends) and table.sizes["seed"] >= 3:
-        made.append(Claim("the narrower network takes a little longer: T₂(m = 60)/T₂(m = 100), medians", ends[60] / ends[100], at_least=0.9, at_most=1.6, note="1.21 from 34 and 92 seeds"))
+        made.append(
+            Claim(
+                "the narrower network takes a little longer: T₂(m = 60)/T₂(m = 100), medians",
+                ends[60] / ends[100],
+                at_least=0.9,
+                at_most=1.6,
+                note="1.21 from 34 and 92 seeds",
+            )
+        )
     if sampled.attrs["features"] == 30:
         made += [
-            Claim("snapshot at τ = 300, N = 10⁴: order 2 above 0.07", float(order[2].min()), at_least=0.07),
+            Claim(
+                "snapshot at τ = 300, N = 10⁴: order 2 above 0.07",
+                float(order[2].min()),
+                at_least=0.07,
+            ),
             Claim("snapshot: order 4 above 0.8", float(order[4].min()), at_least=0.8),
             Claim("snapshot: order 6 above 0.28", float(order[6].min()), at_least=0.28),
-            Claim("at τ = 6000 all orders are below 2e-3 (largest)", float(late.max()), at_most=2e-3),
+            Claim(
+                "at τ = 6000 all orders are below 2e-3 (largest)", float(late.max()), at_most=2e-3
+            ),
         ]
     return tuple(made)
 

@@ -43,11 +43,20 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     losses, moments, ratios = [], [], []
     uneven = np.asarray(teacher_of(d, condition=2.0).coefficients)
     for seed in range(settings.seeds):
-        cloud = SymmetricCloud.init(named_key(key, "cloud", seed), features=d, particles=settings.particles, signs="hadamard")
+        cloud = SymmetricCloud.init(
+            named_key(key, "cloud", seed),
+            features=d,
+            particles=settings.particles,
+            signs="hadamard",
+        )
         progress(2 * seed, 2 * settings.seeds, "equal coefficients")
-        _, even = evolve(cloud, np.full(d, 1 / d), settings.rate, steps, every=max(1, steps // settings.records))
+        _, even = evolve(
+            cloud, np.full(d, 1 / d), settings.rate, steps, every=max(1, steps // settings.records)
+        )
         progress(2 * seed + 1, 2 * settings.seeds, "two sizes of coefficients")
-        _, two = evolve(cloud, uneven, settings.rate, early, every=max(1, early // settings.records))
+        _, two = evolve(
+            cloud, uneven, settings.rate, early, every=max(1, early // settings.records)
+        )
         losses.append(even.losses)
         moments.append(np.mean(two.representatives**2, axis=1))
         at = int(np.argmin(np.abs(two.times - d)))
@@ -66,7 +75,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     d, a = table.attrs["features"], table.coefficients.values
-    loss = [Line(table.time.values, d * table.loss.isel(seed=i).values, "d × loss", group="loss") for i in range(table.sizes["seed"])]
+    loss = [
+        Line(table.time.values, d * table.loss.isel(seed=i).values, "d × loss", group="loss")
+        for i in range(table.sizes["seed"])
+    ]
     q = table.second_moments.isel(seed=0) - table.coefficients
     z = table.second_moments.isel(seed=0).sum("direction").values - a.sum()
     delta = 4 / math.pi * abs(q).max("direction").values

@@ -78,7 +78,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 
 def _draws(settings: Settings, key, d: int, sizes) -> list[np.ndarray]:
-    return [np.asarray(jax.random.normal(named_key(key, "inputs", i), (n, d)), dtype=np.float64) for i, n in enumerate(sizes)]
+    return [
+        np.asarray(jax.random.normal(named_key(key, "inputs", i), (n, d)), dtype=np.float64)
+        for i, n in enumerate(sizes)
+    ]
 
 
 def _kernels(settings: Settings, key, d: int, n: int) -> list[float]:
@@ -86,7 +89,10 @@ def _kernels(settings: Settings, key, d: int, n: int) -> list[float]:
     inputs = _draws(settings, key, d, (n, settings.tests // 2, settings.tests))
     sets = [(x, np.asarray(teacher.targets(x))[:, None]) for x in inputs]
     rng = np.random.default_rng(np.asarray(jax.random.key_data(named_key(key, "features"))))
-    return [float(ridge_losses(k, centred, *sets)[0]) for k, centred in kernels(d, settings.units, rng).values()]
+    return [
+        float(ridge_losses(k, centred, *sets)[0])
+        for k, centred in kernels(d, settings.units, rng).values()
+    ]
 
 
 def _network(settings: Settings, key, d: int, n: int) -> float:
@@ -106,10 +112,17 @@ def _hard(settings: Settings, key) -> tuple[list[float], list[float]]:
     a = np.full(HARD, 1 / HARD)
     targets = [block_directions(blocks) for blocks in hard_family(HARD, 4)]
     (units,) = _draws(settings, named_key(key, "units"), HARD, (max(settings.counts),))
-    exact = [float(np.mean([feature_loss(units[:n], a, v) for v in targets])) for n in settings.counts]
+    exact = [
+        float(np.mean([feature_loss(units[:n], a, v) for v in targets])) for n in settings.counts
+    ]
     tangent = []
     for n in settings.counts:
-        inputs = _draws(settings, named_key(key, "ridge", n), HARD, (max(n, 1), settings.tests // 2, settings.tests))
+        inputs = _draws(
+            settings,
+            named_key(key, "ridge", n),
+            HARD,
+            (max(n, 1), settings.tests // 2, settings.tests),
+        )
         sets = [(x, np.stack([np.abs(x @ v.T) @ a for v in targets], axis=1)) for x in inputs]
         tangent.append(float(ridge_losses(relu_ntk, False, *sets).mean()) if n else exact[0])
     return exact, tangent
@@ -119,22 +132,58 @@ def draw(table: xr.Dataset) -> FigureSpec:
     panels = []
     n = table.samples.values
     for d in table.dimension.values:
-        lines = [Line(n, d * table.kernel_loss.sel(dimension=d, kernel=k).mean("seed").values, str(k)) for k in table.kernel.values]
-        lines.append(Line(n, d * table.network_loss.sel(dimension=d).mean("seed").values, "network, m = 4d", dash="dashed"))
-        floors = [HLine(d * degree_floor(np.full(d, 1 / d), p), f"degree-{p} floor") for p in (2, 4)]
-        panels.append(Panel(f"d = {int(d)}", "samples n", "d × loss", [*lines, *floors], xscale="log", yscale="log"))
+        lines = [
+            Line(n, d * table.kernel_loss.sel(dimension=d, kernel=k).mean("seed").values, str(k))
+            for k in table.kernel.values
+        ]
+        lines.append(
+            Line(
+                n,
+                d * table.network_loss.sel(dimension=d).mean("seed").values,
+                "network, m = 4d",
+                dash="dashed",
+            )
+        )
+        floors = [
+            HLine(d * degree_floor(np.full(d, 1 / d), p), f"degree-{p} floor") for p in (2, 4)
+        ]
+        panels.append(
+            Panel(
+                f"d = {int(d)}",
+                "samples n",
+                "d × loss",
+                [*lines, *floors],
+                xscale="log",
+                yscale="log",
+            )
+        )
     dims = table.dimension.values
     middle = int(np.searchsorted(n, 1000, side="right")) - 1 if len(n) > 1 else 0
     by_d = [
         Line(dims, (dims * table.kernel_loss.isel(samples=middle).sel(kernel=k).mean("seed").values), str(k)) for k in ("NTK", "RBF", "Laplace", "poly4")
     ]  # fmt: skip
-    panels.append(Panel(f"Against the dimension, n = {int(n[middle])}", "dimension d", "d × loss", [*by_d, HLine(1 - 3 / np.pi, "degree-two floor")]))
+    panels.append(
+        Panel(
+            f"Against the dimension, n = {int(n[middle])}",
+            "dimension d",
+            "d × loss",
+            [*by_d, HLine(1 - 3 / np.pi, "degree-two floor")],
+        )
+    )
     count = table["count"].values
     bound = [
         Line(count, table.feature_mean.values, "best |·| features (exact)"), Line(count, table.tangent_mean.values, "NTK ridge"),
         Line(count, np.maximum(table.family_floor.values, 1e-7), "floor (1 − N/H) C₄/d", dash="dotted"),
     ]  # fmt: skip
-    panels.append(Panel(f"Hard family of 35 targets, d = {HARD}", "functions N", "mean loss over the family", bound, yscale="log"))
+    panels.append(
+        Panel(
+            f"Hard family of 35 targets, d = {HARD}",
+            "functions N",
+            "mean loss over the family",
+            bound,
+            yscale="log",
+        )
+    )
     return FigureSpec(
         "Kernels against the network", panels,
         caption="No kernel goes below the degree-two floor at these sizes; the network does once n ≳ 11 d².",
@@ -150,20 +199,53 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         (float(dim), int(size)) for dim in table.dimension.values for size in n if size >= 12 * dim**2
     ]  # fmt: skip
     made = [
-        Claim("no set of |·| features beats the floor of the hard family (smallest excess)", float(margin), at_least=0.0),
+        Claim(
+            "no set of |·| features beats the floor of the hard family (smallest excess)",
+            float(margin),
+            at_least=0.0,
+        ),
         Claim("nor does the tangent kernel (smallest excess)", float(tangent), at_least=0.0),
     ]
-    middle = loss.sel(dimension=d).sel(samples=n[n <= d**3], kernel="NTK") if (n <= d**3).any() else None
+    middle = (
+        loss.sel(dimension=d).sel(samples=n[n <= d**3], kernel="NTK") if (n <= d**3).any() else None
+    )
     if middle is not None and d >= 20:
-        made.append(Claim(f"d = {d:g}: d × loss of the NTK, smallest over n ≤ d³", d * float(middle.min()), at_least=0.025, note="0.044, 0.040, 0.029 at d = 20, n = 1000, 3000, 10⁴; flat at 0.044 to 0.047 over d at n = 1000"))
-        made.append(Claim(f"d = {d:g}: d × loss of the NTK, largest", d * float(middle.max()), at_most=0.055))
+        made.append(
+            Claim(
+                f"d = {d:g}: d × loss of the NTK, smallest over n ≤ d³",
+                d * float(middle.min()),
+                at_least=0.025,
+                note="0.044, 0.040, 0.029 at d = 20, n = 1000, 3000, 10⁴; flat at 0.044 to 0.047 over d at n = 1000",
+            )
+        )
+        made.append(
+            Claim(
+                f"d = {d:g}: d × loss of the NTK, largest", d * float(middle.max()), at_most=0.055
+            )
+        )
     for dim, size in rich:
-        ratio = float(loss.sel(dimension=dim, samples=size).min() / net.sel(dimension=dim, samples=size))
-        made.append(Claim(f"d = {dim:g}, n = {size}: the best kernel's loss over the network's", ratio, at_least=5.0, note="at least 50 at d = 30, n = 10⁴ and τ = 9000"))
+        ratio = float(
+            loss.sel(dimension=dim, samples=size).min() / net.sel(dimension=dim, samples=size)
+        )
+        made.append(
+            Claim(
+                f"d = {dim:g}, n = {size}: the best kernel's loss over the network's",
+                ratio,
+                at_least=5.0,
+                note="at least 50 at d = 30, n = 10⁴ and τ = 9000",
+            )
+        )
     if 30 in table.dimension.values:
         for size in (1000, 3000):
             if size in n:
-                made.append(Claim(f"d = 30, n = {size}: d × loss of the NTK", 30 * float(loss.sel(dimension=30, samples=size, kernel="NTK")), at_least=0.040, at_most=0.050))
+                made.append(
+                    Claim(
+                        f"d = 30, n = {size}: d × loss of the NTK",
+                        30 * float(loss.sel(dimension=30, samples=size, kernel="NTK")),
+                        at_least=0.040,
+                        at_most=0.050,
+                    )
+                )
     return tuple(made)
 
 

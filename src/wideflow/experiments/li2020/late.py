@@ -36,14 +36,19 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         )
         for i, width in enumerate(settings.widths)
     ]  # fmt: skip
-    joined = xr.concat([t[["population"]] for t in tables], xr.DataArray(list(settings.widths), dims="width", name="width"))
+    joined = xr.concat(
+        [t[["population"]] for t in tables],
+        xr.DataArray(list(settings.widths), dims="width", name="width"),
+    )
     return joined.assign_attrs(tables[0].attrs)
 
 
 def _slopes(table: xr.Dataset, width: int) -> np.ndarray:
     time = table.time.values
     curves = table.population.sel(width=width).values
-    return np.array([LateDecay()(time, curve, start=0.4 * time[-1]).numbers["slope"] for curve in curves])
+    return np.array(
+        [LateDecay()(time, curve, start=0.4 * time[-1]).numbers["slope"] for curve in curves]
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -76,7 +81,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )  # fmt: skip
     if d in table.width.values:
         last = float(table.population.sel(width=d).isel(step=-1).max())
-        made.append(Claim("m = d: the loss is rounding by the end", abs(last), at_most=1e-10, note="exponential decay"))
+        made.append(
+            Claim(
+                "m = d: the loss is rounding by the end",
+                abs(last),
+                at_most=1e-10,
+                note="exponential decay",
+            )
+        )
     return tuple(made)
 
 

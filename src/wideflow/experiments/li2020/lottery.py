@@ -45,13 +45,26 @@ class Settings:
 def run(settings: Settings, key, progress) -> xr.Dataset:
     d = settings.features
     teacher = teacher_of(d)
-    nets = [Homogeneous.init(named_key(key, "net", s), features=d, width=settings.width) for s in range(settings.seeds)]
-    first, rest = (round(t / settings.rate) for t in (settings.draw_time, settings.time - settings.draw_time))
+    nets = [
+        Homogeneous.init(named_key(key, "net", s), features=d, width=settings.width)
+        for s in range(settings.seeds)
+    ]
+    first, rest = (
+        round(t / settings.rate) for t in (settings.draw_time, settings.time - settings.draw_time)
+    )
     every = max(1, (first + rest) // settings.records)
     told = lambda start: lambda done, total, _: progress(start + done, first + rest, "descent")
     dynamics = GradientDescent(settings.rate)
     plateau = train(nets, teacher, dynamics, steps=first, every=first, progress=told(0))
-    after = train(list(plateau.model), teacher, dynamics, steps=rest, every=every, record=[DirectionMasses()], progress=told(first))
+    after = train(
+        list(plateau.model),
+        teacher,
+        dynamics,
+        steps=rest,
+        every=every,
+        record=[DirectionMasses()],
+        progress=told(first),
+    )
     start = np.stack([np.asarray(net.weights) for net in nets])
     drawn = np.stack([np.asarray(net.weights) for net in plateau.model])
     final = np.stack([np.asarray(net.weights) for net in after.model])
@@ -71,7 +84,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    start, drawn, final = (table[f"{name}_weights"].isel(seed=0).values for name in ("start", "drawn", "final"))
+    start, drawn, final = (
+        table[f"{name}_weights"].isel(seed=0).values for name in ("start", "drawn", "final")
+    )
     winners, _ = basis_like(drawn)
     score, size = lottery_scores(start), np.sum(final**2, axis=1)
     scatter = [
@@ -82,7 +97,15 @@ def draw(table: xr.Dataset) -> FigureSpec:
     for part, name in (("gamma", "γ"), ("beta", "β")):
         for kind, dash in (("masses", "solid"), ("predicted", "dashed")):
             curve = table[kind].isel(seed=0).sel(part=part).sum("direction").values
-            marks.append(Line(t, curve, f"Σ{name}, {'measured' if kind == 'masses' else 'rate equations'}", dash=dash, group=part + kind))
+            marks.append(
+                Line(
+                    t,
+                    curve,
+                    f"Σ{name}, {'measured' if kind == 'masses' else 'rate equations'}",
+                    dash=dash,
+                    group=part + kind,
+                )
+            )
     return FigureSpec(
         f"The lottery, d = {table.attrs['features']}, m = {table.attrs['width_count']}",
         [
@@ -100,8 +123,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     quality = [ranking_quality(lottery_scores(starts[i]), winners[i]) for i in seeds]
     raw = [ranking_quality(lottery_scores(starts[i], normalised=False), winners[i]) for i in seeds]
     kept = [direction_persistence(starts[i], drawn[i]) for i in seeds]
-    sets = [neuron_sets(w, winning_threshold(np.full(w.shape[1], 1 / w.shape[1]), table.attrs["draw_time"])) for w in starts]
-    in_pot = [np.mean(s.any_pot[w]) - np.mean(s.any_pot[~w]) for s, w in zip(sets, winners, strict=True)]
+    sets = [
+        neuron_sets(
+            w, winning_threshold(np.full(w.shape[1], 1 / w.shape[1]), table.attrs["draw_time"])
+        )
+        for w in starts
+    ]
+    in_pot = [
+        np.mean(s.any_pot[w]) - np.mean(s.any_pot[~w]) for s, w in zip(sets, winners, strict=True)
+    ]
     last = table.masses.isel(record=-1).sum("direction").sel(part="gamma")
     told = table.predicted.isel(record=-1).sum("direction").sel(part="gamma")
     full = table.attrs["features"] >= 16

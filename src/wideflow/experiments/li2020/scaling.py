@@ -46,19 +46,41 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         events = run_events(table)
         found.append(np.array([events[name] for name in EVENTS]))
     return xr.Dataset(
-        {"time": (("dimension", "event", "seed"), np.array(found), {"label": "mean-field time of the event"})},
-        {"dimension": list(settings.dimensions), "event": list(EVENTS), "seed": np.arange(settings.seeds)},
-        {"loss": "population mean of squares", "width_factor": settings.width_factor, "rate": settings.rate},
+        {
+            "time": (
+                ("dimension", "event", "seed"),
+                np.array(found),
+                {"label": "mean-field time of the event"},
+            )
+        },
+        {
+            "dimension": list(settings.dimensions),
+            "event": list(EVENTS),
+            "seed": np.arange(settings.seeds),
+        },
+        {
+            "loss": "population mean of squares",
+            "width_factor": settings.width_factor,
+            "rate": settings.rate,
+        },
     )
 
 
 def _medians(table: xr.Dataset) -> dict[str, np.ndarray]:
-    return {e: np.array([median(row) for row in table.time.sel(event=e).values]) for e in table.event.values.tolist()}
+    return {
+        e: np.array([median(row) for row in table.time.sel(event=e).values])
+        for e in table.event.values.tolist()
+    }
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
     d, times = table.dimension.values.astype(float), _medians(table)
-    labels = {"T1": "order 2 settled", "below_floor": "below the floor", "T2": "half the floor", "T3": "a tenth of the floor"}
+    labels = {
+        "T1": "order 2 settled",
+        "below_floor": "below the floor",
+        "T2": "half the floor",
+        "T3": "a tenth of the floor",
+    }
     curves = [Line(d, times[e], labels[e]) for e in EVENTS]
     laws = [
         Line(d, d, "d", dash="dotted"),
@@ -70,7 +92,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"Stage lengths against the dimension (m = {table.attrs['width_factor']}d)",
         [
-            Panel("Stage events", "dimension d", "mean-field time τ", [*curves, *laws], xscale="log", yscale="log"),
+            Panel(
+                "Stage events",
+                "dimension d",
+                "mean-field time τ",
+                [*curves, *laws],
+                xscale="log",
+                yscale="log",
+            ),
             Panel("The plateau in its own unit", "dimension d", "T₂ ln d / d²", dots),
         ],
         caption="Medians over seeds.",
@@ -80,25 +109,49 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     d, times = table.dimension.values.astype(float), _medians(table)
     unit = times["T2"] * np.log(d) / d**2
-    single = (table.time.sel(event="T2") * np.log(table.dimension) / table.dimension**2).sel(dimension=d[d >= 20])
+    single = (table.time.sel(event="T2") * np.log(table.dimension) / table.dimension**2).sel(
+        dimension=d[d >= 20]
+    )
     tail = (times["T3"] - times["T2"]) / (d * np.log(d))
     made = [
-        Claim("order 2 settles at τ ≈ d: T₁/d, smallest", float((times["T1"] / d).min()), at_least=0.6, note="O(d log d) in the paper"),
-        Claim("order 2 settles at τ ≈ d: T₁/d, largest", float((times["T1"] / d).max()), at_most=1.4),
-        Claim("T₂ ln d/d² (smallest median)", float(unit.min()), at_least=1.1, note="1.38 at d = 10, 1.62 to 1.70 from d = 20 on"),
+        Claim(
+            "order 2 settles at τ ≈ d: T₁/d, smallest",
+            float((times["T1"] / d).min()),
+            at_least=0.6,
+            note="O(d log d) in the paper",
+        ),
+        Claim(
+            "order 2 settles at τ ≈ d: T₁/d, largest", float((times["T1"] / d).max()), at_most=1.4
+        ),
+        Claim(
+            "T₂ ln d/d² (smallest median)",
+            float(unit.min()),
+            at_least=1.1,
+            note="1.38 at d = 10, 1.62 to 1.70 from d = 20 on",
+        ),
         Claim("T₂ ln d/d² (largest median)", float(unit.max()), at_most=1.95),
         Claim("(T₃ − T₂)/(d ln d) (smallest)", float(tail.min()), at_least=1.4),
         Claim("(T₃ − T₂)/(d ln d) (largest)", float(tail.max()), at_most=3.0),
     ]
     if single.size:
         made += [
-            Claim("T₂ ln d/d² of single seeds, d ≥ 20 (smallest)", float(single.min()), at_least=1.2),
+            Claim(
+                "T₂ ln d/d² of single seeds, d ≥ 20 (smallest)", float(single.min()), at_least=1.2
+            ),
             Claim("T₂ ln d/d² of single seeds, d ≥ 20 (largest)", float(single.max()), at_most=2.1),
         ]
     large = d >= 20
     if large.sum() >= 2:
         slope = float(np.polyfit(np.log(d[large]), np.log(times["T2"][large]), 1)[0])
-        made.append(Claim("log-log slope of T₂ on d, d ≥ 20", slope, at_least=1.4, at_most=2.05, note="1.5 to 1.95 over 20..60"))
+        made.append(
+            Claim(
+                "log-log slope of T₂ on d, d ≥ 20",
+                slope,
+                at_least=1.4,
+                at_most=2.05,
+                note="1.5 to 1.95 over 20..60",
+            )
+        )
     return tuple(made)
 
 

@@ -20,7 +20,12 @@ from ...observables.tensors import MomentError, OrderLosses
 from ..figures import Line, Panel, VLine
 
 ORDERS = (0, 2, 4, 6, 8)
-EVENT_LABELS = {"T1": "T₁: order 2 settled", "T2": "T₂: half the floor", "T3": "T₃: a tenth", "T4": "T₄: a hundredth"}
+EVENT_LABELS = {
+    "T1": "T₁: order 2 settled",
+    "T2": "T₂: half the floor",
+    "T3": "T₃: a tenth",
+    "T4": "T₄: a hundredth",
+}
 
 
 def teacher_of(features: int, condition: float = 1.0) -> GaussianAbsTeacher:
@@ -55,7 +60,12 @@ def stage_table(
     teacher = teacher_of(features)
     nets = [
         Homogeneous.init(
-            named_key(key, "net", seed), features=features, width=width, activation=activation, factor=factor, scale=scale
+            named_key(key, "net", seed),
+            features=features,
+            width=width,
+            activation=activation,
+            factor=factor,
+            scale=scale,
         )
         for seed in range(seeds)
     ]
@@ -71,7 +81,15 @@ def stage_table(
     how = dynamics or GradientDescent(rate)
     if samples:
         sets = [teacher.sample(named_key(key, "data", seed), samples) for seed in range(seeds)]
-        run = train(nets, sets, how, record=[*record, TestLoss()], test=teacher, precision="float32", **shared)
+        run = train(
+            nets,
+            sets,
+            how,
+            record=[*record, TestLoss()],
+            test=teacher,
+            precision="float32",
+            **shared,
+        )
         table = run.table.rename(loss="training", test_loss="population")
     else:
         run = train(nets, teacher, how, record=record, **shared)
@@ -84,7 +102,9 @@ def stage_table(
 
 def scaled_orders(table: xr.Dataset) -> xr.DataArray:
     r"""$d^2c_k\ell_k$: the orders as the paper's figures (of the un-normalised target) show them."""
-    weights = xr.DataArray([abs_hermite_squares(int(k))[int(k)] for k in table.order.values], dims="order")
+    weights = xr.DataArray(
+        [abs_hermite_squares(int(k))[int(k)] for k in table.order.values], dims="order"
+    )
     return table.order_losses * (table.attrs["features"] ** 2 * weights)
 
 
@@ -116,7 +136,19 @@ def order_panel(table: xr.Dataset, title: str, seed: int = 0) -> Panel:
     curves = scaled_orders(table).isel(seed=seed)
     time = table.time.values
     keep = time > 0
-    lines = [Line(time[keep], np.maximum(curves.sel(order=k).values[keep], 1e-12), f"order {k}") for k in table.order.values]
-    events = {name: values[seed] for name, values in run_events(table).items() if name in EVENT_LABELS}
+    lines = [
+        Line(time[keep], np.maximum(curves.sel(order=k).values[keep], 1e-12), f"order {k}")
+        for k in table.order.values
+    ]
+    events = {
+        name: values[seed] for name, values in run_events(table).items() if name in EVENT_LABELS
+    }
     marks = [VLine(t, EVENT_LABELS[name]) for name, t in events.items() if np.isfinite(t)]
-    return Panel(title, "mean-field time τ", "d² c_k × loss of order k", [*lines, *marks], xscale="log", yscale="log")
+    return Panel(
+        title,
+        "mean-field time τ",
+        "d² c_k × loss of order k",
+        [*lines, *marks],
+        xscale="log",
+        yscale="log",
+    )

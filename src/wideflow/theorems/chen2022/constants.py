@@ -47,7 +47,12 @@ def _floor_between(act: Activation, low: float | int, high: float | int) -> floa
         return 0.0
     best = int(np.argmin(np.abs(slopes)))
     around = (points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)])
-    finer = minimize_scalar(lambda u: abs(float(act.derivative(jnp.asarray(u)))), bounds=around, method="bounded", options={"xatol": 1e-14})
+    finer = minimize_scalar(
+        lambda u: abs(float(act.derivative(jnp.asarray(u)))),
+        bounds=around,
+        method="bounded",
+        options={"xatol": 1e-14},
+    )
     return float(min(np.abs(slopes).min(), finer.fun))
 
 
@@ -64,14 +69,30 @@ def suggested_interval(activation, variance: float | int) -> Interval:
     def loss(log_end):
         end = math.exp(log_end)
         interval = (0.0 if low == 0 else -end, end)
-        return -slope_floor(act, interval) * (interval[1] - interval[0]) * active_floor_exact(interval, [variance]) ** 1.5
+        return (
+            -slope_floor(act, interval)
+            * (interval[1] - interval[0])
+            * active_floor_exact(interval, [variance]) ** 1.5
+        )
 
-    best = minimize_scalar(loss, bounds=(math.log(0.1), math.log(20 * math.sqrt(variance))), method="bounded", options={"xatol": 1e-3})
+    best = minimize_scalar(
+        loss,
+        bounds=(math.log(0.1), math.log(20 * math.sqrt(variance))),
+        method="bounded",
+        options={"xatol": 1e-3},
+    )
     end = math.exp(best.x)
     return (0.0 if low == 0 else -end, end)
 
 
-def kappa(smallest: float | int, largest: float | int, diagonal: float | int, floor: float | int, interval: Interval, variant: str = "corrected") -> float:
+def kappa(
+    smallest: float | int,
+    largest: float | int,
+    diagonal: float | int,
+    floor: float | int,
+    interval: Interval,
+    variant: str = "corrected",
+) -> float:
     r"""The constant of Lemma 1.
 
     Corrected: $\kappa = 9 \lambda_2 / (\sqrt2\, \lambda_1 K_s\, \mathrm{len})$. Sharp, by the same proof with $|(Gv)_a|^2 \le G_{aa} v^\top G v$ in place of
@@ -88,14 +109,21 @@ def kappa(smallest: float | int, largest: float | int, diagonal: float | int, fl
     return 9 * largest / (math.sqrt(2) * smallest * floor * length)
 
 
-def beta(kappa_value: float | int, initial_loss: float | int, magnitude: float | int, eta_tilde: float | int) -> float:
+def beta(
+    kappa_value: float | int,
+    initial_loss: float | int,
+    magnitude: float | int,
+    eta_tilde: float | int,
+) -> float:
     r"""$\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$; below 1 the certificate speaks."""
     if not eta_tilde > 0:
         return math.inf
     return kappa_value * math.sqrt(initial_loss) / (magnitude * eta_tilde**1.5)
 
 
-def active_floor(interval: Interval, least: float | int, most: float | int, variant: str = "corrected") -> float:
+def active_floor(
+    interval: Interval, least: float | int, most: float | int, variant: str = "corrected"
+) -> float:
     r"""$K_3(I, g_{\min}, g_{\max})$: half the least Gaussian mass of the middle third, bounded below.
 
     Corrected: $\frac{\mathrm{len}}{6 \sqrt{2\pi g_{\max}}} \exp(-\max(I_l^2, I_r^2) / (2 g_{\min}))$. Printed: $\frac{\mathrm{len}}{6 \sqrt{2\pi}\, g_{\max}} \exp(-\max|I| / g_{\min}^2)$, which can exceed
@@ -104,8 +132,16 @@ def active_floor(interval: Interval, least: float | int, most: float | int, vari
     check_choice("variant", variant, ("corrected", "printed"))
     low, high = check_interval(interval)
     if variant == "printed":
-        return (high - low) / (6 * math.sqrt(2 * math.pi) * most) * math.exp(-max(abs(low), abs(high)) / least**2)
-    return (high - low) / (6 * math.sqrt(2 * math.pi * most)) * math.exp(-max(low**2, high**2) / (2 * least))
+        return (
+            (high - low)
+            / (6 * math.sqrt(2 * math.pi) * most)
+            * math.exp(-max(abs(low), abs(high)) / least**2)
+        )
+    return (
+        (high - low)
+        / (6 * math.sqrt(2 * math.pi * most))
+        * math.exp(-max(low**2, high**2) / (2 * least))
+    )
 
 
 def active_floor_exact(interval: Interval, diagonal) -> float:
@@ -147,6 +183,10 @@ def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3)
     return lipschitz**2 * psi * float(np.max(np.sum(inputs**2, axis=1))) / inputs.shape[1]
 
 
-def features_for_gram(bound: float | int, samples: int, probability: float | int, distance: float | int) -> float:
+def features_for_gram(
+    bound: float | int, samples: int, probability: float | int, distance: float | int
+) -> float:
     r"""$D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$: then $\lVert G - \bar G \rVert_2 \le u$ but for probability $p$."""
-    return (4 * bound**2 * samples**2 / distance**2 + 2 * bound * samples / distance) * math.log(2 * samples**2 / probability)
+    return (4 * bound**2 * samples**2 / distance**2 + 2 * bound * samples / distance) * math.log(
+        2 * samples**2 / probability
+    )

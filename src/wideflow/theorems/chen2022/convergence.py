@@ -37,7 +37,15 @@ class Theorem1(AbstractTheorem):
 
     @double
     def __call__(
-        self, start: Shallow, data, table=None, *, probability: float | int = 0.1, interval=None, variant: str = "corrected", exact: bool = False
+        self,
+        start: Shallow,
+        data,
+        table=None,
+        *,
+        probability: float | int = 0.1,
+        interval=None,
+        variant: str = "corrected",
+        exact: bool = False,
     ) -> Verdict:
         check_probability(probability)
         problem = gather(start, data, interval)
@@ -50,7 +58,10 @@ class Theorem1(AbstractTheorem):
         numbers = {
             **problem.numbers(),
             "K3": floor,
-            "c0": 9 * math.sqrt(2) * problem.target_norm / (problem.floor * (problem.interval[1] - problem.interval[0]) * floor**1.5),
+            "c0": 9
+            * math.sqrt(2)
+            * problem.target_norm
+            / (problem.floor * (problem.interval[1] - problem.interval[0]) * floor**1.5),
             "needed_chat": needed_chat,
             "width_for_activity": width_for_activity(floor, problem.samples, probability / 2),
             "width_for_loss": width_for_loss(proxies, problem.target_norm, probability / 2),
@@ -73,11 +84,23 @@ class Corollary1(AbstractTheorem):
         rank = int(np.linalg.matrix_rank(np.asarray(data.inputs)))
         numbers = {"rank": float(rank), "n": float(len(data)), "d": float(data.dimension)}
         if not isinstance(start.embedding, Identity):
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the network has an embedding; use `Theorem1`", numbers)
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                "the network has an embedding; use `Theorem1`",
+                numbers,
+            )
         if rank < len(data):
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"rank X = {rank} is below n = {len(data)}: G_0 is singular", numbers)
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                f"rank X = {rank} is below n = {len(data)}: G_0 is singular",
+                numbers,
+            )
         verdict = Theorem1()(start, data, table, **options)
-        return Verdict(verdict.outcome, verdict.margin, verdict.message, {**numbers, **verdict.numbers})
+        return Verdict(
+            verdict.outcome, verdict.margin, verdict.message, {**numbers, **verdict.numbers}
+        )
 
 
 class Theorem2(AbstractTheorem):
@@ -92,22 +115,46 @@ class Theorem2(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 2")
 
     @double
-    def __call__(self, start: Shallow, data, limit, table=None, *, probability: float | int = 0.1, interval=None) -> Verdict:
+    def __call__(
+        self,
+        start: Shallow,
+        data,
+        limit,
+        table=None,
+        *,
+        probability: float | int = 0.1,
+        interval=None,
+    ) -> Verdict:
         check_probability(probability)
         problem = gather(start, data, interval)
-        numbers, faults = {**problem.numbers(), **gram_event(start, data, limit)}, list(problem.faults)
+        numbers, faults = (
+            {**problem.numbers(), **gram_event(start, data, limit)},
+            list(problem.faults),
+        )
         if not numbers["limit_lambda_min"] > numbers["limit_resolution"]:
-            faults.append(f"the limiting Gram matrix is singular (lambda_min {numbers['limit_lambda_min']:.2g})")
+            faults.append(
+                f"the limiting Gram matrix is singular (lambda_min {numbers['limit_lambda_min']:.2g})"
+            )
         elif not numbers["gram_distance"] <= numbers["limit_lambda_min"] / 2:
-            faults.append(f"|G - limit| = {numbers['gram_distance']:.3g} exceeds half of lambda_min = {numbers['limit_lambda_min']:.3g}: D is too small")
+            faults.append(
+                f"|G - limit| = {numbers['gram_distance']:.3g} exceeds half of lambda_min = {numbers['limit_lambda_min']:.3g}: D is too small"
+            )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         limit = np.asarray(limit, dtype=float)
         diagonal = np.diag(limit)
         floor = active_floor(problem.interval, diagonal.min() / 2, 2 * diagonal.max())
-        constant = kappa(numbers["limit_lambda_min"], numbers["limit_lambda_max"], diagonal.max(), problem.floor, problem.interval)
+        constant = kappa(
+            numbers["limit_lambda_min"],
+            numbers["limit_lambda_max"],
+            diagonal.max(),
+            problem.floor,
+            problem.interval,
+        )
         needed_chat = 8 * constant * problem.target_norm / floor**1.5
-        proxies = output_proxies(problem.activation, problem.magnitude, np.full(problem.samples, 2 * diagonal.max()))
+        proxies = output_proxies(
+            problem.activation, problem.magnitude, np.full(problem.samples, 2 * diagonal.max())
+        )
         numbers.update(
             K=floor,
             kappa=constant,
@@ -116,7 +163,13 @@ class Theorem2(AbstractTheorem):
             width_for_loss=width_for_loss(proxies, problem.target_norm, probability / 4),
             r=2 ** (-2 / 3) * problem.floor**2 * floor,
         )
-        return _conclude(problem, table, numbers, needed_chat, numbers["r"] * problem.magnitude**2 * numbers["limit_lambda_min"])
+        return _conclude(
+            problem,
+            table,
+            numbers,
+            needed_chat,
+            numbers["r"] * problem.magnitude**2 * numbers["limit_lambda_min"],
+        )
 
 
 class Lemma4(AbstractTheorem):
@@ -128,7 +181,14 @@ class Lemma4(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 4")
 
     @double
-    def __call__(self, start: Shallow, data, *, probability: float | int = 0.1, distance: float | int | None = None) -> Verdict:
+    def __call__(
+        self,
+        start: Shallow,
+        data,
+        *,
+        probability: float | int = 0.1,
+        distance: float | int | None = None,
+    ) -> Verdict:
         check_probability(probability)
         fault = _three_layer_fault(start)
         if fault:
@@ -147,8 +207,18 @@ class Lemma4(AbstractTheorem):
         told = f"|G - limit| = {numbers['gram_distance']:.3g} against {distance:.3g}"
         if features < needed:
             outcome = Outcome.VACUOUS if needed > REACHABLE else Outcome.NOT_APPLICABLE
-            return Verdict(outcome, features / needed - 1, f"D = {features} is below the {needed:.3g} asked for; {told}", numbers)
-        return Verdict(Outcome.HOLDS if reached else Outcome.VIOLATED, distance - numbers["gram_distance"], told, numbers)
+            return Verdict(
+                outcome,
+                features / needed - 1,
+                f"D = {features} is below the {needed:.3g} asked for; {told}",
+                numbers,
+            )
+        return Verdict(
+            Outcome.HOLDS if reached else Outcome.VIOLATED,
+            distance - numbers["gram_distance"],
+            told,
+            numbers,
+        )
 
 
 class Theorem3(AbstractTheorem):
@@ -161,7 +231,16 @@ class Theorem3(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 3")
 
     @double
-    def __call__(self, start: Shallow, data, table=None, *, probability: float | int = 0.1, interval=None, empirical: bool = False) -> Verdict:
+    def __call__(
+        self,
+        start: Shallow,
+        data,
+        table=None,
+        *,
+        probability: float | int = 0.1,
+        interval=None,
+        empirical: bool = False,
+    ) -> Verdict:
         first = Lemma4()(start, data, probability=probability / 2)
         if not first.numbers:
             return first
@@ -169,7 +248,9 @@ class Theorem3(AbstractTheorem):
             return first
         limit = hidden_gram(data.inputs, start.embedding.activation)
         verdict = Theorem2()(start, data, limit, table, probability=probability, interval=interval)
-        return Verdict(verdict.outcome, verdict.margin, verdict.message, {**first.numbers, **verdict.numbers})
+        return Verdict(
+            verdict.outcome, verdict.margin, verdict.message, {**first.numbers, **verdict.numbers}
+        )
 
 
 @double
@@ -178,7 +259,9 @@ def gram_event(start: Shallow, data, limit) -> dict[str, float]:
     limit = np.asarray(limit, dtype=float)
     gram = np.asarray(start.embedding.gram(data.inputs), dtype=float)
     if limit.shape != gram.shape:
-        raise ValueError(f"`limit` must have the shape {gram.shape} of the Gram matrix, got {limit.shape}.")
+        raise ValueError(
+            f"`limit` must have the shape {gram.shape} of the Gram matrix, got {limit.shape}."
+        )
     values, bars = np.linalg.eigvalsh(gram), np.linalg.eigvalsh(limit)
     return {
         "gram_distance": float(np.linalg.norm(gram - limit, 2)),
@@ -202,19 +285,28 @@ def _three_layer_fault(start: Shallow) -> str:
     return ""
 
 
-def _conclude(problem: Problem, table, numbers: dict, needed_chat: float | int, rate: float | int) -> Verdict:
+def _conclude(
+    problem: Problem, table, numbers: dict, needed_chat: float | int, rate: float | int
+) -> Verdict:
     """Hypotheses first; then, given a run, its loss against the envelope."""
     numbers["guaranteed_rate"] = rate
     needed_width = max(numbers["width_for_activity"], numbers["width_for_loss"])
     numbers["needed_width"] = needed_width
     if problem.magnitude < needed_chat:
         message = f"chat = {problem.magnitude:.3g} is below the {needed_chat:.3g} asked for; as chat grows the network becomes lazy"
-        return Verdict(Outcome.NOT_APPLICABLE, problem.magnitude / needed_chat - 1, message, numbers)
+        return Verdict(
+            Outcome.NOT_APPLICABLE, problem.magnitude / needed_chat - 1, message, numbers
+        )
     if problem.width < needed_width:
         return too_narrow(problem.width, needed_width, numbers)
     margin = min(problem.magnitude / needed_chat, problem.width / needed_width) - 1
     if table is None:
-        return Verdict(Outcome.HOLDS, margin, f"all hypotheses hold; the loss falls at rate {rate:.3g} at least", numbers)
+        return Verdict(
+            Outcome.HOLDS,
+            margin,
+            f"all hypotheses hold; the loss falls at rate {rate:.3g} at least",
+            numbers,
+        )
     path = trajectory(table, problem.samples)
     numbers["measured_rate"] = measured_rate(path.times, path.losses)
     numbers["rate_ratio"] = numbers["measured_rate"] / rate

@@ -35,7 +35,9 @@ class FullCheck:
 
 
 @double
-def full_check(start: Shallow, data, *, time: float | int, probability: float | int = 0.1, interval=None) -> FullCheck:
+def full_check(
+    start: Shallow, data, *, time: float | int, probability: float | int = 0.1, interval=None
+) -> FullCheck:
     """Trains `start` on the half sum of squares up to `time` and judges every lemma and theorem on that run.
 
     `interval` is by default the one that minimises $\\beta$ for the mean variance of the pre-activations. Smooth activations run by gradient flow; for kinked ones descent with a twentieth of the stable rate stands for the flow.
@@ -48,7 +50,9 @@ def full_check(start: Shallow, data, *, time: float | int, probability: float | 
         first = max(1.0, float(time / dynamics.rate) / 1e4)
     else:
         dynamics, first = GradientFlow(1e-10), time / 1e4
-    run = train(start, data, dynamics, time=time, record=record(interval), every=Logarithmic(15, first))
+    run = train(
+        start, data, dynamics, time=time, record=record(interval), every=Logarithmic(15, first)
+    )
     table, options = run.table, {"probability": probability, "interval": interval}
     verdicts = {
         "MonotoneLoss": MonotoneLoss()(start, data, table),

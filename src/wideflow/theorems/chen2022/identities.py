@@ -35,13 +35,17 @@ class MonotoneLoss(AbstractTheorem):
         numbers = {**problem.numbers(), "largest_rise": rise}
         holds = margin >= 0 and rise <= 1e-9 * (1 + path.losses[0])
         outcome = Outcome.HOLDS if holds else Outcome.VIOLATED
-        return Verdict(outcome, margin, f"dL/dt stays below its bound by at least {margin:.3g}", numbers)
+        return Verdict(
+            outcome, margin, f"dL/dt stays below its bound by at least {margin:.3g}", numbers
+        )
 
 
 def _kernel_factor(start: Shallow) -> float:
     r"""$\hat c^2$ times what the scaling makes of it, relative to $G = \Phi \Phi^\top / D$."""
     mixed = float(jnp.max(jnp.abs(start.scales * start.output)))
-    return start.rate_factor * start.width * mixed**2 * start.hidden_scale**2 * start.weights.shape[0]
+    return (
+        start.rate_factor * start.width * mixed**2 * start.hidden_scale**2 * start.weights.shape[0]
+    )
 
 
 class MovementBound(AbstractTheorem):
@@ -54,17 +58,32 @@ class MovementBound(AbstractTheorem):
     @double
     def __call__(self, first: Shallow, second: Shallow, inputs) -> Verdict:
         if not math.isfinite(first.activation.lipschitz):
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, f"{first.activation.name!r} has no known Lipschitz constant")
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                f"{first.activation.name!r} has no known Lipschitz constant",
+            )
         magnitude = common_magnitude(first)
         if float(jnp.ptp(first.scales)) > 1e-12 * float(jnp.max(first.scales)):
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the node scales differ")
-        moved = np.mean(np.abs(np.asarray(second.preactivations(inputs) - first.preactivations(inputs))), axis=1)
+        moved = np.mean(
+            np.abs(np.asarray(second.preactivations(inputs) - first.preactivations(inputs))), axis=1
+        )
         factor = first.width * float(first.scales[0]) * magnitude * first.activation.lipschitz
         needed = np.abs(np.asarray(second.outputs(inputs) - first.outputs(inputs))) / factor
         margin = float(np.min(moved - needed))
         outcome = Outcome.HOLDS if margin >= -1e-12 else Outcome.VIOLATED
-        numbers = {"movement": float(moved.mean()), "needed": float(needed.mean()), "largest_ratio": float(np.max(needed / np.maximum(moved, 1e-300)))}
-        return Verdict(outcome, margin, f"features moved by {moved.mean():.3g}, outputs ask for {needed.mean():.3g}", numbers)
+        numbers = {
+            "movement": float(moved.mean()),
+            "needed": float(needed.mean()),
+            "largest_ratio": float(np.max(needed / np.maximum(moved, 1e-300))),
+        }
+        return Verdict(
+            outcome,
+            margin,
+            f"features moved by {moved.mean():.3g}, outputs ask for {needed.mean():.3g}",
+            numbers,
+        )
 
 
 class PolyakLojasiewicz(AbstractTheorem):
@@ -83,7 +102,9 @@ class PolyakLojasiewicz(AbstractTheorem):
         numbers = {**problem.numbers(), "global_slope_floor": floor, "rate": rate}
         faults = [f for f in problem.faults if "Assumption 2" not in f]
         if not floor > 0:
-            faults.append(f"|sigma'| of {start.activation.name!r} is not bounded away from 0 on the whole line")
+            faults.append(
+                f"|sigma'| of {start.activation.name!r} is not bounded away from 0 on the whole line"
+            )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         path = trajectory(table, problem.samples)
@@ -92,7 +113,12 @@ class PolyakLojasiewicz(AbstractTheorem):
         margin = float(np.min(bound * (1 + 1e-6) + 1e-14 * path.losses[0] - path.losses))
         numbers["measured_rate"] = measured_rate(path.times, path.losses)
         outcome = Outcome.HOLDS if margin >= 0 else Outcome.VIOLATED
-        return Verdict(outcome, margin, f"guaranteed rate {rate:.3g}, measured {numbers['measured_rate']:.3g}", numbers)
+        return Verdict(
+            outcome,
+            margin,
+            f"guaranteed rate {rate:.3g}, measured {numbers['measured_rate']:.3g}",
+            numbers,
+        )
 
 
 def global_slope_floor(activation) -> float:

@@ -37,18 +37,26 @@ class Lemma2(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 2")
 
     @double
-    def __call__(self, start: Shallow, data, *, probability: float | int = 0.1, key=None, draws: int = 200) -> Verdict:
+    def __call__(
+        self, start: Shallow, data, *, probability: float | int = 0.1, key=None, draws: int = 200
+    ) -> Verdict:
         check_probability(probability)
         problem = gather(start, data)
         faults = [f for f in problem.faults if "singular" not in f and "bounded away" not in f]
         proxies = output_proxies(problem.activation, problem.magnitude, problem.diagonal)
-        needed = width_for_loss(proxies, problem.target_norm, probability) if problem.target_norm > 0 else math.inf
+        needed = (
+            width_for_loss(proxies, problem.target_norm, probability)
+            if problem.target_norm > 0
+            else math.inf
+        )
         numbers = {**problem.numbers(), "needed_width": needed, "probability": probability}
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         if problem.width < needed:
             return too_narrow(problem.width, needed, numbers)
-        return judged(start, data, problem, "loss", problem.target_norm**2, probability, key, draws, numbers)
+        return judged(
+            start, data, problem, "loss", problem.target_norm**2, probability, key, draws, numbers
+        )
 
 
 class Lemma3(AbstractTheorem):
@@ -61,13 +69,26 @@ class Lemma3(AbstractTheorem):
 
     @double
     def __call__(
-        self, start: Shallow, data, *, probability: float | int = 0.1, interval=None, exact: bool = False, key=None, draws: int = 200
+        self,
+        start: Shallow,
+        data,
+        *,
+        probability: float | int = 0.1,
+        interval=None,
+        exact: bool = False,
+        key=None,
+        draws: int = 200,
     ) -> Verdict:
         check_probability(probability)
         problem = gather(start, data, interval)
         floor = activity_floor(problem, exact)
         needed = width_for_activity(floor, problem.samples, probability)
-        numbers = {**problem.numbers(), "needed_width": needed, "K3": floor, "probability": probability}
+        numbers = {
+            **problem.numbers(),
+            "needed_width": needed,
+            "K3": floor,
+            "probability": probability,
+        }
         if problem.width < needed:
             return too_narrow(problem.width, needed, numbers)
         return judged(start, data, problem, "activity", floor, probability, key, draws, numbers)
@@ -82,17 +103,28 @@ def activity_floor(problem: Problem, exact: bool) -> float:
 def too_narrow(width: int, needed: float | int, numbers: dict) -> Verdict:
     """Why the width hypothesis fails: VACUOUS where no computer could meet it."""
     vacuous = not needed <= REACHABLE
-    message = f"the width {width} is below the {needed:.3g} asked for" + (", which no computer holds" if vacuous else "")
-    return Verdict(Outcome.VACUOUS if vacuous else Outcome.NOT_APPLICABLE, width / needed - 1, message, numbers)
+    message = f"the width {width} is below the {needed:.3g} asked for" + (
+        ", which no computer holds" if vacuous else ""
+    )
+    return Verdict(
+        Outcome.VACUOUS if vacuous else Outcome.NOT_APPLICABLE, width / needed - 1, message, numbers
+    )
 
 
-def judged(start, data, problem: Problem, what: str, level: float | int, probability, key, draws, numbers) -> Verdict:
+def judged(
+    start, data, problem: Problem, what: str, level: float | int, probability, key, draws, numbers
+) -> Verdict:
     """The event at the given start, or its frequency over fresh starts."""
     if key is None:
         good = problem.initial_loss <= level if what == "loss" else problem.eta_tilde > level
         margin = level - problem.initial_loss if what == "loss" else problem.eta_tilde - level
         outcome = Outcome.HOLDS if good else Outcome.VIOLATED
-        return Verdict(outcome, margin, f"this start {'has' if good else 'lacks'} the property (it may fail with probability {probability})", numbers)
+        return Verdict(
+            outcome,
+            margin,
+            f"this start {'has' if good else 'lacks'} the property (it may fail with probability {probability})",
+            numbers,
+        )
     losses, shares = starts(key, start, data, problem, draws)
     failures = float(np.mean(losses > level)) if what == "loss" else float(np.mean(shares <= level))
     allowed = probability + 3 * math.sqrt(probability / draws)
@@ -102,12 +134,16 @@ def judged(start, data, problem: Problem, what: str, level: float | int, probabi
 
 
 @double
-def starts(key, start: Shallow, data, problem: Problem, draws: int) -> tuple[np.ndarray, np.ndarray]:
+def starts(
+    key, start: Shallow, data, problem: Problem, draws: int
+) -> tuple[np.ndarray, np.ndarray]:
     r"""$L^0$ and $\tilde\eta^0$ of fresh starts, drawn in function space: rows of $H^0$ are $\mathcal{N}(0, G)$."""
     root = square_root(start.embedding.gram(data.inputs))
     targets, interval = jnp.asarray(data.targets), middle_third(problem.interval)
     keys = jax.vmap(lambda i: jax.random.fold_in(named_key(key, "starts"), i))(jnp.arange(draws))
-    losses, shares = _draw(keys, root, targets, problem.activation, problem.width, problem.magnitude, interval)
+    losses, shares = _draw(
+        keys, root, targets, problem.activation, problem.width, problem.magnitude, interval
+    )
     return np.asarray(losses), np.asarray(shares)
 
 

@@ -14,7 +14,9 @@ from .problem import Problem, gather, trajectory
 
 
 def problem_kappa(problem: Problem, variant: str) -> float:
-    return kappa(problem.smallest, problem.largest, problem.most, problem.floor, problem.interval, variant)
+    return kappa(
+        problem.smallest, problem.largest, problem.most, problem.floor, problem.interval, variant
+    )
 
 
 class Lemma1(AbstractTheorem):
@@ -29,7 +31,16 @@ class Lemma1(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1")
 
     @double
-    def __call__(self, start: Shallow, data, table, *, interval=None, variant: str = "corrected", tolerance: float | int | None = None) -> Verdict:
+    def __call__(
+        self,
+        start: Shallow,
+        data,
+        table,
+        *,
+        interval=None,
+        variant: str = "corrected",
+        tolerance: float | int | None = None,
+    ) -> Verdict:
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
@@ -37,16 +48,38 @@ class Lemma1(AbstractTheorem):
         path = trajectory(table, problem.samples, ("eta",))
         constant = problem_kappa(problem, variant)
         left = path.recorded["eta"] ** 1.5
-        right = problem.eta_tilde**1.5 - constant / problem.magnitude * (math.sqrt(path.losses[0]) - np.sqrt(path.losses))
+        right = problem.eta_tilde**1.5 - constant / problem.magnitude * (
+            math.sqrt(path.losses[0]) - np.sqrt(path.losses)
+        )
         slack = left - right
         share = float(np.mean(right[1:] > 0)) if len(right) > 1 else 0.0
-        numbers = {**problem.numbers(), "kappa": constant, "smallest_slack": float(slack.min()), "share_not_vacuous": share}
+        numbers = {
+            **problem.numbers(),
+            "kappa": constant,
+            "smallest_slack": float(slack.min()),
+            "share_not_vacuous": share,
+        }
         allowed = tolerance if tolerance is not None else (1e-9 if path.flow else 1e-3)
         if not slack.min() >= -allowed:
-            return Verdict(Outcome.VIOLATED, float(slack.min()), f"the inequality fails by {-slack.min():.3g}", numbers)
+            return Verdict(
+                Outcome.VIOLATED,
+                float(slack.min()),
+                f"the inequality fails by {-slack.min():.3g}",
+                numbers,
+            )
         if share == 0:
-            return Verdict(Outcome.VACUOUS, float(slack.min()), "the right side is not positive after the start", numbers)
-        return Verdict(Outcome.HOLDS, float(slack.min()), f"it says something on {share:.0%} of the records", numbers)
+            return Verdict(
+                Outcome.VACUOUS,
+                float(slack.min()),
+                "the right side is not positive after the start",
+                numbers,
+            )
+        return Verdict(
+            Outcome.HOLDS,
+            float(slack.min()),
+            f"it says something on {share:.0%} of the records",
+            numbers,
+        )
 
 
 class Lemma1Steps(AbstractTheorem):
@@ -81,8 +114,15 @@ class Lemma1Steps(AbstractTheorem):
         }  # fmt: skip
         worst = max(ratios.values())
         outcome = Outcome.HOLDS if worst <= 1 + 1e-6 else Outcome.VIOLATED
-        told = ", ".join(f"({name.replace('_', ' ')}) {value:.3g}" for name, value in ratios.items())
-        return Verdict(outcome, 1 - worst, f"actual over bound: {told}", {**problem.numbers(), **{f"ratio_{k}": v for k, v in ratios.items()}})
+        told = ", ".join(
+            f"({name.replace('_', ' ')}) {value:.3g}" for name, value in ratios.items()
+        )
+        return Verdict(
+            outcome,
+            1 - worst,
+            f"actual over bound: {told}",
+            {**problem.numbers(), **{f"ratio_{k}": v for k, v in ratios.items()}},
+        )
 
 
 class Certificate(AbstractTheorem):
@@ -94,14 +134,21 @@ class Certificate(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1 and the proof of Theorem 1")
 
     @double
-    def __call__(self, start: Shallow, data, table=None, *, interval=None, variant: str = "sharp") -> Verdict:
+    def __call__(
+        self, start: Shallow, data, table=None, *, interval=None, variant: str = "sharp"
+    ) -> Verdict:
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
             return unmet
         constant = problem_kappa(problem, variant)
         ratio = beta(constant, problem.initial_loss, problem.magnitude, problem.eta_tilde)
-        numbers = {**problem.numbers(), "kappa": constant, "beta": ratio, "needed_chat": problem.magnitude * ratio}
+        numbers = {
+            **problem.numbers(),
+            "kappa": constant,
+            "beta": ratio,
+            "needed_chat": problem.magnitude * ratio,
+        }
         if not ratio < 1:
             message = f"beta = {ratio:.3g} is not below 1; about {ratio:.3g} times larger output weights would be needed"
             return Verdict(Outcome.NOT_APPLICABLE, 1 - ratio, message, numbers)
@@ -119,4 +166,6 @@ class Certificate(AbstractTheorem):
         }
         margin = min(slack.values())
         outcome = Outcome.HOLDS if margin >= -1e-9 else Outcome.VIOLATED
-        return Verdict(outcome, margin, message, {**numbers, **{f"slack_{k}": v for k, v in slack.items()}})
+        return Verdict(
+            outcome, margin, message, {**numbers, **{f"slack_{k}": v for k, v in slack.items()}}
+        )

@@ -32,7 +32,14 @@ REACHABLE = 1e9
 
 def record(interval: Interval | None = None) -> tuple:
     """What `train` must record for the theorems about trajectories."""
-    return (SumLoss(), Eta(interval), DisplacedFraction(interval), LossSlope(), WeightedResidual(), PreactivationSpeed())
+    return (
+        SumLoss(),
+        Eta(interval),
+        DisplacedFraction(interval),
+        LossSlope(),
+        WeightedResidual(),
+        PreactivationSpeed(),
+    )
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,9 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     resolution = len(gram) * np.finfo(float).eps * float(values[-1])
     faults = []
     if not (isinstance(start.scaling, MeanField) and start.scaling.hidden == 0.5):
-        faults.append(f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and MeanField(hidden=1.0) in it")
+        faults.append(
+            f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and MeanField(hidden=1.0) in it"
+        )
     try:
         magnitude = common_magnitude(start)
     except ValueError:
@@ -101,17 +110,23 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
         faults.append("the output weights are not all plus or minus one magnitude (Assumption 1)")
     floor = slope_floor(act, interval)
     if not floor > 0:
-        faults.append(f"|sigma'| is not bounded away from 0 on {interval} for {act.name!r} (Assumption 2)")
+        faults.append(
+            f"|sigma'| is not bounded away from 0 on {interval} for {act.name!r} (Assumption 2)"
+        )
     if not math.isfinite(act.lipschitz):
         faults.append(f"{act.name!r} is not Lipschitz, or its constant is unknown (Assumption 2)")
     if not values[0] > resolution:
-        faults.append(f"G is singular: lambda_min = {values[0]:.2g} is below rounding ({resolution:.1g})")
+        faults.append(
+            f"G is singular: lambda_min = {values[0]:.2g} is below rounding ({resolution:.1g})"
+        )
     h = features @ np.asarray(start.weights, dtype=np.float64) * start.hidden_scale
     mixed = np.asarray(start.scales * start.output, dtype=np.float64)
     outputs = np.asarray(act(jnp.asarray(h))) @ mixed.T
     targets = np.asarray(data.targets, dtype=np.float64)
     if outputs.shape != targets.shape:
-        raise ValueError(f"`data` must have targets of shape {outputs.shape} for this network, got {targets.shape}.")
+        raise ValueError(
+            f"`data` must have targets of shape {outputs.shape} for this network, got {targets.shape}."
+        )
     h = jnp.asarray(h)
     return Problem(
         len(gram), start.width, features.shape[1], magnitude, act, interval, floor, float(values[0]), float(values[-1]), resolution,
@@ -134,13 +149,21 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
     """Reads a run recorded with `record()`; under the mean loss time is divided by `samples`."""
     missing = [name for name in ("sum_loss", *names) if name not in table]
     if missing:
-        raise ValueError(f"`table` must hold {', '.join(missing)}; train with `record=wf.theorems.chen2022.record(interval)`.")
+        raise ValueError(
+            f"`table` must hold {', '.join(missing)}; train with `record=wf.theorems.chen2022.record(interval)`."
+        )
     if table["sum_loss"].ndim != 1:
-        raise ValueError(f"`table` must hold one run, got dimensions {table['sum_loss'].dims}. Select one: `table.isel(seed=0)`.")
+        raise ValueError(
+            f"`table` must hold one run, got dimensions {table['sum_loss'].dims}. Select one: `table.isel(seed=0)`."
+        )
     loss = str(table.attrs.get("loss", "half sum"))
     if not loss.startswith(("half sum", "half mean")):
-        raise ValueError(f"`table` must come from the half sum or half mean of squares, got {loss!r}.")
-    times = np.asarray(table["time"].values, dtype=float) / (samples if loss.startswith("half mean") else 1)
+        raise ValueError(
+            f"`table` must come from the half sum or half mean of squares, got {loss!r}."
+        )
+    times = np.asarray(table["time"].values, dtype=float) / (
+        samples if loss.startswith("half mean") else 1
+    )
     flow = "Flow" in str(table.attrs.get("dynamics", "Flow"))
     recorded = {name: np.asarray(table[name].values, dtype=float) for name in names}
     return Trajectory(times, np.asarray(table["sum_loss"].values, dtype=float), flow, recorded)
@@ -148,4 +171,6 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
 
 def check_probability(probability: float | int) -> None:
     if not 0 < probability < 1:
-        raise ValueError(f"`probability` (of failure) must lie strictly between 0 and 1, got {probability}.")
+        raise ValueError(
+            f"`probability` (of failure) must lie strictly between 0 and 1, got {probability}."
+        )

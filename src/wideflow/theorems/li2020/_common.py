@@ -14,7 +14,9 @@ def judged(margin, message: str, numbers: dict) -> Verdict:
 
 
 def not_applicable(message: str, **numbers) -> Verdict:
-    return Verdict(Outcome.NOT_APPLICABLE, math.nan, message, {k: float(v) for k, v in numbers.items()})
+    return Verdict(
+        Outcome.NOT_APPLICABLE, math.nan, message, {k: float(v) for k, v in numbers.items()}
+    )
 
 
 def degree_two_floor(coefficients) -> float:
@@ -31,4 +33,6 @@ def condition(coefficients) -> float:
 
 def log_slope(x, y) -> float:
     """The slope of log y on log x."""
-    return float(np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0])
+    return float(
+        np.polyfit(np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float)), 1)[0]
+    )

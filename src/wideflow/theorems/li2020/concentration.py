@@ -22,17 +22,30 @@ class FiniteWidthLoss(AbstractTheorem):
     def __call__(self, widths, losses, coefficients, errors: float | int = 4.0) -> Verdict:
         m, table = np.asarray(widths, dtype=float), np.asarray(losses, dtype=float)
         if table.ndim != 2 or len(m) != len(table) or len(m) < 2 or table.shape[1] < 2:
-            return not_applicable("`losses` must be (width, seed) with two or more widths and seeds")
+            return not_applicable(
+                "`losses` must be (width, seed) with two or more widths and seeds"
+            )
         d = len(coefficients)
         limit = float(gaussian_cloud_loss(coefficients))
         excess = table - limit
         expected = np.array([width_excess(d, int(width)) for width in m])
-        deviations = np.abs(excess.mean(axis=1) - expected) / (excess.std(axis=1, ddof=1) / np.sqrt(table.shape[1]))
+        deviations = np.abs(excess.mean(axis=1) - expected) / (
+            excess.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+        )
         slope = log_slope(m, np.sqrt(np.mean(excess**2, axis=1)))
         margin = min(errors - deviations.max(), slope + 1.2, -0.4 - slope)
-        numbers = {"limit": limit, "constant": width_excess(d, 1), "worst_deviation": deviations.max(), "slope": slope}
+        numbers = {
+            "limit": limit,
+            "constant": width_excess(d, 1),
+            "worst_deviation": deviations.max(),
+            "slope": slope,
+        }
         numbers["measured_constant"] = float(np.mean(m * excess.mean(axis=1)))
-        return judged(margin, f"m (L - L_inf) is {numbers['measured_constant']:.3f}, predicted {numbers['constant']:.3f}", numbers)
+        return judged(
+            margin,
+            f"m (L - L_inf) is {numbers['measured_constant']:.3f}, predicted {numbers['constant']:.3f}",
+            numbers,
+        )
 
 
 class FiniteWidthGradient(AbstractTheorem):
@@ -48,11 +61,17 @@ class FiniteWidthGradient(AbstractTheorem):
     def __call__(self, counts, errors, tolerance: float | int = 0.15) -> Verdict:
         n, gap = np.asarray(counts, dtype=float), np.asarray(errors, dtype=float)
         if n.shape != gap.shape or n.size < 2:
-            return not_applicable("`counts` and `errors` must be two equally long lists of two or more numbers")
+            return not_applicable(
+                "`counts` and `errors` must be two equally long lists of two or more numbers"
+            )
         slope = log_slope(n, gap)
         constant = float(np.mean(gap * np.sqrt(n)))
         numbers = {"slope": slope, "constant": constant}
-        return judged(tolerance - abs(slope + 0.5), f"error is {constant:.2f}/sqrt(count), slope {slope:.2f}", numbers)
+        return judged(
+            tolerance - abs(slope + 0.5),
+            f"error is {constant:.2f}/sqrt(count), slope {slope:.2f}",
+            numbers,
+        )
 
     @staticmethod
     def width_error(weights, gradient, coefficients) -> float:

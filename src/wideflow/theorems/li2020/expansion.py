@@ -20,15 +20,27 @@ class HermiteExpansion(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("li2020", "Section 2, eq. (2.1)-(2.3)")
 
     def __call__(
-        self, weights, coefficients, directions=None, variant: str = "abs", through: int = 1200, tolerance: float | int = 1e-10
+        self,
+        weights,
+        coefficients,
+        directions=None,
+        variant: str = "abs",
+        through: int = 1200,
+        tolerance: float | int = 1e-10,
     ) -> Verdict:
         c = np.asarray(hermite.coefficients(through, variant))
-        parts = np.asarray(hermite.order_losses(weights, coefficients, range(through + 1), directions, variant))
+        parts = np.asarray(
+            hermite.order_losses(weights, coefficients, range(through + 1), directions, variant)
+        )
         slow = float(hermite.coincidence_tail(weights, coefficients, through, directions, variant))
         whole = float(hermite.population_loss(weights, coefficients, directions, variant))
         error = abs(c @ parts + slow - whole) / max(abs(whole), 1e-15)
         numbers = {"loss": whole, "orders": c @ parts, "tail": slow, "relative_error": error}
-        return judged(tolerance - error, f"orders up to {through} and the tail give the loss to {error:.1e}", numbers)
+        return judged(
+            tolerance - error,
+            f"orders up to {through} and the tail give the loss to {error:.1e}",
+            numbers,
+        )
 
 
 class OrderGradients(AbstractTheorem):
@@ -41,20 +53,38 @@ class OrderGradients(AbstractTheorem):
 
     citation: ClassVar[Citation] = Citation("li2020", "Section 2, eq. (2.4)-(2.5)")
 
-    def __call__(self, weights, coefficients, order: int, tolerance: float | int = 1e-7, step: float | int = 1e-5, seed: int = 0) -> Verdict:
+    def __call__(
+        self,
+        weights,
+        coefficients,
+        order: int,
+        tolerance: float | int = 1e-7,
+        step: float | int = 1e-5,
+        seed: int = 0,
+    ) -> Verdict:
         w = np.asarray(weights, dtype=float)
         m = w.shape[0]
         c = float(hermite.coefficients(order)[order])
         gradient = np.asarray(hermite.order_gradients(w, coefficients, (order,))[0])
         direction = np.random.default_rng(seed).normal(size=w.shape)
-        up, down = (float(hermite.order_losses(w + s * direction, coefficients, order)[0]) for s in (step, -step))
+        up, down = (
+            float(hermite.order_losses(w + s * direction, coefficients, order)[0])
+            for s in (step, -step)
+        )
         slope = m * c * (up - down) / (2 * step)
         scale = np.linalg.norm(gradient) * np.linalg.norm(direction)
         error = abs(np.sum(gradient * direction) - slope) / scale
         printed = self._printed(w, gradient, order)
         off = abs(np.sum(printed * direction) - slope) / scale
-        numbers = {"relative_error": error, "printed_error": off, "b": 4 * c, "b_prime": (2 * order - 4) * c}
-        return judged(tolerance - error, f"order {order}: difference quotient matched to {error:.1e}", numbers)
+        numbers = {
+            "relative_error": error,
+            "printed_error": off,
+            "b": 4 * c,
+            "b_prime": (2 * order - 4) * c,
+        }
+        return judged(
+            tolerance - error, f"order {order}: difference quotient matched to {error:.1e}", numbers
+        )
 
     @staticmethod
     def _printed(w, gradient, order):

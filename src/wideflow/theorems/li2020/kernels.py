@@ -24,7 +24,9 @@ class KernelLowerBound(AbstractTheorem):
 
     citation: ClassVar[Citation] = Citation("li2020", "Theorem 1.2, Appendix C")
 
-    def __call__(self, losses, functions: int, features: int, block: int = 4, family: int | None = None) -> Verdict:
+    def __call__(
+        self, losses, functions: int, features: int, block: int = 4, family: int | None = None
+    ) -> Verdict:
         size = largest_size(features, block) if family is None else family
         floor = kernel_floor(features, block, functions, size)
         mean = float(np.mean(np.asarray(losses, dtype=float)))
@@ -33,5 +35,12 @@ class KernelLowerBound(AbstractTheorem):
             "degree_two_floor": degree_floor(np.full(features, 1 / features), 2),
         }  # fmt: skip
         if functions >= size:
-            return Verdict(Outcome.VACUOUS, float("nan"), f"{functions} functions against {size} targets: no floor", numbers)
-        return judged(mean / floor - 1, f"mean loss {mean:.3g} against the floor {floor:.3g}", numbers)
+            return Verdict(
+                Outcome.VACUOUS,
+                float("nan"),
+                f"{functions} functions against {size} targets: no floor",
+                numbers,
+            )
+        return judged(
+            mean / floor - 1, f"mean loss {mean:.3g} against the floor {floor:.3g}", numbers
+        )

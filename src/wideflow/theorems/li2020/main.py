@@ -10,8 +10,15 @@ from ._common import condition, degree_two_floor, judged
 def _below_floor(loss: float | int, coefficients, share: float | int, what: str) -> Verdict:
     floor = degree_two_floor(coefficients)
     ratio = float(loss) / floor
-    numbers = {"loss": float(loss), "floor": floor, "ratio": ratio, "kappa": condition(coefficients)}
-    return judged(1 - ratio / share, f"{what}: the loss is {ratio:.4f} of the degree-two floor", numbers)
+    numbers = {
+        "loss": float(loss),
+        "floor": floor,
+        "ratio": ratio,
+        "kappa": condition(coefficients),
+    }
+    return judged(
+        1 - ratio / share, f"{what}: the loss is {ratio:.4f} of the degree-two floor", numbers
+    )
 
 
 class InfiniteWidthConvergence(AbstractTheorem):

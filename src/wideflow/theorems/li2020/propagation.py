@@ -24,7 +24,9 @@ class ErrorPropagation(AbstractTheorem):
         if m.size < 2 or m.max() / m.min() < 16:
             return not_applicable("the widths must span a factor of 16")
         slope = log_slope(m, xi)
-        return judged(tolerance - abs(slope + 1), f"mean |xi|^2 goes like m^{slope:.2f}", {"slope": slope})
+        return judged(
+            tolerance - abs(slope + 1), f"mean |xi|^2 goes like m^{slope:.2f}", {"slope": slope}
+        )
 
 
 class ErrorForms(AbstractTheorem):
@@ -52,14 +54,30 @@ class SixteenTerms(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("li2020", "Appendix B.2.1")
 
     def __call__(
-        self, particle, error, weights, errors, coefficients, half: int = 2, tolerance: float | int = 1e-8, step: float | int = 1e-5
+        self,
+        particle,
+        error,
+        weights,
+        errors,
+        coefficients,
+        half: int = 2,
+        tolerance: float | int = 1e-8,
+        step: float | int = 1e-5,
     ) -> Verdict:
         v, xi, w, xi_w = (np.asarray(x, dtype=float) for x in (particle, error, weights, errors))
         total = np.asarray(sixteen_terms(v, xi, w, xi_w, coefficients, half)).sum(axis=0)
         up, down = (
-            np.asarray(hermite.order_field((v + s * xi)[None], w + s * xi_w, coefficients, (2 * half,))[0, 0])
+            np.asarray(
+                hermite.order_field((v + s * xi)[None], w + s * xi_w, coefficients, (2 * half,))[
+                    0, 0
+                ]
+            )
             for s in (step, -step)
         )
         difference = (up - down) / (2 * step)
         gap = float(np.abs(total - difference).max() / np.abs(difference).max())
-        return judged(tolerance - gap, f"the terms sum to the differential to {gap:.1e}", {"relative_error": gap})
+        return judged(
+            tolerance - gap,
+            f"the terms sum to the differential to {gap:.1e}",
+            {"relative_error": gap},
+        )

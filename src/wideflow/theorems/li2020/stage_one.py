@@ -35,7 +35,13 @@ class MomentDecay(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.2, Propositions A.8 and A.9")
 
     def __call__(
-        self, times, second, zeroth, until: float | int = math.inf, constant: float | int = 5.0, span: float | int = 2.0
+        self,
+        times,
+        second,
+        zeroth,
+        until: float | int = math.inf,
+        constant: float | int = 5.0,
+        span: float | int = 2.0,
     ) -> Verdict:
         t, q, z = (np.asarray(x, dtype=float) for x in (times, second, zeroth))
         d = q.shape[1]
@@ -44,13 +50,28 @@ class MomentDecay(AbstractTheorem):
         inside = t <= until
         settled = first_time(t, (np.maximum(delta, shift) <= level) & inside)
         if math.isnan(settled):
-            return judged(-1.0, "the moments never settle", {"level": level, "last_delta": delta[-1], "last_Delta": shift[-1]})
+            return judged(
+                -1.0,
+                "the moments never settle",
+                {"level": level, "last_delta": delta[-1], "last_Delta": shift[-1]},
+            )
         after, before = inside & (t >= settled), t < settled
         worst = float(np.maximum(delta, shift)[after].max())
         early = np.maximum(delta, level)[before] - shift[before]
-        margins = (1 - worst / level, 1 - settled / (span * d * math.log(d)), early.min() * d**2 if early.size else 1.0)
-        numbers = {"T1": settled, "worst_after": worst * d**2, "early_margin": margins[2], "constant": constant}
-        return judged(min(margins), f"settled at {settled:.4g}, then within {worst * d**2:.2f}/d^2", numbers)
+        margins = (
+            1 - worst / level,
+            1 - settled / (span * d * math.log(d)),
+            early.min() * d**2 if early.size else 1.0,
+        )
+        numbers = {
+            "T1": settled,
+            "worst_after": worst * d**2,
+            "early_margin": margins[2],
+            "constant": constant,
+        }
+        return judged(
+            min(margins), f"settled at {settled:.4g}, then within {worst * d**2:.2f}/d^2", numbers
+        )
 
     @staticmethod
     def decay_rate(times, second, start: float | int, stop: float | int) -> float:
@@ -66,11 +87,17 @@ class SecondMomentRange(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("li2020", "Claim A.1")
 
     def __call__(self, second_moments, coefficients, slack: float | int = 3.0) -> Verdict:
-        values, d, kappa = np.asarray(second_moments, dtype=float), len(coefficients), condition(coefficients)
+        values, d, kappa = (
+            np.asarray(second_moments, dtype=float),
+            len(coefficients),
+            condition(coefficients),
+        )
         low, high = 1 / (slack * kappa * d), 2 * kappa / d
         margin = min(values.min() / low - 1, 1 - values.max() / high)
         numbers = {"least": values.min() * d, "most": values.max() * d, "kappa": kappa}
-        return judged(margin, f"d E w_i^2 stays in [{values.min() * d:.3f}, {values.max() * d:.3f}]", numbers)
+        return judged(
+            margin, f"d E w_i^2 stays in [{values.min() * d:.3f}, {values.max() * d:.3f}]", numbers
+        )
 
 
 class CoordinateScaling(AbstractTheorem):
@@ -93,7 +120,9 @@ class CoordinateScaling(AbstractTheorem):
             printed.append(abs(median / mass - 1))
             numbers[f"median_at_{mass:.3g}"] = median
         numbers |= {"error": max(errors), "printed_error": max(printed)}
-        return judged(tolerance - max(errors), f"medians match sqrt(a_i d) to {max(errors):.1%}", numbers)
+        return judged(
+            tolerance - max(errors), f"medians match sqrt(a_i d) to {max(errors):.1%}", numbers
+        )
 
 
 class Lottery(AbstractTheorem):
@@ -107,7 +136,13 @@ class Lottery(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.3")
 
     def __call__(
-        self, initial, final, directions=None, quality: float | int = 0.85, persistence: float | int = 0.93, threshold: float | int = 0.9
+        self,
+        initial,
+        final,
+        directions=None,
+        quality: float | int = 0.85,
+        persistence: float | int = 0.93,
+        threshold: float | int = 0.9,
     ) -> Verdict:
         winners, _ = basis_like(final, directions, threshold)
         if winners.all() or not winners.any():
@@ -116,4 +151,8 @@ class Lottery(AbstractTheorem):
         raw = ranking_quality(lottery_scores(initial, directions, normalised=False), winners)
         kept = direction_persistence(initial, final, directions, threshold)
         numbers = {"auc": auc, "auc_raw": raw, "persistence": kept, "basis": winners.sum()}
-        return judged(min(auc - quality, kept - persistence), f"AUC {auc:.3f}, direction kept {kept:.1%}", numbers)
+        return judged(
+            min(auc - quality, kept - persistence),
+            f"AUC {auc:.3f}, direction kept {kept:.1%}",
+            numbers,
+        )

@@ -43,7 +43,9 @@ class RateEquations(AbstractTheorem):
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim A.10, eq. (3.6), (A.45)")
 
-    def __call__(self, weights, coefficients, constant: float | int = 1.0, threshold: float | int = 0.99) -> Verdict:
+    def __call__(
+        self, weights, coefficients, constant: float | int = 1.0, threshold: float | int = 0.99
+    ) -> Verdict:
         w, a = np.asarray(weights, dtype=float), np.asarray(coefficients, dtype=float)
         basis, where = basis_like(w, threshold=threshold)
         if not basis.any():
@@ -67,7 +69,14 @@ class LateDecay(AbstractTheorem):
 
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.6")
 
-    def __call__(self, times, losses, start: float | int, stop: float | int = math.inf, interval: tuple[float, float] = (-3.2, -1.8)) -> Verdict:
+    def __call__(
+        self,
+        times,
+        losses,
+        start: float | int,
+        stop: float | int = math.inf,
+        interval: tuple[float, float] = (-3.2, -1.8),
+    ) -> Verdict:
         slope = late_exponent(times, losses, start, stop)
         margin = min(slope - interval[0], interval[1] - slope)
         return judged(margin, f"L goes like tau^{slope:.2f}", {"slope": slope})

@@ -23,16 +23,28 @@ class SymmetryPreserved(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("li2020", "Claim 3.1")
 
     def __call__(
-        self, representatives, coefficients, rate: float | int = 0.2, steps: int = 50, cap: float | int = math.inf, tolerance: float | int = 1e-10
+        self,
+        representatives,
+        coefficients,
+        rate: float | int = 0.2,
+        steps: int = 50,
+        cap: float | int = math.inf,
+        tolerance: float | int = 1e-10,
     ) -> Verdict:
         cloud = SymmetricCloud(representatives)
         orbit = np.asarray(cloud.orbit())
         for _ in range(steps):
             active = np.sum(orbit**2, axis=1, keepdims=True) <= cap
-            orbit = orbit - rate * active * np.asarray(hermite.population_gradient(orbit, coefficients))
+            orbit = orbit - rate * active * np.asarray(
+                hermite.population_gradient(orbit, coefficients)
+            )
         moved, _ = evolve(cloud, coefficients, rate, steps, every=max(1, steps), cap=cap)
         gap = float(np.abs(orbit - np.asarray(moved.orbit())).max())
-        return judged(tolerance - gap, f"after {steps} steps the orbit is symmetric to {gap:.1e}", {"gap": gap})
+        return judged(
+            tolerance - gap,
+            f"after {steps} steps the orbit is symmetric to {gap:.1e}",
+            {"gap": gap},
+        )
 
 
 class SymmetricGradient(AbstractTheorem):
@@ -45,12 +57,20 @@ class SymmetricGradient(AbstractTheorem):
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim 3.2, eq. (3.2)-(3.3)")
 
-    def __call__(self, representatives, coefficients, orders=(0, 2, 4, 6, 8), tolerance: float | int = 1e-10) -> Verdict:
+    def __call__(
+        self, representatives, coefficients, orders=(0, 2, 4, 6, 8), tolerance: float | int = 1e-10
+    ) -> Verdict:
         orbit = SymmetricCloud(representatives).orbit()
         errors = {}
         for order in orders:
-            exact = np.asarray(hermite.order_field(representatives, orbit, coefficients, (order,))[0])
-            closed = np.asarray(symmetric_order_field(representatives, representatives, coefficients, order))
-            errors[f"order_{order}"] = float(np.abs(closed - exact).max() / max(np.abs(exact).max(), 1e-300))
+            exact = np.asarray(
+                hermite.order_field(representatives, orbit, coefficients, (order,))[0]
+            )
+            closed = np.asarray(
+                symmetric_order_field(representatives, representatives, coefficients, order)
+            )
+            errors[f"order_{order}"] = float(
+                np.abs(closed - exact).max() / max(np.abs(exact).max(), 1e-300)
+            )
         worst = max(errors.values())
         return judged(tolerance - worst, f"closed form and orbit agree to {worst:.1e}", errors)
