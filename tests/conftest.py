@@ -1,5 +1,6 @@
 """Tests run in 64 bit, with every annotated shape checked, on a JAX that keeps its compiled programs."""
 
+import gc
 import os
 import pathlib
 import tempfile
@@ -17,6 +18,21 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 with install_import_hook("wideflow", "beartype.beartype"):
     import wideflow as wideflow
+
+MOST_MAPS = (
+    20_000  # the kernel allows 65,530 memory maps a process; each compiled program takes some
+)
+
+
+@pytest.fixture(autouse=True)
+def _few_programs():
+    """Drops compiled programs before their memory maps run out, which would end the process."""
+    yield
+    maps = pathlib.Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
 

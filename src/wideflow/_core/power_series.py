@@ -276,7 +276,7 @@ def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
     r"""The smooth activation $\phi(z) = f(\omega z)$ by name, $\omega$ = `frequency`.
 
     >>> smooth("sin", frequency=2.0).coefficients(3).round(6).tolist()
-    [0.0, 2.0, 0.0, -1.333333]
+    [0.0, 2.0, -0.0, -1.333333]
     """
     if name == "polynomial":
         raise ValueError(

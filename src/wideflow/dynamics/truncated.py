@@ -173,7 +173,7 @@ def _neuron_axis(model) -> int:
     )
 
 
-def _level(switch, objective) -> float:
+def _level(switch, objective):
     if not isinstance(switch, LossBelow) or switch.level is not None:
         return switch.level if isinstance(switch, LossBelow) else 0.0
     if not hasattr(objective, "floor"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import xarray as xr
 
+from .._core.errors import check_choice
 from .._core.types import Key
 from .figures import FigureSpec
 
@@ -97,7 +98,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment; `run` fills a table, `draw` and `claims` read nothing else."""
+    """An experiment; `run` fills a table, `draw` and `claims` read nothing else.
+
+    `asks_from` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
+    """
 
     name: str
     paper: str
@@ -108,15 +112,21 @@ class Experiment:
     draw: Callable[[xr.Dataset], FigureSpec]
     claims: Callable[[xr.Dataset], tuple[Claim, ...]]
     needs_data: tuple[str, ...] = ()
+    asks_from: str = "smoke"
 
     def __post_init__(self):
         if set(self.settings) != set(SIZES):
             raise ValueError(f"experiment {self.name!r} must have settings for {SIZES}.")
+        check_choice("asks_from", self.asks_from, SIZES)
         kinds = {type(settings) for settings in self.settings.values()}
         if len(kinds) != 1 or not dataclasses.is_dataclass(kinds.pop()):
             raise ValueError(
                 f"the settings of experiment {self.name!r} must be one frozen dataclass."
             )
+
+    def asks(self, size: str) -> bool:
+        """Whether a run of that size is large enough for the claims."""
+        return SIZES.index(size) >= SIZES.index(self.asks_from)
 
     @property
     def summary(self) -> str:

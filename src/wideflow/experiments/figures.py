@@ -42,7 +42,7 @@ class Points:
     y: Numbers
     label: str = ""
     errors: Numbers | None = None
-    size: float = 5.0
+    size: float | int = 5.0
     group: str | None = None
 
 

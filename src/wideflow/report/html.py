@@ -15,13 +15,11 @@ from ..experiments import registry
 from ..experiments.base import SIZES, Experiment
 from ..runs.files import write_whole
 from ..runs.progress import duration
-from ..runs.records import Damage, Judged, Record
+from ..runs.records import KINDS, Damage, Judged, Record
 from ..runs.store import Store
 from .interactive import Chip, chips, plots
 from .static import save_figure
 from .tex import as_text
-
-KINDS = ("failed", "declared", "holds")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def as_text(label: str) -> str:
     """The label with its `$...$` parts in Unicode.
 
     >>> as_text(r"$\\lambda_{\\min}(\\Theta)$ at $t=10^{-3}$")
-    'λ_min(Θ) at t=10⁻³'
+    'λₘᵢₙ(Θ) at t=10⁻³'
     """
     return re.sub(r"\$([^$]*)\$", lambda found: _formula(found.group(1)), label)
 

@@ -37,6 +37,10 @@ class Damage:
     reason: str
 
 
+TOO_SMALL = "not asked at this size"
+KINDS = ("failed", "declared", "unasked", "holds")
+
+
 @dataclass(frozen=True)
 class Judged:
     """A claim with its verdict, as it was when the run was saved."""
@@ -52,14 +56,18 @@ class Judged:
 
     @property
     def kind(self) -> str:
-        """'failed', 'declared' (a declared non-reproduction) or 'holds'."""
+        """'failed', 'declared' (a declared non-reproduction), 'unasked' (the run is too small) or 'holds'."""
         if not self.acceptable:
             return "failed"
+        if self.verdict == TOO_SMALL:
+            return "unasked"
         return "holds" if self.reproduces else "declared"
 
     @property
     def ours(self) -> str:
         """The value as it is shown; claims without a number show whether they are true."""
+        if self.kind == "unasked" and self.value != self.value:
+            return "–"
         if self.value != self.value and self.bound == "true":
             return "true" if self.acceptable == self.reproduces else "false"
         return f"{self.value:.4g}"
@@ -106,9 +114,9 @@ class Record:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims failed, are declared as not reproducing, hold."""
+        """How many claims failed, are declared as not reproducing, were not asked, hold."""
         kinds = [claim.kind for claim in self.claims]
-        return {kind: kinds.count(kind) for kind in ("failed", "declared", "holds")}
+        return {kind: kinds.count(kind) for kind in KINDS}
 
     @property
     def stem(self) -> str:

@@ -17,7 +17,7 @@ from .._core.precision import double
 from ..experiments.base import SIZES, Claim, Experiment, Progress, silent
 from .overrides import overridden
 from .provenance import revision, versions
-from .records import Judged, Record
+from .records import TOO_SMALL, Judged, Record
 from .store import Store, address
 
 
@@ -68,7 +68,8 @@ def perform(
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
     with on_device(device) as used, journal_open(store.journal(where)):
         table = _computed(experiment, settings, seed, progress)
-        claims = tuple(judged(claim) for claim in experiment.claims(table))
+        asked = experiment.asks(size)
+        claims = tuple(judged(claim, asked) for claim in experiment.claims(table))
     record = Record(
         experiment=experiment.name, paper=experiment.paper, title=experiment.title, figure=experiment.figure,
         size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size[n]),
@@ -84,11 +85,12 @@ def _computed(experiment: Experiment, settings, seed: int, progress: Progress) -
     return experiment.run(settings, jax.random.key(seed), progress)
 
 
-def judged(claim: Claim) -> Judged:
-    """The claim with its verdict, in plain values."""
+def judged(claim: Claim, asked: bool = True) -> Judged:
+    """The claim with its verdict, in plain values; unjudged where the run is too small for it."""
     return Judged(
-        text=claim.text, value=float(claim.value), bound=claim.bound, verdict=claim.verdict,
-        acceptable=bool(claim.acceptable), reproduces=claim.reproduces,
+        text=claim.text, value=float(claim.value), bound=claim.bound,
+        verdict=claim.verdict if asked else TOO_SMALL,
+        acceptable=bool(claim.acceptable) or not asked, reproduces=claim.reproduces,
         published=None if claim.published is None else float(claim.published), note=claim.note,
     )  # fmt: skip
 

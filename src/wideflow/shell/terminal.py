@@ -26,11 +26,16 @@ from ..doctor import Finding
 from ..experiments.base import Experiment, Progress as ProgressCall
 from ..runs.plain import plain
 from ..runs.progress import PrintedProgress, duration
-from ..runs.records import Damage, Judged, Record
+from ..runs.records import TOO_SMALL, Damage, Judged, Record
 from ..runs.runner import Performed
 
-COLOURS = {"failed": "bold red", "declared": "yellow", "holds": "green"}
-WORDS = {"failed": "FAILS", "declared": "does not reproduce (declared)", "holds": "holds"}
+COLOURS = {"failed": "bold red", "declared": "yellow", "unasked": "dim", "holds": "green"}
+WORDS = {
+    "failed": "FAILS",
+    "declared": "does not reproduce (declared)",
+    "unasked": TOO_SMALL,
+    "holds": "holds",
+}
 
 
 def out() -> Console:
@@ -107,7 +112,12 @@ def failed_first(claims: Sequence[Judged]) -> list[Judged]:
 def verdict_line(record: Record) -> str:
     """'12 hold, 1 FAILS', coloured."""
     counts = record.counts
-    words = {"failed": "FAIL", "declared": "do not reproduce (declared)", "holds": "hold"}
+    words = {
+        "failed": "FAIL",
+        "declared": "do not reproduce (declared)",
+        "unasked": TOO_SMALL,
+        "holds": "hold",
+    }
     parts = [f"[{COLOURS[kind]}]{counts[kind]} {words[kind]}[/]" for kind in counts if counts[kind]]
     return ", ".join(parts) or "[dim]no claims at this size[/dim]"
 

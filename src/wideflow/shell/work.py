@@ -48,6 +48,8 @@ def perform_shown(
         raise
     except Exception as error:
         raise CommandError(f"{experiment.name} stopped: {sentence_of(error)}") from error
+    finally:  # programs of one experiment serve no other, and a process may hold only so many
+        jax.clear_caches()
 
 
 def common_overrides(

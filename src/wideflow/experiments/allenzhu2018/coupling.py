@@ -262,6 +262,7 @@ EXPERIMENT = Experiment(
         "default": Settings(),
         "paper": Settings(seeds=5, seeds3=3, move_starts=16),
     },
+    asks_from="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -178,6 +178,7 @@ EXPERIMENT = Experiment(
     title="The constructed direction lowers the smoothed loss",
     figure="Lemma 5.3",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=25, draws=6)},
+    asks_from="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -209,6 +209,7 @@ EXPERIMENT = Experiment(
     title="Few neurons change sign",
     figure="Lemmas 5.5, G.3",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
+    asks_from="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -153,6 +153,7 @@ EXPERIMENT = Experiment(
     title="Test error does not depend on the width",
     figure="Theorem 4.1",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
+    asks_from="default",
     run=run,
     draw=draw,
     claims=claims,
