@@ -206,7 +206,8 @@ def test_interrupted_from_inside_says_that_nothing_was_kept(capsys, monkeypatch)
 
 
 SCRIPT = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs inherit an ignored Ctrl-C
 sys.path.insert(0, sys.argv.pop(1))
 import small_experiment
 from wideflow.experiments import registry
