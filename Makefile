@@ -23,7 +23,7 @@ run: setup
 	$(BIN)/wideflow run caron2023-figure1 --out runs/demo || failed=1; \
 	$(BIN)/wideflow run li2020-figure1 --out runs/demo || failed=1; \
 	$(BIN)/wideflow run chen2022-figure4 --size smoke --out runs/demo || failed=1; \
-	$(BIN)/wideflow run ren2023-figure2 --size smoke --out runs/demo || failed=1; \
+	$(BIN)/wideflow run ren2023-figure2 --out runs/demo || failed=1; \
 	$(BIN)/wideflow run allenzhu2018-spread --size smoke --out runs/demo || failed=1; \
 	$(BIN)/wideflow report --out runs/demo || failed=1; \
 	exit $$failed
