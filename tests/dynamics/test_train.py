@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow._core.journal import AbstractJournal, journal_open
+from wideflow._core.watching import watched_by
 
 RNG = np.random.default_rng(1)
 X, Y = RNG.normal(size=(6, 3)), RNG.normal(size=6)
@@ -269,3 +270,22 @@ def test_labels_do_not_travel_between_runs_of_one_program():
     for scaling in (wf.scalings.Zipf(0.3, 0.6), wf.scalings.Zipf(0.8, 0.6)):
         run = wf.train(wf.Shallow(W, A, scaling), DATA, wf.GradientDescent(0.1), steps=2)
         assert run.model.scaling == run.start.scaling == scaling
+
+
+def test_a_watcher_sees_every_record_and_may_end_the_run():
+    seen = []
+
+    class Enough(Exception):
+        pass
+
+    def watcher(table):
+        seen.append(table())
+        if len(seen) == 4:
+            raise Enough
+
+    net = wf.Shallow(W, A, wf.scalings.NTK(), "tanh")
+    alone = wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
+    with watched_by(watcher), pytest.raises(Enough):
+        wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
+    assert [len(table.step) for table in seen] == [1, 2, 3, 4]
+    assert_allclose(seen[-1].loss, alone.table.loss[:4], rtol=0)

@@ -19,6 +19,7 @@ from .._core.precision import Precision, double
 from .._core.status import Status
 from .._core.told import Told
 from .._core.trees import describe
+from .._core.watching import current_watcher
 from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow, Snapshot
 from .devices import as_mesh, gather
@@ -239,6 +240,10 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
         values = recorder.rows[-1]["loss"]
     first = np.abs(np.atleast_1d(recorder.rows[0]["loss"]))
     running = _judge(status, values, first, stop_below)
+    watcher = current_watcher()
+    so_far = lambda: recorder.table(tuple(status), clock.perf_counter() - began)
+    if watcher is not None:
+        watcher(so_far)
     for target in grid[len(recorder.positions) :]:
         if not running:
             break
@@ -256,7 +261,9 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
             kept = {**recorder.arrays(), **_pack(gather((model, state), members.mesh))}
             if jax.process_index() == 0:
                 journal.save(mark, kept, force=last)
-    table = recorder.table(tuple(status), clock.perf_counter() - began)
+        if watcher is not None:
+            watcher(so_far)
+    table = so_far()
     models, starts = (members.split_models(m) for m in (runner.seen(model), members.start))
     return Run(models, table, members.split_status(status), starts, members.split(state))
 

@@ -1,0 +1,30 @@
+"""Who looks on while a computation runs: a watcher opened around it.
+
+`train` shows the watcher what it has recorded so far; the lab's page draws it. A watcher that waits
+pauses the run, and one that raises ends it.
+"""
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+
+import xarray as xr
+
+Watcher = Callable[[Callable[[], xr.Dataset]], None]
+"""Called at every record with a function that builds the table of all records so far."""
+
+_current: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("watcher", default=None)
+
+
+def current_watcher() -> Watcher | None:
+    return _current.get()
+
+
+@contextlib.contextmanager
+def watched_by(watcher: Watcher | None) -> Iterator[None]:
+    """Every `train` inside the block shows its records to `watcher` as they are made."""
+    token = _current.set(watcher)
+    try:
+        yield
+    finally:
+        _current.reset(token)
