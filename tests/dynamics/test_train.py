@@ -275,17 +275,17 @@ def test_labels_do_not_travel_between_runs_of_one_program():
 def test_a_watcher_sees_every_record_and_may_end_the_run():
     seen = []
 
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def watcher(table):
         seen.append(table())
         if len(seen) == 4:
-            raise Enough
+            raise EnoughError
 
     net = wf.Shallow(W, A, wf.scalings.NTK(), "tanh")
     alone = wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
-    with watched_by(watcher), pytest.raises(Enough):
+    with watched_by(watcher), pytest.raises(EnoughError):
         wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
     assert [len(table.step) for table in seen] == [1, 2, 3, 4]
     assert_allclose(seen[-1].loss, alone.table.loss[:4], rtol=0)
