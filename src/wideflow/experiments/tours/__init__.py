@@ -1,0 +1,3 @@
+"""The lab's guided tours as experiments: one file a paper, small enough to be watched."""
+
+EXPERIMENTS: tuple[str, ...] = ()
