@@ -1,7 +1,7 @@
 """Networks: one architecture a file."""
 
 from . import embeddings as embeddings, maps as maps
-from .base import AbstractModel as AbstractModel
+from .base import AbstractModel as AbstractModel, pullback_by_autodiff as pullback_by_autodiff
 from .biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
 from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
 from .depth_separator import DepthSeparator as DepthSeparator
