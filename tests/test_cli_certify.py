@@ -1,5 +1,6 @@
 """`wideflow certify` on raw tables, sound and defective: a clear answer or a clear error each time."""
 
+import gzip
 import json
 import re
 
@@ -95,6 +96,86 @@ def test_defects_are_one_sentence_and_exit_code_2(tmp_path, capsys, change, word
     error = capsys.readouterr().err
     assert re.search(message, error)
     assert error.count("\n") == 1
+
+
+LINES = "a,b,y\n" + "".join(f"{i}.5,{i * i % 7},{i % 3}\n" for i in range(9))
+
+FILES = {
+    "empty": (b"", "is empty"),
+    "blank lines": (b"\n\n\n", "is empty"),
+    "header only": (b"a,b,y\n", "has a header but no rows"),
+    "no header": (LINES.split("\n", 1)[1].encode(), "no header"),
+    "semicolons": (LINES.replace(",", ";").encode(), "separated by semicolons.*separator=';'"),
+    "tabs": (LINES.replace(",", "\t").encode(), "separated by tabs"),
+    "decimal commas": (
+        b"a,y\n" + b"".join(b"%d,5,%d,25\n" % (i, i) for i in range(4)),
+        "Expected 2 fields in line 2, saw 4.*decimal commas",
+    ),
+    "thousands": (b'a,b,y\n"1,000",2,3\n"2,500",3,4\n', "without commas between thousands"),
+    "latin-1": ("größe,b,y\n1,2,3\n".encode("latin-1"), "is not UTF-8 text"),
+    "utf-16": (LINES.encode("utf-16"), "is not UTF-8 text"),
+    "picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "is not UTF-8 text"),
+    "infinite": (LINES.encode() + b"inf,2,3\n", "infinite.*column 'a'; the first is in line 11"),
+    "overflow": (LINES.encode() + b"1,1e999,3\n", "infinite.*column 'b'; the first is in line 11"),
+    "longer row": (LINES.encode() + b"1,2,3,4\n", "in line 11, saw 4"),
+    "shorter row": (LINES.encode() + b"1,2\n", "1 missing values, in column 'y'.*line 11"),
+    "marks for missing": (LINES.encode() + b"?,2,3\n", "stand for a missing value"),
+    "names twice": (LINES.replace("a,b,y", "a,a,y").encode(), "names a column twice: 'a'"),
+    "saved index": (
+        b",a,y\n" + b"".join(b"%d,%d,%d\n" % (i, i * i, i % 2) for i in range(4)),
+        "looks like an index",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files_that_are_no_table_are_one_sentence(tmp_path, capsys, case):
+    content, message = FILES[case]
+    (tmp_path / "t.csv").write_bytes(content)
+    assert main(["certify", str(tmp_path / "t.csv"), *SMALL]) == 2
+    error = capsys.readouterr().err
+    assert re.search(message, error), error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [gzip.compress(LINES.encode())[:40], LINES.encode()])
+def test_a_cut_off_or_misnamed_archive_is_told(tmp_path, capsys, content):
+    (tmp_path / "t.csv.gz").write_bytes(content)
+    assert main(["certify", str(tmp_path / "t.csv.gz"), *SMALL]) == 2
+    assert "compressed as its name says" in capsys.readouterr().err
+
+
+def _answer(tmp_path, capsys, content: str, *words: str) -> dict:
+    (tmp_path / "t.csv").write_text(content)
+    assert main(["certify", str(tmp_path / "t.csv"), *SMALL, *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_another_separator_and_a_saved_index_give_the_same_numbers(tmp_path, capsys):
+    plain = _answer(tmp_path, capsys, LINES)
+    other = _answer(tmp_path, capsys, LINES.replace(",", ";"), "--separator", ";")
+    head, *rows = LINES.splitlines()
+    indexed = "\n".join([f",{head}", *(f"{i},{row}" for i, row in enumerate(rows))])
+    dropped = _answer(tmp_path, capsys, indexed, "--drop", "")
+    assert plain["mean_gram"] == other["mean_gram"] == dropped["mean_gram"]
+
+
+@pytest.mark.parametrize("exponent", [200, -200])
+def test_huge_and_tiny_units_change_nothing(tmp_path, capsys, exponent):
+    head, *rows = LINES.splitlines()
+    cells = [row.split(",") for row in rows]
+    sized = [f"{a}e{exponent},{b},{y}e{exponent}" for a, b, y in cells]
+    plain, other = (_answer(tmp_path, capsys, "\n".join([head, *r])) for r in (rows, sized))
+    np.testing.assert_allclose(
+        other["mean_gram"]["eigenvalues"], plain["mean_gram"]["eigenvalues"], rtol=1e-9, atol=1e-13
+    )
+
+
+def test_a_value_out_of_all_proportion_is_told(tmp_path, capsys):
+    told = _answer(tmp_path, capsys, LINES + "1e200,2,3\n3,4,1e30\n")
+    notes = " ".join(told["notes"])
+    assert "a has values" in notes
+    assert "the target has values" in notes
 
 
 def test_a_missing_file_is_named(tmp_path, capsys):

@@ -1,12 +1,14 @@
 """CSV files as datasets, with every defect named: where it is and what to do about it."""
 
 import pathlib
+import re
 
 import numpy as np
 import pandas as pd
 
 from .._core.errors import did_you_mean
 from .dataset import Dataset
+from .table_files import check_index, open_table
 
 SHOWN = 5  # offending rows or columns named in an error
 
@@ -19,6 +21,7 @@ def read_csv(
     constant: str = "error",
     rows: int | None = None,
     name: str | None = None,
+    separator: str = ",",
 ) -> Dataset:
     """A dataset from a CSV file (plain or compressed) with a header line.
 
@@ -28,12 +31,13 @@ def read_csv(
         drop: columns to leave out, for instance a second target.
         constant: what to do with columns that never vary: "error", "drop" or "keep".
         rows: read only this many rows (the first ones).
+        separator: what stands between the values of a line.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
     """
     path = pathlib.Path(path)
-    table = _read(path, rows)
+    table = open_table(path, rows, separator)
     column = _target(path, table, target)
     unknown = [c for c in drop if c not in table.columns]
     if unknown:
@@ -41,6 +45,7 @@ def read_csv(
             f"`drop` names columns that {path.name} does not have: {', '.join(unknown)}."
         )
     table = table.drop(columns=[c for c in drop if c != column])
+    check_index(path, table)
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     _check_numeric(path, table, numbers)
     features = [c for c in numbers.columns if c != column]
@@ -61,25 +66,6 @@ def read_csv(
     return Dataset(
         numbers[features].to_numpy(), numbers[column].to_numpy(), name or path.stem, tuple(features)
     )
-
-
-def _read(path: pathlib.Path, rows: int | None) -> pd.DataFrame:
-    if not path.is_file():
-        near = sorted(p.name for p in path.parent.glob("*.csv*")) if path.parent.is_dir() else []
-        raise ValueError(f"there is no file {path}.{did_you_mean(path.name, near)}")
-    try:
-        table = pd.read_csv(path, nrows=rows, skipinitialspace=True, low_memory=False)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, OSError) as error:
-        raise ValueError(f"{path.name} cannot be read as CSV: {error}".strip() + ".") from error
-    table.columns = [str(c).strip() for c in table.columns]
-    if len(table) == 0:
-        raise ValueError(f"{path.name} has a header but no rows.")
-    if all(_is_number(c) for c in table.columns):
-        raise ValueError(
-            f"{path.name} seems to have no header: its first line is all numbers. "
-            "Add a line with the names of the columns."
-        )
-    return table
 
 
 def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -> str:
@@ -104,30 +90,45 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
 def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFrame) -> None:
     text = numbers.isna() & table.notna()
     if text.to_numpy().any():
-        bad = [c for c in table.columns if text[c].any()]
-        row = int(np.argmax(text[bad[0]].to_numpy()))
+        bad, row = _first(text)
+        value = str(table[bad[0]].iloc[row])
         raise ValueError(
             f"{path.name} has text where numbers are needed, in column {_some(bad)}: for instance "
-            f"{table[bad[0]].iloc[row]!r} in line {row + 2}. Encode those columns as numbers or drop them."
+            f"{value!r} in line {row + 2}. {_advice(value)}"
         )
     missing = table.isna()
     if missing.to_numpy().any():
-        bad = [c for c in table.columns if missing[c].any()]
-        row = int(np.argmax(missing[bad[0]].to_numpy()))
+        bad, row = _first(missing)
         raise ValueError(
             f"{path.name} has {int(missing.to_numpy().sum())} missing values, in column {_some(bad)}; the "
             f"first is in line {row + 2}. Fill them or drop those rows."
         )
+    infinite = ~np.isfinite(numbers)
+    if infinite.to_numpy().any():
+        bad, row = _first(infinite)
+        raise ValueError(
+            f"{path.name} has values that are infinite or too large for a number, in column {_some(bad)}; the first is in line {row + 2}. "
+            "Mend them or drop those rows."
+        )
+
+
+def _first(wrong: pd.DataFrame) -> tuple[list[str], int]:
+    """The columns with something wrong, and the first row where the first of them has it."""
+    bad = [c for c in wrong.columns if wrong[c].any()]
+    return bad, int(np.argmax(wrong[bad[0]].to_numpy()))
+
+
+def _advice(text: str) -> str:
+    """What to do about a value that is no number."""
+    if re.fullmatch(r"[-+]?[\d.]*,[\d,]+", text.strip()):
+        return "Write numbers with a decimal point and without commas between thousands."
+    if re.fullmatch(r"[-+]?[\d.]+\s*%", text.strip()):
+        return "Write numbers without the per cent sign."
+    if text.strip() in ("?", "-", "--", ".", "*"):
+        return "It seems to stand for a missing value: fill it or drop that row."
+    return "Encode those columns as numbers or leave them out (`drop`, `--drop`)."
 
 
 def _some(names: list[str]) -> str:
     shown = ", ".join(repr(n) for n in names[:SHOWN])
     return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -16,6 +16,9 @@ TargetOption = Annotated[
 DropOption = Annotated[
     list[str] | None, typer.Option(help="A column to leave out; may be given more than once.")
 ]
+SeparatorOption = Annotated[
+    str, typer.Option(help="What stands between the values of a line: ',' ';' or a tab.")
+]
 WidthOption = Annotated[int, typer.Option(help="Width of the network.", min=1)]
 ScalingOption = Annotated[
     str, typer.Option(help="ntk, mean-field, zipf:GAMMA,ALPHA or abc:A1,A2;B1,B2;C.")
@@ -46,6 +49,7 @@ def certify(
     ],
     target: TargetOption = None,
     drop: DropOption = None,
+    separator: SeparatorOption = ",",
     width: WidthOption = 4096,
     scaling: ScalingOption = "ntk",
     activation: ActivationOption = "relu",
@@ -72,7 +76,13 @@ def certify(
 
     keep_compiled_programs()
     with asked_wrongly():
-        data = read_csv(file, target, drop=tuple(drop or ()), constant="keep")
+        data = read_csv(
+            file,
+            target,
+            drop=tuple(drop or ()),
+            constant="keep",
+            separator=separator.replace("\\t", "\t"),
+        )
         notes: tuple[str, ...] = ()
         if not raw:
             data, notes = prepare(data)
