@@ -242,6 +242,28 @@ class DirectionMasses(AbstractObservable):
         return jnp.stack([jnp.mean(squares * own, axis=0), jnp.mean(squares * ~basis, axis=0)])
 
 
+class NeuronShares(AbstractObservable):
+    r"""$\max_i\bar v_i^2$ of every neuron: the share of its squared norm on its best direction; at the start, its lottery ticket."""
+
+    name: str = eqx.field(static=True, default="neuron_shares")
+    label: str = eqx.field(static=True, default="share of a neuron on its best direction")
+    axes: tuple[str, ...] = eqx.field(static=True, default=("width",))
+
+    def __call__(self, snapshot):
+        return jnp.max(_cosines(snapshot) ** 2, axis=1)
+
+
+class NeuronSizes(AbstractObservable):
+    r"""$\|w_i\|^2$ of every neuron."""
+
+    name: str = eqx.field(static=True, default="neuron_sizes")
+    label: str = eqx.field(static=True, default="squared norm of a neuron")
+    axes: tuple[str, ...] = eqx.field(static=True, default=("width",))
+
+    def __call__(self, snapshot):
+        return jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1)
+
+
 class LargestNeuron(AbstractObservable):
     r"""$\max_i\|w_i\|^2$."""
 

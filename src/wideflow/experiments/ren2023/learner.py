@@ -25,19 +25,9 @@ RADII = np.linspace(0.0, 2.0, 81)
 def train_learner(
     law, settings, key, progress=None, *, time_grid=None
 ) -> tuple[xr.Dataset, DepthSeparator]:
-    """One seed. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision.
-
-    The first batch is drawn anew until every second-layer neuron is active on all of it: one sample beyond
-    the first edge drives a part of the neurons only and multiplies their spread for good.
-    """
-    radius = settings.radius or 1 / math.sqrt(settings.features)
-    net = DepthSeparator.init(
-        named_key(key, "net"), features=settings.features, width=settings.width, second=settings.second,
-        radius=radius, deviation=settings.deviation, bias=settings.bias,
-    )  # fmt: skip
-    population = Radial.fresh(law, settings.batch)
+    """One seed. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
+    net, population, key, redraws = beginning(law, settings, key)
     evaluation = population.estimator.evaluation
-    key, redraws = _first_batch(net, population, key)
     record = [
         depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.SecondSpread(), depth.DirectionError(),
         depth.TangentSpread(), depth.RadialSpread(), depth.ProjectedPairs(), depth.LossDecomposition(evaluation),
@@ -56,6 +46,22 @@ def train_learner(
     table["exact_eq6"] = float(_exact_term(law, run.model))
     table["projected_steps"] = ("threshold", np.asarray(run.state.held_steps))
     return table.map(lambda values: values.astype(float)), run.model
+
+
+@double
+def beginning(law, settings, key) -> tuple[DepthSeparator, Radial, jax.Array, int]:
+    """The network at its start, the population of fresh batches, the key of the training and how often the first batch was redrawn.
+
+    It is drawn anew until every second-layer neuron is active on all of it: one sample beyond the first edge drives a
+    part of the neurons only and multiplies their spread for good.
+    """
+    net = DepthSeparator.init(
+        named_key(key, "net"), features=settings.features, width=settings.width, second=settings.second,
+        radius=settings.radius or 1 / math.sqrt(settings.features), deviation=settings.deviation, bias=settings.bias,
+    )  # fmt: skip
+    population = Radial.fresh(law, settings.batch)
+    key, redraws = _first_batch(net, population, key)
+    return net, population, key, redraws
 
 
 def _first_batch(net, population, key):

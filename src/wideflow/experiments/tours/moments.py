@@ -1,6 +1,9 @@
 """The moment of a tour: what happened, when, found in the table alone."""
 
+import math
 from dataclasses import dataclass
+
+from ..figures import VLine
 
 
 @dataclass(frozen=True)
@@ -9,3 +12,8 @@ class Moment:
 
     time: float
     sentence: str
+
+
+def line_at(moment: Moment | None, label: str) -> VLine:
+    """The moment as a vertical line; before it, a line that is nowhere, so that a figure keeps its marks."""
+    return VLine(math.nan if moment is None else moment.time, label, "dashdot")
