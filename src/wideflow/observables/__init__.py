@@ -52,6 +52,8 @@ from .lottery import (
     FrozenNeurons as FrozenNeurons,
     LargestNeuron as LargestNeuron,
     NeuronSets as NeuronSets,
+    NeuronShares as NeuronShares,
+    NeuronSizes as NeuronSizes,
     basis_like as basis_like,
     direction_persistence as direction_persistence,
     ignored as ignored,
