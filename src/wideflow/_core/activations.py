@@ -29,7 +29,7 @@ class Activation:
         degree: $k$ if $\sigma(cz) = c^k \sigma(z)$ for $c > 0$, else None.
         interval: default bounded open interval on which $|\sigma'| \ge$ `interval_slope` $> 0$
             (chen2022, section 3) for pre-activations of unit variance.
-        kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags.
+        kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags. switch: $\sigma'$ is only 0 or 1.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Activation:
     odd: bool = False
     analytic: bool = True
     polynomial: bool = False
+    switch: bool = False
     parameters: tuple[float, ...] = ()
     call: Function = field(init=False, repr=False)
 
@@ -110,6 +111,7 @@ def relu(at_kink: float = 0.0) -> Activation:
     return Activation(
         "relu", lambda z: jnp.maximum(z, 0), slope, _zero, 1.0, math.nan, degree=1.0,
         interval=(0.0, 2.71), interval_slope=1.0, kinks=(0.0,), at_kink=at_kink, analytic=False,
+        switch=at_kink in (0.0, 1.0),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .activations import Activation
+from .arc_cosine import arcsin
 from .memory import tile_rows
 
 REACH = 9.0  # standard deviations; exp(-81/2) = 3e-18
@@ -22,11 +23,15 @@ REACH = 9.0  # standard deviations; exp(-81/2) = 3e-18
 def angle(k11, k12, k22):
     r"""$s = \sqrt{k_{11}k_{22}}$ and the angle of the pair, exact at 0 and $\pi$ to rounding.
 
-    $\sin$ comes from $(s - k_{12})(s + k_{12})$, so nothing is lost as arccos would near $\pm1$.
+    $\sin$ comes from $(s - k_{12})(s + k_{12})$, so nothing is lost as arccos would near $\pm1$. The angle is the arc sine of the
+    smaller of $\sin$ and $\cos$, vectorised where `jnp.arctan2` goes number by number; a pair with a zero has angle 0.
     """
     s = jnp.sqrt(k11 * k22)
     sines = jnp.sqrt(jnp.maximum((s - k12) * (s + k12), 0.0))
-    return s, sines, jnp.arctan2(sines, k12)
+    steep = sines > jnp.abs(k12)
+    turn = arcsin(jnp.where(steep, k12, sines) / jnp.where(s > 0, s, 1.0))
+    flat = jnp.where(k12 < 0, jnp.pi - turn, turn)
+    return s, sines, jnp.where(steep, 0.5 * jnp.pi - turn, flat)
 
 
 def _relu(k11, k12, k22):

@@ -44,7 +44,6 @@ def preactivation_covariance(inputs, other=None) -> tuple[Array, Array, Array]:
     features = left.shape[1]
     if other is None:
         cross = left @ left.T / features
-        cross = (cross + cross.T) / 2.0
         norms = jnp.diagonal(cross)
         return norms[:, None], cross, norms[None, :]
     right = _rows(other, "other")

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.errors import check_count, check_positive
+from .._core.node_products import node_gradient, node_sum
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
 from .._core.scalings import ABC, NTK, AbstractScaling
@@ -182,11 +183,11 @@ class Shallow(AbstractModel):
     def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:
         r"""$J^\top c = \Phi^\top (\sigma'(Z) \odot c\,(s \odot A))$: two matrix products in all."""
         z = features @ self.weights
-        mixed = self.scales * self.output
-        outputs = self.activation.value(z) @ mixed.T
-
-        def pull(cotangent):
-            back = cotangent[:, None] * mixed if mixed.ndim == 1 else cotangent @ mixed
-            return {"weights": features.T @ (self.activation.slope(z) * back)}
-
-        return outputs, pull
+        mixed, sigma = self.scales * self.output, self.activation
+        if mixed.ndim == 1:
+            return node_sum(sigma.value(z), mixed), lambda cotangent: {
+                "weights": node_gradient(features, sigma.slope(z), cotangent, mixed, sigma.switch)
+            }
+        return sigma.value(z) @ mixed.T, lambda cotangent: {
+            "weights": features.T @ (sigma.slope(z) * (cotangent @ mixed))
+        }

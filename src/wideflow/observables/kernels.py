@@ -2,7 +2,7 @@ r"""The tangent Gram matrix and what is read off it: drift, gap, trace, rank, al
 
 $\Theta(x, x') = c\,\langle \nabla_\theta f(x), \nabla_\theta f(x')\rangle$ with the neuron factor $c$, so that gradient
 flow moves outputs by $\dot u = -\Theta\, \partial L/\partial u$ in every scaling. For a shallow network it is a Hadamard product,
-$(\Phi\Phi'^\top) \odot (S\,\mathrm{diag}(c\,\lambda A_k A_l)\,S'^\top)$, $S = \sigma'(Z)$: no Jacobian is ever formed.
+$(\Phi\Phi'^\top) \odot (S\,\mathrm{diag}(c\,\lambda A_k^2)\,S'^\top)$, $S = \sigma'(Z)$: no Jacobian is ever formed.
 """
 
 import functools
@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from .._core.memory import tile_rows
 from .._core.precision import double
+from .._core.symmetric_product import symmetric_product
 from .._core.trees import parameters, with_parameters
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
@@ -66,10 +67,11 @@ def gram_of_features(model: AbstractModel, left, right, output: int = 0):
 @gram_of_features.register
 def _(model: Shallow, left, right, output: int = 0):
     mixed = model.scales * (model.output if model.output.ndim == 1 else model.output[output])
-    slopes = model.activation.slope(left @ model.weights)
-    other = slopes if right is left else model.activation.slope(right @ model.weights)
-    masks = (slopes * (model.rate_factor * mixed**2)) @ other.T
-    return (left @ right.T) * masks
+    scale = jnp.sqrt(model.rate_factor) * jnp.abs(mixed)
+    slopes = model.activation.slope(left @ model.weights) * scale
+    if right is left:
+        return (left @ left.T) * symmetric_product(slopes)
+    return (left @ right.T) * (slopes @ (model.activation.slope(right @ model.weights) * scale).T)
 
 
 def spectral_norm(matrix: Float[Array, "sample sample"]) -> Float[Array, ""]:
