@@ -26,9 +26,11 @@ from .dataset import Dataset as Dataset, one_hot as one_hot
 from .feature_tasks import axis_types as axis_types, quadratic_teacher as quadratic_teacher
 from .features import cifar10_features as cifar10_features, mixture_features as mixture_features
 from .files import mnist as mnist, split as split, uci as uci
+from .prepare import Prepared as Prepared, prepare as prepare
 from .synthetic import (
     random_labels as random_labels,
     sphere as sphere,
     sphere_sines as sphere_sines,
+    waves as waves,
 )
 from .tables import read_csv as read_csv

@@ -135,6 +135,13 @@ def locate(source: Source) -> pathlib.Path:
     )
 
 
+def available(name: str) -> bool:
+    """Whether the file of that UCI set is on this machine, without a download."""
+    file, given = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
+    folders = [cache_folder(), *([pathlib.Path(given).expanduser()] if given else [])]
+    return any((folder / file).is_file() for folder in folders)
+
+
 def _download(url: str, source: Source) -> pathlib.Path:
     import pooch
 

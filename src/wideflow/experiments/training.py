@@ -5,6 +5,7 @@ Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes: 
 
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 import xarray as xr
 
@@ -32,7 +33,7 @@ from ..observables import (
 from .base import Claim, Experiment
 from .figures import FigureSpec, Line, Panel
 
-GENERATED = ("sphere-sines", "random-labels")
+GENERATED = ("sphere-sines", "random-labels", "wave-1d", "wave-2d")
 DYNAMICS = ("descent", "flow", "sgd")
 LOSSES = {"half-sum-squares": HalfSumSquares, "mean-squares": MeanSquares}
 OBSERVABLES = {
@@ -49,8 +50,10 @@ class Settings:
     """Every field may be an axis of a sweep.
 
     Attributes:
-        data: "sphere-sines", "random-labels", "uci:NAME", or the path of a CSV file.
-        samples, features, noise, test_samples: of generated data.
+        data: "sphere-sines", "random-labels", "wave-1d", "wave-2d", "uci:NAME", or the path of a CSV file.
+        samples, features, noise, test_samples: of generated data; random labels have no noise, waves their own number of features.
+        target, rows, prepared: of tables: the target column (default the last one), at most so many rows (0 takes all), and whether
+            they are brought into the form that theorems ask for (standardised, a bias column, inputs in the unit ball).
         width, scaling, activation, deviation, symmetric: of the `Shallow` network; `scaling` as text, such as "zipf:0.5,0.7".
         dynamics: "descent" and "sgd" take `steps` of `rate`, the latter on a `batch`; "flow" runs for `time`.
         records: how many equal intervals between records; `record`: names of observables besides the loss.
@@ -63,6 +66,9 @@ class Settings:
     features: int = 50
     noise: float = 0.1
     test_samples: int = 0
+    target: str = ""
+    rows: int = 0
+    prepared: bool = False
     width: int = 1000
     scaling: str = "ntk"
     activation: str = "relu"
@@ -92,7 +98,7 @@ class Settings:
             )
         for name in ("samples", "features", "width", "batch", "steps", "records", "seeds"):
             check_count(name, getattr(self, name))
-        for name in ("test_samples", "devices"):
+        for name in ("test_samples", "devices", "rows"):
             check_count(name, getattr(self, name), least=0)
         for name in ("rate", "time", "deviation"):
             check_positive(name, getattr(self, name))
@@ -116,14 +122,7 @@ class Settings:
 def run(settings: Settings, key, progress) -> xr.Dataset:
     """Trains `seeds` networks on the data and records on the way."""
     s = settings
-    training, test = _data(s, named_key(key, "data"))
-    networks = [
-        Shallow.init(
-            named_key(named_key(key, "network"), i), features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
-            activation=s.activation, deviation=s.deviation, symmetric=s.symmetric,
-        )
-        for i in range(s.seeds)
-    ]  # fmt: skip
+    networks, training, test = build(s, key)
     dynamics = {
         "descent": lambda: GradientDescent(s.rate),
         "sgd": lambda: SGD(s.rate, batch=s.batch),
@@ -141,16 +140,35 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     ).table  # fmt: skip
 
 
+def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset | None]:
+    """The networks before training, the training set, and the test set where one is asked for."""
+    training, test = _data(s, named_key(key, "data"))
+    networks = [
+        Shallow.init(
+            named_key(named_key(key, "network"), i), features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
+            activation=s.activation, deviation=s.deviation, symmetric=s.symmetric,
+        )
+        for i in range(s.seeds)
+    ]  # fmt: skip
+    return networks, training, test
+
+
 def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
     """The training set, and the test set where one is asked for; both from one draw."""
-    if s.data.startswith("uci:"):
-        return data.uci(s.data.removeprefix("uci:")), None
-    if s.data.endswith(".csv"):
-        return data.read_csv(s.data), None
-    if s.data == "sphere-sines":
-        drawn = data.sphere_sines(key, s.samples + s.test_samples, s.features, s.noise)
-    else:
-        drawn = data.random_labels(key, s.samples + s.test_samples, s.features)
+    if s.data not in GENERATED:
+        table = data.uci(s.data.removeprefix("uci:")) if s.data.startswith("uci:") else None
+        table = table or data.read_csv(s.data, s.target or None, constant="drop")
+        if 0 < s.rows < len(table):
+            rows = jax.random.permutation(named_key(key, "rows"), len(table))[: s.rows]
+            table = table.take(np.sort(np.asarray(rows)))
+        return data.prepare(table).data if s.prepared else table, None
+    count = s.samples + s.test_samples
+    drawn = {
+        "sphere-sines": lambda: data.sphere_sines(key, count, s.features, s.noise),
+        "random-labels": lambda: data.random_labels(key, count, s.features),
+        "wave-1d": lambda: data.waves(key, count, 1, s.noise),
+        "wave-2d": lambda: data.waves(key, count, 2, s.noise),
+    }[s.data]()
     training, test = np.split(np.arange(len(drawn)), [s.samples])
     return drawn.take(training), drawn.take(test) if s.test_samples else None
 

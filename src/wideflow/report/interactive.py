@@ -61,6 +61,50 @@ def plots(spec: FigureSpec, owner: str) -> list:
     return [_plot(panel, style, owner) for panel in spec.panels]
 
 
+def refresh(drawn: list, spec: FigureSpec) -> None:
+    """New numbers for plots that `plots` has drawn from a figure of the same panels and marks; whoever looks on sees them move.
+
+    Raises:
+        ValueError: the new figure has other panels or marks, so it must be drawn anew.
+    """
+    if not same_marks(drawn, spec):
+        raise ValueError(
+            "`spec` has other panels or marks than what is drawn; draw it with `plots`."
+        )
+    for plot, panel in zip(drawn, spec.panels):
+        x, y = _axes(panel)
+        fresh = [columns for mark in ordered(panel) for columns in _columns_of(mark, x, y, panel)]
+        for renderer, columns in zip(plot.renderers, fresh):
+            renderer.data_source.data = columns
+        spans = [layout for layout in plot.center if isinstance(layout, Span)]
+        references = [mark for mark in ordered(panel) if isinstance(mark, HLine | VLine)]
+        for span, mark in zip(spans, references):
+            span.location = _place(mark, x, y)
+        for mapper in plot.select(LinearColorMapper):
+            maps = [mark for mark in panel.marks if isinstance(mark, Heatmap)]
+            mapper.low, mapper.high = _range(np.asarray(maps[0].values, float))
+        x.label(plot.xaxis[0])
+        y.label(plot.yaxis[0])
+
+
+def same_marks(drawn: list, spec: FigureSpec) -> bool:
+    """Whether `refresh` can show `spec` in these plots."""
+    if len(drawn) != len(spec.panels):
+        return False
+    for plot, panel in zip(drawn, spec.panels):
+        x, y = _axes(panel)
+        count = sum(len(_columns_of(mark, x, y, panel)) for mark in panel.marks)
+        if plot.title.text != as_text(panel.title) or len(plot.renderers) != count:
+            return False
+        if plot.tags != _kinds(panel):
+            return False
+    return True
+
+
+def _kinds(panel: Panel) -> list[str]:
+    return [panel.xscale, panel.yscale, *(type(mark).__name__ for mark in ordered(panel))]
+
+
 class _Axis:
     """Numbers as they are drawn: symlog axes carry asinh of the number, which Bokeh has no scale for."""
 
@@ -99,14 +143,13 @@ class _Axis:
 
 
 def _plot(panel: Panel, style: Look, owner: str):
-    x, y = (
-        _Axis(scale, _numbers(panel, i)) for i, scale in enumerate((panel.xscale, panel.yscale))
-    )
+    x, y = _axes(panel)
     plot = figure(
         height=330, sizing_mode="stretch_width", x_axis_type=x.kind, y_axis_type=y.kind, tools="pan,box_zoom,wheel_zoom,reset,save",
         active_drag=None, active_scroll=None, toolbar_location="above", background_fill_color=None,
         border_fill_color=None, outline_line_color=None, min_border_right=12,
     )  # fmt: skip
+    plot.tags = _kinds(panel)
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.title = Title(text=as_text(panel.title), text_font_size="14px")
@@ -134,14 +177,19 @@ def _plot(panel: Panel, style: Look, owner: str):
     ]
     if items:
         legend = Legend(
-            items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_columns(items), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
+            items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_legend_columns(items), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
             padding=2, spacing=14, margin=4,
         )  # fmt: skip
         plot.add_layout(legend, "below")
     return plot
 
 
-def _columns(items: list[LegendItem]) -> int:
+def _axes(panel: Panel) -> list[_Axis]:
+    scales = (panel.xscale, panel.yscale)
+    return [_Axis(scale, _numbers(panel, i)) for i, scale in enumerate(scales)]
+
+
+def _legend_columns(items: list[LegendItem]) -> int:
     """How many entries of a panel's legend stand beside each other, on half a page."""
     longest = max(len(item.label.value) for item in items)
     return max(1, min(len(items), 520 // (45 + 7 * longest)))
@@ -181,7 +229,7 @@ def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, panel: Panel) -> li
         case Bars():
             return [_draw_bars(plot, mark, colour, [m for m in panel.marks if isinstance(m, Bars)])]
         case Heatmap():
-            return [_draw_heatmap(plot, mark)]
+            return [_draw_heatmap(plot, mark, x, y)]
 
 
 def _hover(plot, renderer, name: str, named_x: str = "@true_x") -> None:
@@ -194,66 +242,90 @@ def _hover(plot, renderer, name: str, named_x: str = "@true_x") -> None:
     plot.add_tools(HoverTool(renderers=[renderer], tooltips=tips, visible=False))
 
 
-def _draw_line(plot, mark: Line, colour: str, dash: str, x: _Axis, y: _Axis) -> list:
+def _columns_of(mark: Mark, x: _Axis, y: _Axis, panel: Panel) -> list[dict]:
+    """The numbers of each renderer of a mark, in the order in which `_draw` draws them."""
+    match mark:
+        case Line():
+            return _line_columns(mark, x, y)
+        case Points():
+            return _points_columns(mark, x, y)
+        case HLine():
+            return [dict(x=x(x.shown), y=y([mark.y] * 2))]
+        case VLine():
+            return [dict(x=x([mark.x] * 2), y=y(y.shown))]
+        case Bars():
+            return [_bars_columns(mark, [m for m in panel.marks if isinstance(m, Bars)])]
+        case Heatmap():
+            return [_heatmap_columns(mark, (x.kind, y.kind))]
+
+
+def _line_columns(mark: Line, x: _Axis, y: _Axis) -> list[dict]:
     keep = _thinned(len(np.asarray(mark.x)))
     across, heights = np.asarray(mark.x, float)[keep], np.asarray(mark.y, float)[keep]
-    source = ColumnDataSource(dict(x=x(across), y=y(heights), true_x=across, true_y=heights))
-    curve = plot.line("x", "y", source=source, color=colour, line_dash=dash, line_width=2)
-    _hover(plot, curve, as_text(entry(mark)))
+    curve = dict(x=x(across), y=y(heights), true_x=across, true_y=heights)
     if mark.low is None or mark.high is None:
         return [curve]
     low, high = (np.asarray(v, float)[keep] for v in (mark.low, mark.high))
     if y.scale == "log":
         positive = heights[heights > 0]
         low = np.maximum(low, 0.1 * positive.min() if positive.size else 1e-300)
-    band = plot.varea(x(across), y(low), y(high), fill_color=colour, fill_alpha=0.18)
-    return [curve, band]
+    return [curve, dict(x=x(across), low=y(low), high=y(high))]
+
+
+def _draw_line(plot, mark: Line, colour: str, dash: str, x: _Axis, y: _Axis) -> list:
+    curve, *band = map(ColumnDataSource, _line_columns(mark, x, y))
+    line = plot.line("x", "y", source=curve, color=colour, line_dash=dash, line_width=2)
+    _hover(plot, line, as_text(entry(mark)))
+    shade = dict(fill_color=colour, fill_alpha=0.18)
+    return [line, *(plot.varea("x", "low", "high", source=source, **shade) for source in band)]
+
+
+def _place(mark: HLine | VLine, x: _Axis, y: _Axis) -> float:
+    return float(y(mark.y)) if isinstance(mark, HLine) else float(x(mark.x))
 
 
 def _draw_reference(plot, mark: HLine | VLine, colour: str, dash: str, x: _Axis, y: _Axis) -> list:
     """A line from border to border, and one over the data, which the range and the legend take notice of."""
-    if isinstance(mark, HLine):
-        dimension, place, ends = "width", float(y(mark.y)), [x.shown, [mark.y] * 2]
-    else:
-        dimension, place, ends = "height", float(x(mark.x)), [[mark.x] * 2, y.shown]
-    span = Span(
-        dimension=dimension, location=place, line_color=colour, line_dash=dash, line_width=1.5
-    )
+    look = dict(line_color=colour, line_dash=dash, line_width=1.5)
+    dimension = "width" if isinstance(mark, HLine) else "height"
+    span = Span(dimension=dimension, location=_place(mark, x, y), **look)
     plot.add_layout(span)
-    return [plot.line(x(ends[0]), y(ends[1]), color=colour, line_dash=dash, line_width=1.5), span]
+    ends = [[mark.y] * 2, x.shown] if isinstance(mark, HLine) else [y.shown, [mark.x] * 2]
+    source = ColumnDataSource(dict(x=x(ends[1]), y=y(ends[0])))
+    return [plot.line("x", "y", source=source, **look), span]
 
 
-def _draw_points(plot, mark: Points, colour: str, marker: str, x: _Axis, y: _Axis) -> list:
+def _points_columns(mark: Points, x: _Axis, y: _Axis) -> list[dict]:
     across, heights = np.asarray(mark.x, float), np.asarray(mark.y, float)
-    source = ColumnDataSource(dict(x=x(across), y=y(heights), true_x=across, true_y=heights))
-    points = plot.scatter(
-        "x",
-        "y",
-        source=source,
-        size=1.4 * mark.size,
-        color=colour,
-        marker=marker,
-        alpha=0.85 if len(across) < 200 else 0.5,
-    )
-    _hover(plot, points, as_text(entry(mark)))
+    points = dict(x=x(across), y=y(heights), true_x=across, true_y=heights)
     if mark.errors is None:
         return [points]
     errors = np.asarray(mark.errors, float)
-    bars = plot.segment(
-        x(across), y(heights - errors), x(across), y(heights + errors), color=colour, line_width=1.3
-    )
-    return [points, bars]
+    return [points, dict(x=x(across), low=y(heights - errors), high=y(heights + errors))]
+
+
+def _draw_points(plot, mark: Points, colour: str, marker: str, x: _Axis, y: _Axis) -> list:
+    points, *bars = map(ColumnDataSource, _points_columns(mark, x, y))
+    alpha = 0.85 if len(np.asarray(mark.x)) < 200 else 0.5
+    look = dict(size=1.4 * mark.size, color=colour, marker=marker, alpha=alpha)
+    drawn = plot.scatter("x", "y", source=points, **look)
+    _hover(plot, drawn, as_text(entry(mark)))
+    look = dict(color=colour, line_width=1.3)
+    return [drawn, *(plot.segment("x", "low", "x", "high", source=bar, **look) for bar in bars)]
+
+
+def _bars_columns(mark: Bars, bars: list[Bars]) -> dict:
+    names = list(dict.fromkeys(name for bar in bars for name in bar.names))
+    shift = (bars.index(mark) - (len(bars) - 1) / 2) * 0.8 / len(bars)
+    places = [names.index(name) + shift for name in mark.names]
+    heights = np.asarray(mark.heights, float)
+    return dict(x=places, true_y=heights, name=[as_text(str(n)) for n in mark.names])
 
 
 def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):
     names = list(dict.fromkeys(name for bar in bars for name in bar.names))
     width = 0.8 / len(bars)
-    shift = (bars.index(mark) - (len(bars) - 1) / 2) * width
-    places = [names.index(name) + shift for name in mark.names]
-    heights = np.asarray(mark.heights, float)
-    source = ColumnDataSource(
-        dict(x=places, true_y=heights, name=[as_text(str(n)) for n in mark.names])
-    )
+    source = ColumnDataSource(_bars_columns(mark, bars))
     every = np.concatenate([np.asarray(bar.heights, float) for bar in bars])
     logarithmic = plot.y_scale.__class__.__name__ == "LogScale" and (every > 0).any()
     floor = 0.3 * every[every > 0].min() if logarithmic else 0.0
@@ -267,23 +339,25 @@ def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):
     return drawn
 
 
-def _draw_heatmap(plot, mark: Heatmap):
-    values = np.asarray(mark.values, float)
-    scales = [
-        "log" if s.__class__.__name__ == "LogScale" else "linear"
-        for s in (plot.x_scale, plot.y_scale)
-    ]
-    x, y = edges(mark.x, scales[0]), edges(mark.y, scales[1])
+def _range(values: np.ndarray) -> tuple[float, float]:
     finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    mapper = LinearColorMapper(palette="Viridis256", low=low, high=high, nan_color="#999999")
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+
+def _heatmap_columns(mark: Heatmap, scales: tuple[str, str]) -> dict:
+    values = np.asarray(mark.values, float)
+    x, y = edges(mark.x, scales[0]), edges(mark.y, scales[1])
     rows, columns = np.indices(values.shape)
-    source = ColumnDataSource(
-        dict(
-            left=x[columns].ravel(), right=x[columns + 1].ravel(), bottom=y[rows].ravel(), top=y[rows + 1].ravel(),
-            true_x=np.asarray(mark.x, float)[columns].ravel(), true_y=np.asarray(mark.y, float)[rows].ravel(), value=values.ravel(),
-        )
+    return dict(
+        left=x[columns].ravel(), right=x[columns + 1].ravel(), bottom=y[rows].ravel(), top=y[rows + 1].ravel(),
+        true_x=np.asarray(mark.x, float)[columns].ravel(), true_y=np.asarray(mark.y, float)[rows].ravel(), value=values.ravel(),
     )  # fmt: skip
+
+
+def _draw_heatmap(plot, mark: Heatmap, x: _Axis, y: _Axis):
+    low, high = _range(np.asarray(mark.values, float))
+    mapper = LinearColorMapper(palette="Viridis256", low=low, high=high, nan_color="#999999")
+    source = ColumnDataSource(_heatmap_columns(mark, (x.kind, y.kind)))
     cells = plot.quad(
         "left",
         "right",

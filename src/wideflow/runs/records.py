@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import io
 import pathlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -126,12 +127,8 @@ class Record:
     @property
     def command(self) -> str:
         """The shell command that repeats the run."""
-        words = ["wideflow run", self.experiment, "--size", self.size, "--seed", str(self.seed)]
-        for name in self.changed:
-            value = self.settings[name]
-            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            words += ["--set", f'"{name}={text}"' if " " in text else f"{name}={text}"]
-        return " ".join(words)
+        changed = {name: self.settings[name] for name in self.changed}
+        return repeat_command(self.experiment, self.size, self.seed, changed)
 
     def about(self) -> dict[str, Any]:
         """Everything but the table, in plain values."""
@@ -141,6 +138,15 @@ class Record:
             if f.name not in ("table", "path", "claims")
         }
         return {"format": FORMAT, **told, "claims": [asdict(claim) for claim in self.claims]}
+
+
+def repeat_command(experiment: str, size: str, seed: int, changed: Mapping[str, Any]) -> str:
+    """The shell command of a run with those settings changed."""
+    words = ["wideflow", "run", experiment, "--size", size, "--seed", str(seed)]
+    for name, value in changed.items():
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        words += ["--set", f"{name}={text}"]
+    return shlex.join(words)
 
 
 def write_record(record: Record, path: pathlib.Path, *, small: bool = False) -> Record:

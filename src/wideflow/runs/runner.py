@@ -64,20 +64,37 @@ def perform(
         store.forget(where)
     elif (found := store.find(where)) is not None:
         return Performed(found, True)
-    plain_size = dataclasses.asdict(experiment.settings[size])
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
     with on_device(device) as used, journal_open(store.journal(where)):
         table = _computed(experiment, settings, seed, progress)
-        asked = experiment.asks(size)
-        claims = tuple(judged(claim, asked) for claim in experiment.claims(table))
-    record = Record(
+        claims = experiment.claims(table)
+    seconds = time.perf_counter() - clock
+    record = as_record(experiment, size, settings, seed, table, claims, used, began, seconds)
+    return Performed(store.save(record), False)
+
+
+def as_record(
+    experiment: Experiment,
+    size: str,
+    settings: Any,
+    seed: int,
+    table: xr.Dataset,
+    claims: tuple[Claim, ...],
+    device: str,
+    began: datetime.datetime,
+    seconds: float,
+) -> Record:
+    """What is kept of a run that has given `table`."""
+    values = dataclasses.asdict(settings)
+    plain_size = dataclasses.asdict(experiment.settings[size])
+    asked = experiment.asks(size)
+    return Record(
         experiment=experiment.name, paper=experiment.paper, title=experiment.title, figure=experiment.figure,
         size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size[n]),
-        seed=seed, address=where, status=str(table.attrs.get("status", "finished")), claims=claims,
-        versions=versions(), revision=revision(), device=used, started=began.isoformat(timespec="seconds"),
-        seconds=time.perf_counter() - clock, table=table,
+        seed=seed, address=address(experiment.name, values, seed), status=str(table.attrs.get("status", "finished")),
+        claims=tuple(judged(claim, asked) for claim in claims), versions=versions(), revision=revision(),
+        device=device, started=began.isoformat(timespec="seconds"), seconds=seconds, table=table,
     )  # fmt: skip
-    return Performed(store.save(record), False)
 
 
 @double

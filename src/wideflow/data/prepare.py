@@ -4,7 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..data.dataset import Dataset
+from .dataset import Dataset
+
+OUTLYING = 1e4  # times the distance of nine tenths of a column's values from its median
 
 
 class Prepared(NamedTuple):
@@ -21,6 +23,8 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     """
     notes, name = [], data.name
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
+    if len(x) > 1:  # standardising will undo it
+        x, y = _sized(x), _sized(y)
     names = list(data.features) or [f"column {i}" for i in range(x.shape[1])]
     still = np.ptp(x, axis=0) == 0
     if len(x) > 1 and still.any():
@@ -44,6 +48,7 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
         )
         x, y = unique, means.reshape(len(unique), *y.shape[1:])
     if len(x) > 1:
+        notes += [*_outliers(x, names), *_outliers(y.reshape(len(y), -1), ["the target"] * y.size)]
         x = (x - x.mean(axis=0)) / x.std(axis=0)
         if np.any(np.ptp(y, axis=0) == 0):
             raise ValueError(f"the target of {name} is constant: there is nothing to learn.")
@@ -52,6 +57,25 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     if bias:
         x, names = np.concatenate([x, np.ones((len(x), 1))], axis=1), [*names, "bias"]
         notes.append("a constant column appended as bias")
+    x = x / np.abs(x).max()  # no square overflows
     x = x / np.linalg.norm(x, axis=1).max()
     notes.append("inputs divided by their largest norm, so that |x| <= 1")
     return Prepared(Dataset(x, y, name, tuple(names)), tuple(notes))
+
+
+def _sized(values: np.ndarray) -> np.ndarray:
+    """Every column over its largest size (rounded to a power of two, so that no digit changes): squares neither overflow nor vanish."""
+    sizes = np.max(np.abs(values), axis=0)
+    return np.where(
+        sizes > 0, np.ldexp(values, -np.frexp(np.where(sizes > 0, sizes, 1.0))[1]), values
+    )
+
+
+def _outliers(x: np.ndarray, names: list[str]) -> list[str]:
+    """A sentence for every column in which a few values are so large that all others look equal."""
+    far = np.abs(x - np.median(x, axis=0))
+    usual, largest = np.quantile(far, 0.9, axis=0), far.max(axis=0)
+    return [
+        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of its values, beside which the others look equal: is that meant?"
+        for i in np.flatnonzero((usual > 0) & (largest > OUTLYING * usual))
+    ]

@@ -1,0 +1,61 @@
+"""The settings of free play that the page offers, each with its bounds; nothing else can be set from it."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core.errors import check_between, check_choice
+
+ACTIVATIONS = ("relu", "tanh", "erf", "gelu", "softplus", "sigmoid", "sin")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A choice, a whole number or a number, as a label and an input of the page."""
+
+    name: str
+    label: str
+    kind: str  # "choice", "whole", "number", "text"
+    low: float = -math.inf
+    high: float = math.inf
+    options: tuple[str, ...] = field(default=())
+    only: str = ""  # which data or dynamics the field is for; the page hides it elsewhere
+
+    def value(self, text: str) -> Any:
+        """The value that `text` spells, checked."""
+        if self.kind == "choice":
+            check_choice(self.name, text, self.options)
+            return text
+        if self.kind == "text":
+            if len(text) > 100:
+                raise ValueError(
+                    f"`{self.name}` must have at most 100 characters, got {len(text)}."
+                )
+            return text
+        try:
+            number = int(text) if self.kind == "whole" else float(text)
+        except ValueError as error:
+            what = "a whole number" if self.kind == "whole" else "a number"
+            raise ValueError(f"`{self.name}` must be {what}, got {text[:40]!r}.") from error
+        check_between(self.name, number, self.low, self.high)
+        return number
+
+
+FIELDS = {
+    f.name: f
+    for f in (
+        Field("data", "Data", "text"),
+        Field("samples", "Samples", "whole", 2, 500, only="generated"),
+        Field("features", "Inputs", "whole", 1, 200, only="wide"),
+        Field("noise", "Noise", "number", 0, 5, only="noisy"),
+        Field("rows", "Rows, at most", "whole", 2, 500, only="table"),
+        Field("target", "Target column", "text", only="upload"),
+        Field("width", "Width", "whole", 1, 8192),
+        Field("scaling", "Scaling", "text"),
+        Field("activation", "Activation", "choice", options=ACTIVATIONS),
+        Field("dynamics", "Dynamics", "choice", options=("descent", "flow")),
+        Field("rate", "Rate", "number", 1e-6, 1e4, only="descent"),
+        Field("steps", "Steps", "whole", 1, 1_000_000, only="descent"),
+        Field("time", "Time", "number", 1e-3, 1e8, only="flow"),
+    )
+}  # fmt: skip

@@ -1,0 +1,92 @@
+"""A state as an address, and an address as a state; the same state as a shell command and as lines of Python."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from .._core.errors import check_between
+from ..runs.records import repeat_command
+from .fields import FIELDS
+from .scenes import FREE, Scene, scene
+from .uploads import PREFIX, Uploads
+
+SEEDS = (0, 2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A scene with its choices, all checked.
+
+    Attributes:
+        choices: fields of the settings that the address or the page names; all others are the scene's own.
+    """
+
+    scene: Scene
+    choices: Mapping[str, Any]
+    seed: int
+    uploads: Uploads
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What the run is asked for: an upload is known to it by the file that the server chose."""
+        given = dict(self.choices)
+        if str(given.get("data", "")).startswith(PREFIX):
+            given["data"] = str(self.uploads.path(given["data"]))
+        return given
+
+    @property
+    def at_home(self) -> dict[str, Any]:
+        """All settings that differ from the experiment's defaults, as a user's own machine would name them."""
+        changed = self.scene.changed(self.changes)
+        if str(self.choices.get("data", "")).startswith(PREFIX):
+            changed["data"] = self.uploads.name(self.choices["data"])
+        return changed
+
+    def link(self) -> str:
+        """The address behind the question mark, without the token."""
+        return urlencode({"scene": self.scene.name, **self.choices, "seed": self.seed})
+
+    def command(self) -> str:
+        return repeat_command(self.scene.experiment.name, "default", self.seed, self.at_home)
+
+    def lines(self) -> str:
+        """Python that repeats the run."""
+        return "\n".join([
+            "from wideflow.experiments.registry import experiment",
+            "from wideflow.runs import Store, perform",
+            "",
+            f"asked = {self.at_home!r}",
+            f'run = perform(experiment("{self.scene.experiment.name}"), Store("runs"), overrides=asked, seed={self.seed})',
+            "run.record.table",
+        ])  # fmt: skip
+
+
+def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
+    """The place that `asked` names, texts as they come from an address; wrong ones are explained."""
+    chosen = scene(asked.get("scene") or FREE)
+    try:
+        seed = int(asked.get("seed") or 0)
+    except ValueError as error:
+        raise ValueError(f"`seed` must be a whole number, got {asked['seed'][:40]!r}.") from error
+    check_between("seed", seed, *SEEDS)
+    choices = {}
+    if chosen.name == FREE:
+        choices = {n: f.value(asked[n]) for n, f in FIELDS.items() if asked.get(n, "") != ""}
+        _check_data(choices.get("data", ""), uploads)
+    made = Place(chosen, choices, seed, uploads)
+    chosen.settings(made.changes)
+    return made
+
+
+def _check_data(name: str, uploads: Uploads) -> None:
+    """Generators, known tables and this server's uploads; never a path."""
+    from ..data.files import UCI
+    from ..experiments.training import GENERATED
+
+    if name.startswith(PREFIX):
+        uploads.path(name)
+    elif name and name not in GENERATED and name.removeprefix("uci:") not in UCI:
+        raise ValueError(
+            f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or an upload of this page, got {name[:40]!r}."
+        )

@@ -1,0 +1,70 @@
+"""The page around the plots: its template, and what it shows before anything has run."""
+
+import json
+import pathlib
+
+import jinja2
+from bokeh.document import Document
+
+from ..data.files import UCI, available
+from ..experiments.training import GENERATED
+from .fields import ACTIVATIONS, FIELDS
+from .links import Place, place
+from .scenes import FREE, scenes
+from .tab import PACES, Tab
+from .uploads import LIMIT, Uploads
+from .workers import Workers
+
+HERE = pathlib.Path(__file__).parent
+
+
+def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -> Tab:
+    """Makes `document` the page of a new tab, at the place that its address names."""
+    start, trouble = _place(document, uploads)
+    tab = Tab(code, document, start, uploads, workers)
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([HERE / "templates", HERE.parent / "report" / "templates"]),
+        autoescape=True, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    known = scenes()
+    document.title = "wideflow lab"
+    document.template = environment.get_template("lab.html")
+    document.template_variables.update(
+        scenes=known, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
+        tables=[name for name in UCI if available(name)], paces=list(PACES), limit=LIMIT,
+        setup=json.dumps(
+            {
+                "tab": code, "scene": start.scene.name, "choices": _values(start), "seed": start.seed, "home": tab.home(),
+                "trouble": trouble, "limit": LIMIT, "uploads": _upload(start),
+                "steps": [{"title": s.title, "text": s.text, "look": s.look} for s in start.scene.steps],
+            }
+        ).replace("<", "\\u003c"),
+    )  # fmt: skip
+    return tab
+
+
+def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
+    """The place of the address; a wrong one gives the scene's start and a sentence."""
+    context = document.session_context
+    given = context.request.arguments if context is not None and context.request else {}
+    asked = {name: values[0].decode(errors="replace") for name, values in given.items() if values}
+    try:
+        return place(asked, uploads), ""
+    except ValueError as error:
+        return place({}, uploads), str(error)
+
+
+def _values(at: Place) -> dict:
+    """Every offered field with its value at this place."""
+    if at.scene.name != FREE:
+        return {}
+    settings = at.scene.settings(at.changes)
+    return {name: at.choices.get(name, getattr(settings, name)) for name in FIELDS}
+
+
+def _upload(at: Place) -> dict | None:
+    code = str(at.choices.get("data", ""))
+    if code not in at.uploads.found:
+        return None
+    found = at.uploads.found[code]
+    return {"code": found.code, "name": found.name, "columns": found.columns, "rows": found.rows}

@@ -1,0 +1,140 @@
+"""A job in the worker: the experiment under a watcher, the theorems beside it, the files at the end."""
+
+import datetime
+import pathlib
+import tempfile
+import threading
+import time
+
+import jax
+import numpy as np
+import xarray as xr
+
+from .._core.precision import double
+from .._core.watching import watched_by
+from ..experiments.base import Experiment
+from ..observables.regime import LAZY, RICH, Regime
+from ..report.static import save_figure
+from ..runs.records import write_record
+from ..runs.runner import as_record, on_device
+from .messages import Figure, Job, State, Taken
+from .scenes import Scene, scene
+from .worker import Show
+
+
+def perform(job: Job, show: Show) -> None:
+    """Runs the job to its end, then hands out files until the parent closes the pipe."""
+    chosen = scene(job.scene)
+    try:
+        settings = chosen.settings(job.changes)
+        Performance(chosen, settings, job, show).run()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        raise
+    except Exception as error:
+        show.send(State("failed", sentence(error)))
+    while True:
+        show.listen(None)
+
+
+def sentence(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
+
+
+class Performance:
+    """One run, as its worker sees it."""
+
+    def __init__(self, chosen: Scene, settings, job: Job, show: Show):
+        self.scene, self.settings, self.job, self.show = chosen, settings, job, show
+        self.table: xr.Dataset | None = None
+        self.complete, self.records = False, 0
+        self.happened: set[int] = set()
+        self.began, self.clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
+        show.take = self.take
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.scene.experiment
+
+    def run(self) -> None:
+        self.show.send(State("running", "compiling"))
+        with on_device(None) as self.device, watched_by(self.watch):
+            self.table = self._computed()
+        self.complete = True
+        table = self.table
+        self.moments(table)
+        self.show.figure(lambda: self.seen(table), final=True)
+        self.show.send(State("finished", str(table.attrs.get("status", "finished"))))
+
+    @double
+    def _computed(self) -> xr.Dataset:
+        key = jax.random.key(self.job.seed)
+        return self.experiment.run(self.settings, key, self.show.progress)
+
+    def watch(self, so_far) -> None:
+        self.table = table = so_far()
+        self.moments(table)
+        self.show.figure(lambda: self.seen(table))
+        self.records += 1
+        if self.records == 2 and self.scene.judge is not None:  # the first steps go before
+            threading.Thread(target=self.judge, daemon=True).start()
+        self.show.after_record()
+
+    def seen(self, table: xr.Dataset) -> Figure:
+        last = table.isel(step=-1) if "step" in table.dims else None
+        at = np.max(last.time.values) if last is not None and "time" in last else np.nan
+        step = int(last.step.values) if last is not None else 0
+        return Figure(self.scene.live(table), dial(table), float(at), step)
+
+    def moments(self, table: xr.Dataset) -> None:
+        for number, step in enumerate(self.scene.steps):
+            if number in self.happened or step.moment is None:
+                continue
+            moment = step.moment(table)
+            if moment is not None:
+                self.happened.add(number)
+                self.show.event(number, float(moment.time), moment.sentence)
+
+    def judge(self) -> None:
+        """The theorems on this very network and data, in a thread beside the run."""
+        assert self.scene.judge is not None
+        try:
+            self.show.send(self.scene.judge(self.settings, self.job.seed))
+        except (BrokenPipeError, OSError):
+            pass
+        except Exception as error:
+            self.show.send(
+                State("unjudged", f"The theorems could not be judged: {sentence(error)}")
+            )
+
+    def take(self, kind: str) -> Taken:
+        """The figure as PNG or the record as netCDF, of the table as it stands."""
+        if self.table is None:
+            return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
+        with tempfile.TemporaryDirectory(prefix="wideflow-") as folder:
+            path = pathlib.Path(folder) / "taken"
+            if kind == "figure":
+                made = save_figure(self.scene.live(self.table), path)[0]
+            else:
+                made = path.with_suffix(".nc")
+                write_record(self.record(self.table), made)
+            return Taken(kind, made.read_bytes())
+
+    def record(self, table: xr.Dataset):
+        claims = self.experiment.claims(table) if self.complete else ()
+        size, seconds = "default", time.perf_counter() - self.clock
+        return as_record(
+            self.experiment, size, self.settings, self.job.seed, table, claims, self.device, self.began, seconds
+        )  # fmt: skip
+
+
+def dial(table: xr.Dataset) -> dict | None:
+    """The two numbers of the regime at the last record, the index they give, and the verdict."""
+    if not {"kernel_change", "linearisation_gap"} <= set(table):
+        return None
+    last = table.isel(step=-1)
+    regime = Regime(*(float(last[n].values.max()) for n in ("kernel_change", "linearisation_gap")))
+    return {
+        "index": regime.index, "verdict": regime.verdict, "kernel_change": regime.kernel_change,
+        "linearisation_gap": regime.linearisation_gap, "lazy": LAZY, "rich": RICH,
+    }  # fmt: skip

@@ -1,0 +1,77 @@
+"""What can be watched: free play on the generic experiment, and the guided tours."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xarray as xr
+
+from .._core.errors import did_you_mean
+from ..experiments import registry
+from ..experiments.base import Experiment
+from ..experiments.figures import FigureSpec
+from ..runs.overrides import overridden
+from . import judging
+from .messages import Verdicts
+from .tours import TOURS, Step
+
+FREE = "free"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An experiment, the settings it starts from, and the figure that is drawn while it runs.
+
+    Attributes:
+        fixed: changes to the experiment's default settings that the page does not offer.
+        steps: the cards of a guided tour, none for free play.
+        judge: theorems on the network and data of (settings, seed), where that makes sense.
+    """
+
+    name: str
+    title: str
+    paper: str
+    experiment: Experiment
+    fixed: Mapping[str, Any]
+    live: Callable[[xr.Dataset], FigureSpec]
+    steps: tuple[Step, ...] = ()
+    judge: Callable[[Any, int], Verdicts] | None = None
+
+    def settings(self, changes: Mapping[str, Any]) -> Any:
+        """The settings of a run; wrong values are explained."""
+        start = self.experiment.settings["default"]
+        return overridden(start, {**self.fixed, **changes}, self.experiment.name)
+
+    def changed(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """All fields in which the settings differ from the experiment's defaults."""
+        start = dataclasses.asdict(self.experiment.settings["default"])
+        now = dataclasses.asdict(self.settings(changes))
+        return {name: value for name, value in now.items() if value != start[name]}
+
+
+@functools.cache
+def scenes() -> dict[str, Scene]:
+    """Every scene by the name that stands in the address."""
+    training = registry.experiment("train")
+    found = {
+        FREE: Scene(
+            FREE, "Free play", "", training, {"records": 200}, training.draw, judge=judging.judge
+        )
+    }
+    for tour in TOURS.values():
+        made = registry.experiment(tour.experiment)
+        found[made.name] = Scene(
+            made.name, tour.title, tour.paper, made, tour.settings, tour.live, tour.steps
+        )
+    return found
+
+
+def scene(name: str) -> Scene:
+    known = scenes()
+    if name not in known:
+        raise ValueError(
+            f"there is no scene {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}."
+        )
+    return known[name]

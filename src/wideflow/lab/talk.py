@@ -1,0 +1,11 @@
+"""The two sentences that page and server share: what the page asks, what the server tells, both JSON."""
+
+from bokeh.core.properties import String
+from bokeh.model import DataModel
+
+
+class Talk(DataModel):
+    """`asked` is written by the page, `told` by the server; the socket carries both."""
+
+    asked = String("")
+    told = String("")

@@ -1,0 +1,265 @@
+"use strict";
+(() => {
+  const { paint, root, models } = wideflowTheme;
+  const setup = JSON.parse(document.getElementById("setup").textContent);
+  const $ = (id) => document.getElementById(id);
+  const token = new URLSearchParams(location.search).get("token");
+  const form = $("choices"), free = setup.scene === "free";
+  let talk = null, count = 0, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0;
+  const events = new Map();
+  window.lab = { told: [] }; // what the server has told, for tests and the curious
+
+  const ask = (order) => { if (talk) talk.asked = JSON.stringify({ ...order, count: ++count }); };
+  const number = (value) => value === null || value === undefined ? "–" : Number(value).toPrecision(3).replace(/\.?0+(e|$)/, "$1");
+  const address = (query) => `${location.origin}/?token=${token}&${query}`;
+
+  // the form
+  const scaling = () => {
+    const kind = $("scaling-kind").value;
+    return kind === "zipf" ? `zipf:${$("gamma").value},${$("alpha").value}` : kind;
+  };
+  const place = () => {
+    const found = { scene: setup.scene, seed: form.elements.seed.value };
+    if (!free) return found;
+    for (const input of form.querySelectorAll("[name]")) {
+      const field = input.closest(".field");
+      if (input.value !== "" && !(field && field.hidden)) found[input.name] = input.value;
+    }
+    found.scaling = scaling();
+    return found;
+  };
+  const own = () => uploads.find((one) => one.code === form.elements.data.value);
+  const kinds = () => {
+    const data = form.elements.data.value, table = data.startsWith("uci:") || data.startsWith("upload:");
+    return { generated: !table, wide: !table && !data.startsWith("wave"), noisy: !table && data !== "random-labels", table,
+      upload: data.startsWith("upload:"), descent: form.elements.dynamics.value === "descent", flow: form.elements.dynamics.value === "flow" };
+  };
+  const arrange = () => {
+    if (!free) return;
+    const shown = kinds();
+    for (const field of form.querySelectorAll(".field[data-only]")) if (field.dataset.only) field.hidden = !shown[field.dataset.only];
+    for (const field of form.querySelectorAll("[data-scaling]")) field.hidden = field.dataset.scaling !== $("scaling-kind").value;
+    $("gamma-out").textContent = $("gamma").value;
+    $("alpha-out").textContent = $("alpha").value;
+    const target = form.elements.target, columns = own()?.columns ?? [], before = target.value || setup.choices.target;
+    target.replaceChildren(...columns.map((name) => new Option(name, name)));
+    target.value = columns.includes(before) ? before : columns.at(-1) ?? "";
+  };
+  const offer = () => {
+    if (!free) return;
+    $("own").hidden = uploads.length === 0;
+    $("own").replaceChildren(...uploads.map((one) => new Option(`${one.name} (${one.rows} rows)`, one.code)));
+  };
+  const fill = () => {
+    form.elements.seed.value = setup.seed;
+    if (!free) return;
+    offer();
+    for (const [name, value] of Object.entries(setup.choices)) {
+      const input = form.elements[name];
+      if (input && name !== "scaling" && name !== "target") input.value = value;
+    }
+    const [kind, rest] = String(setup.choices.scaling).split(":");
+    $("scaling-kind").value = kind;
+    const [gamma, alpha] = (rest ?? "0.5,0.7").split(",");
+    $("gamma").value = gamma;
+    $("alpha").value = alpha;
+    arrange();
+  };
+  const choose = () => { arrange(); ask({ do: "choose", place: place() }); };
+
+  // the run
+  const trouble = (sentence) => { $("trouble").textContent = sentence; $("trouble").hidden = !sentence; };
+  const show = (name, sentence) => {
+    state = name;
+    $("state").textContent = name;
+    $("state").className = `chip ${name}`;
+    if (sentence !== undefined) $("where").textContent = sentence;
+    $("start").textContent = name === "ready" ? "Start" : "Start again";
+    $("pause").disabled = !["running", "paused"].includes(name);
+    $("pause").textContent = name === "paused" ? "Resume" : "Pause";
+    $("reset").disabled = name === "ready";
+    if (name === "failed") trouble(sentence);
+  };
+  const fresh = () => {
+    events.clear();
+    for (const id of ["dial", "legend"]) $(id).hidden = true;
+    $("progress").value = 0;
+    $("caption").textContent = "";
+    if ($("verdicts")) { $("rows").replaceChildren(); $("numbers").hidden = true; $("headline").textContent = "Being judged on this network and these data."; }
+    card();
+  };
+  const shown = () => { $("empty").hidden = Boolean(models().some((model) => model.type === "Figure")); };
+
+  // the dial: the larger of the two numbers on a logarithmic line from a thousandth to ten
+  const turn = (worst) => { const at = Math.min(1, Math.max(0, (Math.log10(Math.max(worst, 1e-9)) + 3) / 4)); return -90 + 180 * at; };
+  const arc = (from, to) => {
+    const point = (degrees) => { const a = (degrees - 90) * Math.PI / 180; return `${110 + 88 * Math.cos(a)} ${110 + 88 * Math.sin(a)}`; };
+    return `M ${point(from)} A 88 88 0 0 1 ${point(to)}`;
+  };
+  const dial = (now) => {
+    $("dial").hidden = !now;
+    if (!now) return;
+    const worst = Math.max(now.kernel_change ?? 0, now.linearisation_gap ?? 0), [low, high] = [turn(now.lazy), turn(now.rich)];
+    const zones = $("dial").querySelectorAll(".zone");
+    [[-90, low], [low, high], [high, 90]].forEach(([a, b], i) => zones[i].setAttribute("d", arc(a, b)));
+    $("needle").style.transform = `rotate(${turn(worst)}deg)`;
+    $("dial-words").textContent = now.verdict === "between" ? "between lazy and rich" : now.verdict;
+    $("dial-change").textContent = number(now.kernel_change);
+    $("dial-gap").textContent = number(now.linearisation_gap);
+    $("dial-index").textContent = number(now.index);
+    $("dial-rule").textContent = `lazy where it is below ${now.lazy}, rich above ${now.rich}`;
+  };
+
+  const legend = (chips) => {
+    const names = chips.map((chip) => chip.name).join("|");
+    $("legend").hidden = chips.length === 0;
+    if ($("legend").dataset.names === names && $("legend").children.length) return;
+    $("legend").dataset.names = names;
+    $("legend").replaceChildren(...chips.map((chip) => {
+      const button = document.createElement("button"), line = document.createElement("i");
+      button.type = "button";
+      button.className = "entry";
+      button.setAttribute("aria-pressed", "true");
+      line.style.borderTop = `3px ${chip.dash === "solid" ? "solid" : chip.dash === "dotted" ? "dotted" : "dashed"} ${chip.colour}`;
+      button.append(line, chip.name);
+      button.addEventListener("click", () => {
+        const on = button.getAttribute("aria-pressed") !== "true";
+        button.setAttribute("aria-pressed", String(on));
+        for (const model of models()) if (model.tags?.includes(`lab/${chip.name}`)) model.visible = on;
+      });
+      return button;
+    }));
+  };
+
+  const kindsOf = { HOLDS: "holds", VIOLATED: "failed", VACUOUS: "declared", NOT_APPLICABLE: "" };
+  const verdicts = (found) => {
+    if (!$("verdicts")) return;
+    $("headline").textContent = found.headline;
+    const row = (cells) => {
+      const line = document.createElement("tr");
+      for (const cell of cells) { const td = document.createElement("td"); td.append(cell); line.append(td); }
+      return line;
+    };
+    $("rows").replaceChildren(...found.rows.map(([outcome, name, asks, why]) => {
+      const chip = document.createElement("span");
+      chip.className = `chip ${kindsOf[outcome]}`;
+      chip.textContent = outcome.replace("_", " ").toLowerCase();
+      return row([chip, name, asks, why]);
+    }));
+    $("numbers").hidden = found.numbers.length === 0;
+    $("number-rows").replaceChildren(...found.numbers.map(row));
+  };
+
+  // the tour
+  const card = () => {
+    if (setup.steps.length === 0) return;
+    const now = setup.steps[step], event = events.get(step);
+    $("counter").textContent = `Step ${step + 1} of ${setup.steps.length}`;
+    $("step-title").textContent = now.title;
+    $("step-text").innerHTML = now.html; // rendered and escaped by the server
+    $("step-moment").hidden = !event;
+    if (event) $("step-moment").textContent = event.sentence;
+    $("back").disabled = step === 0;
+    $("next").disabled = step === setup.steps.length - 1;
+    highlight();
+  };
+  const highlight = () => {
+    const look = setup.steps[step]?.look;
+    for (const model of models()) {
+      if (model.type !== "Figure") continue;
+      const on = Boolean(look) && model.title?.text === look;
+      if (on !== model.css_classes.includes("looked-at")) model.css_classes = on ? ["looked-at"] : [];
+      const frame = on ? { outline: "3px solid #E69F00", "outline-offset": "3px", "border-radius": "6px" } : {};
+      if (JSON.stringify(model.styles) !== JSON.stringify(frame)) model.styles = frame;
+    }
+  };
+  const go = (to) => { step = Math.min(setup.steps.length - 1, Math.max(0, to)); card(); };
+
+  // taking home
+  const carry = (given) => {
+    home = given;
+    $("link").textContent = address(home.link);
+    $("command").textContent = home.command;
+    $("lines").textContent = home.lines;
+    history.replaceState(null, "", address(home.link));
+  };
+  const take = async (event, kind) => {
+    event.preventDefault();
+    $("taken").textContent = "Being made…";
+    const answer = await fetch(`/take/${kind}?token=${token}&tab=${setup.tab}`);
+    if (!answer.ok) { $("taken").textContent = await answer.text(); return; }
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await answer.blob());
+    link.download = answer.headers.get("Content-Disposition").match(/filename="(.*)"/)[1];
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    $("taken").textContent = `${link.download} is downloaded.`;
+  };
+  const upload = async () => {
+    const file = $("file").files[0];
+    if (!file) return;
+    trouble("");
+    let found;
+    try {
+      const answer = await fetch(`/upload?token=${token}&name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+      found = await answer.json();
+    } catch { found = { trouble: "The file could not be sent." }; }
+    $("file").value = "";
+    if (found.trouble) { trouble(found.trouble); return; }
+    uploads.push(found);
+    offer();
+    form.elements.data.value = found.code;
+    choose();
+  };
+
+  const heard = (told) => {
+    window.lab.told.push(told);
+    if (window.lab.told.length > 200) window.lab.told.shift();
+    if ("trouble" in told) trouble(told.trouble);
+    if ("fresh" in told) fresh();
+    if ("state" in told) show(told.state, told.sentence);
+    if ("home" in told) carry(told.home);
+    if ("progress" in told) $("progress").value = told.progress;
+    if ("verdicts" in told) verdicts(told.verdicts);
+    if ("event" in told) { events.set(told.event.step, told.event); card(); }
+    if (told.drawn) {
+      $("where").textContent = `step ${told.step}, time ${number(told.time)}${told.caption ? "" : ""}`;
+      $("caption").textContent = told.caption;
+      dial(told.dial);
+      legend(told.legend);
+      paint(root.dataset.theme);
+      highlight();
+      ask({ do: "seen" });
+    }
+    shown();
+  };
+
+  const connect = setInterval(() => {
+    const found = typeof Bokeh === "undefined" ? null : Bokeh.documents.map((doc) => doc.get_model_by_name("talk")).find(Boolean);
+    if (!found) return;
+    clearInterval(connect);
+    talk = found;
+    talk.properties.told.change.connect(() => heard(JSON.parse(talk.told)));
+    document.body.dataset.connected = "yes";
+    for (const id of ["start"]) $(id).disabled = false;
+    ask({ do: "choose", place: place() });
+  }, 40);
+
+  fill();
+  carry(home);
+  trouble(setup.trouble);
+  card();
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", arrange);
+  form.addEventListener("change", (event) => { if (event.target.id !== "file") choose(); });
+  if (free) $("file").addEventListener("change", upload);
+  $("start").addEventListener("click", () => { trouble(""); ask({ do: "start", place: place() }); });
+  $("pause").addEventListener("click", () => ask({ do: state === "paused" ? "resume" : "pause" }));
+  $("reset").addEventListener("click", () => ask({ do: "reset" }));
+  $("pace").addEventListener("change", () => ask({ do: "pace", pace: $("pace").value }));
+  $("take-figure").addEventListener("click", (event) => take(event, "figure"));
+  $("take-table").addEventListener("click", (event) => take(event, "table"));
+  $("copy-link").addEventListener("click", async () => { await navigator.clipboard?.writeText($("link").textContent); $("taken").textContent = "The link is copied."; });
+  for (const link of document.querySelectorAll("[data-scene]")) link.href = address(`scene=${link.dataset.scene}`);
+  if (setup.steps.length) { $("back").addEventListener("click", () => go(step - 1)); $("next").addEventListener("click", () => go(step + 1)); }
+})();

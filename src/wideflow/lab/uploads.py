@@ -1,0 +1,97 @@
+"""CSV files that users brought: kept in a private folder under names that the server chose, for as long as it runs."""
+
+import pathlib
+import re
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass
+
+from ..data.tables import read_csv
+
+PREFIX = "upload:"
+LIMIT = 8 * 2**20  # bytes of one file
+KEPT = 20  # files; the oldest goes first
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that was read without fault.
+
+    Attributes:
+        code: "upload:..." as it stands in addresses. name: what the user calls it, never used as a path here.
+    """
+
+    code: str
+    name: str
+    path: pathlib.Path
+    columns: tuple[str, ...]
+    rows: int
+
+
+class Uploads:
+    """The files of one server."""
+
+    def __init__(self):
+        self.folder = pathlib.Path(
+            tempfile.mkdtemp(prefix="wideflow-lab-")
+        )  # readable for the user alone
+        self.found: dict[str, Upload] = {}
+
+    def add(self, content: bytes, name: str) -> Upload:
+        """Checks that `content` is a table of numbers, and keeps it.
+
+        Raises:
+            ValueError: naming what is wrong with it, by the user's name for it.
+        """
+        if len(content) > LIMIT:
+            raise ValueError(too_large(len(content)))
+        key, shown = secrets.token_hex(8), file_name(name)
+        path = self.folder / f"{key}.csv"
+        path.write_bytes(content)
+        try:
+            table = read_csv(path, constant="keep", name=shown)
+            if len(table) < 2:
+                raise ValueError(f"{shown} has one row only; training needs at least two.")
+        except ValueError as error:
+            path.unlink()
+            raise ValueError(
+                str(error).replace(path.name, shown).replace(str(path), shown)
+            ) from None
+        header = read_header(path)
+        made = Upload(f"{PREFIX}{key}", shown, path, header, len(table))
+        self.found[made.code] = made
+        while len(self.found) > KEPT:
+            self.found.pop(next(iter(self.found))).path.unlink(missing_ok=True)
+        return made
+
+    def path(self, code: str) -> pathlib.Path:
+        return self._of(code).path
+
+    def name(self, code: str) -> str:
+        return self._of(code).name
+
+    def _of(self, code: str) -> Upload:
+        if code not in self.found:
+            raise ValueError("the file of this address is no longer here. Upload it again.")
+        return self.found[code]
+
+    def end(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def too_large(size: int) -> str:
+    return f"The file has {size / 2**20:.1f} MB; at most {LIMIT // 2**20} MB are accepted. Use `wideflow run train --set data=FILE.csv` for larger ones."
+
+
+def file_name(name: str) -> str:
+    """The last part of what the browser calls the file, in plain characters, ending in .csv."""
+    last = re.split(r"[/\\]", name)[-1]
+    plain = re.sub(r"[^\w.-]+", "_", last, flags=re.ASCII).strip("._")[:60] or "data"
+    return plain if plain.endswith(".csv") else f"{plain}.csv"
+
+
+def read_header(path: pathlib.Path) -> tuple[str, ...]:
+    import pandas as pd
+
+    return tuple(str(c).strip() for c in pd.read_csv(path, nrows=0, skipinitialspace=True).columns)

@@ -1,0 +1,38 @@
+"""`wideflow lab`: the interactive page on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from .failures import OK, asked_wrongly
+from .options import DebugOption
+
+PortOption = Annotated[
+    int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+]
+OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")]
+
+
+def lab(port: PortOption = 0, open_: OpenOption = True, debug: DebugOption = False) -> int:
+    """Open the interactive page: choose data, width and scaling, and watch a network train.
+
+    It listens on the loopback address only, behind a token in the printed address. Ctrl-C ends it.
+    """
+    import webbrowser
+
+    import jax
+
+    from ..lab.server import run_lab
+    from .work import keep_compiled_programs
+
+    def opened(address: str) -> None:
+        print(f"The lab is open at {address}", flush=True)
+        print("Ctrl-C ends it.", flush=True)
+        if open_:
+            webbrowser.open(address)
+
+    keep_compiled_programs()
+    chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    with asked_wrongly():
+        run_lab(port, chosen, opened)
+    return OK

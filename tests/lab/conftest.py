@@ -1,0 +1,115 @@
+"""One lab for all tests: `wideflow lab` as a user starts it, and a browser."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+class Server:
+    """A running `wideflow lab`."""
+
+    def __init__(self):
+        cache = os.path.join(tempfile.gettempdir(), "wideflow-test-cache")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "wideflow", "lab", "--no-open"], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"},
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
+        self.base, self.token = self.address.split("/?token=")
+
+    def workers(self) -> set[int]:
+        """The processes that compute for it, by number; the one beside them that spawning needs is not counted."""
+        found = set()
+        for line in subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]:  # fmt: skip
+            pid, parent, words = line.split(None, 2)
+            if int(parent) == self.process.pid and "spawn_main" in words:
+                found.add(int(pid))
+        return found
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def server():
+    running = Server()
+    yield running
+    running.end()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed (tools/install-browser does it)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+class Page:
+    """A tab of the lab, with what it said and asked for."""
+
+    def __init__(self, browser, server, query="", **context):
+        self.context = browser.new_context(
+            viewport=context.pop("viewport", {"width": 1400, "height": 900}), accept_downloads=True, **context
+        )  # fmt: skip
+        self.tab = self.context.new_page()
+        self.said, self.requests = [], []
+        self.tab.on("console", lambda m: self.said.append((m.type, m.text)))
+        self.tab.on("pageerror", lambda e: self.said.append(("error", str(e))))
+        self.tab.on("request", lambda r: self.requests.append(r.url))
+        self.tab.goto(server.address + (f"&{query}" if query else ""))
+        self.tab.wait_for_selector("body[data-connected]")
+
+    def wait(self, condition: str, seconds: float = 45):
+        return self.tab.wait_for_function(condition, timeout=1000 * seconds)
+
+    def state(self, *names: str, seconds: float = 45) -> None:
+        self.wait(f"{list(names)}.includes(document.getElementById('state').textContent)", seconds)
+
+    def curve(self, title: str, number: int = 0) -> list[float]:
+        """The heights of a curve in the panel of that title, as the browser holds them."""
+        return self.tab.evaluate(CURVE, [title, number])
+
+    def trouble(self) -> str:
+        return self.tab.inner_text("#trouble") if self.tab.is_visible("#trouble") else ""
+
+    def close(self):
+        self.context.close()
+
+
+CURVE = """([title, number]) => {
+  const plots = Bokeh.documents.flatMap((doc) => [...doc.all_models]).filter((m) => m.type === "Figure");
+  const plot = plots.find((m) => m.title.text === title);
+  return plot ? [...plot.renderers[number].data_source.data.true_y] : [];
+}"""
+
+
+@pytest.fixture
+def open_page(browser, server):
+    """Opens tabs, and closes them after the test."""
+    opened = []
+
+    def opening(query="", **context):
+        opened.append(Page(browser, server, query, **context))
+        return opened[-1]
+
+    yield opening
+    for page in opened:
+        page.close()
