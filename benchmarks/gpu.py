@@ -54,6 +54,11 @@ def plain(x, y, w, mix, rate, steps):
     return jax.lax.scan(lambda w, _: (w - rate * jax.grad(loss)(w), None), w, length=steps)[0]
 
 
+def per_step(call, steps):
+    """Seconds a step: a long call less a short one, so that what a call costs once drops out."""
+    return (best(lambda: call(6 * steps)) - best(lambda: call(steps))) / (5 * steps)
+
+
 def descent(samples=1000, features=100, width=1_000_000, steps=20):
     rows = []
     x, y, w, a = problem(samples, features, width)
@@ -64,9 +69,11 @@ def descent(samples=1000, features=100, width=1_000_000, steps=20):
             mix = a / width**0.5
             step = trainer(x, y, w, a)
             times = {
-                "bare products": best(lambda: bare(scaled, w, steps)) / steps,
-                "plain scan": best(lambda: plain(scaled, y, w.T, mix, 1e-3, steps)) / steps,
-                "wideflow": best(lambda: step(steps)) / steps,
+                "bare products": per_step(lambda count: bare(scaled, w, count), steps),
+                "plain scan": per_step(
+                    lambda count: plain(scaled, y, w.T, mix, 1e-3, count), steps
+                ),
+                "wideflow": per_step(step, steps),
             }
         for program, seconds in times.items():
             rows.append(

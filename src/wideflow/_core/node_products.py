@@ -6,34 +6,42 @@ only 0 or 1 are exact in bfloat16, so float32 products with them run on the matr
 pieces of 8 bits, as accurate as plain float32 and faster.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from .activations import Activation
 
 PIECES = 3  # of 8 bits: all 24 of a float32
 FULL = ("highest", "float32", "F32_F32_F32")
 
 
 def node_sum(
-    values: Float[Array, "sample width"], mixed: Float[Array, " width"]
+    sigma: Activation, z: Float[Array, "sample width"], mixed: Float[Array, " width"]
 ) -> Float[Array, " sample"]:
-    r"""$\sum_j v_{ij} c_j$."""
+    r"""$\sum_j \sigma(z_{ij}) c_j$."""
     return jax.lax.platform_dependent(
-        values, mixed, cuda=lambda v, c: jnp.sum(v * c, axis=1), default=lambda v, c: v @ c
-    )
+        z, mixed,
+        cuda=lambda z, c: jnp.sum(sigma.value(z) * c, axis=1), default=lambda z, c: sigma.value(z) @ c,
+    )  # fmt: skip
 
 
 def node_gradient(
+    sigma: Activation,
     features: Float[Array, "sample feature"],
-    slopes: Float[Array, "sample width"],
+    z: Float[Array, "sample width"],
     cotangent: Float[Array, " sample"],
     mixed: Float[Array, " width"],
-    switch: bool,
 ) -> Float[Array, "feature width"]:
-    r"""$\sum_i \phi_{ik} \sigma'_{ij} r_i c_j$; `switch` says that the slopes are only 0 or 1."""
-    exact = switch and slopes.dtype == jnp.float32 and _full_precision()
+    r"""$\sum_i \phi_{ik} \sigma'(z_{ij}) r_i c_j$."""
+    exact = sigma.switch and z.dtype == jnp.float32 and _full_precision()
+    on_gpu, on_cpu = (
+        functools.partial(form, sigma) for form in (in_pieces if exact else mixed_last, mixed_first)
+    )
     return jax.lax.platform_dependent(
-        features, slopes, cotangent, mixed, cuda=_in_pieces if exact else _mixed_last, default=_mixed_first
+        features, z, cotangent, mixed, cuda=on_gpu, default=on_cpu
     )  # fmt: skip
 
 
@@ -41,18 +49,18 @@ def _full_precision() -> bool:
     return jax.config.jax_default_matmul_precision in FULL  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _mixed_first(features, slopes, cotangent, mixed):
-    return features.T @ (slopes * (cotangent[:, None] * mixed))
+def mixed_first(sigma, features, z, cotangent, mixed):
+    return features.T @ (sigma.slope(z) * (cotangent[:, None] * mixed))
 
 
-def _mixed_last(features, slopes, cotangent, mixed):
-    return (features.T * cotangent) @ slopes * mixed
+def mixed_last(sigma, features, z, cotangent, mixed):
+    return (features.T * cotangent) @ sigma.slope(z) * mixed
 
 
-def _in_pieces(features, slopes, cotangent, mixed):
-    left = pieces(features.T * cotangent)
+def in_pieces(sigma, features, z, cotangent, mixed):
+    left = jnp.concatenate(pieces(features.T * cotangent))
     product = jax.lax.dot(
-        jnp.concatenate(left), slopes.astype(jnp.bfloat16), preferred_element_type=jnp.float32
+        left, sigma.slope(z).astype(jnp.bfloat16), preferred_element_type=jnp.float32
     )
     return sum(jnp.split(product, PIECES)) * mixed
 

@@ -185,8 +185,8 @@ class Shallow(AbstractModel):
         z = features @ self.weights
         mixed, sigma = self.scales * self.output, self.activation
         if mixed.ndim == 1:
-            return node_sum(sigma.value(z), mixed), lambda cotangent: {
-                "weights": node_gradient(features, sigma.slope(z), cotangent, mixed, sigma.switch)
+            return node_sum(sigma, z, mixed), lambda cotangent: {
+                "weights": node_gradient(sigma, features, z, cotangent, mixed)
             }
         return sigma.value(z) @ mixed.T, lambda cotangent: {
             "weights": features.T @ (sigma.slope(z) * (cotangent @ mixed))
