@@ -77,10 +77,11 @@ def test_json_is_json_and_nothing_else(capsys):
 
 def test_list(capsys):
     assert main(["list"]) == 0
-    assert "small-failing" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.index("small-failing") < said.index("beside them") < said.index("tour-li2020")
     assert main(["list", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in told] == ["small-one", "small-failing"]
+    assert [one["name"] for one in told] == ["small-one", "small-failing", *registry.others()]
     assert told[0]["settings"]["smoke"]["steps"] == 40
 
 

@@ -76,9 +76,9 @@ def list_(
                 f"Unfinished: checkpoints in {path}; the command that began it goes on from there."
             )
         return OK
-    from .experiments.registry import PAPERS, experiments
+    from .experiments.registry import experiments, others, papers
 
-    found = list(experiments().values())
+    found = [*experiments().values(), *others().values()]
     if as_json:
         terminal.print_json(
             [
@@ -91,7 +91,7 @@ def list_(
             ]
         )  # fmt: skip
     else:
-        terminal.out().print(terminal.experiments_table(found, PAPERS))
+        terminal.out().print(terminal.experiments_table(experiments(), papers(), others()))
     return OK
 
 

@@ -51,14 +51,15 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     from bokeh.resources import Resources
 
     known = registry.experiments()
+    drawn = known | registry.others()
     groups = itertools.groupby(
         sorted(records, key=lambda r: r.experiment), key=lambda r: r.experiment
     )
     sections = [
-        _section(known.get(name), sorted(group, key=_rank, reverse=True), base)
+        _section(drawn.get(name), sorted(group, key=_rank, reverse=True), base)
         for name, group in groups
     ]
-    order = list(known)
+    order = list(drawn)
     sections.sort(
         key=lambda s: (
             order.index(s.record.experiment) if s.record.experiment in order else len(order)
@@ -76,7 +77,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         "text": as_text,
     }
     return environment.get_template("report.html").render(
-        papers=[_paper(paper, about, sections, list(known.values())) for paper, about in registry.PAPERS.items()],
+        papers=[_paper(paper, about, sections, list(known.values())) for paper, about in registry.papers().items()],
         sections=sections, damaged=damaged, kinds=KINDS, totals=_totals(records), runs=len(records),
         latest=max((r.started for r in records), default=""), bokeh=Resources(mode="inline", components=["bokeh"]).render(),
     )  # fmt: skip

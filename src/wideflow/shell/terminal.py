@@ -4,7 +4,7 @@ import contextlib
 import json
 import pathlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -122,14 +122,25 @@ def verdict_line(record: Record) -> str:
     return ", ".join(parts) or "[dim]no claims at this size[/dim]"
 
 
-def experiments_table(experiments: Sequence[Experiment], papers: dict[str, str]) -> Table:
+def experiments_table(
+    experiments: Mapping[str, Experiment],
+    papers: Mapping[str, str],
+    others: Mapping[str, Experiment],
+) -> Table:
+    """The experiments under their papers, then those that reproduce no figure."""
     table = Table(title="Experiments", title_justify="left")
     for heading in ("name", "what it shows", "figure", "needs"):
         table.add_column(heading, no_wrap=heading == "name")
-    for paper, about in papers.items():
-        chosen = [experiment for experiment in experiments if experiment.paper == paper]
+    groups = [
+        (paper, about, [found for found in experiments.values() if found.paper == paper])
+        for paper, about in papers.items()
+    ]
+    groups.append(
+        ("beside them", "A network of one's own, and the lab's guided tours", [*others.values()])
+    )
+    for name, about, chosen in groups:
         if chosen:
-            table.add_row(f"[bold]{paper}[/bold]", f"[bold]{escape(about)}[/bold]", "", "")
+            table.add_row(f"[bold]{name}[/bold]", f"[bold]{escape(about)}[/bold]", "", "")
         for experiment in chosen:
             table.add_row(
                 "  " + experiment.name, escape(experiment.title), escape(experiment.figure),
