@@ -39,8 +39,10 @@ lint: setup
 bench: setup
 	$(BIN)/wideflow bench
 
+# The book into site/: runs the notebooks (a minute or two the first time), reads the sources; needs no network.
 docs: setup
-	$(BIN)/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The book: $(CURDIR)/site/index.html"
 
 clean:
 	rm -rf .venv runs site .pytest_cache .ruff_cache

@@ -6,9 +6,11 @@ Run:  python tools/draw_figures.py                        all but those that ask
 
 import io
 import pathlib
-import re
+import shutil
 import sys
+import tempfile
 
+import pages
 from PIL import Image
 
 from wideflow.experiments.registry import experiment
@@ -47,11 +49,11 @@ def draw_chapter(name: str) -> None:
 
 
 def draw_guide(name: str) -> None:
-    scope = {"FOLDER": DOCS / "guides" / "figures"}
-    for block in re.findall(
-        r"```python\n(.*?)```", (DOCS / "guides" / f"{name}.md").read_text(), re.DOTALL
-    ):
-        exec(compile(block, f"{name}.md", "exec"), scope)
+    """The figures that a guide's own code saves, without the PDF and the folder of runs that it leaves."""
+    with tempfile.TemporaryDirectory() as folder:
+        pages.run(DOCS / "guides" / f"{name}.md", pathlib.Path(folder))
+        for png in pathlib.Path(folder).glob("*.png"):
+            shutil.copy(png, DOCS / "guides" / "figures" / png.name)
 
 
 def main(names: list[str]) -> None:

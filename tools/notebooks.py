@@ -11,6 +11,7 @@ import base64
 import contextlib
 import fcntl
 import hashlib
+import importlib.metadata
 import pathlib
 import sys
 
@@ -24,7 +25,7 @@ LIMIT = 300  # seconds a cell may take
 
 def executed(path: pathlib.Path) -> pathlib.Path:
     """The notebook with its outputs, run now or found; a cell that raises ends it with the traceback."""
-    digest = hashlib.sha256(path.read_bytes())
+    digest = hashlib.sha256(path.read_bytes() + importlib.metadata.version("jax").encode())
     for source in sorted((ROOT / "src").rglob("*.py")):
         digest.update(source.read_bytes())
     result = KEPT / f"{path.stem}-{digest.hexdigest()[:16]}.ipynb"

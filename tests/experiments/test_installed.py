@@ -1,0 +1,82 @@
+"""Experiments of other packages: the example package of the guides, seen through its entry point as if it were installed."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+
+from wideflow.cli import main
+from wideflow.experiments import registry
+from wideflow.experiments.installed import GROUP
+from wideflow.runs import Store
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "diagonal"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Gives a function that declares entry points: what an installer leaves behind, a `.dist-info` on the path."""
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    registry.experiments.cache_clear()
+
+    def declare(text: str) -> None:
+        folder = tmp_path / "diagonal_network-0.1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: diagonal-network\nVersion: 0.1.0\n"
+        )
+        (folder / "entry_points.txt").write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    yield declare
+    registry.experiments.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("diagonal_network")]:
+        del sys.modules[name]
+
+
+def declared_in_the_example() -> str:
+    import tomllib
+
+    points = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
+    return f"[{GROUP}]\n" + "\n".join(f"{n} = {v}" for n, v in points[GROUP].items())
+
+
+def test_it_is_listed_run_drawn_and_reported_like_our_own(installed, tmp_path, monkeypatch, capsys):
+    installed(declared_in_the_example())
+    monkeypatch.chdir(tmp_path)
+    assert main(["list", "--json"]) == 0
+    names = [told["name"] for told in json.loads(capsys.readouterr().out)]
+    assert names[-1] == "woodworth2020-sparsity"
+    assert main(["run", "woodworth2020-sparsity", "--size", "smoke", "--set", "time=3000"]) == 0
+    record = Store(tmp_path / "runs").records()[0][0]
+    assert record.path.with_suffix(".png").is_file()
+    assert [claim.verdict for claim in record.claims] == ["holds"] * 5
+    assert main(["report"]) == 0
+    page = (tmp_path / "runs" / "report.html").read_text()
+    assert "woodworth2020" in page
+    assert "no longer an experiment" not in page
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ("other-name = diagonal_network.experiment:EXPERIMENT", "give both the same name"),
+        (
+            "woodworth2020-sparsity = diagonal_network.experiment:Settings",
+            "must be an `Experiment`",
+        ),
+        (
+            "woodworth2020-sparsity = diagonal_network.nowhere:EXPERIMENT",
+            "uninstall diagonal-network",
+        ),
+    ],
+    ids=["another name", "no experiment", "no module"],
+)
+def test_a_broken_package_is_named(installed, capsys, declared, said):
+    installed(f"[{GROUP}]\n{declared}\n")
+    assert main(["list"]) != 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert said in told
+    assert "diagonal-network" in told
