@@ -10,6 +10,7 @@ import typer
 
 from .shell.certify import certify
 from .shell.failures import FAILED, OK, USAGE, CommandError, asked_wrongly, guarded
+from .shell.lab import lab
 from .shell.options import (
     DebugOption,
     DeviceOption,
@@ -248,6 +249,7 @@ def doctor(
 
 app.command()(certify)
 app.command()(sweep)
+app.command()(lab)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
