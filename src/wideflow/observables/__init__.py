@@ -72,6 +72,7 @@ from .movement import (
     ParameterMovement as ParameterMovement,
     WeightMovement as WeightMovement,
 )
+from .pruned import PrunedRisk as PrunedRisk
 from .pseudo import (
     CouplingError as CouplingError,
     SignChange as SignChange,

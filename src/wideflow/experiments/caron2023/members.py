@@ -39,6 +39,10 @@ def labels(settings) -> list[str]:
 def check_settings(settings) -> None:
     """What every settings class of this folder asks of its common fields."""
     check_choice("convention", settings.convention, CONVENTIONS)
+    check_lengths(settings)
+
+
+def check_lengths(settings) -> None:
     if len(settings.gammas) != len(settings.alphas):
         raise ValueError(
             f"`gammas` and `alphas` must have equal lengths, got {len(settings.gammas)} and {len(settings.alphas)}."
@@ -56,6 +60,12 @@ def start(
     )  # fmt: skip
 
 
+def alike(net: Shallow) -> Shallow:
+    """The same network without the name of its scaling: node scales are arrays, so that members of one program differ in arrays only."""
+    unnamed = Shallow(net.hidden, net.output, NTK(), net.activation)
+    return eqx.tree_at(lambda model: model.scales, unnamed, net.scales)
+
+
 def train_members(settings, key, dataset, test, dynamics, *, loss, record, progress, outputs=None):
     """All settings and seeds in one program.
 
@@ -70,14 +80,7 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, progr
         ]
         for index in range(len(names))
     ]
-    # The node scales are arrays and the scaling's name is not: members of one program share the name.
-    fused = [
-        eqx.tree_at(
-            lambda m: m.scales, Shallow(net.hidden, net.output, NTK(), net.activation), net.scales
-        )
-        for row in starts
-        for net in row
-    ]
+    fused = [alike(net) for row in starts for net in row]
     result = train(
         fused, dataset, dynamics, steps=settings.steps, every=max(1, settings.steps // settings.records),
         record=record, loss=loss, test=test, precision=settings.precision, axis="member", key=named_key(key, "batches"),

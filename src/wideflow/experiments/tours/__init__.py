@@ -1,3 +1,3 @@
 """The lab's guided tours as experiments: one file a paper, small enough to be watched."""
 
-EXPERIMENTS: tuple[str, ...] = ("li2020", "ren2023")
+EXPERIMENTS: tuple[str, ...] = ("caron2023", "chen2022", "li2020", "ren2023", "allenzhu2018")

@@ -38,7 +38,7 @@ TIME = "mean-field time τ"
 class Settings:
     features: int = 30
     width: int = 300
-    rate: float = 0.025
+    rate: float = 0.05
     time: float = 800.0
     records: int = 160
 
