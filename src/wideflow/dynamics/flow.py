@@ -2,7 +2,6 @@ r"""Gradient flow $\dot\theta = -c\,\nabla L(\theta)$."""
 
 import dataclasses
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,29 +14,31 @@ from .._core.trees import parameters, with_parameters
 from ..data.objective import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
-from .gram_flow import advance_by_gram, largest_rate
-from .gram_step import GramProblem
+from .explicit_flow import SOLVERS, ExplicitSolver, ExplicitState
+from .gram_flow import GramSolver, GramState, largest_rate
+from .gram_problem import GramProblem
 from .reduced_inputs import reduced
 from .spectral_action import Dense, Krylov
 from .tangents import tangents_of
 
-SOLVERS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
-SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-2
+SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
 DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian
 
 
 class FlowState(eqx.Module):
     """What a flow carries from one recording time to the next.
 
-    `steps` and `evaluations` (forward passes of the network) so far; `size`, the next step of the exponential flow; `rate`, the
-    fastest decay at the start; `spent`, explicit steps of `auto` so far; why it cannot (`failed`) or need not (`stationary`) go on.
+    `steps` and `evaluations` (forward passes of the network) so far; `rate`, the fastest decay at the start; the solvers' last steps, which
+    may reach beyond the recording time; whether the exponential flow has taken over; why the run cannot (`failed`) or need not
+    (`stationary`) go on.
     """
 
     steps: Int[Array, ""]
     evaluations: Int[Array, ""]
-    size: Float[Array, ""]
     rate: Float[Array, ""]
-    spent: Int[Array, ""]
+    explicit: ExplicitState | None
+    gram: GramState | None
+    by_gram: Array
     failed: Array
     stationary: Array
 
@@ -47,12 +48,15 @@ class GradientFlow(AbstractFlow):
 
     Args:
         tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
-            for squared losses) for the exponential flow. Default: 1e-8, and 1e-2 for the exponential flow of kinked activations,
+            for squared losses) for the exponential flow. Default: 1e-8, and 1e-3 for the exponential flow of kinked activations,
             whose solution is one in Filippov's sense ("auto" never asks it for less: chatter would only cost steps).
         method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", one of
             Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
         depth: of the Krylov spaces.
         most_steps: per recording interval; beyond it the run stops as stalled.
+
+    Steps do not end at recording times: what is recorded in between comes from the step's own formula, so that recording often costs
+    little and changes nothing.
 
     "auto" starts with the explicit `tsit5` and goes over to the exponential flow once the explicit solver has done as much work as the
     exponential flow is expected to need; on easy problems that moment never comes, on stiff ones little is lost. Populations,
@@ -80,96 +84,99 @@ class GradientFlow(AbstractFlow):
 
     def init(self, model, objective, key):
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
-        rate = jnp.asarray(jnp.nan)
-        if self.method == "auto" and isinstance(objective, DatasetObjective):
-            problem, theta = self._problem(*_wide(model, objective))
-            rate = largest_rate(problem, problem.place(theta))
-        return FlowState(zero, zero, jnp.asarray(jnp.nan), rate, zero, no, no)
+        explicit, gram, rate = None, None, jnp.asarray(jnp.nan)
+        method = self._method(objective)
+        if method in SOLVERS:
+            explicit = self._explicit(model).init(_field(model, objective), parameters(model), 0.0)
+        else:
+            small, fewer, _ = _wide(model, objective)
+            problem, theta = self._problem(small, fewer), parameters(small)
+            gram = self._solver(model).init(problem, theta, 0.0)
+            if method == "auto":
+                rate = largest_rate(problem, gram.taken.place)
+                explicit = self._explicit(model).init(_field(small, fewer), theta, 0.0)
+        count = zero + (0 if explicit is None else 2) + (0 if gram is None else 1)
+        return FlowState(zero, count, rate, explicit, gram, no, no, no)
 
     def advance(self, model, state, objective, start, stop):
-        start, stop = jnp.asarray(start, float), jnp.asarray(stop, float)
-        if self.method in SOLVERS or not isinstance(objective, DatasetObjective):
-            if self.method in ("gram", "krylov"):
-                raise ValueError(
-                    f"`method` {self.method!r} needs training points, but the run is on an exact population; "
-                    "use `method='tsit5'` or train on a `Dataset`."
-                )
-            return self._explicit(model, state, objective, start, stop, self.most_steps)
-        if self.method == "auto":
-            model, state, start = self._explicit_share(model, state, objective, start, stop)
-        return self._gram(model, state, objective, start, stop)
-
-    def _explicit(self, model, state, objective, start, stop, most_steps):
-        factors = model.rate_factors()
-
-        def field(_, theta, __):
-            _, gradient = objective.gradient(with_parameters(model, theta))
-            return {name: -factors[name] * gradient[name] for name in theta}
-
-        name = self.method if self.method in SOLVERS else "tsit5"
-        tolerance = self.tolerance or SMOOTH_TOLERANCE
-        controller = diffrax.PIDController(rtol=tolerance, atol=tolerance * 1e-3)
-        span = stop - start
-        first = jnp.where(jnp.isfinite(state.size), jnp.minimum(state.size, span), 1e-3 * span)
-        solution = diffrax.diffeqsolve(
-            diffrax.ODETerm(field), SOLVERS[name](), start, stop, first, parameters(model),
-            stepsize_controller=controller, max_steps=most_steps, throw=False,
-            saveat=diffrax.SaveAt(t1=True),
-        )  # fmt: skip
-        theta = {name: values[-1] for name, values in solution.ys.items()}
-        taken, tried = solution.stats["num_accepted_steps"], solution.stats["num_steps"]
-        new = dataclasses.replace(
-            state, steps=state.steps + taken, evaluations=state.evaluations + 6 * tried,
-            size=jnp.where(taken > 0, span / jnp.maximum(taken, 1), state.size), spent=state.spent + tried,
-            failed=state.failed | (solution.result != diffrax.RESULTS.successful),
-        )  # fmt: skip
-        return with_parameters(model, theta), new
-
-    def _explicit_share(self, model, state, objective, start, stop):
-        """The stretch up to which an explicit solver is the cheaper one; nothing of it if it fails there."""
-        tolerance = self.tolerance or self._tolerance(model)
-        budget = _relative_cost(model, objective) * 3 * (20 + 1.5 * tolerance ** (-1 / 3))
-        limit = 32 + int(budget / 3)
-        switch = jnp.clip(budget / (2 * state.rate), start, stop)
-        switch = jnp.where(state.spent < limit, switch, start)
-        moved, new = self._explicit(model, state, objective, start, switch, limit)
-        good = ~new.failed | state.failed
-        kept = jax.tree.map(
-            lambda a, b: jnp.where(good, a, b), parameters(moved), parameters(model)
-        )
-        spent = dataclasses.replace(state, spent=jnp.asarray(limit), evaluations=new.evaluations)
-        state = jax.tree.map(lambda a, b: jnp.where(good, a, b), new, spent)
-        return with_parameters(model, kept), state, jnp.where(good, switch, start)
-
-    def _gram(self, model, state, objective, start, stop):
+        stop, method = jnp.asarray(stop, float), self._method(objective)
+        if method in SOLVERS:
+            solver = self._explicit(model)
+            moved = solver.advance(_field(model, objective), state.explicit, stop, self.most_steps)
+            theta = solver.between(moved, stop)
+            return with_parameters(model, theta), _noted(state, solver, moved, stop)
         small, fewer, whole = _wide(model, objective)
-        problem, theta = self._problem(small, fewer, whole)
-        kinked = has_kinks(model)
-        structured = kinked and isinstance(model, Shallow)
-        leg = advance_by_gram(
-            problem, theta, start, stop, state.size, tolerance=self._tolerance(model), kinked=kinked,
-            structured=structured, most_steps=self.most_steps,
-        )  # fmt: skip
-        stationary = leg.stationary & ~state.failed
-        passes = 2 if structured else 3
-        new = dataclasses.replace(
-            state, steps=state.steps + leg.steps, size=leg.size,
-            evaluations=state.evaluations + passes * leg.tried + 1,
-            failed=state.failed | ((leg.time < stop) & ~stationary),
-            stationary=state.stationary | stationary,
-        )  # fmt: skip
-        moved = parameters(whole(with_parameters(small, leg.place.theta)))
+        if method == "auto":
+            state = self._explicit_share(model, small, fewer, state, stop)
+        theta, state = self._gram(model, small, fewer, state, stop)
+        if method == "auto":
+            inside = self._explicit(model).between
+            theta = jax.lax.cond(state.by_gram, lambda: theta, lambda: inside(state.explicit, stop))
+        moved = parameters(whole(with_parameters(small, theta)))
         kept = {name: moved[name].astype(old.dtype) for name, old in parameters(model).items()}
-        return with_parameters(model, kept), new
+        return with_parameters(model, kept), state
 
-    def _problem(self, small, objective, _):
+    def _method(self, objective) -> str:
+        if isinstance(objective, DatasetObjective):
+            return self.method
+        if self.method in ("gram", "krylov"):
+            raise ValueError(
+                f"`method` {self.method!r} needs training points, but the run is on an exact population; "
+                "use `method='tsit5'` or train on a `Dataset`."
+            )
+        return self.method if self.method in SOLVERS else "tsit5"
+
+    def _explicit(self, model) -> ExplicitSolver:
+        name = self.method if self.method in SOLVERS else "tsit5"
+        return ExplicitSolver(name, self.tolerance or SMOOTH_TOLERANCE)
+
+    def _solver(self, model) -> GramSolver:
+        kinked = has_kinks(model)
+        return GramSolver(self._tolerance(model), kinked, kinked and isinstance(model, Shallow))
+
+    def _explicit_share(self, model, small, fewer, state: FlowState, stop) -> FlowState:
+        """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
+        solver, gram = self._explicit(model), self._solver(model)
+        budget = _relative_cost(small, fewer) * 3 * (20 + 1.5 * gram.tolerance ** (-1 / 3))
+        limit, switch = 32 + int(budget / 3), budget / (2 * state.rate)
+        until = jnp.where(state.by_gram, -jnp.inf, jnp.minimum(stop, switch))
+        left = limit - state.explicit.tried
+        moved = solver.advance(_field(small, fewer), state.explicit, until, left)
+        over = ~state.by_gram & (moved.end < stop)
+        problem = self._problem(small, fewer)
+        held = jax.lax.cond(
+            over, lambda: gram.init(problem, moved.theta, moved.end), lambda: state.gram
+        )
+        spent = solver.passes * (moved.tried - state.explicit.tried)
+        return dataclasses.replace(
+            state, explicit=moved, gram=held, by_gram=state.by_gram | over,
+            steps=state.steps + moved.steps - state.explicit.steps,
+            evaluations=state.evaluations + spent + over,
+        )  # fmt: skip
+
+    def _gram(self, model, small, fewer, state: FlowState, stop):
+        """The exponential flow up to `stop`, where it is its turn."""
+        solver, problem = self._solver(model), self._problem(small, fewer)
+        mine = state.by_gram | (self.method != "auto")
+        until = jnp.where(mine, stop, -jnp.inf)
+        moved = solver.advance(problem, state.gram, until, self.most_steps)
+        theta = solver.between(problem, moved, stop)
+        inside = solver.step.inner_passes(problem, moved.before) * (stop < moved.end)
+        spent = solver.step.passes * (moved.tried - state.gram.tried) + inside
+        reached = moved.end >= stop
+        return theta, dataclasses.replace(
+            state, gram=moved, steps=state.steps + moved.steps - state.gram.steps,
+            evaluations=state.evaluations + jnp.where(mine, spent, 0),
+            failed=state.failed | (mine & ~reached & ~moved.still),
+            stationary=state.stationary | (mine & moved.still & (moved.end <= stop)),
+        )  # fmt: skip
+
+    def _problem(self, small, objective) -> GramProblem:
         entries = objective.targets.size
         dense = self.method != "krylov" and entries <= DENSE_ENTRIES
         action = Dense() if dense else Krylov(self.depth)
         tangents = tangents_of(small, objective.features)
-        targets = jnp.asarray(objective.targets)
-        problem = GramProblem(tangents, targets, objective.loss, action)
-        return problem, parameters(small)
+        return GramProblem(tangents, jnp.asarray(objective.targets), objective.loss, action)
 
     def _tolerance(self, model) -> float:
         """Of the exponential flow."""
@@ -178,6 +185,25 @@ class GradientFlow(AbstractFlow):
         if self.method == "auto":
             return max(self.tolerance or 0.0, KINKED_TOLERANCE)
         return self.tolerance or KINKED_TOLERANCE
+
+
+def _field(model, objective):
+    r"""$-c\,\nabla L$ as Diffrax takes it."""
+    factors = model.rate_factors()
+
+    def field(_, theta, __):
+        _, gradient = objective.gradient(with_parameters(model, theta))
+        return {name: -factors[name] * gradient[name] for name in theta}
+
+    return field
+
+
+def _noted(state: FlowState, solver: ExplicitSolver, moved: ExplicitState, stop) -> FlowState:
+    spent = solver.passes * (moved.tried - state.explicit.tried)
+    return dataclasses.replace(
+        state, explicit=moved, steps=moved.steps, evaluations=state.evaluations + spent,
+        failed=state.failed | (moved.end < stop),
+    )  # fmt: skip
 
 
 def _wide(model, objective):

@@ -21,7 +21,8 @@ from ..data.objective import DatasetObjective
 from ..models.base import AbstractModel, Pullback
 from ..models.shallow import Shallow
 from .descent import GradientDescent
-from .flow import SOLVERS, GradientFlow
+from .explicit_flow import SOLVERS
+from .flow import GradientFlow
 from .members import Members
 
 ENGINES = ("auto", "weights", "function")

@@ -1,4 +1,4 @@
-r"""The Gram-matrix exponential flow: steps of `gram_step` under an adaptive controller.
+r"""The Gram-matrix exponential flow: steps under an adaptive controller that no recording time cuts.
 
 A step is accepted when its defect is below `tolerance` times the size of the output gradient. For kinked activations pre-activations
 that chatter about their kink leave a defect of first order in the step that no step size removes faster; steps below
@@ -6,82 +6,106 @@ $0.05/\lambda_{\max}(H\Theta)$ (in proportion less for tolerances below 1e-2) ar
 the limit is the Filippov solution.
 """
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._core.trees import Parameters
-from .gram_step import GramProblem, Place, kinked_step, smooth_step
+from .gram_problem import GramProblem, Place
+from .kinked_step import KinkedStep
+from .smooth_step import SmoothStep
+from .step_base import AbstractStep, Taken
 
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 NOISE = 64  # roundings in an output, in units of the machine precision
 
 
-class Progress(eqx.Module):
-    """Where a leg of the flow stands."""
+class GramState(eqx.Module):
+    """The last step, from `before` at time `begin` to `taken.place` at time `end`; the length of the next; whether nothing moves any more."""
 
-    time: Float[Array, ""]
+    begin: Float[Array, ""]
+    end: Float[Array, ""]
     size: Float[Array, ""]
-    place: Place
+    before: Place
+    taken: Taken
     steps: Int[Array, ""]
     tried: Int[Array, ""]
-    stationary: Array
+    still: Array
 
 
-def advance_by_gram(
-    problem: GramProblem, theta: Parameters, start, stop, size, *, tolerance: float, kinked: bool,
-    structured: bool, most_steps: int,
-) -> Progress:  # fmt: skip
-    """From `start` to `stop`, or until nothing moves, or until `most_steps` were tried.
+class GramSolver(eqx.Module):
+    """How to step: `kinked` if the activation has kinks, `averaged` if its slopes can be averaged over a step."""
 
-    Args:
-        size: the first step; the last one of the leg before, or NaN.
-        kinked: whether the activation has kinks. structured: whether its slopes can be averaged.
-    """
-    step = kinked_step if kinked and structured else smooth_step
-    power = 1 / 2 if kinked else 1 / 4
-    place = problem.place(theta)
-    rate = largest_rate(problem, place)
-    floor = 0.05 * min(1.0, tolerance / 1e-2) / rate if kinked else 0.0
-    epsilon = NOISE * jnp.finfo(place.outputs.dtype).eps
+    tolerance: float = eqx.field(static=True)
+    kinked: bool = eqx.field(static=True)
+    averaged: bool = eqx.field(static=True)
 
-    def noise(place):
-        scale = _norm(jnp.abs(place.outputs) + jnp.abs(problem.targets))
-        return epsilon * place.curvature.largest() * scale
+    @property
+    def step(self) -> AbstractStep:
+        return KinkedStep() if self.averaged else SmoothStep()
 
-    def still(place):
-        """The gradient vanished: the outputs fit, or nothing pulls, to rounding."""
-        g = place.cotangent
-        pulled = _pulled_square(problem, place)
-        limit = (epsilon * _norm(g)) ** 2 * rate / place.curvature.largest()
-        return (_norm(g) <= noise(place)) | (pulled <= limit)
+    def init(self, problem: GramProblem, theta: Parameters, time) -> GramState:
+        """At rest at `time`, before the first step."""
+        place = problem.place(theta)
+        size = 0.5 / largest_rate(problem, place)
+        shapes = eqx.filter_eval_shape(self.step, problem, place, size)
+        trace = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes.trace)
+        zero, time = jnp.zeros((), int), jnp.asarray(time, float)
+        taken = Taken(place, place.cotangent, trace)
+        return GramState(time, time, size, place, taken, zero, zero, jnp.zeros((), bool))
 
-    def going(now: Progress):
-        return (now.time < stop) & (now.tried < most_steps) & ~now.stationary
+    def advance(self, problem: GramProblem, state: GramState, stop, most_steps: int) -> GramState:
+        """Steps until `stop` is reached or passed, or nothing moves, or `most_steps` were tried."""
+        rate = largest_rate(problem, state.taken.place)
+        floor = 0.05 * min(1.0, self.tolerance / 1e-2) / rate if self.kinked else 0.0
+        power = 1 / 2 if self.kinked else 1 / 4
+        epsilon = NOISE * jnp.finfo(problem.targets.dtype).eps
 
-    def body(now: Progress) -> Progress:
-        left = stop - now.time
-        last = now.size >= left
-        h = jnp.where(last, left, now.size)
-        new, meant = step(problem, now.place, h)
-        defect = _norm(new.cotangent - meant)
-        allowed = tolerance * _norm(now.place.cotangent) + noise(now.place)
-        error = jnp.where(jnp.isfinite(defect), defect / allowed, jnp.inf)
-        good = (error <= 1) | ((h <= floor) & jnp.isfinite(defect))
-        factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
-        proposed = jnp.where(good & last, jnp.maximum(now.size, factor * h), factor * h)
-        place = jax.tree.map(lambda a, b: jnp.where(good, a, b), new, now.place)
-        time = jnp.where(good, jnp.where(last, stop, now.time + h), now.time)
-        return Progress(
-            time, jnp.maximum(proposed, floor), place, now.steps + good, now.tried + 1,
-            good & still(place),
-        )  # fmt: skip
+        def noise(place):
+            scale = _norm(jnp.abs(place.outputs) + jnp.abs(problem.targets))
+            return epsilon * place.curvature.largest() * scale
 
-    first = jnp.where(jnp.isfinite(size), size, 0.5 / rate)
-    zero = jnp.zeros((), int)
-    begin = Progress(start, jnp.asarray(first), place, zero, zero, still(place))
-    return jax.lax.while_loop(going, body, begin)
+        def still(place):
+            """The gradient vanished: the outputs fit, or nothing pulls, to rounding."""
+            g = place.cotangent
+            pulled = _pulled_square(problem, place)
+            limit = (epsilon * _norm(g)) ** 2 * rate / place.curvature.largest()
+            return (_norm(g) <= noise(place)) | (pulled <= limit)
+
+        def going(now: GramState):
+            return (now.end < stop) & (now.tried < state.tried + most_steps) & ~now.still
+
+        def body(now: GramState) -> GramState:
+            here, h = now.taken.place, now.size
+            new = self.step(problem, here, h)
+            defect = _norm(new.place.cotangent - new.meant)
+            allowed = self.tolerance * _norm(here.cotangent) + noise(here)
+            error = jnp.where(jnp.isfinite(defect), defect / allowed, jnp.inf)
+            good = (error <= 1) | ((h <= floor) & jnp.isfinite(defect))
+            factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
+            reached = GramState(
+                now.end, now.end + h, h, here, new, now.steps + 1, now.tried, still(new.place)
+            )
+            kept = jax.tree.map(lambda a, b: jnp.where(good, a, b), reached, now)
+            return dataclasses.replace(
+                kept, size=jnp.maximum(factor * h, floor), tried=now.tried + 1
+            )
+
+        begin = dataclasses.replace(state, still=state.still | still(state.taken.place))
+        return jax.lax.while_loop(going, body, begin)
+
+    def between(self, problem: GramProblem, state: GramState, time) -> Parameters:
+        """The parameters at a `time` of the last step; those at its end beyond it."""
+        size = jnp.where(state.end > state.begin, state.end - state.begin, 1.0)
+        part = jnp.clip(time - state.begin, 0.0, size)
+        return jax.lax.cond(
+            time < state.end,
+            lambda: self.step.between(problem, state.before, state.taken, size, part),
+            lambda: state.taken.place.theta,
+        )
 
 
 def largest_rate(problem: GramProblem, place: Place, iterations: int = 6) -> Float[Array, ""]:

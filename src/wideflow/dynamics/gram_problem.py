@@ -1,13 +1,9 @@
-r"""One step of the Gram-matrix exponential flow.
+r"""A loss on fixed training points as the linear system of the Gram-matrix exponential flow.
 
 Along gradient flow the parameters and the output gradient $g$ obey a linear system whose matrix moves only as fast as features do,
 $$\dot\theta = -cJ(\theta)^\top g,\qquad \dot g = -H\,\Theta(\theta)\,g,\qquad \Theta = JcJ^\top .$$
 Frozen for a time $h$, it is solved by $\theta - cJ^\top h\varphi_1(-hH\Theta)g$ and $e^{-hH\Theta}g$, for any $h$: stiffness never limits the
-step. For smooth networks three such exponentials make a commutator-free Lie-group method of order three (celledoni2003):
-$$Y_2 = e^{\frac13F_1}Y_0,\quad Y_3 = e^{\frac23F_2}Y_0,\quad Y = e^{-\frac1{12}F_1 + \frac34F_3}\,Y_2 ,\qquad F_i = hA(Y_i).$$
-With kinks a second exponential with the mean slopes of the first (`kink_slopes`) takes their place. Both are exact in the lazy regime.
-
-The error estimate costs nothing: the propagated $g$ must equal the gradient at the new outputs; the difference is the defect.
+step. `smooth_step` and `kinked_step` are made of such exponentials.
 """
 
 from collections.abc import Sequence
@@ -18,11 +14,10 @@ from jaxtyping import Array, Float, PyTree
 
 from .._core.trees import Parameters
 from .curvature import AbstractCurvature, Uniform, curvature
-from .kink_slopes import mean_slopes
 from .losses import AbstractLoss
 from .phi_functions import phi1, phi2
 from .spectral_action import AbstractAction
-from .tangents import AbstractTangents, ShallowTangents
+from .tangents import AbstractTangents
 
 Outputs = Float[Array, " sample *output"]
 
@@ -110,42 +105,9 @@ def _combine(weights, places):
     return sum(terms, start=jnp.zeros(()))
 
 
-def _move(problem, theta, weights, places, integral):
+def move(problem, theta, weights, places, integral) -> Parameters:
+    r"""$\theta - \sum_i a_i\,cJ_i^\top\bar g$."""
     for a, place in zip(weights, places):
         pulled = problem.tangents.pull(place.point, a * integral)
         theta = {name: theta[name] - pulled[name] for name in theta}
     return theta
-
-
-def smooth_step(problem: GramProblem, place: Place, size) -> tuple[Place, Outputs]:
-    """The place after a step of order three, and the cotangent it was meant to have."""
-
-    def flow(theta, cotangent, weights, places):
-        integral, after = exponential(problem, weights, places, cotangent, size)
-        return _move(problem, theta, weights, places, integral), after
-
-    second, g = flow(place.theta, place.cotangent, (1 / 3,), (place,))
-    middle = problem.place(second)
-    third, _ = flow(place.theta, place.cotangent, (2 / 3,), (middle,))
-    late = problem.place(third)
-    theta, g = flow(second, g, (-1 / 12, 3 / 4), (place, late))
-    return problem.place(theta), g
-
-
-def kinked_step(problem: GramProblem, place: Place, size) -> tuple[Place, Outputs]:
-    """The same for a shallow network with a kink at 0: predict, average the slopes, step once more."""
-    t = problem.tangents
-    assert isinstance(t, ShallowTangents)
-    low, high = (t.activation.slope(jnp.asarray(side)) for side in (-1.0, 1.0))
-    z = t.preactivations(place.theta)
-    integral, _ = exponential(problem, (1.0,), (place,), place.cotangent, size)
-    moved = -(t.features @ t.pull(place.point, integral)["weights"])
-    own = -jnp.diagonal(t.inner)[:, None] * t.spread(integral)
-    mean, end = mean_slopes(z, place.point, own, moved, low, high)
-    averaged = problem.place_at(place.theta, place.outputs, mean)
-    integral, g = exponential(problem, (1.0,), (averaged,), place.cotangent, size)
-    theta = _move(problem, place.theta, (1.0,), (averaged,), integral)
-    now = t.preactivations(theta)
-    partial = (end > low) & (end < high)
-    slopes = jnp.where(partial, end, t.activation.slope(now))
-    return problem.place_at(theta, t.respond(now), slopes), g

@@ -30,9 +30,14 @@ class Dense(AbstractAction):
 
     dense: bool = eqx.field(static=True, default=True)
 
+    def decompose(self, matrix: Float[Array, "entry entry"]):
+        """Eigenvalues and eigenvectors."""
+        values, vectors = jnp.linalg.eigh(matrix)
+        return jnp.maximum(values, 0.0), vectors
+
     def __call__(self, operator, v, functions):
-        values, vectors = jnp.linalg.eigh(operator)
-        values, parts = jnp.maximum(values, 0.0), v @ vectors
+        values, vectors = self.decompose(operator)
+        parts = v @ vectors
         return [vectors @ (f(values) * parts) for f in functions]
 
 
