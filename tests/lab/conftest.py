@@ -1,6 +1,8 @@
 """One lab for all tests: `wideflow lab` as a user starts it, and a browser."""
 
+import io
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -9,6 +11,7 @@ import sys
 import tempfile
 
 import pytest
+import xarray as xr
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -67,7 +70,7 @@ class Page:
 
     def __init__(self, browser, server, query="", **context):
         self.context = browser.new_context(
-            viewport=context.pop("viewport", {"width": 1400, "height": 900}), accept_downloads=True, **context
+            viewport=context.pop("viewport", {"width": 1400, "height": 900}), accept_downloads=True, bypass_csp=context.pop("bypass_csp", True), **context
         )  # fmt: skip
         self.tab = self.context.new_page()
         self.said, self.requests = [], []
@@ -81,7 +84,9 @@ class Page:
         return self.tab.wait_for_function(condition, timeout=1000 * seconds)
 
     def state(self, *names: str, seconds: float = 45) -> None:
-        self.wait(f"{list(names)}.includes(document.getElementById('state').textContent)", seconds)
+        self.tab.wait_for_selector(
+            ", ".join(f"#state.{name}" for name in names), timeout=1000 * seconds
+        )
 
     def curve(self, title: str, number: int = 0) -> list[float]:
         """The heights of a curve in the panel of that title, as the browser holds them."""
@@ -89,6 +94,21 @@ class Page:
 
     def trouble(self) -> str:
         return self.tab.inner_text("#trouble") if self.tab.is_visible("#trouble") else ""
+
+    def troubles(self) -> list[tuple[str, str]]:
+        """What the browser's console had to complain about; a log axis without numbers yet is no trouble."""
+        bad = [line for line in self.said if line[0] in ("error", "warning")]
+        return [line for line in bad if "data value for log axis" not in line[1]]
+
+    def download(self, button: str) -> bytes:
+        with self.tab.expect_download() as coming:
+            self.tab.click(button)
+        return pathlib.Path(coming.value.path()).read_bytes()
+
+    def table(self) -> xr.Dataset:
+        """The table as it is taken home."""
+        with xr.open_dataset(io.BytesIO(self.download("#take-table")), engine="h5netcdf") as opened:
+            return opened.load()
 
     def close(self):
         self.context.close()

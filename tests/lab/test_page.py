@@ -1,31 +1,213 @@
 """The lab in a real browser: curves that move, pause, reset, and what else a tab can do."""
 
+import json
+import subprocess
+import sys
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+import xarray as xr
+
 SMALL = (
-    "data=sphere-sines&samples=12&features=6&width=32&dynamics=descent&rate=0.5&steps=2000&seed=3"
+    "data=sphere-sines&samples=12&features=6&width=32&dynamics=descent&rate=0.5&steps=400&seed=3"
 )
+FIGURES = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.type === 'Figure')"
+
+
+def drawn(page, count: int) -> None:
+    page.wait(f"window.lab.told.filter(t => t.drawn && t.step > 0).length >= {count}")
 
 
 def test_curves_move_pause_and_reset(open_page):
     page = open_page(SMALL)
     page.tab.select_option("#pace", "slow")
     page.tab.click("#start")
-    page.wait("window.lab.told.filter(t => t.drawn && t.step > 0).length >= 2")
-    first = page.curve("loss")
-    page.wait("window.lab.told.filter(t => t.drawn && t.step > 0).length >= 4")
-    second = page.curve("loss")
+    drawn(page, 2)
+    first = page.curve("Loss")
+    drawn(page, 4)
+    second = page.curve("Loss")
     assert len(second) > len(first) > 1
     assert second[: len(first)] == first  # it grows, and what was drawn stays
     assert second[-1] < second[0]
     page.tab.click("#pause")
     page.state("paused")
-    page.tab.wait_for_timeout(400)
-    still = page.curve("loss")
-    page.tab.wait_for_timeout(900)  # three records at this pace
-    assert page.curve("loss") == still
+    page.tab.wait_for_timeout(300)
+    still = page.curve("Loss")
+    page.tab.wait_for_timeout(800)  # three records at this pace
+    assert page.curve("Loss") == still
     page.tab.click("#pause")
-    page.wait(f"window.lab.told.some(t => t.drawn && t.step > {10 * len(still)})")
-    assert len(page.curve("loss")) > len(still)
+    page.wait(f"({CURVE_LENGTH})('Loss') > {len(still)}")
     page.tab.click("#reset")
     page.state("ready")
-    page.wait("Bokeh.documents.flatMap(d => [...d.all_models]).every(m => m.type !== 'Figure')")
-    assert page.said == [line for line in page.said if line[0] not in ("error", "warning")]
+    page.wait(f"{FIGURES}.length === 0")
+    assert page.troubles() == []
+
+
+CURVE_LENGTH = f"(title) => {FIGURES}.find(m => m.title.text === title).renderers[0].data_source.data.true_y.length"
+
+
+def test_the_panels_dial_and_theorems_tell_what_was_recorded(open_page):
+    page = open_page("data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&dynamics=flow&time=50&seed=1")  # fmt: skip
+    page.tab.select_option("#pace", "fast")
+    page.tab.click("#start")
+    page.state("finished", seconds=90)
+    titles = page.tab.evaluate(f"{FIGURES}.map(m => m.title.text)")
+    assert titles == ["Learned function", "Loss", "Kernel gap and drift", "From lazy to rich", "Weight movement per node", "Features of two inputs", "Spectrum of the tangent Gram matrix"]  # fmt: skip
+    table = page.table()
+    # figures hold the table's numbers, the dashed line is there before and beside the curve
+    np.testing.assert_allclose(page.curve("Loss"), table.loss.values)
+    np.testing.assert_allclose(page.curve("Loss", 1), table.linearised_loss.values)
+    assert table.linearised_loss.values[0] == pytest.approx(table.loss.values[0])
+    dial = page.tab.evaluate("window.lab.told.filter(t => t.dial).at(-1).dial")
+    change, gap = (float(table[n][-1]) for n in ("kernel_change", "linearisation_gap"))
+    assert dial["index"] == pytest.approx(1 / (1 + max(change, gap)))
+    assert page.tab.inner_text("#dial-words") in ("lazy", "between lazy and rich", "rich")
+    page.wait("document.querySelectorAll('#rows tr').length > 10", 90)
+    rows = page.tab.inner_text("#rows")
+    assert "not applicable" in rows  # and why: every row has its reason
+    assert all(cell.strip() for cell in page.tab.eval_on_selector_all("#rows td:last-child", "cells => cells.map(c => c.textContent)"))  # fmt: skip
+    assert page.troubles() == []
+
+
+def test_what_is_taken_home_repeats_the_run(open_page, tmp_path):
+    page = open_page(SMALL)
+    page.tab.select_option("#pace", "fast")
+    page.tab.click("#take-table")
+    page.wait("document.getElementById('taken').textContent.includes('Press start')")
+    page.tab.click("#start")
+    page.state("finished")
+    table = page.table()
+    picture = page.download("#take-figure")
+    assert picture.startswith(b"\x89PNG")
+    command, lines = page.tab.inner_text("#command"), page.tab.inner_text("#lines")
+    assert command.startswith("wideflow run train --size default --seed 3 --set")
+    again = subprocess.run([sys.executable, "-c", lines + "\nprint(run.record.path)"], cwd=tmp_path, capture_output=True, text=True, check=True)  # fmt: skip
+    import shlex
+
+    words = [sys.executable, "-m", *shlex.split(command), "--json"]
+    told = json.loads(subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)  # fmt: skip
+    assert told["found"] is True  # the shell asks for the very run that the Python lines made
+    assert told["file"] == again.stdout.strip()
+    with xr.open_dataset(tmp_path / told["file"], engine="h5netcdf") as repeated:
+        for name in table:
+            np.testing.assert_array_equal(repeated[name].values, table[name].values)
+
+
+def test_a_shared_link_gives_the_same_state(open_page):
+    page = open_page()
+    page.tab.fill("#f-width", "77")
+    page.tab.select_option("#scaling-kind", "zipf")
+    page.tab.evaluate("for (const [id, v] of [['gamma', 0.25], ['alpha', 0.35]]) { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})); }")  # fmt: skip
+    page.tab.select_option("#f-dynamics", "descent")
+    page.tab.fill("#f-seed", "9")
+    page.tab.press("#f-seed", "Tab")
+    page.wait("document.getElementById('link').textContent.includes('seed=9')")
+    link = page.tab.inner_text("#link")
+    assert page.tab.url == link
+    asked = parse_qs(urlsplit(link).query)
+    assert (asked["width"], asked["scaling"], asked["dynamics"]) == (["77"], ["zipf:0.25,0.35"], ["descent"])  # fmt: skip
+    other = open_page(urlsplit(link).query.partition("&")[2])
+    state = "JSON.stringify([...new FormData(document.getElementById('choices'))].filter(([n]) => n)) + gamma.value + alpha.value"
+    assert other.tab.evaluate(state) == page.tab.evaluate(state)
+    for what in ("#command", "#lines"):
+        assert other.tab.inner_text(what) == page.tab.inner_text(what)
+    wrong = open_page("width=-5")
+    assert "`width` must lie in" in wrong.trouble()
+
+
+def csv(rows: str) -> dict:
+    return {"name": "my table.csv", "mimeType": "text/csv", "buffer": rows.encode()}
+
+
+def test_a_users_table_and_a_defective_one(open_page):
+    page = open_page()
+    page.tab.set_input_files("#file", csv("x,y\n1,2\n2,zebra\n3,4\n"))
+    page.wait("!document.getElementById('trouble').hidden")
+    assert "'zebra' in line 3" in page.trouble()
+    grid = np.linspace(-1, 1, 15)
+    rows = "\n".join(f"{x},{np.sin(3 * x)},{x**2}" for x in grid)
+    page.tab.set_input_files("#file", csv(f"x,wave,bowl\n{rows}\n"))
+    page.wait("document.getElementById('f-data').value.startsWith('upload:')")
+    assert page.trouble() == ""
+    assert page.tab.eval_on_selector_all("#f-target option", "all => all.map(o => o.value)") == ["x", "wave", "bowl"]  # fmt: skip
+    page.tab.fill("#f-width", "16")
+    page.tab.fill("#f-time", "20")
+    page.tab.select_option("#pace", "fast")
+    page.tab.click("#start")
+    page.state("finished", "failed", seconds=90)
+    assert page.trouble() == ""
+    table = page.table()
+    expected = (grid**2 - np.mean(grid**2)) / np.std(grid**2)  # the target, standardised
+    np.testing.assert_allclose(np.sort(table.data_targets.values), np.sort(expected), atol=1e-9)
+    assert "--set data=my_table.csv" in page.tab.inner_text("#command")
+    too_large = {
+        "name": "large.csv",
+        "mimeType": "text/csv",
+        "buffer": b"a,b\n" + b"1,2\n" * 2_200_000,
+    }
+    page.tab.set_input_files("#file", too_large)
+    page.wait("document.getElementById('trouble').textContent.includes('at most 8 MB')")
+
+
+def test_two_tabs_and_a_closed_one(open_page, server):
+    first, second = open_page(SMALL), open_page(SMALL.replace("seed=3", "seed=4"))
+    for page in (first, second):
+        page.tab.select_option("#pace", "slow")
+        page.tab.click("#start")
+    for page in (first, second):
+        drawn(page, 2)
+    a, b = first.curve("Loss"), second.curve("Loss")
+    assert a[0] != b[0]  # each its own run
+    deadline = time.monotonic() + 20
+    while len(server.workers()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    before = server.workers()
+    assert len(before) >= 3  # two that run and the spare
+    first.close()
+    deadline = time.monotonic() + 15
+    while len(server.workers() & before) > len(before) - 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(server.workers() & before) == len(before) - 1  # the closed tab's process has ended
+    length = len(second.curve("Loss"))
+    second.wait(f"({CURVE_LENGTH})('Loss') > {length + 2}")  # the other tab goes on
+
+
+def test_nothing_comes_from_outside_and_it_fits_a_phone(open_page, server):
+    page = open_page(SMALL, viewport={"width": 390, "height": 800}, color_scheme="dark", bypass_csp=False)  # fmt: skip
+    page.tab.select_option("#pace", "fast")
+    page.tab.focus("#start")
+    page.tab.keyboard.press("Enter")  # by keyboard
+    page.state("finished")
+    assert page.tab.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.tab.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.tab.click("#theme")
+    assert page.tab.evaluate("document.documentElement.dataset.theme") == "light"
+    foreign = [url for url in page.requests if not url.startswith((server.base, "data:", "blob:"))]
+    assert foreign == []
+    unnamed = "[...document.querySelectorAll('input, select, button')].filter(e => !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    assert page.tab.evaluate(unnamed) == []  # every control says what it is
+    assert page.troubles() == []
+
+
+def test_ctrl_c_ends_everything(tmp_path):
+    from conftest import Server
+
+    own = Server()
+    deadline = time.monotonic() + 20
+    while not own.workers() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    children = own.workers()
+    assert children
+    assert own.end() == 0
+    time.sleep(0.3)
+    assert all(not alive(pid) for pid in children)
+
+
+def alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

@@ -28,3 +28,12 @@ def watched_by(watcher: Watcher | None) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+@contextlib.contextmanager
+def shown_with(more: xr.Dataset) -> Iterator[None]:
+    """Whoever watches inside the block sees `more` in every table, for instance predictions that were known before."""
+    outer = current_watcher()
+    seen = lambda so_far: outer and outer(lambda: so_far().assign(more.data_vars))
+    with watched_by(seen if outer is not None else None):
+        yield

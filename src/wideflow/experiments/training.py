@@ -14,6 +14,7 @@ from .._core.activations import activation
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.randomness import named_key
 from .._core.scalings import parse_scaling
+from .._core.watching import shown_with
 from ..dynamics import SGD, GradientDescent, GradientFlow, train
 from ..dynamics.losses import HalfSumSquares, MeanSquares
 from ..models.shallow import Shallow
@@ -21,26 +22,38 @@ from ..observables import (
     ActiveFraction,
     EffectiveRank,
     FeatureMovement,
+    FeaturePair,
     KernelAlignment,
+    KernelChange,
     KernelDrift,
     KernelGap,
+    KernelSpectrum,
     KernelTrace,
     LargestMovement,
+    LinearisationGap,
+    NeuronPlaces,
+    OutputsAt,
     ParameterMovement,
     Risk,
     TestRisk,
+    WeightMovement,
 )
 from .base import Claim, Experiment
 from .figures import FigureSpec, Line, Panel
+from .predictions import predict
+from .training_panels import panels as everything
 
 GENERATED = ("sphere-sines", "random-labels", "wave-1d", "wave-2d")
 DYNAMICS = ("descent", "flow", "sgd")
 LOSSES = {"half-sum-squares": HalfSumSquares, "mean-squares": MeanSquares}
+FACTORS = {"half-sum-squares": lambda samples: 1.0, "mean-squares": lambda samples: 2.0 / samples}
+ALL = "all"
 OBSERVABLES = {
     kind().name: kind
     for kind in (
         Risk, TestRisk, KernelDrift, KernelGap, KernelTrace, EffectiveRank, KernelAlignment, FeatureMovement,
-        LargestMovement, ParameterMovement, ActiveFraction,
+        LargestMovement, ParameterMovement, ActiveFraction, KernelChange, LinearisationGap, WeightMovement,
+        KernelSpectrum, FeaturePair,
     )
 }  # fmt: skip
 
@@ -56,7 +69,8 @@ class Settings:
             they are brought into the form that theorems ask for (standardised, a bias column, inputs in the unit ball).
         width, scaling, activation, deviation, symmetric: of the `Shallow` network; `scaling` as text, such as "zipf:0.5,0.7".
         dynamics: "descent" and "sgd" take `steps` of `rate`, the latter on a `batch`; "flow" runs for `time`.
-        records: how many equal intervals between records; `record`: names of observables besides the loss.
+        records: how many equal intervals between records; `record`: names of observables besides the loss, or "all" for everything
+            that is drawn of one network, with the predictions of its limits.
         devices: how many devices carry the neurons; 0 is JAX's first alone.
         seeds: networks trained together.
     """
@@ -106,7 +120,14 @@ class Settings:
         check_choice("loss", self.loss, LOSSES)
         check_choice("precision", self.precision, ("float32", "float64"))
         for name in self.record:
-            check_choice("record", name, OBSERVABLES)
+            check_choice("record", name, (*OBSERVABLES, ALL))
+        if ALL in self.record and (
+            self.seeds > 1 or len(self.record) > 1 or self.dynamics == "sgd"
+        ):
+            raise ValueError(
+                f"`record` = 'all' stands alone, and is for one network under descent or flow, got {self.record} with "
+                f"`seeds` = {self.seeds} and `dynamics` = {self.dynamics!r}."
+            )
         if "test_risk" in self.record and not self.test_samples:
             raise ValueError(
                 "`record` has 'test_risk', which needs `test_samples` of at least 1, got 0."
@@ -132,12 +153,51 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         length = {"time": s.time, "every": s.time / s.records}
     else:
         length = {"steps": s.steps, "every": max(1, s.steps // s.records)}
-    return train(
-        networks if s.seeds > 1 else networks[0], training, dynamics, **length, test=test, loss=LOSSES[s.loss](),
-        record=[OBSERVABLES[name]() for name in s.record], key=named_key(key, "dynamics"), precision=s.precision,
-        stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
-        progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
-    ).table  # fmt: skip
+    observables, known = [OBSERVABLES[name]() for name in s.record if name != ALL], xr.Dataset()
+    if ALL in s.record:
+        observables, known = _everything(s, networks[0], training, named_key(key, "predictions"))
+    with shown_with(known):
+        table = train(
+            networks if s.seeds > 1 else networks[0], training, dynamics, **length, test=test, loss=LOSSES[s.loss](),
+            record=observables, key=named_key(key, "dynamics"), precision=s.precision,
+            stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
+            progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
+        ).table  # fmt: skip
+    return table.assign(known.data_vars)
+
+
+SHOWN = (KernelGap, KernelDrift, KernelChange, LinearisationGap, WeightMovement, FeaturePair, KernelSpectrum)  # fmt: skip
+
+
+def _everything(s: Settings, network: Shallow, training: data.Dataset, key):
+    """The observables of the panels, and what is known before the run: predictions, and the data where one can look at them."""
+    grid, places = None, xr.Dataset()
+    observables = [kind() for kind in SHOWN]
+    if training.features[-1:] == ("bias",) and training.dimension in (2, 3):
+        grid, places = _plane(training)
+        observables += [OutputsAt(grid), NeuronPlaces()]
+    flow = s.dynamics == "flow"
+    end = s.time if flow else s.rate * s.steps
+    times = np.linspace(0.0, end, (s.records if flow else min(s.records, s.steps)) + 1)
+    factor = FACTORS[s.loss](len(training))
+    ahead = predict(network, training, times, None if flow else s.rate, factor, grid, key)
+    return observables, ahead.assign(places.data_vars)
+
+
+def _plane(training: data.Dataset) -> tuple[np.ndarray, xr.Dataset]:
+    """A grid of inputs over the data, and both in units of the constant last column."""
+    unit = float(training.inputs[0, -1])
+    points = np.asarray(training.inputs[:, :-1], float) / unit
+    low, high = points.min(axis=0), points.max(axis=0)
+    count = 201 if points.shape[1] == 1 else 41
+    lines = [np.linspace(a - 0.1 * (b - a), b + 0.1 * (b - a), count) for a, b in zip(low, high)]
+    mesh = np.stack([axis.ravel() for axis in np.meshgrid(*lines)], axis=1)
+    grid = unit * np.concatenate([mesh, np.ones((len(mesh), 1))], axis=1)
+    told = {
+        "grid_places": (("grid", "plane"), mesh), "data_places": (("sample", "plane"), points),
+        "data_targets": ("sample", np.asarray(training.targets, float)),
+    }  # fmt: skip
+    return grid, xr.Dataset(told)
 
 
 def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset | None]:
@@ -174,28 +234,26 @@ def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    """Every recorded number over time, one panel each."""
+    """Every recorded number over time, one panel each; of a run with `record` = "all" what there is to look at."""
+    panels = everything(table) if "limit_spectrum" in table else _curves(table)
+    return FigureSpec(
+        "Training",
+        panels,
+        columns=2 if len(panels) < 6 else 3,
+        caption=f"{table.attrs['model']}, {table.attrs['dynamics']}; {table.attrs['status']}.",
+    )
+
+
+def _curves(table: xr.Dataset) -> list[Panel]:
     panels = []
     for name, values in table.data_vars.items():
         if set(values.dims) <= {"network", "step"}:
             curves = values.values.reshape(-1, values.sizes["step"])
             marks = [Line(table.time.values, curve, group=str(name)) for curve in curves]
-            positive = bool((curves > 0).all())
+            scale = "log" if bool((curves > 0).all()) else "linear"
             label = values.attrs.get("label", str(name))
-            panels.append(
-                Panel(
-                    str(name).replace("_", " "),
-                    "time",
-                    label,
-                    marks,
-                    yscale="log" if positive else "linear",
-                )
-            )
-    return FigureSpec(
-        "Training",
-        panels,
-        caption=f"{table.attrs['model']}, {table.attrs['dynamics']}; {table.attrs['status']}.",
-    )
+            panels.append(Panel(str(name).replace("_", " "), "time", label, marks, yscale=scale))
+    return panels
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:

@@ -12,6 +12,10 @@ from .scenes import FREE, Scene, scene
 from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
+START = {
+    "data": "wave-1d", "samples": "20", "features": "10", "noise": "0.05", "rows": "200", "width": "400",
+    "scaling": "zipf:0.5,0.5", "activation": "relu", "dynamics": "flow", "rate": "1", "steps": "2000", "time": "2000",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,8 @@ def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
     check_between("seed", seed, *SEEDS)
     choices = {}
     if chosen.name == FREE:
-        choices = {n: f.value(asked[n]) for n, f in FIELDS.items() if asked.get(n, "") != ""}
+        texts = START | {name: text for name, text in asked.items() if text != ""}
+        choices = {name: FIELDS[name].value(texts[name]) for name in FIELDS if name in texts}
         _check_data(choices.get("data", ""), uploads)
     made = Place(chosen, choices, seed, uploads)
     chosen.settings(made.changes)

@@ -8,6 +8,8 @@ from bokeh.document import Document
 
 from ..data.files import UCI, available
 from ..experiments.training import GENERATED
+from ..report.tex import as_text
+from .cards import as_html
 from .fields import ACTIVATIONS, FIELDS
 from .links import Place, place
 from .scenes import FREE, scenes
@@ -36,7 +38,7 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
             {
                 "tab": code, "scene": start.scene.name, "choices": _values(start), "seed": start.seed, "home": tab.home(),
                 "trouble": trouble, "limit": LIMIT, "uploads": _upload(start),
-                "steps": [{"title": s.title, "text": s.text, "look": s.look} for s in start.scene.steps],
+                "steps": [{"title": as_text(s.title), "html": as_html(s.text), "look": as_text(s.look)} for s in start.scene.steps],
             }
         ).replace("<", "\\u003c"),
     )  # fmt: skip

@@ -81,10 +81,9 @@ class Performance:
         self.show.after_record()
 
     def seen(self, table: xr.Dataset) -> Figure:
-        last = table.isel(step=-1) if "step" in table.dims else None
-        at = np.max(last.time.values) if last is not None and "time" in last else np.nan
-        step = int(last.step.values) if last is not None else 0
-        return Figure(self.scene.live(table), dial(table), float(at), step)
+        last = {name: table[name].values.max() for name in ("step", "time") if name in table.coords}
+        step, at = int(last.get("step", 0)), float(last.get("time", np.nan))
+        return Figure(self.scene.live(table), dial(table), at, step)
 
     def moments(self, table: xr.Dataset) -> None:
         for number, step in enumerate(self.scene.steps):

@@ -18,6 +18,7 @@ from .messages import Verdicts
 from .tours import TOURS, Step
 
 FREE = "free"
+FIXED = {"record": ("all",), "records": 200, "prepared": True}  # of the settings, not offered
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ def scenes() -> dict[str, Scene]:
     """Every scene by the name that stands in the address."""
     training = registry.experiment("train")
     found = {
-        FREE: Scene(
-            FREE, "Free play", "", training, {"records": 200}, training.draw, judge=judging.judge
-        )
+        FREE: Scene(FREE, "Free play", "", training, FIXED, training.draw, judge=judging.judge)
     }
     for tour in TOURS.values():
         made = registry.experiment(tour.experiment)

@@ -18,10 +18,12 @@ from .talk import Talk
 from .uploads import Uploads
 from .workers import Worker, Workers
 
+LEGEND = 300  # pixels for the legends below plots, also on a phone
 PACES = {"slow": 0.25, "normal": 0.06, "fast": 0.0}
 GRID = """
 :host { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); gap: 14px 18px; width: 100%; }
 :host > * { min-width: 0; }
+@media (min-width: 1360px) { .broad { grid-column: span 2; } }
 """
 
 
@@ -166,7 +168,10 @@ class Tab:
         if self.drawn and same_marks(self.drawn, spec):
             refresh(self.drawn, spec)
         else:
-            self.drawn = plots(spec, "lab")
+            self.drawn = plots(spec, "lab", LEGEND)
+            if len(self.drawn) % 3 == 1:  # in three columns the last row would hold one plot alone
+                for plot in (self.drawn[0], self.drawn[-1]):
+                    plot.css_classes = ["broad"]
             self.grid.children = self.drawn
 
     async def take(self, kind: str) -> Taken:

@@ -9,6 +9,8 @@ from typing import Any
 from .messages import Job, Order, State
 from .worker import work
 
+MOST_RUNS = 12
+WARM_AFTER = 3.0  # seconds
 SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
 
 
@@ -61,21 +63,32 @@ class Workers:
         self.compiled, self.lock = compiled, threading.Lock()
         self.spare: Worker | None = None
         self.given: set[Worker] = set()
+        self.ended = False
 
     def warm(self) -> None:
         """Starts the spare if there is none."""
         with self.lock:
+            if self.ended:
+                return
             if self.spare is None or not self.spare.process.is_alive():
                 self.spare = Worker(self.compiled)
 
     def take(self) -> Worker:
-        """The warm process; another one is started in its place."""
+        """The warm process; another one is started in its place a little later.
+
+        Raises:
+            ValueError: too many runs are under way.
+        """
+        if len(self.given) >= MOST_RUNS:
+            raise ValueError(f"{MOST_RUNS} runs are under way in other tabs. Reset or close one.")
         self.warm()
         with self.lock:
             assert self.spare is not None
             worker, self.spare = self.spare, None
             self.given.add(worker)
-        self.warm()
+        later = threading.Timer(WARM_AFTER, self.warm)  # the run that begins now goes before
+        later.daemon = True
+        later.start()
         return worker
 
     def give_back(self, worker: Worker) -> None:
@@ -86,6 +99,6 @@ class Workers:
     def end(self) -> None:
         with self.lock:
             every = [*self.given, *([self.spare] if self.spare else [])]
-            self.given, self.spare = set(), None
+            self.given, self.spare, self.ended = set(), None, True
         for worker in every:
             worker.end()

@@ -45,6 +45,12 @@ from .kinks import (
     kernel_velocity as kernel_velocity,
     sliding as sliding,
 )
+from .laziness import KernelChange as KernelChange, LinearisationGap as LinearisationGap
+from .looking import (
+    FeaturePair as FeaturePair,
+    NeuronPlaces as NeuronPlaces,
+    OutputsAt as OutputsAt,
+)
 from .lottery import (
     BasisNeurons as BasisNeurons,
     CoveredDirections as CoveredDirections,

@@ -55,10 +55,10 @@ def chips(spec: FigureSpec) -> list[Chip]:
     return list(found.values())
 
 
-def plots(spec: FigureSpec, owner: str) -> list:
-    """One Bokeh plot per panel, as wide as the page lets it be; marks are tagged `owner/entry`."""
+def plots(spec: FigureSpec, owner: str, width: int = 520) -> list:
+    """One Bokeh plot per panel, as wide as the page lets it be; marks are tagged `owner/entry`, legends fit into `width`."""
     style = look(spec)
-    return [_plot(panel, style, owner) for panel in spec.panels]
+    return [_plot(panel, style, owner, width) for panel in spec.panels]
 
 
 def refresh(drawn: list, spec: FigureSpec) -> None:
@@ -91,18 +91,16 @@ def same_marks(drawn: list, spec: FigureSpec) -> bool:
     """Whether `refresh` can show `spec` in these plots."""
     if len(drawn) != len(spec.panels):
         return False
-    for plot, panel in zip(drawn, spec.panels):
-        x, y = _axes(panel)
-        count = sum(len(_columns_of(mark, x, y, panel)) for mark in panel.marks)
-        if plot.title.text != as_text(panel.title) or len(plot.renderers) != count:
-            return False
-        if plot.tags != _kinds(panel):
-            return False
-    return True
+    return all(
+        plot.title.text == as_text(panel.title) and plot.tags == _kinds(panel)
+        for plot, panel in zip(drawn, spec.panels)
+    )
 
 
 def _kinds(panel: Panel) -> list[str]:
-    return [panel.xscale, panel.yscale, *(type(mark).__name__ for mark in ordered(panel))]
+    """What decides which renderers a panel has: its scales, and of each mark the kind and whether it has a band or bars."""
+    more = lambda mark: [n for n in ("low", "errors") if getattr(mark, n, None) is not None]
+    return [panel.xscale, panel.yscale, *(" ".join([type(mark).__name__, *more(mark)]) for mark in ordered(panel))]  # fmt: skip
 
 
 class _Axis:
@@ -142,7 +140,7 @@ class _Axis:
         axis.major_label_overrides = {p: f"{n:g}" for p, n in zip(places, numbers)}
 
 
-def _plot(panel: Panel, style: Look, owner: str):
+def _plot(panel: Panel, style: Look, owner: str, width: int):
     x, y = _axes(panel)
     plot = figure(
         height=330, sizing_mode="stretch_width", x_axis_type=x.kind, y_axis_type=y.kind, tools="pan,box_zoom,wheel_zoom,reset,save",
@@ -177,7 +175,7 @@ def _plot(panel: Panel, style: Look, owner: str):
     ]
     if items:
         legend = Legend(
-            items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_legend_columns(items), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
+            items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_legend_columns(items, width), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
             padding=2, spacing=14, margin=4,
         )  # fmt: skip
         plot.add_layout(legend, "below")
@@ -189,10 +187,10 @@ def _axes(panel: Panel) -> list[_Axis]:
     return [_Axis(scale, _numbers(panel, i)) for i, scale in enumerate(scales)]
 
 
-def _legend_columns(items: list[LegendItem]) -> int:
-    """How many entries of a panel's legend stand beside each other, on half a page."""
+def _legend_columns(items: list[LegendItem], width: int) -> int:
+    """How many entries of a panel's legend stand beside each other."""
     longest = max(len(item.label.value) for item in items)
-    return max(1, min(len(items), 520 // (45 + 7 * longest)))
+    return max(1, min(len(items), width // (45 + 7 * longest)))
 
 
 def _numbers(panel: Panel, across: int) -> np.ndarray:

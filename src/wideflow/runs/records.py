@@ -144,6 +144,9 @@ def repeat_command(experiment: str, size: str, seed: int, changed: Mapping[str, 
     """The shell command of a run with those settings changed."""
     words = ["wideflow", "run", experiment, "--size", size, "--seed", str(seed)]
     for name, value in changed.items():
+        if name == "flow":  # no field of any settings: asked for by its own flag
+            words.append("--flow")
+            continue
         text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
         words += ["--set", f"{name}={text}"]
     return shlex.join(words)

@@ -12,6 +12,7 @@ import jax
 import xarray as xr
 
 from .._core.errors import check_choice, did_you_mean
+from .._core.flowing import descent_as_flow
 from .._core.journal import journal_open
 from .._core.precision import double
 from ..experiments.base import SIZES, Claim, Experiment, Progress, silent
@@ -44,6 +45,7 @@ def perform(
     seed: int = 0,
     device: str | None = None,
     fresh: bool = False,
+    flow: bool = False,
     progress: Progress = silent,
 ) -> Performed:
     """Runs `experiment` and saves it in `store`, unless the same run is already there.
@@ -54,11 +56,11 @@ def perform(
         seed: of the experiment's key.
         device: "cpu", "gpu", "gpu:1"; default is JAX's own choice.
         fresh: compute even if the run is there, and from its start.
+        flow: gradient flow in place of full-batch descent, recorded at the same times; kept as the setting "flow".
         progress: called with (done, total, what).
     """
     settings = settings_of(experiment, size, overrides or {})
-    values = dataclasses.asdict(settings)
-    where = address(experiment.name, values, seed)
+    where = address(experiment.name, _values(settings, flow), seed)
     store.check_writable()
     if fresh:
         store.forget(where)
@@ -66,11 +68,16 @@ def perform(
         return Performed(found, True)
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
     with on_device(device) as used, journal_open(store.journal(where)):
-        table = _computed(experiment, settings, seed, progress)
+        table = _computed(experiment, settings, seed, progress, flow)
         claims = experiment.claims(table)
     seconds = time.perf_counter() - clock
-    record = as_record(experiment, size, settings, seed, table, claims, used, began, seconds)
+    record = as_record(experiment, size, settings, seed, table, claims, used, began, seconds, flow)
     return Performed(store.save(record), False)
+
+
+def _values(settings, flow: bool) -> dict[str, Any]:
+    """What decides a run: all fields of its settings, and whether it flows in place of descending."""
+    return dataclasses.asdict(settings) | ({"flow": True} if flow else {})
 
 
 def as_record(
@@ -83,14 +90,15 @@ def as_record(
     device: str,
     began: datetime.datetime,
     seconds: float,
+    flow: bool = False,
 ) -> Record:
     """What is kept of a run that has given `table`."""
-    values = dataclasses.asdict(settings)
+    values = _values(settings, flow)
     plain_size = dataclasses.asdict(experiment.settings[size])
     asked = experiment.asks(size)
     return Record(
         experiment=experiment.name, paper=experiment.paper, title=experiment.title, figure=experiment.figure,
-        size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size[n]),
+        size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size.get(n)),
         seed=seed, address=address(experiment.name, values, seed), status=str(table.attrs.get("status", "finished")),
         claims=tuple(judged(claim, asked) for claim in claims), versions=versions(), revision=revision(),
         device=device, started=began.isoformat(timespec="seconds"), seconds=seconds, table=table,
@@ -98,8 +106,18 @@ def as_record(
 
 
 @double
-def _computed(experiment: Experiment, settings, seed: int, progress: Progress) -> xr.Dataset:
-    return experiment.run(settings, jax.random.key(seed), progress)
+def _computed(
+    experiment: Experiment, settings, seed: int, progress: Progress, flow: bool
+) -> xr.Dataset:
+    if not flow:
+        return experiment.run(settings, jax.random.key(seed), progress)
+    with descent_as_flow() as wish:
+        table = experiment.run(settings, jax.random.key(seed), progress)
+    if not wish.granted:
+        raise ValueError(
+            f"`{experiment.name}` descends nowhere, so --flow means nothing to it; run it without."
+        )
+    return table
 
 
 def judged(claim: Claim, asked: bool = True) -> Judged:

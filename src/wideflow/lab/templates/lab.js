@@ -155,6 +155,18 @@
     if (setup.steps.length === 0) return;
     const now = setup.steps[step], event = events.get(step);
     $("counter").textContent = `Step ${step + 1} of ${setup.steps.length}`;
+    $("tour").dataset.happened = [...events.keys()].sort().join(",");
+    $("dots").replaceChildren(...setup.steps.map((one, i) => {
+      const dot = document.createElement("li"), button = document.createElement("button"), came = events.get(i);
+      button.type = "button";
+      button.className = `${i === step ? "here" : ""} ${came ? "came" : ""}`;
+      button.textContent = came ? "✓" : String(i + 1);
+      button.setAttribute("aria-label", `step ${i + 1}, ${one.title}${came ? ", its moment has come" : ""}`);
+      if (i === step) button.setAttribute("aria-current", "step");
+      button.addEventListener("click", () => go(i));
+      dot.append(button);
+      return dot;
+    }));
     $("step-title").textContent = now.title;
     $("step-text").innerHTML = now.html; // rendered and escaped by the server
     $("step-moment").hidden = !event;
@@ -168,7 +180,6 @@
     for (const model of models()) {
       if (model.type !== "Figure") continue;
       const on = Boolean(look) && model.title?.text === look;
-      if (on !== model.css_classes.includes("looked-at")) model.css_classes = on ? ["looked-at"] : [];
       const frame = on ? { outline: "3px solid #E69F00", "outline-offset": "3px", "border-radius": "6px" } : {};
       if (JSON.stringify(model.styles) !== JSON.stringify(frame)) model.styles = frame;
     }
@@ -203,7 +214,7 @@
     try {
       const answer = await fetch(`/upload?token=${token}&name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
       found = await answer.json();
-    } catch { found = { trouble: "The file could not be sent." }; }
+    } catch { found = { trouble: `The file has ${(file.size / 2 ** 20).toFixed(1)} MB and could not be sent; at most ${setup.limit / 2 ** 20} MB are accepted.` }; }
     $("file").value = "";
     if (found.trouble) { trouble(found.trouble); return; }
     uploads.push(found);
@@ -221,7 +232,14 @@
     if ("home" in told) carry(told.home);
     if ("progress" in told) $("progress").value = told.progress;
     if ("verdicts" in told) verdicts(told.verdicts);
-    if ("event" in told) { events.set(told.event.step, told.event); card(); }
+    if ("event" in told) {
+      events.set(told.event.step, told.event);
+      card();
+      if (told.event.step !== step) {
+        $("step-moment").hidden = false;
+        $("step-moment").textContent = `Step ${told.event.step + 1}: ${told.event.sentence}`;
+      }
+    }
     if (told.drawn) {
       $("where").textContent = `step ${told.step}, time ${number(told.time)}${told.caption ? "" : ""}`;
       $("caption").textContent = told.caption;
