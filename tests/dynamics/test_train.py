@@ -289,3 +289,17 @@ def test_a_watcher_sees_every_record_and_may_end_the_run():
         wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
     assert [len(table.step) for table in seen] == [1, 2, 3, 4]
     assert_allclose(seen[-1].loss, alone.table.loss[:4], rtol=0)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_members_in_turn_are_the_members_alone(monkeypatch, shared):
+    """One after the other inside one program, bit for bit as in runs of their own."""
+    monkeypatch.setattr("wideflow.dynamics.members.CACHE", 0)
+    nets = [wf.Shallow(W + i, A, wf.scalings.Zipf(0.3 * i, 0.5), "tanh") for i in range(3)]
+    datas = DATA if shared else [wf.Dataset(X, Y + i) for i in range(3)]
+    rates = [wf.GradientDescent(0.05 * (i + 1)) for i in range(3)]
+    both = wf.train(nets, datas, rates, steps=40, every=10)
+    for i, net in enumerate(nets):
+        alone = wf.train(net, DATA if shared else datas[i], rates[i], steps=40, every=10)
+        assert_allclose(both.model[i].hidden, alone.model.hidden, rtol=0)
+        assert both.model[i].scaling == net.scaling

@@ -20,6 +20,8 @@ from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow
 from .devices import replicate, spread
 
+CACHE = 6_000_000  # bytes; more pre-activations than this are worked off one member after the other
+
 
 @dataclass(frozen=True)
 class Members:
@@ -53,7 +55,29 @@ class Members:
         `roles` says of each argument what it is: "member" (always stacked), "objective", "test",
         "dynamics" (stacked unless shared) or "plain".
         """
-        return _compiled(function, roles, self.several, self.shared)(*args)
+        if not self.several:
+            return _alone(function)(*args)
+        return _compiled(function, roles, self.shared, False)(*args)
+
+    def move(self, function, roles: tuple[str, ...], *args):
+        """The same for a stretch of a run; on a CPU one member after the other where that is faster.
+
+        A flow's members take steps of their own, and pre-activations that leave the cache cost more than a call saves.
+        """
+        turns = self.several and self.mesh is None and jax.default_backend() == "cpu"
+        if turns and (isinstance(self.dynamics, AbstractFlow) or self._footprint() > CACHE):
+            return _compiled(function, roles, self.shared, True)(*args)
+        return self.call(function, roles, *args)
+
+    def _footprint(self) -> int:
+        """Bytes of all members' pre-activations at the training points, where there are such; else 0."""
+        width, features = (
+            getattr(self.start, "width", None),
+            getattr(self.objective, "features", None),
+        )
+        if width is None or features is None:
+            return 0
+        return self.count * features.shape[-2] * width * features.dtype.itemsize
 
     def init(self):
         roles = ("member", "objective", "dynamics", "member")
@@ -90,13 +114,34 @@ class Members:
 
 
 @functools.cache
-def _compiled(function, roles: tuple[str, ...], several: bool, shared: tuple[bool, bool, bool]):
-    if not several:
-        return eqx.filter_jit(function)
+def _alone(function):
+    return eqx.filter_jit(function)
+
+
+@functools.cache
+def _compiled(function, roles: tuple[str, ...], shared: tuple[bool, bool, bool], in_turn: bool):
     common = dict(zip(("objective", "test", "dynamics"), shared, strict=True))
     common.update(member=False, plain=True)
-    axes = tuple(None if common[role] else eqx.if_array(0) for role in roles)
+    own = tuple(not common[role] for role in roles)
+    if in_turn:
+        return eqx.filter_jit(functools.partial(_one_after_the_other, function, own))
+    axes = tuple(eqx.if_array(0) if mine else None for mine in own)
     return eqx.filter_jit(eqx.filter_vmap(function, in_axes=axes))
+
+
+def _one_after_the_other(function, own: tuple[bool, ...], *args):
+    """`function` on each member's slice of the arguments that are its own, in one loop."""
+    theirs = tuple(arg if mine else None for arg, mine in zip(args, own, strict=True))
+    arrays, fixed = eqx.partition(theirs, eqx.is_array)
+    left = {}
+
+    def one(slices):
+        parts = eqx.combine(slices, fixed)
+        chosen = (part if mine else arg for part, arg, mine in zip(parts, args, own, strict=True))
+        moved, left["fixed"] = eqx.partition(function(*chosen), eqx.is_array)
+        return moved
+
+    return eqx.combine(jax.lax.map(one, arrays), left["fixed"])
 
 
 def _init(model, objective, dynamics, key):

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from .._core.activations import Activation
+from .._core.flowing import current_flow
 from .._core.journal import current_journal
 from .._core.precision import Precision, double
 from .._core.status import Status
@@ -22,6 +23,8 @@ from .._core.trees import describe
 from .._core.watching import current_watcher
 from ..models.base import AbstractModel
 from .base import AbstractDynamics, AbstractFlow, Snapshot
+from .crossing import crossing
+from .descent_as_flow import as_flow
 from .devices import as_mesh, gather
 from .function_space import engine_for
 from .losses import HalfSumSquares
@@ -41,7 +44,8 @@ class Run:
 
     Attributes:
         model: the model at the end (a tuple of them when several were trained together).
-        table: everything recorded; dimension `step`, coordinate `time`, attributes with conventions.
+        table: everything recorded; dimension `step`, coordinate `time`, attributes with conventions. For flows `step` numbers the
+            records, and the coordinate `solver_steps` counts the steps that the solver had taken (the most of any member).
         status: why the run stopped (a tuple likewise).
         start: the model at step 0.
         state: the dynamics' state at the end.
@@ -89,7 +93,8 @@ def train(
         test: a second dataset for observables that look at one.
         key: seed or typed key of the dynamics' own randomness.
         precision: "float32" or "float64"; default is whatever the model's arrays have.
-        stop_below: stop at the first record whose loss is below this level.
+        stop_below: stop at the first record whose loss is below this level. A flow of one model goes back to the moment of the
+            crossing: its last record lies there, and the table's attribute `stopped` says when.
         progress: called with (done, total, loss).
         engine: "weights", "function" (the same path, closed on the pre-activations at the training points; far cheaper when
             features outnumber samples; full-batch dynamics of `Shallow` only), or "auto", the cheaper one. The table's attribute
@@ -103,12 +108,21 @@ def train(
     mesh = as_mesh(devices)
     members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
     members = members.placed(mesh)
-    flow = isinstance(members.dynamics, AbstractFlow)
+    flow, wish = isinstance(members.dynamics, AbstractFlow), current_flow()
     grid = _grid(flow, members.dynamics, steps, time, every)
+    descended, marks = members.dynamics, None
+    if wish is not None and not flow:
+        marks, flow = grid, True
+        members, grid = as_flow(members, grid)
+        wish.granted += 1
     if mesh is not None and engine == "auto":
         engine = "weights"
     runner = engine_for(engine, members, None if flow else int(grid[-1]), len(grid))
     recorder = _Recorder(members, (*_loss_first(record),), grid, axis, runner.name)
+    if marks is not None:
+        recorder.notes["instead_of"] = describe(descended)
+    if flow:
+        recorder.marks = np.arange(len(grid)) if marks is None else marks
     return _run(members, runner, recorder, grid, flow, stop_below, progress)
 
 
@@ -158,11 +172,17 @@ class _Recorder:
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
         self.record, self.grid = record, grid
+        self.marks: np.ndarray | None = None  # of a flow: the coordinate `step` of its records
+        self.notes: dict[str, str] = {}
         self.rows: list[dict[str, np.ndarray]] = []
         self.positions: list[tuple[np.ndarray, np.ndarray]] = []
+        self.taken: list[np.ndarray] = []  # of a flow: its solver's steps
 
     def take(self, model, state, step, time) -> np.ndarray:
         m = self.members
+        if self.marks is not None:
+            self.taken.append(np.asarray(step))
+            step = self.marks[len(self.rows)]
         row = m.call(
             _observe, OBSERVE_ROLES, self.record, model, m.start, state, m.objective, m.test,
             np.asarray(step), time,
@@ -172,17 +192,25 @@ class _Recorder:
         self.positions.append((np.asarray(step), np.asarray(time)))
         return self.rows[-1]["loss"]
 
+    def untake(self) -> None:
+        """Forgets the last record."""
+        for kept in (self.rows, self.positions, self.taken):
+            kept.pop()
+
     def arrays(self) -> dict[str, np.ndarray]:
         """All that was recorded, ready to be kept in a journal."""
         kept = {f"row/{n}": np.stack([r[n] for r in self.rows]) for n in self.names}
         kept["step"] = np.stack([p[0] for p in self.positions])
         kept["time"] = np.stack([p[1] for p in self.positions])
+        if self.taken:
+            kept["taken"] = np.stack(self.taken)
         return kept
 
     def restore(self, kept: dict[str, np.ndarray]) -> None:
         count = len(kept["step"])
         self.rows = [{n: kept[f"row/{n}"][i] for n in self.names} for i in range(count)]
         self.positions = [(kept["step"][i], kept["time"][i]) for i in range(count)]
+        self.taken = list(kept.get("taken", ()))
 
     def table(self, status: tuple[Status, ...], seconds: float) -> xr.Dataset:
         m, variables = self.members, {}
@@ -206,13 +234,15 @@ class _Recorder:
             "step": steps if steps.ndim == 1 else steps[:, 0],
             "time": ((*lead, "step"), times.T) if varying else ("step", times),
         }
+        if self.taken and "instead_of" not in self.notes:
+            coordinates["solver_steps"] = ("step", np.stack(self.taken))
         if m.several:
             coordinates[self.axis] = np.arange(m.count)
         attributes = {
             "loss": m.objective.describe(), "dynamics": describe(m.dynamics), "model": m.title,
             "neuron_factor": str(m.factors), "precision": m.precision, "seconds": seconds,
             "engine": self.engine,
-            "status": "; ".join(dict.fromkeys(s.sentence for s in status)),
+            "status": "; ".join(dict.fromkeys(s.sentence for s in status)), **self.notes,
         }  # fmt: skip
         return xr.Dataset(variables, coordinates, attributes)
 
@@ -247,10 +277,12 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
     for target in grid[len(recorder.positions) :]:
         if not running:
             break
-        model, state, step, time, alive = advance(
-            model, state, step, time, target, progress, values, total
-        )
+        before, high = (model, state, step, time), values
+        model, state, step, time, alive = advance(*before, target, progress, values, total)
         values = recorder.take(runner.seen(model), state, step, time)
+        if flow and not members.several and _crossed(high, values, stop_below):
+            found = _locate(recorder, runner, advance, before, high, target, stop_below, total)
+            model, state, step, time, alive, values = found
         _note_flow(status, alive)
         running = _judge(status, values, first, stop_below)
         if progress is not None:
@@ -266,6 +298,30 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
     table = so_far()
     models, starts = (members.split_models(m) for m in (runner.seen(model), members.start))
     return Run(models, table, members.split_status(status), starts, members.split(state))
+
+
+def _crossed(before, after, stop_below) -> bool:
+    return stop_below is not None and float(after) < stop_below <= float(before)
+
+
+def _locate(recorder: _Recorder, runner, advance, before, high, target, level, total):
+    """Moves the last record of a flow to the moment at which the loss crossed `level`."""
+
+    def look(when):
+        recorder.untake()
+        moved = advance(*before, when, None, high, total)
+        value = recorder.take(runner.seen(moved[0]), *moved[1:4])
+        return float(value), moved
+
+    low = (float(np.asarray(before[3])), float(high))
+    first, moved = look(float(target))
+    when, loss, moved = crossing(look, low, (float(target), first, moved), level)
+    recorder.untake()
+    values = recorder.take(runner.seen(moved[0]), *moved[1:4])
+    recorder.notes["stopped"] = (
+        f"the loss fell below {level:g} at time {when:.6g} (loss {loss:.6g})"
+    )
+    return *moved, values
 
 
 def _judge(status: list[Status], values, first, stop_below) -> bool:
@@ -324,7 +380,7 @@ def _step_advance(members: Members):
         while step < target:
             count = int(min(target - step, pace["stretch"]))
             began = clock.perf_counter()
-            model, state, time = members.call(
+            model, state, time = members.move(
                 _many_steps, STEP_ROLES, model, state, members.objective, members.dynamics, time,
                 np.asarray(count),
             )  # fmt: skip
@@ -344,7 +400,7 @@ def _step_advance(members: Members):
 
 def _flow_advance(members: Members):
     def advance(model, state, step, time, target, progress, values, total):
-        model, state = members.call(
+        model, state = members.move(
             _move, STEP_ROLES, model, state, members.objective, members.dynamics, time,
             np.asarray(float(target)),
         )  # fmt: skip
