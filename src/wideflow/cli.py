@@ -15,6 +15,7 @@ from .shell.options import (
     DebugOption,
     DeviceOption,
     DevicesOption,
+    FlowOption,
     FreshOption,
     JsonOption,
     OutOption,
@@ -109,6 +110,7 @@ def run(
     precision: PrecisionOption = None,
     as_json: JsonOption = False,
     fresh: FreshOption = False,
+    flow: FlowOption = False,
     debug: DebugOption = False,
 ) -> int:
     """Run one experiment, save it, draw its figure and judge its claims.
@@ -124,7 +126,7 @@ def run(
         overrides = parse(set_ or ()) | work.common_overrides(
             chosen, seeds, precision and precision.value, strict=True, devices=devices
         )
-    done = work.perform_shown(chosen, out, size.value, overrides, seed, device, fresh)
+    done = work.perform_shown(chosen, out, size.value, overrides, seed, device, fresh, flow)
     record = done.record
     figures = work.draw(chosen, record)
     if as_json:

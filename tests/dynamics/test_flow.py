@@ -142,6 +142,34 @@ def test_cross_entropy_goes_by_the_local_quadratic_model():
     assert errors[1] < errors[0] / 5
 
 
+@pytest.mark.parametrize(
+    ("loss", "outputs", "method"),
+    [
+        (wf.losses.HalfSumSquares(), 2, "krylov"),
+        (wf.losses.LogCosh(), None, "gram"),
+        (wf.losses.LogCosh(), 2, "krylov"),
+    ],
+)
+def test_other_losses_and_several_outputs_by_both_actions(loss, outputs, method):
+    net, data = _net(outputs=outputs), _data(outputs=outputs)
+    exact = _reference(net, data, loss, 4.0)
+    flow = wf.GradientFlow(tolerance=1e-7, method=method)
+    run = wf.train(net, data, flow, time=4.0, every=[4.0], loss=loss)
+    assert_allclose(run.model.weights, exact, atol=1e-4)
+
+
+def test_relu_on_real_data_neither_stalls_nor_crawls(data_folder):
+    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps and more
+    rows = wf.data.split(wf.data.uci("concrete"), (0.06, 0.94))[0].standardised()
+    net = _net("relu", width=200, features=8, scaling=wf.scalings.Zipf(0.5, 0.5))
+    run = wf.train(net, rows, wf.GradientFlow(), time=1e4, every=wf.Logarithmic(1))
+    assert run.status.good
+    assert int(run.state.steps) < 1500
+    losses = run.table.loss.values
+    assert np.all(np.diff(losses) < 1e-3 * losses[:-1])
+    assert losses[-1] < 1e-2 * losses[0]
+
+
 def test_a_model_without_structure_goes_by_autodiff():
     net = wf.Homogeneous.init(jax.random.key(0), features=3, width=5, activation="linear")
     data = _data()

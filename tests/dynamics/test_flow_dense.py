@@ -68,6 +68,8 @@ def test_records_cut_no_step(method, activation):
     seldom = wf.train(net, data, flow, time=40.0, every=ends)
     often = wf.train(net, data, flow, time=40.0, every=0.1)
     assert often.table.sizes["step"] == 401
+    np.testing.assert_array_equal(often.table.step, np.arange(401))
+    assert int(often.table.solver_steps[-1]) == int(often.state.steps)
     assert int(often.state.steps) == int(seldom.state.steps) < 200
     assert_allclose(often.table.loss[40::40], seldom.table.loss[1:], rtol=1e-10)
 

@@ -41,6 +41,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JS
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="Compute again even if the run is in the folder.")
 ]
+FlowOption = Annotated[
+    bool,
+    typer.Option(
+        "--flow", help="Gradient flow in place of full-batch descent, recorded at the same times."
+    ),
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 SetOption = Annotated[
     list[str] | None,

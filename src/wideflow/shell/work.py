@@ -26,6 +26,7 @@ def perform_shown(
     seed: int,
     device: str | None,
     fresh: bool,
+    flow: bool = False,
 ) -> Performed:
     """Runs into the folder `out`, with progress; what goes wrong comes out as one sentence."""
     with asked_wrongly():
@@ -37,7 +38,7 @@ def perform_shown(
         with terminal.progress_of(experiment.name) as progress:
             return perform(
                 experiment, store, size=size, overrides=overrides, seed=seed, device=device, fresh=fresh,
-                progress=progress,
+                flow=flow, progress=progress,
             )  # fmt: skip
     except KeyboardInterrupt as error:
         kept = "it had no checkpoint yet."
@@ -74,7 +75,7 @@ def common_overrides(
 def experiments_of(paper: str | None) -> list[Experiment]:
     """The experiments of one paper, or all of them."""
     if paper is not None:
-        check_choice("paper", paper, registry.PAPERS)
+        check_choice("paper", paper, registry.papers())
     return [found for found in registry.experiments().values() if paper in (None, found.paper)]
 
 

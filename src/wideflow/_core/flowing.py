@@ -1,0 +1,33 @@
+"""Asks for gradient flow where a computation would descend: opened around it, seen by `train`.
+
+Inside the block full-batch descent of rate eta for k steps becomes the flow to time k eta, recorded at the same times.
+"""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+
+class FlowWish:
+    """The wish for a flow; `granted` counts the descents that became one."""
+
+    def __init__(self):
+        self.granted = 0
+
+
+_current: contextvars.ContextVar[FlowWish | None] = contextvars.ContextVar("flow", default=None)
+
+
+def current_flow() -> FlowWish | None:
+    return _current.get()
+
+
+@contextlib.contextmanager
+def descent_as_flow() -> Iterator[FlowWish]:
+    """Every `train` inside the block that would descend flows."""
+    wish = FlowWish()
+    token = _current.set(wish)
+    try:
+        yield wish
+    finally:
+        _current.reset(token)

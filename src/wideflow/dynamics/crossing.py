@@ -1,0 +1,39 @@
+"""When a falling loss crosses a level: bracketed, by the Illinois variant of the false position on logarithms."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+CLOSE = 1e-6  # how far below the level the loss may lie, relative to it
+MOST = 40  # evaluations; the bracket is halved where the loss is not positive
+
+
+def crossing(
+    look: Callable[[float], tuple[float, Any]], early: tuple[float, float], late: tuple[float, float, Any], level: float
+) -> tuple[float, float, Any]:  # fmt: skip
+    """The first bracketed time at which the loss is below `level` by no more than `CLOSE` of it.
+
+    Args:
+        look: gives (loss, what belongs to it) at a time.
+        early, late: (time, loss) not below the level, and (time, loss, what belongs to it) below it.
+    """
+    weight = 1.0  # Illinois: an end that stays put twice counts half
+    kept = ""
+    for _ in range(MOST):
+        low, high = early[0], late[0]
+        if level - late[1] <= CLOSE * level or high - low <= 1e-12 * high:
+            break
+        middle = (low + high) / 2
+        if late[1] > 0 and level > 0:
+            above, below = math.log(early[1] / level), math.log(late[1] / level)
+            above, below = (above * weight, below) if kept == "early" else (above, below * weight)
+            share = above / (above - below)
+            middle = low + min(max(share, 1e-3), 1 - 1e-3) * (high - low)
+        loss, belongs = look(middle)
+        if loss < level:
+            late, moved = (middle, loss, belongs), "early"
+        else:
+            early, moved = (middle, loss), "late"
+        weight = weight / 2 if moved == kept else 1.0
+        kept = moved
+    return late

@@ -1,0 +1,89 @@
+"""A flow in place of descent: same times, curves that differ by the error of descent alone, and clear refusals."""
+
+import jax
+import numpy as np
+import pytest
+
+import wideflow as wf
+from wideflow._core.flowing import descent_as_flow
+from wideflow.experiments.registry import experiment
+from wideflow.runs.runner import perform
+from wideflow.runs.store import Store
+
+
+def _problem(activation="tanh"):
+    rng = np.random.default_rng(0)
+    data = wf.Dataset(rng.standard_normal((6, 3)), rng.standard_normal(6))
+    return wf.Shallow.init(jax.random.key(1), features=3, width=12, activation=activation), data
+
+
+def test_descent_differs_from_its_flow_by_an_error_of_first_order_in_the_rate():
+    net, data = _problem()
+    gaps = []
+    for rate in (0.1, 0.05, 0.025):
+        descend = lambda rate=rate: wf.train(
+            net, data, wf.GradientDescent(rate), time=20.0, every=round(1 / rate)
+        )
+        descent = descend()
+        with descent_as_flow() as wish:
+            flow = descend()
+        assert wish.granted == 1
+        np.testing.assert_array_equal(flow.table.step, descent.table.step)
+        np.testing.assert_allclose(flow.table.time, descent.table.time, rtol=1e-12)
+        assert "GradientFlow" in flow.table.dynamics
+        assert "GradientDescent" in flow.table.instead_of
+        gaps.append(np.max(np.abs(flow.table.loss.values - descent.table.loss.values)))
+    ratios = np.array(gaps[:-1]) / np.array(gaps[1:])
+    assert np.all((ratios > 1.8) & (ratios < 2.2)), gaps
+
+
+def test_an_experiment_that_descends_has_a_flow_version(tmp_path):
+    # Figure 1 at its smallest, ReLU: the curves of the flow lie on those of descent, the closer the smaller the rate
+    chosen, gaps = experiment("caron2023-figure1"), []
+    asked = {"gammas": (1.0, 0.5), "alphas": (0.7, 0.7), "seeds": 1, "records": 10}
+    for rate, steps in ((2.0, 100), (1.0, 200)):
+        both = [
+            perform(
+                chosen, Store(tmp_path), size="smoke", flow=flow, overrides=asked | {"rate": rate, "steps": steps}
+            ).record
+            for flow in (False, True)
+        ]  # fmt: skip
+        descent, flow = (record.table for record in both)
+        np.testing.assert_allclose(flow.time, descent.time, rtol=1e-12)
+        gaps.append(float(np.abs(np.log(flow.risk / descent.risk)).max()))
+    assert both[1].settings["flow"] is True
+    assert both[1].command.endswith("--flow")
+    assert both[0].address != both[1].address
+    assert gaps[1] < 0.7 * gaps[0], gaps
+    assert gaps[1] < 0.05, gaps
+
+
+def test_other_dynamics_are_named():
+    net, data = _problem()
+    with descent_as_flow(), pytest.raises(ValueError, match="this run's dynamics is `SGD`"):
+        wf.train(net, data, wf.SGD(0.1, batch=2), steps=3)
+    rates = [wf.GradientDescent(rate) for rate in (0.1, 0.2)]
+    with descent_as_flow(), pytest.raises(ValueError, match="one `rate` for all that run together"):
+        wf.train([net, net], data, rates, steps=3)
+
+
+def test_an_experiment_that_descends_nowhere_refuses(tmp_path):
+    with pytest.raises(ValueError, match="descends nowhere"):
+        perform(experiment("caron2023-first-step"), Store(tmp_path), size="smoke", flow=True)
+
+
+@pytest.mark.parametrize("method", ["gram", "tsit5"])
+def test_a_flow_stops_where_the_loss_crosses_the_level(method):
+    # a linear network with one sample: r(t) = r(0) exp(-|phi|^2 t), so L crosses at log(L(0) / level) / (2 |phi|^2)
+    net = wf.Shallow([[1.0, 0.0]], [1.0], activation="linear")
+    data = wf.Dataset([[2.0, 0.0]], [-1.0])
+    square = 2.0  # |x|^2 / 2
+    first = float((np.sqrt(2.0) + 1) ** 2 / 2)
+    run = wf.train(
+        net, data, wf.GradientFlow(1e-9, method=method), time=50.0, every=10.0, stop_below=0.01
+    )
+    assert run.status is wf.Status.BELOW
+    assert run.table.sizes["step"] == 2
+    np.testing.assert_allclose(run.table.time[-1], np.log(first / 0.01) / (2 * square), rtol=1e-6)
+    assert 0.01 * (1 - 2e-6) < float(run.table.loss[-1]) < 0.01
+    assert run.table.stopped.startswith("the loss fell below 0.01 at time 1.4")
