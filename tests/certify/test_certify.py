@@ -54,31 +54,6 @@ def test_spectra_agree_with_numpy(certificate, net, data):
         assert report.resolved
 
 
-def test_required_width_and_rate_by_hand(certificate, data):
-    n, d, gamma, delta = 8, 5, 0.5, 0.1
-    kappa = np.linalg.eigvalsh(relu_mean_gram(np.asarray(data.inputs)))[0]
-    square = 2 * np.max(np.abs(data.targets)) ** 2 + 2 / d
-    needed = max(
-        8 * n * math.log(4 * n / delta) / (kappa * d),
-        2.0**25 * n**4 * square / (kappa**4 * d**3 * gamma**2 * delta**5),
-        2.0**35 * n**6 * square / (kappa**6 * d**5 * gamma**2 * delta**5),
-    )
-    promise = next(p for p in certificate.promises if p.name == "caron2023 Theorem 4.1")
-    assert promise.outcome is wf.Outcome.VACUOUS
-    assert_allclose(promise.required, needed, rtol=1e-8)
-    assert_allclose(promise.rate, gamma * kappa / 2, rtol=1e-8)
-    assert_allclose(promise.shortfall, needed / 64, rtol=1e-8)
-
-
-def test_predicted_times_satisfy_the_linearised_loss(certificate, net, data):
-    x, y = np.asarray(data.inputs), np.asarray(data.targets)
-    values, vectors = np.linalg.eigh(own_gram(net, x))
-    modes = vectors.T @ (np.asarray(net.outputs(x)) - y)
-    for share, time in zip(certificate.timing.shares, certificate.timing.times):
-        left = np.sum(modes**2 * np.exp(-2 * values * time)) / np.sum(modes**2)
-        assert_allclose(left, share, rtol=1e-8)
-
-
 def test_laziness_by_a_second_route(certificate, net, data):
     # the lazy path's end from the matrix exponential of the whole Jacobian's kernel, written out in NumPy
     x, y = np.asarray(data.inputs), np.asarray(data.targets)

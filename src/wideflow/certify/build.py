@@ -15,6 +15,7 @@ from .checks import check_dataset
 from .grams import mean_gram, node_factor, own_gram, report_gram
 from .laziness import laziness
 from .papers.chen2022 import interval_of
+from .papers.several_outputs import single
 from .promises import follow, judge_all
 from .registry import Case
 from .timing import predict_times
@@ -42,11 +43,12 @@ def certify(
 
     Args:
         model: the network at time zero, a `Shallow` for all theorems; any other model gets the parts that need no structure.
-        data: a `Dataset` whose targets fit the model's outputs. With several outputs, Gram matrices and times are those of the first.
+        data: a `Dataset` whose targets fit the model's outputs. With several outputs the Gram matrix is that of all pairs (sample, output), which moves all
+            residuals together; theorems about one output say so, the others are judged on each output.
         train: also run the flow and compare every promise with what happened.
         delta: the allowed probability of failure in probabilistic statements.
-        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 400 with `train`. By interlacing,
-            $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
+        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 400 with `train`, divided by the number of outputs.
+            By interlacing, $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
         time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
         key: for the sample and for redrawn networks of other widths.
 
@@ -68,22 +70,24 @@ def certify(
             f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`."
         )
     check_between("delta", delta, 0.0, 1.0, open=True)
-    most = samples if samples is not None else (MOST_TRAINED if train else MOST)
+    key, model, data = as_key(key), *_without_idle_axis(cast(model, "float64"), data)
+    count = data.targets.size // len(data)
+    most = samples if samples is not None else max(1, (MOST_TRAINED if train else MOST) // count)
     check_count("samples", most)
-    key, model = as_key(key), cast(model, "float64")
     total, data = len(data), sampled(data, most, key)
     if len(data) < total:
         text = f"{len(data)} of {total} rows were drawn: kappa of a sample is an upper bound of that of all rows"
         warnings.warn(text, stacklevel=3)
         notes = (*notes, text)
-    outputs, targets = _first_output(model, data)
+    outputs, targets = _flat(model, data)
     checks, _ = check_dataset(data)
     own = own_gram(model, data.inputs)
     shallow = isinstance(model, Shallow)
     mean = mean_gram(model, data.inputs) if shallow else None
-    timing = predict_times(
-        own, None if mean is None else node_factor(model) * mean, outputs, targets
-    )
+    factor = None if mean is None else node_factor(model)
+    mixed = None if factor is None else np.kron(mean, factor)
+    several = factor is not None and len(factor) > 1
+    timing = predict_times(own, mixed, outputs, targets)
     own_report = report_gram(own)
     interval = interval_of(model, data) if shallow else None
     followed = follow(model, data, timing, own_report.largest, interval, time) if train else None
@@ -98,7 +102,7 @@ def certify(
     promises, later = judge_all(case)
     return Certificate(
         _subject(model, data, total), notes, checks, None if mean is None else report_gram(mean), own_report, promises, later, timing,
-        laziness(model, data, key), followed,
+        laziness(model, data, key), followed, np.linalg.eigvalsh(factor) if several else None,
     )  # fmt: skip
 
 
@@ -113,14 +117,24 @@ def sampled(data: Dataset, most: int, key) -> Dataset:
     return data.take(np.sort(rows))
 
 
-def _first_output(model, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+def _without_idle_axis(model, data: Dataset):
+    """One output with an axis of its own is one output."""
+    if not (isinstance(model, Shallow) and model.output.ndim == 2 and len(model.output) == 1):
+        return model, data
+    if data.targets.ndim == 2 and data.targets.shape[1] == 1:
+        data = Dataset(data.inputs, data.targets[:, 0], data.name, data.features)
+    return single(model, 0), data
+
+
+def _flat(model, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs and targets, sample by sample and output by output."""
     outputs = np.asarray(model.outputs(data.inputs), dtype=float)
     targets = np.asarray(data.targets, dtype=float)
     if outputs.shape != targets.shape:
         raise ValueError(
             f"`data` has targets of shape {targets.shape}, but the model gives {outputs.shape}. Build the model with that many outputs."
         )
-    return (outputs, targets) if outputs.ndim == 1 else (outputs[:, 0], targets[:, 0])
+    return outputs.reshape(-1), targets.reshape(-1)
 
 
 def _subject(model, data: Dataset, total: int) -> dict:
@@ -129,6 +143,7 @@ def _subject(model, data: Dataset, total: int) -> dict:
         "samples": len(data),
         "rows in all": total,
         "features": data.dimension,
+        **({"outputs": data.targets.shape[1]} if data.targets.ndim == 2 else {}),
         "model": type(model).__name__,
     }
     if isinstance(model, Shallow):

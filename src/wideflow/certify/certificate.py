@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..experiments.figures import FigureSpec
 from ..theorems.base import Outcome
 from .checks import Check
@@ -31,6 +33,7 @@ class Certificate:
         timing: predicted times to reach a loss.
         laziness: how lazy the network is, and would be at other widths and gammas.
         followed: the run, where there was one.
+        coupling: eigenvalues of the matrix by which the mean Gram matrix is multiplied (Kronecker) for several outputs; None for one.
     """
 
     subject: dict[str, str | int | float]
@@ -43,6 +46,7 @@ class Certificate:
     timing: Timing
     laziness: Laziness
     followed: Followed | None = None
+    coupling: np.ndarray | None = None
 
     def count(self, outcome: Outcome) -> int:
         return sum(promise.outcome is outcome for promise in self.promises)
@@ -101,6 +105,14 @@ class Certificate:
                     "(trace)^2 / sum of squares: directions that carry the kernel",
                 ),
             ]
+        if self.coupling is not None:
+            rows.append(
+                (
+                    "coupling of the outputs",
+                    f"{self.coupling[0]:.4g} to {self.coupling[-1]:.4g}",
+                    "the mean Gram over all outputs is the one above times a matrix with these eigenvalues; all 1 if the outputs leave each other alone",
+                )
+            )
         rows += [
             (
                 "gap of this network's Gram",
@@ -167,6 +179,7 @@ class Certificate:
             "checks": [vars(check) for check in self.checks],
             "mean_gram": None if self.mean is None else self.mean.to_dict(), "own_gram": self.own.to_dict(),
             "laziness": self.laziness.to_dict(), "timing": self.timing.to_dict(),
+            "output_coupling": None if self.coupling is None else self.coupling.tolist(),
             "theorems": [promise.to_dict() for promise in self.promises], "judged_on_a_run": list(self.later),
             "run": None if self.followed is None else self.followed.to_dict(),
         }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from .._core.precision import double
 from ..limits.kernels import mean_ntk
 from ..models.shallow import Shallow
-from ..observables.kernels import tangent_gram
+from ..observables.block_kernels import block_gram
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,16 @@ def mean_gram(model: Shallow, inputs):
 
 
 @double
-def node_factor(model: Shallow) -> float:
-    r"""$c\sum_j \lambda_j A_j^2$, by which the mean Gram matrix is multiplied in this network: 1 for NTK, Zipf and mean field with signs."""
-    mixed = model.scales.astype(float) * jnp.atleast_2d(model.output)[0].astype(float)
-    return float(model.rate_factor * jnp.sum(mixed**2))
+def node_factor(model: Shallow):
+    r"""$C_{kl} = c\sum_j \lambda_j A_{kj} A_{lj}$, (output, output): the mean over hidden weights of this network's Gram matrix is $\widehat\Theta^*\otimes C$.
+
+    For signs its diagonal is 1 under NTK, Zipf and mean-field scaling; off the diagonal it is small where no few nodes carry the weight.
+    """
+    mixed = model.scales.astype(float) * jnp.atleast_2d(model.output).astype(float)
+    return np.asarray(model.rate_factor * mixed @ mixed.T)
 
 
 @double
 def own_gram(model, inputs):
-    """The tangent Gram matrix of the model itself, first output, in float64."""
-    return tangent_gram(model, inputs).astype(float)
+    """The tangent Gram matrix of the model itself over all samples and outputs, in float64."""
+    return block_gram(model, inputs).astype(float)

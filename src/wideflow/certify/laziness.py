@@ -22,7 +22,7 @@ from .._core.trees import parameters, with_parameters
 from ..data.dataset import Dataset
 from ..limits.reach import reach_time
 from ..models.shallow import Shallow
-from ..observables.kernels import gram_of_features
+from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime
 
 SHARE = 0.01  # of the initial loss, at which the lazy prediction is put to the test
@@ -72,13 +72,12 @@ def _told(regime: Regime) -> dict:
 def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float]:
     r"""The regime that the lazy prediction of `model` on `data` leads to, and its time $T$.
 
-    For several outputs the kernel is that of the first, which moves the residual of the first alone. Modes slower than the error bar
-    of the kernel stay where they are; if they keep the loss above `share`, $T$ is where the slowest resolved mode has decayed.
+    For several outputs the kernel is that of all samples and outputs. Modes slower than its error bar stay where they are; if they keep the loss
+    above `share`, $T$ is where the slowest resolved mode has decayed.
     """
     model = cast(model, "float64")
     outputs, kernel = _start(model, jnp.asarray(data.inputs, dtype=float))
-    residual = np.asarray(outputs) - np.asarray(data.targets, dtype=float)
-    residual = residual if residual.ndim == 1 else residual[:, 0]
+    residual = (np.asarray(outputs) - np.asarray(data.targets, dtype=float)).reshape(-1)
     time = reach_time(kernel, residual, share)
     if not math.isfinite(time):
         values = np.linalg.eigvalsh(np.asarray(kernel))
@@ -97,7 +96,7 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
 @eqx.filter_jit
 def _start(model, inputs):
     features = model.embed(inputs)
-    return model.respond(features), gram_of_features(model, features, features, 0)
+    return model.respond(features), block_of_features(model, features)
 
 
 @eqx.filter_jit
@@ -109,14 +108,13 @@ def _end(model, inputs, kernel, residual, time):
     resolved = values > len(values) * jnp.finfo(float).eps * jnp.max(values)
     gone = jnp.where(resolved, -jnp.expm1(-values * time) / jnp.where(resolved, values, 1.0), 0.0)
     push = vectors @ (gone * (vectors.T @ residual))
-    cotangent = push if outputs.ndim == 1 else jnp.zeros_like(outputs).at[:, 0].set(push)
-    factors, gradient, theta = model.rate_factors(), pull(cotangent), parameters(model)
+    gradient = pull(push.reshape(outputs.shape))
+    factors, theta = model.rate_factors(), parameters(model)
     moved = with_parameters(
         model, {name: theta[name] - factors[name] * gradient[name] for name in theta}
     )
-    after = moved.respond(features)
-    step = after - outputs if outputs.ndim == 1 else after[:, 0] - outputs[:, 0]
-    kernel_after = gram_of_features(moved, features, features, 0)
+    step = (moved.respond(features) - outputs).reshape(-1)
+    kernel_after = block_of_features(moved, features)
     change = jnp.linalg.norm(kernel_after - kernel) / jnp.linalg.norm(kernel)
     size = jnp.linalg.norm(step)
     gap = jnp.linalg.norm(step + kernel @ push) / jnp.where(size > 0, size, 1.0)
@@ -125,9 +123,10 @@ def _end(model, inputs, kernel, residual, time):
 
 @double
 def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 256) -> Laziness:
-    """Regime here, along the width and along gamma, on at most `samples` rows."""
-    if len(data) > samples:
-        rows = np.random.default_rng(0).permutation(len(data))[:samples]
+    """Regime here, along the width and along gamma, on at most `samples` residuals: rows times outputs."""
+    most = max(1, samples * len(data) // data.targets.size)
+    if len(data) > most:
+        rows = np.random.default_rng(0).permutation(len(data))[:most]
         data = data.take(np.sort(rows))
     here, time = lazy_step(model, data, share)
     widths, gammas = (), ()

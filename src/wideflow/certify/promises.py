@@ -10,7 +10,15 @@ from ..dynamics.schedule import Logarithmic
 from ..dynamics.train import train
 from ..limits.linearised import linearised
 from ..models.shallow import Shallow
-from ..observables import FeatureMovement, KernelDrift, KernelGap, Loss, ParameterMovement
+from ..observables import (
+    FeatureMovement,
+    KernelDrift,
+    KernelGap,
+    Loss,
+    ParameterMovement,
+    WeightMovement,
+)
+from ..observables.block_kernels import BlockDrift, BlockGap
 from ..observables.regime import Regime
 from ..probe import linearisation_gap
 from ..theorems import caron2023, chen2022
@@ -147,11 +155,17 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
         ]
         time = min(max(reach, default=math.inf), STIFFNESS / top)
     record = [Loss(), KernelGap(), KernelDrift(), ParameterMovement()]
-    if isinstance(model, Shallow):
+    if data.targets.ndim == 2:
+        watched = (
+            (WeightMovement(), FeatureMovement(relative=True)) if isinstance(model, Shallow) else ()
+        )
+        record = [Loss(), BlockGap(), BlockDrift(), ParameterMovement(), *watched]
+    elif isinstance(model, Shallow):
         chosen = (*caron2023.RECORD, FeatureMovement(relative=True), *chen2022.record(interval))
         names = {observable.name for observable in chosen}
         record = [*chosen, *(o for o in record if o.name not in names)]
-    tolerance = 1e-8 if not getattr(getattr(model, "activation", None), "kinks", ()) else 1e-6
+    kinked = getattr(getattr(model, "activation", None), "kinks", ())
+    tolerance = 1e-3 if kinked else 1e-8  # finer steps would only follow the chatter at kinks
     run = train(
         model,
         data,
@@ -173,8 +187,7 @@ def measure(start, run, data) -> Followed:
     last = int(np.flatnonzero(seen)[-1])
     rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
     outputs, targets = (
-        np.asarray(v, float).reshape(len(data), -1)[:, 0]
-        for v in (start.outputs(data.inputs), data.targets)
+        np.asarray(v, float).reshape(-1) for v in (start.outputs(data.inputs), data.targets)
     )
     predicted = float(linearised(before, targets, times[-1:], start=outputs).losses[0])
     return Followed(

@@ -107,6 +107,7 @@ def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
         if handle is not None and name:
             (seen if name in style.shared else own).setdefault(name, handle)
     axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    _short_logarithms(axes)
     if bars or any(isinstance(mark, Heatmap) for mark in panel.marks):
         axes.grid(visible=False, axis="x")
     if own:
@@ -133,6 +134,17 @@ def _scales(axes, panel: Panel) -> None:
             set_scale("symlog", linthresh=linear_threshold(panel, across))
         elif scale == "log":
             set_scale("log", nonpositive="clip")
+
+
+def _short_logarithms(axes) -> None:
+    """Over less than two decades a log axis is labelled 1, 2, 5 in plain numbers: powers of ten alone are too few, all minor ticks overlap."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() == "log" and 0 < low < high < 100 * low:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.set_minor_formatter(NullFormatter())
 
 
 def linear_threshold(panel: Panel, across: int) -> float:

@@ -5,6 +5,7 @@ NTK time is then divided by the width, so rates are told in the time of the netw
 """
 
 from dataclasses import replace
+from functools import partial
 
 import jax.numpy as jnp
 
@@ -15,17 +16,18 @@ from ...models.embeddings import DeepRandomFeatures, RandomFeatures
 from ...theorems import chen2022 as paper
 from ...theorems.base import Verdict
 from ..registry import ALWAYS, MAYBE, Case, Statement
+from .several_outputs import one_output, per_output
 from .shallow_only import not_applicable, of_shallow
 
 RATES = ("guaranteed_rate", "certified_rate", "rate", "measured_rate")
 
 
-def mapped(judge):
-    """Judges in the paper's scaling where an exact map leads there."""
+def mapped(judge, outputs=one_output):
+    """Judges in the paper's scaling where an exact map leads there; `outputs` says what several outputs mean to the statement."""
 
     def through(case: Case) -> Verdict:
         model, factor = case.model, 1.0
-        if isinstance(model.scaling, NTK) and model.output.ndim == 1:
+        if isinstance(model.scaling, NTK):
             model, factor = maps.ntk_as_mean_field(model, 1.0).model, 1.0 / model.width
         elif isinstance(model.scaling, MeanField) and model.scaling.hidden != 0.5:
             model = maps.older_as_mean_field(model, 1.0).model
@@ -39,7 +41,7 @@ def mapped(judge):
         }
         return Verdict(verdict.outcome, verdict.margin, verdict.message, numbers)
 
-    return of_shallow(through)
+    return of_shallow(outputs(through))
 
 
 def interval_of(model, data) -> tuple[float, float]:
@@ -75,12 +77,12 @@ STATEMENTS = (
     ),
     Statement(
         paper.Lemma2,
-        mapped(lambda case: paper.Lemma2()(case.model, case.data, probability=case.delta)),
+        mapped(lambda case: paper.Lemma2()(case.model, case.data, probability=case.delta), partial(per_output, share=True)),
         "the initial loss is at most |y|^2", required="needed_width", bounds=("initial_loss",),
     ),
     Statement(
         paper.Lemma3,
-        mapped(lambda case: paper.Lemma3()(case.model, case.data, probability=case.delta, interval=case.interval)),
+        mapped(lambda case: paper.Lemma3()(case.model, case.data, probability=case.delta, interval=case.interval), per_output),
         "a share K3 of the neurons is active at the start", required="needed_width", bounds=("K3", "eta_tilde"),
     ),
     Statement(
