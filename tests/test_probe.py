@@ -1,6 +1,8 @@
 """The probe against closed forms and dense Jacobians; the coordinate check against known exponents."""
 
 import math
+import subprocess
+import sys
 
 import equinox as eqx
 import jax
@@ -126,6 +128,88 @@ def test_equinox_module_with_fixed_leaves_and_features():
     )
     assert found.parameters == 3 * 8 + 8 + 8 * 2 + 2
     assert "feature movement" in str(found)
+
+
+def test_flax_modules_of_both_kinds():
+    nn = pytest.importorskip("flax.linen")
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Linen(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            return nn.Dense(2)(nn.tanh(nn.Dense(8, name="hidden")(x)))
+
+    class Stateful(nnx.Module):
+        def __init__(self, rngs):
+            self.hidden, self.out = nnx.Linear(3, 8, rngs=rngs), nnx.Linear(8, 2, rngs=rngs)
+
+        def __call__(self, x):
+            return self.out(nnx.tanh(self.hidden(x)))
+
+    inputs = jax.random.normal(jax.random.key(1), (5, 3))
+    linen = Linen()
+    before = linen.init(jax.random.key(0), inputs)
+    wave = lambda leaf: 0.1 * jnp.cos(jnp.arange(leaf.size).reshape(leaf.shape))
+    after = jax.tree.map(lambda leaf: leaf + wave(leaf).astype(leaf.dtype), before)
+    found = wf.probe(linen.apply, before, after, inputs)
+    assert found.parameters == 3 * 8 + 8 + 8 * 2 + 2
+    # the same weights in the other kind of module
+    graph, state = nnx.split(Stateful(nnx.Rngs(0)))
+
+    def filled(tree):
+        net, params = nnx.merge(graph, state), tree["params"]
+        for layer, name in ((net.hidden, "hidden"), (net.out, "Dense_0")):
+            layer.kernel[...], layer.bias[...] = params[name]["kernel"], params[name]["bias"]
+        return nnx.split(net)[1]
+
+    other = wf.probe(
+        lambda params, x: nnx.merge(graph, params)(x), filled(before), filled(after), inputs
+    )
+    # and written out
+    plain = lambda p, x: (
+        jnp.tanh(x @ p["params"]["hidden"]["kernel"] + p["params"]["hidden"]["bias"]) @ p["params"]["Dense_0"]["kernel"] + p["params"]["Dense_0"]["bias"]
+    )  # fmt: skip
+    written = wf.probe(plain, before, after, inputs)
+    for one in (found, other):
+        assert_allclose(one.spectrum_after, written.spectrum_after, rtol=1e-4, atol=1e-5)
+        assert_allclose(one.regime, written.regime, rtol=1e-3)
+        assert one.verdict == written.verdict
+
+
+MEMORY = """
+import resource
+import jax, jax.numpy as jnp
+import wideflow as wf
+
+jax.config.update("jax_platforms", "cpu")
+keys = jax.random.split(jax.random.key(0), 4)
+sizes = [(64, 1800), (1800, 2700), (2700, 1800), (1800, 1)]
+before = [jax.random.normal(k, s, jnp.float32) / s[0] ** 0.5 for k, s in zip(keys, sizes)]
+after = [w + 1e-3 * jnp.sign(w) for w in before]
+def net(weights, x):
+    for w in weights[:-1]:
+        x = jax.nn.relu(x @ w)
+    return (x @ weights[-1])[0]
+x = jax.random.normal(jax.random.key(1), (10, 64), jnp.float32)
+found = wf.probe(net, before, after, x)
+print(found.parameters, found.verdict, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_ten_million_parameters_within_four_gibibytes():
+    told = subprocess.run(
+        [sys.executable, "-c", MEMORY], check=True, capture_output=True, text=True
+    ).stdout
+    count, verdict, peak = told.split()
+    assert int(count) > 9_800_000
+    assert verdict in ("lazy", "between", "rich")
+    assert int(peak) * 1024 < 4 * 2**30
+
+
+def test_two_precisions_meet_in_the_finer_one():
+    coarse, fine = np.array([1.0, 1.0], np.float32), np.array([2.0, 2.0])
+    found = wf.probe(lambda p, x: p[0] * p[1] * x[0], coarse, fine, np.array([[1.0], [2.0]]))
+    assert_allclose(found.regime, (3.0, 1 / 3), rtol=1e-12)  # as by hand above
 
 
 def test_unmoved_parameters_are_told_apart():

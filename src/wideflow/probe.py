@@ -188,7 +188,8 @@ def probe(
     Args:
         apply: `apply(params, x)`, the outputs on one input or on a batch; which of the two is found out from shapes unless `batched` says it.
             A Flax module's `module.apply`; for an Equinox module `lambda net, x: net(x)` with the modules as parameters.
-        params_before, params_after: trees of the same structure; leaves that are no floating-point arrays are fixed and must agree.
+        params_before, params_after: trees of the same structure; leaves that are no floating-point arrays are fixed and must agree. Where
+            one is kept in a finer precision than the other, both are taken in that.
         inputs: (sample, ...), the points at which the network is watched; some tens to hundreds.
         targets: outputs' shape; adds losses and the kernel's alignment with them.
         features: `features(params, x)` like `apply`, hidden features whose movement is measured.
@@ -296,6 +297,12 @@ class _Network:
                 raise ValueError(
                     f"`params_after` must have the shapes of `params_before`, got {b.shape} for {a.shape}."
                 )
+        finer = lambda a, b: a.astype(np.promote_types(a.dtype, b.dtype))
+        self.before, self.after = (
+            jax.tree.map(finer, self.before, self.after),
+            jax.tree.map(finer, self.after, self.before),
+        )
+        pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
         self.inputs, self.apply = inputs, apply
         self.samples = jax.tree.leaves(inputs)[0].shape[0]
         self.batched = (

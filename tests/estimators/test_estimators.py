@@ -4,16 +4,21 @@ import pickle
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.base import clone
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
+from sklearn.utils import check_random_state
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import wideflow as wf
+from wideflow.estimators import fitting, search
+from wideflow.estimators.fitting import Settings
 
 QUICK = {"width": 16, "epochs": 40, "solver": "descent", "early_stopping": False, "random_state": 0}
 
@@ -39,8 +44,7 @@ def test_scikit_learn_contract_by_descent(estimator, check):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("estimator", "check"),
-    contract(wf.WideRegressor(width=32, random_state=0))
-    + contract(wf.WideClassifier(width=32, random_state=0)),
+    contract(wf.WideRegressor(random_state=0)) + contract(wf.WideClassifier(random_state=0)),
 )
 def test_scikit_learn_contract_as_it_comes(estimator, check):
     check(estimator)
@@ -129,9 +133,70 @@ def test_early_stopping_holds_rows_out(fitted):
 
 def test_several_outputs(table):
     x, y = table
-    both = wf.WideRegressor(**QUICK).fit(x, np.stack([y, -y], 1))
-    assert both.predict(x).shape == (160, 2)
-    assert both.network_.output.shape == (2, 16)
+    targets = np.stack([y, x[:, 1] ** 2, -y], 1)
+    both = wf.WideRegressor(**(QUICK | {"width": 64, "epochs": 400})).fit(x, targets)
+    assert both.predict(x).shape == (160, 3)
+    assert both.network_.output.shape == (3, 64)
+    assert min(r2_score(targets, both.predict(x), multioutput="raw_values")) > 0.5
+
+
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_the_rate_is_half_of_what_stability_allows_over_all_outputs(outputs):
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(30, 3)), random.normal(size=(30, outputs))
+    model = wf.WideRegressor(**(QUICK | {"epochs": 1})).fit(x, y)
+    start = model._start.model()
+    inputs = np.concatenate([(x - x.mean(0)) / x.std(0), np.ones((30, 1))], axis=1)
+    jacobian = jax.jacfwd(
+        lambda w: wf.Shallow(w, start.output, start.scaling).outputs(inputs).reshape(-1)
+    )(start.hidden)
+    top = np.linalg.norm(np.asarray(jacobian).reshape(30 * outputs, -1), 2) ** 2
+    assert_allclose(model.rate_, 30 / top, rtol=1e-4)  # float32 weights
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 11])
+@pytest.mark.parametrize("solver", ["sgd", "flow"])
+def test_few_rows(table, rows, solver):
+    x, y = table[0][:rows], table[1][:rows]
+    options = {"width": 64, "epochs": 300, "random_state": 0, "early_stopping": False}
+    model = wf.WideRegressor(**options, solver=solver).fit(x, y)
+    assert model.predict(x).shape == (rows,)
+    spread = max(np.std(y), 1e-9)
+    assert np.max(np.abs(model.predict(x) - y)) < 0.5 * spread + 1e-6 * abs(y[0])
+
+
+def test_looking_finds_the_network_that_its_plan_leads_to(table):
+    # descent draws nothing: the plan, followed in one go from the same start, ends in the network that was found looking
+    x, y = table
+    model = wf.WideRegressor(**(QUICK | {"early_stopping": True, "epochs": 200, "patience": 20}))
+    settings = Settings.of(model)
+    z = np.concatenate([(x - x.mean(0)) / x.std(0), np.ones((160, 1))], 1).astype(np.float32)
+    t = ((y - y.mean()) / y.std())[:, None].astype(np.float32)
+    data, held = wf.Dataset(z[:140], t[:140]), wf.Dataset(z[140:], t[140:])
+    start = fitting._start(settings, 4, 1, 0)
+    found = search.search(settings, start, data, held, fitting.REGRESSION, 0.5, 0)
+    again = search.follow(settings, start, data, fitting.REGRESSION, found.plan, 0)
+    assert_allclose(again.net.weights, found.net.weights, rtol=1e-4, atol=1e-5)
+    best = min(found.validation)
+    seen = float(fitting.REGRESSION(found.net.outputs(held.inputs), held.targets))
+    assert_allclose(seen, best, rtol=1e-4)
+
+
+def test_noise_lowers_the_rate_and_all_rows_are_used():
+    random = np.random.default_rng(3)
+    x = random.normal(size=(200, 2))
+    y = x[:, 0] + random.normal(size=200)
+    model = wf.WideRegressor(width=32, patience=10, random_state=0).fit(x, y)
+    assert model.n_epochs_ < 400  # noise: it stops early
+    other = wf.WideRegressor(width=32, patience=10, random_state=0)
+    held = fitting._split(Settings.of(other), 200, None, np.random.default_rng(_seed(0)))[1]
+    changed = y.copy()
+    changed[held] += 50.0 * np.sign(x[held, 0])  # rows held out at first count in the end
+    assert np.max(np.abs(other.fit(x, changed).predict(x[held]) - model.predict(x[held]))) > 5.0
+
+
+def _seed(state):
+    return int(check_random_state(state).randint(2**31 - 1))
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,10 @@ class WideClassifier(ClassifierMixin, WideBase):
     Parameters, attributes and further methods are those of `WideRegressor`; validation rows are drawn class by class.
     """
 
+    _certificate_notes = (
+        "the classifier was trained by cross-entropy; the statements are about least squares on the classes as rows of 0 and 1",
+    )
+
     def fit(self, X, y):
         """Fits to X (sample, feature) and labels y (sample,) of any type."""
         X, y = validate_data(self, X, y, dtype=np.float64)

@@ -1,33 +1,29 @@
 r"""What both estimators do: standardise, start a network, train with early stopping, keep plain arrays.
 
 The rate needs no tuning. On the half mean of squares over a batch of $b$ samples descent is stable below $2b/\lambda_{\max}(\Theta_B)$; half of that, with the
-largest $\lambda_{\max}(\Theta_B)$ over some batches, is the rate (for full-batch descent with $\Theta$ itself). If training diverges it is halved and begun again.
+largest $\lambda_{\max}(\Theta_B)$ over some batches and all outputs together, is the rate (for full-batch descent with $\Theta$ itself). If training diverges it is
+halved and begun again.
 """
 
-import math
 from dataclasses import dataclass, field
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .._core.activations import activation as as_activation
 from .._core.errors import check_between, check_choice, check_count, check_positive
 from .._core.precision import double
 from .._core.scalings import AbstractScaling, parse_scaling
-from .._core.status import Status
 from ..data.dataset import Dataset
-from ..dynamics.descent import GradientDescent
-from ..dynamics.flow import GradientFlow
 from ..dynamics.losses import CrossEntropy, HalfMeanSquares
-from ..dynamics.sgd import SGD
-from ..dynamics.train import train
 from ..models.embeddings import AbstractEmbedding, RandomFeatures
 from ..models.shallow import Shallow
+from .search import Stage, follow, search
 
 SOLVERS = ("sgd", "descent", "flow")
-CHECKS = 50  # how often the validation loss is looked at, at most
 HALVINGS = 6
 BATCHES = 16  # how many are looked at for the rate
 KEPT = 400  # training rows kept for the certificate
@@ -146,22 +142,36 @@ def fit(
     settings: Settings, inputs: np.ndarray, targets: np.ndarray, loss, strata, seed: int
 ) -> Fitted:
     """Trains on standardised `inputs` (with bias) and `targets` (sample, output); `strata` are labels to split by, or None."""
-    random = np.random.default_rng(seed)
-    kept, held = _split(settings, len(inputs), strata, random)
-    data = Dataset(inputs[kept].astype(np.float32), targets[kept].astype(np.float32), "training")
-    test = (
-        Dataset(inputs[held].astype(np.float32), targets[held].astype(np.float32), "validation")
-        if len(held)
+    kept, held = _split(settings, len(inputs), strata, np.random.default_rng(seed))
+    some, rest, whole = (
+        Dataset(inputs[rows].astype(np.float32), targets[rows].astype(np.float32), name)
+        if len(rows)
         else None
+        for rows, name in (
+            (kept, "training"),
+            (held, "validation"),
+            (np.arange(len(inputs)), "all rows"),
+        )
     )
     start = _start(settings, inputs.shape[1], targets.shape[1], seed)
-    rate = settings.rate or safe_rate(settings, start, data.inputs)
+    rate = settings.rate or safe_rate(settings, start, some.inputs)
     for _ in range(HALVINGS):
-        found = _descend(settings, start, data, test, loss, rate, seed)
-        if found is not None:
-            end, epochs, curves = found
+        if rest is None:
+            last = found = follow(
+                settings, start, some, loss, (Stage(rate, settings.epochs),), seed
+            )
+        else:
+            found = search(settings, start, some, rest, loss, rate, seed)
+            last = found and follow(settings, start, whole, loss, found.plan, seed)
+        if found is not None and last is not None:
+            epochs = sum(stage.epochs for stage in found.plan)
             return Fitted(
-                as_arrays(start, settings), as_arrays(end, settings), epochs, rate, *curves
+                as_arrays(start, settings),
+                as_arrays(last.net, settings),
+                epochs,
+                rate,
+                found.losses,
+                found.validation,
             )
         rate /= 2
     raise ValueError(
@@ -207,66 +217,31 @@ def _start(settings: Settings, features: int, outputs: int, seed: int) -> Shallo
 
 @double
 def safe_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
-    """See the head of this file. The kernel is that of the first output; the others have the same law."""
+    """See the head of this file."""
     rows = inputs[: BATCHES * settings.batch]
     features = np.asarray(net.embed(rows), dtype=float)
     slopes = np.asarray(net.activation.slope(jnp.asarray(features) @ net.weights), dtype=float)
-    mixed = (
-        net.rate_factor * np.asarray(net.scales * jnp.atleast_2d(net.output)[0], dtype=float) ** 2
-    )
-    gram = (features @ features.T) * ((slopes * mixed) @ slopes.T)
+    mixed = np.asarray(net.scales * jnp.atleast_2d(net.output), dtype=float)
     size = min(settings.batch, len(rows)) if settings.solver == "sgd" else len(rows)
-    blocks = [gram[i : i + size, i : i + size] for i in range(0, len(rows) - size + 1, size)]
-    return size / max(float(np.linalg.eigvalsh(block)[-1]) for block in blocks)
+    starts = range(0, len(rows) - size + 1, size)
+    tops = [_top(features[i : i + size], slopes[i : i + size], mixed) for i in starts]
+    return size / max(net.rate_factor * max(tops), np.finfo(float).tiny)
 
 
-def _dynamics(settings: Settings, samples: int, rate: float):
-    """The dynamics, how much of it makes one epoch, and how a stretch is asked for."""
-    if settings.solver == "sgd":
-        batch = min(settings.batch, samples)
-        return SGD(rate, batch), -(-samples // batch)
-    if settings.solver == "descent":
-        return GradientDescent(rate), 1
-    return GradientFlow(1e-4), 1
+def _top(features: np.ndarray, slopes: np.ndarray, mixed: np.ndarray) -> float:
+    r"""$\lambda_{\max}(JJ^\top)$ over samples and outputs together, matrix-free."""
+    shape = (len(features), len(mixed))
 
+    def product(v):
+        pulled = features.T @ (slopes * (v.reshape(shape) @ mixed))
+        return ((slopes * (features @ pulled)) @ mixed.T).reshape(-1)
 
-def _descend(
-    settings: Settings,
-    net: Shallow,
-    data: Dataset,
-    test: Dataset | None,
-    loss,
-    rate: float,
-    seed: int,
-):
-    """The best network by validation loss (the last without validation), or None where it diverged."""
-    dynamics, steps = _dynamics(settings, len(data), rate)
-    stretch = max(1, settings.epochs // CHECKS) if test is not None else settings.epochs
-    best, best_loss, since, done = net, math.inf, 0, 0
-    curves: tuple[list[float], list[float]] = ([], [])
-    while done < settings.epochs:
-        count = min(stretch, settings.epochs - done)
-        how = {"time": count * rate} if settings.solver == "flow" else {"steps": count * steps}
-        every = count * (rate if settings.solver == "flow" else steps)
-        run = train(net, data, dynamics, **how, loss=loss, every=every, key=seed + done)
-        if run.status in (Status.DIVERGED, Status.STALLED):
-            return None
-        net, done = run.model, done + count
-        curves[0].append(float(run.table["loss"].values[-1]))
-        if test is None:
-            best = net
-            continue
-        value = float(loss(jnp.asarray(net.outputs(test.inputs)), jnp.asarray(test.targets)))
-        curves[1].append(value)
-        if not math.isfinite(value):
-            return None
-        if value < best_loss * (1 - 1e-4):
-            best, best_loss, since = net, value, 0
-        else:
-            since += count
-            if since >= settings.patience:
-                break
-    return best, done, curves
+    size = shape[0] * shape[1]
+    if size == 1:
+        return float(product(np.ones(1))[0])
+    start = np.random.default_rng(0).normal(size=size)
+    operator = LinearOperator((size, size), product, dtype=float)
+    return float(eigsh(operator, k=1, v0=start, tol=1e-6, return_eigenvectors=False)[0])
 
 
 REGRESSION, CLASSIFICATION = HalfMeanSquares(), CrossEntropy()

@@ -18,6 +18,8 @@ from .fitting import KEPT, Fitted, Network, Settings, fit, standardise
 class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A shallow wide network with frozen output signs, trained on standardised inputs with a bias column."""
 
+    _certificate_notes: tuple[str, ...] = ()
+
     def __init__(
         self,
         width=512,
@@ -30,7 +32,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         rate=None,
         early_stopping=True,
         validation_fraction=0.1,
-        patience=100,
+        patience=300,
         random_state=None,
     ):
         self.width = width
@@ -108,22 +110,16 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def certificate_(self) -> Certificate:
-        """What theory says of the network at time zero on (at most 400 of) the training rows, put into the unit ball; first output.
+        """What theory says of the network at time zero on (at most 400 of) the training rows, put into the unit ball.
 
-        Computed when asked for.
+        It speaks of least squares, for the classifier on the classes as rows of 0 and 1. Computed when asked for.
         """
         check_is_fitted(self)
         inputs, targets = self._sample
-        start = self._start.model()
-        single = Shallow(
-            start.hidden,
-            np.asarray(start.output)[0],
-            start.scaling,
-            start.activation,
-            start.embedding,
-        )
         data = Dataset(
-            inputs.astype(np.float64), targets[:, 0].astype(np.float64), "training rows"
+            inputs.astype(np.float64), targets.astype(np.float64), "training rows"
         ).on_unit_ball()
         unique = np.unique(data.inputs, axis=0, return_index=True)[1]
-        return certify(single, data.take(np.sort(unique)))
+        return certify(
+            self._start.model(), data.take(np.sort(unique)), notes=self._certificate_notes
+        )
