@@ -154,10 +154,10 @@ def test_flax_modules_of_both_kinds():
     found = wf.probe(linen.apply, before, after, inputs)
     assert found.parameters == 3 * 8 + 8 + 8 * 2 + 2
     # the same weights in the other kind of module
-    graph, state = nnx.split(Stateful(nnx.Rngs(0)))
+    graph = nnx.split(Stateful(nnx.Rngs(0)))[0]
 
     def filled(tree):
-        net, params = nnx.merge(graph, state), tree["params"]
+        net, params = Stateful(nnx.Rngs(0)), tree["params"]
         for layer, name in ((net.hidden, "hidden"), (net.out, "Dense_0")):
             layer.kernel[...], layer.bias[...] = params[name]["kernel"], params[name]["bias"]
         return nnx.split(net)[1]

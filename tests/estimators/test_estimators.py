@@ -154,8 +154,9 @@ def test_the_rate_is_half_of_what_stability_allows_over_all_outputs(outputs):
     assert_allclose(model.rate_, 30 / top, rtol=1e-4)  # float32 weights
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 11])
-@pytest.mark.parametrize("solver", ["sgd", "flow"])
+@pytest.mark.parametrize(
+    ("rows", "solver"), [(1, "sgd"), (2, "sgd"), (3, "sgd"), (11, "sgd"), (1, "flow"), (11, "flow")]
+)
 def test_few_rows(table, rows, solver):
     x, y = table[0][:rows], table[1][:rows]
     options = {"width": 64, "epochs": 300, "random_state": 0, "early_stopping": False}
