@@ -30,6 +30,7 @@ from .moments import Moment, line_at
 from .watched import shown_as
 
 LEARNERS = {"two layers": BiasedTwoLayer, "three layers": BiasedThreeLayer}
+MAPS = ("Target", "Learnt by two layers", "Learnt by three layers")
 NAME, CONCEPT = TARGETS["cc"]
 AXIS = np.linspace(-0.6, 0.6, 31)
 """Of both shown coordinates; the third makes up the norm, the others are zero."""
@@ -158,15 +159,18 @@ def live(table: xr.Dataset) -> FigureSpec:
         for name in LEARNERS
     ]  # fmt: skip
     square = lambda values: np.reshape(values, (AXIS.size, AXIS.size))
-    empty = np.zeros(AXIS.size**2)
-    shown = {"Target": table.target.values}
+    now = {"target": table.target.values}
     for name in LEARNERS:
         learnt = of(table, name).learned_function.values
-        shown[f"Learnt by {name}"] = learnt[-1] if len(learnt) else empty
+        now[name] = learnt[-1] if len(learnt) else np.zeros(AXIS.size**2)
     maps = [
         Panel(title, "x₁", "x₂", [Heatmap(AXIS, AXIS, square(values), "f(x)")])
-        for title, values in shown.items()
+        for title, values in zip(MAPS, now.values(), strict=True)
     ]
+    cut = [
+        Line(AXIS, square(values)[AXIS.size // 2], name, dash="dashed" if name == "target" else "solid")
+        for name, values in now.items()
+    ]  # fmt: skip
     mean = HLine(1.0, "answering the mean", "dotted")
     widths = ", ".join(
         f"{name}: {table.attrs[f'width{k}']} neurons"
@@ -177,6 +181,7 @@ def live(table: xr.Dataset) -> FigureSpec:
         [
             *maps,
             Panel("Test error", "passes over the data", "mean square / variance", [*tests, mean, found], yscale="log"),
+            Panel("Cut through the maps", "x₁ at x₂ = 0", "f(x)", cut),
             Panel("Training error", "passes over the data", "mean square / variance", [*trains, mean], yscale="log"),
         ],
         columns=3,
@@ -197,7 +202,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 EXPERIMENT = Experiment(
     name="tour-allenzhu2018", paper="allenzhu2018", title="Tour: three layers against two", figure="Theorem 4.2",
     settings={
-        "smoke": Settings(width2=400, steps2=6000, width3=100, steps3=4000, records=20, test_samples=500),
+        "smoke": Settings(test_samples=500, width2=400, steps2=12_000, width3=100, steps3=4000, records=20),
         "default": Settings(),
         "paper": Settings(steps2=60_000, steps3=20_000, test_samples=2000),
     },
