@@ -1,12 +1,17 @@
-"""What a sweep costs beyond its runs: many small runs by hand in one loop, and the same as a sweep.
+"""What a sweep costs beyond its runs: many small runs by hand in plain loops, and the same as a sweep.
 
     python benchmarks/sweep.py --runs 1000 --workers 2
 
-prints, per run, the processor time of a loop that saves nothing and of the same runs as a worker does them (reserved, checked, saved),
-taken in turns so that a busy machine disturbs both alike; then the wall time of the whole sweep beside that of the loop.
+The loops by hand save nothing. One process a worker loops over its share of the runs, all side by side, with the same number of
+threads as a worker: so both sides have the same cores, and a core shared by two processes is as slow for the one as for the other.
+Loops, sweep, loops are timed in turn, by the wall clock; compiling and importing is left out of the pace and told beside it.
 """
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 import tempfile
 import time
 
@@ -15,7 +20,57 @@ import jax
 import wideflow as wf
 from wideflow.experiments.registry import experiment
 from wideflow.runs.sweeps import expand, read_spec
-from wideflow.runs.sweeps.worker import Task, work
+from wideflow.runs.sweeps.cluster import thread_environment
+
+
+def description(runs: int, steps: int) -> dict:
+    fixed = {"width": 256, "steps": steps, "records": 10}
+    return {"experiment": "train", "size": "smoke", "set": fixed, "seeds": runs}
+
+
+def loop(plan, first: int, stride: int) -> None:
+    """The loop by hand over a share of the runs; it says when its first run, which compiles, and its last are done."""
+    chosen = experiment("train")
+    kind = type(chosen.settings["smoke"])
+    moments = []
+    for run in plan.runs[first::stride]:
+        chosen.run(kind(**run.settings), jax.random.key(run.seed), lambda *_: None)
+        moments.append(time.time())
+    print(json.dumps([moments[0], moments[-1], len(moments)]))
+
+
+def loops(asked) -> tuple[float, float]:
+    """Seconds of one process a run, and seconds from the start until all is done."""
+    began = time.time()
+    words = [sys.executable, __file__, "--runs", str(asked.runs), "--steps", str(asked.steps)]
+    crew = [
+        subprocess.Popen(
+            [*words, "--hand", str(i), str(asked.workers)], stdout=subprocess.PIPE, env=os.environ | thread_environment(1)
+        )
+        for i in range(asked.workers)
+    ]  # fmt: skip
+    told = [json.loads(process.communicate()[0]) for process in crew]
+    paces = [(last - first) / (count - 1) for first, last, count in told]
+    return sum(paces) / len(paces), max(last for _, last, _ in told) - began
+
+
+def swept(asked) -> tuple[float, float, float, float]:
+    """Seconds of one worker a run (of the middle part), until all is done, of the whole call, of gathering the table."""
+    began = time.time()
+    moments: list[tuple[float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        found = wf.sweep(
+            description(asked.runs, asked.steps), folder, workers=asked.workers,
+            progress=lambda done, total, what: moments.append((time.time(), done)),
+        )  # fmt: skip
+        ended = time.time()
+        assert not found.missing, found.troubles
+        start = next(m for m in moments if m[1] >= asked.runs // 5)
+        end = next(m for m in moments if m[1] >= 9 * asked.runs // 10)
+        done = next(m for m in moments if m[1] == asked.runs)
+        pace = asked.workers * (end[0] - start[0]) / (end[1] - start[1])
+        found.table  # noqa: B018 - reading it is what is timed
+        return pace, done[0] - began, ended - began, time.time() - ended
 
 
 def main() -> None:
@@ -23,54 +78,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--hand", type=int, nargs=2, metavar=("FIRST", "STRIDE"), help=argparse.SUPPRESS)  # fmt: skip
     asked = parser.parse_args()
-    fixed = {"width": 256, "steps": asked.steps, "records": 10}
-    spec = {"experiment": "train", "size": "smoke", "set": fixed, "seeds": asked.runs}
-
-    chosen, plan = experiment("train"), expand(read_spec(spec))
-    kind = type(chosen.settings["smoke"])
-    tasks = [Task(run.address, plan.file_name(run), run.settings, run.seed) for run in plan.runs]
-
-    def by_hand(run) -> None:
-        chosen.run(kind(**run.settings), jax.random.key(run.seed), lambda *_: None)
-
-    spent = {"loop": 0.0, "worker": 0.0}
-    sample = min(asked.runs - 1, 50)
-    with tempfile.TemporaryDirectory() as folder:
-        by_hand(plan.runs[0])  # compiles
-        work(folder, "train", "smoke", tasks[:1])
-        for run, task in zip(plan.runs[1 : sample + 1], tasks[1:], strict=False):
-            start = time.process_time()
-            by_hand(run)
-            middle = time.process_time()
-            work(folder, "train", "smoke", [task])
-            spent["loop"] += (middle - start) / sample
-            spent["worker"] += (time.process_time() - middle) / sample
-    with tempfile.TemporaryDirectory() as folder:
-        moments: list[tuple[float, float]] = []
-        swept = wf.sweep(
-            spec, folder, workers=asked.workers,
-            progress=lambda done, total, what: moments.append((time.perf_counter(), done)),
-        )  # fmt: skip
-        assert not swept.missing, swept.troubles
-        warm = next(i for i, (_, done) in enumerate(moments) if done >= asked.runs // 5)
-        (start, first), (end, last) = moments[warm], moments[-1]
-        began = time.perf_counter()
-        swept.table  # noqa: B018 - reading it is what is timed
-        gather = (time.perf_counter() - began) / asked.runs
-    began = time.perf_counter()
-    for run in plan.runs[:sample]:
-        by_hand(run)
-    loop = (time.perf_counter() - began) / sample
-    added = spent["worker"] - spent["loop"]
+    if asked.hand:
+        return loop(expand(read_spec(description(asked.runs, asked.steps))), *asked.hand)
+    before, sweep, after = loops(asked), swept(asked), loops(asked)
+    hand, total = ((before[i] + after[i]) / 2 for i in range(2))
+    pace, until_done, call, gathering = sweep
+    print(f"{asked.runs} runs on {asked.workers} processes")
     print(
-        f"processor time a run: loop {1e3 * spent['loop']:.1f} ms, worker {1e3 * spent['worker']:.1f} ms"
+        f"a run: by hand {1e3 * hand:.2f} ms (before {1e3 * before[0]:.2f}, after {1e3 * after[0]:.2f}), in the sweep {1e3 * pace:.2f} ms"
     )
-    print(f"overhead a run: {1e3 * added:.1f} ms, {100 * added / spent['loop']:.1f} %")
+    print(f"overhead a run: {1e3 * (pace - hand):.2f} ms, {100 * (pace / hand - 1):.1f} %")
     print(
-        f"wall time a run: loop {1e3 * loop:.1f} ms, sweep with {asked.workers} workers {1e3 * (end - start) / (last - first):.1f} ms"
+        f"in all, with starting and compiling: by hand {total:.1f} s, sweep {until_done:.1f} s until the last run, {call:.1f} s until it returns"
     )
-    print(f"gathering the table: {1e3 * gather:.1f} ms a run")
+    print(f"gathering the table: {1e3 * gathering / asked.runs:.2f} ms a run, once")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """One network over several devices, and over two processes on loopback, against one device."""
 
 import json
+import math
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -83,6 +85,45 @@ def test_two_processes_on_loopback(single):
     both = [launch("processes", port, i, host_devices=2) for i in range(2)]
     for process in both:
         compare(single, answer(process), shards=2)
+
+
+EXCHANGE = """
+import importlib, json, re, sys
+import equinox as eqx, jax, numpy as np
+import wideflow as wf
+from wideflow._core.precision import double
+from wideflow.dynamics.devices import as_mesh
+from wideflow.dynamics.losses import HalfSumSquares
+from wideflow.dynamics.members import as_members
+steps = importlib.import_module("wideflow.dynamics.train")._many_steps
+
+@double
+def exchanged(samples, width, outputs):
+    keys = jax.random.split(jax.random.key(0), 3)
+    data = wf.Dataset(jax.random.normal(keys[0], (samples, 6)), jax.random.normal(keys[1], (samples, outputs)[: 1 + (outputs > 1)]))
+    output = np.ones((outputs, width))
+    net = wf.Shallow(jax.random.normal(keys[2], (width, 6)), output if outputs > 1 else output[0], activation="tanh")
+    m = as_members(net, data, wf.GradientDescent(0.5), None, 0, HalfSumSquares(), None).placed(as_mesh("all"))
+    args = (m.start, m.init(), m.objective, m.dynamics, m.constant(0.0), np.asarray(5))
+    text = eqx.filter_jit(steps).lower(*args).compile().compiled.as_text()
+    kinds = "all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|collective-broadcast"
+    return re.findall(rf"= (.*?) ({kinds})(?:-start)?\\(", text)
+
+print(json.dumps([exchanged(*case) for case in json.loads(sys.argv[1])]))
+"""
+
+
+def test_a_step_exchanges_the_outputs_alone():
+    """Of the compiled loop: one sum over the devices, of samples x outputs numbers, however many neurons there are."""
+    cases = [(12, 32, 1), (12, 4096, 1), (20, 64, 1), (12, 32, 3)]
+    environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=4")
+    command = [sys.executable, "-c", EXCHANGE, json.dumps(cases)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for (samples, _, outputs), found in zip(cases, json.loads(done.stdout), strict=True):
+        assert [kind for _, kind in found] == ["all-reduce"]
+        shape = re.fullmatch(r"f64\[([\d,]+)\].*", found[0][0])
+        assert math.prod(map(int, shape[1].split(","))) == samples * outputs
 
 
 def test_wrong_devices_are_refused():

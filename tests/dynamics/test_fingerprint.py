@@ -19,6 +19,12 @@ class Memory(AbstractJournal):
     def __init__(self):
         self.kept, self.hits = {}, 0
 
+    def begun(self):
+        return bool(self.kept)
+
+    def due(self, *, force=False):
+        return True
+
     def load(self, fingerprint):
         self.hits += fingerprint in self.kept
         return self.kept.get(fingerprint)

@@ -1,6 +1,5 @@
 """A real scheduler and real workers in processes of their own: killed, resumed, shared, and equal in the end."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -9,13 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import jax
 import numpy as np
-import psutil
 import pytest
 import xarray as xr
+from sweep_processes import client, listens, numbers, records, still_there, until, workers_of
 
 import wideflow as wf
 from wideflow.cli import main
@@ -50,51 +48,6 @@ def undisturbed(spec, tmp_path_factory):
     out = tmp_path_factory.mktemp("undisturbed")
     with cluster.connected(None, 1, 1) as engine:
         return wf.sweep(spec, out, scheduler=engine.client.scheduler.address)
-
-
-def numbers(table: xr.Dataset) -> xr.Dataset:
-    return table.drop_vars("run_seconds")
-
-
-def client(spec, out) -> subprocess.Popen:
-    words = ["sweep", str(spec), "--out", str(out), "--workers", "2", "--json"]
-    return subprocess.Popen(
-        [sys.executable, "-m", "wideflow", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def records(out: pathlib.Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.glob("train-*.nc")}
-
-
-def until(condition, what: str, seconds: float = 120.0):
-    last = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < last, f"waited in vain for {what}"
-        time.sleep(0.05)
-    return found
-
-
-def alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
-def still_there(process: psutil.Process) -> bool:
-    try:
-        return alive(process)
-    except psutil.Error:
-        return False
-
-
-def workers_of(process: subprocess.Popen) -> list[psutil.Process]:
-    found = []
-    for one in psutil.Process(process.pid).children():
-        with contextlib.suppress(psutil.Error):  # it may end while it is looked at
-            if alive(one) and any("sweeps.worker" in word for word in one.cmdline()):
-                found.append(one)
-    return found
 
 
 def test_an_undisturbed_sweep_is_one_labelled_table(undisturbed):
@@ -187,7 +140,7 @@ def test_a_killed_scheduler_is_told_and_the_rest_goes_on_later(tmp_path):
         scheduler.kill()
 
     try:
-        until(lambda: _listens(port), "the scheduler")
+        until(lambda: listens(port), "the scheduler")
         crew.hire()
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
@@ -203,11 +156,6 @@ def test_a_killed_scheduler_is_told_and_the_rest_goes_on_later(tmp_path):
     assert len(swept.missing) == 80 - swept.computed
     assert seen.damaged == ()
     assert np.isfinite(swept.table.loss).any(dim="step").sum() == len(seen.done)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch):

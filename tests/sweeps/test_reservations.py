@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from wideflow.experiments.registry import experiment
 from wideflow.runs import Store
 from wideflow.runs.sweeps import cluster, worker
 from wideflow.runs.sweeps.reservations import STOPPED, Reservations
@@ -70,9 +71,10 @@ def test_a_full_disk_is_reported_and_costs_no_other_run(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(worker, "perform", full)
+    monkeypatch.setattr(worker, "compute", full)
     tasks = [worker.Task(name, f"{name}.nc", {}, 0) for name in ("a", "b")]
-    found = [worker._one(Store(tmp_path), "train", "smoke", task) for task in tasks]
+    chosen = experiment("train")
+    found = [worker._one(Store(tmp_path), chosen, "smoke", task) for task in tasks]
     assert [outcome.kind for outcome in found] == ["failed", "failed"]
     assert "No space left on device" in found[0].sentence
     assert set(Troubles(tmp_path).all()) == {"a", "b"}
@@ -92,6 +94,37 @@ def test_gpu_workers_are_pinned(monkeypatch):
     assert shared == {"CUDA_VISIBLE_DEVICES": "5", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.450"}
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert cluster.gpus() == ()
+
+
+def test_a_worker_process_is_given_its_own_device(monkeypatch, tmp_path):
+    """The environment in which processes are started, and the threads that go with it."""
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,5")
+    started = []
+    monkeypatch.setattr(
+        cluster.subprocess, "Popen", lambda words, env, **_: started.append(env) or Process()
+    )
+    crew = cluster.Crew("tcp://127.0.0.1:9", 3, 1, tmp_path)
+    crew.hire()
+    crew.dismiss()
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in started] == ["2", "5", "2"]
+    assert {env["XLA_PYTHON_CLIENT_MEM_FRACTION"] for env in started} == {"0.450"}
+    assert {env["OMP_NUM_THREADS"] for env in started} == {"1"}
+
+
+class Process:
+    """One that lives until it is killed."""
+
+    stdin = None
+
+    def poll(self):
+        return None
+
+    def kill(self):
+        pass
+
+    def wait(self):
+        pass
 
 
 def test_threads_do_not_depend_on_the_number_of_workers():

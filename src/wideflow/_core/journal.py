@@ -17,6 +17,14 @@ class AbstractJournal(abc.ABC):
     """Keeps named arrays under a fingerprint of the computation that made them."""
 
     @abc.abstractmethod
+    def begun(self) -> bool:
+        """Whether anything is kept; where nothing is, no fingerprint need be taken to look for it."""
+
+    @abc.abstractmethod
+    def due(self, *, force: bool = False) -> bool:
+        """Whether `save` would keep a checkpoint now; where not, none need be put together."""
+
+    @abc.abstractmethod
     def load(self, fingerprint: str) -> Arrays | None:
         """The last checkpoint of this computation, or None."""
 

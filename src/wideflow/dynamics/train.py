@@ -1,6 +1,7 @@
 """`train`: the only loop. Between two records a run is one compiled program."""
 
 import dataclasses
+import functools
 import hashlib
 import time as clock
 from collections.abc import Callable, Sequence
@@ -259,8 +260,9 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
     step, time = np.zeros((), np.int64), members.constant(0.0)
     status = [Status.FINISHED] * members.count
     journal = current_journal()
-    mark = _fingerprint(members, recorder, grid) if journal else ""
-    kept = journal.load(mark) if journal else None
+    mark = functools.cache(lambda: _fingerprint(members, recorder, grid))
+    joint = jax.process_count() > 1  # arrays are gathered by all processes together or by none
+    kept = journal.load(mark()) if journal is not None and (joint or journal.begun()) else None
     if kept is None:
         values = recorder.take(runner.seen(model), state, step, time)
     else:
@@ -288,11 +290,12 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
         if progress is not None:
             done = float(np.max(time)) if flow else float(step)
             progress(done, total, float(np.mean(values)))
-        if journal is not None:
-            last = target == grid[-1] or not running
+        last = target == grid[-1] or not running
+        if journal is not None and (joint or journal.due(force=last)):
             kept = {**recorder.arrays(), **_pack(gather((model, state), members.mesh))}
+            fingerprint = mark()
             if jax.process_index() == 0:
-                journal.save(mark, kept, force=last)
+                journal.save(fingerprint, kept, force=last)
         if watcher is not None:
             watcher(so_far)
     table = so_far()

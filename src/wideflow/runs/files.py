@@ -3,23 +3,36 @@
 import contextlib
 import os
 import pathlib
+from collections.abc import Iterable
 
 
-def write_whole(path: pathlib.Path, payload: bytes) -> None:
-    """Puts `payload` at `path` so that no reader, and no kill or power cut, ever sees a part of it."""
+def write_whole(path: pathlib.Path, payload: bytes, *, durable: bool = True) -> None:
+    """Puts `payload` at `path` so that no reader and no kill ever sees a part of it.
+
+    Where it is `durable` no power cut does either; else `make_durable` may be called for many files later.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(payload)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(path.parent)
+    if durable:
+        _sync(path.parent)
+
+
+def make_durable(paths: Iterable[pathlib.Path]) -> None:
+    """Waits until the files and their names are on the disk itself."""
+    paths = tuple(paths)
+    for path in (*paths, *{path.parent for path in paths}):
+        _sync(path)
 
 
 def check_writable(folder: pathlib.Path) -> None:
@@ -33,10 +46,10 @@ def check_writable(folder: pathlib.Path) -> None:
             probe.unlink()
 
 
-def _sync_folder(folder: pathlib.Path) -> None:
-    """Makes the new name durable too, on systems where a folder can be opened."""
+def _sync(path: pathlib.Path) -> None:
+    """On systems where a folder can be opened a folder too, which holds the names."""
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:

@@ -24,6 +24,13 @@ class FileJournal(AbstractJournal):
         self.folder, self.every, self.patience = folder, every, patience
         self._began = self._last = time.monotonic()
 
+    def begun(self) -> bool:
+        return self.folder.is_dir()
+
+    def due(self, *, force: bool = False) -> bool:
+        now = time.monotonic()
+        return now - self._began >= self.patience and (force or now - self._last >= self.every)
+
     def load(self, fingerprint: str) -> Arrays | None:
         """The checkpoint, or None where there is none or it is damaged: then the computation starts anew."""
         try:
@@ -35,8 +42,7 @@ class FileJournal(AbstractJournal):
             return None
 
     def save(self, fingerprint: str, arrays: Arrays, *, force: bool = False) -> None:
-        now = time.monotonic()
-        if now - self._began < self.patience or (not force and now - self._last < self.every):
+        if not self.due(force=force):
             return
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **arrays)

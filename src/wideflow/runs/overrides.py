@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import functools
 import importlib.util
 import typing
 from collections.abc import Mapping
@@ -64,11 +65,18 @@ def _is_tuple(hint: Any) -> bool:
     return hint is tuple or typing.get_origin(hint) is tuple
 
 
+@functools.cache
+def _adapter(kind: type):
+    import pydantic
+
+    return pydantic.TypeAdapter(kind)
+
+
 def _checked(kind: type, fields: dict[str, Any], owner: str) -> Any:
     import pydantic
 
     try:
-        return pydantic.TypeAdapter(kind).validate_python(fields)
+        return _adapter(kind).validate_python(fields)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "value_error":  # the dataclass's own check, already a sentence

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from .classic import pack, unpack
 from .files import write_whole
 from .plain import decode, encode
 
@@ -155,19 +156,21 @@ def repeat_command(experiment: str, size: str, seed: int, changed: Mapping[str, 
 def write_record(record: Record, path: pathlib.Path, *, small: bool = False) -> Record:
     """Saves `record` at `path`, whole or not at all; returns it with its path.
 
-    `small` asks for netCDF 3, which is written and read about ten times quicker; a table that does not fit it
-    (integers beyond 32 bit) is written as netCDF 4 all the same.
+    `small` asks for netCDF 3, which is written and read far quicker; a table that does not fit it (integers beyond
+    32 bit) is written as netCDF 4 all the same. It is not waited for the disk: `make_durable` is for that.
     """
     table = _with_json_attributes(record.table)
     table.attrs[_ABOUT] = encode(record.about(), ordered=False)
     large = "h5netcdf" if importlib.util.find_spec("h5netcdf") else "scipy"
-    try:
-        payload = bytes(table.to_netcdf(engine="scipy" if small else large))
-    except (ValueError, TypeError):
-        if not small:
-            raise
-        payload = bytes(table.to_netcdf(engine=large))
-    write_whole(path, payload + _seal(payload))
+    payload = pack(table) if small else None
+    if payload is None:
+        try:
+            payload = bytes(table.to_netcdf(engine="scipy" if small else large))
+        except (ValueError, TypeError):
+            if not small:
+                raise
+            payload = bytes(table.to_netcdf(engine=large))
+    write_whole(path, payload + _seal(payload), durable=not small)
     return replace(record, path=path)
 
 
@@ -179,8 +182,11 @@ def read_record(path: pathlib.Path) -> Record:
         OSError: it cannot be opened.
     """
     payload, engine = check_whole(path)
-    with xr.open_dataset(io.BytesIO(payload), engine=engine, decode_times=False) as opened:
-        table = _without_json_attributes(opened.load())
+    table = unpack(payload) if engine == "scipy" else None
+    if table is None:
+        with xr.open_dataset(io.BytesIO(payload), engine=engine, decode_times=False) as opened:
+            table = opened.load()
+    table = _without_json_attributes(table)
     return _record(decode(table.attrs.pop(_ABOUT)), table, path)
 
 

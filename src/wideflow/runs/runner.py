@@ -66,13 +66,39 @@ def perform(
         store.forget(where)
     elif (found := store.find(where)) is not None:
         return Performed(found, True)
+    done = compute(
+        experiment,
+        store,
+        settings,
+        size=size,
+        seed=seed,
+        device=device,
+        progress=progress,
+        flow=flow,
+    )
+    return Performed(done, False)
+
+
+def compute(
+    experiment: Experiment,
+    store: Store,
+    settings: Any,
+    *,
+    size: str,
+    seed: int,
+    device: str | None = None,
+    progress: Progress = silent,
+    flow: bool = False,
+) -> Record:
+    """Runs `experiment` with these settings, from its last checkpoint if it was cut short, and saves it in `store`."""
+    where = address(experiment.name, _values(settings, flow), seed)
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
     with on_device(device) as used, journal_open(store.journal(where)):
         table = _computed(experiment, settings, seed, progress, flow)
         claims = experiment.claims(table)
     seconds = time.perf_counter() - clock
     record = as_record(experiment, size, settings, seed, table, claims, used, began, seconds, flow)
-    return Performed(store.save(record), False)
+    return store.save(record)
 
 
 def _values(settings, flow: bool) -> dict[str, Any]:

@@ -21,7 +21,7 @@ CHUNK_SECONDS = (
     1.5  # a chunk of runs takes about so long: the engine's own cost is small against it
 )
 MOST_IN_CHUNK = 64
-PATIENCE = 120.0  # seconds without any worker before giving up
+PATIENCE = 120.0  # seconds without any worker of our own before giving up
 
 Tell = Callable[[int, int, str], None]
 
@@ -61,7 +61,9 @@ class Dispatch:
         self.tell(
             len(self.outcomes),
             self._total,
-            f"{self.engine.size()} workers{others}" + (f", {bad} failed" if bad else ""),
+            (f"{self.engine.size()} workers" if self.engine.size() else "waiting for workers")
+            + others
+            + (f", {bad} failed" if bad else ""),
         )
 
     def _queue(self, run: PlannedRun, first: bool = False) -> None:
@@ -69,13 +71,18 @@ class Dispatch:
         queue.appendleft(run) if first else queue.append(run)
 
     def _fill(self) -> None:
-        """Keeps two chunks a worker under way, so that none waits for the client."""
+        """Keeps two chunks a worker under way, so that none waits for the client.
+
+        Somebody else's scheduler gets more, even where it has no worker yet: a cluster that grows with its work must see some.
+        A queue of jobs may keep its workers back for hours, so that they are waited for.
+        """
         workers = self.engine.size()
         if workers:
             self._saw_workers = time.monotonic()
-        elif time.monotonic() - self._saw_workers > PATIENCE:
+        elif self.engine.crew and time.monotonic() - self._saw_workers > PATIENCE:
             raise EngineError(f"no worker has come for {PATIENCE:.0f} s.")
-        while self._waiting and len(self._flying) < 2 * workers:
+        most = 2 * workers if self.engine.crew else 4 * workers + 8
+        while self._waiting and len(self._flying) < most:
             group = max(self._waiting, key=lambda name: len(self._waiting[name]))
             self._send(group, None)
 

@@ -11,16 +11,21 @@ import pathlib
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core.status import Status
 from ...experiments import registry
+from ...experiments.base import Experiment
+from ..files import make_durable
 from ..records import DamagedRecordError, check_whole
-from ..runner import perform
+from ..runner import compute
 from ..store import Store
 from .reservations import Reservations
 from .troubles import Troubles
+
+_disk = ThreadPoolExecutor(1)  # waits for the disk while the next runs are computed
 
 GOOD = {status.sentence for status in Status if status.good} | {"finished"}
 
@@ -52,35 +57,37 @@ class Outcome:
 def work(
     folder: str, experiment: str, size: str, tasks: Sequence[Task]
 ) -> tuple[str, list[Outcome]]:
-    """Performs the tasks one after the other with one compiled program; tells who did it."""
-    store = Store(folder, small=True)
-    return _my_address(), [_one(store, experiment, size, task) for task in tasks]
+    """Performs the tasks one after the other with one compiled program; tells who did it.
+
+    Runs of equal shape are not fused into one: a fused program may differ in the last bit from the run alone.
+    """
+    store, chosen = Store(folder, small=True), registry.experiment(experiment)
+    outcomes = [_one(store, chosen, size, task) for task in tasks]
+    done = {outcome.address for outcome in outcomes if outcome.kind == "done"}
+    _disk.submit(
+        make_durable, [store.folder / task.file_name for task in tasks if task.address in done]
+    )
+    return _my_address(), outcomes
 
 
-def _one(store: Store, experiment: str, size: str, task: Task) -> Outcome:
-    if is_there(store.folder / task.file_name):
-        return Outcome(task.address, "found")
+def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome:
     troubles = Troubles(store.folder)
     try:
         with Reservations(store.folder).take(task.address) as ours:
             if not ours:
                 return Outcome(task.address, "busy")
-            done = perform(
-                registry.experiment(experiment),
-                store,
-                size=size,
-                overrides=task.settings,
-                seed=task.seed,
-            )
+            if is_there(store.folder / task.file_name):  # asked when nobody else can make it
+                return Outcome(task.address, "found")
+            settings = type(experiment.settings[size])(**task.settings)
+            record = compute(experiment, store, settings, size=size, seed=task.seed)
     except Exception as error:  # whatever it is, the other runs go on
         text = " ".join(str(error).split()) or "no message"
         sentence = text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"
         troubles.note(task.address, sentence)
         return Outcome(task.address, "failed", sentence)
     troubles.clear(task.address)
-    record = done.record
     told = "" if set(record.status.split("; ")) <= GOOD else record.status
-    return Outcome(task.address, "found" if done.found else "done", told, record.seconds)
+    return Outcome(task.address, "done", told, record.seconds)
 
 
 def is_there(path: pathlib.Path) -> bool:

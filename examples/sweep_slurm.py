@@ -1,0 +1,51 @@
+"""A sweep on a SLURM cluster: workers are SLURM jobs that dask-jobqueue submits.
+
+    pip install 'wideflow[slurm]'
+    python examples/sweep_slurm.py drift.yaml --out /shared/runs --queue cpu --jobs 10
+
+The folder must lie on a file system that all nodes share. After any interruption the same command goes on.
+"""
+
+import argparse
+
+from dask_jobqueue import SLURMCluster
+
+import wideflow as wf
+from wideflow.runs.sweeps.cluster import thread_environment
+
+
+def cluster_of(asked: argparse.Namespace) -> SLURMCluster:
+    """One SLURM job has `processes` workers of one thread each, with the same settings of XLA and BLAS as on one machine."""
+    threads = [f"export {name}='{value}'" for name, value in thread_environment(1).items()]
+    return SLURMCluster(
+        queue=asked.queue, cores=asked.processes, processes=asked.processes, memory=asked.memory, walltime=asked.walltime,
+        job_script_prologue=[*threads, *asked.prologue], job_extra_directives=asked.directive,
+        interface=asked.interface,
+    )  # fmt: skip
+
+
+def arguments(words: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("spec")
+    parser.add_argument("--out", default="runs/sweeps")
+    parser.add_argument("--queue", default="cpu", help="the SLURM partition")
+    parser.add_argument("--jobs", type=int, default=10, help="how many jobs")
+    parser.add_argument("--processes", type=int, default=16, help="workers in a job, one core each")
+    parser.add_argument("--memory", default="64GB", help="of a job")
+    parser.add_argument("--walltime", default="04:00:00")
+    parser.add_argument("--interface", help="the network that nodes share, such as ib0")
+    parser.add_argument("--prologue", action="append", default=[], help="a shell line before the workers start, such as 'source /shared/venv/bin/activate'")  # fmt: skip
+    parser.add_argument("--directive", action="append", default=[], help="an #SBATCH line more; '--gres=gpu:1' with --processes 1 gives every worker its own GPU")  # fmt: skip
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    asked = arguments()
+    with cluster_of(asked) as cluster:
+        cluster.scale(jobs=asked.jobs)
+        swept = wf.sweep(asked.spec, asked.out, scheduler=cluster.scheduler_address)
+    print(f"{swept.computed} computed, {len(swept.found)} found, {len(swept.missing)} missing")
+    for what, which, why in swept.troubles:
+        print(what, which, why)
+    if swept.stopped:
+        print(f"the engine stopped: {swept.stopped} The same command goes on from here.")
