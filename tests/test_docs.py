@@ -42,7 +42,7 @@ def test_every_guide_is_run_or_has_no_code():
     """No fence hides from the tests: Python in the book is fenced as `python`, and nothing else is."""
     for page in PAGES:
         fences = re.findall(r"^```(\S*)$", page.read_text(), re.MULTILINE)
-        unknown = set(fences) - {"", "python", "sh", "yaml", "toml", "text", "pycon"}
+        unknown = set(fences) - {"", "python", "sh", "bash", "yaml", "toml", "text", "pycon"}
         assert not unknown, f"{name(page)} has blocks of {unknown}"
 
 

@@ -47,8 +47,8 @@ def test_it_is_listed_run_drawn_and_reported_like_our_own(installed, tmp_path, m
     monkeypatch.chdir(tmp_path)
     assert main(["list", "--json"]) == 0
     names = [told["name"] for told in json.loads(capsys.readouterr().out)]
-    assert names[-1] == "woodworth2020-sparsity"
-    assert main(["run", "woodworth2020-sparsity", "--size", "smoke", "--set", "time=3000"]) == 0
+    assert "woodworth2020-sparsity" in names
+    assert main(["run", "woodworth2020-sparsity", "--size", "smoke"]) == 0
     record = Store(tmp_path / "runs").records()[0][0]
     assert record.path.with_suffix(".png").is_file()
     assert [claim.verdict for claim in record.claims] == ["holds"] * 5
