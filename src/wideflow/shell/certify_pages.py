@@ -52,6 +52,7 @@ def sections(certificate: "Certificate") -> dict[str, list[tuple[str, ...]]]:
     found = {
         "Data": [(c.verdict, c.name, c.found, c.meaning) for c in certificate.checks],
         "Numbers": list(certificate.rows()),
+        "What happened": [] if certificate.followed is None else list(certificate.followed.rows()),
         "Theorems": [
             (
                 p.outcome.name,
@@ -72,7 +73,6 @@ def sections(certificate: "Certificate") -> dict[str, list[tuple[str, ...]]]:
             )
             for name, r in places
         ],
-        "What happened": [] if certificate.followed is None else list(certificate.followed.rows()),
     }
     return {title: rows for title, rows in found.items() if rows}
 
