@@ -19,10 +19,23 @@ def on_page_content(html, **_):
 
 
 def _mathml(found: re.Match) -> str:
-    display = "block" if found.group(1) == "div" else "inline"
-    return _converted(entities.unescape(found.group(2)).strip(), display)
+    tex = entities.unescape(found.group(2)).strip()
+    if found.group(1) == "div":  # a box of its own, which scrolls on a narrow screen
+        return f'<div class="formula">{_converted(tex, "block")}</div>'
+    return _converted(tex, "inline")
+
+
+_MISSED = {
+    r"\|": "‖",
+    r"\{": "{",
+    r"\}": "}",
+    r"\arg": "arg",
+}  # what the converter leaves as source
 
 
 @functools.cache
 def _converted(tex: str, display: str) -> str:
-    return convert(tex, display=display)
+    mathml = convert(tex, display=display)
+    for source, sign in _MISSED.items():
+        mathml = mathml.replace(f">{source}<", f">{sign}<")
+    return mathml
