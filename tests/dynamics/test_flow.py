@@ -260,14 +260,10 @@ def test_several_together_are_the_same_as_each_alone(method):
         assert_allclose(together.table.loss[i], alone.table.loss, rtol=1e-8)
 
 
-def test_single_precision_weights_stay_single():
-    run = wf.train(
-        _net(),
-        _data(),
-        wf.GradientFlow(tolerance=1e-4, method="gram"),
-        time=2.0,
-        precision="float32",
-    )
+@pytest.mark.parametrize("method", ["gram", "tsit5"])
+def test_single_precision_weights_stay_single(method):
+    flow = wf.GradientFlow(tolerance=1e-4, method=method)
+    run = wf.train(_net(), _data(), flow, time=2.0, precision="float32")
     assert run.model.weights.dtype == jnp.float32
 
 

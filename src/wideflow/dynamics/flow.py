@@ -87,7 +87,8 @@ class GradientFlow(AbstractFlow):
         explicit, gram, rate = None, None, jnp.asarray(jnp.nan)
         method = self._method(objective)
         if method in SOLVERS:
-            explicit = self._explicit(model).init(_field(model, objective), parameters(model), 0.0)
+            wide, fine = cast(model, "float64"), cast(objective, "float64")
+            explicit = self._explicit(model).init(_field(wide, fine), parameters(wide), 0.0)
         else:
             small, fewer, _ = _wide(model, objective)
             problem, theta = self._problem(small, fewer), parameters(small)
@@ -102,9 +103,10 @@ class GradientFlow(AbstractFlow):
         stop, method = jnp.asarray(stop, float), self._method(objective)
         if method in SOLVERS:
             solver = self._explicit(model)
-            moved = solver.advance(_field(model, objective), state.explicit, stop, self.most_steps)
+            field = _field(cast(model, "float64"), cast(objective, "float64"))
+            moved = solver.advance(field, state.explicit, stop, self.most_steps)
             theta = solver.between(moved, stop)
-            return with_parameters(model, theta), _noted(state, solver, moved, stop)
+            return _rounded(model, theta), _noted(state, solver, moved, stop)
         small, fewer, whole = _wide(model, objective)
         if method == "auto":
             state = self._explicit_share(model, small, fewer, state, stop)
@@ -112,9 +114,7 @@ class GradientFlow(AbstractFlow):
         if method == "auto":
             inside = self._explicit(model).between
             theta = jax.lax.cond(state.by_gram, lambda: theta, lambda: inside(state.explicit, stop))
-        moved = parameters(whole(with_parameters(small, theta)))
-        kept = {name: moved[name].astype(old.dtype) for name, old in parameters(model).items()}
-        return with_parameters(model, kept), state
+        return _rounded(model, parameters(whole(with_parameters(small, theta)))), state
 
     def _method(self, objective) -> str:
         if isinstance(objective, DatasetObjective):
@@ -204,6 +204,12 @@ def _noted(state: FlowState, solver: ExplicitSolver, moved: ExplicitState, stop)
         state, explicit=moved, steps=moved.steps, evaluations=state.evaluations + spent,
         failed=state.failed | (moved.end < stop),
     )  # fmt: skip
+
+
+def _rounded(model, theta):
+    """`model` at `theta`, in the precision that it came in."""
+    kept = {name: theta[name].astype(old.dtype) for name, old in parameters(model).items()}
+    return with_parameters(model, kept)
 
 
 def _wide(model, objective):
