@@ -17,7 +17,7 @@ from .._core.precision import double
 
 @double
 def reach_time(kernel, residual, share: float) -> float:
-    r"""The time $t$ with $L(t) = $ `share` $\cdot\, L(0)$ under $\dot r = -K r$, $r(0)$ = `residual`; `inf` if there is none.
+    r"""The time $t$ with $L(t)$ = `share` $\cdot\, L(0)$ under $\dot r = -K r$, $r(0)$ = `residual`; `inf` if there is none.
 
     Eigenvalues below the rounding $n\,\epsilon\,\lambda_{\max}$ count as zero, as in `linearised`.
 

@@ -225,7 +225,7 @@ def _advance(cloud, passive, a, rate, cap, count, memory):
 
 
 def truncated(particles, slope, cap):
-    r"""The update of particles with $\|v\|^2 > $ `cap` dropped (not rescaled)."""
+    r"""The update of particles with $\|v\|^2$ above `cap` dropped (not rescaled)."""
     return jnp.where(jnp.sum(particles**2, axis=1, keepdims=True) <= cap, slope, 0.0)
 
 

@@ -104,7 +104,7 @@ def projected(law: AbstractRadialLaw, c, p, q, low, high, bound, power: int):
 
 
 def _roots(p, q, level, power: int):
-    r"""Real roots of $(p + q r) r^k = $ `level`; what is not a root is nan or infinite."""
+    r"""Real roots of $(p + q r) r^k$ = `level`; what is not a root is nan or infinite."""
     if power == 0:
         return ((level - p) / q,)
     discriminant = p**2 + 4 * q * level

@@ -25,7 +25,7 @@ class Lemma53(AbstractTheorem):
     $\min\{\mathbb E_\Sigma L'(\lambda_t, W_t+\sqrt\eta\Sigma W^\star, V_t+\sqrt\eta V^\star\Sigma), L'((1-\eta)\lambda_t, W_t, V_t)\} \le (1-\eta\gamma/4)L'(\lambda_t, W_t, V_t)$ (30).
 
     Judged on measured values $c_1, c_2, c_3$ (`observables.descent_triple`): (30), and the inequality behind it,
-    $[c_1 - (1-\eta)(2c_3-c_2)]/\eta \le \varepsilon_0 + $ `slack` (360).
+    $[c_1 - (1-\eta)(2c_3-c_2)]/\eta \le \varepsilon_0$ + `slack` (360).
     Corrected: true with the regulariser $R(\sqrt\lambda W, \sqrt\lambda V)$; false as printed, see `Lemma53Printed`. (29) must read $\lambda_t \ge (\varepsilon')^{O(1)}$. The second-order term of the
     move is $\eta\lambda_taD_vV^\star D_wW^\star x$ ((332) lacks $\lambda_t$), so $W^\star, V^\star$ must represent $F^\star/\lambda_t$.
     """

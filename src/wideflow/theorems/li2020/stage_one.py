@@ -82,7 +82,7 @@ class MomentDecay(AbstractTheorem):
 
 
 class SecondMomentRange(AbstractTheorem):
-    r"""Claim A.1: for $t \le T_2$, $\mathbb Ew_i^2 \in [1/(\kappa_1d), 2\kappa/d]$; $\kappa_1 = $ `slack` $\cdot\kappa$ here (the paper's is $e^{\mathrm{poly}\kappa}$)."""
+    r"""Claim A.1: for $t \le T_2$, $\mathbb Ew_i^2 \in [1/(\kappa_1d), 2\kappa/d]$; $\kappa_1$ = `slack` $\cdot\kappa$ here (the paper's is $e^{\mathrm{poly}\kappa}$)."""
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim A.1")
 
