@@ -20,7 +20,7 @@ from .promises import follow, judge_all
 from .registry import Case
 from .timing import predict_times
 
-MOST, MOST_TRAINED = 2000, 400  # rows whose Gram matrix is worked with: without and with a run
+MOST, MOST_TRAINED = 2000, 200  # rows whose Gram matrix is worked with: without and with a run
 
 
 @double
@@ -47,7 +47,7 @@ def certify(
             residuals together; theorems about one output say so, the others are judged on each output.
         train: also run the flow and compare every promise with what happened.
         delta: the allowed probability of failure in probabilistic statements.
-        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 400 with `train`, divided by the number of outputs.
+        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 200 with `train`, divided by the number of outputs.
             By interlacing, $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
         time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
         key: for the sample and for redrawn networks of other widths.

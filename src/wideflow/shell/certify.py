@@ -29,7 +29,7 @@ TrainOption = Annotated[
 ]
 SamplesOption = Annotated[
     int | None,
-    typer.Option(help="Work with at most so many rows; default 2000, with --train 400.", min=1),
+    typer.Option(help="Work with at most so many rows; default 2000, with --train 200.", min=1),
 ]
 DeltaOption = Annotated[float, typer.Option(help="Allowed probability of failure.")]
 RawOption = Annotated[
