@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import psutil
 import pytest
 import xarray as xr
 
@@ -34,12 +35,10 @@ class Server:
 
     def workers(self) -> set[int]:
         """The processes that compute for it, by number; the one beside them that spawning needs is not counted."""
-        found = set()
-        for line in subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]:  # fmt: skip
-            pid, parent, words = line.split(None, 2)
-            if int(parent) == self.process.pid and "spawn_main" in words:
-                found.add(int(pid))
-        return found
+        children = psutil.Process(self.process.pid).children()
+        return {
+            child.pid for child in children if any("spawn_main" in word for word in child.cmdline())
+        }
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -51,6 +50,14 @@ def server():
     running = Server()
     yield running
     running.end()
+
+
+@pytest.fixture
+def own_server():
+    """A server for one test, which may end it."""
+    running = Server()
+    yield running
+    running.process.kill()
 
 
 @pytest.fixture(scope="module")

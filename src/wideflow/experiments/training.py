@@ -177,8 +177,9 @@ def _everything(s: Settings, network: Shallow, training: data.Dataset, key):
         grid, places = _plane(training)
         observables += [OutputsAt(grid), NeuronPlaces()]
     flow = s.dynamics == "flow"
-    end = s.time if flow else s.rate * s.steps
-    times = np.linspace(0.0, end, (s.records if flow else min(s.records, s.steps)) + 1)
+    times = np.linspace(0.0, s.time, s.records + 1)
+    if not flow:
+        times = s.rate * np.round(np.linspace(0, s.steps, min(s.records, s.steps) + 1))
     factor = FACTORS[s.loss](len(training))
     ahead = predict(network, training, times, None if flow else s.rate, factor, grid, key)
     return observables, ahead.assign(places.data_vars)

@@ -8,6 +8,7 @@ from .figures import Heatmap, Line, Panel, Points
 
 MOST_NODES = 400  # shown as points
 NOW, BEFORE, LAZILY, LIMIT = "this network", "at the start", "linearised", "infinite width"
+FAR = 1e3  # times the loss at the start: predictions beyond are not drawn
 REACH = 1.15  # neurons are shown up to so far beyond the grid
 
 
@@ -18,9 +19,11 @@ def panels(table: xr.Dataset) -> list[Panel]:
 
 
 def _loss(table: xr.Dataset) -> Panel:
+    ahead = table.linearised_loss.values  # grows without bound where the rate is too large
+    ahead = np.where(ahead < FAR * ahead[0], ahead, np.nan)
     marks = [
         Line(table.time.values, table.loss.values, NOW),
-        Line(table.time_ahead.values, table.linearised_loss.values, LAZILY, dash="dashed"),
+        Line(table.time_ahead.values, ahead, LAZILY, dash="dashed"),
     ]
     return Panel("Loss", "time", "loss", marks, yscale="log")
 

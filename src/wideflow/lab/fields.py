@@ -19,7 +19,7 @@ class Field:
     low: float = -math.inf
     high: float = math.inf
     options: tuple[str, ...] = field(default=())
-    only: str = ""  # which data or dynamics the field is for; the page hides it elsewhere
+    only: str = ""  # which data or dynamics it is for, a word of `kinds`; elsewhere it is hidden and left out
 
     def value(self, text: str) -> Any:
         """The value that `text` spells, checked."""
@@ -59,3 +59,13 @@ FIELDS = {
         Field("time", "Time", "number", 1e-3, 1e8, only="flow"),
     )
 }  # fmt: skip
+
+
+def kinds(data: str, dynamics: str) -> set[str]:
+    """What the data and the dynamics are, in the words of `Field.only`; the page's script says the same."""
+    table = data.startswith(("uci:", "upload:"))
+    found = {
+        "generated": not table, "wide": not table and not data.startswith("wave"), "noisy": not table and data != "random-labels",
+        "table": table, "upload": data.startswith("upload:"), "descent": dynamics == "descent", "flow": dynamics == "flow",
+    }  # fmt: skip
+    return {word for word, true in found.items() if true}

@@ -56,6 +56,19 @@ class Upload(RequestHandler):
         )
 
 
+class Leave(RequestHandler):
+    """The page says that it is being closed, so that its run ends at once; a tab that dies is noticed a little later."""
+
+    def initialize(self, tabs: Mapping[str, Tab]) -> None:
+        self.tabs = tabs
+
+    def post(self) -> None:
+        tab = self.tabs.get(self.get_query_argument("tab", ""))
+        if tab is not None:
+            tab.close()
+        self.set_status(204)
+
+
 class Take(RequestHandler):
     """Sends the figure or the table of a tab's run."""
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from .._core.errors import check_between
 from ..runs.records import repeat_command
-from .fields import FIELDS
+from .fields import FIELDS, kinds
 from .scenes import FREE, Scene, scene
 from .uploads import PREFIX, Uploads
 
@@ -77,7 +77,9 @@ def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
     choices = {}
     if chosen.name == FREE:
         texts = START | {name: text for name, text in asked.items() if text != ""}
-        choices = {name: FIELDS[name].value(texts[name]) for name in FIELDS if name in texts}
+        words = kinds(texts["data"], texts["dynamics"]) | {""}
+        offered = [f for f in FIELDS.values() if f.name in texts and f.only in words]
+        choices = {f.name: f.value(texts[f.name]) for f in offered}
         _check_data(choices.get("data", ""), uploads)
     made = Place(chosen, choices, seed, uploads)
     chosen.settings(made.changes)

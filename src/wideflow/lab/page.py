@@ -11,7 +11,7 @@ from ..experiments.training import GENERATED
 from ..report.tex import as_text
 from .cards import as_html
 from .fields import ACTIVATIONS, FIELDS
-from .links import Place, place
+from .links import START, Place, place
 from .scenes import FREE, scenes
 from .tab import PACES, Tab
 from .uploads import LIMIT, Uploads
@@ -60,8 +60,7 @@ def _values(at: Place) -> dict:
     """Every offered field with its value at this place."""
     if at.scene.name != FREE:
         return {}
-    settings = at.scene.settings(at.changes)
-    return {name: at.choices.get(name, getattr(settings, name)) for name in FIELDS}
+    return {name: at.choices.get(name, START.get(name, "")) for name in FIELDS}
 
 
 def _upload(at: Place) -> dict | None:

@@ -132,7 +132,7 @@ class Tab:
         self.stop()
 
     def hear(self, worker: Worker, message: Any) -> None:
-        """Called from the thread that listens to `worker`; goes on in the page's own loop."""
+        """Called from the thread that listens to `worker`; it is heard in the page's own loop."""
         if worker is self.worker:
             act = functools.partial(self.heard, worker, message)
             self.document.add_next_tick_callback(act)

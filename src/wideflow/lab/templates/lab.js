@@ -82,6 +82,7 @@
   };
   const fresh = () => {
     events.clear();
+    if ($("elsewhere")) $("elsewhere").hidden = true;
     for (const id of ["dial", "legend"]) $(id).hidden = true;
     $("progress").value = 0;
     $("caption").textContent = "";
@@ -180,11 +181,13 @@
     for (const model of models()) {
       if (model.type !== "Figure") continue;
       const on = Boolean(look) && model.title?.text === look;
+      const others = model.css_classes.filter((name) => name !== "looked-at");
+      if (on === (others.length === model.css_classes.length)) model.css_classes = on ? [...others, "looked-at"] : others;
       const frame = on ? { outline: "3px solid #E69F00", "outline-offset": "3px", "border-radius": "6px" } : {};
       if (JSON.stringify(model.styles) !== JSON.stringify(frame)) model.styles = frame;
     }
   };
-  const go = (to) => { step = Math.min(setup.steps.length - 1, Math.max(0, to)); card(); };
+  const go = (to) => { $("elsewhere").hidden = true; step = Math.min(setup.steps.length - 1, Math.max(0, to)); card(); };
 
   // taking home
   const carry = (given) => {
@@ -236,8 +239,8 @@
       events.set(told.event.step, told.event);
       card();
       if (told.event.step !== step) {
-        $("step-moment").hidden = false;
-        $("step-moment").textContent = `Step ${told.event.step + 1}: ${told.event.sentence}`;
+        $("elsewhere").hidden = false;
+        $("elsewhere").textContent = `Step ${told.event.step + 1}: ${told.event.sentence}`;
       }
     }
     if (told.drawn) {
@@ -262,6 +265,9 @@
     for (const id of ["start"]) $(id).disabled = false;
     ask({ do: "choose", place: place() });
   }, 40);
+
+  window.addEventListener("pagehide", () => navigator.sendBeacon(`/leave?token=${token}&tab=${setup.tab}`));
+  window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
   fill();
   carry(home);

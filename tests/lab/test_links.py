@@ -1,0 +1,113 @@
+"""States as addresses: what is not offered, out of bounds or unknown is refused with a sentence."""
+
+import shlex
+from urllib.parse import parse_qsl
+
+import pytest
+
+from wideflow.lab.cards import as_html
+from wideflow.lab.fields import FIELDS
+from wideflow.lab.links import START, place
+from wideflow.lab.scenes import scenes
+from wideflow.lab.uploads import KEPT, Uploads, file_name
+from wideflow.runs.overrides import parse
+from wideflow.runs.runner import settings_of
+
+
+@pytest.fixture
+def uploads():
+    made = Uploads()
+    yield made
+    made.end()
+
+
+def test_a_link_leads_back_to_its_place(uploads):
+    asked = {"scene": "free", "data": "wave-2d", "width": "64", "scaling": "mean-field", "seed": "12"}  # fmt: skip
+    first = place(asked, uploads)
+    again = place(dict(parse_qsl(first.link())), uploads)
+    assert again == first
+    assert first.choices["width"] == 64
+    assert set(first.choices) == set(START) - {
+        "features",
+        "rows",
+        "rate",
+        "steps",
+    }  # what matters here
+
+
+def test_the_shell_command_asks_for_the_same_settings(uploads):
+    here = place({"width": "64", "scaling": "zipf:0.3,0.6", "seed": "5"}, uploads)
+    words = shlex.split(here.command())
+    assert words[:3] == ["wideflow", "run", "train"]
+    given = parse([words[i + 1] for i, word in enumerate(words) if word == "--set"])
+    asked = settings_of(here.scene.experiment, "default", given)
+    assert asked == here.scene.settings(here.changes)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"scene": "nowhere"}, "there is no scene 'nowhere'"),
+        ({"seed": "-1"}, "`seed` must lie in"),
+        ({"seed": "x"}, "`seed` must be a whole number"),
+        ({"width": "1e9"}, "`width` must be a whole number"),
+        ({"width": "100000"}, "`width` must lie in"),
+        ({"steps": "99999999", "dynamics": "descent"}, "`steps` must lie in"),
+        ({"noise": "nan"}, "`noise` must lie in"),
+        ({"activation": "eval"}, "`activation` must be"),
+        ({"dynamics": "sgd"}, "`dynamics` must be"),
+        ({"scaling": "zipf:9,9"}, "scaling"),
+        ({"data": "/etc/passwd.csv"}, "`data` must be"),
+        ({"data": "upload:0123"}, "no longer here"),
+        ({"target": "x" * 101, "data": "upload:1"}, "at most 100 characters"),
+    ],
+)
+def test_wrong_states_are_explained(uploads, asked, reason):
+    with pytest.raises(ValueError, match=reason.replace("(", r"\(")):
+        place(asked, uploads)
+
+
+def test_what_is_not_offered_is_not_set(uploads):
+    here = place({"precision": "float32", "devices": "8", "record": "risk", "prepared": "False"}, uploads)  # fmt: skip
+    settings = here.scene.settings(here.changes)
+    assert (settings.precision, settings.devices, settings.record) == ("float64", 0, ("all",))
+    assert set(here.choices) <= set(FIELDS)
+
+
+def test_uploads_are_kept_under_chosen_names_and_the_oldest_goes(uploads):
+    first = uploads.add(b"a,b\n1,2\n3,4\n", "../../etc/passwd")
+    assert first.path.parent == uploads.folder
+    assert first.name == "passwd.csv"
+    assert uploads.folder.stat().st_mode & 0o077 == 0  # for the user alone
+    for _ in range(KEPT):
+        uploads.add(b"a,b\n1,2\n3,4\n", "x.csv")
+    assert not first.path.exists()
+    assert len(list(uploads.folder.iterdir())) == KEPT
+    with pytest.raises(ValueError, match="no longer here"):
+        uploads.path(first.code)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("a b.csv", "a_b.csv"),
+        ("C:\\x\\y.csv", "y.csv"),
+        ("'; rm -rf /", "data.csv"),
+        ("..", "data.csv"),
+        ("ü.csv", "csv.csv"),
+    ],
+)
+def test_names_of_files_are_plain(given, name):
+    assert file_name(given) == name
+
+
+def test_cards_spell_out_tags():
+    made = as_html("A <script>\n\n- one\n- **two**")
+    assert made == "<p>A &lt;script&gt;</p><ul><li>one</li><li><strong>two</strong></li></ul>"
+
+
+def test_every_scene_has_settings_and_a_command(uploads):
+    for name in scenes():
+        here = place({"scene": name, "seed": "2"}, uploads)
+        assert f"wideflow run {here.scene.experiment.name} " in here.command()
+        assert "perform" in here.lines()
