@@ -90,7 +90,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
     def finished(table: xr.Dataset) -> xr.Dataset:
         """With `time` as that of the half sum of squares under each network's own scaling: the same for all three."""
-        time = table.time.isel(scaling=0, drop=True).values / (s.samples * factors[0])
+        time = table.step.values * rate / s.samples
         return table.assign_coords(time=("step", time), scaling=list(NAMES)).assign_attrs(told)
 
     with shown_as(finished):
