@@ -3,13 +3,12 @@
 import contextlib
 import os
 import pathlib
-from collections.abc import Iterable
 
 
 def write_whole(path: pathlib.Path, payload: bytes, *, durable: bool = True) -> None:
     """Puts `payload` at `path` so that no reader and no kill ever sees a part of it.
 
-    Where it is `durable` no power cut does either; else `make_durable` may be called for many files later.
+    Where it is `durable` no power cut does either; else the system brings it to the disk in its own time, within about half a minute.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -26,13 +25,6 @@ def write_whole(path: pathlib.Path, payload: bytes, *, durable: bool = True) -> 
         raise
     if durable:
         _sync(path.parent)
-
-
-def make_durable(paths: Iterable[pathlib.Path]) -> None:
-    """Waits until the files and their names are on the disk itself."""
-    paths = tuple(paths)
-    for path in (*paths, *{path.parent for path in paths}):
-        _sync(path)
 
 
 def check_writable(folder: pathlib.Path) -> None:

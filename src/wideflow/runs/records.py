@@ -157,7 +157,8 @@ def write_record(record: Record, path: pathlib.Path, *, small: bool = False) -> 
     """Saves `record` at `path`, whole or not at all; returns it with its path.
 
     `small` asks for netCDF 3, which is written and read far quicker; a table that does not fit it (integers beyond
-    32 bit) is written as netCDF 4 all the same. It is not waited for the disk: `make_durable` is for that.
+    32 bit) is written as netCDF 4 all the same. It is not
+    waited for the disk: what a power cut leaves of such a file is known by its digest, and the run is done again.
     """
     table = _with_json_attributes(record.table)
     table.attrs[_ABOUT] = encode(record.about(), ordered=False)

@@ -11,21 +11,17 @@ import pathlib
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core.status import Status
 from ...experiments import registry
 from ...experiments.base import Experiment
-from ..files import make_durable
 from ..records import DamagedRecordError, check_whole
 from ..runner import compute
 from ..store import Store
 from .reservations import Reservations
 from .troubles import Troubles
-
-_disk = ThreadPoolExecutor(1)  # waits for the disk while the next runs are computed
 
 GOOD = {status.sentence for status in Status if status.good} | {"finished"}
 
@@ -62,12 +58,7 @@ def work(
     Runs of equal shape are not fused into one: a fused program may differ in the last bit from the run alone.
     """
     store, chosen = Store(folder, small=True), registry.experiment(experiment)
-    outcomes = [_one(store, chosen, size, task) for task in tasks]
-    done = {outcome.address for outcome in outcomes if outcome.kind == "done"}
-    _disk.submit(
-        make_durable, [store.folder / task.file_name for task in tasks if task.address in done]
-    )
-    return _my_address(), outcomes
+    return _my_address(), [_one(store, chosen, size, task) for task in tasks]
 
 
 def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome:
