@@ -38,7 +38,7 @@ def test_descent_differs_from_its_flow_by_an_error_of_first_order_in_the_rate():
 
 
 def test_an_experiment_that_descends_has_a_flow_version(tmp_path):
-    # Figure 1 at its smallest, ReLU: the curves of the flow lie on those of descent, the closer the smaller the rate
+    # Figure 1 at its smallest, ReLU: the curves differ by the error of descent, which halves with the rate
     chosen, gaps = experiment("caron2023-figure1"), []
     asked = {"gammas": (1.0, 0.5), "alphas": (0.7, 0.7), "seeds": 1, "records": 10}
     for rate, steps in ((2.0, 100), (1.0, 200)):
@@ -54,8 +54,7 @@ def test_an_experiment_that_descends_has_a_flow_version(tmp_path):
     assert both[1].settings["flow"] is True
     assert both[1].command.endswith("--flow")
     assert both[0].address != both[1].address
-    assert gaps[1] < 0.7 * gaps[0], gaps
-    assert gaps[1] < 0.05, gaps
+    assert 1.8 < gaps[0] / gaps[1] < 2.2, gaps
 
 
 def test_other_dynamics_are_named():
