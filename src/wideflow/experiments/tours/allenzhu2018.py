@@ -147,7 +147,7 @@ def three_layers_win(table: xr.Dataset) -> Moment | None:
     now = np.searchsorted(times, time)
     return Moment(
         time,
-        f"After {time:.0f} passes the three-layer network has a test error of {error[now]:.3f}: half of {best:.2f}, the best that two layers ever had.",
+        f"After {time:.0f} passes the three-layer network has a test error of {error[now]:.3f}, at most half of {best:.2f}, the best that two layers ever had.",
     )
 
 

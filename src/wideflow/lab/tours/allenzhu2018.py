@@ -16,7 +16,7 @@ TOUR = Tour(
         ),
         Step(
             "Two layers",
-            "The two-layer network has five times the neurons and takes more steps. It fits the training data, and its map shows some of the pattern, but on "
+            "The two-layer network has five times the neurons and takes more steps. Its training error falls and its map shows some of the pattern, but on "
             "new points it stays far from the target.",
             look="Learnt by two layers",
             moment=told.two_layers_stop,

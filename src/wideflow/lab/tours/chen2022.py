@@ -17,7 +17,7 @@ TOUR = Tour(
         ),
         Step(
             "NTK stays",
-            "All three fit the training data. Under NTK each neuron moves by a hair, and the more neurons there are the less: the cloud stays where it was. "
+            "All three learn the training data, NTK more slowly. Under NTK each neuron moves by a hair, and the more neurons there are the less: the cloud stays where it was. "
             "The network fits by a kernel that was fixed at the start.",
             look=told.TITLES["NTK"],
         ),
