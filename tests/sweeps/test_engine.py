@@ -198,6 +198,21 @@ def test_the_shell_draws_what_is_there_and_tells_its_state(undisturbed, tmp_path
     assert "nowhere.csv" in told["troubles"][0]["reason"]
 
 
+def test_a_dry_run_learns_the_time_from_two_runs_and_keeps_them(tmp_path, capsys):
+    spec, out = tmp_path / "dry.yaml", tmp_path / "out"
+    spec.write_text("experiment: train\nsize: smoke\ngrid: {width: [16, 32]}\nseeds: 3\n")
+    words = ["sweep", str(spec), "--out", str(out), "--workers", "1"]
+    assert main([*words, "--dry-run", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["runs"], told["done"], told["missing"], told["programs"]) == (6, 2, 4, 2)
+    assert told["learnt_from"] == len(records(out)) == 2
+    assert told["seconds"] > 0
+    assert main([*words, "--status"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "dry: 6 runs, 2 done, 4 missing" in shown
+    assert "of one worker are left" in shown
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -59,6 +59,20 @@ def test_the_last_values_are_drawn_with_their_slopes(table):
     build(spec).draw_without_rendering()
 
 
+def test_the_slopes_error_comes_from_the_runs_scatter(table):
+    # Logarithms u = ln 10 (1, 2, 3) twice; seeds lie at c above and below the line: six residuals of size c, spread 4 ln(10)^2,
+    # so that the error is sqrt(6 c^2 / 4) / (2 ln 10).
+    c = 0.5
+    moved = table.copy(deep=True)
+    moved["loss"].values[0, 0, 0] = moved["loss"].values[0, 0, 1]
+    moved["loss"].values[..., 0, :] *= np.exp(c)
+    moved["loss"].values[..., 1, :] *= np.exp(-c)
+    (panel,) = draw(moved, {"y": "loss", "x": "width", "hue": "kind"}).panels
+    fits = [mark.label for mark in panel.marks if isinstance(mark, Line) and mark.dash == "dashed"]
+    error = np.sqrt(6 * c**2 / 4) / (2 * np.log(10))
+    assert fits[0] == f"kind = a: slope -1.00 ± {error:.2f}"
+
+
 def test_over_steps_nothing_is_fitted(table):
     (panel,) = draw(table, {"y": "loss", "x": "step"}).panels
     assert all(mark.dash == "solid" for mark in panel.marks if isinstance(mark, Line))

@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Slope:
-    """y ~ x^exponent, least squares in logarithms, with its standard error."""
+    """y ~ x^exponent, least squares in logarithms over all runs, with its standard error from their scatter."""
 
     exponent: float
     error: float
@@ -84,8 +84,11 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     for i in range(table.sizes[by] if by else 1):
         part = (values.isel({by: i}) if by else values).transpose(along, ...)
         label = f"{hue} = {short(table[hue].values[i].item())}" if by else ""
-        band = confidence_band(part.values.reshape(part.sizes[along], -1), logarithmic=log_y)
-        marks += _marks(place, label, band, fitted=log_x and log_y and along in axes)
+        samples = part.values.reshape(part.sizes[along], -1)
+        band = confidence_band(samples, logarithmic=log_y)
+        fitted = log_x and log_y and along in axes
+        slope = fit_slope(np.repeat(place, samples.shape[1]), samples.ravel()) if fitted else None
+        marks += _marks(place, label, band, slope)
     names = f" ({', '.join(f'{i}: {short(v.item())}' for i, v in enumerate(positions))})"
     panel = Panel(
         y.replace("_", " "), x.replace("_", " ") + ("" if numeric else names), str(values.attrs.get("label", y.replace("_", " "))),
@@ -185,11 +188,10 @@ def confidence_band(
     return mean, mean - half, mean + half
 
 
-def _marks(x, label: str, band, fitted: bool) -> list:
+def _marks(x, label: str, band, slope: Slope | None) -> list:
     middle, low, high = band
     group = label or "mean"
     marks: list = [Line(x, middle, label, low, high, group=group), Points(x, middle, group=group)]
-    slope = fit_slope(x, middle) if fitted else None
     if slope is not None:
         told = ": ".join(part for part in (label, slope.text) if part)
         marks.append(Line(x, slope.constant * x**slope.exponent, told, dash="dashed", group=group))
