@@ -78,6 +78,17 @@ def test_a_run_of_a_forgotten_experiment_keeps_its_claims(tmp_path, monkeypatch)
     assert 'href="../small-gone' in text
 
 
+def test_pages_of_sweeps_are_linked(tmp_path):
+    folder = tmp_path / "sweeps" / "drift"
+    folder.mkdir(parents=True)
+    for name in ("table.nc", "index.html"):
+        (folder / name).touch()
+    (tmp_path / "sweeps" / "unfinished").mkdir()
+    page = write_report(Store(tmp_path), tmp_path / "report.html").read_text()
+    assert '<a href="sweeps/drift/index.html">drift</a>' in page
+    assert "unfinished" not in page
+
+
 def test_an_empty_store_gives_a_page_that_says_so(tmp_path):
     assert "No runs are saved here yet" in visible(
         write_report(Store(tmp_path), tmp_path / "report.html")

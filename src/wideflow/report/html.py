@@ -78,9 +78,16 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     }
     return environment.get_template("report.html").render(
         papers=[_paper(paper, about, sections, list(known.values())) for paper, about in registry.papers().items()],
-        sections=sections, damaged=damaged, kinds=KINDS, totals=_totals(records), runs=len(records),
+        sections=sections, sweeps=_sweeps(base), damaged=damaged, kinds=KINDS, totals=_totals(records), runs=len(records),
         latest=max((r.started for r in records), default=""), bokeh=Resources(mode="inline", components=["bokeh"]).render(),
     )  # fmt: skip
+
+
+def _sweeps(base: pathlib.Path) -> dict[str, str]:
+    """The pages of sweeps below `base`, each beside its table: name and link."""
+    tables = sorted({*base.glob("*/table.nc"), *base.glob("*/*/table.nc")})
+    pages = [table.with_name("index.html") for table in tables]
+    return {page.parent.name: _relative(page, base) for page in pages if page.is_file()}
 
 
 def _rank(record: Record) -> tuple:
