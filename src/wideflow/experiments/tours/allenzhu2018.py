@@ -3,7 +3,7 @@ r"""Tour: three layers against two (allenzhu2018, Theorem 4.2 and its section 4.
 The target is the product $\cos(6x_1)\cos(6x_2)$ on the sphere in five dimensions. A two-layer network with five times the neurons is trained first and for longer; then a
 three-layer network, by the same SGD on the same data. The error is the mean square over the variance of the test targets: answering the mean has error 1.
 
-Run:  wideflow run tour-allenzhu2018            Takes:  default 40 s on two cores, smoke 8 s
+Run:  wideflow run tour-allenzhu2018            Takes:  default 10 s on two cores, smoke 7 s
 """
 
 import math

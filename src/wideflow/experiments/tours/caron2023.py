@@ -3,7 +3,7 @@ r"""Tour: node scaling against NTK, and then pruning (caron2023, Figure 1 and se
 One draw of weights and signs under three node scalings: NTK ($\gamma = 1$), half and half, and all Zipf ($\gamma = 0$). All three fit the data; only where a few
 nodes carry much of the weight do nodes move far, and there the others can be removed.
 
-Run:  wideflow run tour-caron2023            Takes:  default 25 s on two cores, smoke 4 s
+Run:  wideflow run tour-caron2023            Takes:  default 10 s on two cores, smoke 4 s
 """
 
 import math

@@ -5,7 +5,7 @@ neuron is a point: its pre-activation at a training input and at a test input of
 
 The three run as one batch: each network is written in the paper's own scaling, which the exact maps of `as_ours` allow.
 
-Run:  wideflow run tour-chen2022            Takes:  default 25 s on two cores, smoke 5 s
+Run:  wideflow run tour-chen2022            Takes:  default 12 s on two cores, smoke 5 s
 """
 
 import math

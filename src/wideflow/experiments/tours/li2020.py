@@ -4,7 +4,7 @@ Norm-coupled neurons descend the exact population loss of $\frac1d\sum_i|x_i|$. 
 the loss waits at the floor $(1-3/\pi)/d$ of the best fit of degree two, until the few neurons that started closest to a
 direction of the target have grown along it.
 
-Run:  wideflow run tour-li2020            Takes:  default 20 s on two cores, smoke 3 s
+Run:  wideflow run tour-li2020            Takes:  default 15 s on two cores, smoke 3 s
 """
 
 import math
