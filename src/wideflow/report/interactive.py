@@ -11,6 +11,7 @@ from bokeh.models import (
     Legend,
     LegendItem,
     LinearColorMapper,
+    LogTicker,
     Span,
     Title,
 )
@@ -131,6 +132,8 @@ class _Axis:
         """Puts powers of ten where a symlog axis has them, and 1, 2, 5 where a logarithmic one is short."""
         if self.scale == "log" and self.decades < 2.5:
             axis.ticker = FixedTicker(ticks=[m * 10.0**k for k in self.powers for m in (1, 2, 5)])
+        elif self.scale == "log" and isinstance(axis.ticker, FixedTicker):
+            axis.ticker = LogTicker()  # it was short before, and has grown
         if self.scale != "symlog":
             return
         top = int(np.floor(np.log10(self.largest)))
