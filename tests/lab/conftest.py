@@ -1,5 +1,6 @@
 """One lab for all tests: `wideflow lab` as a user starts it, and a browser."""
 
+import contextlib
 import io
 import os
 import pathlib
@@ -36,9 +37,12 @@ class Server:
     def workers(self) -> set[int]:
         """The processes that compute for it, by number; the one beside them that spawning needs is not counted."""
         children = psutil.Process(self.process.pid).children()
-        return {
-            child.pid for child in children if any("spawn_main" in word for word in child.cmdline())
-        }
+        found = set()
+        for child in children:
+            with contextlib.suppress(psutil.Error):  # it is just ending
+                if any("spawn_main" in word for word in child.cmdline()):
+                    found.add(child.pid)
+        return found
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)

@@ -263,7 +263,7 @@
     talk.properties.told.change.connect(() => heard(JSON.parse(talk.told)));
     document.body.dataset.connected = "yes";
     for (const id of ["start"]) $(id).disabled = false;
-    ask({ do: "choose", place: place() });
+    if (!setup.trouble) ask({ do: "choose", place: place() });
   }, 40);
 
   window.addEventListener("pagehide", () => navigator.sendBeacon(`/leave?token=${token}&tab=${setup.tab}`));
