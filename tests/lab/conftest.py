@@ -107,9 +107,10 @@ class Page:
         return self.tab.inner_text("#trouble") if self.tab.is_visible("#trouble") else ""
 
     def troubles(self) -> list[tuple[str, str]]:
-        """What the browser's console had to complain about; a log axis without numbers yet is no trouble."""
+        """What the browser's console had to complain about; a panel without numbers yet is no trouble."""
+        waiting = ("data value for log axis", "could not set initial ranges")
         bad = [line for line in self.said if line[0] in ("error", "warning")]
-        return [line for line in bad if "data value for log axis" not in line[1]]
+        return [line for line in bad if not any(words in line[1] for words in waiting)]
 
     def download(self, button: str) -> bytes:
         with self.tab.expect_download() as coming:
