@@ -9,11 +9,13 @@ from numpy.testing import assert_allclose
 import wideflow as wf
 from wideflow._core.journal import AbstractJournal, journal_open
 from wideflow._core.watching import watched_by
+from wideflow.dynamics.members import Members
 
 RNG = np.random.default_rng(1)
 X, Y = RNG.normal(size=(6, 3)), RNG.normal(size=6)
 W, A = RNG.normal(size=(8, 3)), RNG.choice([-1.0, 1.0], size=8)
 DATA = wf.Dataset(X, Y)
+CALL = Members.call
 
 
 def numpy_descent(scaling, sigma, slope, rate, steps, factor=1.0):
@@ -300,7 +302,9 @@ def test_a_watcher_sees_every_record_and_may_end_the_run():
 @pytest.mark.parametrize("shared", [True, False])
 def test_members_in_turn_are_the_members_alone(monkeypatch, shared):
     """One after the other inside one program, bit for bit as in runs of their own."""
-    monkeypatch.setattr("wideflow.dynamics.members.CACHE", 0)
+    monkeypatch.setattr(
+        "wideflow.dynamics.members.CACHE", 3 * 6 * 8 * 8 - 1
+    )  # members x samples x nodes x bytes
     nets = [wf.Shallow(W + i, A, wf.scalings.Zipf(0.3 * i, 0.5), "tanh") for i in range(3)]
     datas = DATA if shared else [wf.Dataset(X, Y + i) for i in range(3)]
     rates = [wf.GradientDescent(0.05 * (i + 1)) for i in range(3)]
@@ -309,3 +313,12 @@ def test_members_in_turn_are_the_members_alone(monkeypatch, shared):
         alone = wf.train(net, DATA if shared else datas[i], rates[i], steps=40, every=10)
         assert_allclose(both.model[i].hidden, alone.model.hidden, rtol=0)
         assert both.model[i].scaling == net.scaling
+    called = []
+    monkeypatch.setattr(
+        Members, "call", lambda *args: called.append(args[1].__name__) or CALL(*args)
+    )
+    wf.train(nets, datas, rates, steps=5)
+    assert "_many_steps" not in called
+    monkeypatch.setattr("wideflow.dynamics.members.CACHE", 3 * 6 * 8 * 8)
+    wf.train(nets, datas, rates, steps=5)
+    assert "_many_steps" in called

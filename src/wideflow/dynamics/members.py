@@ -71,12 +71,13 @@ class Members:
 
     def _footprint(self) -> int:
         """Bytes of all members' pre-activations at the training points, where there are such; else 0."""
-        width, features = (
-            getattr(self.start, "width", None),
-            getattr(self.objective, "features", None),
-        )
-        if width is None or features is None:
+        axes, features = self.start.neuron_axes, getattr(self.objective, "features", None)
+        if not axes or features is None:
             return 0
+        name, axis = next(iter(axes.items()))
+        width = getattr(self.start, name).shape[
+            axis + 1 if axis >= 0 else axis
+        ]  # members come first
         return self.count * features.shape[-2] * width * features.dtype.itemsize
 
     def init(self):
