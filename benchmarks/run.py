@@ -105,16 +105,17 @@ def main():
         for name, processes in commands(options.quick).items():
             if options.only and name not in options.only:
                 continue
-            load = os.getloadavg()[0]
-            rows = [row for process in processes for row in measure(process, options.limit)]
+            rows = []
             table["measurements"][name] = {
                 "when": time.strftime("%Y-%m-%d"),
-                "load": load,
+                "load": os.getloadavg()[0],
                 "rows": rows,
             }
-            temporary = place.with_suffix(".tmp")
-            temporary.write_text(json.dumps(table, indent=1))
-            temporary.replace(place)
+            for process in processes:  # what was measured stays when a later one is cut short
+                rows += measure(process, options.limit)
+                temporary = place.with_suffix(".tmp")
+                temporary.write_text(json.dumps(table, indent=1))
+                temporary.replace(place)
     print(write_page(table, RESULTS, HERE.parent / "docs"))
 
 
