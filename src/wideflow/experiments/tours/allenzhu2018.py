@@ -6,7 +6,6 @@ three-layer network, by the same SGD on the same data. The error is the mean squ
 Run:  wideflow run tour-allenzhu2018            Takes:  default 10 s on two cores, smoke 7 s
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +21,10 @@ from ...dynamics.sgd import SGD
 from ...dynamics.train import train
 from ...models.biased_three_layer import BiasedThreeLayer
 from ...models.biased_two_layer import BiasedTwoLayer
-from ...observables.stages import first_time
 from ..allenzhu2018.three_beat_two import TARGETS
 from ..base import Claim, Experiment
 from ..figures import FigureSpec, Heatmap, HLine, Line, Panel
-from .moments import Moment, line_at
+from .moments import Moment, line_at, moment_when
 from .watched import shown_as
 
 LEARNERS = {"two layers": BiasedTwoLayer, "three layers": BiasedThreeLayer}
@@ -141,13 +139,12 @@ def three_layers_win(table: xr.Dataset) -> Moment | None:
     """The test error of three layers falls to half of the best that two layers ever had."""
     times, error = errors(table, "three layers")
     best = errors(table, "two layers")[1].min()
-    time = first_time(times, error <= best / 2)
-    if math.isnan(time):
-        return None
-    now = np.searchsorted(times, time)
-    return Moment(
-        time,
-        f"After {time:.0f} passes the three-layer network has a test error of {error[now]:.3f}, at most half of {best:.2f}, the best that two layers ever had.",
+    return moment_when(
+        times,
+        error <= best / 2,
+        lambda time, now: (
+            f"After {time:.0f} passes the three-layer network has a test error of {error[now]:.3f}, at most half of {best:.2f}, the best that two layers ever had."
+        ),
     )
 
 

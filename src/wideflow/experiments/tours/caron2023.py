@@ -20,12 +20,11 @@ from ..._core.scalings import Zipf
 from ...dynamics.descent import GradientDescent
 from ...dynamics.train import train
 from ...models.shallow import Shallow
-from ...observables.stages import first_time
 from ..base import Claim, Experiment
 from ..caron2023.members import alike, check_lengths, labels, levels_of
 from ..chen2022.common import recording
 from ..figures import FigureSpec, HLine, Line, Panel
-from .moments import Moment, line_at
+from .moments import Moment, line_at, moment_when
 from .watched import shown_as
 
 REMOVED = 0.8  # share of the nodes that is taken away
@@ -103,14 +102,13 @@ def features_move(table: xr.Dataset) -> Moment | None:
     """A node of the last scaling has moved five times as far as any of NTK's, while NTK's risk is already small."""
     times, moved = table.time.values, farthest(table)
     learnt = table.risk.isel(setting=0).values <= LEARNT * table.attrs["zero"]
-    time = first_time(times, (times > 0) & learnt & (moved[-1] >= 5 * moved[0]))
-    if math.isnan(time):
-        return None
-    now = np.searchsorted(times, time)
     lazy, rich = (str(table.setting.values[i]) for i in (0, -1))
-    return Moment(
-        time,
-        f"At t = {time:.3g} the farthest node of {rich} has moved {moved[-1, now]:.2g}, the farthest of {lazy} {moved[0, now]:.2g}.",
+    return moment_when(
+        times,
+        (times > 0) & learnt & (moved[-1] >= 5 * moved[0]),
+        lambda time, now: (
+            f"At t = {time:.3g} the farthest node of {rich} has moved {moved[-1, now]:.2g}, the farthest of {lazy} {moved[0, now]:.2g}."
+        ),
     )
 
 
@@ -118,14 +116,13 @@ def prunable(table: xr.Dataset) -> Moment | None:
     """Both have learnt; without most of its nodes the last scaling keeps its risk and NTK loses its own."""
     times, cost = table.time.values, cost_of_pruning(table)
     learnt = (table.risk.values[[0, -1]] <= LEARNT * table.attrs["zero"]).all(axis=0)
-    time = first_time(times, learnt & (cost[-1] <= KEPT) & (cost[0] >= LOST))
-    if math.isnan(time):
-        return None
-    now = np.searchsorted(times, time)
     lazy, rich = (str(table.setting.values[i]) for i in (0, -1))
-    return Moment(
-        time,
-        f"At t = {time:.3g}, without {REMOVED:.0%} of the nodes, {rich} has {cost[-1, now]:.2f} times its risk and {lazy} {cost[0, now]:.0f} times its own.",
+    return moment_when(
+        times,
+        learnt & (cost[-1] <= KEPT) & (cost[0] >= LOST),
+        lambda time, now: (
+            f"At t = {time:.3g}, without {REMOVED:.0%} of the nodes, {rich} has {cost[-1, now]:.2f} times its risk and {lazy} {cost[0, now]:.0f} times its own."
+        ),
     )
 
 

@@ -23,12 +23,11 @@ from ...dynamics.descent import GradientDescent
 from ...dynamics.losses import HalfMeanSquares
 from ...dynamics.train import train
 from ...models.shallow import Shallow
-from ...observables.stages import first_time
 from ..base import Claim, Experiment
 from ..chen2022.common import REDUCTION, recording
 from ..chen2022.scalings import SCALINGS, networks
 from ..figures import FigureSpec, Line, Panel, Points
-from .moments import Moment, line_at
+from .moments import Moment, line_at, moment_when
 from .watched import shown_as
 
 NAMES = tuple(SCALINGS)
@@ -110,13 +109,12 @@ def spread(table: xr.Dataset) -> xr.DataArray:
 def mean_field_left(table: xr.Dataset) -> Moment | None:
     """Under MF the cloud, which starts as a dot, is ten times wider than at the start."""
     times, size = table.time.values, spread(table).sel(scaling="MF").values
-    time = first_time(times, size >= 10 * size[0])
-    if math.isnan(time):
-        return None
-    now = np.searchsorted(times, time)
-    return Moment(
-        time,
-        f"At t = {time:.2g} the MF cloud is {size[now] / size[0]:.0f} times as wide as at the start ({size[0]:.3f} to {size[now]:.2f}).",
+    return moment_when(
+        times,
+        size >= 10 * size[0],
+        lambda time, now: (
+            f"At t = {time:.2g} the MF cloud is {size[now] / size[0]:.0f} times as wide as at the start ({size[0]:.3f} to {size[now]:.2f})."
+        ),
     )
 
 
@@ -137,13 +135,13 @@ def features_learnt(table: xr.Dataset) -> Moment | None:
     ours, lazy = (moved.sel(scaling=name).values for name in ("ours", "NTK"))
     error, fitted = table.test_risk.sel(scaling="NTK").values, at_equal_fit(table, "ours")
     with np.errstate(invalid="ignore"):
-        time = first_time(times, (ours >= 10 * lazy) & (fitted <= error / 2) & (times > 0))
-    if math.isnan(time):
-        return None
-    now = np.searchsorted(times, time)
-    return Moment(
-        time,
-        f"At t = {time:.1f} the features of the paper's scaling have moved {ours[now] / lazy[now]:.0f} times as far as NTK's. NTK's test error is {error[now]:.2f}; the paper's scaling had {fitted[now]:.2f} when it fitted the training data as well.",
+        paid = (ours >= 10 * lazy) & (fitted <= error / 2) & (times > 0)
+    return moment_when(
+        times,
+        paid,
+        lambda time, now: (
+            f"At t = {time:.1f} the features of the paper's scaling have moved {ours[now] / lazy[now]:.0f} times as far as NTK's. NTK's test error is {error[now]:.2f}; the paper's scaling had {fitted[now]:.2f} when it fitted the training data as well."
+        ),
     )
 
 

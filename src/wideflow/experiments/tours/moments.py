@@ -1,8 +1,12 @@
 """The moment of a tour: what happened, when, found in the table alone."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from ...observables.stages import first_time
 from ..figures import VLine
 
 
@@ -12,6 +16,12 @@ class Moment:
 
     time: float
     sentence: str
+
+
+def moment_when(times, condition, tell: Callable[[float, int], str]) -> Moment | None:
+    """The first record at which `condition` holds; `tell(time, record)` says it."""
+    time = first_time(times, condition)
+    return None if math.isnan(time) else Moment(time, tell(time, int(np.searchsorted(times, time))))
 
 
 def line_at(moment: Moment | None, label: str) -> VLine:
