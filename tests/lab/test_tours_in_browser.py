@@ -14,10 +14,19 @@ DATA = """([title, name]) => {
 EVENT = """(title) => {
   const plots = Bokeh.documents.flatMap((doc) => [...doc.all_models]).filter((m) => m.type === "Figure");
   const plot = plots.find((m) => m.title.text === title);
-  return plot.center.filter((m) => m.type === "Span" && m.dimension === "height").map((m) => m.location);
+  return plot.renderers.filter((m) => m.glyph.type === "VSpan").map((m) => m.data_source.data.x[0]);
 }"""
 LOOKED_AT = """() => Bokeh.documents.flatMap((doc) => [...doc.all_models])
   .filter((m) => m.type === "Figure" && m.css_classes.includes("looked-at")).map((m) => m.title.text)"""
+
+FRAMED = """() => {
+  const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.classList.contains("bk-Figure") && getComputedStyle(e).outlineStyle === "solid") found.push(e);
+    if (e.shadowRoot) seek(e.shadowRoot);
+  } };
+  seek(document);
+  return found.length;
+}"""
 
 
 def data(page, title, name) -> tuple[np.ndarray, np.ndarray]:
@@ -96,6 +105,7 @@ def test_five_tours_at_once(open_page):
         for number, step in enumerate(tour.steps):  # on the cards
             assert page.tab.inner_text("#step-title") == step.title
             assert page.tab.evaluate(LOOKED_AT) == [step.look]
+            assert page.tab.evaluate(FRAMED) == 1  # and no frame of an earlier step is left
             if step.moment is None:
                 assert not page.tab.is_visible("#step-moment")
             else:

@@ -4,9 +4,11 @@ import struct
 
 import numpy as np
 import pytest
+from bokeh.models import LinearColorMapper
 from small_experiment import EXPERIMENT, draw
 
-from wideflow.experiments.figures import FigureSpec, HLine, Line, Panel, Points
+from wideflow.experiments.figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
+from wideflow.report.interactive import plots
 from wideflow.report.static import build, render, save_figure
 from wideflow.report.style import PALETTE, edges, look
 from wideflow.runs import Store, perform
@@ -83,3 +85,28 @@ def test_cells_of_a_map_meet_halfway_on_their_own_scale():
     np.testing.assert_allclose(edges([1.0, 2.0, 4.0], "linear"), [0.5, 1.5, 3.0, 5.0])
     np.testing.assert_allclose(edges([1.0, 100.0], "log"), [0.1, 10.0, 1000.0])
     np.testing.assert_allclose(edges([3.0], "linear"), [2.5, 3.5])
+
+
+def test_a_map_and_the_points_on_it_share_their_colours_and_their_scale():
+    grid = np.array([0.0, 1.0, 2.0])
+    on_it = Points([0.5, 1.5], [0.5, 1.5], "data", values=[-3.0, 7.0])
+    panel = Panel("map", "a", "b", [Heatmap(grid, grid, np.eye(3)), on_it], one_unit=True)
+    spec = FigureSpec("maps", [panel, Panel("c", "x", "y", [Line(grid, grid, "curve")])])
+    assert look(spec).numbers == {"curve": 0}  # what has a map's colours takes none of the others
+    figure = build(spec)
+    axes = figure.axes[0]
+    assert {shown.get_clim() for shown in axes.collections} == {(-3.0, 7.0)}
+    figure.draw_without_rendering()
+    corners = axes.transData.transform([(0, 0), (1, 1)])
+    assert np.ptp(corners[:, 0]) == pytest.approx(np.ptp(corners[:, 1]))
+    plot = plots(spec, "owner")[0]
+    assert plot.match_aspect
+    mapper = plot.select_one(LinearColorMapper)
+    assert (mapper.low, mapper.high) == (-3.0, 7.0)
+    assert plot.renderers[1].glyph.fill_color.transform is mapper
+
+
+def test_named_keys_take_the_first_colours():
+    panel = Panel("a", "x", "y", [Line([0, 1], [0, 1], "b"), Line([0, 1], [0, 1], "a")])
+    style = look(FigureSpec("t", [panel], first=("a", "elsewhere")))
+    assert [style.colour(mark) for mark in panel.marks] == [PALETTE[2], PALETTE[0]]

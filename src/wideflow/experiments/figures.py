@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """A scatter; `errors` are half lengths of vertical bars."""
+    """A scatter; `errors` are half lengths of vertical bars, `values` are shown in the colours of the panel's map."""
 
     x: Numbers
     y: Numbers
@@ -44,6 +44,7 @@ class Points:
     errors: Numbers | None = None
     size: float | int = 5.0
     group: str | None = None
+    values: Numbers | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ Mark = Line | Points | HLine | VLine | Bars | Heatmap
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. `x` and `y` are axis labels, with units where there are any."""
+    """One pair of axes. `x` and `y` are axis labels, with units where there are any; `one_unit` draws both axes to one scale."""
 
     title: str
     x: str
@@ -98,6 +99,7 @@ class Panel:
     xscale: str = "linear"
     yscale: str = "linear"
     note: str = ""
+    one_unit: bool = False
 
     def __post_init__(self):
         check_choice("xscale", self.xscale, SCALES)
@@ -108,9 +110,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """Panels in reading order, `columns` beside each other."""
+    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours."""
 
     title: str
     panels: Sequence[Panel]
     columns: int = 2
     caption: str = field(default="")
+    first: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ from ..observables import (
 from .base import Claim, Experiment
 from .figures import FigureSpec, Line, Panel
 from .predictions import predict
-from .training_panels import panels as everything
+from .training_panels import COLOURS, panels as everything
 
 GENERATED = ("sphere-sines", "random-labels", "wave-1d", "wave-2d")
 DYNAMICS = ("descent", "flow", "sgd")
@@ -236,12 +236,14 @@ def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     """Every recorded number over time, one panel each; of a run with `record` = "all" what there is to look at."""
-    panels = everything(table) if "limit_spectrum" in table else _curves(table)
+    whole = "limit_spectrum" in table
+    panels = everything(table) if whole else _curves(table)
     return FigureSpec(
         "Training",
         panels,
         columns=2 if len(panels) < 6 else 3,
         caption=f"{table.attrs['model']}, {table.attrs['dynamics']}; {table.attrs['status']}.",
+        first=COLOURS if whole else (),
     )
 
 

@@ -8,8 +8,9 @@ from .figures import Heatmap, Line, Panel, Points
 
 MOST_NODES = 400  # shown as points
 NOW, BEFORE, LAZILY, LIMIT = "this network", "at the start", "linearised", "infinite width"
+NEURONS = "neurons (where they switch)"
+COLOURS = (BEFORE, NOW, LAZILY, LIMIT, NEURONS)
 FAR = 1e3  # times the loss at the start: predictions beyond are not drawn
-REACH = 1.15  # neurons are shown up to so far beyond the grid
 
 
 def panels(table: xr.Dataset) -> list[Panel]:
@@ -32,15 +33,15 @@ def _kernel(table: xr.Dataset) -> Panel:
     gap, drift = (np.where(v > resolution(table), v, np.nan) for v in (table.kernel_gap.values, table.kernel_drift.values))  # fmt: skip
     limit, ends = table.limit_gap.values, table.time_ahead.values[[0, -1]]
     marks = [
-        Line(table.time.values, gap, "gap (smallest eigenvalue)", group=NOW),
+        Line(table.time.values, gap, "gap", group=NOW),
         Line(table.time.values, drift, "drift ‖Θ(t) − Θ(0)‖", group="drift"),
         Line(
             ends, [np.median(limit)] * 2, "gap at infinite width", [limit.min()] * 2, [limit.max()] * 2,
             dash="dashed", group=LIMIT,
         ),
     ]  # fmt: skip
-    note = "a gap below rounding is not drawn"
-    return Panel("Kernel gap and drift", "time", "norm, eigenvalue", marks, yscale="log", note=note)
+    note = "gap: smallest eigenvalue; not drawn below rounding"
+    return Panel("Kernel gap and drift", "time", "eigenvalue, norm", marks, yscale="log", note=note)
 
 
 def resolution(table: xr.Dataset) -> np.ndarray:
@@ -72,7 +73,7 @@ def _features(table: xr.Dataset) -> Panel:
     some = _some(table.sizes["width"])
     start, now = (table.feature_pair.isel(step=i).values[:, some] for i in (0, -1))
     marks = [Points(*start, BEFORE, size=3), Points(*now, NOW, size=3)]
-    return Panel("Features of two inputs", "h(x₁)", "h(x₂)", marks)
+    return Panel("Features of two inputs", "h(x₁)", "h(x₂)", marks, one_unit=True)
 
 
 def _spectrum(table: xr.Dataset) -> Panel:
@@ -99,8 +100,8 @@ def _some(count: int) -> np.ndarray:
 
 def _function(table: xr.Dataset) -> Panel:
     places = table.neuron_places.isel(step=-1).values[:, _some(table.sizes["width"])]
-    borders = np.abs(table.grid_places.values).max(axis=0)[:, None] * REACH
-    places = places[:, np.all(np.abs(places) <= borders, axis=0)]
+    low, high = (end(table.grid_places.values, axis=0)[:, None] for end in (np.min, np.max))
+    places = places[:, np.all((places >= low) & (places <= high), axis=0)]
     return (_curve if len(places) == 1 else _surface)(table, places)
 
 
@@ -110,31 +111,28 @@ def _curve(table: xr.Dataset, places: np.ndarray) -> Panel:
     marks = [
         Line(x, f[0], BEFORE, dash="dotted"),
         Line(x, now, NOW),
-        Line(
-            x,
-            table.linearised_function.values,
-            "linearised, at the end",
-            dash="dashed",
-            group=LAZILY,
-        ),
+        Line(x, table.linearised_function.values, LAZILY, dash="dashed"),
     ]
-    inside = places[0][(places[0] >= x[0]) & (places[0] <= x[-1])]
     marks += [
-        Points(inside, np.interp(inside, x, now), "neurons (where they switch)", size=3),
+        Points(places[0], np.interp(places[0], x, now), NEURONS, size=3),
         Points(table.data_places.values[:, 0], table.data_targets.values, "data", size=6),
     ]
-    return Panel("Learned function", "x", "f(x)", marks)
+    note = "linearised: as it would be at the end of the run"
+    return Panel("Learned function", "x", "f(x)", marks, note=note)
 
 
 def _surface(table: xr.Dataset, places: np.ndarray) -> Panel:
     grid = table.grid_places.values
     x, y = (np.unique(grid[:, i]) for i in (0, 1))
     values = table.learned_function.isel(step=-1).values.reshape(len(y), len(x))
-    targets, data = table.data_targets.values, table.data_places.values
     marks = [
         Heatmap(x, y, values, "f(x)"),
-        Points(*data[targets > 0].T, "data above 0", size=5),
-        Points(*data[targets <= 0].T, "data below 0", size=5),
-        Points(*places, "neurons (where they switch)", size=3),
+        Points(
+            *table.data_places.values.T,
+            "data, filled with their target",
+            size=7,
+            values=table.data_targets.values,
+        ),
+        Points(*places, NEURONS, size=4),
     ]
-    return Panel("Learned function", "x₁", "x₂", marks)
+    return Panel("Learned function", "x₁", "x₂", marks, one_unit=True)

@@ -18,12 +18,18 @@ from .talk import Talk
 from .uploads import Uploads
 from .workers import Worker, Workers
 
-LEGEND = 300  # pixels for the legends below plots, also on a phone
 PACES = {"slow": 0.25, "normal": 0.06, "fast": 0.0}
 GRID = """
 :host { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); gap: 14px 18px; width: 100%; }
 :host > * { min-width: 0; }
-@media (min-width: 1360px) { .broad { grid-column: span 2; } }
+.looked-at { outline: 3px solid #E69F00; outline-offset: 3px; border-radius: 6px; }
+@media (min-width: 1360px) {
+  :host(.c2) { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  :host(.c3) { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+  :host(.c3) > .broad { grid-column: span 2; }
+  :host(.c3) > .large { grid-column: span 2; grid-row: span 2; }
+  :host(.c3) > .whole { grid-column: 1 / -1; }
+}
 """
 
 
@@ -168,10 +174,12 @@ class Tab:
         if self.drawn and same_marks(self.drawn, spec):
             refresh(self.drawn, spec)
         else:
-            self.drawn = plots(spec, "lab", LEGEND)
+            self.drawn = plots(spec, "lab")
             if len(self.drawn) % 3 == 1:  # in three columns the last row would hold one plot alone
-                for plot in (self.drawn[0], self.drawn[-1]):
-                    plot.css_classes = ["broad"]
+                ends = ("large", "whole") if spec.panels[0].one_unit else ("broad", "broad")
+                for plot, size in zip((self.drawn[0], self.drawn[-1]), ends):
+                    plot.css_classes = [size]
+            self.grid.css_classes = [f"c{min(spec.columns, 3)}"]
             self.grid.children = self.drawn
 
     async def take(self, kind: str) -> Taken:

@@ -8,11 +8,11 @@ from bokeh.models import (
     ColumnDataSource,
     FixedTicker,
     HoverTool,
+    InlineStyleSheet,
     Legend,
     LegendItem,
     LinearColorMapper,
     LogTicker,
-    Span,
     Title,
 )
 from bokeh.plotting import figure
@@ -28,10 +28,16 @@ from ..experiments.figures import (
     Points,
     VLine,
 )
-from .style import Look, edges, entry, look, ordered
+from .style import Look, edges, entry, look, map_range, ordered
 from .tex import as_text
 
 MOST_POINTS = 1500  # of a curve on the page; the record and the PDF have them all
+FRAME = 235  # pixels that a panel's axes are high, whatever stands around them
+SQUARE = 1.08  # width over height of a panel whose axes have one unit, with what stands around them
+WRAPPED = """
+:host { max-width: 100%; grid-template-columns: minmax(0, 1fr) !important; }
+.bk-grid { display: flex !important; flex-wrap: wrap; gap: 2px 14px !important; max-width: 100%; }
+"""  # a legend's entries beside each other, as many as there is room for
 
 
 @dataclass(frozen=True)
@@ -56,10 +62,10 @@ def chips(spec: FigureSpec) -> list[Chip]:
     return list(found.values())
 
 
-def plots(spec: FigureSpec, owner: str, width: int = 520) -> list:
-    """One Bokeh plot per panel, as wide as the page lets it be; marks are tagged `owner/entry`, legends fit into `width`."""
+def plots(spec: FigureSpec, owner: str) -> list:
+    """One Bokeh plot per panel, as wide as the page lets it be; marks are tagged `owner/entry`."""
     style = look(spec)
-    return [_plot(panel, style, owner, width) for panel in spec.panels]
+    return [_plot(panel, style, owner) for panel in spec.panels]
 
 
 def refresh(drawn: list, spec: FigureSpec) -> None:
@@ -77,13 +83,8 @@ def refresh(drawn: list, spec: FigureSpec) -> None:
         fresh = [columns for mark in ordered(panel) for columns in _columns_of(mark, x, y, panel)]
         for renderer, columns in zip(plot.renderers, fresh):
             renderer.data_source.data = columns
-        spans = [layout for layout in plot.center if isinstance(layout, Span)]
-        references = [mark for mark in ordered(panel) if isinstance(mark, HLine | VLine)]
-        for span, mark in zip(spans, references):
-            span.location = _place(mark, x, y)
         for mapper in plot.select(LinearColorMapper):
-            maps = [mark for mark in panel.marks if isinstance(mark, Heatmap)]
-            mapper.low, mapper.high = _range(np.asarray(maps[0].values, float))
+            mapper.low, mapper.high = map_range(panel)
         x.label(plot.xaxis[0])
         y.label(plot.yaxis[0])
 
@@ -100,7 +101,9 @@ def same_marks(drawn: list, spec: FigureSpec) -> bool:
 
 def _kinds(panel: Panel) -> list[str]:
     """What decides which renderers a panel has: its scales, and of each mark the kind and whether it has a band or bars."""
-    more = lambda mark: [n for n in ("low", "errors") if getattr(mark, n, None) is not None]
+    more = lambda mark: [
+        n for n in ("low", "errors", "values") if getattr(mark, n, None) is not None
+    ]
     return [panel.xscale, panel.yscale, *(" ".join([type(mark).__name__, *more(mark)]) for mark in ordered(panel))]  # fmt: skip
 
 
@@ -112,8 +115,6 @@ class _Axis:
         largest = float(finite.max()) if finite.size else 0.0
         self.scale, self.threshold = scale, 1e-3 * largest if largest > 0 else 1.0
         self.largest = largest or 1.0
-        inside = numbers[np.isfinite(numbers) & ((numbers > 0) | (scale != "log"))]
-        self.shown = [float(inside.min()), float(inside.max())] if inside.size else [1.0, 1.0]
         positive = np.log10(finite[finite > 0]) if np.any(finite > 0) else np.zeros(1)
         self.decades = float(np.ptp(positive))
         self.powers = range(int(np.floor(positive.min())) - 1, int(np.ceil(positive.max())) + 1)
@@ -143,10 +144,15 @@ class _Axis:
         axis.major_label_overrides = {p: f"{n:g}" for p, n in zip(places, numbers)}
 
 
-def _plot(panel: Panel, style: Look, owner: str, width: int):
+def _plot(panel: Panel, style: Look, owner: str):
     x, y = _axes(panel)
+    size = (
+        dict(sizing_mode="scale_width", aspect_ratio=SQUARE, match_aspect=True)
+        if panel.one_unit
+        else dict(sizing_mode="stretch_width", height=None, frame_height=FRAME)
+    )
     plot = figure(
-        height=330, sizing_mode="stretch_width", x_axis_type=x.kind, y_axis_type=y.kind, tools="pan,box_zoom,wheel_zoom,reset,save",
+        **size, frame_align=False, x_axis_type=x.kind, y_axis_type=y.kind, tools="pan,box_zoom,wheel_zoom,reset,save",
         active_drag=None, active_scroll=None, toolbar_location="above", background_fill_color=None,
         border_fill_color=None, outline_line_color=None, min_border_right=12,
     )  # fmt: skip
@@ -172,14 +178,11 @@ def _plot(panel: Panel, style: Look, owner: str, width: int):
             own.setdefault(as_text(name), []).extend(drawn)
     x.label(plot.xaxis[0])
     y.label(plot.yaxis[0])
-    items = [
-        LegendItem(label=name, renderers=[r for r in drawn if not isinstance(r, Span)])
-        for name, drawn in own.items()
-    ]
+    items = [LegendItem(label=name, renderers=drawn) for name, drawn in own.items()]
     if items:
         legend = Legend(
-            items=items, click_policy="hide", orientation="horizontal", location="left", ncols=_legend_columns(items, width), border_line_color=None, background_fill_color=None, label_text_font_size="12px",
-            padding=2, spacing=14, margin=4,
+            items=items, click_policy="hide", orientation="horizontal", location="left", stylesheets=[InlineStyleSheet(css=WRAPPED)],
+            border_line_color=None, background_fill_color=None, label_text_font_size="12px", margin=4,
         )  # fmt: skip
         plot.add_layout(legend, "below")
     return plot
@@ -188,12 +191,6 @@ def _plot(panel: Panel, style: Look, owner: str, width: int):
 def _axes(panel: Panel) -> list[_Axis]:
     scales = (panel.xscale, panel.yscale)
     return [_Axis(scale, _numbers(panel, i)) for i, scale in enumerate(scales)]
-
-
-def _legend_columns(items: list[LegendItem], width: int) -> int:
-    """How many entries of a panel's legend stand beside each other."""
-    longest = max(len(item.label.value) for item in items)
-    return max(1, min(len(items), width // (45 + 7 * longest)))
 
 
 def _numbers(panel: Panel, across: int) -> np.ndarray:
@@ -226,11 +223,18 @@ def _draw(plot, mark: Mark, style: Look, x: _Axis, y: _Axis, panel: Panel) -> li
         case Points():
             return _draw_points(plot, mark, colour, style.marker(mark), x, y)
         case HLine() | VLine():
-            return _draw_reference(plot, mark, colour, dash, x, y)
+            look = dict(line_color=colour, line_dash=dash, line_width=1.5)
+            source = ColumnDataSource(_columns_of(mark, x, y, panel)[0])
+            across = isinstance(mark, HLine)
+            return [
+                (plot.hspan if across else plot.vspan)(
+                    "y" if across else "x", source=source, **look
+                )
+            ]
         case Bars():
             return [_draw_bars(plot, mark, colour, [m for m in panel.marks if isinstance(m, Bars)])]
         case Heatmap():
-            return [_draw_heatmap(plot, mark, x, y)]
+            return [_draw_heatmap(plot, mark, x, y, map_range(panel))]
 
 
 def _hover(plot, renderer, name: str, named_x: str = "@true_x") -> None:
@@ -251,9 +255,9 @@ def _columns_of(mark: Mark, x: _Axis, y: _Axis, panel: Panel) -> list[dict]:
         case Points():
             return _points_columns(mark, x, y)
         case HLine():
-            return [dict(x=x(x.shown), y=y([mark.y] * 2))]
+            return [dict(y=y([mark.y]))]
         case VLine():
-            return [dict(x=x([mark.x] * 2), y=y(y.shown))]
+            return [dict(x=x([mark.x]))]
         case Bars():
             return [_bars_columns(mark, [m for m in panel.marks if isinstance(m, Bars)])]
         case Heatmap():
@@ -281,24 +285,11 @@ def _draw_line(plot, mark: Line, colour: str, dash: str, x: _Axis, y: _Axis) -> 
     return [line, *(plot.varea("x", "low", "high", source=source, **shade) for source in band)]
 
 
-def _place(mark: HLine | VLine, x: _Axis, y: _Axis) -> float:
-    return float(y(mark.y)) if isinstance(mark, HLine) else float(x(mark.x))
-
-
-def _draw_reference(plot, mark: HLine | VLine, colour: str, dash: str, x: _Axis, y: _Axis) -> list:
-    """A line from border to border, and one over the data, which the range and the legend take notice of."""
-    look = dict(line_color=colour, line_dash=dash, line_width=1.5)
-    dimension = "width" if isinstance(mark, HLine) else "height"
-    span = Span(dimension=dimension, location=_place(mark, x, y), **look)
-    plot.add_layout(span)
-    ends = [[mark.y] * 2, x.shown] if isinstance(mark, HLine) else [y.shown, [mark.x] * 2]
-    source = ColumnDataSource(dict(x=x(ends[1]), y=y(ends[0])))
-    return [plot.line("x", "y", source=source, **look), span]
-
-
 def _points_columns(mark: Points, x: _Axis, y: _Axis) -> list[dict]:
     across, heights = np.asarray(mark.x, float), np.asarray(mark.y, float)
     points = dict(x=x(across), y=y(heights), true_x=across, true_y=heights)
+    if mark.values is not None:
+        points["value"] = np.asarray(mark.values, float)
     if mark.errors is None:
         return [points]
     errors = np.asarray(mark.errors, float)
@@ -309,6 +300,11 @@ def _draw_points(plot, mark: Points, colour: str, marker: str, x: _Axis, y: _Axi
     points, *bars = map(ColumnDataSource, _points_columns(mark, x, y))
     alpha = 0.85 if len(np.asarray(mark.x)) < 200 else 0.5
     look = dict(size=1.4 * mark.size, color=colour, marker=marker, alpha=alpha)
+    mapper = plot.select_one(LinearColorMapper)
+    if mapper is not None:  # on a map a white border tells points from their ground
+        look |= dict(line_color="white", line_width=1.2, alpha=1.0)
+    if mark.values is not None:
+        look |= dict(fill_color={"field": "value", "transform": mapper})
     drawn = plot.scatter("x", "y", source=points, **look)
     _hover(plot, drawn, as_text(entry(mark)))
     look = dict(color=colour, line_width=1.3)
@@ -340,11 +336,6 @@ def _draw_bars(plot, mark: Bars, colour: str, bars: list[Bars]):
     return drawn
 
 
-def _range(values: np.ndarray) -> tuple[float, float]:
-    finite = values[np.isfinite(values)]
-    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-
-
 def _heatmap_columns(mark: Heatmap, scales: tuple[str, str]) -> dict:
     values = np.asarray(mark.values, float)
     x, y = edges(mark.x, scales[0]), edges(mark.y, scales[1])
@@ -355,8 +346,8 @@ def _heatmap_columns(mark: Heatmap, scales: tuple[str, str]) -> dict:
     )  # fmt: skip
 
 
-def _draw_heatmap(plot, mark: Heatmap, x: _Axis, y: _Axis):
-    low, high = _range(np.asarray(mark.values, float))
+def _draw_heatmap(plot, mark: Heatmap, x: _Axis, y: _Axis, shown: tuple[float, float]):
+    low, high = shown
     mapper = LinearColorMapper(palette="Viridis256", low=low, high=high, nan_color="#999999")
     source = ColumnDataSource(_heatmap_columns(mark, (x.kind, y.kind)))
     cells = plot.quad(
@@ -365,13 +356,16 @@ def _draw_heatmap(plot, mark: Heatmap, x: _Axis, y: _Axis):
         "top",
         "bottom",
         source=source,
-        fill_color={"field": "value", "transform": mapper},
-        line_color=None,
+        color={
+            "field": "value",
+            "transform": mapper,
+        },  # also of the border, or the page shows between cells
     )
-    plot.add_layout(
-        ColorBar(color_mapper=mapper, title=as_text(mark.label), background_fill_color=None),
-        "right",
-    )
+    bar = ColorBar(
+        color_mapper=mapper, title=as_text(mark.label), background_fill_color=None, width=14, padding=6, label_standoff=4,
+        title_text_font_style="normal",
+    )  # fmt: skip
+    plot.add_layout(bar, "right")
     plot.add_tools(
         HoverTool(
             renderers=[cells], tooltips=[(as_text(mark.label) or "value", "@value")], visible=False

@@ -18,7 +18,7 @@ from ..experiments.figures import (
     VLine,
 )
 from ..runs.files import write_whole
-from .style import Look, edges, entry, look, ordered
+from .style import Look, edges, entry, look, map_range, ordered
 
 _DASHES = {
     "solid": "-",
@@ -107,6 +107,8 @@ def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
         if handle is not None and name:
             (seen if name in style.shared else own).setdefault(name, handle)
     axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    if panel.one_unit:
+        axes.set_aspect("equal", adjustable="datalim")
     _short_logarithms(axes)
     if bars or any(isinstance(mark, Heatmap) for mark in panel.marks):
         axes.grid(visible=False, axis="x")
@@ -169,6 +171,11 @@ def _draw(figure, axes, mark, style: Look, panel: Panel):
             if axes.get_yscale() == "log":  # a gap, not a plunge, where there is no logarithm
                 heights = np.where(heights > 0, heights, np.nan)
             return axes.plot(mark.x, heights, color=colour, linestyle=dash)[0]
+        case Points(values=values) if values is not None:
+            low, high = map_range(panel)
+            return axes.scatter(
+                mark.x, mark.y, mark.size**2, values, cmap="viridis", vmin=low, vmax=high, edgecolors="white", linewidths=0.8
+            )  # fmt: skip
         case Points():
             return axes.errorbar(
                 mark.x, mark.y, yerr=mark.errors, fmt=_MARKERS[style.marker(mark)], markersize=mark.size,
@@ -194,9 +201,10 @@ def _draw(figure, axes, mark, style: Look, panel: Panel):
             return axes.bar(places, mark.heights, width * 0.92, color=colour)
         case Heatmap():
             x, y = edges(mark.x, panel.xscale), edges(mark.y, panel.yscale)
+            low, high = map_range(panel)
             image = axes.pcolormesh(
-                x, y, np.asarray(mark.values, float), cmap="viridis", rasterized=True
-            )
+                x, y, np.asarray(mark.values, float), cmap="viridis", vmin=low, vmax=high, rasterized=True
+            )  # fmt: skip
             figure.colorbar(image, ax=axes, label=mark.label, pad=0.02)
     return None
 

@@ -22,8 +22,8 @@ def entry(mark: Mark) -> str:
 
 
 def colour_key(mark: Mark) -> str | None:
-    """Marks with one key share a colour throughout the figure; None for reference lines and maps."""
-    if isinstance(mark, HLine | VLine | Heatmap):
+    """Marks with one key share a colour throughout the figure; None for reference lines, maps and what has a map's colours."""
+    if isinstance(mark, HLine | VLine | Heatmap) or getattr(mark, "values", None) is not None:
         return None
     return mark.group or mark.label or ""
 
@@ -57,13 +57,15 @@ class Look:
         return order[names.index(entry(mark)) % len(order)]
 
     def marker(self, mark: Mark) -> str:
-        return MARKERS[self.numbers[colour_key(mark) or ""] % len(MARKERS)]
+        key = colour_key(mark)
+        return MARKERS[0 if key is None else self.numbers[key] % len(MARKERS)]
 
 
 def look(spec: FigureSpec) -> Look:
-    """Colours in order of appearance; an entry in two panels or more goes to the figure's one legend."""
+    """Colours in order of appearance, after `spec.first`; an entry in two panels or more goes to the figure's one legend."""
     marks = list(itertools.chain.from_iterable(panel.marks for panel in spec.panels))
-    keys = dict.fromkeys(key for mark in marks if (key := colour_key(mark)) is not None)
+    found = (key for mark in marks if (key := colour_key(mark)) is not None)
+    keys = dict.fromkeys((*spec.first, *found))
     places: dict[str, set[int]] = {}
     for number, panel in enumerate(spec.panels):
         for mark in panel.marks:
@@ -77,6 +79,16 @@ def ordered(panel: Panel) -> Iterator[Mark]:
     """Maps and bars first, then reference lines, then curves, then points on top."""
     rank = {Heatmap: 0, Bars: 1, HLine: 2, VLine: 2, Line: 3, Points: 4}
     return iter(sorted(panel.marks, key=lambda mark: rank[type(mark)]))
+
+
+def map_range(panel: Panel) -> tuple[float, float]:
+    """The smallest and the largest value that a panel shows by a map's colours."""
+    shown = [
+        m.values for m in panel.marks if isinstance(m, Heatmap | Points) and m.values is not None
+    ]
+    values = np.concatenate([np.ravel(np.asarray(v, float)) for v in shown])
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
 def edges(centres, scale: str) -> np.ndarray:

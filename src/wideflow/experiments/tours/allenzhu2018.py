@@ -161,7 +161,7 @@ def live(table: xr.Dataset) -> FigureSpec:
         learnt = of(table, name).learned_function.values
         now[name] = learnt[-1] if len(learnt) else np.zeros(AXIS.size**2)
     maps = [
-        Panel(title, "x₁", "x₂", [Heatmap(AXIS, AXIS, square(values), "f(x)")])
+        Panel(title, "x₁", "x₂", [Heatmap(AXIS, AXIS, square(values), "f(x)")], one_unit=True)
         for title, values in zip(MAPS, now.values(), strict=True)
     ]
     cut = [

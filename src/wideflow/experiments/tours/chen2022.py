@@ -157,7 +157,9 @@ def live(table: xr.Dataset) -> FigureSpec:
             Points(*pairs.isel(step=at).values, label, size=size)
             for at, label, size in ((-1, "now", 3.0), (0, "start", 2.0))
         ]
-        scatters.append(Panel(TITLES[name], "h(x₁), training input", "h(x₂), other label", marks))
+        scatters.append(
+            Panel(TITLES[name], "h(x₁), training input", "h(x₂), other label", marks, one_unit=True)
+        )
     curves = [
         Panel(title, "flow time t", label, [*(Line(time, table[variable].sel(scaling=name).values, name) for name in NAMES), found], yscale=scale)
         for variable, title, label, scale in (

@@ -183,8 +183,6 @@
       const on = Boolean(look) && model.title?.text === look;
       const others = model.css_classes.filter((name) => name !== "looked-at");
       if (on === (others.length === model.css_classes.length)) model.css_classes = on ? [...others, "looked-at"] : others;
-      const frame = on ? { outline: "3px solid #E69F00", "outline-offset": "3px", "border-radius": "6px" } : {};
-      if (JSON.stringify(model.styles) !== JSON.stringify(frame)) model.styles = frame;
     }
   };
   const go = (to) => { $("elsewhere").hidden = true; step = Math.min(setup.steps.length - 1, Math.max(0, to)); card(); };
