@@ -80,3 +80,27 @@ def test_a_broken_package_is_named(installed, capsys, declared, said):
     told = " ".join(capsys.readouterr().err.split())
     assert said in told
     assert "diagonal-network" in told
+
+
+@pytest.mark.parametrize("name", ["train", "tour-li2020", "caron2023-figure1"])
+@pytest.mark.parametrize("command", [["list"], ["run", "train", "--size", "smoke"]], ids=["list", "run"])  # fmt: skip
+def test_a_name_that_is_taken_is_refused_with_the_package(installed, capsys, name, command):
+    installed(f"[{GROUP}]\n{name} = diagonal_network.experiment:EXPERIMENT\n")
+    assert main(command) != 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"{name!r} of diagonal-network" in told
+    assert "called like an experiment of wideflow itself" in told
+    assert "Rename it in diagonal-network" in told
+
+
+def test_two_packages_with_one_name_are_both_named(installed, tmp_path, monkeypatch, capsys):
+    installed(declared_in_the_example())
+    other = tmp_path / "second" / "also_diagonal-1.dist-info"
+    other.mkdir(parents=True)
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: also-diagonal\nVersion: 1\n")
+    (other / "entry_points.txt").write_text(declared_in_the_example())
+    monkeypatch.syspath_prepend(str(other.parent))
+    assert main(["list"]) != 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert "also-diagonal" in told
+    assert "diagonal-network" in told.replace("also-diagonal", "")

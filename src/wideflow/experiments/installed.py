@@ -4,25 +4,42 @@
     my-experiment = "my_package.my_module:EXPERIMENT"
 
 The part before the equals sign is the experiment's name. `wideflow list`, `run`, `reproduce`, `report` and sweeps then know it
-like one of ours; a broken one is named, with the package that brought it, and never passed over.
+like one of ours; a broken one, or one whose name is taken, is named with the package that brought it, and never passed over.
 """
 
 import importlib.metadata
+from collections.abc import Iterable
 
 from .base import Experiment
 
 GROUP = "wideflow.experiments"
 
 
-def installed_experiments() -> list[Experiment]:
-    """Every experiment that an installed package declares, by name."""
+def installed_experiments(ours: Iterable[str]) -> list[Experiment]:
+    """Every experiment that an installed package declares, by name; none may be called like one of `ours`."""
+    owners, found = dict.fromkeys(ours, "wideflow itself"), []
     declared = importlib.metadata.entry_points(group=GROUP)
-    return [_load(point) for point in sorted(declared, key=lambda point: point.name)]
+    for point in sorted(declared, key=lambda point: point.name):
+        if point.name in owners:
+            raise ValueError(
+                f"{_where(point)} is called like an experiment of {owners[point.name]}, so that one of the two could not be run. "
+                f"Rename it in {_package(point)}, or uninstall that package."
+            )
+        owners[point.name] = _package(point)
+        found.append(_load(point))
+    return found
+
+
+def _package(point: importlib.metadata.EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else "an unnamed package"
+
+
+def _where(point: importlib.metadata.EntryPoint) -> str:
+    return f"the entry point {point.name!r} of {_package(point)} ({point.value})"
 
 
 def _load(point: importlib.metadata.EntryPoint) -> Experiment:
-    package = point.dist.name if point.dist is not None else "an unnamed package"
-    where = f"the entry point {point.name!r} of {package} ({point.value})"
+    package, where = _package(point), _where(point)
     try:
         found = point.load()
     except Exception as error:

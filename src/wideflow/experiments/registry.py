@@ -23,8 +23,9 @@ PAPERS = {
 @functools.cache
 def experiments() -> dict[str, Experiment]:
     """Every registered experiment, in the papers' order, then those of installed packages."""
-    ours = (experiment for paper in PAPERS for experiment in _of_folder(paper))
-    return _named((*ours, *installed_experiments()))
+    ours = [experiment for paper in PAPERS for experiment in _of_folder(paper)]
+    taken = (*(experiment.name for experiment in ours), *others())
+    return _named((*ours, *installed_experiments(taken)))
 
 
 def papers() -> dict[str, str]:
