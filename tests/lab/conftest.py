@@ -24,10 +24,10 @@ FLAGS = [
 class Server:
     """A running `wideflow lab`."""
 
-    def __init__(self):
+    def __init__(self, port: int = 0):
         cache = os.path.join(tempfile.gettempdir(), "wideflow-test-cache")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "wideflow", "lab", "--no-open"], stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "wideflow", "lab", "--no-open", "--port", str(port)], stdout=subprocess.PIPE, text=True,
             env={**os.environ, "JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"},
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -138,8 +138,8 @@ def open_page(browser, server):
     """Opens tabs, and closes them after the test."""
     opened = []
 
-    def opening(query="", **context):
-        opened.append(Page(browser, server, query, **context))
+    def opening(query="", of=None, **context):
+        opened.append(Page(browser, of or server, query, **context))
         return opened[-1]
 
     yield opening

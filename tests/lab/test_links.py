@@ -35,6 +35,15 @@ def test_a_link_leads_back_to_its_place(uploads):
     }  # what matters here
 
 
+def test_a_table_that_is_not_on_this_machine_is_named(uploads, tmp_path, monkeypatch):
+    monkeypatch.setattr("wideflow.data.files.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setenv("WIDEFLOW_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"concrete.csv into a folder .* WIDEFLOW_DATA"):
+        place({"data": "uci:concrete"}, uploads)
+    (tmp_path / "concrete.csv").touch()
+    assert place({"data": "uci:concrete"}, uploads).choices["data"] == "uci:concrete"
+
+
 def test_the_shell_command_asks_for_the_same_settings(uploads):
     here = place({"width": "64", "scaling": "zipf:0.3,0.6", "seed": "5"}, uploads)
     words = shlex.split(here.command())

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 from wideflow.cli import main
+from wideflow.lab.links import START
 
 SMALL = (
     "data=sphere-sines&samples=12&features=6&width=32&dynamics=descent&rate=0.5&steps=400&seed=3"
@@ -66,6 +67,9 @@ def test_the_panels_dial_and_theorems_tell_what_was_recorded(open_page):
     change, gap = (float(table[n][-1]) for n in ("kernel_change", "linearisation_gap"))
     assert dial["index"] == pytest.approx(1 / (1 + max(change, gap)))
     assert page.tab.inner_text("#dial-words") in ("lazy", "between lazy and rich", "rich")
+    told = page.tab.evaluate(PICTURES)  # for those who do not see them
+    assert len(told) == len(titles)
+    assert ["img", "Loss: loss over time"] in told
     page.wait("document.querySelectorAll('#rows tr').length > 10", 90)
     rows = page.tab.inner_text("#rows")
     assert "not applicable" in rows  # and why: every row has its reason
@@ -116,6 +120,11 @@ def test_a_shared_link_gives_the_same_state(open_page):
         assert other.tab.inner_text(what) == page.tab.inner_text(what)
     wrong = open_page("width=-5")
     assert "`width` must lie in" in wrong.trouble()
+    assert "starting settings" in wrong.trouble()
+    assert wrong.tab.input_value("#f-width") == START["width"]
+    tour = open_page("scene=tour-li2020&seed=many")
+    assert "`seed` must be a whole number" in tour.trouble()
+    assert tour.tab.is_visible("#tour")  # of the same scene
 
 
 def csv(rows: str) -> dict:
@@ -190,6 +199,98 @@ def test_nothing_comes_from_outside_and_it_fits_a_phone(open_page, server):
     unnamed = "[...document.querySelectorAll('input, select, button')].filter(e => !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
     assert page.tab.evaluate(unnamed) == []  # every control says what it is
     assert page.troubles() == []
+
+
+FOCUSED = "document.activeElement.id"
+OUTLINE = (
+    "(e => [e.outlineStyle, parseFloat(e.outlineWidth)])(getComputedStyle(document.activeElement))"
+)
+
+
+def tab_to(page, wanted: str, most: int = 60) -> None:
+    """Presses Tab until the focus is on the element of that id, and looks whether one sees it."""
+    for _ in range(most):
+        page.tab.keyboard.press("Tab")
+        if page.tab.evaluate(FOCUSED) == wanted:
+            style, width = page.tab.evaluate(OUTLINE)
+            assert style == "solid"
+            assert width >= 2
+            return
+    raise AssertionError(f"Tab does not reach {wanted}")
+
+
+def test_a_run_by_keyboard_alone(open_page):
+    page = open_page(SMALL.replace("steps=400", "steps=100"))
+    tab_to(page, "f-width")  # the settings come first, then the run
+    page.tab.keyboard.press("Control+A")
+    page.tab.keyboard.type("24")
+    tab_to(page, "start")
+    page.tab.keyboard.press("Enter")
+    drawn(page, 1)
+    assert "width=24" in page.tab.url
+    tab_to(page, "pause", 1)
+    page.tab.keyboard.press("Space")
+    page.state("paused")
+    page.tab.keyboard.press("Space")
+    page.state("finished")
+    assert page.tab.evaluate(FOCUSED) == "start"  # not lost with the button that was switched off
+    tab_to(page, "reset", 1)
+    tab_to(page, "pace", 1)
+    page.tab.keyboard.press("Tab")
+    assert page.tab.evaluate("document.activeElement.textContent") == "What do these numbers mean?"
+    page.tab.keyboard.press("Enter")
+    assert page.tab.is_visible("#dial-rule")
+    page.tab.keyboard.press("Tab")  # the legend's first entry
+    pressed = "document.activeElement.getAttribute('aria-pressed')"
+    assert page.tab.evaluate(pressed) == "true"
+    page.tab.keyboard.press("Space")
+    assert page.tab.evaluate(pressed) == "false"
+    hidden = f"{FIGURES}.flatMap(m => m.renderers).filter(r => !r.visible).length"
+    assert page.tab.evaluate(hidden) >= 2  # in every panel that has it
+    for _ in range(3):
+        page.tab.keyboard.press("Shift+Tab")
+    assert page.tab.evaluate(FOCUSED) == "reset"
+    page.tab.keyboard.press("Enter")
+    page.state("ready")
+    assert page.tab.evaluate(FOCUSED) == "start"
+
+
+PICTURES = """() => {
+  const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.classList.contains("bk-Figure")) found.push([e.getAttribute("role"), e.getAttribute("aria-label")]);
+    if (e.shadowRoot) seek(e.shadowRoot);
+  } };
+  seek(document);
+  return found;
+}"""
+
+
+def test_the_page_says_when_its_lab_has_ended_and_when_another_is_there(open_page, own_server):
+    page = open_page(SMALL, own_server)
+    page.tab.select_option("#pace", "slow")
+    page.tab.click("#start")
+    drawn(page, 2)
+    before = page.curve("Loss")
+    port = int(urlsplit(own_server.address).port)
+    assert own_server.end() == 0
+    page.wait("document.getElementById('lost').dataset.kind === 'ended'", 15)
+    assert "The lab has ended" in page.tab.inner_text("#lost")
+    assert page.tab.inner_text("#state") == "ended"
+    for name in ("start", "pause", "reset", "pace", "f-width", "f-data"):
+        assert page.tab.is_disabled(f"#{name}")
+    assert len(page.curve("Loss")) >= len(before)  # what is drawn stays
+    page.tab.click("#take-table")
+    page.wait("document.getElementById('taken').textContent.includes('has ended')")
+    state = page.tab.inner_text("#lost-link")
+    other = type(own_server)(port)  # a new one at the same port, with another token
+    try:
+        page.wait("document.getElementById('lost').dataset.kind === 'anew'", 15)
+        assert "new token" in page.tab.inner_text("#lost")
+        again = open_page(state.removeprefix("&"), other)
+        assert again.trouble() == ""
+        assert again.tab.inner_text("#command") == page.tab.inner_text("#command")
+    finally:
+        other.end()
 
 
 def test_ctrl_c_ends_everything(own_server):

@@ -77,12 +77,19 @@ class Certificate:
     @property
     def headline(self) -> str:
         """One sentence."""
+        regime = self.laziness.here
+        return (
+            f"{self.counted}; the network is {regime.verdict} (laziness index {regime.index:.2f})"
+        )
+
+    @property
+    def counted(self) -> str:
+        """How many statements there are of each outcome."""
         words = {
             Outcome.HOLDS: "hold", Outcome.VIOLATED: "are violated", Outcome.VACUOUS: "are vacuous", Outcome.NOT_APPLICABLE: "do not apply",
         }  # fmt: skip
         told = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
-        regime = self.laziness.here
-        return f"{len(self.promises)} statements: {told}; the network is {regime.verdict} (laziness index {regime.index:.2f})"
+        return f"{len(self.promises)} statements: {told}"
 
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         """The numbers beside the theorems: (what, value, meaning)."""

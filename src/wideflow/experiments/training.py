@@ -242,9 +242,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "Training",
         panels,
         columns=2 if len(panels) < 6 else 3,
-        caption=f"{table.attrs['model']}, {table.attrs['dynamics']}; {table.attrs['status']}.",
+        caption=f"{table.attrs['model']}, {_told(table.attrs['dynamics'])}; {table.attrs['status']}.",
         first=COLOURS if whole else (),
     )
+
+
+def _told(dynamics: str) -> str:
+    """Descent and SGD with their numbers, flow without those of its solver."""
+    return dynamics.partition("(")[0] if dynamics.startswith("GradientFlow") else dynamics
 
 
 def _curves(table: xr.Dataset) -> list[Panel]:

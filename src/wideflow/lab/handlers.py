@@ -69,6 +69,16 @@ class Leave(RequestHandler):
         self.set_status(204)
 
 
+class Alive(RequestHandler):
+    """Answers a page whose socket is gone: 204, or 410 if its tab is not known here any more."""
+
+    def initialize(self, tabs: Mapping[str, Tab]) -> None:
+        self.tabs = tabs
+
+    def get(self) -> None:
+        self.set_status(204 if self.get_query_argument("tab", "") in self.tabs else 410)
+
+
 class Take(RequestHandler):
     """Sends the figure or the table of a tab's run."""
 

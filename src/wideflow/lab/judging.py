@@ -15,8 +15,13 @@ def judge(settings: Any, seed: int) -> Verdicts:
     networks, training, _ = build(settings, jax.random.key(seed))
     found = certify(networks[0], training, key=seed)
     rows = [
-        (promise.outcome.name, promise.name, " ".join(filter(None, (promise.told_width(), promise.told_rate()))), promise.message)
+        (promise.outcome.name, promise.name, ", ".join(filter(None, (promise.told_width(), promise.told_rate()))), promise.message)
         for promise in found.telling
     ]  # fmt: skip
     rows += [("NOT_APPLICABLE", names, "", reason) for names, reason in found.silent]
-    return Verdicts(found.headline, tuple(rows), found.rows())
+    ahead = found.laziness
+    headline = (
+        f"{found.counted}. Judged before training. The forecast from the start, for a run that brings the loss to {ahead.share:.0%}: "
+        f"{ahead.here.verdict} (laziness index {ahead.here.index:.2f}); the dial above shows this run."
+    )
+    return Verdicts(headline, tuple(rows), found.rows())

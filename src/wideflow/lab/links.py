@@ -88,7 +88,7 @@ def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
 
 def _check_data(name: str, uploads: Uploads) -> None:
     """Generators, known tables and this server's uploads; never a path."""
-    from ..data.files import UCI
+    from ..data.files import UCI, available
     from ..experiments.training import GENERATED
 
     if name.startswith(PREFIX):
@@ -96,4 +96,9 @@ def _check_data(name: str, uploads: Uploads) -> None:
     elif name and name not in GENERATED and name.removeprefix("uci:") not in UCI:
         raise ValueError(
             f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or an upload of this page, got {name[:40]!r}."
+        )
+    elif name.startswith("uci:") and not available(name.removeprefix("uci:")):
+        file = UCI[name.removeprefix("uci:")].source.file
+        raise ValueError(
+            f"`data` = {name!r} is not on this machine. Put {file} into a folder and name that folder in WIDEFLOW_DATA before `wideflow lab` starts."
         )

@@ -30,6 +30,7 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
     )  # fmt: skip
     known = scenes()
     document.title = "wideflow lab"
+    document.config.notify_connection_status = False  # the page says it in its own words
     document.template = environment.get_template("lab.html")
     document.template_variables.update(
         scenes=known, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
@@ -46,14 +47,19 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
 
 
 def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
-    """The place of the address; a wrong one gives the scene's start and a sentence."""
+    """The place of the address; a wrong one gives the start of its scene, or of free play, and a sentence."""
     context = document.session_context
     given = context.request.arguments if context is not None and context.request else {}
     asked = {name: values[0].decode(errors="replace") for name, values in given.items() if values}
     try:
         return place(asked, uploads), ""
     except ValueError as error:
-        return place({}, uploads), str(error)
+        told = str(error)
+    known = {"scene": asked["scene"]} if asked.get("scene") in scenes() else {}
+    sentence = (
+        f"The address is not understood: {told} The page shows its starting settings instead."
+    )
+    return place(known, uploads), sentence
 
 
 def _values(at: Place) -> dict:

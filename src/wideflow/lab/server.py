@@ -16,7 +16,7 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from .gate import LOOPBACK, Gate
-from .handlers import Leave, Take, Upload
+from .handlers import Alive, Leave, Take, Upload
 from .page import furnish
 from .tab import Tab
 from .uploads import LIMIT, Uploads
@@ -75,7 +75,7 @@ def open_lab(port: int = 0, compiled: str | None = None) -> Lab:
     port = listening.getsockname()[1]
     tornado = BokehTornado(
         {"/": Application(FunctionHandler(build))}, extra_websocket_origins=[f"{name}:{port}" for name in LOOPBACK],
-        extra_patterns=[(r"/upload", Upload, {"uploads": uploads}), (r"/take/(figure|table)", Take, {"tabs": tabs}), (r"/leave", Leave, {"tabs": tabs})],
+        extra_patterns=[(r"/upload", Upload, {"uploads": uploads}), (r"/take/(figure|table)", Take, {"tabs": tabs}), (r"/leave", Leave, {"tabs": tabs}), (r"/alive", Alive, {"tabs": tabs})],
         sign_sessions=True, secret_key=secrets.token_bytes(32), check_unused_sessions_milliseconds=500,
         unused_session_lifetime_milliseconds=GONE, use_index=False, websocket_max_message_size_bytes=2**20,
     )  # fmt: skip

@@ -157,6 +157,8 @@ def _plot(panel: Panel, style: Look, owner: str):
         border_fill_color=None, outline_line_color=None, min_border_right=12,
     )  # fmt: skip
     plot.tags = _kinds(panel)
+    told = f"{panel.title}: {panel.y} over {panel.x}"  # for those who do not see it
+    plot.html_attributes = {"role": "img", "aria-label": as_text(told)}
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.title = Title(text=as_text(panel.title), text_font_size="14px")

@@ -5,11 +5,11 @@
   const $ = (id) => document.getElementById(id);
   const token = new URLSearchParams(location.search).get("token");
   const form = $("choices"), free = setup.scene === "free";
-  let talk = null, count = 0, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0;
+  let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "";
   const events = new Map();
   window.lab = { told: [] }; // what the server has told, for tests and the curious
 
-  const ask = (order) => { if (talk) talk.asked = JSON.stringify({ ...order, count: ++count }); };
+  const ask = (order) => { if (talk && !lost) talk.asked = JSON.stringify({ ...order, count: ++count }); };
   const number = (value) => value === null || value === undefined ? "–" : Number(value).toPrecision(3).replace(/\.?0+(e|$)/, "$1");
   const address = (query) => `${location.origin}/?token=${token}&${query}`;
 
@@ -41,6 +41,8 @@
     for (const field of form.querySelectorAll("[data-scaling]")) field.hidden = field.dataset.scaling !== $("scaling-kind").value;
     $("gamma-out").textContent = $("gamma").value;
     $("alpha-out").textContent = $("alpha").value;
+    $("dynamics-help").textContent = shown.flow ? "Flow is descent with vanishing steps, solved to a tolerance; no rate is chosen. Time is its own, not seconds."
+      : "Too large a rate makes the loss grow or swing. Time is rate × steps.";
     const target = form.elements.target, columns = own()?.columns ?? [], before = target.value || setup.choices.target;
     target.replaceChildren(...columns.map((name) => new Option(name, name)));
     target.value = columns.includes(before) ? before : columns.at(-1) ?? "";
@@ -73,13 +75,44 @@
     state = name;
     $("state").textContent = name;
     $("state").className = `chip ${name}`;
-    if (sentence !== undefined) $("where").textContent = sentence;
+    if (sentence !== undefined) $("where").textContent = name === "finished" ? [sentence.replace(/^finished: /, ""), reached].filter(Boolean).join("; ") : name === "failed" ? "" : sentence;
     $("start").textContent = name === "ready" ? "Start" : "Start again";
     $("pause").disabled = !["running", "paused"].includes(name);
     $("pause").textContent = name === "paused" ? "Resume" : "Pause";
+    const focused = document.activeElement;
     $("reset").disabled = name === "ready";
+    if (focused?.disabled) $("start").focus(); // a button that is switched off would take the focus with it
     if (name === "failed") trouble(sentence);
   };
+
+  // the server's end: said once, and looked for again
+  const inputs = () => [...form.querySelectorAll("input, select"), ...["start", "pause", "reset", "pace"].map($)];
+  const said = { ended: "The lab has ended: its terminal was closed, or Ctrl-C pressed in it. What is drawn stays, but nothing runs. Start it again with: wideflow lab",
+    anew: "The lab was started anew, with a new token, so this page is no longer its own. Open the address that the terminal shows.",
+    forgotten: "The connection was lost for too long, and this tab's run has ended. The lab itself is still there.",
+    waiting: "The connection to the lab is lost. Trying again." };
+  const tell = (kind) => {
+    if ($("lost").dataset.kind === kind) return;
+    $("lost").dataset.kind = kind;
+    $("lost").hidden = false;
+    $("lost-words").textContent = said[kind];
+    const apart = kind === "ended" || kind === "anew";
+    $("lost-state").hidden = $("copy-state").hidden = !apart;
+    $("lost-link").textContent = `&${home.link}`;
+    $("reload").hidden = kind !== "forgotten";
+    if (kind !== "waiting") { for (const input of inputs()) input.disabled = true; $("state").textContent = "ended"; $("state").className = "chip"; }
+  };
+  const look = async () => {
+    if (!lost) return;
+    let kind = "ended";
+    try {
+      const { status } = await fetch(`/alive?token=${token}&tab=${setup.tab}`);
+      kind = { 204: "waiting", 403: "anew", 410: "forgotten" }[status] ?? "ended";
+    } catch { /* nobody answers */ }
+    if (lost) { tell(kind); setTimeout(look, 2000); }
+  };
+  const cut = () => { if (!lost) { lost = true; look(); } };
+  const mended = () => { if (lost && $("lost").dataset.kind === "waiting") { lost = false; $("lost").hidden = true; $("lost").dataset.kind = ""; } };
   const fresh = () => {
     events.clear();
     if ($("elsewhere")) $("elsewhere").hidden = true;
@@ -104,11 +137,12 @@
     const zones = $("dial").querySelectorAll(".zone");
     [[-90, low], [low, high], [high, 90]].forEach(([a, b], i) => zones[i].setAttribute("d", arc(a, b)));
     $("needle").style.transform = `rotate(${turn(worst)}deg)`;
-    $("dial-words").textContent = now.verdict === "between" ? "between lazy and rich" : now.verdict;
+    const words = now.verdict === "between" ? "between lazy and rich" : now.verdict;
+    if ($("dial-words").textContent !== words) $("dial-words").textContent = words;
     $("dial-change").textContent = number(now.kernel_change);
     $("dial-gap").textContent = number(now.linearisation_gap);
     $("dial-index").textContent = number(now.index);
-    $("dial-rule").textContent = `lazy where it is below ${now.lazy}, rich above ${now.rich}`;
+    $("dial-rule").textContent = `Here lazy means that both numbers are below ${now.lazy}, rich that one is above ${now.rich}.`;
   };
 
   const legend = (chips) => {
@@ -157,23 +191,28 @@
     const now = setup.steps[step], event = events.get(step);
     $("counter").textContent = `Step ${step + 1} of ${setup.steps.length}`;
     $("tour").dataset.happened = [...events.keys()].sort().join(",");
-    $("dots").replaceChildren(...setup.steps.map((one, i) => {
-      const dot = document.createElement("li"), button = document.createElement("button"), came = events.get(i);
+    if (!$("dots").children.length) $("dots").append(...setup.steps.map((_, i) => {
+      const dot = document.createElement("li"), button = document.createElement("button");
       button.type = "button";
-      button.className = `${i === step ? "here" : ""} ${came ? "came" : ""}`;
-      button.textContent = came ? "✓" : String(i + 1);
-      button.setAttribute("aria-label", `step ${i + 1}, ${one.title}${came ? ", its moment has come" : ""}`);
-      if (i === step) button.setAttribute("aria-current", "step");
       button.addEventListener("click", () => go(i));
       dot.append(button);
       return dot;
     }));
+    [...$("dots").querySelectorAll("button")].forEach((button, i) => {
+      const came = events.get(i);
+      button.className = `${i === step ? "here" : ""} ${came ? "came" : ""}`;
+      button.textContent = came ? "✓" : String(i + 1);
+      button.setAttribute("aria-label", `step ${i + 1}, ${setup.steps[i].title}${came ? ", its moment has come" : ""}`);
+      if (i === step) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
+    });
     $("step-title").textContent = now.title;
     $("step-text").innerHTML = now.html; // rendered and escaped by the server
     $("step-moment").hidden = !event;
     if (event) $("step-moment").textContent = event.sentence;
+    const focused = document.activeElement;
     $("back").disabled = step === 0;
     $("next").disabled = step === setup.steps.length - 1;
+    if (focused?.disabled) $(focused === $("next") ? "back" : "next").focus();
     highlight();
   };
   const highlight = () => {
@@ -197,6 +236,7 @@
   };
   const take = async (event, kind) => {
     event.preventDefault();
+    if (lost) { $("taken").textContent = "Nothing can be taken home any more: the lab has ended."; return; }
     $("taken").textContent = "Being made…";
     const answer = await fetch(`/take/${kind}?token=${token}&tab=${setup.tab}`);
     if (!answer.ok) { $("taken").textContent = await answer.text(); return; }
@@ -242,7 +282,8 @@
       }
     }
     if (told.drawn) {
-      $("where").textContent = `step ${told.step}, time ${number(told.time)}${told.caption ? "" : ""}`;
+      reached = `step ${told.step}, time ${number(told.time)}`;
+      if (state !== "finished") $("where").textContent = reached;
       $("caption").textContent = told.caption;
       dial(told.dial);
       legend(told.legend);
@@ -259,8 +300,9 @@
     clearInterval(connect);
     talk = found;
     talk.properties.told.change.connect(() => heard(JSON.parse(talk.told)));
+    talk.document.on_event("connection_lost", cut);
+    talk.document.on_event("client_reconnected", mended);
     document.body.dataset.connected = "yes";
-    for (const id of ["start"]) $(id).disabled = false;
     if (!setup.trouble) ask({ do: "choose", place: place() });
   }, 40);
 
@@ -281,7 +323,10 @@
   $("pace").addEventListener("change", () => ask({ do: "pace", pace: $("pace").value }));
   $("take-figure").addEventListener("click", (event) => take(event, "figure"));
   $("take-table").addEventListener("click", (event) => take(event, "table"));
-  $("copy-link").addEventListener("click", async () => { await navigator.clipboard?.writeText($("link").textContent); $("taken").textContent = "The link is copied."; });
+  const copy = async (from) => { await navigator.clipboard?.writeText($(from).textContent); return "Copied."; };
+  $("copy-link").addEventListener("click", async () => { $("taken").textContent = await copy("link"); });
+  $("copy-state").addEventListener("click", async () => { $("copy-state").textContent = await copy("lost-link"); });
+  $("reload").addEventListener("click", () => location.reload());
   for (const link of document.querySelectorAll("[data-scene]")) link.href = address(`scene=${link.dataset.scene}`);
   if (setup.steps.length) { $("back").addEventListener("click", () => go(step - 1)); $("next").addEventListener("click", () => go(step + 1)); }
 })();
