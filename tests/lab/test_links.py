@@ -3,8 +3,10 @@
 import shlex
 from urllib.parse import parse_qsl
 
+import jax
 import pytest
 
+from wideflow.experiments.training import build
 from wideflow.lab.cards import as_html
 from wideflow.lab.fields import FIELDS
 from wideflow.lab.links import START, place
@@ -94,6 +96,32 @@ def test_uploads_are_kept_under_chosen_names_and_the_oldest_goes(uploads):
     assert len(list(uploads.folder.iterdir())) == KEPT
     with pytest.raises(ValueError, match="no longer here"):
         uploads.path(first.code)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a;b\n1;2\n3;4\n", "my.csv has one column, .* Save it with commas between the columns"),
+        (b"a,b\nx,1\ny,2\n", "'x' in line 2. Encode those columns as numbers or take them out of the file"),
+        (b"a,b\n1,2\n", "my.csv has one row only"),
+    ],
+)  # fmt: skip
+def test_a_defective_table_is_explained_by_what_the_page_can_do(uploads, content, said):
+    with pytest.raises(ValueError, match=said) as told:
+        uploads.add(content, "my.csv")
+    assert "--" not in str(told.value)  # no option of the shell
+    assert list(uploads.folder.iterdir()) == []
+
+
+def test_what_fails_later_names_the_file_as_the_user_does(uploads):
+    own = uploads.add(b"a,b\n1,1\n2,1\n3,1\n", "mine.csv")
+    here = place({"data": own.code, "target": "b"}, uploads)
+    with pytest.raises(ValueError, match="is constant") as told:
+        build(here.scene.settings(here.changes), jax.random.key(0))
+    assert own.path.stem in str(told.value)
+    said = own.named(str(told.value))
+    assert "the target of mine.csv is constant" in said
+    assert own.path.stem not in said
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_the_panels_dial_and_theorems_tell_what_was_recorded(open_page):
     assert page.tab.inner_text("#dial-words") in ("lazy", "between lazy and rich", "rich")
     told = page.tab.evaluate(PICTURES)  # for those who do not see them
     assert len(told) == len(titles)
+    assert page.tab.inner_text("#where").endswith("time 50")
     assert ["img", "Loss: loss over time"] in told
     page.wait("document.querySelectorAll('#rows tr').length > 10", 90)
     rows = page.tab.inner_text("#rows")

@@ -46,15 +46,15 @@ FIELDS = {
     for f in (
         Field("data", "Data", "text"),
         Field("samples", "Samples", "whole", 2, 500, only="generated"),
-        Field("features", "Inputs (dimension)", "whole", 1, 200, only="wide"),
+        Field("features", "Inputs", "whole", 1, 200, only="wide"),
         Field("noise", "Noise", "number", 0, 5, only="noisy"),
-        Field("rows", "Rows, at most", "whole", 2, 500, only="table"),
+        Field("rows", "Most rows", "whole", 2, 500, only="table"),
         Field("target", "Target column", "text", only="upload"),
         Field("width", "Width", "whole", 1, 8192),
         Field("scaling", "Scaling", "text"),
         Field("activation", "Activation", "choice", options=ACTIVATIONS),
         Field("dynamics", "Dynamics", "choice", options=("descent", "flow")),
-        Field("rate", "Rate (step size)", "number", 1e-6, 1e4, only="descent"),
+        Field("rate", "Rate", "number", 1e-6, 1e4, only="descent"),
         Field("steps", "Steps", "whole", 1, 1_000_000, only="descent"),
         Field("time", "Until time", "number", 1e-3, 1e8, only="flow"),
     )

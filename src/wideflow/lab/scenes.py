@@ -40,6 +40,11 @@ class Scene:
     steps: tuple[Step, ...] = ()
     judge: Callable[[Any, int], Verdicts] | None = None
 
+    @property
+    def about(self) -> str:
+        """What its paper is about."""
+        return registry.PAPERS.get(self.paper, "")
+
     def settings(self, changes: Mapping[str, Any]) -> Any:
         """The settings of a run; wrong values are explained."""
         start = self.experiment.settings["default"]

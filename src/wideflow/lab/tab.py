@@ -159,7 +159,9 @@ class Tab:
                 self.tell(verdicts={"headline": message.sentence, "rows": [], "numbers": []})
             case State():
                 self.state = message
-                self.tell(state=message.name, sentence=message.sentence)
+                own = self.uploads.found.get(str(self.place.choices.get("data")))
+                sentence = own.named(message.sentence) if own else message.sentence
+                self.tell(state=message.name, sentence=sentence)
             case Event():
                 self.tell(event=vars(message))
             case Verdicts():

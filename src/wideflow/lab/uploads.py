@@ -28,6 +28,10 @@ class Upload:
     columns: tuple[str, ...]
     rows: int
 
+    def named(self, sentence: str) -> str:
+        """`sentence` with the user's name for the file where the server's stands."""
+        return renamed(sentence, self.path, self.name)
+
 
 class Uploads:
     """The files of one server."""
@@ -55,9 +59,7 @@ class Uploads:
                 raise ValueError(f"{shown} has one row only; training needs at least two.")
         except ValueError as error:
             path.unlink()
-            raise ValueError(
-                str(error).replace(path.name, shown).replace(str(path), shown)
-            ) from None
+            raise ValueError(on_the_page(renamed(str(error), path, shown))) from None
         header = read_header(path)
         made = Upload(f"{PREFIX}{key}", shown, path, header, len(table))
         self.found[made.code] = made
@@ -78,6 +80,22 @@ class Uploads:
 
     def end(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def renamed(sentence: str, path: pathlib.Path, name: str) -> str:
+    for known in (str(path), path.name, path.stem):
+        sentence = sentence.replace(known, name)
+    return sentence
+
+
+def on_the_page(sentence: str) -> str:
+    """The way out that a user of the page has, where `read_csv` names an argument."""
+    sentence = re.sub(
+        r"Say so with `separator=.*", "Save it with commas between the columns.", sentence
+    )
+    return sentence.replace(
+        " or leave them out (`drop`, `--drop`)", " or take them out of the file"
+    )
 
 
 def too_large(size: int) -> str:

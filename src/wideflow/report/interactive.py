@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from bokeh.models import (
+    BasicTicker,
     ColorBar,
     ColumnDataSource,
     FixedTicker,
@@ -130,10 +131,13 @@ class _Axis:
         return np.arcsinh(values / self.threshold) if self.scale == "symlog" else values
 
     def label(self, axis) -> None:
-        """Puts powers of ten where a symlog axis has them, and 1, 2, 5 where a logarithmic one is short."""
-        if self.scale == "log" and self.decades < 2.5:
+        """Puts powers of ten where a symlog axis has them, and 1, 2, 5 or round numbers where a logarithmic one is short."""
+        if self.scale == "log" and self.decades < 0.8:
+            if not isinstance(axis.ticker, BasicTicker):
+                axis.ticker = BasicTicker(desired_num_ticks=5)
+        elif self.scale == "log" and self.decades < 2.5:
             axis.ticker = FixedTicker(ticks=[m * 10.0**k for k in self.powers for m in (1, 2, 5)])
-        elif self.scale == "log" and isinstance(axis.ticker, FixedTicker):
+        elif self.scale == "log" and not isinstance(axis.ticker, LogTicker):
             axis.ticker = LogTicker()  # it was short before, and has grown
         if self.scale != "symlog":
             return
