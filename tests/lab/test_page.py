@@ -119,6 +119,16 @@ def test_a_shared_link_gives_the_same_state(open_page):
     assert other.tab.evaluate(state) == page.tab.evaluate(state)
     for what in ("#command", "#lines"):
         assert other.tab.inner_text(what) == page.tab.inner_text(what)
+    for scaling in (
+        "zipf:0.333,0.05",
+        "mean-field:2",
+    ):  # also what the sliders and the list would not give
+        odd = open_page(f"scaling={scaling}")
+        odd.tab.fill("#f-seed", "4")
+        odd.tab.press("#f-seed", "Tab")
+        odd.wait("document.getElementById('link').textContent.includes('seed=4')")
+        asked = parse_qs(urlsplit(odd.tab.inner_text("#link")).query)
+        assert asked["scaling"] == [scaling]
     wrong = open_page("width=-5")
     assert "`width` must lie in" in wrong.trouble()
     assert "starting settings" in wrong.trouble()
@@ -126,6 +136,27 @@ def test_a_shared_link_gives_the_same_state(open_page):
     tour = open_page("scene=tour-li2020&seed=many")
     assert "`seed` must be a whole number" in tour.trouble()
     assert tour.tab.is_visible("#tour")  # of the same scene
+
+
+def test_settings_that_change_after_the_start_are_told_apart_from_the_run(open_page):
+    page = open_page(SMALL.replace("steps=400", "steps=20"))
+    page.tab.click("#start")
+    page.state("finished")
+    assert not page.tab.is_visible("#stale")
+    page.tab.fill("#f-width", "33")
+    page.tab.press("#f-width", "Tab")
+    page.wait("!document.getElementById('stale').hidden")
+    page.tab.fill("#f-width", "32")
+    page.tab.press("#f-width", "Tab")
+    page.wait("document.getElementById('stale').hidden")  # they are those of the run again
+    page.tab.fill("#f-width", "")
+    page.tab.press("#f-width", "Tab")
+    assert page.trouble() == "Width needs a number from 1 to 8192."
+    page.tab.click("#start")
+    assert page.trouble().startswith("Width needs a number")
+    assert (
+        page.tab.inner_text("#state") == "finished"
+    )  # nothing was started with a number of the page's own choice
 
 
 def csv(rows: str) -> dict:

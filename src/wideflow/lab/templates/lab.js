@@ -5,7 +5,7 @@
   const $ = (id) => document.getElementById(id);
   const token = new URLSearchParams(location.search).get("token");
   const form = $("choices"), free = setup.scene === "free";
-  let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "";
+  let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "", ran = null;
   const events = new Map();
   window.lab = { told: [] }; // what the server has told, for tests and the curious
 
@@ -60,14 +60,27 @@
       const input = form.elements[name];
       if (input && name !== "scaling" && name !== "target") input.value = value;
     }
-    const [kind, rest] = String(setup.choices.scaling).split(":");
-    $("scaling-kind").value = kind;
-    const [gamma, alpha] = (rest ?? "0.5,0.7").split(",");
-    $("gamma").value = gamma;
-    $("alpha").value = alpha;
+    const asked = String(setup.choices.scaling), [kind, rest] = asked.split(":"), kinds = $("scaling-kind");
+    if (kind === "zipf") {
+      const [gamma, alpha] = (rest || "0.5,0.7").split(",");
+      slide($("gamma"), gamma);
+      slide($("alpha"), alpha);
+    } else if (![...kinds.options].some((one) => one.value === asked)) kinds.append(new Option(asked, asked)); // only an address can ask for it
+    kinds.value = kind === "zipf" ? kind : asked;
     arrange();
   };
-  const choose = () => { arrange(); ask({ do: "choose", place: place() }); };
+  const slide = (input, value) => { // to the very number of the address, also between the steps of the slider
+    if (Math.abs(value / input.step - Math.round(value / input.step)) > 1e-9) input.step = "any";
+    input.min = Math.min(input.min, value);
+    input.max = Math.max(input.max, value);
+    input.value = value;
+  };
+  const complete = () => {
+    const empty = [...form.querySelectorAll('input[type="number"]')].find((input) => input.value === "" && !input.closest(".field").hidden);
+    if (empty) trouble(`${empty.labels[0].textContent} needs a number${empty.min ? ` from ${empty.min} to ${empty.max}` : ""}.`);
+    return !empty;
+  };
+  const choose = () => { arrange(); if (complete()) ask({ do: "choose", place: place() }); };
 
   // the run
   const trouble = (sentence) => { $("trouble").textContent = sentence; $("trouble").hidden = !sentence; };
@@ -233,6 +246,7 @@
     $("command").textContent = home.command;
     $("lines").textContent = home.lines;
     history.replaceState(null, "", address(home.link));
+    $("stale").hidden = ran === null || ran === home.link;
   };
   const take = async (event, kind) => {
     event.preventDefault();
@@ -268,7 +282,7 @@
     window.lab.told.push(told);
     if (window.lab.told.length > 200) window.lab.told.shift();
     if ("trouble" in told) trouble(told.trouble);
-    if ("fresh" in told) fresh();
+    if ("fresh" in told) { ran = told.state === "ready" ? null : home.link; $("stale").hidden = true; fresh(); }
     if ("state" in told) show(told.state, told.sentence);
     if ("home" in told) carry(told.home);
     if ("progress" in told) $("progress").value = told.progress;
@@ -317,7 +331,7 @@
   form.addEventListener("input", arrange);
   form.addEventListener("change", (event) => { if (event.target.id !== "file") choose(); });
   if (free) $("file").addEventListener("change", upload);
-  $("start").addEventListener("click", () => { trouble(""); ask({ do: "start", place: place() }); });
+  $("start").addEventListener("click", () => { trouble(""); if (complete()) ask({ do: "start", place: place() }); });
   $("pause").addEventListener("click", () => ask({ do: state === "paused" ? "resume" : "pause" }));
   $("reset").addEventListener("click", () => ask({ do: "reset" }));
   $("pace").addEventListener("change", () => ask({ do: "pace", pace: $("pace").value }));
