@@ -26,8 +26,11 @@ def drawn(page, count: int) -> None:
 def test_curves_move_pause_and_reset(open_page):
     page = open_page(SMALL)
     page.tab.select_option("#pace", "slow")
+    assert page.tab.is_visible("#empty-press")
     page.tab.click("#start")
+    page.wait("document.getElementById('empty-press').hidden")  # what is waited for is said instead
     drawn(page, 2)
+    assert not page.tab.is_visible("#empty")
     first = page.curve("Loss")
     drawn(page, 4)
     second = page.curve("Loss")

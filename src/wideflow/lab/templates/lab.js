@@ -95,7 +95,7 @@
     const focused = document.activeElement;
     $("reset").disabled = name === "ready";
     if (focused?.disabled) $("start").focus(); // a button that is switched off would take the focus with it
-    if (name === "failed") trouble(sentence);
+    if (name === "failed") { trouble(sentence); $("progress").value = 0; $("empty-press").hidden = false; $("empty-wait").hidden = true; }
   };
 
   // the server's end: said once, and looked for again
@@ -130,7 +130,9 @@
     events.clear();
     if ($("elsewhere")) $("elsewhere").hidden = true;
     for (const id of ["dial", "legend"]) $(id).hidden = true;
-    $("progress").value = 0;
+    if (state === "running") $("progress").removeAttribute("value"); else $("progress").value = 0; // how far is not known yet
+    $("empty-press").hidden = state === "running";
+    $("empty-wait").hidden = state !== "running";
     $("caption").textContent = "";
     if ($("verdicts")) { $("rows").replaceChildren(); $("numbers").hidden = true; $("headline").textContent = "Being judged on this network and these data."; }
     card();
@@ -282,8 +284,8 @@
     window.lab.told.push(told);
     if (window.lab.told.length > 200) window.lab.told.shift();
     if ("trouble" in told) trouble(told.trouble);
-    if ("fresh" in told) { ran = told.state === "ready" ? null : home.link; $("stale").hidden = true; fresh(); }
     if ("state" in told) show(told.state, told.sentence);
+    if ("fresh" in told) { ran = told.state === "ready" ? null : home.link; $("stale").hidden = true; fresh(); }
     if ("home" in told) carry(told.home);
     if ("progress" in told) $("progress").value = told.progress;
     if ("verdicts" in told) verdicts(told.verdicts);
