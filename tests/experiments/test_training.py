@@ -30,6 +30,19 @@ def test_a_linear_network_follows_its_linearisation():
             np.testing.assert_allclose(table.linearised_function, final, atol=1e-6)
 
 
+@pytest.mark.parametrize(("share", "diverges"), [(1.9, False), (3.0, True)])
+def test_a_linearisation_that_diverges_does_not_take_the_panel(share, diverges):
+    # linearised descent multiplies a mode of eigenvalue l by 1 - rate l: it grows without bound where rate l > 2
+    first = run(dataclasses.replace(SMALL, activation="tanh", rate=1e-6, steps=1, records=1))
+    rate = share / float(first.kernel_spectrum[0, -1])
+    table = run(dataclasses.replace(SMALL, activation="tanh", rate=rate))
+    panel = EXPERIMENT.draw(table).panels[0]
+    assert panel.title == "Learned function"
+    ahead = np.asarray(panel.marks[2].y)
+    assert np.isnan(ahead).all() == diverges
+    assert ("diverges" in panel.note) == diverges
+
+
 def test_the_limit_gap_is_met_by_a_very_wide_network():
     # concentration: at width 200,000 the Gram matrix is within 5 % of its mean in every eigenvalue that counts
     table = run(dataclasses.replace(SMALL, width=200_000, scaling="ntk", activation="tanh", steps=1, records=1))  # fmt: skip

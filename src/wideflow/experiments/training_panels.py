@@ -107,17 +107,19 @@ def _function(table: xr.Dataset) -> Panel:
 
 def _curve(table: xr.Dataset, places: np.ndarray) -> Panel:
     x, f = table.grid_places.values[:, 0], table.learned_function.values
-    now = f[-1]
+    now, ahead = f[-1], table.linearised_function.values
+    bounded = np.all(np.abs(ahead) < FAR * np.abs(table.data_targets.values).max())
+    ahead = ahead if bounded else np.full_like(ahead, np.nan)
     marks = [
         Line(x, f[0], BEFORE, dash="dotted"),
         Line(x, now, NOW),
-        Line(x, table.linearised_function.values, LAZILY, dash="dashed"),
+        Line(x, ahead, LAZILY, dash="dashed"),
     ]
     marks += [
         Points(places[0], np.interp(places[0], x, now), NEURONS, size=3),
         Points(table.data_places.values[:, 0], table.data_targets.values, "data", size=6),
     ]
-    note = "linearised: as it would be at the end of the run"
+    note = f"linearised: {'as it would be at the end of the run' if bounded else 'diverges at this rate, and is not drawn'}"
     return Panel("Learned function", "x", "f(x)", marks, note=note)
 
 
