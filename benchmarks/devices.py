@@ -1,18 +1,19 @@
-"""One network over one and two CPU devices: strong scaling (the same network) and weak scaling (twice the neurons).
+"""One network over several CPU devices: strong scaling (the same network) and weak scaling (as many times the neurons).
 
-    python benchmarks/devices.py
+    python benchmarks/devices.py [--counts 1 2 4 8] [--widths 10000 100000] [--out results/devices.json]
 
-Every device computes on one thread, so that two devices need two free cores. One process a case; milliseconds a step, best of three.
+One process a case, held on as many cores as it has devices; best of three.
 """
 
+import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import time
 
 SAMPLES, FEATURES, STEPS = 100, 50, 40
-WIDTHS = (10_000, 100_000)
 
 
 def step_seconds(devices: int, width: int) -> float:
@@ -34,24 +35,43 @@ def step_seconds(devices: int, width: int) -> float:
 
 
 def measured(devices: int, width: int) -> float:
-    flags = f"--xla_force_host_platform_device_count={devices} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    cores = sorted(os.sched_getaffinity(0))
+    if devices > len(cores):
+        raise SystemExit(f"`--counts` {devices}: only {len(cores)} cores are free; ask for fewer.")
+    flags = f"--xla_force_host_platform_device_count={devices}"
     done = subprocess.run(
         [sys.executable, __file__, str(devices), str(width)], capture_output=True, text=True, check=True,
-        env=os.environ | {"XLA_FLAGS": flags, "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"},
+        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        preexec_fn=lambda: os.sched_setaffinity(0, cores[:devices]),
     )  # fmt: skip
     return json.loads(done.stdout)
 
 
 def main() -> None:
-    print(f"{SAMPLES} samples, {FEATURES} features, float64; milliseconds a step")
-    for width in WIDTHS:
-        one, two, twice = measured(1, width), measured(2, width), measured(2, 2 * width)
-        print(f"width {width}: one device {1e3 * one:.2f}, two devices {1e3 * two:.2f}; twice the width on two {1e3 * twice:.2f}")  # fmt: skip
-        print(f"  strong scaling {one / two:.2f} of 2, weak scaling {one / twice:.2f} of 1")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--counts", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--widths", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--out", type=pathlib.Path, help="a JSON file, written after every case")
+    asked, found = parser.parse_args(), []
+    print(
+        f"{SAMPLES} samples, {FEATURES} features, float64, one core a device; milliseconds a step"
+    )
+    for width in asked.widths:
+        one = measured(1, width)
+        for count in asked.counts:
+            strong = one if count == 1 else measured(count, width)
+            weak = one if count == 1 else measured(count, count * width)
+            found.append(dict(devices=count, width=width, one=one, strong=strong, weak=weak))
+            print(
+                f"width {width:7}, {count:2} devices: the same network {1e3 * strong:8.2f} (speed-up {one / strong:.2f}),"
+                f" {count} times the neurons {1e3 * weak:8.2f} (efficiency {one / weak:.2f})", flush=True,
+            )  # fmt: skip
+            if asked.out:
+                asked.out.write_text(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
+    if len(sys.argv) == 3 and sys.argv[1].isdigit():
         print(json.dumps(step_seconds(int(sys.argv[1]), int(sys.argv[2]))))
     else:
         main()

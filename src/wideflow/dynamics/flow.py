@@ -131,8 +131,7 @@ class GradientFlow(AbstractFlow):
         return ExplicitSolver(name, self.tolerance or SMOOTH_TOLERANCE)
 
     def _solver(self, model) -> GramSolver:
-        kinked = has_kinks(model)
-        return GramSolver(self._tolerance(model), kinked, kinked and isinstance(model, Shallow))
+        return GramSolver(self._tolerance(model), has_kinks(model))
 
     def _explicit_share(self, model, small, fewer, state: FlowState, stop) -> FlowState:
         """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
@@ -161,8 +160,9 @@ class GradientFlow(AbstractFlow):
         until = jnp.where(mine, stop, -jnp.inf)
         moved = solver.advance(problem, state.gram, until, self.most_steps)
         theta = solver.between(problem, moved, stop)
-        inside = solver.step.inner_passes(problem, moved.before) * (stop < moved.end)
-        spent = solver.step.passes * (moved.tried - state.gram.tried) + inside
+        step = solver.step(problem, moved.curved)
+        inside = step.inner_passes(problem, moved.taken) * (stop < moved.end)
+        spent = moved.passes - state.gram.passes + inside
         reached = moved.end >= stop
         return theta, dataclasses.replace(
             state, gram=moved, steps=state.steps + moved.steps - state.gram.steps,

@@ -4,6 +4,8 @@ A step is accepted when its defect is below `tolerance` times the size of the ou
 that chatter about their kink leave a defect of first order in the step that no step size removes faster; steps below
 $0.05/\lambda_{\max}(H\Theta)$ (in proportion less for tolerances below 1e-2) are therefore always accepted, so that the controller cannot stall:
 the limit is the Filippov solution.
+
+Where an exponential step fails and the neurons' own curvature is fast against it, the step is tried again with the whole Hessian, and so are the next ones.
 """
 
 import dataclasses
@@ -14,17 +16,23 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._core.trees import Parameters
+from .either_step import EitherStep, can_curve
 from .gram_problem import GramProblem, Place
 from .kinked_step import KinkedStep
 from .smooth_step import SmoothStep
 from .step_base import AbstractStep, Taken
+from .tangents import ShallowTangents
 
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
+CURVED = 30  # steps with the whole Hessian before exponentials are tried again
 NOISE = 64  # roundings in an output, in units of the machine precision
 
 
 class GramState(eqx.Module):
-    """The last step, from `before` at time `begin` to `taken.place` at time `end`; the length of the next; whether nothing moves any more."""
+    """The last step, from `before` at time `begin` to `taken.place` at time `end`; the length of the next; whether nothing moves any more.
+
+    `curved` counts the steps for which the whole Hessian is still to be used.
+    """
 
     begin: Float[Array, ""]
     end: Float[Array, ""]
@@ -33,29 +41,32 @@ class GramState(eqx.Module):
     taken: Taken
     steps: Int[Array, ""]
     tried: Int[Array, ""]
+    passes: Int[Array, ""]
+    curved: Int[Array, ""]
     still: Array
 
 
 class GramSolver(eqx.Module):
-    """How to step: `kinked` if the activation has kinks, `averaged` if its slopes can be averaged over a step."""
+    """How to step; `kinked` if the activation has kinks."""
 
     tolerance: float = eqx.field(static=True)
     kinked: bool = eqx.field(static=True)
-    averaged: bool = eqx.field(static=True)
 
-    @property
-    def step(self) -> AbstractStep:
-        return KinkedStep() if self.averaged else SmoothStep()
+    def step(self, problem: GramProblem, curved: Int[Array, ""]) -> AbstractStep:
+        if self.kinked:
+            return KinkedStep() if isinstance(problem.tangents, ShallowTangents) else SmoothStep()
+        return EitherStep(curved > 0) if can_curve(problem) else SmoothStep()
 
     def init(self, problem: GramProblem, theta: Parameters, time) -> GramState:
         """At rest at `time`, before the first step."""
         place = problem.place(theta)
         size = 0.5 / largest_rate(problem, place)
-        shapes = eqx.filter_eval_shape(self.step, problem, place, size)
-        trace = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes.trace)
         zero, time = jnp.zeros((), int), jnp.asarray(time, float)
-        taken = Taken(place, place.cotangent, trace)
-        return GramState(time, time, size, place, taken, zero, zero, jnp.zeros((), bool))
+        trace = self.step(problem, zero).no_trace(problem, place)
+        taken = Taken(place, place.cotangent, trace, zero)
+        return GramState(
+            time, time, size, place, taken, zero, zero, zero, zero, jnp.zeros((), bool)
+        )
 
     def advance(self, problem: GramProblem, state: GramState, stop, most_steps: int) -> GramState:
         """Steps until `stop` is reached or passed, or nothing moves, or `most_steps` were tried."""
@@ -79,20 +90,26 @@ class GramSolver(eqx.Module):
             return (now.end < stop) & (now.tried < state.tried + most_steps) & ~now.still
 
         def body(now: GramState) -> GramState:
-            here, h = now.taken.place, now.size
-            new = self.step(problem, here, h)
+            here, step = now.taken.place, self.step(problem, now.curved)
+            h = jnp.minimum(now.size, step.longest(problem, here))
+            new = step(problem, here, h)
             defect = _norm(new.place.cotangent - new.meant)
             allowed = self.tolerance * _norm(here.cotangent) + noise(here)
-            error = jnp.where(jnp.isfinite(defect), defect / allowed, jnp.inf)
-            good = (error <= 1) | ((h <= floor) & jnp.isfinite(defect))
+            sane, error = jnp.isfinite(defect), defect / allowed
+            good = sane & ((error <= 1) | (h <= floor))
             factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
-            reached = GramState(
-                now.end, now.end + h, h, here, new, now.steps + 1, now.tried, still(new.place)
-            )
+            factor = jnp.where(sane, factor, 0.5)
+            begins = ~good & step.should_curve(problem, here, h)
+            reached = dataclasses.replace(
+                now, begin=now.end, end=now.end + h, before=here, taken=new, steps=now.steps + 1,
+                still=still(new.place),
+            )  # fmt: skip
             kept = jax.tree.map(lambda a, b: jnp.where(good, a, b), reached, now)
             return dataclasses.replace(
-                kept, size=jnp.maximum(factor * h, floor), tried=now.tried + 1
-            )
+                kept, size=jnp.where(begins, h, jnp.maximum(factor * h, floor)),
+                tried=now.tried + 1, passes=now.passes + new.passes,
+                curved=jnp.where(begins, CURVED, jnp.maximum(now.curved - 1, 0)),
+            )  # fmt: skip
 
         begin = dataclasses.replace(state, still=state.still | still(state.taken.place))
         return jax.lax.while_loop(going, body, begin)
@@ -103,7 +120,9 @@ class GramSolver(eqx.Module):
         part = jnp.clip(time - state.begin, 0.0, size)
         return jax.lax.cond(
             time < state.end,
-            lambda: self.step.between(problem, state.before, state.taken, size, part),
+            lambda: self.step(problem, state.curved).between(
+                problem, state.before, state.taken, size, part
+            ),
             lambda: state.taken.place.theta,
         )
 

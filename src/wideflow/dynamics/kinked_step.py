@@ -1,7 +1,5 @@
 """A step for a shallow network with a kink at 0: predict, average the slopes over the step until they settle, step once more."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 
@@ -10,16 +8,15 @@ from .kink_slopes import mean_slopes
 from .step_base import AbstractStep, Taken
 from .tangents import ShallowTangents
 
+PASSES = 2
 SWEEPS = 12  # the slopes of one neuron's pairs depend on each other: so many damped sweeps settle them, at the cost of one forward pass each
 
 
 class KinkedStep(AbstractStep):
     """The path inside a step is retraced by a shorter one: the mean slopes over the whole say little of its parts."""
 
-    passes: ClassVar[int] = 2
-
-    def inner_passes(self, problem, place):
-        return 2
+    def inner_passes(self, problem, taken):
+        return PASSES
 
     def __call__(self, problem, place, size):
         t = problem.tangents
@@ -42,7 +39,7 @@ class KinkedStep(AbstractStep):
         now = t.preactivations(theta)
         partial = (end > low) & (end < high)
         slopes = jnp.where(partial, end, t.activation.slope(now))
-        return Taken(problem.place_at(theta, t.respond(now), slopes), g, ())
+        return Taken(problem.place_at(theta, t.respond(now), slopes), g, (), jnp.asarray(PASSES))
 
     def between(self, problem, before, taken, size, part):
         return self(problem, before, part).place.theta

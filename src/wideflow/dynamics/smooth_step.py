@@ -7,21 +7,21 @@ with the drift seen at $Y_2$, which saves an eigen decomposition. The same formu
 and a cubic share of what it misses at the end makes that path continuous. Elsewhere the path is retraced by a shorter step.
 """
 
-from typing import ClassVar
+import jax.numpy as jnp
 
 from .drifting_gram import integrals
 from .frozen_gram import Spectrum, has_spectrum, spectrum
 from .gram_problem import GramProblem, Place, exponential, move
 from .step_base import AbstractStep, Taken
 
+PASSES = 3
+
 
 class SmoothStep(AbstractStep):
     """Order three; three forward passes."""
 
-    passes: ClassVar[int] = 3
-
-    def inner_passes(self, problem, place):
-        return 1 if has_spectrum(problem, place) else 3
+    def inner_passes(self, problem, taken):
+        return 1 if has_spectrum(problem, taken.place) else PASSES
 
     def __call__(self, problem, place, size):
         if not has_spectrum(problem, place):
@@ -33,7 +33,9 @@ class SmoothStep(AbstractStep):
         weights, places = (-1 / 12, 3 / 4), (place, late)
         integral, after = exponential(problem, weights, places, frozen.decayed(start, third), size)
         theta = move(problem, second, weights, places, integral)
-        return Taken(problem.place(theta), after, (frozen, late.theta, late.gram))
+        return Taken(
+            problem.place(theta), after, (frozen, late.theta, late.gram), jnp.asarray(PASSES)
+        )
 
     def between(self, problem, before, taken, size, part):
         if not has_spectrum(problem, before):
@@ -68,4 +70,4 @@ def _by_exponentials(problem, place, size) -> Taken:
     third, _ = flow(place.theta, place.cotangent, (2 / 3,), (middle,))
     late = problem.place(third)
     theta, g = flow(second, g, (-1 / 12, 3 / 4), (place, late))
-    return Taken(problem.place(theta), g, ())
+    return Taken(problem.place(theta), g, (), jnp.asarray(PASSES))

@@ -1,17 +1,18 @@
 """What a step of the Gram-matrix exponential flow is: the place after it, a check on it, and the path inside it."""
 
 import abc
-from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float, PyTree
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
 
 from .._core.trees import Parameters
 from .gram_problem import GramProblem, Outputs, Place
 
 
 class Taken(eqx.Module):
-    """The place after a step, the cotangent it was meant to have, and what `between` needs to retrace the step.
+    """The place after a step, the cotangent it was meant to have, what `between` needs to retrace the step, and its forward passes.
 
     The error estimate costs nothing: `meant`, propagated through the exponentials, must equal the gradient at the
     new outputs; the difference is the defect.
@@ -20,15 +21,27 @@ class Taken(eqx.Module):
     place: Place
     meant: Outputs
     trace: PyTree
+    passes: Int[Array, ""]
 
 
 class AbstractStep(eqx.Module):
-    """A step; `passes` counts its forward passes of the network."""
+    """A way to step."""
 
-    passes: ClassVar[int]
+    def no_trace(self, problem: GramProblem, place: Place) -> PyTree:
+        """A trace of zeros, before the first step."""
+        shapes = eqx.filter_eval_shape(self, problem, place, jnp.ones(())).trace
+        return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+
+    def longest(self, problem: GramProblem, place: Place) -> Float[Array, ""]:
+        """No step from here may be longer."""
+        return jnp.asarray(jnp.inf)
+
+    def should_curve(self, problem: GramProblem, place: Place, size: Float[Array, ""]) -> Array:
+        """Whether this step, which failed, had better be tried with the whole Hessian."""
+        return jnp.zeros((), bool)
 
     @abc.abstractmethod
-    def inner_passes(self, problem: GramProblem, place: Place) -> int:
+    def inner_passes(self, problem: GramProblem, taken: Taken) -> Int[Array, ""] | int:
         """Forward passes that `between` takes."""
 
     @abc.abstractmethod

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._core.activations import Activation
 from .._core.memory import tile_rows
+from .._core.symmetric_product import symmetric_product
 from .._core.trees import Parameters, parameters, with_parameters
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
@@ -77,10 +78,10 @@ class ShallowTangents(AbstractTangents):
 
     def gram(self, point):
         if self.mixed.ndim == 1:
-            return self.inner * ((point * self.mixed**2) @ point.T)
+            return self.inner * symmetric_product(point * self.mixed)
         outputs, samples = self.mixed.shape[0], point.shape[0]
         rows = (point[:, None, :] * self.mixed).reshape(samples * outputs, -1)
-        blocks = (rows @ rows.T).reshape(samples, outputs, samples, outputs)
+        blocks = symmetric_product(rows).reshape(samples, outputs, samples, outputs)
         whole = self.inner[:, None, :, None] * blocks
         return whole.reshape(samples * outputs, samples * outputs)
 

@@ -1,0 +1,69 @@
+r"""The whole Hessian of a squared loss of a shallow network: the Gram part and one block a neuron.
+
+$$\nabla^2L = \kappa J^\top J + \bigoplus_j B_j,\qquad B_j = \sum_i (g_i\cdot s_jA_j)\,\sigma''(z_{ij})\,\phi_i\phi_i^\top .$$
+The blocks are how fast a neuron settles while the residual stands still. Exponentials of the Gram matrix do not know them; where they decide
+the step, a solve with the whole costs a Gram matrix weighted neuron by neuron and its Cholesky factor (Woodbury's formula).
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_factor, cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from .._core.symmetric_product import symmetric_product
+from .gram_problem import GramProblem, Place
+from .tangents import ShallowTangents
+
+Weights = Float[Array, "embedded width"]
+Blocks = Float[Array, "width embedded embedded"]
+
+
+def blocks(tangents: ShallowTangents, place: Place) -> Blocks:
+    r"""$cB_j$."""
+    t, x = tangents, tangents.features
+    bent = t.activation.bend(t.preactivations(place.theta)) * t.spread(place.cotangent)
+    pairs = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
+    return t.factor * (bent.T @ pairs).reshape(-1, x.shape[1], x.shape[1])
+
+
+def steepest(tangents: ShallowTangents, place: Place) -> Float[Array, ""]:
+    r"""$\max_j|cB_j|$ (Frobenius), a bound on how fast any neuron settles or leaves."""
+    return jnp.sqrt(jnp.max(jnp.sum(blocks(tangents, place) ** 2, axis=(1, 2))))
+
+
+def lowest(tangents: ShallowTangents, place: Place) -> Float[Array, ""]:
+    r"""$\max_j -\lambda_{\min}(cB_j)$, at least 0: how fast any neuron leaves."""
+    values = jnp.linalg.eigvalsh(blocks(tangents, place), symmetrize_input=False)
+    return jnp.maximum(0.0, -jnp.min(values))
+
+
+def shifted_solver(
+    problem: GramProblem, place: Place, shift: Float[Array, ""] | float | float
+) -> Callable[[Weights], Weights]:
+    r"""$v \mapsto (\text{shift} + c\nabla^2L)^{-1}v$; NaN where a block's negative curvature is beyond the shift."""
+    t, kappa = problem.tangents, place.curvature.kappa
+    assert isinstance(t, ShallowTangents)
+    size = t.features.shape[1]
+    eye = jnp.eye(size, dtype=t.features.dtype)
+    lower = jnp.linalg.cholesky(blocks(t, place) + shift * eye, symmetrize_input=False)
+    half = jax.vmap(lambda one: solve_triangular(one, eye, lower=True))(lower)
+    inverse = jnp.einsum("jba,jbc->jac", half, half)
+    root = jnp.sqrt(t.factor * kappa)
+    seen = root * place.point[:, :, None] * jnp.einsum("ia,jba->ijb", t.features, half)
+    mixed = jnp.atleast_2d(t.mixed)
+    rows = (seen[:, None] * mixed[:, :, None]).reshape(place.outputs.size, -1)
+    inner = symmetric_product(rows) + jnp.eye(len(rows), dtype=rows.dtype)
+    factor = cho_factor(inner)
+
+    def spread(v: Weights) -> Weights:
+        return jnp.einsum("jab,bj->aj", inverse, v)
+
+    def solve(v: Weights) -> Weights:
+        alone = spread(v)
+        pushed = t.push(place.point, {"weights": alone})
+        shared = cho_solve(factor, pushed.ravel()).reshape(pushed.shape)
+        return alone - kappa * spread(t.pull(place.point, shared)["weights"])
+
+    return solve
