@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .neuron_curvature import lowest, shifted_solver
+from .neuron_curvature import shifted_solver
 from .step_base import AbstractStep, Taken
 
 GAMMA, PASSES = 0.25, 7
-FAR = 0.8  # of the way to the pole of the stages
 
 
 def _table(*rows: tuple[float, ...]) -> np.ndarray:
@@ -44,10 +43,6 @@ INSIDE = _table(
 
 class CurvedStep(AbstractStep):
     """Order four; seven forward passes, none for the path inside. For shallow networks, smooth activations and squared losses."""
-
-    def longest(self, problem, place):
-        """Beyond it a solve would turn growth along negative curvature into decay."""
-        return FAR / (GAMMA * lowest(problem.tangents, place))
 
     def inner_passes(self, problem, taken):
         return 0

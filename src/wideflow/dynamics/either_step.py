@@ -26,11 +26,6 @@ class EitherStep(AbstractStep):
     def inner_passes(self, problem, taken):
         return jnp.where(taken.trace[0], *(s.inner_passes(problem, taken) for s in (CURVED, SMOOTH)))  # fmt: skip
 
-    def longest(self, problem, place):
-        return jax.lax.cond(
-            self.curved, lambda: CURVED.longest(problem, place), lambda: jnp.asarray(jnp.inf)
-        )
-
     def should_curve(self, problem, place, size):
         return ~self.curved & (size * steepest(problem.tangents, place) > STIFF)
 

@@ -90,8 +90,7 @@ class GramSolver(eqx.Module):
             return (now.end < stop) & (now.tried < state.tried + most_steps) & ~now.still
 
         def body(now: GramState) -> GramState:
-            here, step = now.taken.place, self.step(problem, now.curved)
-            h = jnp.minimum(now.size, step.longest(problem, here))
+            here, h, step = now.taken.place, now.size, self.step(problem, now.curved)
             new = step(problem, here, h)
             defect = _norm(new.place.cotangent - new.meant)
             allowed = self.tolerance * _norm(here.cotangent) + noise(here)

@@ -32,10 +32,6 @@ class AbstractStep(eqx.Module):
         shapes = eqx.filter_eval_shape(self, problem, place, jnp.ones(())).trace
         return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
 
-    def longest(self, problem: GramProblem, place: Place) -> Float[Array, ""]:
-        """No step from here may be longer."""
-        return jnp.asarray(jnp.inf)
-
     def should_curve(self, problem: GramProblem, place: Place, size: Float[Array, ""]) -> Array:
         """Whether this step, which failed, had better be tried with the whole Hessian."""
         return jnp.zeros((), bool)
