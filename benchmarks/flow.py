@@ -33,7 +33,7 @@ CASES = {  # name: (data set, rows, width, activation, gamma, time, accuracy of 
     "concrete tanh, gamma 0.5": ("concrete", 200, 400, "tanh", 0.5, 1e4, 0.01),
     "concrete relu, gamma 0.5": ("concrete", 200, 400, "relu", 0.5, 1e3, 0.02),
 }
-LADDER = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3)
+LADDER = (1e-2, 3e-3, 1e-3)
 
 
 def load(name: str, rows: int):

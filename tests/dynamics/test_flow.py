@@ -110,6 +110,8 @@ CASES = {
         ("half sum", "krylov"),
         ("zipf", "auto"),
         ("mean field", "tsit5"),
+        ("half sum", "dopri8"),
+        ("half mean, two outputs", "kvaerno5"),
     ],
 )
 def test_all_methods_give_the_flow_of_a_tight_reference(case, method):

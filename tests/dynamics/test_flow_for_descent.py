@@ -6,7 +6,9 @@ import pytest
 
 import wideflow as wf
 from wideflow._core.flowing import descent_as_flow
+from wideflow._core.journal import journal_open
 from wideflow.experiments.registry import experiment
+from wideflow.runs import FileJournal
 from wideflow.runs.runner import perform
 from wideflow.runs.store import Store
 
@@ -86,3 +88,16 @@ def test_a_flow_stops_where_the_loss_crosses_the_level(method):
     np.testing.assert_allclose(run.table.time[-1], np.log(first / 0.01) / (2 * square), rtol=1e-6)
     assert 0.01 * (1 - 2e-6) < float(run.table.loss[-1]) < 0.01
     assert run.table.stopped.startswith("the loss fell below 0.01 at time 1.4")
+
+
+def test_a_flow_that_stopped_says_so_again_when_it_is_resumed(tmp_path):
+    net = wf.Shallow([[1.0, 0.0]], [1.0], activation="linear")
+    data = wf.Dataset([[2.0, 0.0]], [-1.0])
+
+    def run():
+        with journal_open(FileJournal(tmp_path, every=0.0)):
+            return wf.train(net, data, wf.GradientFlow(), time=50.0, every=10.0, stop_below=0.01)
+
+    first, again = run(), run()
+    assert again.table.stopped == first.table.stopped
+    assert again.status is wf.Status.BELOW

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -43,11 +44,28 @@ def spec(tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(spec, tmp_path_factory):
+def watched() -> list[tuple[float, float, str]]:
+    """What the undisturbed sweep told of its progress."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def undisturbed(spec, watched, tmp_path_factory):
     """The sweep on a scheduler that was there before, with one worker."""
     out = tmp_path_factory.mktemp("undisturbed")
     with cluster.connected(None, 1, 1) as engine:
-        return wf.sweep(spec, out, scheduler=engine.client.scheduler.address)
+        progress = lambda *told: watched.append(told)
+        return wf.sweep(spec, out, scheduler=engine.client.scheduler.address, progress=progress)
+
+
+def test_progress_counts_every_run_and_begins_with_the_dashboard(undisturbed, watched):
+    done = [told[0] for told in watched]
+    assert {told[1] for told in watched} == {GOOD + BAD}
+    assert done[0] == 0
+    assert done == sorted(done)
+    assert done[-1] == GOOD + BAD
+    assert re.match(r"dashboard http://127\.0\.0\.1:\d+/status$", watched[0][2])
+    assert not any("dashboard" in told[2] for told in watched[1:])
 
 
 def test_an_undisturbed_sweep_is_one_labelled_table(undisturbed):

@@ -41,7 +41,8 @@ class ExplicitSolver(eqx.Module):
         controller = diffrax.PIDController(rtol=self.tolerance, atol=absolute)
         if self.name != "kvaerno5":
             return SOLVERS[self.name](), controller
-        return diffrax.Kvaerno5(diffrax.VeryChord(rtol=self.tolerance, atol=absolute)), controller
+        newton = diffrax.VeryChord(rtol=self.tolerance, atol=absolute)
+        return diffrax.Kvaerno5(root_finder=newton), controller
 
     @property
     def passes(self) -> int:

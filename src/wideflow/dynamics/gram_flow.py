@@ -5,7 +5,8 @@ that chatter about their kink leave a defect of first order in the step that no 
 $0.05/\lambda_{\max}(H\Theta)$ (in proportion less for tolerances below 1e-2) are therefore always accepted, so that the controller cannot stall:
 the limit is the Filippov solution.
 
-Where an exponential step fails and the neurons' own curvature is fast against it, the step is tried again with the whole Hessian, and so are the next ones.
+Where exponential steps fail again and again and the neurons' own curvature is fast against them, the step is tried again with the whole Hessian, and
+so are the next ones.
 """
 
 import dataclasses
@@ -25,13 +26,17 @@ from .tangents import ShallowTangents
 
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 CURVED = 30  # steps with the whole Hessian before exponentials are tried again
+FAILED, TROUBLE = (
+    4,
+    8,
+)  # a failure weighs as much as four successes; from so much trouble on the whole Hessian is used
 NOISE = 64  # roundings in an output, in units of the machine precision
 
 
 class GramState(eqx.Module):
     """The last step, from `before` at time `begin` to `taken.place` at time `end`; the length of the next; whether nothing moves any more.
 
-    `curved` counts the steps for which the whole Hessian is still to be used.
+    `curved` counts the steps for which the whole Hessian is still to be used; `trouble` weighs how often exponentials failed of late.
     """
 
     begin: Float[Array, ""]
@@ -43,6 +48,7 @@ class GramState(eqx.Module):
     tried: Int[Array, ""]
     passes: Int[Array, ""]
     curved: Int[Array, ""]
+    trouble: Int[Array, ""]
     still: Array
 
 
@@ -65,7 +71,7 @@ class GramSolver(eqx.Module):
         trace = self.step(problem, zero).no_trace(problem, place)
         taken = Taken(place, place.cotangent, trace, zero)
         return GramState(
-            time, time, size, place, taken, zero, zero, zero, zero, jnp.zeros((), bool)
+            time, time, size, place, taken, zero, zero, zero, zero, zero, jnp.zeros((), bool)
         )
 
     def advance(self, problem: GramProblem, state: GramState, stop, most_steps: int) -> GramState:
@@ -98,7 +104,10 @@ class GramSolver(eqx.Module):
             good = sane & ((error <= 1) | (h <= floor))
             factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
             factor = jnp.where(sane, factor, 0.5)
-            begins = ~good & step.should_curve(problem, here, h)
+            failed = ~good & step.should_curve(problem, here, h)
+            eased = jnp.maximum(now.trouble - (good & (now.curved == 0)), 0)
+            trouble = jnp.where(failed, now.trouble + FAILED, eased)
+            begins = failed & (trouble >= TROUBLE)
             reached = dataclasses.replace(
                 now, begin=now.end, end=now.end + h, before=here, taken=new, steps=now.steps + 1,
                 still=still(new.place),
@@ -108,6 +117,7 @@ class GramSolver(eqx.Module):
                 kept, size=jnp.where(begins, h, jnp.maximum(factor * h, floor)),
                 tried=now.tried + 1, passes=now.passes + new.passes,
                 curved=jnp.where(begins, CURVED, jnp.maximum(now.curved - 1, 0)),
+                trouble=jnp.minimum(trouble, TROUBLE - 1),
             )  # fmt: skip
 
         begin = dataclasses.replace(state, still=state.still | still(state.taken.place))

@@ -18,7 +18,7 @@ from .tangents import ShallowTangents
 Weights = Float[Array, "embedded width"]
 Blocks = Float[Array, "width embedded embedded"]
 
-FAR = 0.8
+FAR = 0.8  # of the shift; at 1 lies the pole
 
 
 def blocks(tangents: ShallowTangents, place: Place) -> Blocks:
@@ -35,7 +35,7 @@ def steepest(tangents: ShallowTangents, place: Place) -> Float[Array, ""]:
 
 
 def shifted_solver(
-    problem: GramProblem, place: Place, shift: Float[Array, ""] | float | float
+    problem: GramProblem, place: Place, shift: Float[Array, ""] | float
 ) -> Callable[[Weights], Weights]:
     r"""$v \mapsto (\text{shift} + c\nabla^2L)^{-1}v$.
 

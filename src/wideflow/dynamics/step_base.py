@@ -14,8 +14,8 @@ from .gram_problem import GramProblem, Outputs, Place
 class Taken(eqx.Module):
     """The place after a step, the cotangent it was meant to have, what `between` needs to retrace the step, and its forward passes.
 
-    The error estimate costs nothing: `meant`, propagated through the exponentials, must equal the gradient at the
-    new outputs; the difference is the defect.
+    The error estimate costs nothing: `meant`, propagated through the exponentials or that of an embedded method, must equal the
+    gradient at the new outputs; the difference is the defect.
     """
 
     place: Place

@@ -270,6 +270,8 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
         model, state = _unpack(kept, (model, state))
         step, time = recorder.positions[-1]
         values = recorder.rows[-1]["loss"]
+        if flow and not members.several:
+            _note_crossing(recorder, stop_below)
     first = np.abs(np.atleast_1d(recorder.rows[0]["loss"]))
     running = _judge(status, values, first, stop_below)
     watcher = current_watcher()
@@ -285,6 +287,7 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
         if flow and not members.several and _crossed(high, values, stop_below):
             found = _locate(recorder, runner, advance, before, high, target, stop_below, total)
             model, state, step, time, alive, values = found
+            _note_crossing(recorder, stop_below)
         _note_flow(status, alive)
         running = _judge(status, values, first, stop_below)
         if progress is not None:
@@ -318,13 +321,20 @@ def _locate(recorder: _Recorder, runner, advance, before, high, target, level, t
 
     low = (float(np.asarray(before[3])), float(high))
     first, moved = look(float(target))
-    when, loss, moved = crossing(look, low, (float(target), first, moved), level)
+    moved = crossing(look, low, (float(target), first, moved), level)[2]
     recorder.untake()
     values = recorder.take(runner.seen(moved[0]), *moved[1:4])
-    recorder.notes["stopped"] = (
-        f"the loss fell below {level:g} at time {when:.6g} (loss {loss:.6g})"
-    )
     return *moved, values
+
+
+def _note_crossing(recorder: _Recorder, level) -> None:
+    """Says when the loss of one flow fell below the level, if its last record is that moment."""
+    losses = [row["loss"] for row in recorder.rows[-2:]]
+    if len(losses) == 2 and _crossed(*losses, level):
+        when = float(recorder.positions[-1][1])
+        recorder.notes["stopped"] = (
+            f"the loss fell below {level:g} at time {when:.6g} (loss {float(losses[-1]):.6g})"
+        )
 
 
 def _judge(status: list[Status], values, first, stop_below) -> bool:
