@@ -49,8 +49,7 @@ class CurvedStep(AbstractStep):
 
     def __call__(self, problem, place, size):
         solve = shifted_solver(problem, place, 1 / (GAMMA * size))
-        start, none = place.theta["weights"], jnp.zeros_like(place.theta["weights"])
-
+        start = place.theta["weights"]
         stages, couplings = jnp.asarray(STAGES), jnp.asarray(COUPLINGS)
 
         def stage(i, carry):
@@ -61,15 +60,16 @@ class CurvedStep(AbstractStep):
             new = solve(force + _sum(couplings[i], moves) / size)
             return moves.at[i].set(new), g
 
-        moves, meant = jax.lax.fori_loop(0, 6, stage, (jnp.stack([none] * 6), place.cotangent))
+        none = jnp.zeros((len(STAGES), *start.shape), start.dtype)
+        moves, meant = jax.lax.fori_loop(0, len(STAGES), stage, (none, place.cotangent))
         end = start + _sum(STAGES[-1], moves) + moves[-1]
-        inside = tuple({"weights": _sum(row, moves)} for row in INSIDE)
+        inside = tuple(_sum(row, moves) for row in INSIDE)
         return Taken(problem.place({"weights": end}), meant, inside, jnp.asarray(PASSES))
 
     def between(self, problem, before, taken, size, part):
         share = part / size
         begin, end = before.theta["weights"], taken.place.theta["weights"]
-        first, second = (bow["weights"] for bow in taken.trace)
+        first, second = taken.trace
         bow = (1 - share) * (first + share * second)
         return {"weights": (1 - share) * begin + share * (end + bow)}
 

@@ -26,10 +26,8 @@ from .tangents import ShallowTangents
 
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 CURVED = 30  # steps with the whole Hessian before exponentials are tried again
-FAILED, TROUBLE = (
-    4,
-    8,
-)  # a failure weighs as much as four successes; from so much trouble on the whole Hessian is used
+FAILED = 4  # a failure weighs as much as so many successes
+TROUBLE = 8  # from so much of it on the whole Hessian is used
 NOISE = 64  # roundings in an output, in units of the machine precision
 
 
@@ -104,7 +102,9 @@ class GramSolver(eqx.Module):
             good = sane & ((error <= 1) | (h <= floor))
             factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
             factor = jnp.where(sane, factor, 0.5)
-            failed = ~good & step.should_curve(problem, here, h)
+            failed = jax.lax.cond(
+                good, lambda: jnp.zeros((), bool), lambda: step.should_curve(problem, here, h)
+            )
             eased = jnp.maximum(now.trouble - (good & (now.curved == 0)), 0)
             trouble = jnp.where(failed, now.trouble + FAILED, eased)
             begins = failed & (trouble >= TROUBLE)

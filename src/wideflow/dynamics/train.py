@@ -270,12 +270,15 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
         model, state = _unpack(kept, (model, state))
         step, time = recorder.positions[-1]
         values = recorder.rows[-1]["loss"]
-        if flow and not members.several:
-            _note_crossing(recorder, stop_below)
     first = np.abs(np.atleast_1d(recorder.rows[0]["loss"]))
     running = _judge(status, values, first, stop_below)
     watcher = current_watcher()
-    so_far = lambda: recorder.table(tuple(status), clock.perf_counter() - began)
+
+    def so_far() -> xr.Dataset:
+        if flow and not members.several:
+            _note_crossing(recorder, stop_below)
+        return recorder.table(tuple(status), clock.perf_counter() - began)
+
     if watcher is not None:
         watcher(so_far)
     for target in grid[len(recorder.positions) :]:
@@ -287,7 +290,6 @@ def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, 
         if flow and not members.several and _crossed(high, values, stop_below):
             found = _locate(recorder, runner, advance, before, high, target, stop_below, total)
             model, state, step, time, alive, values = found
-            _note_crossing(recorder, stop_below)
         _note_flow(status, alive)
         running = _judge(status, values, first, stop_below)
         if progress is not None:
