@@ -31,6 +31,9 @@ CASES = {  # name: (data set, rows, width, activation, gamma, time, accuracy of 
     "airfoil softplus": ("airfoil", 601, 2000, "softplus", 1.0, 1e4, 0.01),
     "concrete tanh, 200 rows": ("concrete", 200, 400, "tanh", 1.0, 1e4, 0.01),
     "concrete tanh, gamma 0.5": ("concrete", 200, 400, "tanh", 0.5, 1e4, 0.01),
+    "concrete relu": ("concrete", 412, 2000, "relu", 1.0, 1e3, 0.02),
+    "energy relu": ("energy", 307, 2000, "relu", 1.0, 1e3, 0.02),
+    "airfoil relu": ("airfoil", 601, 2000, "relu", 1.0, 1e3, 0.02),
     "concrete relu, gamma 0.5": ("concrete", 200, 400, "relu", 0.5, 1e3, 0.02),
 }
 LADDER = (1e-2, 3e-3, 1e-3)
@@ -135,7 +138,7 @@ def main(names, limit: int, seconds: float):
     with jax.enable_x64(True):
         for name in names:
             net, data, end, accuracy = problem(name)
-            tight = by_gram(net, data, end, 3e-3 if "relu" in name else 1e-4)
+            tight = by_gram(net, data, end, 1e-3 if "relu" in name else 1e-4)
             exact = tight[0]
             rows.append(
                 {
@@ -169,9 +172,9 @@ def main(names, limit: int, seconds: float):
                     }
                 )
                 print(rows[-1], flush=True)
-            for method in ("tsit5",) if net.weights.size > 5000 else ("tsit5", "kvaerno5"):
-                if method == "kvaerno5" and net.weights.size > 3300:
-                    continue  # likewise
+            for method in ("tsit5", "kvaerno5"):
+                if method == "kvaerno5" and (net.weights.size > 3300 or "relu" in name):
+                    continue  # likewise; at kinks its Newton iteration fails: nothing after six minutes
                 loss, evaluations, spent, share = by_diffrax(method, net, data, end, 1e-3, seconds)
                 rows.append(
                     {

@@ -39,5 +39,6 @@ GRAM_SIZES = (100, 500, 2000)
 KERNEL_SIZES = (500, 2000, 5000)
 FLOW_CASES = (
     "concrete tanh", "energy tanh", "airfoil tanh", "concrete softplus", "energy softplus", "airfoil softplus",
+    "concrete relu", "energy relu", "airfoil relu",
     "concrete tanh, 200 rows", "concrete tanh, gamma 0.5", "concrete relu, gamma 0.5",
 )  # fmt: skip

@@ -6,9 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
-from small_experiment import EXPERIMENT
+from small_experiment import EXPERIMENT, registered
 
+from wideflow.experiments import registry
 from wideflow.runs import Store, perform
+from wideflow.runs.bare import main
 
 TESTS = pathlib.Path(__file__).parents[1]
 SCRIPT = """
@@ -56,3 +58,13 @@ def test_it_runs_without_the_optional_parts(tmp_path):
     claims = json.loads(record.path.with_suffix(".claims.json").read_text())
     assert [claim["acceptable"] for claim in claims] == [True, True, True]
     assert record.path.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_it_flows_when_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "experiments", registered)
+    words = ["small-one", "--size", "smoke", "--out", str(tmp_path / "node"), "--flow"]
+    assert main(words) == 0
+    (record,), _ = Store(tmp_path / "node").records()
+    here = perform(EXPERIMENT, Store(tmp_path / "here"), size="smoke", flow=True).record
+    assert record.address == here.address
+    np.testing.assert_allclose(record.table.loss, here.table.loss, rtol=1e-13)

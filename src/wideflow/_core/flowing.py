@@ -31,3 +31,13 @@ def descent_as_flow() -> Iterator[FlowWish]:
         yield wish
     finally:
         _current.reset(token)
+
+
+@contextlib.contextmanager
+def descent_as_it_stands() -> Iterator[None]:
+    """Every `train` inside the block does what it says: for trainings that only measure something of the one that flows."""
+    token = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(token)

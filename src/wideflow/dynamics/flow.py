@@ -21,7 +21,7 @@ from .reduced_inputs import reduced
 from .spectral_action import Dense, Krylov
 from .tangents import tangents_of
 
-SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
+SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 3e-3
 DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian
 
 
@@ -48,7 +48,7 @@ class GradientFlow(AbstractFlow):
 
     Args:
         tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
-            for squared losses) for the exponential flow. Default: 1e-8, and 1e-3 for the exponential flow of kinked activations,
+            for squared losses) for the exponential flow. Default: 1e-8, and 3e-3 for the exponential flow of kinked activations,
             whose solution is one in Filippov's sense ("auto" never asks it for less: chatter would only cost steps).
         method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", one of
             Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".

@@ -68,24 +68,39 @@ def exponential(
     size,
 ) -> tuple[Outputs, Outputs]:
     r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the step."""
+    return exponentials(problem, weights, places, cotangent, [size])[0]
+
+
+def exponentials(
+    problem: GramProblem,
+    weights: Sequence[float],
+    places: Sequence[Place],
+    cotangent: Outputs,
+    sizes: Sequence,
+) -> list[tuple[Outputs, Outputs]]:
+    """The same after steps of several sizes, from one decomposition."""
     shape, bend = cotangent.shape, places[-1].curvature
+
+    def act(operator, v: Outputs, *kinds) -> list[tuple[Outputs, ...]]:
+        functions = [(lambda x, f=f, h=h: f(h * x)) for h in sizes for f in kinds]
+        found = [w.reshape(shape) for w in problem.action(operator, v.ravel(), functions)]
+        return [tuple(found[i : i + len(kinds)]) for i in range(0, len(found), len(kinds))]
+
     if isinstance(bend, Uniform):
-        rate = size * bend.kappa
+        kappa = bend.kappa
         operator = _operator(problem, weights, places, lambda apply, v: apply(v), lambda m: m)
-        mean, after = problem.action(
-            operator, cotangent.ravel(), [lambda x: phi1(rate * x), lambda x: jnp.exp(-rate * x)]
-        )
-        return size * mean.reshape(shape), after.reshape(shape)
+        both = act(operator, cotangent, lambda x: phi1(kappa * x), lambda x: jnp.exp(-kappa * x))
+        return [(h * mean, after) for h, (mean, after) in zip(sizes, both)]
     # phi_k(-hHM)g = g/k! - hB phi_{k+1}(-hBMB) BMg: no inverse of B is needed
     operator = _operator(
         problem, weights, places, lambda apply, v: bend.times(apply(bend.times(v))), bend.around
     )
     start = bend.times(problem.product(weights, places, cotangent))
-    once, twice = problem.action(
-        operator, start.ravel(), [lambda x: phi1(size * x), lambda x: phi2(size * x)]
-    )
-    after = cotangent - size * bend.times(once.reshape(shape))
-    return size * (cotangent - size * bend.times(twice.reshape(shape))), after
+    part = lambda h, v: cotangent - h * bend.times(v)
+    return [
+        (h * part(h, twice), part(h, once))
+        for h, (once, twice) in zip(sizes, act(operator, start, phi1, phi2))
+    ]
 
 
 def _operator(problem, weights, places, around_map, around_matrix):

@@ -37,6 +37,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--device", help="cpu, gpu, gpu:1; default is JAX's own choice")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs"))
     parser.add_argument("--fresh", action="store_true", help="run even if the result is there")
+    parser.add_argument("--flow", action="store_true", help="gradient flow in place of descent")
     asked = parser.parse_args(words)
     if asked.name is None:
         print(
@@ -48,7 +49,7 @@ def main(words: list[str] | None = None) -> int:
     chosen = registry.experiment(asked.name)
     done = perform(
         chosen, Store(asked.out), size=asked.size, overrides=parse(asked.set), seed=asked.seed,
-        device=asked.device, fresh=asked.fresh, progress=PrintedProgress(sys.stderr),
+        device=asked.device, fresh=asked.fresh, flow=asked.flow, progress=PrintedProgress(sys.stderr),
     )  # fmt: skip
     record = done.record
     claims = json.dumps(

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
+from ..._core.flowing import descent_as_it_stands
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ...data.dataset import Dataset
@@ -104,11 +105,12 @@ def transfer_members(
                             dataset.name,
                         )
                     )
-    result = train(
-        members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
-        record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
-        progress=lambda done, total, _: progress(done, total, "transfer"),
-    )  # fmt: skip
+    with descent_as_it_stands():  # it asks what the features are worth, however they were trained
+        result = train(
+            members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
+            record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
+            progress=lambda done, total, _: progress(done, total, "transfer"),
+        )  # fmt: skip
     end = result.table.isel(step=-1, drop=True).drop_vars("loss")
     shape = (len(settings.tops), len(names), len(nets[0]))
     return xr.Dataset(
