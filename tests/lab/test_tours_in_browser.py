@@ -1,4 +1,4 @@
-"""Every tour to its end in a real browser, all five at once in tabs of their own."""
+"""Tours to their end in a real browser, at once in tabs of their own: two of them, and with `-m slow` all five."""
 
 import numpy as np
 import pytest
@@ -91,8 +91,11 @@ def allenzhu2018(page) -> float:
 SEEN = {"li2020": li2020, "ren2023": ren2023, "chen2022": chen2022, "caron2023": caron2023, "allenzhu2018": allenzhu2018}  # fmt: skip
 
 
-def test_five_tours_at_once(open_page):
-    pages = {paper: open_page(f"scene={tour.experiment}") for paper, tour in TOURS.items()}
+@pytest.mark.parametrize(
+    "papers", [("li2020", "ren2023"), pytest.param(tuple(SEEN), marks=pytest.mark.slow)]
+)
+def test_tours_at_once(open_page, papers):
+    pages = {paper: open_page(f"scene={TOURS[paper].experiment}") for paper in papers}
     for page in pages.values():
         page.tab.click("#start")
     for paper, page in pages.items():

@@ -41,7 +41,7 @@ class KinkedStep(AbstractStep):
 
 def _followed(problem: GramProblem, t: ShallowTangents, place: Place, size) -> tuple[Pairs, Pairs]:
     """Mean slopes over the step and slopes at its end, under the cotangent predicted with the slopes at its start."""
-    low, high = (t.activation.slope(jnp.asarray(side)) for side in (-1.0, 1.0))
+    low, high = _sides(t)
     ends = [k / PARTS * size for k in range(1, PARTS + 1)]
     reached = [i for i, _ in exponentials(problem, (1.0,), (place,), place.cotangent, ends)]
     norms = jnp.diagonal(t.inner)[:, None]
@@ -70,5 +70,10 @@ def _followed(problem: GramProblem, t: ShallowTangents, place: Place, size) -> t
 
 def _sliding(t: ShallowTangents, slopes: Pairs, z: Pairs) -> Pairs:
     """Slopes between the one-sided ones stay, for their pairs slide; the others are those of `z`."""
-    low, high = (t.activation.slope(jnp.asarray(side)) for side in (-1.0, 1.0))
+    low, high = _sides(t)
     return jnp.where((slopes > low) & (slopes < high), slopes, t.activation.slope(z))
+
+
+def _sides(t: ShallowTangents):
+    """The slopes left and right of the kink."""
+    return tuple(t.activation.slope(jnp.asarray(side)) for side in (-1.0, 1.0))
