@@ -14,6 +14,14 @@ from .._core.errors import did_you_mean
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
 
+class TableError(ValueError):
+    """A defect that an argument of `read_csv` gets around; `in_file` is the sentence for those who can only change the file."""
+
+    def __init__(self, fault: str, by_argument: str, by_file: str):
+        super().__init__(f"{fault} {by_argument}")
+        self.in_file = f"{fault} {by_file}"
+
+
 def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataFrame:
     """The first `rows` rows (None: all) under their header; columns are stripped text, each name once."""
     if not path.is_file():
@@ -44,9 +52,10 @@ def _header(path: pathlib.Path, separator: str) -> list[str]:
     if len(names) == 1:
         other = max(SEPARATORS, key=names[0].count)
         if names[0].count(other):
-            raise ValueError(
-                f"{path.name} has one column, {names[0]!r}: it seems to be separated by {SEPARATORS[other]}, not by {separator!r}. "
-                f"Say so with `separator={other!r}` (`--separator`)."
+            raise TableError(
+                f"{path.name} has one column, {names[0]!r}: it seems to be separated by {SEPARATORS[other]}, not by {separator!r}.",
+                f"Say so with `separator={other!r}` (`--separator`).",
+                "Save it with commas between the columns.",
             )
     if all(_is_number(name) for name in names):
         raise ValueError(

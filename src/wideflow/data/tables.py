@@ -8,7 +8,7 @@ import pandas as pd
 
 from .._core.errors import did_you_mean
 from .dataset import Dataset
-from .table_files import check_index, open_table
+from .table_files import TableError, check_index, open_table
 
 SHOWN = 5  # offending rows or columns named in an error
 
@@ -92,10 +92,11 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
     if text.to_numpy().any():
         bad, row = _first(text)
         value = str(table[bad[0]].iloc[row])
-        raise ValueError(
+        fault = (
             f"{path.name} has text where numbers are needed, in column {_some(bad)}: for instance "
-            f"{value!r} in line {row + 2}. {_advice(value)}"
+            f"{value!r} in line {row + 2}."
         )
+        raise TableError(fault, *_advice(value))
     missing = table.isna()
     if missing.to_numpy().any():
         bad, row = _first(missing)
@@ -118,15 +119,19 @@ def _first(wrong: pd.DataFrame) -> tuple[list[str], int]:
     return bad, int(np.argmax(wrong[bad[0]].to_numpy()))
 
 
-def _advice(text: str) -> str:
-    """What to do about a value that is no number."""
+def _advice(text: str) -> tuple[str, str]:
+    """What to do about a value that is no number: with the arguments of `read_csv`, and with the file alone."""
+    told = None
     if re.fullmatch(r"[-+]?[\d.]*,[\d,]+", text.strip()):
-        return "Write numbers with a decimal point and without commas between thousands."
-    if re.fullmatch(r"[-+]?[\d.]+\s*%", text.strip()):
-        return "Write numbers without the per cent sign."
-    if text.strip() in ("?", "-", "--", ".", "*"):
-        return "It seems to stand for a missing value: fill it or drop that row."
-    return "Encode those columns as numbers or leave them out (`drop`, `--drop`)."
+        told = "Write numbers with a decimal point and without commas between thousands."
+    elif re.fullmatch(r"[-+]?[\d.]+\s*%", text.strip()):
+        told = "Write numbers without the per cent sign."
+    elif text.strip() in ("?", "-", "--", ".", "*"):
+        told = "It seems to stand for a missing value: fill it or drop that row."
+    if told is not None:
+        return told, told
+    encode = "Encode those columns as numbers or"
+    return f"{encode} leave them out (`drop`, `--drop`).", f"{encode} take them out of the file."
 
 
 def _some(names: list[str]) -> str:

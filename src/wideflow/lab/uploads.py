@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 
+from ..data.table_files import TableError
 from ..data.tables import read_csv
 
 PREFIX = "upload:"
@@ -59,7 +60,8 @@ class Uploads:
                 raise ValueError(f"{shown} has one row only; training needs at least two.")
         except ValueError as error:
             path.unlink()
-            raise ValueError(on_the_page(renamed(str(error), path, shown))) from None
+            told = error.in_file if isinstance(error, TableError) else str(error)
+            raise ValueError(renamed(told, path, shown)) from None
         header = read_header(path)
         made = Upload(f"{PREFIX}{key}", shown, path, header, len(table))
         self.found[made.code] = made
@@ -86,16 +88,6 @@ def renamed(sentence: str, path: pathlib.Path, name: str) -> str:
     for known in (str(path), path.name, path.stem):
         sentence = sentence.replace(known, name)
     return sentence
-
-
-def on_the_page(sentence: str) -> str:
-    """The way out that a user of the page has, where `read_csv` names an argument."""
-    sentence = re.sub(
-        r"Say so with `separator=.*", "Save it with commas between the columns.", sentence
-    )
-    return sentence.replace(
-        " or leave them out (`drop`, `--drop`)", " or take them out of the file"
-    )
 
 
 def too_large(size: int) -> str:
