@@ -347,17 +347,18 @@ def draw(goals: Goals, results: pathlib.Path) -> None:
     rows = [r for r in goals.rows if r[1] != "not measured"]
     if not rows:
         return
-    figure, axes = plt.subplots(figsize=(9, 0.35 * len(rows) + 1))
-    for i, row in enumerate(rows):
-        axes.plot(float(row[1]), i, "o", color="tab:green" if row[3] == "met" else "tab:red")
-        axes.plot(float(row[2].split()[-1]), i, "|", color="black", markersize=12)
+    figure, axes = plt.subplots(figsize=(11, 0.28 * len(rows) + 1))
+    for verdict, colour in (("met", "tab:green"), ("missed", "tab:red")):
+        chosen = [i for i, r in enumerate(rows) if r[3].startswith(verdict)]
+        axes.plot([float(rows[i][1]) for i in chosen], chosen, "o", color=colour, label=verdict)
+    goal = [float(r[2].split()[-1]) for r in rows]
+    axes.plot(goal, range(len(rows)), "|", color="black", markersize=12, label="goal")
     axes.set(
-        yticks=range(len(rows)),
-        yticklabels=[r[0] for r in rows],
-        xscale="log",
-        xlabel="ratio (bar: the goal)",
-    )
-    axes.tick_params(axis="y", labelsize=6)
-    figure.tight_layout()
-    figure.savefig(results / "ratios.png", dpi=150)
+        yticks=range(len(rows)), yticklabels=[r[0] for r in rows], ylim=(len(rows) - 0.5, -0.5),
+        xscale="log", xlabel="ratio",
+    )  # fmt: skip
+    axes.tick_params(axis="y", labelsize=7)
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(loc="upper right")
+    figure.savefig(results / "ratios.png", dpi=120, bbox_inches="tight")
     plt.close(figure)

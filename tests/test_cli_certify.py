@@ -138,7 +138,11 @@ def test_files_that_are_no_table_are_one_sentence(tmp_path, capsys, case):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("content", [gzip.compress(LINES.encode())[:40], LINES.encode()])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(LINES.encode())[:40], LINES.encode()],
+    ids=["cut off", "misnamed"],  # not by their bytes, which hold the time
+)
 def test_a_cut_off_or_misnamed_archive_is_told(tmp_path, capsys, content):
     (tmp_path / "t.csv.gz").write_bytes(content)
     assert main(["certify", str(tmp_path / "t.csv.gz"), *SMALL]) == 2

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import wideflow as wf
-from wideflow._core.flowing import descent_as_flow
+from wideflow._core.flowing import descent_as_flow, descent_as_it_stands
 from wideflow._core.journal import journal_open
 from wideflow.experiments.registry import experiment
 from wideflow.runs import FileJournal
@@ -101,3 +101,15 @@ def test_a_flow_that_stopped_says_so_again_when_it_is_resumed(tmp_path):
     first, again = run(), run()
     assert again.table.stopped == first.table.stopped
     assert again.status is wf.Status.BELOW
+
+
+def test_a_training_that_only_measures_descends_inside_a_flow():
+    net, data = _problem()
+    with descent_as_flow() as wish:
+        with descent_as_it_stands():
+            inner = wf.train(net, data, wf.GradientDescent(0.1), steps=3)
+        assert wish.granted == 0
+        outer = wf.train(net, data, wf.GradientDescent(0.1), steps=3)
+    assert "GradientDescent" in inner.table.dynamics
+    assert "GradientFlow" in outer.table.dynamics
+    assert wish.granted == 1

@@ -5,7 +5,8 @@ Inside the block full-batch descent of rate eta for k steps becomes the flow to 
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
+
+from .ambient import holding
 
 
 class FlowWish:
@@ -22,22 +23,11 @@ def current_flow() -> FlowWish | None:
     return _current.get()
 
 
-@contextlib.contextmanager
-def descent_as_flow() -> Iterator[FlowWish]:
+def descent_as_flow() -> contextlib.AbstractContextManager[FlowWish]:
     """Every `train` inside the block that would descend flows."""
-    wish = FlowWish()
-    token = _current.set(wish)
-    try:
-        yield wish
-    finally:
-        _current.reset(token)
+    return holding(_current, FlowWish())
 
 
-@contextlib.contextmanager
-def descent_as_it_stands() -> Iterator[None]:
+def descent_as_it_stands() -> contextlib.AbstractContextManager[None]:
     """Every `train` inside the block does what it says: for trainings that only measure something of the one that flows."""
-    token = _current.set(None)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return holding(_current, None)

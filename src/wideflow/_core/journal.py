@@ -6,9 +6,10 @@
 import abc
 import contextlib
 import contextvars
-from collections.abc import Iterator
 
 import numpy as np
+
+from .ambient import holding
 
 Arrays = dict[str, np.ndarray]
 
@@ -42,11 +43,8 @@ def current_journal() -> AbstractJournal | None:
     return _current.get()
 
 
-@contextlib.contextmanager
-def journal_open(journal: AbstractJournal | None) -> Iterator[None]:
+def journal_open(
+    journal: AbstractJournal | None,
+) -> contextlib.AbstractContextManager[AbstractJournal | None]:
     """Computations inside the block checkpoint into `journal`."""
-    token = _current.set(journal)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return holding(_current, journal)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 import xarray as xr
 
+from .ambient import holding
+
 Watcher = Callable[[Callable[[], xr.Dataset]], None]
 """Called at every record with a function that builds the table of all records so far."""
 
@@ -20,14 +22,9 @@ def current_watcher() -> Watcher | None:
     return _current.get()
 
 
-@contextlib.contextmanager
-def watched_by(watcher: Watcher | None) -> Iterator[None]:
+def watched_by(watcher: Watcher | None) -> contextlib.AbstractContextManager[Watcher | None]:
     """Every `train` inside the block shows its records to `watcher` as they are made."""
-    token = _current.set(watcher)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return holding(_current, watcher)
 
 
 @contextlib.contextmanager

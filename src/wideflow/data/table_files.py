@@ -15,11 +15,11 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
 
 class TableError(ValueError):
-    """A defect that an argument of `read_csv` gets around; `in_file` is the sentence for those who can only change the file."""
+    """A defect with its way out; `in_file` is the sentence for those who cannot give `read_csv` an argument."""
 
-    def __init__(self, fault: str, by_argument: str, by_file: str):
-        super().__init__(f"{fault} {by_argument}")
-        self.in_file = f"{fault} {by_file}"
+    def __init__(self, fault: str, way_out: str, by_file: str | None = None):
+        super().__init__(f"{fault} {way_out}")
+        self.in_file = f"{fault} {by_file or way_out}"
 
 
 def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataFrame:

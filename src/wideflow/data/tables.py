@@ -119,17 +119,14 @@ def _first(wrong: pd.DataFrame) -> tuple[list[str], int]:
     return bad, int(np.argmax(wrong[bad[0]].to_numpy()))
 
 
-def _advice(text: str) -> tuple[str, str]:
-    """What to do about a value that is no number: with the arguments of `read_csv`, and with the file alone."""
-    told = None
+def _advice(text: str) -> tuple[str, ...]:
+    """What to do about a value that is no number; where that takes an argument of `read_csv`, also what to do with the file alone."""
     if re.fullmatch(r"[-+]?[\d.]*,[\d,]+", text.strip()):
-        told = "Write numbers with a decimal point and without commas between thousands."
-    elif re.fullmatch(r"[-+]?[\d.]+\s*%", text.strip()):
-        told = "Write numbers without the per cent sign."
-    elif text.strip() in ("?", "-", "--", ".", "*"):
-        told = "It seems to stand for a missing value: fill it or drop that row."
-    if told is not None:
-        return told, told
+        return ("Write numbers with a decimal point and without commas between thousands.",)
+    if re.fullmatch(r"[-+]?[\d.]+\s*%", text.strip()):
+        return ("Write numbers without the per cent sign.",)
+    if text.strip() in ("?", "-", "--", ".", "*"):
+        return ("It seems to stand for a missing value: fill it or drop that row.",)
     encode = "Encode those columns as numbers or"
     return f"{encode} leave them out (`drop`, `--drop`).", f"{encode} take them out of the file."
 

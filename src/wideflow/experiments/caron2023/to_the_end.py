@@ -4,7 +4,7 @@ Lemma D.1 bounds the loss by $L_0\exp(-2\int_0^t\lambda_{\min}(\Theta_s)\,\mathr
 limit kernel. Both rates are so small on real data that the loss is near its end before the bound begins to fall: descent would need 1e9 steps to show it.
 Training parts as in Figures 6-9; rows whose inputs occur before are left out, as the theorems ask for inputs no two of which are parallel.
 
-Run:  wideflow run caron2023-to-the-end            Takes:  smoke 20 s; paper 10 s (energy) to 6 min (airfoil) a run on two cores
+Run:  wideflow run caron2023-to-the-end            Takes:  smoke 20 s; paper 10 s (energy) to 10 min (airfoil) a run on two cores
 """
 
 import math
