@@ -7,7 +7,7 @@ import pytest
 from bokeh.models import LinearColorMapper
 from small_experiment import EXPERIMENT, draw
 
-from wideflow.experiments.figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
+from wideflow.experiments.figures import FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
 from wideflow.report.interactive import plots
 from wideflow.report.static import build, render, save_figure
 from wideflow.report.style import PALETTE, edges, look
@@ -70,6 +70,16 @@ def test_reference_lines_of_one_panel_differ():
     panel = Panel("a", "x", "y", [HLine(0.1, "one"), HLine(0.2, "two"), HLine(0.3, "one")])
     style = look(FigureSpec("t", [panel]))
     assert [style.dash(mark, panel) for mark in panel.marks] == ["dashed", "dotted", "dashed"]
+
+
+def test_a_reference_line_of_several_panels_looks_the_same_in_all():
+    # the figure's one legend shows it once
+    times = [VLine(1.0, "first"), VLine(2.0, "second")]
+    panels = [Panel("a", "x", "y", times), Panel("b", "x", "y", [HLine(0.5, "floor"), *times])]
+    style = look(FigureSpec("t", panels))
+    for panel in panels:
+        assert [style.dash(mark, panel) for mark in times] == ["dashed", "dotted"]
+    assert style.dash(panels[1].marks[0], panels[1]) == "dashdot"
 
 
 def test_nonpositive_numbers_on_a_logarithmic_axis_are_a_gap():

@@ -40,7 +40,7 @@ class Look:
         return REFERENCE if key is None else PALETTE[self.numbers[key] % len(PALETTE)]
 
     def dash(self, mark: Mark, panel: Panel) -> str:
-        """The mark's own; reference lines of one panel that would look alike take different ones."""
+        """The mark's own; reference lines of one panel that would look alike take different ones, those that panels share the same in all."""
         if not isinstance(mark, HLine | VLine):
             return getattr(mark, "dash", "solid")
         names = list(
@@ -49,6 +49,9 @@ class Look:
                 for m in panel.marks
                 if isinstance(m, HLine | VLine) and m.dash == mark.dash
             )
+        )
+        names.sort(
+            key=lambda name: self.shared.index(name) if name in self.shared else len(self.shared)
         )
         order = [
             mark.dash,
