@@ -9,11 +9,13 @@ import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.linalg import expm, null_space
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
 from wideflow.dynamics.curvature import curvature
-from wideflow.dynamics.gram_problem import GramProblem
+from wideflow.dynamics.gram_problem import GramProblem, exponentials
+from wideflow.dynamics.held_tangents import Held, HeldTangents, held_directions
 from wideflow.dynamics.kink_slopes import mean_slopes
 from wideflow.dynamics.kinked_step import KinkedStep
 from wideflow.dynamics.phi_functions import phi1, phi2
@@ -66,15 +68,27 @@ def test_lanczos_agrees_with_the_eigen_decomposition_also_when_it_ends_early(ran
     rows = jax.random.normal(jax.random.key(4), (6, rank))
     matrix, v = rows @ rows.T, jnp.arange(1.0, 7.0)
     functions = [lambda x: jnp.exp(-x), lambda x: phi1(3 * x)]
-    exact = Dense()(matrix, v, functions)
-    for result, witness in zip(Krylov(6)(lambda w: matrix @ w, v, functions), exact, strict=True):
+    (exact,) = Dense()(matrix, [(v, functions)])
+    (found,) = Krylov(6)(lambda w: matrix @ w, [(v, functions)])
+    for result, witness in zip(found, exact, strict=True):
         assert_allclose(result, witness, atol=1e-12)
+
+
+def test_lanczos_grows_until_nothing_is_missing():
+    # eigenvalues 0.1, 0.2, ... 30: a stiff exponential needs more dimensions than an easy one, and neither all 300
+    values, v = jnp.arange(1, 301) / 10, jnp.ones(300)
+    for span, most in ((0.01, 20), (1.0, 60), (30.0, 200)):
+        decay = lambda x, h=span: jnp.exp(-h * x)
+        ((found,),) = Krylov(300)(lambda w: values * w, [(v, [decay])])
+        assert_allclose(found, jnp.exp(-span * values), atol=1e-9)
+        ((short,),) = Krylov(most)(lambda w: values * w, [(v, [decay])])
+        assert_allclose(found, short, atol=1e-15)
 
 
 def test_lanczos_of_an_eigenvector_and_of_zero():
     matrix = jnp.diag(jnp.array([3.0, 1.0, 0.0]))
     for v in (jnp.array([0.0, 2.0, 0.0]), jnp.zeros(3)):
-        (result,) = Krylov(3)(lambda w: matrix @ w, v, [lambda x: jnp.exp(-x)])
+        ((result,),) = Krylov(3)(lambda w: matrix @ w, [(v, [lambda x: jnp.exp(-x)])])
         assert_allclose(result, math.exp(-1) * v, atol=1e-15)
 
 
@@ -97,6 +111,29 @@ def test_curvature_of_cross_entropy_is_its_hessian():
     assert_allclose(root.around(jnp.eye(12)), hessian, atol=1e-14)
     v = jax.random.normal(jax.random.key(6), (3, 4))
     assert_allclose(root.times(root.times(v)).ravel(), hessian @ v.ravel(), atol=1e-14)
+
+
+@pytest.mark.parametrize("loss", [wf.losses.MeanSquares(), wf.losses.CrossEntropy()])
+@pytest.mark.parametrize("action", [Dense(), Krylov(8)])
+def test_a_forced_cotangent_is_that_of_the_matrix_exponential(loss, action):
+    # (g, its integral, f) obey one linear system, whose exponential SciPy takes
+    net = wf.Shallow.init(jax.random.key(1), features=3, width=5, outputs=2, activation="tanh")
+    features = net.embed(jax.random.normal(jax.random.key(2), (4, 3)))
+    targets = jnp.eye(2)[jnp.array([0, 1, 1, 0])]
+    problem = GramProblem(tangents_of(net, features), targets, loss, action)
+    place = problem.place({"weights": net.weights})
+    forcing = jax.random.normal(jax.random.key(3), (4, 2))
+    gram = problem.tangents.gram(place.point)
+    decay = np.stack([place.curvature.bent(row.reshape(4, 2)).ravel() for row in gram], axis=1)
+    one, zero = np.eye(8), np.zeros((8, 8))
+    system = np.block([[-decay, zero, one], [one, zero, zero], [zero, zero, zero]])
+    start = np.concatenate([place.cotangent.ravel(), np.zeros(8), forcing.ravel()])
+    sizes = (0.3, 5.0)
+    found = exponentials(problem, (1.0,), (place,), place.cotangent, sizes, forcing)
+    for size, (integral, after) in zip(sizes, found, strict=True):
+        exact = expm(size * system) @ start
+        assert_allclose(after.ravel(), exact[:8], rtol=1e-8, atol=1e-10)
+        assert_allclose(integral.ravel(), exact[8:16], rtol=1e-8, atol=1e-10)
 
 
 def _euler(z, rest, own, low, high, steps=200_000):
@@ -130,6 +167,33 @@ def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
     assert_allclose(float(mean[0, 0]), witness, atol=5e-4)
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs):
+    # pairs that slide are constraints z_ij = 0; the Gram matrix under constraints, neuron by neuron, from SciPy's null spaces
+    rng = np.random.default_rng(3)
+    inputs, sliding = rng.standard_normal((6, 4)), rng.random((6, 5)) < 0.3
+    inputs[5] = inputs[0] - 2 * inputs[1]  # adds no direction where both others are held
+    sliding[:, 0], sliding[[0, 1, 5], 1], sliding[:, 2] = True, True, False
+    weights = rng.standard_normal((outputs, 5)) if outputs > 1 else rng.standard_normal(5)
+    net = wf.Shallow(rng.standard_normal((5, 4)), weights, activation="relu")
+    features = net.embed(inputs)
+    mean = jnp.asarray(rng.random((6, 5)))
+    directions = held_directions(features, jnp.asarray(sliding))
+    tangents, point = HeldTangents(tangents_of(net, features)), Held(mean, mean, directions)
+    factor, mixed = tangents.free.factor, np.asarray(tangents.free.mixed).reshape(outputs, 5)
+    exact = np.zeros((6, outputs, 6, outputs))
+    for j in range(5):
+        free = null_space(np.asarray(features)[sliding[:, j]]) if sliding[:, j].any() else np.eye(4)
+        way = np.asarray(mean)[:, [j]] * (np.asarray(features) @ free)
+        exact += factor * np.einsum("ia,na,k,l->iknl", way, way, mixed[:, j], mixed[:, j])
+    exact = exact.reshape(6 * outputs, -1)
+    assert_allclose(tangents.gram(point), exact, atol=1e-12)
+    v = jnp.asarray(rng.standard_normal((6, outputs) if outputs > 1 else 6))
+    pulled = tangents.pull(point, v)
+    assert_allclose(jnp.where(sliding, features @ pulled["weights"], 0.0), 0.0, atol=1e-12)
+    assert_allclose(tangents.push(point, pulled).ravel(), exact @ v.ravel(), atol=1e-12)
+
+
 def test_every_activation_with_kinks_has_its_kink_at_zero():
     table = wf.activations.TABLE
     kinks = set(
@@ -148,8 +212,8 @@ def test_a_neuron_is_followed_through_its_kinks(seed, accuracy):
     net = wf.Shallow(rng.standard_normal((1, 3)), [light], activation="relu")
     x, size = np.asarray(net.embed(inputs)), 0.5 / light
     problem = GramProblem(
-        tangents_of(net, jnp.asarray(x)), jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense()
-    )
+        HeldTangents(tangents_of(net, jnp.asarray(x))), jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense()
+    )  # fmt: skip
     taken = KinkedStep()(problem, problem.place({"weights": net.weights}), size)
     start = w = np.asarray(net.weights[:, 0])
     for _ in range(steps):

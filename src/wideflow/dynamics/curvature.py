@@ -23,6 +23,10 @@ class AbstractCurvature(eqx.Module):
     def largest(self) -> Float[Array, ""]:
         """The largest eigenvalue of $H$."""
 
+    @abc.abstractmethod
+    def bent(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
+        r"""$Hv$."""
+
 
 class Uniform(AbstractCurvature):
     r"""$H = \kappa I$."""
@@ -32,6 +36,9 @@ class Uniform(AbstractCurvature):
     def largest(self):
         return self.kappa
 
+    def bent(self, v):
+        return self.kappa * v
+
 
 class Blocks(AbstractCurvature):
     r"""$H = B^2$, one symmetric block $B$ a sample."""
@@ -40,6 +47,9 @@ class Blocks(AbstractCurvature):
 
     def largest(self):
         return jnp.max(jnp.sum(self.root**2, axis=(1, 2)))
+
+    def bent(self, v):
+        return self.times(self.times(v))
 
     def times(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
         r"""$Bv$."""

@@ -17,11 +17,12 @@ from .base import AbstractFlow
 from .explicit_flow import SOLVERS, ExplicitSolver, ExplicitState
 from .gram_flow import GramSolver, GramState, largest_rate
 from .gram_problem import GramProblem
+from .held_tangents import HeldTangents
 from .reduced_inputs import reduced
 from .spectral_action import Dense, Krylov
-from .tangents import tangents_of
+from .tangents import ShallowTangents, tangents_of
 
-SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 3e-3
+SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
 DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian
 
 
@@ -48,11 +49,11 @@ class GradientFlow(AbstractFlow):
 
     Args:
         tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
-            for squared losses) for the exponential flow. Default: 1e-8, and 3e-3 for the exponential flow of kinked activations,
+            for squared losses) for the exponential flow. Default: 1e-8, and 1e-3 for the exponential flow of kinked activations,
             whose solution is one in Filippov's sense ("auto" never asks it for less: chatter would only cost steps).
         method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", one of
             Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
-        depth: of the Krylov spaces.
+        depth: of the Krylov spaces at most; they grow until nothing is missing.
         most_steps: per recording interval; beyond it the run stops as stalled.
 
     Steps do not end at recording times: what is recorded in between comes from the step's own formula, so that recording often costs
@@ -70,7 +71,7 @@ class GradientFlow(AbstractFlow):
 
     @double
     def __init__(
-        self, tolerance: float | None = None, method: str = "auto", depth: int = 40,
+        self, tolerance: float | None = None, method: str = "auto", depth: int = 200,
         most_steps: int = 1_000_000,
     ):  # fmt: skip
         if tolerance is not None:
@@ -176,6 +177,8 @@ class GradientFlow(AbstractFlow):
         dense = self.method != "krylov" and entries <= DENSE_ENTRIES
         action = Dense() if dense else Krylov(self.depth)
         tangents = tangents_of(small, objective.features)
+        if isinstance(tangents, ShallowTangents) and has_kinks(small):
+            tangents = HeldTangents(tangents)
         return GramProblem(tangents, jnp.asarray(objective.targets), objective.loss, action)
 
     def _tolerance(self, model) -> float:

@@ -19,10 +19,10 @@ from jaxtyping import Array, Float, Int
 from .._core.trees import Parameters
 from .either_step import EitherStep, can_curve
 from .gram_problem import GramProblem, Place
+from .held_tangents import HeldTangents
 from .kinked_step import KinkedStep
 from .smooth_step import SmoothStep
 from .step_base import AbstractStep, Taken
-from .tangents import ShallowTangents
 
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 CURVED = 30  # steps with the whole Hessian before exponentials are tried again
@@ -58,7 +58,7 @@ class GramSolver(eqx.Module):
 
     def step(self, problem: GramProblem, curved: Int[Array, ""]) -> AbstractStep:
         if self.kinked:
-            return KinkedStep() if isinstance(problem.tangents, ShallowTangents) else SmoothStep()
+            return KinkedStep() if isinstance(problem.tangents, HeldTangents) else SmoothStep()
         return EitherStep(curved > 0) if can_curve(problem) else SmoothStep()
 
     def init(self, problem: GramProblem, theta: Parameters, time) -> GramState:

@@ -6,6 +6,7 @@ Frozen for a time $h$, it is solved by $\theta - cJ^\top h\varphi_1(-hH\Theta)g$
 step. `smooth_step` and `kinked_step` are made of such exponentials.
 """
 
+import math
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -15,11 +16,13 @@ from jaxtyping import Array, Float, PyTree
 from .._core.trees import Parameters
 from .curvature import AbstractCurvature, Uniform, curvature
 from .losses import AbstractLoss
-from .phi_functions import phi1, phi2
+from .phi_functions import phi1, phi2, phi3
 from .spectral_action import AbstractAction
 from .tangents import AbstractTangents
 
 Outputs = Float[Array, " sample *output"]
+
+PHI = (lambda x: jnp.exp(-x), phi1, phi2, phi3)
 
 
 class Place(eqx.Module):
@@ -45,10 +48,12 @@ class GramProblem(eqx.Module):
         outputs, point = self.tangents.at(theta)
         return self.place_at(theta, outputs, point)
 
-    def place_at(self, theta: Parameters, outputs: Outputs, point: PyTree) -> Place:
+    def place_at(self, theta: Parameters, outputs: Outputs, point: PyTree, gram=None) -> Place:
+        """`gram` where it is known already."""
         cotangent = self.loss.value_and_gradient(outputs, self.targets)[1]
         bend = curvature(self.loss, outputs, self.targets)
-        gram = self.tangents.gram(point) if self.action.dense else None
+        if gram is None and self.action.dense:
+            gram = self.tangents.gram(point)
         return Place(theta, outputs, cotangent, bend, point, gram)
 
     def product(self, weights: Sequence[float], places: Sequence[Place], v: Outputs) -> Outputs:
@@ -61,45 +66,53 @@ class GramProblem(eqx.Module):
 
 
 def exponential(
-    problem: GramProblem,
-    weights: Sequence[float],
-    places: Sequence[Place],
-    cotangent: Outputs,
-    size,
-) -> tuple[Outputs, Outputs]:
-    r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the step."""
-    return exponentials(problem, weights, places, cotangent, [size])[0]
+    problem: GramProblem, weights: Sequence[float], places: Sequence[Place], cotangent: Outputs,
+    size, forcing: Outputs | None = None,
+) -> tuple[Outputs, Outputs]:  # fmt: skip
+    r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the step.
+
+    With a `forcing` $f$ those of $\dot g = -H\sum a_i\Theta_i\,g + f$.
+    """
+    return exponentials(problem, weights, places, cotangent, [size], forcing)[0]
 
 
 def exponentials(
-    problem: GramProblem,
-    weights: Sequence[float],
-    places: Sequence[Place],
-    cotangent: Outputs,
-    sizes: Sequence,
-) -> list[tuple[Outputs, Outputs]]:
+    problem: GramProblem, weights: Sequence[float], places: Sequence[Place], cotangent: Outputs,
+    sizes: Sequence, forcing: Outputs | None = None,
+) -> list[tuple[Outputs, Outputs]]:  # fmt: skip
     """The same after steps of several sizes, from one decomposition."""
-    shape, bend = cotangent.shape, places[-1].curvature
+    bend = places[-1].curvature
+    sources = [cotangent] if forcing is None else [cotangent, forcing]
+    orders = range(len(sources))  # h^k phi_k and h^(k+1) phi_(k+1) act on the k-th
 
-    def act(operator, v: Outputs, *kinds) -> list[tuple[Outputs, ...]]:
-        functions = [(lambda x, f=f, h=h: f(h * x)) for h in sizes for f in kinds]
-        found = [w.reshape(shape) for w in problem.action(operator, v.ravel(), functions)]
-        return [tuple(found[i : i + len(kinds)]) for i in range(0, len(found), len(kinds))]
+    def act(operator, starts: Sequence[Outputs], shift: int, scale) -> list[list[list[Outputs]]]:
+        """phi_(k+shift) and phi_(k+1+shift) of the k-th start, for every size."""
+        asked = [
+            (v.ravel(), [(lambda x, f=PHI[k + shift + i], h=h: f(scale * h * x)) for h in sizes for i in (0, 1)])
+            for k, v in enumerate(starts)
+        ]  # fmt: skip
+        found = problem.action(operator, asked)
+        shaped = [[w.reshape(cotangent.shape) for w in vectors] for vectors in found]
+        return [[v[2 * j : 2 * j + 2] for v in shaped] for j in range(len(sizes))]
 
     if isinstance(bend, Uniform):
-        kappa = bend.kappa
         operator = _operator(problem, weights, places, lambda apply, v: apply(v), lambda m: m)
-        both = act(operator, cotangent, lambda x: phi1(kappa * x), lambda x: jnp.exp(-kappa * x))
-        return [(h * mean, after) for h, (mean, after) in zip(sizes, both)]
-    # phi_k(-hHM)g = g/k! - hB phi_{k+1}(-hBMB) BMg: no inverse of B is needed
-    operator = _operator(
-        problem, weights, places, lambda apply, v: bend.times(apply(bend.times(v))), bend.around
-    )
-    start = bend.times(problem.product(weights, places, cotangent))
-    part = lambda h, v: cotangent - h * bend.times(v)
+        pairs = act(operator, sources, 0, bend.kappa)
+    else:  # phi_k(-hHM)v = v/k! - hB phi_{k+1}(-hBMB) BMv: no inverse of B is needed
+        operator = _operator(
+            problem, weights, places, lambda apply, v: bend.times(apply(bend.times(v))), bend.around
+        )
+        starts = [bend.times(problem.product(weights, places, v)) for v in sources]
+        pairs = [
+            [
+                [v / math.factorial(k + i) - h * bend.times(w) for i, w in enumerate(pair)]
+                for k, (v, pair) in enumerate(zip(sources, found))
+            ]
+            for h, found in zip(sizes, act(operator, starts, 1, 1.0))
+        ]
     return [
-        (h * part(h, twice), part(h, once))
-        for h, (once, twice) in zip(sizes, act(operator, start, phi1, phi2))
+        (sum(h ** (k + 1) * found[k][1] for k in orders), sum(h**k * found[k][0] for k in orders))
+        for h, found in zip(sizes, pairs)
     ]
 
 

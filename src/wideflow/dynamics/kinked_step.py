@@ -1,21 +1,27 @@
-r"""A step for a shallow network with a kink at 0: predict the cotangent, follow the neurons under it, step once with the slopes averaged on the way.
+r"""A step for a shallow network with a kink at 0: predict the cotangent, follow the neurons under it, answer to what it missed.
 
-A neuron that crosses or slides along many kinks bends at each, so its slopes over a long step do not follow from its start. Under the predicted cotangent neurons do
-not see each other: each is followed through `PARTS` of the step, which costs forward passes and no decomposition. What enters
-the step is the mean of every slope, weighted by the cotangent, with which the pull on the weights over the whole step is that of its parts.
+A neuron that crosses or slides along many kinks bends at each, so its slopes over a long step do not follow from its start. Under a predicted cotangent neurons do
+not see each other: each is followed through `PARTS` of the step, which costs forward passes and no decomposition.
+
+The path that was followed need not fit the prediction. To the difference neurons answer linearly: with the mean of every slope, weighted by the cotangent,
+and in the complement of the inputs along which they slide (`held_tangents`). With $\Theta$ of this answer, predicted integral $\bar g_0$, and the
+output gradient $g_1$ at the end of the path that was followed, the cotangent obeys
+$$\dot g = -H\Theta g + r/h,\qquad r = g_1 - g(0) + H\Theta\,\bar g_0,$$
+exactly so where neurons answer linearly. The same $\Theta$ predicts the next step.
 """
 
 import jax
 import jax.numpy as jnp
 
-from .gram_problem import GramProblem, Outputs, Place, exponential, exponentials, move
+from .gram_problem import GramProblem, Outputs, Place, exponential, exponentials
+from .held_tangents import Held, HeldTangents, held_directions
 from .kink_slopes import Pairs, mean_slopes
 from .step_base import AbstractStep, Taken
 from .tangents import ShallowTangents
 
 PARTS = 8
 SWEEPS = 2  # a part: the slopes of one neuron's pairs depend on each other, and damped sweeps settle them
-PASSES = 2 + PARTS * (SWEEPS + 2)  # a sweep costs as much as a forward pass
+PASSES = 3 + PARTS * (SWEEPS + 2)  # a sweep costs as much as a forward pass
 
 
 class KinkedStep(AbstractStep):
@@ -26,29 +32,44 @@ class KinkedStep(AbstractStep):
 
     def __call__(self, problem, place, size):
         t = problem.tangents
-        assert isinstance(t, ShallowTangents)
-        mean, end = _followed(problem, t, place, size)
-        averaged = problem.place_at(place.theta, place.outputs, mean)
-        integral, g = exponential(problem, (1.0,), (averaged,), place.cotangent, size)
-        theta = move(problem, place.theta, (1.0,), (averaged,), integral)
-        z = t.preactivations(theta)
-        new = problem.place_at(theta, t.respond(z), _sliding(t, end, z))
+        assert isinstance(t, HeldTangents)
+        ends = [k / PARTS * size for k in range(1, PARTS + 1)]
+        before = place.cotangent
+        predicted = [i for i, _ in exponentials(problem, (1.0,), (place,), before, ends)]
+        theta, mean, slopes = _followed(t.free, place, jnp.stack(predicted))
+        directions = held_directions(t.free.features, _between_sides(t.free, slopes))
+        answer = problem.place_at(
+            place.theta, place.outputs, Held(place.point.slopes, mean, directions)
+        )
+        missed = _missed(problem, answer, theta, predicted[-1])
+        integral, g = exponential(problem, (1.0,), (answer,), before, size, missed / size)
+        pulled = t.pull(answer.point, integral - predicted[-1])
+        theta = {name: theta[name] - pulled[name] for name in theta}
+        z = t.free.preactivations(theta)
+        point = Held(_sliding(t.free, slopes, z), mean, directions)
+        new = problem.place_at(theta, t.free.respond(z), point, answer.gram)
         return Taken(new, g, (), jnp.asarray(PASSES))
 
     def between(self, problem, before, taken, size, part):
         return self(problem, before, part).place.theta
 
 
-def _followed(problem: GramProblem, t: ShallowTangents, place: Place, size) -> tuple[Pairs, Pairs]:
-    """Mean slopes over the step and slopes at its end, under the cotangent predicted with the slopes at its start."""
+def _missed(problem: GramProblem, answer: Place, theta, predicted: Outputs) -> Outputs:
+    """The output gradient after the path that was followed, less what the linear answer to the prediction gives."""
+    outputs, _ = problem.tangents.at(theta)
+    after = problem.loss.value_and_gradient(outputs, problem.targets)[1]
+    linear = problem.product((1.0,), (answer,), predicted)
+    return after - answer.cotangent + answer.curvature.bent(linear)
+
+
+def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Pairs, Pairs]:
+    """Parameters at the end, mean slopes over the step and slopes at its end, under the cotangent with integrals `reached` at the ends of the parts."""
     low, high = _sides(t)
-    ends = [k / PARTS * size for k in range(1, PARTS + 1)]
-    reached = [i for i, _ in exponentials(problem, (1.0,), (place,), place.cotangent, ends)]
     norms = jnp.diagonal(t.inner)[:, None]
 
     def part(carry, integral: Outputs):
-        z, slopes, total, weight = carry
-        pull = t.spread(integral)
+        theta, slopes, total, weight = carry
+        z, pull = t.preactivations(theta), t.spread(integral)
         own = -norms * pull
         displaced = lambda slopes: -(t.features @ t.pull(slopes, integral)["weights"])
 
@@ -58,20 +79,26 @@ def _followed(problem: GramProblem, t: ShallowTangents, place: Place, size) -> t
 
         settled = jax.lax.fori_loop(0, SWEEPS, settle, slopes)
         mean, end = mean_slopes(z, settled, own, displaced(settled), low, high)
-        z, pull = z + displaced(mean), jnp.abs(pull)
-        return (z, _sliding(t, end, z), total + pull * mean, weight + pull), None
+        pulled, pull = t.pull(mean, integral), jnp.abs(pull)
+        theta = {"weights": theta["weights"] - pulled["weights"]}
+        end = _sliding(t, end, t.preactivations(theta))
+        return (theta, end, total + pull * mean, weight + pull), None
 
-    zero = jnp.zeros_like(place.point)
-    start = (t.preactivations(place.theta), place.point, zero, zero)
-    parts = jnp.diff(jnp.stack(reached), axis=0, prepend=0.0)
-    (_, end, total, weight), _ = jax.lax.scan(part, start, parts)
-    return jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), place.point), end
+    slopes = place.point.slopes
+    start = (place.theta, slopes, jnp.zeros_like(slopes), jnp.zeros_like(slopes))
+    parts = jnp.diff(reached, axis=0, prepend=0.0)
+    (theta, end, total, weight), _ = jax.lax.scan(part, start, parts)
+    return theta, jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), slopes), end
 
 
 def _sliding(t: ShallowTangents, slopes: Pairs, z: Pairs) -> Pairs:
     """Slopes between the one-sided ones stay, for their pairs slide; the others are those of `z`."""
+    return jnp.where(_between_sides(t, slopes), slopes, t.activation.slope(z))
+
+
+def _between_sides(t: ShallowTangents, slopes: Pairs):
     low, high = _sides(t)
-    return jnp.where((slopes > low) & (slopes < high), slopes, t.activation.slope(z))
+    return (slopes > low) & (slopes < high)
 
 
 def _sides(t: ShallowTangents):

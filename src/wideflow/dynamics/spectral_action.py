@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
+
+AT_ONCE = 20  # dimensions between two looks at what is missing
+VANISHED = 1e-9  # the part of the last dimension, relative to the vector
 
 Vector = Float[Array, " entry"]
 Scalars = Callable[[Float[Array, " eigenvalue"]], Float[Array, " eigenvalue"]]
+Asked = tuple[Vector, Sequence[Scalars]]
 
 
 class AbstractAction(eqx.Module):
@@ -18,8 +22,8 @@ class AbstractAction(eqx.Module):
     dense: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
-    def __call__(self, operator, v: Vector, functions: Sequence[Scalars]) -> list[Vector]:
-        r"""The vectors $f(M)v$."""
+    def __call__(self, operator, asked: Sequence[Asked]) -> list[list[Vector]]:
+        r"""For each vector $v$ and its functions the vectors $f(M)v$."""
 
 
 class Dense(AbstractAction):
@@ -35,52 +39,78 @@ class Dense(AbstractAction):
         values, vectors = jnp.linalg.eigh(matrix)
         return jnp.maximum(values, 0.0), vectors
 
-    def __call__(self, operator, v, functions):
+    def __call__(self, operator, asked):
         values, vectors = self.decompose(operator)
-        parts = v @ vectors
-        return [vectors @ (f(values) * parts) for f in functions]
+        return [
+            [vectors @ (f(values) * (v @ vectors)) for f in functions] for v, functions in asked
+        ]
 
 
 class Krylov(AbstractAction):
-    r"""By `depth` steps of Lanczos with full reorthogonalisation: $f(M)v \approx |v|\,Q f(T) e_1$.
+    r"""By Lanczos with full reorthogonalisation: $f(M)v \approx |v|\,Q f(T) e_1$.
 
-    `operator` is $v \mapsto Mv$; memory `depth` vectors. A space that closes early (low rank) is cut there, where matfree's
-    Lanczos would divide by zero. What the space misses shows in a step's defect, which is Saad's estimate
-    $h\beta_k|e_k^\top\varphi_1(-hT)e_1|$ for a frozen Jacobian, so the step controller sees it.
+    `operator` is $v \mapsto Mv$; memory `depth` vectors. The space grows until the last parts of all $f(T)e_1$ vanish, or to `depth`. A space
+    that closes early (low rank) is cut there, where matfree's Lanczos would divide by zero. What the space misses
+    shows in a step's defect, which is Saad's estimate $h\beta_k|e_k^\top\varphi_1(-hT)e_1|$ for a frozen Jacobian, so the step controller sees it.
     """
 
     depth: int = eqx.field(static=True)
     dense: bool = eqx.field(static=True, default=False)
 
-    def __call__(self, operator, v, functions):
-        depth = min(self.depth, v.size)
-        length = jnp.linalg.norm(v)
-        basis, diagonal, couplings = lanczos(operator, v, depth)
-        inner = jnp.diag(diagonal) + jnp.diag(couplings[:-1], 1) + jnp.diag(couplings[:-1], -1)
-        values, vectors = jnp.linalg.eigh(inner)
-        values = jnp.maximum(values, 0.0)
-        return [length * ((vectors @ (f(values) * vectors[0])) @ basis) for f in functions]
+    def __call__(self, operator, asked):
+        return [self._one(operator, v, functions) for v, functions in asked]
+
+    def _one(self, operator, v: Vector, functions: Sequence[Scalars]) -> list[Vector]:
+        def going(space: Space):
+            last = jnp.abs(_parts(space, functions)[:, space.count - 1])
+            return (space.count < len(space.basis)) & jnp.any(last > VANISHED)
+
+        def grow(space: Space):
+            return jax.lax.fori_loop(0, AT_ONCE, lambda _, s: _grown(operator, s), space)
+
+        depth, length = min(self.depth, v.size), jnp.linalg.norm(v)
+        first = jnp.where(length > 0, v / jnp.where(length > 0, length, 1.0), 0.0)
+        none, zero = jnp.zeros(depth, v.dtype), jnp.zeros((), v.dtype)
+        basis = jnp.zeros((depth, v.size), v.dtype).at[0].set(first)
+        space = grow(Space(basis, none, none, zero, jnp.zeros((), int)))
+        space = jax.lax.while_loop(going, grow, space)
+        return [length * (parts @ space.basis) for parts in _parts(space, functions)]
 
 
-def lanczos(operator, v: Vector, depth: int):
-    """The basis (depth, entry), the diagonal and the couplings of the tridiagonal matrix; the last coupling leads out."""
-    tiny = jnp.finfo(v.dtype).eps
+class Space(eqx.Module):
+    """A Krylov space of dimension `count`: its basis, the diagonal and the couplings of the tridiagonal matrix, the largest entry so far."""
 
-    def body(k, carry):
-        basis, diagonal, couplings, top = carry
+    basis: Float[Array, "depth entry"]
+    diagonal: Float[Array, " depth"]
+    couplings: Float[Array, " depth"]
+    top: Float[Array, ""]
+    count: Int[Array, ""]
+
+
+def _parts(space: Space, functions: Sequence[Scalars]) -> Float[Array, "function depth"]:
+    r"""$f(T)e_1$."""
+    links = space.couplings[:-1] * (jnp.arange(1, len(space.basis)) < space.count)
+    inner = jnp.diag(space.diagonal) + jnp.diag(links, 1) + jnp.diag(links, -1)
+    values, vectors = jnp.linalg.eigh(inner)
+    values = jnp.maximum(values, 0.0)
+    return jnp.stack([vectors @ (f(values) * vectors[0]) for f in functions])
+
+
+def _grown(operator, space: Space) -> Space:
+    """One dimension more, unless the depth is reached."""
+    basis, k, tiny = space.basis, space.count, jnp.finfo(space.basis.dtype).eps
+
+    def grown():
         new = operator(basis[k])
         alpha = jnp.vdot(basis[k], new)
         for _ in range(2):  # twice is enough
             new = new - (basis @ new) @ basis
-        beta, top = jnp.linalg.norm(new), jnp.maximum(top, jnp.abs(alpha))
+        beta, top = jnp.linalg.norm(new), jnp.maximum(space.top, jnp.abs(alpha))
         beta = jnp.where(beta > 10 * tiny * top, beta, 0.0)
         following = jnp.where(beta > 0, new / jnp.where(beta > 0, beta, 1.0), 0.0)
-        basis = basis.at[k + 1].set(following, mode="drop")
-        return basis, diagonal.at[k].set(alpha), couplings.at[k].set(beta), top
+        return Space(
+            basis.at[k + 1].set(following, mode="drop"), space.diagonal.at[k].set(alpha),
+            space.couplings.at[k].set(beta), top, k + 1,
+        )  # fmt: skip
 
-    length = jnp.linalg.norm(v)
-    first = jnp.where(length > 0, v / jnp.where(length > 0, length, 1.0), 0.0)
-    basis = jnp.zeros((depth, v.size), v.dtype).at[0].set(first)
-    zeros = jnp.zeros(depth, v.dtype)
-    start = (basis, zeros, zeros, jnp.zeros((), v.dtype))
-    return jax.lax.fori_loop(0, depth, body, start)[:3]
+    return jax.lax.cond(k < len(basis), grown, lambda: space)
