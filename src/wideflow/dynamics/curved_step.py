@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .neuron_curvature import shifted_solver
-from .step_base import AbstractStep, Taken
+from .step_base import AbstractTracedStep, Taken
 
 GAMMA, PASSES = 0.25, 7
 
@@ -41,7 +41,7 @@ INSIDE = _table(
 )  # fmt: skip
 
 
-class CurvedStep(AbstractStep):
+class CurvedStep(AbstractTracedStep):
     """Order four; seven forward passes, none for the path inside. For shallow networks, smooth activations and squared losses."""
 
     def inner_passes(self, problem, taken):

@@ -9,7 +9,7 @@ from .curved_step import CurvedStep
 from .gram_problem import GramProblem
 from .neuron_curvature import steepest
 from .smooth_step import SmoothStep
-from .step_base import AbstractStep, Taken
+from .step_base import AbstractTracedStep, Taken
 from .tangents import ShallowTangents
 
 SMOOTH, CURVED = SmoothStep(), CurvedStep()
@@ -18,7 +18,7 @@ LARGEST = 3e7  # entries of the weighted Jacobian that may be held
 DEARER = 3.0  # how many times the operations of a step of exponentials one with the whole Hessian may take
 
 
-class EitherStep(AbstractStep):
+class EitherStep(AbstractTracedStep):
     """What the step was is the first part of its trace."""
 
     curved: Array

@@ -160,9 +160,7 @@ class GradientFlow(AbstractFlow):
         mine = state.by_gram | (self.method != "auto")
         until = jnp.where(mine, stop, -jnp.inf)
         moved = solver.advance(problem, state.gram, until, self.most_steps)
-        theta = solver.between(problem, moved, stop)
-        step = solver.step(problem, moved.curved)
-        inside = step.inner_passes(problem, moved.taken) * (stop < moved.end)
+        theta, inside = solver.between(problem, moved, stop, self.most_steps)
         spent = moved.passes - state.gram.passes + inside
         reached = moved.end >= stop
         return theta, dataclasses.replace(

@@ -22,7 +22,7 @@ from .gram_problem import GramProblem, Place
 from .held_tangents import HeldTangents
 from .kinked_step import KinkedStep
 from .smooth_step import SmoothStep
-from .step_base import AbstractStep, Taken
+from .step_base import AbstractStep, AbstractTracedStep, Taken
 
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 CURVED = 30  # steps with the whole Hessian before exponentials are tried again
@@ -72,8 +72,10 @@ class GramSolver(eqx.Module):
             time, time, size, place, taken, zero, zero, zero, zero, zero, jnp.zeros((), bool)
         )
 
-    def advance(self, problem: GramProblem, state: GramState, stop, most_steps: int) -> GramState:
-        """Steps until `stop` is reached or passed, or nothing moves, or `most_steps` were tried."""
+    def advance(
+        self, problem: GramProblem, state: GramState, stop, most_steps: int, exactly: bool = False
+    ) -> GramState:
+        """Steps until `stop` is reached (`exactly`) or passed, or nothing moves, or `most_steps` were tried."""
         rate = largest_rate(problem, state.taken.place)
         floor = 0.05 * min(1.0, self.tolerance / 1e-2) / rate if self.kinked else 0.0
         power = 1 / 2 if self.kinked else 1 / 4
@@ -94,7 +96,8 @@ class GramSolver(eqx.Module):
             return (now.end < stop) & (now.tried < state.tried + most_steps) & ~now.still
 
         def body(now: GramState) -> GramState:
-            here, h, step = now.taken.place, now.size, self.step(problem, now.curved)
+            here, step = now.taken.place, self.step(problem, now.curved)
+            h = jnp.minimum(now.size, stop - now.end) if exactly else now.size
             new = step(problem, here, h)
             defect = _norm(new.place.cotangent - new.meant)
             allowed = self.tolerance * _norm(here.cotangent) + noise(here)
@@ -123,17 +126,32 @@ class GramSolver(eqx.Module):
         begin = dataclasses.replace(state, still=state.still | still(state.taken.place))
         return jax.lax.while_loop(going, body, begin)
 
-    def between(self, problem: GramProblem, state: GramState, time) -> Parameters:
-        """The parameters at a `time` of the last step; those at its end beyond it."""
+    def between(
+        self, problem: GramProblem, state: GramState, time, most_steps: int
+    ) -> tuple[Parameters, Int[Array, ""]]:
+        """The parameters at a `time` of the last step, those at its end beyond it; and the forward passes that this took."""
         size = jnp.where(state.end > state.begin, state.end - state.begin, 1.0)
         part = jnp.clip(time - state.begin, 0.0, size)
-        return jax.lax.cond(
-            time < state.end,
-            lambda: self.step(problem, state.curved).between(
-                problem, state.before, state.taken, size, part
-            ),
-            lambda: state.taken.place.theta,
-        )
+        step = self.step(problem, state.curved)
+
+        def inside():
+            if not isinstance(step, AbstractTracedStep):
+                return self._retraced(problem, state, part, most_steps)
+            theta = step.between(problem, state.before, state.taken, size, part)
+            return theta, jnp.asarray(step.inner_passes(problem, state.taken))
+
+        at_end = lambda: (state.taken.place.theta, jnp.zeros((), int))
+        return jax.lax.cond(time < state.end, inside, at_end)
+
+    def _retraced(self, problem, state: GramState, part, most_steps):
+        """By steps of their own, under the same control: what a long step may miss, a shorter one from the same place may not."""
+        place, zero = state.before, jnp.zeros(())
+        taken = dataclasses.replace(state.taken, place=place, meant=place.cotangent)
+        start = dataclasses.replace(
+            state, begin=zero, end=zero, size=part, taken=taken, passes=jnp.zeros((), int), still=jnp.zeros((), bool)
+        )  # fmt: skip
+        moved = self.advance(problem, start, part, most_steps, exactly=True)
+        return moved.taken.place.theta, moved.passes
 
 
 def largest_rate(problem: GramProblem, place: Place, iterations: int = 6) -> Float[Array, ""]:

@@ -25,10 +25,7 @@ PASSES = 3 + PARTS * (SWEEPS + 2)  # a sweep costs as much as a forward pass
 
 
 class KinkedStep(AbstractStep):
-    """The path inside a step is retraced by a shorter one: the mean slopes over the whole say little of its parts."""
-
-    def inner_passes(self, problem, taken):
-        return PASSES
+    """The mean slopes over a whole step say little of its parts, so the path inside has to be retraced."""
 
     def __call__(self, problem, place, size):
         t = problem.tangents
@@ -49,9 +46,6 @@ class KinkedStep(AbstractStep):
         point = Held(_sliding(t.free, slopes, z), mean, directions)
         new = problem.place_at(theta, t.free.respond(z), point, answer.gram)
         return Taken(new, g, (), jnp.asarray(PASSES))
-
-    def between(self, problem, before, taken, size, part):
-        return self(problem, before, part).place.theta
 
 
 def _missed(problem: GramProblem, answer: Place, theta, predicted: Outputs) -> Outputs:

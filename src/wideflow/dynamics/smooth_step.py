@@ -12,12 +12,12 @@ import jax.numpy as jnp
 from .drifting_gram import integrals
 from .frozen_gram import Spectrum, has_spectrum, spectrum
 from .gram_problem import GramProblem, Place, exponential, move
-from .step_base import AbstractStep, Taken
+from .step_base import AbstractTracedStep, Taken
 
 PASSES = 3
 
 
-class SmoothStep(AbstractStep):
+class SmoothStep(AbstractTracedStep):
     """Order three; three forward passes."""
 
     def inner_passes(self, problem, taken):

@@ -37,12 +37,16 @@ class AbstractStep(eqx.Module):
         return jnp.zeros((), bool)
 
     @abc.abstractmethod
-    def inner_passes(self, problem: GramProblem, taken: Taken) -> Int[Array, ""] | int:
-        """Forward passes that `between` takes."""
-
-    @abc.abstractmethod
     def __call__(self, problem: GramProblem, place: Place, size: Float[Array, ""] | float) -> Taken:
         """A step of length `size` from `place`."""
+
+
+class AbstractTracedStep(AbstractStep):
+    """A step that knows the path inside it; the path inside any other is retraced by shorter ones."""
+
+    @abc.abstractmethod
+    def inner_passes(self, problem: GramProblem, taken: Taken) -> Int[Array, ""] | int:
+        """Forward passes that `between` takes."""
 
     @abc.abstractmethod
     def between(
