@@ -68,8 +68,8 @@ def test_lanczos_agrees_with_the_eigen_decomposition_also_when_it_ends_early(ran
     rows = jax.random.normal(jax.random.key(4), (6, rank))
     matrix, v = rows @ rows.T, jnp.arange(1.0, 7.0)
     functions = [lambda x: jnp.exp(-x), lambda x: phi1(3 * x)]
-    (exact,) = Dense()(matrix, [(v, functions)])
-    (found,) = Krylov(6)(lambda w: matrix @ w, [(v, functions)])
+    exact = Dense()(matrix)(v, functions)
+    found = Krylov(6)(lambda w: matrix @ w)(v, functions)
     for result, witness in zip(found, exact, strict=True):
         assert_allclose(result, witness, atol=1e-12)
 
@@ -79,16 +79,16 @@ def test_lanczos_grows_until_nothing_is_missing():
     values, v = jnp.arange(1, 301) / 10, jnp.ones(300)
     for span, most in ((0.01, 20), (1.0, 60), (30.0, 200)):
         decay = lambda x, h=span: jnp.exp(-h * x)
-        ((found,),) = Krylov(300)(lambda w: values * w, [(v, [decay])])
+        (found,) = Krylov(300)(lambda w: values * w)(v, [decay])
         assert_allclose(found, jnp.exp(-span * values), atol=1e-9)
-        ((short,),) = Krylov(most)(lambda w: values * w, [(v, [decay])])
+        (short,) = Krylov(most)(lambda w: values * w)(v, [decay])
         assert_allclose(found, short, atol=1e-15)
 
 
 def test_lanczos_of_an_eigenvector_and_of_zero():
     matrix = jnp.diag(jnp.array([3.0, 1.0, 0.0]))
     for v in (jnp.array([0.0, 2.0, 0.0]), jnp.zeros(3)):
-        ((result,),) = Krylov(3)(lambda w: matrix @ w, [(v, [lambda x: jnp.exp(-x)])])
+        (result,) = Krylov(3)(lambda w: matrix @ w)(v, [lambda x: jnp.exp(-x)])
         assert_allclose(result, math.exp(-1) * v, atol=1e-15)
 
 

@@ -81,49 +81,44 @@ def exponentials(
     sizes: Sequence, forcing: Outputs | None = None,
 ) -> list[tuple[Outputs, Outputs]]:  # fmt: skip
     """The same after steps of several sizes, from one decomposition."""
-    bend = places[-1].curvature
-    sources = [cotangent] if forcing is None else [cotangent, forcing]
-    orders = range(len(sources))  # h^k phi_k and h^(k+1) phi_(k+1) act on the k-th
+    bend, uniform = places[-1].curvature, isinstance(places[-1].curvature, Uniform)
+    act = problem.action(_operator(problem, weights, places))
 
-    def act(operator, starts: Sequence[Outputs], shift: int, scale) -> list[list[list[Outputs]]]:
-        """phi_(k+shift) and phi_(k+1+shift) of the k-th start, for every size."""
-        asked = [
-            (v.ravel(), [(lambda x, f=PHI[k + shift + i], h=h: f(scale * h * x)) for h in sizes for i in (0, 1)])
-            for k, v in enumerate(starts)
-        ]  # fmt: skip
-        found = problem.action(operator, asked)
-        shaped = [[w.reshape(cotangent.shape) for w in vectors] for vectors in found]
-        return [[v[2 * j : 2 * j + 2] for v in shaped] for j in range(len(sizes))]
+    def phis(v: Outputs, k: int) -> list[tuple[Outputs, Outputs]]:
+        r"""$\varphi_k(-hH\sum a_i\Theta_i)\,v$ and $\varphi_{k+1}$ of the same, for every size $h$."""
+        if uniform:
+            start, scale, used = v, bend.kappa, PHI[k : k + 2]
+        else:  # phi_k(-hHM)v = v/k! - hB phi_{k+1}(-hBMB) BMv: no inverse of B is needed
+            start, scale, used = bend.times(problem.product(weights, places, v)), 1.0, PHI[k + 1 : k + 3]  # fmt: skip
+        functions = [(lambda x, f=f, h=h: f(scale * h * x)) for h in sizes for f in used]
+        found = [w.reshape(v.shape) for w in act(start.ravel(), functions)]
+        both = list(zip(found[::2], found[1::2]))
+        if uniform:
+            return both
+        part = lambda order, h, w: v / math.factorial(order) - h * bend.times(w)
+        return [(part(k, h, a), part(k + 1, h, b)) for h, (a, b) in zip(sizes, both)]
 
-    if isinstance(bend, Uniform):
-        operator = _operator(problem, weights, places, lambda apply, v: apply(v), lambda m: m)
-        pairs = act(operator, sources, 0, bend.kappa)
-    else:  # phi_k(-hHM)v = v/k! - hB phi_{k+1}(-hBMB) BMv: no inverse of B is needed
-        operator = _operator(
-            problem, weights, places, lambda apply, v: bend.times(apply(bend.times(v))), bend.around
-        )
-        starts = [bend.times(problem.product(weights, places, v)) for v in sources]
-        pairs = [
-            [
-                [v / math.factorial(k + i) - h * bend.times(w) for i, w in enumerate(pair)]
-                for k, (v, pair) in enumerate(zip(sources, found))
-            ]
-            for h, found in zip(sizes, act(operator, starts, 1, 1.0))
-        ]
+    free = [(h * mean, after) for h, (after, mean) in zip(sizes, phis(cotangent, 0))]
+    if forcing is None:
+        return free
     return [
-        (sum(h ** (k + 1) * found[k][1] for k in orders), sum(h**k * found[k][0] for k in orders))
-        for h, found in zip(sizes, pairs)
+        (integral + h**2 * twice, after + h * once)
+        for h, (integral, after), (once, twice) in zip(sizes, free, phis(forcing, 1))
     ]
 
 
-def _operator(problem, weights, places, around_map, around_matrix):
+def _operator(problem: GramProblem, weights, places):
+    r"""$M$, or $BMB$ where the curvature is not uniform: a matrix or the map."""
+    bend = places[-1].curvature
+    uniform = isinstance(bend, Uniform)
     if problem.action.dense:
-        return around_matrix(_combine(weights, places))
-    shape = places[0].cotangent.shape
+        return _combine(weights, places) if uniform else bend.around(_combine(weights, places))
 
     def apply(v):
-        whole = around_map(lambda w: problem.product(weights, places, w), v.reshape(shape))
-        return whole.ravel()
+        v = v.reshape(places[0].cotangent.shape)
+        if uniform:
+            return problem.product(weights, places, v).ravel()
+        return bend.times(problem.product(weights, places, bend.times(v))).ravel()
 
     return apply
 

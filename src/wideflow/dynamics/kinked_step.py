@@ -62,8 +62,8 @@ def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Pairs, P
     norms = jnp.diagonal(t.inner)[:, None]
 
     def part(carry, integral: Outputs):
-        theta, slopes, total, weight = carry
-        z, pull = t.preactivations(theta), t.spread(integral)
+        theta, z, slopes, total, weight = carry
+        pull = t.spread(integral)
         own = -norms * pull
         displaced = lambda slopes: -(t.features @ t.pull(slopes, integral)["weights"])
 
@@ -75,13 +75,14 @@ def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Pairs, P
         mean, end = mean_slopes(z, settled, own, displaced(settled), low, high)
         pulled, pull = t.pull(mean, integral), jnp.abs(pull)
         theta = {"weights": theta["weights"] - pulled["weights"]}
-        end = _sliding(t, end, t.preactivations(theta))
-        return (theta, end, total + pull * mean, weight + pull), None
+        z = t.preactivations(theta)
+        return (theta, z, _sliding(t, end, z), total + pull * mean, weight + pull), None
 
     slopes = place.point.slopes
-    start = (place.theta, slopes, jnp.zeros_like(slopes), jnp.zeros_like(slopes))
+    zero = jnp.zeros_like(slopes)
+    start = (place.theta, t.preactivations(place.theta), slopes, zero, zero)
     parts = jnp.diff(reached, axis=0, prepend=0.0)
-    (theta, end, total, weight), _ = jax.lax.scan(part, start, parts)
+    (theta, _, end, total, weight), _ = jax.lax.scan(part, start, parts)
     return theta, jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), slopes), end
 
 

@@ -13,7 +13,6 @@ VANISHED = 1e-9  # the part of the last dimension, relative to the vector
 
 Vector = Float[Array, " entry"]
 Scalars = Callable[[Float[Array, " eigenvalue"]], Float[Array, " eigenvalue"]]
-Asked = tuple[Vector, Sequence[Scalars]]
 
 
 class AbstractAction(eqx.Module):
@@ -22,8 +21,8 @@ class AbstractAction(eqx.Module):
     dense: eqx.AbstractVar[bool]
 
     @abc.abstractmethod
-    def __call__(self, operator, asked: Sequence[Asked]) -> list[list[Vector]]:
-        r"""For each vector $v$ and its functions the vectors $f(M)v$."""
+    def __call__(self, operator) -> Callable[[Vector, Sequence[Scalars]], list[Vector]]:
+        r"""The map from $v$ and functions $f$ to the vectors $f(M)v$."""
 
 
 class Dense(AbstractAction):
@@ -39,11 +38,9 @@ class Dense(AbstractAction):
         values, vectors = jnp.linalg.eigh(matrix)
         return jnp.maximum(values, 0.0), vectors
 
-    def __call__(self, operator, asked):
+    def __call__(self, operator):
         values, vectors = self.decompose(operator)
-        return [
-            [vectors @ (f(values) * (v @ vectors)) for f in functions] for v, functions in asked
-        ]
+        return lambda v, functions: [vectors @ (f(values) * (v @ vectors)) for f in functions]
 
 
 class Krylov(AbstractAction):
@@ -57,8 +54,8 @@ class Krylov(AbstractAction):
     depth: int = eqx.field(static=True)
     dense: bool = eqx.field(static=True, default=False)
 
-    def __call__(self, operator, asked):
-        return [self._one(operator, v, functions) for v, functions in asked]
+    def __call__(self, operator):
+        return lambda v, functions: self._one(operator, v, functions)
 
     def _one(self, operator, v: Vector, functions: Sequence[Scalars]) -> list[Vector]:
         def going(space: Space):
