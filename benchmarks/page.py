@@ -335,6 +335,7 @@ NOTES = """### Where a goal is missed
 
 - *Descent against the bare products*: a step also evaluates the activation and its slope on n x m numbers and updates d x m weights. At d of 50 that is a
   third of the time of the products on a CPU; at d of 5 or 8 it is most of it, so the ratio is told for the paper's simulated size alone.
+- *Descent against PyTorch*: on these cores PyTorch's times swing by up to two between runs (eager, n=100, float64: 961 and 2,230 microseconds on one day), wideflow's by a tenth; so do the ratios.
 - *Flow*: evaluations count forward passes of the network. A stage of the exponential flow also forms the Gram matrix and decomposes it, which costs about
   as much as three to five passes at these sizes; the ratio of times is therefore smaller than that of evaluations.
 - *Flow with ReLU*: a step follows the neurons through their kinks, which costs 32 sweeps, each counted as an evaluation; a sweep takes four times as long as a forward pass, and following takes half of a step's
