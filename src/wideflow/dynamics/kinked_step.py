@@ -33,12 +33,12 @@ class KinkedStep(AbstractStep):
         ends = [k / PARTS * size for k in range(1, PARTS + 1)]
         before = place.cotangent
         predicted = [i for i, _ in exponentials(problem, (1.0,), (place,), before, ends)]
-        theta, mean, slopes = _followed(t.free, place, jnp.stack(predicted))
+        theta, outputs, mean, slopes = _followed(t.free, place, jnp.stack(predicted))
         directions = held_directions(t.free.features, _between_sides(t.free, slopes))
         answer = problem.place_at(
             place.theta, place.outputs, Held(place.point.slopes, mean, directions)
         )
-        missed = _missed(problem, answer, theta, predicted[-1])
+        missed = _missed(problem, answer, outputs, predicted[-1])
         integral, g = exponential(problem, (1.0,), (answer,), before, size, missed / size)
         pulled = t.pull(answer.point, integral - predicted[-1])
         theta = {name: theta[name] - pulled[name] for name in theta}
@@ -48,16 +48,15 @@ class KinkedStep(AbstractStep):
         return Taken(new, g, (), jnp.asarray(PASSES))
 
 
-def _missed(problem: GramProblem, answer: Place, theta, predicted: Outputs) -> Outputs:
+def _missed(problem: GramProblem, answer: Place, outputs: Outputs, predicted: Outputs) -> Outputs:
     """The output gradient after the path that was followed, less what the linear answer to the prediction gives."""
-    outputs, _ = problem.tangents.at(theta)
     after = problem.loss.value_and_gradient(outputs, problem.targets)[1]
     linear = problem.product((1.0,), (answer,), predicted)
     return after - answer.cotangent + answer.curvature.bent(linear)
 
 
-def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Pairs, Pairs]:
-    """Parameters at the end, mean slopes over the step and slopes at its end, under the cotangent with integrals `reached` at the ends of the parts."""
+def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Outputs, Pairs, Pairs]:
+    """Parameters and outputs at the end, mean slopes over the step and slopes at its end, under the cotangent with integrals `reached` at the ends of the parts."""
     low, high = _sides(t)
     norms = jnp.diagonal(t.inner)[:, None]
 
@@ -82,8 +81,9 @@ def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Pairs, P
     zero = jnp.zeros_like(slopes)
     start = (place.theta, t.preactivations(place.theta), slopes, zero, zero)
     parts = jnp.diff(reached, axis=0, prepend=0.0)
-    (theta, _, end, total, weight), _ = jax.lax.scan(part, start, parts)
-    return theta, jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), slopes), end
+    (theta, z, end, total, weight), _ = jax.lax.scan(part, start, parts)
+    mean = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), slopes)
+    return theta, t.respond(z), mean, end
 
 
 def _sliding(t: ShallowTangents, slopes: Pairs, z: Pairs) -> Pairs:

@@ -58,20 +58,23 @@ class Krylov(AbstractAction):
         return lambda v, functions: self._one(operator, v, functions)
 
     def _one(self, operator, v: Vector, functions: Sequence[Scalars]) -> list[Vector]:
-        def going(space: Space):
-            last = jnp.abs(_parts(space, functions)[:, space.count - 1])
+        def going(carry):
+            space, parts = carry
+            last = jnp.abs(parts[:, space.count - 1])
             return (space.count < len(space.basis)) & jnp.any(last > VANISHED)
 
-        def grow(space: Space):
-            return jax.lax.fori_loop(0, AT_ONCE, lambda _, s: _grown(operator, s), space)
+        def grow(carry):
+            more = lambda _, space: _grown(operator, space)
+            space = jax.lax.fori_loop(0, AT_ONCE, more, carry[0])
+            return space, _parts(space, functions)
 
         depth, length = min(self.depth, v.size), jnp.linalg.norm(v)
         first = jnp.where(length > 0, v / jnp.where(length > 0, length, 1.0), 0.0)
         none, zero = jnp.zeros(depth, v.dtype), jnp.zeros((), v.dtype)
         basis = jnp.zeros((depth, v.size), v.dtype).at[0].set(first)
-        space = grow(Space(basis, none, none, zero, jnp.zeros((), int)))
-        space = jax.lax.while_loop(going, grow, space)
-        return [length * (parts @ space.basis) for parts in _parts(space, functions)]
+        start = grow((Space(basis, none, none, zero, jnp.zeros((), int)), None))
+        space, parts = jax.lax.while_loop(going, grow, start)
+        return [length * (part @ space.basis) for part in parts]
 
 
 class Space(eqx.Module):
