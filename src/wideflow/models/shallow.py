@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.errors import check_count, check_positive
+from .._core.node_blocks import block_count, block_pullback
 from .._core.node_products import node_gradient, node_sum
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
@@ -182,8 +183,12 @@ class Shallow(AbstractModel):
 
     def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:
         r"""$J^\top c = \Phi^\top (\sigma'(Z) \odot c\,(s \odot A))$: two matrix products in all."""
-        z = features @ self.weights
         mixed, sigma = self.scales * self.output, self.activation
+        count = block_count(features, self.weights)
+        if count > 1:
+            outputs, gradient = block_pullback(sigma, features, self.weights, mixed, count)
+            return outputs, lambda cotangent: {"weights": gradient(cotangent)}
+        z = features @ self.weights
         if mixed.ndim == 1:
             return node_sum(sigma, z, mixed), lambda cotangent: {
                 "weights": node_gradient(sigma, features, z, cotangent, mixed)

@@ -1,0 +1,62 @@
+r"""The sums of a gradient neuron block by neuron block, for pre-activations that do not fit a processor's cache.
+
+Going through the memory costs more there than computing the pre-activations of a block a second time, so nothing of size n x m is kept.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .activations import Activation
+
+CACHE = 12_000_000  # bytes of pre-activations that are kept as a whole
+BLOCK = 7_000_000  # bytes of pre-activations in a block
+
+
+def block_count(features: Float[Array, "sample feature"], weights) -> int:
+    """How many blocks of neurons are faster than all at once; 1 with an accelerator, and where neurons may be spread over devices."""
+    size = features.shape[0] * weights.shape[1] * weights.dtype.itemsize
+    alone = jax.default_backend() == "cpu" and jax.device_count() == 1
+    return -(-size // BLOCK) if alone and size > CACHE else 1
+
+
+def block_pullback(
+    sigma: Activation,
+    features: Float[Array, "sample feature"],
+    weights: Float[Array, "feature width"],
+    mixed: Float[Array, "*output width"],
+    count: int,
+) -> tuple[Array, Callable[[Array], Array]]:
+    r"""$\sigma(\Phi W) c^\top$ and the map of a cotangent to $\Phi^\top(\sigma'(\Phi W) \odot r c)$, in `count` blocks of neurons and a rest."""
+    width = weights.shape[1]
+    size = width // count
+    whole = size * count
+
+    def part(first, size):
+        cut = jax.lax.dynamic_slice_in_dim
+        return features @ cut(weights, first, size, 1), cut(mixed, first, size, -1)
+
+    def outputs(first, size):
+        z, mix = part(first, size)
+        return sigma.value(z) @ mix.T
+
+    def gradient(cotangent, first, size):
+        z, mix = part(first, size)
+        pull = cotangent[:, None] * mix if mix.ndim == 1 else cotangent @ mix
+        return features.T @ (sigma.slope(z) * pull)
+
+    def pull(cotangent):
+        def one(k, found):
+            return _put(found, gradient(cotangent, k * size, size), k * size)
+
+        found = jax.lax.fori_loop(0, count, one, jnp.zeros_like(weights))
+        return _put(found, gradient(cotangent, whole, width - whole), whole)
+
+    rest = outputs(whole, width - whole)
+    return jax.lax.fori_loop(0, count, lambda k, f: f + outputs(k * size, size), rest), pull
+
+
+def _put(whole, part, first):
+    return jax.lax.dynamic_update_slice_in_dim(whole, part, first, 1)
