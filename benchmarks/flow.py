@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import LSODA, RK45
 from timing import report
 
 import wideflow as wf
@@ -97,11 +96,13 @@ def _with(net, weights):
 
 def by_scipy(solver, net, data, end, tolerance, limit):
     """(loss, evaluations, seconds, share of the time reached)."""
+    from scipy import integrate  # after wideflow, which tells SciPy's LAPACK not to spin
+
     field, loss = field_of(net, data)
     start = np.asarray(net.weights).ravel()
     field(0.0, start)
     began = time.perf_counter()
-    run = solver(field, 0.0, start, end, rtol=tolerance, atol=1e-6)
+    run = getattr(integrate, solver)(field, 0.0, start, end, rtol=tolerance, atol=1e-6)
     while run.status == "running" and run.nfev < limit:
         run.step()
     return loss(run.y), run.nfev, time.perf_counter() - began, run.t / end
@@ -182,7 +183,8 @@ def main(names, limit: int, seconds: float):
             rows.append({"case": name, "program": "wideflow gram", "tolerance": tolerance, "error": error, "steps": steps,
                          "evaluations": evaluations, "seconds": spent})  # fmt: skip
             print(rows[-1], flush=True)
-            for label, solver in (("SciPy RK45", RK45), ("SciPy LSODA", LSODA)):
+            for solver in ("RK45", "LSODA"):
+                label = f"SciPy {solver}"
                 if label == "SciPy LSODA" and net.weights.size > 5000:
                     continue  # its dense Jacobian of all weights does not fit
                 loss, evaluations, spent, share = by_scipy(solver, net, data, end, 1e-3, limit)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -122,3 +123,27 @@ def test_importing_is_quick_and_needs_nothing_heavy():
     assert HEAVY & set(told["modules"]) == set()
     assert told["x64"] is False  # the flag is the user's
     assert told["spent"] < 2.0
+
+
+SPINNING = """
+import importlib.abc, os, sys
+
+class Watch(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "scipy.linalg":
+            print("SciPy's LAPACK is loaded with", os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+
+sys.meta_path.insert(0, Watch())
+import jax, wideflow
+jax.numpy.linalg.eigh(jax.numpy.eye(3))
+"""
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, "4"), ("20", "20")])
+def test_threads_of_lapack_do_not_spin_unless_asked_to(given, told):
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
+    environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
+    done = subprocess.run(
+        [sys.executable, "-c", SPINNING], capture_output=True, text=True, check=True, env=environment
+    )  # fmt: skip
+    assert done.stdout.splitlines()[0] == f"SciPy's LAPACK is loaded with {told}"

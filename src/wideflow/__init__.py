@@ -1,5 +1,11 @@
 """wideflow: wide neural networks and what theory says of them."""
 
+import os
+
+os.environ.setdefault(
+    "OPENBLAS_THREAD_TIMEOUT", "4"
+)  # LAPACK's threads leave the cores to JAX at once
+
 from . import (
     data as data,
     limits as limits,

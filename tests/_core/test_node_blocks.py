@@ -8,18 +8,19 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow._core import node_blocks
+from wideflow._core.node_blocks import BLOCK, block_count, join_blocks, map_blocks
+from wideflow.models import shallow
 from wideflow.models.base import pullback_by_autodiff
 
 RNG = np.random.default_rng(5)
 INPUTS, HIDDEN = RNG.normal(size=(30, 4)), RNG.normal(size=(103, 4))
+SMALL = 3_000  # bytes: 12 neurons of 30 samples
 OUTPUTS = {"one": RNG.normal(size=103), "many": RNG.normal(size=(3, 103))}
 
 
 @pytest.fixture
 def small_cache(monkeypatch):
-    monkeypatch.setattr(node_blocks, "CACHE", 10_000)
-    monkeypatch.setattr(node_blocks, "BLOCK", 3_000)  # 12 neurons of 30 samples
+    monkeypatch.setattr(shallow, "BLOCK", SMALL)
 
 
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
@@ -27,7 +28,7 @@ def small_cache(monkeypatch):
 def test_blocks_and_their_rest_are_the_transposed_jacobian(small_cache, activation, output):
     net = wf.Shallow(HIDDEN, output, wf.scalings.Zipf(0.3, 0.6), activation)
     features = net.embed(INPUTS)
-    assert node_blocks.block_count(features, net.weights) == 9  # 24 720 bytes; 103 = 9 x 11 + 4
+    assert block_count(features, net.weights, SMALL) == 9  # 24 720 bytes; 103 = 9 x 11 + 4
     outputs, pull = net.pullback(features)
     expected, witness = pullback_by_autodiff(net, features)
     cotangent = jnp.asarray(RNG.normal(size=outputs.shape))
@@ -49,9 +50,21 @@ def test_descent_in_blocks_is_descent(small_cache):
 
 
 def test_what_fits_the_cache_stays_whole():
-    features, weights = jnp.zeros((100, 5)), jnp.zeros((5, 10_000))
-    assert node_blocks.block_count(features, weights) == 1
-    assert node_blocks.block_count(jnp.zeros((1000, 5)), weights) > 5
+    with jax.enable_x64(True):
+        weights = jnp.zeros((5, 10_000))
+        assert block_count(jnp.zeros((100, 5)), weights, BLOCK) == 1  # 8 MB
+        assert block_count(jnp.zeros((1000, 5)), weights, BLOCK) == 12  # 80 MB
+
+
+@pytest.mark.parametrize("count", [1, 4, 5, 13])
+def test_blocks_join_to_what_was_cut(count):
+    one, rows = np.arange(13.0), RNG.normal(size=(2, 3, 13))
+    doubled, sums = map_blocks(
+        lambda a, b: (2 * b, jnp.sum(a)), count, jnp.asarray(one), jnp.asarray(rows)
+    )
+    assert_allclose(join_blocks(doubled, 13), 2 * rows, rtol=1e-6)
+    assert sums.shape == (count,)
+    assert float(jnp.sum(sums)) == one.sum()
 
 
 def test_no_array_of_all_pairs_is_left_in_the_program(small_cache):

@@ -13,6 +13,7 @@ from scipy.linalg import expm, null_space
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
+from wideflow.dynamics import kinked_step
 from wideflow.dynamics.curvature import curvature
 from wideflow.dynamics.gram_problem import GramProblem, exponentials
 from wideflow.dynamics.held_tangents import Held, HeldTangents, held_directions
@@ -167,22 +168,23 @@ def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
     assert_allclose(float(mean[0, 0]), witness, atol=5e-4)
 
 
+@pytest.mark.parametrize("width", [5, 8])  # 8: directions in blocks of 2
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs):
+def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs, width):
     # pairs that slide are constraints z_ij = 0; the Gram matrix under constraints, neuron by neuron, from SciPy's null spaces
     rng = np.random.default_rng(3)
-    inputs, sliding = rng.standard_normal((6, 4)), rng.random((6, 5)) < 0.3
+    inputs, sliding = rng.standard_normal((6, 4)), rng.random((6, width)) < 0.3
     inputs[5] = inputs[0] - 2 * inputs[1]  # adds no direction where both others are held
     sliding[:, 0], sliding[[0, 1, 5], 1], sliding[:, 2] = True, True, False
-    weights = rng.standard_normal((outputs, 5)) if outputs > 1 else rng.standard_normal(5)
-    net = wf.Shallow(rng.standard_normal((5, 4)), weights, activation="relu")
+    weights = rng.standard_normal((outputs, width)) if outputs > 1 else rng.standard_normal(width)
+    net = wf.Shallow(rng.standard_normal((width, 4)), weights, activation="relu")
     features = net.embed(inputs)
-    mean = jnp.asarray(rng.random((6, 5)))
+    mean = jnp.asarray(rng.random((6, width)))
     directions = held_directions(features, jnp.asarray(sliding))
     tangents, point = HeldTangents(tangents_of(net, features)), Held(mean, mean, directions)
-    factor, mixed = tangents.free.factor, np.asarray(tangents.free.mixed).reshape(outputs, 5)
+    factor, mixed = tangents.free.factor, np.asarray(tangents.free.mixed).reshape(outputs, width)
     exact = np.zeros((6, outputs, 6, outputs))
-    for j in range(5):
+    for j in range(width):
         free = null_space(np.asarray(features)[sliding[:, j]]) if sliding[:, j].any() else np.eye(4)
         way = np.asarray(mean)[:, [j]] * (np.asarray(features) @ free)
         exact += factor * np.einsum("ia,na,k,l->iknl", way, way, mixed[:, j], mixed[:, j])
@@ -222,3 +224,20 @@ def test_a_neuron_is_followed_through_its_kinks(seed, accuracy):
         w = w - size / steps * light * (x.T @ (residual * (z > 0)))
     found = np.asarray(taken.place.theta["weights"][:, 0])
     assert np.linalg.norm(found - w) < accuracy * np.linalg.norm(w - start)
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_neurons_may_be_followed_in_blocks(monkeypatch, outputs):
+    # 37 neurons in 4 blocks, the last one padded
+    rng = np.random.default_rng(2)
+    shape = (37,) if outputs is None else (outputs, 37)
+    net = wf.Shallow(rng.standard_normal((37, 3)), rng.choice([-1.0, 1.0], shape), activation="relu")  # fmt: skip
+    features, targets = net.embed(rng.standard_normal((20, 3))), rng.standard_normal((20, *shape[:-1]))  # fmt: skip
+    tangents = HeldTangents(tangents_of(net, features))
+    problem = GramProblem(tangents, jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense())
+    place = problem.place({"weights": net.weights})
+    whole = KinkedStep()(problem, place, 2.0)
+    assert jnp.any(whole.place.point.directions != 0)  # some pairs slide
+    monkeypatch.setattr(kinked_step, "BLOCK", 1_500)  # of 5,920 bytes
+    assert kinked_step.block_count(features, net.weights, kinked_step.BLOCK) == 4
+    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), KinkedStep()(problem, place, 2.0), whole)  # fmt: skip

@@ -1,6 +1,6 @@
-r"""The sums of a gradient neuron block by neuron block, for pre-activations that do not fit a processor's cache.
+r"""Work on neurons block by block, for arrays of size n x m that do not fit a processor's cache.
 
-Going through the memory costs more there than computing the pre-activations of a block a second time, so nothing of size n x m is kept.
+Going through the memory costs more there than computing the pre-activations of a block a second time, so a gradient keeps nothing of that size.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,35 @@ from jaxtyping import Array, Float
 
 from .activations import Activation
 
-CACHE = 12_000_000  # bytes of pre-activations that are kept as a whole
-BLOCK = 7_000_000  # bytes of pre-activations in a block
+WORTH = 1.7  # blocks that a whole must be, at least, to be cut
+BLOCK = 7_000_000  # bytes of pre-activations in a block of a gradient
 
 
-def block_count(features: Float[Array, "sample feature"], weights) -> int:
-    """How many blocks of neurons are faster than all at once; 1 with an accelerator, and where neurons may be spread over devices."""
+def block_count(features: Float[Array, "sample feature"], weights, block: int) -> int:
+    """How many blocks with `block` bytes of pre-activations are faster than all at once; 1 where they are few, with an accelerator, and where neurons may be spread over devices."""
     size = features.shape[0] * weights.shape[1] * weights.dtype.itemsize
     alone = jax.default_backend() == "cpu" and jax.device_count() == 1
-    return -(-size // BLOCK) if alone and size > CACHE else 1
+    return -(-size // block) if alone and size > WORTH * block else 1
+
+
+def map_blocks(function: Callable, count: int, *arrays: Float[Array, "... width"]):
+    """`function` of each of `count` blocks of `arrays` (neurons last, the last block padded by zeros); results come with the blocks first."""
+    size = -(-arrays[0].shape[-1] // count)
+
+    def split(array):
+        lacking = count * size - array.shape[-1]
+        padded = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, lacking)])
+        return jnp.moveaxis(padded.reshape(*array.shape[:-1], count, size), -2, 0)
+
+    return jax.lax.map(lambda parts: function(*parts), tuple(map(split, arrays)))
+
+
+def join_blocks(
+    stacked: Float[Array, "block *rest size"], width: int
+) -> Float[Array, "*rest width"]:
+    """The array whose blocks these are."""
+    rows = jnp.moveaxis(stacked, 0, -2)
+    return rows.reshape(*rows.shape[:-2], -1)[..., :width]
 
 
 def block_pullback(

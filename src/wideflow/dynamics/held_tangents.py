@@ -19,6 +19,7 @@ Pairs = Float[Array, "sample width"]
 Directions = Float[Array, "rank embedded width"]
 
 MOST = 8  # directions in which one neuron can be held; pairs beyond them keep their mean slopes
+SHARES = 4  # of the width: a block of directions
 DEPENDENT = (
     1e-8  # share of an input's square outside the directions held so far, below which it adds none
 )
@@ -50,21 +51,24 @@ class HeldTangents(AbstractTangents):
         return self.free.push(point.mean, _complement(point, tangent))
 
     def gram(self, point: Held):
-        """The directions in use are taken in blocks as wide as the network."""
+        """The directions in use are taken in blocks."""
         t, width = self.free, point.mean.shape[1]
+        size = (
+            width // SHARES if width % SHARES == 0 else width
+        )  # so that blocks end with the last direction
         columns = jnp.swapaxes(point.directions, 0, 1).reshape(point.directions.shape[1], -1)
         used = jnp.any(columns != 0, axis=0)
         order = jnp.argsort(~used, stable=True)
         outputs = jnp.atleast_2d(t.mixed)
 
         def without(block, gram):
-            chosen = jax.lax.dynamic_slice_in_dim(order, block * width, width)
+            chosen = jax.lax.dynamic_slice_in_dim(order, block * size, size)
             neuron = chosen % width
             along = point.mean[:, neuron] * (t.features @ columns[:, chosen])
             rows = along[:, None, :] * outputs[:, neuron]
-            return gram - t.factor * symmetric_product(rows.reshape(-1, width))
+            return gram - t.factor * symmetric_product(rows.reshape(-1, size))
 
-        return jax.lax.fori_loop(0, -(-jnp.sum(used) // width), without, t.gram(point.mean))
+        return jax.lax.fori_loop(0, -(-jnp.sum(used) // size), without, t.gram(point.mean))
 
 
 def _complement(point: Held, tangent):

@@ -10,17 +10,20 @@ $$\dot g = -H\Theta g + r/h,\qquad r = g_1 - g(0) + H\Theta\,\bar g_0,$$
 exactly so where neurons answer linearly. The same $\Theta$ predicts the next step.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from .._core.node_blocks import block_count, join_blocks, map_blocks
 from .gram_problem import GramProblem, Outputs, Place, exponential, exponentials
-from .held_tangents import Held, HeldTangents, held_directions
+from .held_tangents import Directions, Held, HeldTangents, held_directions
 from .kink_slopes import Pairs, mean_slopes
 from .step_base import AbstractStep, Taken
 from .tangents import ShallowTangents
 
 PARTS = 8
 SWEEPS = 2  # a part: the slopes of one neuron's pairs depend on each other, and damped sweeps settle them
+BLOCK = 2_000_000  # bytes of pre-activations of the neurons that are followed together
 PASSES = 3 + PARTS * (SWEEPS + 2)  # a sweep costs as much as a forward pass
 
 
@@ -33,8 +36,7 @@ class KinkedStep(AbstractStep):
         ends = [k / PARTS * size for k in range(1, PARTS + 1)]
         before = place.cotangent
         predicted = [i for i, _ in exponentials(problem, (1.0,), (place,), before, ends)]
-        theta, outputs, mean, slopes = _followed(t.free, place, jnp.stack(predicted))
-        directions = held_directions(t.free.features, _between_sides(t.free, slopes))
+        theta, outputs, mean, slopes, directions = _followed(t.free, place, jnp.stack(predicted))
         answer = problem.place_at(
             place.theta, place.outputs, Held(place.point.slopes, mean, directions)
         )
@@ -55,13 +57,35 @@ def _missed(problem: GramProblem, answer: Place, outputs: Outputs, predicted: Ou
     return after - answer.cotangent + answer.curvature.bent(linear)
 
 
-def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Outputs, Pairs, Pairs]:
-    """Parameters and outputs at the end, mean slopes over the step and slopes at its end, under the cotangent with integrals `reached` at the ends of the parts."""
+def _followed(
+    t: ShallowTangents, place: Place, reached
+) -> tuple[dict, Outputs, Pairs, Pairs, Directions]:
+    """Parameters and outputs at the end, mean slopes over the step, slopes at its end and the directions held there, under the cotangent with integrals `reached` at the ends of the parts."""
+    weights, parts = place.theta["weights"], jnp.diff(reached, axis=0, prepend=0.0)
+
+    def some(mixed, weights, slopes):
+        own = eqx.tree_at(lambda t: t.mixed, t, mixed)
+        weights, outputs, mean, end = _followed_neurons(own, weights, slopes, parts)
+        return weights, outputs, mean, end, held_directions(t.features, _between_sides(t, end))
+
+    neurons = (t.mixed, weights, place.point.slopes)
+    count = block_count(t.features, weights, BLOCK)
+    if count == 1:
+        weights, outputs, *rest = some(*neurons)
+    else:
+        moved, shares, *blocks = map_blocks(some, count, *neurons)
+        outputs = jnp.sum(shares, axis=0)
+        weights, *rest = (join_blocks(x, weights.shape[1]) for x in (moved, *blocks))
+    return {"weights": weights}, outputs, *rest
+
+
+def _followed_neurons(t: ShallowTangents, weights, slopes: Pairs, parts):
+    """Weights, outputs, mean slopes and slopes at the end for the neurons of `t` alone, under the integrals of each of the `parts`."""
     low, high = _sides(t)
     norms = jnp.diagonal(t.inner)[:, None]
 
     def part(carry, integral: Outputs):
-        theta, z, slopes, total, weight = carry
+        weights, z, slopes, total, weight = carry
         pull = t.spread(integral)
         own = -norms * pull
         displaced = lambda slopes: -(t.features @ t.pull(slopes, integral)["weights"])
@@ -73,17 +97,15 @@ def _followed(t: ShallowTangents, place: Place, reached) -> tuple[dict, Outputs,
         settled = jax.lax.fori_loop(0, SWEEPS, settle, slopes)
         mean, end = mean_slopes(z, settled, own, displaced(settled), low, high)
         pulled, pull = t.pull(mean, integral), jnp.abs(pull)
-        theta = {"weights": theta["weights"] - pulled["weights"]}
-        z = t.preactivations(theta)
-        return (theta, z, _sliding(t, end, z), total + pull * mean, weight + pull), None
+        weights = weights - pulled["weights"]
+        z = t.features @ weights
+        return (weights, z, _sliding(t, end, z), total + pull * mean, weight + pull), None
 
-    slopes = place.point.slopes
     zero = jnp.zeros_like(slopes)
-    start = (place.theta, t.preactivations(place.theta), slopes, zero, zero)
-    parts = jnp.diff(reached, axis=0, prepend=0.0)
-    (theta, z, end, total, weight), _ = jax.lax.scan(part, start, parts)
+    start = (weights, t.features @ weights, slopes, zero, zero)
+    (weights, z, end, total, weight), _ = jax.lax.scan(part, start, parts)
     mean = jnp.where(weight > 0, total / jnp.where(weight > 0, weight, 1.0), slopes)
-    return theta, t.respond(z), mean, end
+    return weights, t.respond(z), mean, end
 
 
 def _sliding(t: ShallowTangents, slopes: Pairs, z: Pairs) -> Pairs:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.errors import check_count, check_positive
-from .._core.node_blocks import block_count, block_pullback
+from .._core.node_blocks import BLOCK, block_count, block_pullback
 from .._core.node_products import node_gradient, node_sum
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
@@ -184,7 +184,7 @@ class Shallow(AbstractModel):
     def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:
         r"""$J^\top c = \Phi^\top (\sigma'(Z) \odot c\,(s \odot A))$: two matrix products in all."""
         mixed, sigma = self.scales * self.output, self.activation
-        count = block_count(features, self.weights)
+        count = block_count(features, self.weights, BLOCK)
         if count > 1:
             outputs, gradient = block_pullback(sigma, features, self.weights, mixed, count)
             return outputs, lambda cotangent: {"weights": gradient(cotangent)}
