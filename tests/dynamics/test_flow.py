@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
+from wideflow.dynamics import flow as flow_module
 from wideflow.dynamics.gram_problem import GramProblem
 from wideflow.dynamics.smooth_step import SmoothStep
 from wideflow.dynamics.spectral_action import Dense
@@ -289,3 +290,17 @@ def test_a_population_has_no_gram_matrix():
 def test_bad_options_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         wf.GradientFlow(**arguments)
+
+
+def test_auto_counts_lanczos_by_its_products(monkeypatch):
+    # above the entries that are decomposed a stage costs `depth` products, not entries^3; counted as a decomposition, the
+    # explicit solver would keep this problem for 45,000 attempts
+    monkeypatch.setattr(flow_module, "DENSE_ENTRIES", 20)
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((60, 2)) * [30.0, 0.3]
+    data = wf.Dataset(inputs, np.sin(inputs[:, 0]))
+    net = _net("tanh", width=3, features=2, scaling=wf.scalings.NTK())
+    flow = wf.GradientFlow(tolerance=1e-3, depth=5)
+    run = wf.train(net, data, flow, time=1e2, every=[1e2])
+    assert bool(run.state.by_gram)
+    assert int(run.state.explicit.tried) < 1_000

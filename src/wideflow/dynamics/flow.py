@@ -19,7 +19,7 @@ from .gram_flow import GramSolver, GramState, largest_rate
 from .gram_problem import GramProblem
 from .held_tangents import HeldTangents
 from .reduced_inputs import reduced
-from .spectral_action import Dense, Krylov
+from .spectral_action import AbstractAction, Dense, Krylov
 from .tangents import ShallowTangents, tangents_of
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
@@ -136,14 +136,14 @@ class GradientFlow(AbstractFlow):
 
     def _explicit_share(self, model, small, fewer, state: FlowState, stop) -> FlowState:
         """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
-        solver, gram = self._explicit(model), self._solver(model)
-        budget = _relative_cost(small, fewer) * 3 * (20 + 1.5 * gram.tolerance ** (-1 / 3))
+        solver, gram, problem = self._explicit(model), self._solver(model), self._problem(small, fewer)  # fmt: skip
+        stage = _relative_cost(small, fewer, problem.action)
+        budget = stage * 3 * (20 + 1.5 * gram.tolerance ** (-1 / 3))
         limit, switch = 32 + int(budget / 3), budget / (2 * state.rate)
         until = jnp.where(state.by_gram, -jnp.inf, jnp.minimum(stop, switch))
         left = limit - state.explicit.tried
         moved = solver.advance(_field(small, fewer), state.explicit, until, left)
         over = ~state.by_gram & (moved.end < stop)
-        problem = self._problem(small, fewer)
         held = jax.lax.cond(
             over, lambda: gram.init(problem, moved.theta, moved.end), lambda: state.gram
         )
@@ -218,8 +218,8 @@ def _wide(model, objective):
     return reduced(cast(model, "float64"), cast(objective, "float64"))
 
 
-def _relative_cost(model, objective) -> float:
-    """A stage of the exponential flow in units of one gradient, by counting operations."""
+def _relative_cost(model, objective, action: AbstractAction) -> float:
+    """A stage of the exponential flow in units of one gradient, by counting operations; of Krylov spaces at their full depth."""
     samples, entries = objective.features.shape[0], objective.targets.size
     size = sum(leaf.size for leaf in parameters(model).values())
     if isinstance(model, Shallow):
@@ -227,6 +227,8 @@ def _relative_cost(model, objective) -> float:
         gram = 2.0 * entries**2 * model.width
     else:
         gradient, gram = 4.0 * samples * size, 4.0 * entries * samples * size
+    if isinstance(action, Krylov):
+        return 1 + action.depth * (1 + 8.0 * action.depth * entries / gradient)
     return 1 + (gram + 30.0 * entries**3) / gradient
 
 
