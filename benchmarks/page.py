@@ -335,14 +335,14 @@ NOTES = """### Where a goal is missed
 
 - *Descent against the bare products*: a step also evaluates the activation and its slope on n x m numbers and updates d x m weights. At d of 50 that is a
   third of the time of the products on a CPU; at d of 5 or 8 it is most of it, so the ratio is told for the paper's simulated size alone.
-- *Descent against PyTorch*: on these cores PyTorch's times swing by up to two between runs (eager, n=100, float64: 961 and 2,230 microseconds on one day), wideflow's by a tenth; so do the ratios.
+- *Descent against PyTorch*: on these cores PyTorch's times swing by up to two between runs (eager, n=100, float64: 961 and 2,230 microseconds on one day; compiled, float32: 396 and 878), wideflow's by a fifth; so do the ratios.
 - *Flow*: evaluations count forward passes of the network. A stage of the exponential flow also forms the Gram matrix and decomposes it, which costs about
   as much as three to five passes at these sizes; the ratio of times is therefore smaller than that of evaluations.
-- *Flow with ReLU*: a step follows the neurons through their kinks, which costs 32 sweeps, each counted as an evaluation; a sweep takes four times as long as a forward pass, and following takes half of a step's
-  time. Over these times descent at its largest rate takes 18,000 to 38,000 steps and needs no accuracy of single paths to have the right loss: it is the harder rival, and the table tells both.
+- *Flow with ReLU*: a step follows the neurons through their kinks, which costs 32 sweeps, each counted as an evaluation; a sweep takes three to five times as long as a forward pass, and following takes half of a step's
+  time, though it goes through the neurons in blocks that fit the cache. Over these times descent at its largest rate takes 18,000 to 38,000 steps and needs no accuracy of single paths to have the right loss: it is the harder rival, and the table tells both.
   On energy the loss falls to 2e-5 of the first, where 2 % need small steps; at gamma of 0.5 single neurons carry much of the function, and steps are short because what they meet cannot be predicted for long.
-- *Growth with the width*: up to 1e5 neurons the pre-activations of 20 samples stay in the cache and a neuron costs 7 to 13 ns; beyond, they go through the memory and it costs 33 to 36 ns.
-  The slope over the last three sizes has that step in it; on either side of it the growth is linear.
+- *Growth with the width*: up to 1e5 neurons weights and pre-activations of 20 samples stay in the cache and a neuron costs 7 to 13 ns; beyond, neurons are taken in blocks whose pre-activations do, but
+  weights and gradients go through the memory, and it costs 22 to 26 ns (33 to 40 without blocks). The slope over the last three sizes has that step in it; on either side of it the growth is linear.
 - A busy machine slows programs with two threads more than those with one; `load` tells."""
 
 

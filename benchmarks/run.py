@@ -1,6 +1,6 @@
 """Runs every measurement side by side and writes the table, the JSON, a plot and docs/performance.md.
 
-make bench                                  everything (about half an hour on two quiet cores)
+make bench                                  everything (40 minutes on two quiet cores)
 python benchmarks/run.py --quick            small sizes only
 python benchmarks/run.py --only flow gram   some measurements; the others keep their last numbers
 python benchmarks/run.py --write            only writes the page again, from the last numbers

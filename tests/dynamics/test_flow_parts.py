@@ -13,7 +13,7 @@ from scipy.linalg import expm, null_space
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
-from wideflow.dynamics import kinked_step
+from wideflow.dynamics import kinked_step, tangents as tangents_module
 from wideflow.dynamics.curvature import curvature
 from wideflow.dynamics.gram_problem import GramProblem, exponentials
 from wideflow.dynamics.held_tangents import Held, HeldTangents, held_directions
@@ -241,3 +241,23 @@ def test_neurons_may_be_followed_in_blocks(monkeypatch, outputs):
     monkeypatch.setattr(kinked_step, "BLOCK", 1_500)  # of 5,920 bytes
     assert kinked_step.block_count(features, net.weights, kinked_step.BLOCK) == 4
     jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), KinkedStep()(problem, place, 2.0), whole)  # fmt: skip
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_the_gram_matrix_may_be_applied_in_blocks(monkeypatch, held, outputs):
+    # 37 neurons in 4 blocks, the last one padded, against the matrix itself
+    rng = np.random.default_rng(4)
+    shape = (37,) if outputs is None else (outputs, 37)
+    net = wf.Shallow(rng.standard_normal((37, 3)), rng.standard_normal(shape))
+    features, mean = net.embed(rng.standard_normal((20, 3))), jnp.asarray(rng.random((20, 37)))
+    free = tangents_of(net, features)
+    sliding = jnp.asarray(rng.random((20, 37)) < 0.1)
+    point = Held(mean, mean, held_directions(features, sliding)) if held else mean
+    tangents = HeldTangents(free) if held else free
+    monkeypatch.setattr(tangents_module, "BLOCK", 1_500)  # of 5,920 bytes
+    v = jnp.asarray(rng.standard_normal((20, *shape[:-1])))
+    assert "4,20,10]" in str(
+        jax.make_jaxpr(lambda v: tangents.gram_map(point)(v))(v)
+    )  # the cut slopes
+    assert_allclose(tangents.gram_map(point)(v).ravel(), tangents.gram(point) @ v.ravel(), rtol=1e-10)  # fmt: skip

@@ -17,21 +17,21 @@ BLOCK = 7_000_000  # bytes of pre-activations in a block of a gradient
 
 def block_count(features: Float[Array, "sample feature"], weights, block: int) -> int:
     """How many blocks with `block` bytes of pre-activations are faster than all at once; 1 where they are few, with an accelerator, and where neurons may be spread over devices."""
-    size = features.shape[0] * weights.shape[1] * weights.dtype.itemsize
+    size = features.shape[0] * weights.shape[-1] * weights.dtype.itemsize
     alone = jax.default_backend() == "cpu" and jax.device_count() == 1
     return -(-size // block) if alone and size > WORTH * block else 1
 
 
-def map_blocks(function: Callable, count: int, *arrays: Float[Array, "... width"]):
-    """`function` of each of `count` blocks of `arrays` (neurons last, the last block padded by zeros); results come with the blocks first."""
+def cut_blocks(count: int, *arrays: Float[Array, "... width"]) -> tuple[Array, ...]:
+    """`arrays` (neurons last) in `count` blocks, which come first; the last block is padded by zeros."""
     size = -(-arrays[0].shape[-1] // count)
 
-    def split(array):
+    def cut(array):
         lacking = count * size - array.shape[-1]
         padded = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, lacking)])
         return jnp.moveaxis(padded.reshape(*array.shape[:-1], count, size), -2, 0)
 
-    return jax.lax.map(lambda parts: function(*parts), tuple(map(split, arrays)))
+    return tuple(map(cut, arrays))
 
 
 def join_blocks(

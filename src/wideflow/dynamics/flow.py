@@ -23,6 +23,7 @@ from .spectral_action import AbstractAction, Dense, Krylov
 from .tangents import ShallowTangents, tangents_of
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
+PRODUCTS = 50  # that Lanczos takes for a stage, on the plant and MNIST
 DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian
 
 
@@ -139,7 +140,7 @@ class GradientFlow(AbstractFlow):
         solver, gram, problem = self._explicit(model), self._solver(model), self._problem(small, fewer)  # fmt: skip
         stage = _relative_cost(small, fewer, problem.action)
         budget = stage * 3 * (20 + 1.5 * gram.tolerance ** (-1 / 3))
-        limit, switch = 32 + int(budget / 3), budget / (2 * state.rate)
+        limit, switch = 32 + int(budget / solver.passes), budget / (2 * state.rate)
         until = jnp.where(state.by_gram, -jnp.inf, jnp.minimum(stop, switch))
         left = limit - state.explicit.tried
         moved = solver.advance(_field(small, fewer), state.explicit, until, left)
@@ -219,7 +220,7 @@ def _wide(model, objective):
 
 
 def _relative_cost(model, objective, action: AbstractAction) -> float:
-    """A stage of the exponential flow in units of one gradient, by counting operations; of Krylov spaces at their full depth."""
+    """A stage of the exponential flow in units of one gradient, by counting operations."""
     samples, entries = objective.features.shape[0], objective.targets.size
     size = sum(leaf.size for leaf in parameters(model).values())
     if isinstance(model, Shallow):
@@ -228,7 +229,8 @@ def _relative_cost(model, objective, action: AbstractAction) -> float:
     else:
         gradient, gram = 4.0 * samples * size, 4.0 * entries * samples * size
     if isinstance(action, Krylov):
-        return 1 + action.depth * (1 + 8.0 * action.depth * entries / gradient)
+        products = min(action.depth, PRODUCTS)
+        return 1 + products * (1 + 8.0 * products * entries / gradient)
     return 1 + (gram + 30.0 * entries**3) / gradient
 
 

@@ -58,11 +58,15 @@ class GramProblem(eqx.Module):
 
     def product(self, weights: Sequence[float], places: Sequence[Place], v: Outputs) -> Outputs:
         r"""$\sum_i a_i\Theta_i v$."""
+        return self.product_map(weights, places)(v)
+
+    def product_map(self, weights: Sequence[float], places: Sequence[Place]):
+        r"""$v \mapsto \sum_i a_i\Theta_i v$."""
         if self.action.dense:
-            return (_combine(weights, places) @ v.ravel()).reshape(v.shape)
-        t = self.tangents
-        terms = (a * t.push(p.point, t.pull(p.point, v)) for a, p in zip(weights, places))
-        return sum(terms, start=jnp.zeros_like(v))
+            matrix = _combine(weights, places)
+            return lambda v: (matrix @ v.ravel()).reshape(v.shape)
+        maps = [self.tangents.gram_map(place.point) for place in places]
+        return lambda v: sum((a * f(v) for a, f in zip(weights, maps)), start=jnp.zeros_like(v))
 
 
 def exponential(
@@ -114,11 +118,11 @@ def _operator(problem: GramProblem, weights, places):
     if problem.action.dense:
         return _combine(weights, places) if uniform else bend.around(_combine(weights, places))
 
+    product = problem.product_map(weights, places)
+
     def apply(v):
         v = v.reshape(places[0].cotangent.shape)
-        if uniform:
-            return problem.product(weights, places, v).ravel()
-        return bend.times(problem.product(weights, places, bend.times(v))).ravel()
+        return (product(v) if uniform else bend.times(product(bend.times(v)))).ravel()
 
     return apply
 

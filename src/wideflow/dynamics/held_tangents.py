@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .._core.symmetric_product import symmetric_product
-from .tangents import AbstractTangents, ShallowTangents
+from .tangents import AbstractTangents, ShallowTangents, gram_map_in_blocks
 
 Pairs = Float[Array, "sample width"]
 Directions = Float[Array, "rank embedded width"]
@@ -49,6 +49,9 @@ class HeldTangents(AbstractTangents):
 
     def push(self, point: Held, tangent):
         return self.free.push(point.mean, _complement(point, tangent))
+
+    def gram_map(self, point: Held):
+        return gram_map_in_blocks(self.free, HeldTangents, point) or super().gram_map(point)
 
     def gram(self, point: Held):
         """The directions in use are taken in blocks."""

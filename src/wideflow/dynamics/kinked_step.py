@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .._core.node_blocks import block_count, join_blocks, map_blocks
+from .._core.node_blocks import block_count, cut_blocks, join_blocks
 from .gram_problem import GramProblem, Outputs, Place, exponential, exponentials
 from .held_tangents import Directions, Held, HeldTangents, held_directions
 from .kink_slopes import Pairs, mean_slopes
@@ -73,7 +73,9 @@ def _followed(
     if count == 1:
         weights, outputs, *rest = some(*neurons)
     else:
-        moved, shares, *blocks = map_blocks(some, count, *neurons)
+        moved, shares, *blocks = jax.lax.map(
+            lambda block: some(*block), cut_blocks(count, *neurons)
+        )
         outputs = jnp.sum(shares, axis=0)
         weights, *rest = (join_blocks(x, weights.shape[1]) for x in (moved, *blocks))
     return {"weights": weights}, outputs, *rest
