@@ -2,9 +2,8 @@
 
 import os
 
-os.environ.setdefault(
-    "OPENBLAS_THREAD_TIMEOUT", "4"
-)  # LAPACK's threads leave the cores to JAX at once
+# LAPACK's threads leave the cores to JAX as soon as they are done; else they spin for tens of milliseconds after each decomposition
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 from . import (
     data as data,

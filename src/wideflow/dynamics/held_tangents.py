@@ -54,11 +54,9 @@ class HeldTangents(AbstractTangents):
         return gram_map_in_blocks(self.free, HeldTangents, point) or super().gram_map(point)
 
     def gram(self, point: Held):
-        """The directions in use are taken in blocks."""
+        """The directions in use are taken in blocks, whose size divides the width so that the last block ends with the last direction."""
         t, width = self.free, point.mean.shape[1]
-        size = (
-            width // SHARES if width % SHARES == 0 else width
-        )  # so that blocks end with the last direction
+        size = width // SHARES if width % SHARES == 0 else width
         columns = jnp.swapaxes(point.directions, 0, 1).reshape(point.directions.shape[1], -1)
         used = jnp.any(columns != 0, axis=0)
         order = jnp.argsort(~used, stable=True)

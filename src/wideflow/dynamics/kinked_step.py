@@ -84,7 +84,7 @@ def _followed(
 def _followed_neurons(t: ShallowTangents, weights, slopes: Pairs, parts):
     """Weights, outputs, mean slopes and slopes at the end for the neurons of `t` alone, under the integrals of each of the `parts`."""
     low, high = _sides(t)
-    norms = jnp.diagonal(t.inner)[:, None]
+    norms = t.factor * jnp.sum(t.features**2, axis=1, keepdims=True)
 
     def part(carry, integral: Outputs):
         weights, z, slopes, total, weight = carry
