@@ -24,13 +24,14 @@ from .tangents import ShallowTangents, tangents_of
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
 PRODUCTS = 50  # that Lanczos takes for a stage, on the plant and MNIST
+EASY = 32  # explicit attempts before "auto" asks how stiff the problem is
 DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian
 
 
 class FlowState(eqx.Module):
     """What a flow carries from one recording time to the next.
 
-    `steps` and `evaluations` (forward passes of the network) so far; `rate`, the fastest decay at the start; the solvers' last steps, which
+    `steps` and `evaluations` (forward passes of the network) so far; `rate`, the fastest decay, once "auto" has asked for it; the solvers' last steps, which
     may reach beyond the recording time; whether the exponential flow has taken over; why the run cannot (`failed`) or need not
     (`stationary`) go on.
     """
@@ -93,12 +94,15 @@ class GradientFlow(AbstractFlow):
             explicit = self._explicit(model).init(_field(wide, fine), parameters(wide), 0.0)
         else:
             small, fewer, _ = _wide(model, objective)
-            problem, theta = self._problem(small, fewer), parameters(small)
-            gram = self._solver(model).init(problem, theta, 0.0)
-            if method == "auto":
-                rate = largest_rate(problem, gram.taken.place)
+            begin = lambda theta: self._solver(model).init(self._problem(small, fewer), theta, 0.0)
+            theta = parameters(small)
+            if method == "auto":  # nothing of the exponential flow is computed before it is needed
                 explicit = self._explicit(model).init(_field(small, fewer), theta, 0.0)
-        count = zero + (0 if explicit is None else 2) + (0 if gram is None else 1)
+                shapes = eqx.filter_eval_shape(begin, theta)
+                gram = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+            else:
+                gram = begin(theta)
+        count = zero + (1 if explicit is None else 2)
         return FlowState(zero, count, rate, explicit, gram, no, no, no)
 
     def advance(self, model, state, objective, start, stop):
@@ -138,35 +142,48 @@ class GradientFlow(AbstractFlow):
     def _explicit_share(self, model, small, fewer, state: FlowState, stop) -> FlowState:
         """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
         solver, gram, problem = self._explicit(model), self._solver(model), self._problem(small, fewer)  # fmt: skip
+        field, before = _field(small, fewer), state.explicit
         stage = _relative_cost(small, fewer, problem.action)
         budget = stage * 3 * (20 + 1.5 * gram.tolerance ** (-1 / 3))
-        limit, switch = 32 + int(budget / solver.passes), budget / (2 * state.rate)
-        until = jnp.where(state.by_gram, -jnp.inf, jnp.minimum(stop, switch))
-        left = limit - state.explicit.tried
-        moved = solver.advance(_field(small, fewer), state.explicit, until, left)
-        over = ~state.by_gram & (moved.end < stop)
+        until = jnp.where(state.by_gram, -jnp.inf, stop)
+        first = solver.advance(field, before, until, jnp.maximum(EASY - before.tried, 0))
+        hard = ~state.by_gram & (first.end < stop)
+        asked = hard & jnp.isnan(state.rate)
+        rate = jax.lax.cond(
+            asked, lambda: largest_rate(problem, problem.place(first.theta)), lambda: state.rate
+        )
+        until = jnp.where(hard, jnp.minimum(stop, budget / (2 * rate)), -jnp.inf)
+        left = EASY + int(budget / solver.passes) - first.tried
+        moved = solver.advance(field, first, until, left)
+        over = hard & (moved.end < stop)
         held = jax.lax.cond(
             over, lambda: gram.init(problem, moved.theta, moved.end), lambda: state.gram
         )
-        spent = solver.passes * (moved.tried - state.explicit.tried)
+        spent = solver.passes * (moved.tried - before.tried)
         return dataclasses.replace(
-            state, explicit=moved, gram=held, by_gram=state.by_gram | over,
-            steps=state.steps + moved.steps - state.explicit.steps,
-            evaluations=state.evaluations + spent + over,
+            state, rate=rate, explicit=moved, gram=held, by_gram=state.by_gram | over,
+            steps=state.steps + moved.steps - before.steps,
+            evaluations=state.evaluations + spent + asked + over,
         )  # fmt: skip
 
     def _gram(self, model, small, fewer, state: FlowState, stop):
         """The exponential flow up to `stop`, where it is its turn."""
         solver, problem = self._solver(model), self._problem(small, fewer)
-        mine = state.by_gram | (self.method != "auto")
-        until = jnp.where(mine, stop, -jnp.inf)
-        moved = solver.advance(problem, state.gram, until, self.most_steps)
-        theta, inside = solver.between(problem, moved, stop, self.most_steps)
-        spent = moved.passes - state.gram.passes + inside
+
+        def go():
+            moved = solver.advance(problem, state.gram, stop, self.most_steps)
+            theta, inside = solver.between(problem, moved, stop, self.most_steps)
+            return theta, moved, moved.passes - state.gram.passes + inside
+
+        if self.method == "auto":
+            mine, wait = state.by_gram, lambda: (parameters(small), state.gram, jnp.zeros((), int))
+            theta, moved, spent = jax.lax.cond(mine, go, wait)
+        else:
+            mine, (theta, moved, spent) = jnp.ones((), bool), go()
         reached = moved.end >= stop
         return theta, dataclasses.replace(
             state, gram=moved, steps=state.steps + moved.steps - state.gram.steps,
-            evaluations=state.evaluations + jnp.where(mine, spent, 0),
+            evaluations=state.evaluations + spent,
             failed=state.failed | (mine & ~reached & ~moved.still),
             stationary=state.stationary | (mine & moved.still & (moved.end <= stop)),
         )  # fmt: skip
