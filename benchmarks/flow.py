@@ -185,7 +185,7 @@ def main(names, limit: int, seconds: float):
             print(rows[-1], flush=True)
             for solver in ("RK45", "LSODA"):
                 label = f"SciPy {solver}"
-                if label == "SciPy LSODA" and net.weights.size > 5000:
+                if solver == "LSODA" and net.weights.size > 5000:
                     continue  # its dense Jacobian of all weights does not fit
                 loss, evaluations, spent, share = by_scipy(solver, net, data, end, 1e-3, limit)
                 rows.append(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .activations import Activation
+from .node_products import spread
 
 WORTH = 1.7  # blocks that a whole must be, at least, to be cut
 BLOCK = 7_000_000  # bytes of pre-activations in a block of a gradient
@@ -64,8 +65,7 @@ def block_pullback(
 
     def gradient(cotangent, first, size):
         z, mix = part(first, size)
-        pull = cotangent[:, None] * mix if mix.ndim == 1 else cotangent @ mix
-        return features.T @ (sigma.slope(z) * pull)
+        return features.T @ (sigma.slope(z) * spread(cotangent, mix))
 
     def pull(cotangent):
         def one(k, found):

@@ -18,6 +18,13 @@ PIECES = 3  # of 8 bits: all 24 of a float32
 FULL = ("highest", "float32", "F32_F32_F32")
 
 
+def spread(
+    cotangent: Float[Array, " sample *output"], mixed: Float[Array, "*output width"]
+) -> Float[Array, "sample width"]:
+    r"""$r\,c$: the cotangent of each neuron's activation."""
+    return cotangent[:, None] * mixed if mixed.ndim == 1 else cotangent @ mixed
+
+
 def node_sum(
     sigma: Activation, z: Float[Array, "sample width"], mixed: Float[Array, " width"]
 ) -> Float[Array, " sample"]:

@@ -1,4 +1,4 @@
-"""A model's trained arrays as a dictionary, and algebra on such dictionaries."""
+"""A model's trained arrays as a dictionary, algebra on such dictionaries, and trees of zeros."""
 
 import dataclasses
 from typing import TypeVar
@@ -36,6 +36,14 @@ def axpy(scale, x: Parameters, y: Parameters) -> Parameters:
     """`y + scale * x`; `scale` is a number or a dictionary of one number per name."""
     factor = scale if isinstance(scale, dict) else dict.fromkeys(x, scale)
     return {name: y[name] + factor[name] * x[name] for name in y}
+
+
+def zeros_of(function, *args):
+    """What `function` would return for `args`, with zeros in every array; nothing is computed."""
+    arrays, rest = eqx.partition(
+        eqx.filter_eval_shape(function, *args), lambda a: isinstance(a, jax.ShapeDtypeStruct)
+    )
+    return eqx.combine(jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), arrays), rest)
 
 
 def describe(thing) -> str:

@@ -10,6 +10,7 @@ from .._core.precision import double
 from .._core.radial_laws import Thresholds, as_thresholds
 from .._core.randomness import named_key
 from .._core.separator import Field, sample_field
+from .._core.trees import zeros_of
 from .._core.types import Key
 from .base import AbstractDynamics
 
@@ -104,8 +105,7 @@ class ClippedFlow(AbstractDynamics):
         if self.resolve:
             field = eqx.filter_jit(self.velocity)(model, objective, jax.random.fold_in(key, 0))
         else:
-            shapes = eqx.filter_eval_shape(self.velocity, model, objective, key)
-            field = Field(*(jnp.zeros(leaf.shape, leaf.dtype) for leaf in shapes))
+            field = zeros_of(self.velocity, model, objective, key)
         rate = self._length(model, objective, field)
         return ClippedState(
             jnp.zeros((), int), key, field, rate, jnp.zeros(3, field.pairs.dtype), jnp.zeros(3, int)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._core.trees import Parameters
+from .._core.trees import Parameters, zeros_of
 
 SOLVERS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
 
@@ -58,8 +58,7 @@ class ExplicitSolver(eqx.Module):
         )
         memory = solver.init(terms, time, following, theta, None)
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
-        shapes = eqx.filter_eval_shape(solver.step, terms, time, following, theta, None, memory, no)
-        dense = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes[2])
+        dense = zeros_of(solver.step, terms, time, following, theta, None, memory, no)[2]
         return ExplicitState(
             time, time, jnp.asarray(following, float), theta, memory, control, no, dense, zero, zero, no
         )  # fmt: skip

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int
 from .._core.activations import Activation
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.precision import cast, double
-from .._core.trees import parameters, with_parameters
+from .._core.trees import parameters, with_parameters, zeros_of
 from ..data.objective import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
@@ -98,8 +98,7 @@ class GradientFlow(AbstractFlow):
             theta = parameters(small)
             if method == "auto":  # nothing of the exponential flow is computed before it is needed
                 explicit = self._explicit(model).init(_field(small, fewer), theta, 0.0)
-                shapes = eqx.filter_eval_shape(begin, theta)
-                gram = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+                gram = zeros_of(begin, theta)
             else:
                 gram = begin(theta)
         count = zero + (1 if explicit is None else 2)

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from .._core.activations import Activation
 from .._core.errors import check_choice
+from .._core.node_products import spread
 from .._core.trees import with_parameters
 from ..data.objective import DatasetObjective
 from ..models.base import AbstractModel, Pullback
@@ -60,10 +61,7 @@ class Closed(AbstractModel):
         outputs = self.activation.value(z) @ self.mixed.T
 
         def pull(cotangent):
-            back = (
-                cotangent[:, None] * self.mixed if self.mixed.ndim == 1 else cotangent @ self.mixed
-            )
-            return {"coefficients": self.activation.slope(z) * back}
+            return {"coefficients": self.activation.slope(z) * spread(cotangent, self.mixed)}
 
         return outputs, pull
 

@@ -157,14 +157,16 @@ class GramSolver(eqx.Module):
 def largest_rate(problem: GramProblem, place: Place, iterations: int = 6) -> Float[Array, ""]:
     r"""$\lambda_{\max}(\Theta)\,\lambda_{\max}(H)$, the fastest decay, from below by a few power iterations; never 0."""
 
+    product = problem.product_map((1.0,), (place,))
+
     def body(_, v):
-        new = problem.product((1.0,), (place,), v)
+        new = product(v)
         size = _norm(new)
         return jnp.where(size > 0, new / jnp.where(size > 0, size, 1.0), v)
 
     v = jnp.ones_like(place.cotangent) + place.cotangent / _positive(_norm(place.cotangent))
     v = jax.lax.fori_loop(0, iterations, body, v / _norm(v))
-    rate = _norm(problem.product((1.0,), (place,), v)) * place.curvature.largest()
+    rate = _norm(product(v)) * place.curvature.largest()
     return _positive(rate)
 
 

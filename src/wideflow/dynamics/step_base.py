@@ -3,11 +3,10 @@
 import abc
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._core.trees import Parameters
+from .._core.trees import Parameters, zeros_of
 from .gram_problem import GramProblem, Outputs, Place
 
 
@@ -29,8 +28,7 @@ class AbstractStep(eqx.Module):
 
     def no_trace(self, problem: GramProblem, place: Place) -> PyTree:
         """A trace of zeros, before the first step."""
-        shapes = eqx.filter_eval_shape(self, problem, place, jnp.ones(())).trace
-        return jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+        return zeros_of(self, problem, place, jnp.ones(())).trace
 
     def should_curve(self, problem: GramProblem, place: Place, size: Float[Array, ""]) -> Array:
         """Whether this step, which failed, had better be tried with the whole Hessian."""

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from .._core.activations import Activation
 from .._core.memory import tile_rows
 from .._core.node_blocks import BLOCK, block_count, cut_blocks
+from .._core.node_products import spread
 from .._core.symmetric_product import symmetric_product
 from .._core.trees import Parameters, parameters, with_parameters
 from ..models.base import AbstractModel
@@ -70,7 +71,7 @@ class ShallowTangents(AbstractTangents):
 
     def spread(self, cotangent) -> Float[Array, "sample width"]:
         r"""$v\,(s \odot A)$: the cotangent of each neuron's activation."""
-        return cotangent[:, None] * self.mixed if self.mixed.ndim == 1 else cotangent @ self.mixed
+        return spread(cotangent, self.mixed)
 
     def at(self, theta):
         z = self.preactivations(theta)

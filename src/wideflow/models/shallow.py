@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, activation as as_activation
 from .._core.errors import check_count, check_positive
 from .._core.node_blocks import BLOCK, block_count, block_pullback
-from .._core.node_products import node_gradient, node_sum
+from .._core.node_products import node_gradient, node_sum, spread
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
 from .._core.scalings import ABC, NTK, AbstractScaling
@@ -194,5 +194,5 @@ class Shallow(AbstractModel):
                 "weights": node_gradient(sigma, features, z, cotangent, mixed)
             }
         return sigma.value(z) @ mixed.T, lambda cotangent: {
-            "weights": features.T @ (sigma.slope(z) * (cotangent @ mixed))
+            "weights": features.T @ (sigma.slope(z) * spread(cotangent, mixed))
         }
