@@ -11,7 +11,13 @@ from . import (
     observables as observables,
     theorems as theorems,
 )
-from ._core import activations as activations, scalings as scalings
+from ._core import (
+    activations as activations,
+    architecture as architecture,
+    parametrisations as parametrisations,
+    scalings as scalings,
+)
+from ._core.architecture import mlp as mlp
 from ._core.status import Status as Status
 from .certify import certify as certify
 from .coordinates import coordinate_check as coordinate_check
@@ -35,12 +41,14 @@ from .dynamics import (
 from .models import (
     BiasedThreeLayer as BiasedThreeLayer,
     BiasedTwoLayer as BiasedTwoLayer,
+    Deep as Deep,
     DepthSeparator as DepthSeparator,
     Homogeneous as Homogeneous,
     MeanFieldStack as MeanFieldStack,
     Shallow as Shallow,
     embeddings as embeddings,
     maps as maps,
+    rescaled as rescaled,
 )
 from .models.pruning import (
     features as features,

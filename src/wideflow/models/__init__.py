@@ -4,6 +4,7 @@ from . import embeddings as embeddings, maps as maps
 from .base import AbstractModel as AbstractModel, pullback_by_autodiff as pullback_by_autodiff
 from .biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
 from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
+from .deep import Deep as Deep
 from .depth_separator import DepthSeparator as DepthSeparator
 from .homogeneous import Homogeneous as Homogeneous
 from .mean_field_stack import MeanFieldStack as MeanFieldStack
@@ -16,4 +17,5 @@ from .pruning import (
     prune as prune,
     pruning_curve as pruning_curve,
 )
+from .rescaled import Rescaled as Rescaled, rescaled as rescaled
 from .shallow import Shallow as Shallow

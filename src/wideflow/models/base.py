@@ -1,6 +1,7 @@
 r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
 
 import abc
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
@@ -21,11 +22,13 @@ class AbstractModel(eqx.Module):
 
     Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
     on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
-    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices.
+    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices;
+    `input_shape` is the shape of one input where it may have more axes than one.
     """
 
     trained: ClassVar[tuple[str, ...]]
     neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    input_shape = None  # a field of its own in models of images
 
     @abc.abstractmethod
     def embed(self, inputs: Float[Array, "sample feature"]) -> Float[Array, "sample embedded"]:
@@ -49,7 +52,7 @@ class AbstractModel(eqx.Module):
     def outputs(self, inputs) -> Float[Array, " sample *output"]:
         """Outputs on a batch (sample, feature)."""
         inputs = jnp.asarray(inputs)
-        if inputs.ndim != 2:
+        if inputs.ndim != 2 and inputs.shape[1:] != self.input_shape:
             raise ValueError(
                 f"`inputs` must have shape (sample, feature), got {inputs.shape}. "
                 "For one input call the model itself."
@@ -60,11 +63,20 @@ class AbstractModel(eqx.Module):
     def __call__(self, x) -> Float[Array, "*output"]:
         """Outputs on one input (feature,)."""
         x = jnp.asarray(x)
-        if x.ndim != 1:
+        if x.ndim != 1 and x.shape != self.input_shape:
             raise ValueError(
                 f"one input must have shape (feature,), got {x.shape}. Use `.outputs`."
             )
         return self.respond(self.embed(x[None]))[0]
+
+
+@functools.singledispatch
+def adaptive_rate_factors(model: AbstractModel) -> dict[str, float]:
+    """The factor of each trained array under updates whose size does not depend on the gradient's (Adam and its kin).
+
+    1 where a model states none.
+    """
+    return dict.fromkeys(model.trained, 1.0)
 
 
 def pullback_by_autodiff(model: AbstractModel, features) -> tuple[Array, Pullback]:
