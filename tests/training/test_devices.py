@@ -94,7 +94,7 @@ import wideflow as wf
 from wideflow._core.precision import double
 from wideflow.dynamics.devices import as_mesh
 from wideflow.dynamics.losses import HalfSumSquares
-from wideflow.dynamics.members import as_members
+from wideflow.training.ensemble import as_members
 steps = importlib.import_module("wideflow.training.train")._many_steps
 
 @double

@@ -67,7 +67,7 @@ def reduced_flow(
             does not vanish at infinity and its gradient is infinite.
 
     Example:
-        >>> from wideflow._core.radial_laws import BesselLaw
+        >>> from wideflow.limits.radial import BesselLaw
         >>> path = reduced_flow(BesselLaw(10), 0.2, -0.8, 0.5, 40.0)
         >>> round(float(path.alpha[-1]), 8), round(float(path.loss[-1]), 8)
         (0.41048983, 0.00430636)
