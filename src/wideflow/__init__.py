@@ -21,6 +21,8 @@ from .data.dataset import Dataset as Dataset
 from .dynamics import losses as losses
 from .dynamics.descent import GradientDescent as GradientDescent
 from .dynamics.flow import GradientFlow as GradientFlow
+from .dynamics.langevin import Langevin as Langevin
+from .dynamics.optimisers import Optax as Optax
 from .dynamics.sgd import SGD as SGD
 from .models import embeddings as embeddings, maps as maps
 from .models.deep import Deep as Deep
@@ -34,6 +36,7 @@ from .models.pruning import (
 )
 from .models.rescaled import rescaled as rescaled
 from .models.shallow import Shallow as Shallow
+from .models.wrapped import wrap as wrap
 from .papers.allenzhu2018.best_iterate import BestIterate as BestIterate
 from .papers.allenzhu2018.models.biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
 from .papers.allenzhu2018.models.biased_two_layer import BiasedTwoLayer as BiasedTwoLayer

@@ -110,7 +110,7 @@ def classify(abc, trained=None) -> ScalingVerdict:
     )
 
 
-def _one_rate(abc) -> tuple[tuple[float, ...], tuple[float, ...], float]:
+def _one_rate(abc) -> tuple[tuple, tuple, float]:
     """The exponents with one rate for all layers, the output layer's, by shifting each layer."""
     rates = abc.rate_exponents
     shifts = [(rate - rates[-1]) / 2 for rate in rates]
@@ -166,5 +166,5 @@ def _kernel_exponent(a, c, s, v, m, r, trained) -> float:
     return min(size + change for size, change in zip(sizes, changes)) - min(sizes)
 
 
-def _equal(x: float, y: float) -> bool:
+def _equal(x, y) -> bool:
     return abs(x - y) <= TOLERANCE

@@ -33,7 +33,7 @@ from .errors import check_choice, check_same_length
 from .scalings import ABC
 from .weight_layers import HIDDEN, INPUT, OUTPUT, WeightLayer, weight_layers
 
-Exponents = tuple[float, float, float]
+Exponents = tuple[float | int, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Parametrisation:
         a, b, c = (tuple(column) for column in zip(*layers))
         return ABC(a, b, c[0] if len(set(c)) == 1 else c)
 
-    def with_rate_exponent(self, c: float) -> "Parametrisation":
+    def with_rate_exponent(self, c: float | int) -> "Parametrisation":
         """The same start and forward pass with rate exponent `c` in every layer; `STANDARD.with_rate_exponent(0)` is plain training."""
         changed = {
             role: (*getattr(self, role)[:2], float(c)) for role in (INPUT, HIDDEN, OUTPUT)

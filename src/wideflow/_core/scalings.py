@@ -182,9 +182,9 @@ class ABC(AbstractScaling):
         c: one exponent for all layers, or one for each.
     """
 
-    a: tuple[float, ...]
-    b: tuple[float, ...] = (0.0, 0.0)
-    c: float | tuple[float, ...] = 0.0
+    a: tuple[float | int, ...]
+    b: tuple[float | int, ...] = (0.0, 0.0)
+    c: float | int | tuple[float | int, ...] = 0.0
 
     def __post_init__(self):
         for name in ("a", "b"):

@@ -13,4 +13,6 @@ from ..papers.li2020.truncated_descent import (
 from ..papers.ren2023.clipped_flow import ClippedFlow as ClippedFlow
 from .descent import GradientDescent as GradientDescent
 from .flow import GradientFlow as GradientFlow
+from .langevin import Langevin as Langevin
+from .optimisers import Optax as Optax
 from .sgd import SGD as SGD

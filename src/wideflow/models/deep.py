@@ -53,8 +53,8 @@ class Deep(AbstractModel):
     @double
     def __init__(
         self,
-        architecture: AbstractLayer,
-        features: int | Sequence[int],
+        architecture,
+        features,
         weights: Sequence,
         biases: Sequence | None = None,
         parametrisation: "str | Parametrisation | ABC" = "ntk",
@@ -75,23 +75,18 @@ class Deep(AbstractModel):
         self.nodes = tuple(_nodes(place, dtype) for place in places)
 
     def _describe(self, architecture, features, given) -> None:
-        if not isinstance(architecture, AbstractLayer):
-            raise ValueError(
-                f"`architecture` must be layers of `wideflow.architecture` or `wideflow.mlp(...)`, got {architecture!r}. "
-                "For a network of another library use `wideflow.wrap`."
-            )
-        self.architecture = Chain(architecture)
+        self.architecture = _chain(architecture)
         self.input_shape = _shape(features)
         self.parametrisation = parametrisation(given)
-        self.scales = layer_scales(self.architecture, self.input_shape, self.parametrisation)
+        self.scales = _scales(self.architecture, self.input_shape, given)
 
     @classmethod
     @double
     def init(
         cls,
         key: int | Key,
-        architecture: AbstractLayer,
-        features: int | Sequence[int],
+        architecture,
+        features,
         parametrisation: "str | Parametrisation | ABC" = "ntk",
     ) -> "Deep":
         r"""A random start: $w^l \sim N(0, n^{-2b_l})$ and biases likewise, as the parametrisation says.
@@ -99,18 +94,13 @@ class Deep(AbstractModel):
         Every array is drawn from its own named key, so that a deeper network has the same first layers.
         """
         key, shape = as_key(key), _shape(features)
-        plain = Deep._scales(architecture, shape, parametrisation)
-        weights, biases = [], []
-        for l, (place, (weight, bias)) in enumerate(plain, 1):
+        chain, weights, biases = _chain(architecture), [], []
+        places, scales = weight_layers(chain, shape), _scales(chain, shape, parametrisation)
+        for l, (place, (weight, bias)) in enumerate(zip(places, scales, strict=True), 1):
             draw = lambda name, shape: jax.random.normal(named_key(key, name, l), shape, float)
             weights.append(weight.start * draw("weight", place.weight_shape))
             biases.append(None if bias is None else bias.start * draw("bias", (place.channels_out,)))  # fmt: skip
         return cls(architecture, shape, weights, biases, parametrisation)
-
-    @staticmethod
-    def _scales(architecture, shape, given):
-        places = weight_layers(architecture, shape)
-        return list(zip(places, layer_scales(architecture, shape, parametrisation(given))))
 
     @property
     def places(self) -> tuple[WeightLayer, ...]:
@@ -167,11 +157,11 @@ class Deep(AbstractModel):
         return single_output(forward(self.architecture, x, weigh, self.nodes))
 
     @double
-    def preactivations(self, inputs) -> dict[str, Float[Array, "sample *shape"]]:
+    def preactivations(self, inputs) -> dict[str, Float[Array, "sample ..."]]:
         r"""$h^l$ of every weight layer but the output, by `layer_1`, `layer_2`, ..."""
         return self.hidden(self.embed(inputs))
 
-    def hidden(self, features) -> dict[str, Float[Array, "sample *shape"]]:
+    def hidden(self, features) -> dict[str, Float[Array, "sample ..."]]:
         """The same from embedded inputs."""
         seen = {}
 
@@ -200,6 +190,19 @@ class Deep(AbstractModel):
 @adaptive_rate_factors.register
 def _(model: Deep) -> dict[str, float]:
     return model._per_array(lambda scale: scale.adaptive_rate)
+
+
+def _chain(architecture) -> Chain:
+    if not isinstance(architecture, AbstractLayer):
+        raise ValueError(
+            f"`architecture` must be layers of `wideflow.architecture` or `wideflow.mlp(...)`, got {architecture!r}. "
+            "For a network of another library use `wideflow.wrap`."
+        )
+    return Chain(architecture)
+
+
+def _scales(chain: Chain, shape: tuple[int, ...], given):
+    return layer_scales(chain, shape, parametrisation(given))
 
 
 def single_output(outputs):

@@ -23,7 +23,7 @@ from .._core.architecture import (
     SumPool,
 )
 
-Batch = Float[Array, "sample *shape"]
+Batch = Float[Array, "sample ..."]
 Weigh = Callable[[int, Dense | Conv, Batch], Batch]
 """What a weight layer does: its number in the order of `weight_layers`, its description, and what comes in."""
 

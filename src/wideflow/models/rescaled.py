@@ -63,10 +63,10 @@ def _(model: Rescaled) -> dict:
 
 @double
 def rescaled(
-    model: AbstractModel,
+    model,
     *,
-    alpha: float | None = None,
-    richness: float | None = None,
+    alpha: float | int | None = None,
+    richness: float | int | None = None,
     centred: bool = False,
 ) -> Rescaled:
     r"""`model` with its outputs multiplied by $\alpha$ and its rates divided by $\alpha^2$.

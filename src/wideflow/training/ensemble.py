@@ -36,7 +36,7 @@ class Members:
     several: bool
     shared: tuple[bool, bool, bool]  # objective, test, dynamics
     title: str
-    factors: dict[str, float]
+    factors: dict
     precision: str
     statics: tuple
     mesh: Mesh | None = None
@@ -157,7 +157,10 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
         raise ValueError("`model` must be a model or a non-empty list of models.")
     for one in models:
         if not isinstance(one, AbstractModel):
-            raise ValueError(f"`model` must be a wideflow model, got {type(one).__name__}.")
+            raise ValueError(
+                f"`model` must be a wideflow model, got {type(one).__name__}. For a network of Equinox or Flax, "
+                "or a function of parameters and inputs, use `wideflow.wrap`."
+            )
     count = len(models)
     if precision is not None:
         models = [cast(one, precision) for one in models]
