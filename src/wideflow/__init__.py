@@ -36,6 +36,7 @@ from .models.pruning import (
 )
 from .models.rescaled import rescaled as rescaled
 from .models.shallow import Shallow as Shallow
+from .models.taylor import taylor as taylor
 from .models.wrapped import wrap as wrap
 from .papers.allenzhu2018.best_iterate import BestIterate as BestIterate
 from .papers.allenzhu2018.models.biased_three_layer import BiasedThreeLayer as BiasedThreeLayer

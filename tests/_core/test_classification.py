@@ -31,7 +31,8 @@ def test_the_four_of_yang2021(given, r, regime, depth):
 
 def test_one_hidden_layer_of_mean_field():
     verdict = classify(ABC(a=(0, 1), b=(0, 0), c=-1))
-    assert verdict.r == 0 and verdict.feature_learning
+    assert verdict.r == 0
+    assert verdict.feature_learning
 
 
 def test_standard_moves_its_first_layer_less():
@@ -41,13 +42,15 @@ def test_standard_moves_its_first_layer_less():
 
 def test_plain_standard_training_blows_up():
     verdict = classify(STANDARD.with_rate_exponent(0).abc(3))
-    assert verdict.regime == "unstable" and not verdict.stable
+    assert verdict.regime == "unstable"
+    assert not verdict.stable
     assert any("r = -1" in reason for reason in verdict.reasons)
 
 
 def test_a_start_that_is_not_stable_predicts_nothing():
     verdict = classify(ABC(a=(0, 0, 0.5), b=(0, 0, 0)))
-    assert verdict.regime == "unstable" and math.isnan(verdict.features[0])
+    assert verdict.regime == "unstable"
+    assert math.isnan(verdict.features[0])
 
 
 def test_small_rates_are_trivial():
@@ -58,14 +61,16 @@ def test_between_the_two_regimes():
     # one hidden layer, readout n^-s with s in (1/2, 1) and the rate that keeps the kernel: c = 1 - 2s.
     # m = min(s, 2s + 1 - 2s) = s, r = s + (1 - 2s) - 1 + 1 = 1 - s.
     verdict = classify(ABC(a=(0, 0.75), b=(0, 0), c=-0.5))
-    assert verdict.r == pytest.approx(0.25) and verdict.regime == "kernel"
+    assert verdict.r == pytest.approx(0.25)
+    assert verdict.regime == "kernel"
     assert verdict.kernel == pytest.approx(-0.5)  # second order: 2 r
 
 
 def test_a_frozen_readout_and_a_frozen_layer():
     # chen2022's P-3L network, mean field: only layer 2 moves
     verdict = classify(MEAN_FIELD.abc(2), trained=(False, True, False))
-    assert verdict.r == 0 and verdict.features == (-math.inf, 0.0)
+    assert verdict.r == 0
+    assert verdict.features == (-math.inf, 0.0)
     assert verdict.feature_learning
 
 

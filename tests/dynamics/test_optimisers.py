@@ -116,7 +116,7 @@ class Memory(AbstractJournal):
         self.arrays[fingerprint] = arrays
 
 
-class Interrupted(Exception):
+class InterruptedRunError(Exception):
     pass
 
 
@@ -126,14 +126,14 @@ def test_resumes_bit_for_bit_and_never_from_another_rate():
     def run(journal, rate, fail_after=None):
         def progress(done, total, loss):
             if fail_after is not None and done > fail_after:
-                raise Interrupted
+                raise InterruptedRunError
 
         dynamics = wf.Optax(optax.adam(rate), batch=4)
         with journal_open(journal):
             return wf.train(net, DATA, dynamics, steps=20, every=5, progress=progress)
 
     whole, journal = run(None, 1e-2), Memory()
-    with pytest.raises(Interrupted):
+    with pytest.raises(InterruptedRunError):
         run(journal, 1e-2, fail_after=12)
     assert journal.arrays
     resumed = run(journal, 1e-2)
@@ -188,7 +188,9 @@ def test_langevin_on_a_quadratic():
     dynamics = wf.Langevin(rate, temperature)
     weights = lambda shot: shot.model.weight_1[:, 0]
     run = wf.train([net] * seeds, data, dynamics, steps=400, every=20, record=[weights])
-    drawn = run.table["<lambda>"].values[:, 6:]  # (seed, record, weight); by step 120 the start is forgotten
+    drawn = run.table["<lambda>"].values[
+        :, 6:
+    ]  # (seed, record, weight); by step 120 the start is forgotten
     expected = temperature / (curvatures * (1 - rate * curvatures / 2))
     count = drawn.shape[0] * drawn.shape[1]  # 20 steps apart: correlation below 0.8^20 = 0.01
     for i, (mean, variance) in enumerate(zip((1.0, -2.0), expected)):

@@ -9,7 +9,18 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow._core.architecture import (
-    Activate, AveragePool, Chain, Conv, Dense, Flatten, GlobalAveragePool, LayerNorm, Residual, SumPool, mlp, with_width,
+    Activate,
+    AveragePool,
+    Chain,
+    Conv,
+    Dense,
+    Flatten,
+    GlobalAveragePool,
+    LayerNorm,
+    Residual,
+    SumPool,
+    mlp,
+    with_width,
 )  # fmt: skip
 
 DATA = wf.Dataset(
@@ -226,5 +237,5 @@ def test_rescaled_wants_one_knob():
     net = wf.Deep.init(0, mlp(1, 4), 5)
     with pytest.raises(ValueError, match="exactly one of `alpha` and `richness`"):
         wf.rescaled(net, alpha=1.0, richness=1.0)
-    with pytest.raises(ValueError, match="Use `wideflow.wrap` first"):
+    with pytest.raises(ValueError, match=r"Use `wideflow\.wrap` first"):
         wf.rescaled(lambda x: x, alpha=1.0)

@@ -29,7 +29,7 @@ layers, which is Table 8 of yang2022. `STANDARD` keeps one rate.
 from dataclasses import dataclass, replace
 
 from .architecture import AbstractLayer
-from .errors import check_choice, check_same_length
+from .errors import check_choice
 from .scalings import ABC
 from .weight_layers import HIDDEN, INPUT, OUTPUT, WeightLayer, weight_layers
 
@@ -78,9 +78,7 @@ class Parametrisation:
 
     def with_rate_exponent(self, c: float | int) -> "Parametrisation":
         """The same start and forward pass with rate exponent `c` in every layer; `STANDARD.with_rate_exponent(0)` is plain training."""
-        changed = {
-            role: (*getattr(self, role)[:2], float(c)) for role in (INPUT, HIDDEN, OUTPUT)
-        }
+        changed = {role: (*getattr(self, role)[:2], float(c)) for role in (INPUT, HIDDEN, OUTPUT)}
         return replace(self, name=f"{self.name} (c={c:g})", **changed)
 
     def shifted(self, theta: float) -> "Parametrisation":

@@ -3,7 +3,6 @@ r"""Any Optax gradient transformation as a dynamics, at the rates that a model's
 import math
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax

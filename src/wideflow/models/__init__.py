@@ -19,4 +19,5 @@ from .pruning import (
 )
 from .rescaled import Rescaled as Rescaled, rescaled as rescaled
 from .shallow import Shallow as Shallow
+from .taylor import Taylor as Taylor, taylor as taylor
 from .wrapped import Wrapped as Wrapped, wrap as wrap

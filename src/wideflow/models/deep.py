@@ -67,11 +67,17 @@ class Deep(AbstractModel):
                 raise ValueError(
                     f"`{name}` must have one entry for each of the {len(places)} weight layers, got {len(given)}."
                 )
-        arrays = [_array(f"weights[{l}]", w, place.weight_shape) for l, (w, place) in enumerate(zip(weights, places))]  # fmt: skip
+        arrays = [
+            _array(f"weights[{l}]", given, place.weight_shape)
+            for l, (given, place) in enumerate(zip(weights, places, strict=True))
+        ]
         single = all(array.dtype == jnp.float32 for array in arrays)
         dtype = jnp.float32 if single else jnp.float64
         self.weights = tuple(array.astype(dtype) for array in arrays)
-        self.biases = tuple(_bias(l, b, place, dtype) for l, (b, place) in enumerate(zip(biases, places)))  # fmt: skip
+        self.biases = tuple(
+            _bias(l, given, place, dtype)
+            for l, (given, place) in enumerate(zip(biases, places, strict=True))
+        )
         self.nodes = tuple(_nodes(place, dtype) for place in places)
 
     def _describe(self, architecture, features, given) -> None:
@@ -95,11 +101,11 @@ class Deep(AbstractModel):
         """
         key, shape = as_key(key), _shape(features)
         chain, weights, biases = _chain(architecture), [], []
+        draw = lambda name, l, shape: jax.random.normal(named_key(key, name, l), shape, float)
         places, scales = weight_layers(chain, shape), _scales(chain, shape, parametrisation)
         for l, (place, (weight, bias)) in enumerate(zip(places, scales, strict=True), 1):
-            draw = lambda name, shape: jax.random.normal(named_key(key, name, l), shape, float)
-            weights.append(weight.start * draw("weight", place.weight_shape))
-            biases.append(None if bias is None else bias.start * draw("bias", (place.channels_out,)))  # fmt: skip
+            weights.append(weight.start * draw("weight", l, place.weight_shape))
+            biases.append(bias and bias.start * draw("bias", l, (place.channels_out,)))
         return cls(architecture, shape, weights, biases, parametrisation)
 
     @property

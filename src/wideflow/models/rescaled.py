@@ -1,6 +1,5 @@
 r"""The output factor of lazy training and the richness: one knob, two names, for every model (chizat2019)."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
