@@ -52,6 +52,13 @@ class ScalingVerdict:
     def feature_learning(self) -> bool:
         return self.regime == "feature learning"
 
+    @property
+    def slopes(self) -> dict[str, float]:
+        """The predicted slopes by the names that measurements give: `layer_1`, ..., `outputs`, `kernel`; what stays put is left out."""
+        named = {f"layer_{l}": slope for l, slope in enumerate(self.features, 1)}
+        named |= {"outputs": self.outputs, "kernel": self.kernel}
+        return {name: slope for name, slope in named.items() if math.isfinite(slope)}
+
     def __str__(self) -> str:
         slopes = ", ".join(f"{slope:g}" for slope in self.features)
         return "\n".join(

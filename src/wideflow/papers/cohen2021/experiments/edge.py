@@ -1,0 +1,139 @@
+"""The sharpness rises to 2/rate and stays there (cohen2021, Figures 1 and 2).
+
+A tanh network in the standard form (plain layers, one rate), full-batch gradient descent on the half mean of squares at several rates. While the sharpness is
+below 2/rate it rises (progressive sharpening); from there on it hovers just above 2/rate, and the loss still falls over long times, though not from
+step to step.
+
+Run:  wideflow run cohen2021-edge
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from ...._core.architecture import mlp
+from ...._core.errors import check_count
+from ...._core.parametrisations import STANDARD
+from ...._core.randomness import named_key
+from ....data.synthetic import sphere_sines
+from ....dynamics.descent import GradientDescent
+from ....dynamics.losses import HalfMeanSquares
+from ....experiments.base import Claim, Experiment
+from ....figures import FigureSpec, HLine, Line, Panel
+from ....models.deep import Deep
+from ....observables.sharpness import Sharpness
+from ....training.train import train
+
+PLAIN = STANDARD.with_rate_exponent(0.0)  # the rate of the paper: the same number at every width
+BAND = (0.9, 1.3)  # of 2/rate: the paper's "hovers right at, or just above"
+
+
+@dataclass(frozen=True)
+class Settings:
+    samples: int = 20
+    features: int = 3
+    noise: float = 0.3
+    width: int = 64
+    depth: int = 2
+    weight_std: float = 1.0
+    rates: tuple[float, ...] = (0.4, 0.6, 0.8)
+    steps: int = 6000
+    records: int = 150
+    seeds: int = 1
+
+    def __post_init__(self):
+        for name in ("samples", "features", "width", "depth", "steps", "records", "seeds"):
+            check_count(name, getattr(self, name))
+
+
+def run(settings: Settings, key, progress) -> xr.Dataset:
+    data = sphere_sines(named_key(key, "data"), settings.samples, settings.features, settings.noise)
+    network = mlp(
+        settings.depth, settings.width, "tanh", weight_std=settings.weight_std, bias_std=0.0
+    )
+    nets, dynamics = [], []
+    for seed in range(settings.seeds):
+        net = Deep.init(named_key(key, "network", seed), network, settings.features, PLAIN)
+        nets += [net] * len(settings.rates)
+        dynamics += [GradientDescent(rate) for rate in settings.rates]
+    table = train(
+        nets, data, dynamics, steps=settings.steps, every=max(1, settings.steps // settings.records),
+        loss=HalfMeanSquares(), record=[Sharpness(depth=20)], axis="member",
+        progress=lambda done, total, _: progress(done, total, "training"),
+    ).table  # fmt: skip
+    shape = (settings.seeds, len(settings.rates), table.sizes["step"])
+    axes = ("seed", "rate", "step")
+    return xr.Dataset(
+        {name: (axes, table[name].values.reshape(shape)) for name in ("loss", "sharpness")},
+        {
+            "seed": np.arange(settings.seeds),
+            "rate": list(settings.rates),
+            "step": table["step"].values,
+        },
+        {name: table.attrs[name] for name in ("loss", "model", "precision")},
+    )
+
+
+def late(table: xr.Dataset) -> xr.DataArray:
+    """Sharpness x rate / 2 over the last fifth of the run, its median over records and the mean over seeds."""
+    ratio = table["sharpness"] * table["rate"] / 2
+    return ratio.isel(step=slice(-(table.sizes["step"] // 5), None)).median("step").mean("seed")
+
+
+def draw(table: xr.Dataset) -> FigureSpec:
+    at = table.isel(seed=0)
+    sharp, loss = [], []
+    for rate in table["rate"].values:
+        label = f"rate {rate:g}"
+        one = at.sel(rate=rate)
+        sharp.append(Line(table["step"].values, one["sharpness"].values, label, group=label))
+        sharp.append(HLine(2 / float(rate)))
+        loss.append(Line(table["step"].values, one["loss"].values, label, group=label))
+    panels = [
+        Panel("Sharpness; dashed: 2/rate", "step", "largest eigenvalue of the Hessian", sharp),
+        Panel("Training loss", "step", "half mean of squares", loss, yscale="log"),
+    ]
+    return FigureSpec("Gradient descent at the edge of stability", panels, columns=2)
+
+
+def claims(table: xr.Dataset) -> tuple[Claim, ...]:
+    told = []
+    ends = late(table)
+    for rate in table["rate"].values:
+        one = table.sel(rate=rate)
+        start = float((one["sharpness"].isel(step=0) * rate / 2).mean("seed"))
+        told.append(
+            Claim(f"rate {rate:g}: sharpness starts below 2/rate, as a share of it", start, at_most=1.0)
+        )  # fmt: skip
+        told.append(
+            Claim(
+                f"rate {rate:g}: median sharpness of the last fifth, as a share of 2/rate",
+                float(ends.sel(rate=rate)), at_least=BAND[0], at_most=BAND[1],
+            )
+        )  # fmt: skip
+        losses = one["loss"].mean("seed").values
+        told.append(
+            Claim(
+                f"rate {rate:g}: loss at the end over the loss half way",
+                float(losses[-1] / losses[len(losses) // 2]), at_most=1.0,
+            )
+        )  # fmt: skip
+    return tuple(told)
+
+
+EXPERIMENT = Experiment(
+    name="cohen2021-edge",
+    paper="cohen2021",
+    title="Sharpness against 2/rate",
+    figure="Figures 1 and 2",
+    settings={
+        "smoke": Settings(steps=60, records=6, rates=(0.4, 0.8), width=16),
+        "default": Settings(),
+        "paper": Settings(steps=40_000, records=400, seeds=5, width=200),
+    },
+    run=run,
+    draw=draw,
+    claims=claims,
+    asks_from="default",
+)
