@@ -150,4 +150,4 @@ def test_switched_off_dropout_is_welcome():
     assert wf.wrap(eqx.nn.inference_mode(eqx.nn.Sequential([eqx.nn.Linear(5, 1, key=jax.random.key(0)), eqx.nn.Dropout(0.5)])))  # fmt: skip
     module = sequence(nnx.Dropout(0.3, rngs=nnx.Rngs(0)))
     module.eval()
-    assert_allclose(wf.wrap(module).outputs(DATA.inputs), module(DATA.inputs), rtol=1e-6)
+    assert_allclose(wf.wrap(module).outputs(DATA.inputs), module(DATA.inputs), rtol=1e-4, atol=1e-6)
