@@ -45,7 +45,7 @@ from .theorems.base import Outcome as Outcome, Verdict as Verdict
 from .training.schedule import Logarithmic as Logarithmic
 from .training.train import Run as Run, train as train
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str):

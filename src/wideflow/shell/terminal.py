@@ -23,11 +23,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ..doctor.findings import Finding
-from ..experiments.base import Experiment, Progress as ProgressCall
+from ..experiments.base import Experiment
 from ..runs.json_encoding import plain
 from ..runs.progress import PrintedProgress, duration
 from ..runs.records import TOO_SMALL, Damage, Judged, Record
 from ..runs.runner import Performed
+from ..training.session import Progress as ProgressCall
 
 COLOURS = {"failed": "bold red", "declared": "yellow", "unasked": "dim", "holds": "green"}
 WORDS = {
