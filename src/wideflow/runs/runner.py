@@ -16,7 +16,7 @@ from .._core.precision import double
 from ..experiments.base import SIZES, Claim, Experiment
 from ..training.session import OnRecord, Progress, Session, silent
 from .overrides import overridden
-from .provenance import revision, versions
+from .provenance import revision, sources, versions
 from .records import TOO_SMALL, Judged, Record
 from .store import Store, address
 
@@ -27,6 +27,11 @@ class Performed:
 
     record: Record
     found: bool
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the record that was found was computed by other sources than the present ones."""
+        return self.found and self.record.versions.get("sources") != sources()
 
 
 def settings_of(experiment: Experiment, size: str, overrides: Mapping[str, Any]) -> Any:

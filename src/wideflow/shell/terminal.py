@@ -191,13 +191,17 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     record, console = done.record, out()
     if briefly:
         console.print(
-            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{'found' if done.found else f'{record.seconds:.1f} s'}[/dim]"
+            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{('found, by other sources' if done.outdated else 'found') if done.found else f'{record.seconds:.1f} s'}[/dim]"
         )
         return
     if record.claims:
         console.print(claims_table(record))
     console.print(f"{record.experiment}: {verdict_line(record)}; {record.status}")
     if done.found:
+        if done.outdated:
+            console.print(
+                "[bold]wideflow's sources have changed since this run was computed[/bold]: its numbers and verdicts may be out of date."
+            )
         console.print(
             f"Found in the folder, computed {record.started[:16].replace('T', ' ')} UTC at revision {record.revision}; --fresh computes it again."
         )
