@@ -8,9 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import wideflow as wf
-from wideflow._core.closures import function_text
-from wideflow._core.journal import AbstractJournal, journal_open
 from wideflow.models.base import adaptive_rate_factors
+from wideflow.training.checkpoint import AbstractCheckpointer
 
 linen = pytest.importorskip("flax.linen")
 
@@ -103,7 +102,7 @@ def test_the_kind_is_found_out(transformation, kind):
     assert wf.Optax(transformation).kind == kind
 
 
-class Memory(AbstractJournal):
+class Memory(AbstractCheckpointer):
     def __init__(self):
         self.arrays = {}
 
@@ -127,23 +126,23 @@ class InterruptedRunError(Exception):
 def test_resumes_bit_for_bit_and_never_from_another_rate():
     net = wf.Deep.init(0, wf.mlp(1, 8, "tanh"), 5)
 
-    def run(journal, rate, fail_after=None):
+    def run(memory, rate, fail_after=None):
         def progress(done, total, loss):
             if fail_after is not None and done > fail_after:
                 raise InterruptedRunError
 
         dynamics = wf.Optax(optax.adam(rate), batch=4)
-        with journal_open(journal):
-            return wf.train(net, DATA, dynamics, steps=20, every=5, progress=progress)
+        session = wf.Session(checkpointer=memory)
+        return wf.train(net, DATA, dynamics, steps=20, every=5, progress=progress, session=session)
 
-    whole, journal = run(None, 1e-2), Memory()
+    whole, memory = run(None, 1e-2), Memory()
     with pytest.raises(InterruptedRunError):
-        run(journal, 1e-2, fail_after=12)
-    assert journal.arrays
-    resumed = run(journal, 1e-2)
+        run(memory, 1e-2, fail_after=12)
+    assert memory.arrays
+    resumed = run(memory, 1e-2)
     assert_array_equal(resumed.table.loss, whole.table.loss)
     assert_array_equal(resumed.model.weight_1, whole.model.weight_1)
-    other = run(journal, 2e-2)
+    other = run(memory, 2e-2)
     assert_array_equal(other.table.loss, run(None, 2e-2).table.loss)
 
 
@@ -173,13 +172,6 @@ ADAM = optax.adam(1.0)
 def test_wrong_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_function_texts():
-    make = lambda k: lambda x: k * x
-    assert function_text(make(2)) == function_text(make(2)) != function_text(make(3))
-    assert function_text(make(np.ones(2))) != function_text(make(np.zeros(2)))
-    assert function_text(optax.adam(1e-3)) != function_text(optax.adam(2e-3))
 
 
 def test_langevin_on_a_quadratic():

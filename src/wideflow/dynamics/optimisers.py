@@ -8,7 +8,6 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from .._core.closures import function_text
 from .._core.errors import check_choice, check_positive
 from .._core.precision import double
 from .._core.trees import parameters, with_parameters
@@ -49,7 +48,6 @@ class Optax(AbstractDynamics):
     batches: Batches | None
     transformation: optax.GradientTransformationExtraArgs = eqx.field(static=True)
     kind: str = eqx.field(static=True)
-    settings: str = eqx.field(static=True)
 
     @double
     def __init__(
@@ -67,7 +65,6 @@ class Optax(AbstractDynamics):
         self.batches = None if batch is None else Batches(batch, replace, order)
         self.transformation = optax.with_extra_args_support(transformation)
         self.kind = _kind(transformation) if kind is None else kind
-        self.settings = function_text(tuple(transformation))
 
     def init(self, model, objective, key):
         batches = self.batches and self.batches.init("Optax", model, objective, key)

@@ -1,10 +1,11 @@
 r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
 
 import abc
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float
 from .._core.precision import double
 from .._core.trees import Parameters, parameters, with_parameters
 
+Model = TypeVar("Model", bound="AbstractModel")
 Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 
 
@@ -24,10 +26,13 @@ class AbstractModel(eqx.Module):
     on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
     `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices;
     `input_shape` is the shape of one input where it may have more axes than one.
+    `labels` names fixed fields that describe the model and decide none of its numbers; `unlabelled` takes them off, so that
+    models which differ in them alone share one compiled program.
     """
 
     trained: ClassVar[tuple[str, ...]]
     neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    labels: ClassVar[tuple[str, ...]] = ()
     input_shape = None  # a field of its own in models of images
 
     @abc.abstractmethod
@@ -77,6 +82,17 @@ def adaptive_rate_factors(model: AbstractModel) -> dict[str, float]:
     1 where a model states none.
     """
     return dict.fromkeys(model.trained, 1.0)
+
+
+def unlabelled(model: Model) -> Model:
+    """The same model with None in place of its labels."""
+    if not model.labels:
+        return model
+    bare = object.__new__(type(model))
+    for field in dataclasses.fields(model):
+        value = None if field.name in model.labels else getattr(model, field.name)
+        object.__setattr__(bare, field.name, value)
+    return bare
 
 
 def pullback_by_autodiff(model: AbstractModel, features) -> tuple[Array, Pullback]:

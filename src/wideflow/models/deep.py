@@ -3,6 +3,7 @@ r"""Networks of any depth from a description of their layers and a parametrisati
 import math
 import re
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -42,12 +43,14 @@ class Deep(AbstractModel):
     Array(0.5, dtype=float64)
     """
 
+    labels: ClassVar[tuple[str, ...]] = ("parametrisation",)  # `scales` has its numbers
+
     weights: tuple[Float[Array, "..."], ...]
     biases: tuple[Float[Array, " channel"] | None, ...]
     nodes: tuple[Float[Array, " channel"] | None, ...]
     architecture: Chain = eqx.field(static=True)
     input_shape: tuple[int, ...] = eqx.field(static=True)
-    parametrisation: Parametrisation | ABC = eqx.field(static=True)
+    parametrisation: Parametrisation | ABC | None = eqx.field(static=True)
     scales: tuple[tuple[LayerScale, LayerScale | None], ...] = eqx.field(static=True)
 
     @double

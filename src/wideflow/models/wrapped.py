@@ -10,11 +10,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._core.closures import function_text
 from .._core.errors import check_count
 from .._core.precision import double
 from .base import AbstractModel, Pullback, pullback_by_autodiff
 from .deep import single_output
+
+
+@dataclasses.dataclass(frozen=True)
+class Slot:
+    """Where a trained array stands in its network's tree."""
+
+    name: str
 
 
 class Wrapped(AbstractModel):
@@ -24,12 +30,10 @@ class Wrapped(AbstractModel):
     """
 
     arrays: dict[str, Array]
-    rest: PyTree  # all that is not trained: whole-number arrays, activations, other collections
+    tree: PyTree  # the network's own tree, with a `Slot` for every trained array
     names: tuple[str, ...] = eqx.field(static=True)  # in the tree's order; dictionaries are sorted
     library: Any = eqx.field(static=True)
-    structure: Any = eqx.field(static=True)
     shape: tuple[int, ...] | None = eqx.field(static=True)
-    settings: str = eqx.field(static=True)
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -44,15 +48,15 @@ class Wrapped(AbstractModel):
             return self.arrays[name]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
-    @property
-    def params(self) -> PyTree:
-        """The trained arrays as the tree that they came in; None where a leaf is not trained."""
-        return jax.tree.unflatten(self.structure, [self.arrays[name] for name in self.names])
+    def filled(self) -> PyTree:
+        """The tree with the trained arrays in their places."""
+        fill = lambda leaf: self.arrays[leaf.name] if isinstance(leaf, Slot) else leaf
+        return jax.tree.map(fill, self.tree)
 
     @property
     def network(self):
         """The network in its library's own form: module, module, variables, or parameters."""
-        return self.library.restore(self.params, self.rest)
+        return self.library.restore(self.filled())
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
@@ -68,7 +72,7 @@ class Wrapped(AbstractModel):
                     f"`inputs` have {features.shape[1]} numbers each, but `features` {self.shape} asks for {math.prod(self.shape)}."
                 )
             x = features.reshape(len(features), *self.shape)
-        outputs = self.library.outputs(self.params, self.rest, x)
+        outputs = self.library.outputs(self.filled(), x)
         if outputs.ndim == 0 or outputs.shape[0] != features.shape[0]:
             raise ValueError(
                 f"the wrapped network gives shape {outputs.shape} for {features.shape[0]} inputs, without a leading sample axis. "
@@ -110,15 +114,17 @@ def wrap(
     if isinstance(network, AbstractModel):
         raise ValueError(f"`network` is a wideflow model already: {type(network).__name__}.")
     library, tree = _library(network, params, batched)
-    trained, rest = eqx.partition(tree, eqx.is_inexact_array)
-    leaves, structure = jax.tree.flatten_with_path(trained)
-    if not leaves:
+    arrays, leaves = {}, []
+    for path, leaf in jax.tree.leaves_with_path(tree):
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        trained = eqx.is_inexact_array(leaf)
+        if trained:
+            arrays[name] = leaf
+        leaves.append(Slot(name) if trained else leaf)
+    if not arrays:
         raise ValueError("`network` holds no floating-point array: there is nothing to train.")
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
-    arrays = {name: jnp.asarray(leaf) for name, (_, leaf) in zip(names, leaves, strict=True)}
-    return Wrapped(
-        arrays, rest, tuple(names), library, structure, _shape(features), library.settings
-    )
+    slots = jax.tree.unflatten(jax.tree.structure(tree), leaves)
+    return Wrapped(arrays, slots, tuple(arrays), library, _shape(features))
 
 
 def _shape(features) -> tuple[int, ...] | None:
@@ -146,7 +152,7 @@ def _library(network, params, batched: bool):
     if params is None:
         raise ValueError("`params` must hold the parameters of the function `network`, got None.")
     tree = jax.tree.map(lambda leaf: jnp.asarray(leaf) if hasattr(leaf, "dtype") else leaf, params)
-    return _Function(network, batched, function_text(network)), tree
+    return _Function(network, batched), tree
 
 
 def _flax_kind(network) -> str:
@@ -162,9 +168,7 @@ def _flax_kind(network) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Equinox:
-    """One input at a time; the arrays are the module's own leaves."""
-
-    settings: str = "equinox"
+    """One input at a time; the tree is the module itself."""
 
     @staticmethod
     def take(network):
@@ -176,11 +180,11 @@ class _Equinox:
                 raise ValueError(_dropout_sentence("`equinox.nn.inference_mode(network)`"))
         return _Equinox(), network
 
-    def restore(self, params, rest):
-        return eqx.combine(params, rest)
+    def restore(self, tree):
+        return tree
 
-    def outputs(self, params, rest, x):
-        return jax.vmap(eqx.combine(params, rest))(x)
+    def outputs(self, tree, x):
+        return jax.vmap(tree)(x)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +192,6 @@ class _Nnx:
     """A batch at a time; the graph is fixed, the state is the tree."""
 
     graph: Any
-    settings: str
 
     @staticmethod
     def take(network):
@@ -201,15 +204,15 @@ class _Nnx:
         statistics = nnx.filter_state(state, nnx.BatchStat)
         if jax.tree.leaves(statistics):
             raise ValueError(_state_sentence("`BatchStat` variables"))
-        return _Nnx(graph, "nnx"), nnx.to_pure_dict(state)
+        return _Nnx(graph), nnx.to_pure_dict(state)
 
-    def restore(self, params, rest):
+    def restore(self, tree):
         from flax import nnx
 
-        return nnx.merge(self.graph, eqx.combine(params, rest))
+        return nnx.merge(self.graph, tree)
 
-    def outputs(self, params, rest, x):
-        return self.restore(params, rest)(x)
+    def outputs(self, tree, x):
+        return self.restore(tree)(x)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +220,6 @@ class _Linen:
     """A batch at a time; every collection but the parameters is fixed."""
 
     module: Any
-    settings: str
 
     @staticmethod
     def take(network, variables):
@@ -227,16 +229,16 @@ class _Linen:
             )
         if "batch_stats" in variables:
             raise ValueError(_state_sentence("a collection 'batch_stats'"))
-        return _Linen(network, repr(network)), variables
+        return _Linen(network), variables
 
-    def restore(self, params, rest):
-        return eqx.combine(params, rest)
+    def restore(self, tree):
+        return tree
 
-    def outputs(self, params, rest, x):
+    def outputs(self, tree, x):
         from flax.errors import InvalidRngError
 
         try:
-            return self.module.apply(eqx.combine(params, rest), x)
+            return self.module.apply(tree, x)
         except InvalidRngError as error:
             raise ValueError(_dropout_sentence("`deterministic=True`")) from error
 
@@ -247,13 +249,11 @@ class _Function:
 
     apply: Callable
     batched: bool
-    settings: str
 
-    def restore(self, params, rest):
-        return eqx.combine(params, rest)
+    def restore(self, tree):
+        return tree
 
-    def outputs(self, params, rest, x):
-        tree = eqx.combine(params, rest)
+    def outputs(self, tree, x):
         if not self.batched:
             return jax.vmap(lambda one: self.apply(tree, one))(x)
         try:

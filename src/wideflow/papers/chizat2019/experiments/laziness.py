@@ -27,6 +27,7 @@ from ....models.taylor import taylor
 from ....observables.laziness import LinearisationGap
 from ....observables.movement import ParameterMovement
 from ....observables.risks import TestRisk
+from ....training.session import Session
 from ....training.train import train
 
 
@@ -50,12 +51,13 @@ class Settings:
         check_positive("rate", self.rate)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session: Session) -> xr.Dataset:
     parts = ("linearisation_gap", "parameter_movement", "test_risk", "loss", "distance")
     values = {name: np.full((settings.seeds, len(settings.alphas)), np.nan) for name in parts}
     tangent = np.full(settings.seeds, np.nan)
     for seed in range(settings.seeds):
-        progress(seed, settings.seeds, f"seed {seed}")
+        rescaled_part = session.within(2 * seed, 2 * settings.seeds, f"seed {seed}")
+        tangent_part = session.within(2 * seed + 1, 2 * settings.seeds, f"seed {seed}, tangent")
         training, test = _data(settings, named_key(key, seed))
         architecture = mlp(settings.depth, settings.width, settings.activation)
         net = Deep.init(named_key(key, seed, "network"), architecture, settings.features)
@@ -64,10 +66,12 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         run = train(
             nets, training, moves, steps=settings.steps, every=settings.steps, test=test, loss=HalfMeanSquares(),
             record=[LinearisationGap(), ParameterMovement(), TestRisk()], axis="alpha",
+            session=rescaled_part,
         )  # fmt: skip
         lazy = train(
             taylor(rescaled(net, alpha=1.0, centred=True)), training, moves[0], steps=settings.steps,
             every=settings.steps, test=test, loss=HalfMeanSquares(), record=[TestRisk()],
+            session=tangent_part,
         )  # fmt: skip
         tangent[seed] = float(lazy.table["test_risk"][-1])
         limit = np.asarray(lazy.model.outputs(test.inputs))

@@ -23,6 +23,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from ....models.deep import Deep
 from ....observables.sharpness import Sharpness
+from ....training.session import Session
 from ....training.train import train
 
 PLAIN = STANDARD.with_rate_exponent(0.0)  # the rate of the paper: the same number at every width
@@ -47,7 +48,7 @@ class Settings:
             check_count(name, getattr(self, name))
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session: Session) -> xr.Dataset:
     data = sphere_sines(named_key(key, "data"), settings.samples, settings.features, settings.noise)
     network = mlp(
         settings.depth, settings.width, "tanh", weight_std=settings.weight_std, bias_std=0.0
@@ -60,7 +61,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     table = train(
         nets, data, dynamics, steps=settings.steps, every=max(1, settings.steps // settings.records),
         loss=HalfMeanSquares(), record=[Sharpness(depth=20)], axis="member",
-        progress=lambda done, total, _: progress(done, total, "training"),
+        session=session.within(0, 1, "training"),
     ).table  # fmt: skip
     shape = (settings.seeds, len(settings.rates), table.sizes["step"])
     axes = ("seed", "rate", "step")

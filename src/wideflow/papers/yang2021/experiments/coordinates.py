@@ -25,6 +25,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel, Points
 from ....models.deep import Deep
 from ....observables.kernels import tangent_gram
+from ....training.session import Session
 from ....training.train import train
 
 TOLERANCE = 0.1  # of the specification: measured slopes within 0.1 of the predicted exponents
@@ -47,7 +48,7 @@ class Settings:
         check_positive("rate", self.rate)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session: Session) -> xr.Dataset:
     data = sphere_sines(named_key(key, "data"), settings.samples, settings.features)
     cases = [(p, d) for p in settings.parametrisations for d in settings.depths]
     names = [*(f"layer_{l + 1}" for l in range(max(settings.depths))), "outputs", "kernel"]
@@ -61,8 +62,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             for k, part in enumerate(names):
                 predicted[i, j, k] = expected.get(part, np.nan)
             for w, width in enumerate(settings.widths):
-                progress(done, total, f"{name}, depth {depth}, width {width}")
-                for s, moved in enumerate(_changes(settings, key, data, name, depth, width)):
+                part_of = session.within(done, total, f"{name}, depth {depth}, width {width}")
+                moves = _changes(settings, key, data, name, depth, width, part_of)
+                for s, moved in enumerate(moves):
                     for part, value in moved.items():
                         changes[i, j, names.index(part), w, s] = value
                 done += 1
@@ -81,7 +83,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
 
 
-def _changes(settings: Settings, key, data, name: str, depth: int, width: int) -> list[dict]:
+def _changes(settings, key, data, name: str, depth: int, width: int, session) -> list[dict]:
     """The change of every part, one dictionary a seed; all seeds train in one program."""
     starts = [
         Deep.init(
@@ -91,7 +93,7 @@ def _changes(settings: Settings, key, data, name: str, depth: int, width: int) -
     ]
     ends = train(
         starts, data, GradientDescent(settings.rate), steps=settings.steps, every=settings.steps,
-        loss=HalfMeanSquares(),
+        loss=HalfMeanSquares(), session=session,
     ).model  # fmt: skip
     return [_change(start, end, data.inputs) for start, end in zip(starts, ends, strict=True)]
 

@@ -24,6 +24,7 @@ from ....dynamics.optimisers import Optax
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel
 from ....models.deep import Deep
+from ....training.session import Session
 from ....training.train import train
 
 FORMS = {"standard": STANDARD.with_rate_exponent(0.0), "maximal update": MAXIMAL_UPDATE}
@@ -62,7 +63,7 @@ def load(settings: Settings, name: str) -> Dataset:
     return table.standardised().take(np.arange(min(settings.samples, len(table))))
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session: Session) -> xr.Dataset:
     axes = ("data", "optimiser", "form", "width", "rate", "seed")
     rates = {
         name: 2.0 ** np.arange(low, high + 0.5)
@@ -76,9 +77,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     losses = np.full(shape, np.inf)
     sets = {name: load(settings, name) for name in settings.data}
     for number, (name, optimiser, form, width) in enumerate(cases):
-        progress(number, len(cases), f"{name}, {optimiser}, {form}, width {width}")
+        part = session.within(number, len(cases), f"{name}, {optimiser}, {form}, width {width}")
         place = (settings.data.index(name), settings.optimisers.index(optimiser), list(FORMS).index(form), settings.widths.index(width))  # fmt: skip
-        losses[place] = _losses(settings, key, sets[name], name, optimiser, form, width, rates[optimiser])  # fmt: skip
+        losses[place] = _losses(settings, key, sets[name], optimiser, form, width, rates[optimiser], part)  # fmt: skip
     coordinates = {
         "data": list(settings.data), "optimiser": list(settings.optimisers), "form": list(FORMS),
         "width": list(settings.widths), "seed": np.arange(settings.seeds),
@@ -87,7 +88,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     return xr.Dataset({"loss": (axes, losses)}, coordinates, {"steps": settings.steps, "batch": settings.batch})  # fmt: skip
 
 
-def _losses(settings, key, data, name, optimiser, form, width, rates) -> np.ndarray:
+def _losses(settings, key, data, optimiser, form, width, rates, session) -> np.ndarray:
     """Training losses at the end, (rate, seed); all rates of a seed train in one program, infinity where they diverge."""
     several = data.targets.ndim == 2
     outputs = data.targets.shape[1] if several else 1
@@ -101,7 +102,7 @@ def _losses(settings, key, data, name, optimiser, form, width, rates) -> np.ndar
         run = train(
             [net] * len(rates), data, dynamics, steps=settings.steps, every=settings.steps, axis="rate",
             loss=CrossEntropy() if several else HalfMeanSquares(), precision="float32",
-            key=[named_key(key, "batches", seed)] * len(rates),
+            key=[named_key(key, "batches", seed)] * len(rates), session=session.within(seed, settings.seeds, "seed"),
         )  # fmt: skip
         last = run.table["loss"].values[:, -1]
         values[:, seed] = np.where(np.isfinite(last), last, np.inf)
