@@ -15,7 +15,7 @@ from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
-from ..models.base import AbstractModel, unlabelled
+from ..models.base import unlabelled
 from .checkpoint import fingerprint, pack, unpack
 from .crossing import crossing
 from .devices import as_mesh, gather

@@ -61,7 +61,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     table = train(
         nets, data, dynamics, steps=settings.steps, every=max(1, settings.steps // settings.records),
         loss=HalfMeanSquares(), record=[Sharpness(depth=20)], axis="member",
-        session=session.within(0, 1, "training"),
+        session=session.within(0, 1, "training").descending(),
     ).table  # fmt: skip
     shape = (settings.seeds, len(settings.rates), table.sizes["step"])
     axes = ("seed", "rate", "step")
