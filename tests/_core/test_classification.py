@@ -94,6 +94,8 @@ def test_the_verdict_prints():
     assert "feature learning, r = 0" in str(wf.scalings.classify(MAXIMAL_UPDATE.abc(2)))
 
 
-def test_wrong_flags():
+def test_wrong_input():
+    with pytest.raises(ValueError, match=r"gives one by `\.abc\(depth\)`"):
+        classify(NTK)
     with pytest.raises(ValueError, match="lengths must agree"):
         classify(NTK.abc(2), trained=(True,))

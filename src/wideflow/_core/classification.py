@@ -83,6 +83,10 @@ def classify(abc, trained=None) -> ScalingVerdict:
     >>> wf.scalings.classify(wf.scalings.ABC(a=(0, 0.5, 0.5), b=(0, 0, 0))).regime
     'kernel'
     """
+    if not hasattr(abc, "rate_exponents"):
+        raise ValueError(
+            f"`abc` must be `scalings.ABC`, got {type(abc).__name__}. A parametrisation gives one by `.abc(depth)`."
+        )
     a, b, c = _one_rate(abc)
     trained = (True,) * len(a) if trained is None else tuple(bool(flag) for flag in trained)
     check_same_length(a=a, trained=trained)
