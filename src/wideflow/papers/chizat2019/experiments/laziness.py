@@ -33,7 +33,7 @@ from ....training.train import train
 
 @dataclass(frozen=True)
 class Settings:
-    alphas: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+    alphas: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
     samples: int = 100
     tests: int = 400
     features: int = 10
@@ -92,7 +92,7 @@ def _data(settings: Settings, key) -> tuple[Dataset, Dataset]:
     """Normal inputs on the sphere of radius sqrt(d), labelled by a narrow teacher of unit output size."""
     count = settings.samples + settings.tests
     x = np.asarray(jax.random.normal(named_key(key, "inputs"), (count, settings.features), float))
-    x *= np.sqrt(settings.features) / np.linalg.norm(x, axis=1, keepdims=True)
+    x = np.sqrt(settings.features) * x / np.linalg.norm(x, axis=1, keepdims=True)
     teacher = Deep.init(
         named_key(key, "teacher"), mlp(1, settings.teacher, settings.activation, weight_std=2.0),
         settings.features,
