@@ -38,8 +38,8 @@ class Settings:
     width: int = 64
     depth: int = 2
     weight_std: float = 1.0
-    rates: tuple[float, ...] = (0.01, 0.015, 0.02)
-    steps: int = 6000
+    rates: tuple[float, ...] = (0.14, 0.17, 0.2)
+    steps: int = 4000
     records: int = 150
     seeds: int = 1
 
@@ -129,7 +129,7 @@ EXPERIMENT = Experiment(
     title="Sharpness against 2/rate",
     figure="Figures 1 and 2",
     settings={
-        "smoke": Settings(steps=60, records=6, rates=(0.01, 0.02), width=16),
+        "smoke": Settings(steps=60, records=6, rates=(0.14, 0.2), width=16),
         "default": Settings(),
         "paper": Settings(steps=40_000, records=400, seeds=5, width=200),
     },
