@@ -160,7 +160,9 @@ EXPERIMENT = Experiment(
     title="Measured slopes against predicted width exponents",
     figure="Theorem 3.3 and Corollary 3.9",
     settings={
-        "smoke": Settings(depths=(2,), widths=(32, 64), steps=3, seeds=2),
+        "smoke": Settings(
+            parametrisations=("ntk", "mean-field"), depths=(2,), widths=(32, 64), steps=3, seeds=2
+        ),
         "default": Settings(),
         "paper": Settings(widths=(128, 256, 512, 1024, 2048, 4096), seeds=40),
     },
