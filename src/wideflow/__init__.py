@@ -56,7 +56,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'wideflow' has no attribute {name!r}")
 
 
-__all__ = [
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "SGD",
     "AbstractDynamics",
     "AbstractFlow",
