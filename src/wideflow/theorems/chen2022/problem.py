@@ -24,6 +24,8 @@ from ...observables.activity import (
     share_inside,
 )
 from ..base import Outcome, Verdict
+from ..gaussian_start import start_fault
+from ..recorded_run import run_fault
 from .constants import slope_floor
 
 REACHABLE = 1e9
@@ -44,7 +46,11 @@ def record(interval: Interval | None = None) -> tuple:
 
 @dataclass(frozen=True)
 class Problem:
-    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$, $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions."""
+    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$, $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions.
+
+    `faults` concern every statement; `law` says what speaks against fair signs (Assumption 1) and standard normal weights (Assumption 3), which the
+    statements about random starts ask for and the deterministic ones do not.
+    """
 
     samples: int
     width: int
@@ -62,6 +68,7 @@ class Problem:
     eta: float
     eta_tilde: float
     faults: tuple[str, ...]
+    law: str = ""
 
     @property
     def least(self) -> float:
@@ -85,6 +92,11 @@ class Problem:
         if not self.faults:
             return None
         return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(self.faults), self.numbers())
+
+    @property
+    def random_faults(self) -> list[str]:
+        """What stands against a statement about random starts."""
+        return [*self.faults, *([f"{self.law} (Assumptions 1 and 3)"] if self.law else [])]
 
 
 @double
@@ -131,18 +143,19 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     return Problem(
         len(gram), start.width, features.shape[1], magnitude, act, interval, floor, float(values[0]), float(values[-1]), resolution,
         np.diag(gram), float(np.linalg.norm(targets)), 0.5 * float(np.sum((outputs - targets) ** 2)), float(jnp.min(share_inside(h, interval))),
-        float(jnp.min(share_inside(h, middle_third(interval)))), tuple(faults),
+        float(jnp.min(share_inside(h, middle_third(interval)))), tuple(faults), start_fault(start),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Times of the half sum of squares, and what was recorded along them."""
+    """Times of the half sum of squares, and what was recorded along them; `fault` says why the run judges nothing, if so."""
 
     times: np.ndarray
     losses: np.ndarray
     flow: bool
     recorded: dict[str, np.ndarray]
+    fault: str
 
 
 def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
@@ -166,7 +179,8 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
     )
     flow = "Flow" in str(table.attrs.get("dynamics", "Flow"))
     recorded = {name: np.asarray(table[name].values, dtype=float) for name in names}
-    return Trajectory(times, np.asarray(table["sum_loss"].values, dtype=float), flow, recorded)
+    losses = np.asarray(table["sum_loss"].values, dtype=float)
+    return Trajectory(times, losses, flow, recorded, run_fault(table, ("sum_loss", *names)))
 
 
 def check_probability(probability: float | int) -> None:
