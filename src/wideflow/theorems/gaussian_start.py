@@ -34,7 +34,9 @@ def normal_fault(weights, what: str = "the weights") -> str:
     normal, steps = ndtr(values), np.arange(count + 1) / count
     distance = max(float(np.max(steps[1:] - normal)), float(np.max(normal - steps[:-1])))
     if 2 * math.exp(-2 * count * distance**2) < allowed:
-        return f"{what} are not Gaussian: their distribution function is {distance:.2g} away {asked}"
+        return (
+            f"{what} are not Gaussian: their distribution function is {distance:.2g} away {asked}"
+        )
     return ""
 
 
@@ -52,6 +54,12 @@ def start_fault(start) -> str:
     weights = np.asarray(start.weights, dtype=np.float64)
     half = weights.shape[1] // 2
     faults = [normal_fault(weights), signs_fault(start.output)]
-    if half and weights.shape[1] == 2 * half and np.array_equal(weights[:, :half], weights[:, half:]):
-        faults.append("the start is symmetric: every neuron comes twice, so the draws are not independent")
+    if (
+        half
+        and weights.shape[1] == 2 * half
+        and np.array_equal(weights[:, :half], weights[:, half:])
+    ):
+        faults.append(
+            "the start is symmetric: every neuron comes twice, so the draws are not independent"
+        )
     return "; ".join(fault for fault in faults if fault)
