@@ -11,7 +11,7 @@ from ...._core.scalings import NTK, Weights, Zipf
 from ....data.assumptions import check_data_assumptions
 from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....models.embeddings import Identity
-from ....models.shallow import Shallow
+from ....models.shallow import Shallow, has_own_scales
 from ....observables.kernels import KernelDrift, KernelGap
 from ....observables.movement import WeightMovement
 from ....observables.risks import Loss
@@ -94,7 +94,7 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
         faults.append("the network has an embedding; the theorems speak of the plain one")
     if math.isnan(gamma):
         faults.append(f"{type(start.scaling).__name__} is no node scaling of total weight 1")
-    elif not has_own_weights(start):
+    elif not has_own_scales(start):
         total = float(np.sum(np.asarray(start.scales, dtype=np.float64) ** 2))
         faults.append(
             f"the node weights sum to {total:.4g} and are not those of {start.scaling} at width {start.width}: the network was pruned or "
@@ -119,12 +119,6 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
         assumptions.largest_norm, weights, symmetric, float(act.lipschitz), float(act.curvature), bool(act.kinks),
         "; ".join(dict.fromkeys(faults)), start_fault(start),
     )  # fmt: skip
-
-
-def has_own_weights(start: Shallow) -> bool:
-    """Whether the node weights are those that the scaling gives at this width, to single precision; pruning keeps the larger network's."""
-    expected = np.asarray(start.scaling.node_scales(start.width), dtype=np.float64)
-    return bool(np.allclose(np.asarray(start.scales, dtype=np.float64), expected, rtol=1e-6))
 
 
 def unmet(

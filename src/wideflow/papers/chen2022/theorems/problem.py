@@ -10,7 +10,7 @@ from ...._core.activations import Activation
 from ...._core.precision import double
 from ...._core.scalings import MeanField
 from ....models.maps import common_magnitude
-from ....models.shallow import Shallow
+from ....models.shallow import Shallow, has_own_scales
 from ....theorems.base import Outcome, Verdict
 from ....theorems.gaussian_start import start_fault
 from ....theorems.recorded_run import run_fault
@@ -115,6 +115,8 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
         faults.append(
             f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and MeanField(hidden=1.0) in it"
         )
+    elif not has_own_scales(start):
+        faults.append(f"the node scales are not 1/{start.width}: the network was pruned or changed")
     try:
         magnitude = common_magnitude(start)
     except ValueError:
