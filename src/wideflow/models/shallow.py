@@ -201,3 +201,10 @@ class Shallow(AbstractModel):
         return sigma.value(z) @ mixed.T, lambda cotangent: {
             "weights": features.T @ (sigma.slope(z) * spread(cotangent, mixed))
         }
+
+
+@double
+def has_own_scales(model: Shallow) -> bool:
+    """Whether the node scales are those that the model's scaling gives at its width, to single precision; pruning keeps the larger network's."""
+    expected = model.scaling.node_scales(model.width)
+    return bool(jnp.allclose(model.scales.astype(float), expected, rtol=1e-6, atol=0.0))
