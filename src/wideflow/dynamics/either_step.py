@@ -1,7 +1,8 @@
 """A step by exponentials of the Gram matrix or with the whole Hessian."""
 
+import dataclasses
+
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from .curvature import SQUARES
@@ -23,9 +24,6 @@ class EitherStep(AbstractTracedStep):
 
     curved: Array
 
-    def inner_passes(self, problem, taken):
-        return jnp.where(taken.trace[0], *(s.inner_passes(problem, taken) for s in (CURVED, SMOOTH)))  # fmt: skip
-
     def should_curve(self, problem, place, size):
         return ~self.curved & (size * steepest(problem.tangents, place) > STIFF)
 
@@ -33,7 +31,7 @@ class EitherStep(AbstractTracedStep):
         def by(which):
             taken = which(problem, place, size)
             traces = [taken.trace if s is which else s.no_trace(problem, place) for s in (SMOOTH, CURVED)]  # fmt: skip
-            return Taken(taken.place, taken.meant, (self.curved, *traces), taken.passes)
+            return dataclasses.replace(taken, trace=(self.curved, *traces))
 
         return jax.lax.cond(self.curved, lambda: by(CURVED), lambda: by(SMOOTH))
 
@@ -41,7 +39,7 @@ class EitherStep(AbstractTracedStep):
         curved, *traces = taken.trace
 
         def by(which, trace):
-            own = Taken(taken.place, taken.meant, trace, taken.passes)
+            own = dataclasses.replace(taken, trace=trace)
             return which.between(problem, before, own, size, part)
 
         return jax.lax.cond(curved, lambda: by(CURVED, traces[1]), lambda: by(SMOOTH, traces[0]))

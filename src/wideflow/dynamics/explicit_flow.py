@@ -20,6 +20,8 @@ class ExplicitState(eqx.Module):
     end: Float[Array, ""]
     following: Float[Array, ""]
     theta: Parameters
+    loss: Float[Array, ""]
+    rounding: Float[Array, ""]
     solver: PyTree
     controller: PyTree
     jump: Array
@@ -49,7 +51,7 @@ class ExplicitSolver(eqx.Module):
         """Right-hand sides an attempted step takes (Tsit5 keeps its last one); for `kvaerno5` without its Newton iterations."""
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
-    def init(self, field, theta: Parameters, time) -> ExplicitState:
+    def init(self, field, loss, theta: Parameters, time) -> ExplicitState:
         solver, controller = self._parts
         terms, time = diffrax.ODETerm(field), jnp.asarray(time, float)
         order = solver.error_order(terms)
@@ -60,11 +62,17 @@ class ExplicitSolver(eqx.Module):
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
         dense = zeros_of(solver.step, terms, time, following, theta, None, memory, no)[2]
         return ExplicitState(
-            time, time, jnp.asarray(following, float), theta, memory, control, no, dense, zero, zero, no
+            time, time, jnp.asarray(following, float), theta, *loss(theta), memory, control, no, dense,
+            zero, zero, no,
         )  # fmt: skip
 
-    def advance(self, field, state: ExplicitState, stop, most_steps) -> ExplicitState:
-        """Steps until `stop` is reached or passed, or `most_steps` were tried, or the solver gives up."""
+    def advance(
+        self, field, loss, state: ExplicitState, stop, most_steps, exactly=False
+    ) -> ExplicitState:
+        """Steps until `stop` is reached (`exactly`) or passed, or `most_steps` were tried, or the solver gives up.
+
+        `loss` maps parameters to the loss, which may not rise, and to its rounding error. A step that raises it is taken again at half its length.
+        """
         solver, controller = self._parts
         terms = diffrax.ODETerm(field)
         order = solver.error_order(terms)
@@ -73,19 +81,30 @@ class ExplicitSolver(eqx.Module):
             return (now.end < stop) & (now.tried < state.tried + most_steps) & ~now.failed
 
         def body(now: ExplicitState) -> ExplicitState:
+            aim = jnp.where(exactly & (now.following > stop), stop, now.following)
             theta, error, dense, memory, result = solver.step(
-                terms, now.end, now.following, now.theta, None, now.solver, now.jump
+                terms, now.end, aim, now.theta, None, now.solver, now.jump
             )
             keep, end, following, jump, control, verdict = controller.adapt_step_size(
-                now.end, now.following, now.theta, theta, None, error, order, now.controller
+                now.end, aim, now.theta, theta, None, error, order, now.controller
             )
+            value, rounding = loss(theta)
+            rises = keep & ~(value <= now.loss + now.rounding)
+            keep = keep & ~rises
+            end = jnp.where(rises, now.end, end)
+            following = jnp.where(rises, now.end + (aim - now.end) / 2, following)
             failed = (result != diffrax.RESULTS.successful) & keep
             failed = failed | (verdict != diffrax.RESULTS.successful) | ~(following > end)
-            old = (now.begin, now.theta, now.solver, now.dense)
-            new = (now.end, theta, memory, dense)
-            begin, theta, memory, dense = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
+            old = (now.begin, now.theta, now.loss, now.rounding, now.solver, now.dense)
+            new = (now.end, theta, value, rounding, memory, dense)
+            begin, theta, value, rounding, memory, dense = jax.tree.map(
+                lambda a, b: jnp.where(keep, a, b), new, old
+            )
+            control = jax.tree.map(
+                lambda a, b: jnp.where(rises, a, b), now.controller, control
+            )
             return ExplicitState(
-                begin, end, following, theta, memory, control, jnp.asarray(jump), dense,
+                begin, end, following, theta, value, rounding, memory, control, jnp.asarray(jump), dense,
                 now.steps + keep, now.tried + 1, failed,
             )  # fmt: skip
 

@@ -15,7 +15,8 @@ from ..data.objective import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
 from .explicit_flow import SOLVERS, ExplicitSolver, ExplicitState
-from .gram_flow import GramSolver, GramState, largest_rate
+from .curvature import curvature as output_hessian
+from .gram_flow import NOISE, GramSolver, GramState, largest_rate, loss_rounding
 from .gram_problem import GramProblem
 from .held_tangents import HeldTangents
 from .reduced_inputs import reduced
@@ -91,13 +92,17 @@ class GradientFlow(AbstractFlow):
         method = self._method(objective)
         if method in SOLVERS:
             wide, fine = cast(model, "float64"), cast(objective, "float64")
-            explicit = self._explicit(model).init(_field(wide, fine), parameters(wide), 0.0)
+            explicit = self._explicit(model).init(
+                _field(wide, fine), self._loss(wide, fine), parameters(wide), 0.0
+            )
         else:
             small, fewer, _ = _wide(model, objective)
             begin = lambda theta: self._solver(model).init(self._problem(small, fewer), theta, 0.0)
             theta = parameters(small)
             if method == "auto":  # nothing of the exponential flow is computed before it is needed
-                explicit = self._explicit(model).init(_field(small, fewer), theta, 0.0)
+                explicit = self._explicit(model).init(
+                    _field(small, fewer), self._loss(small, fewer), theta, 0.0
+                )
                 gram = zeros_of(begin, theta)
             else:
                 gram = begin(theta)
@@ -105,21 +110,70 @@ class GradientFlow(AbstractFlow):
         return FlowState(zero, count, rate, explicit, gram, no, no, no)
 
     def advance(self, model, state, objective, start, stop):
-        stop, method = jnp.asarray(stop, float), self._method(objective)
+        start, stop, method = (*(jnp.asarray(t, float) for t in (start, stop)), self._method(objective))  # fmt: skip
         if method in SOLVERS:
-            solver = self._explicit(model)
-            field = _field(cast(model, "float64"), cast(objective, "float64"))
-            moved = solver.advance(field, state.explicit, stop, self.most_steps)
-            theta = solver.between(moved, stop)
-            return _rounded(model, theta), _noted(state, solver, moved, stop)
-        small, fewer, whole = _wide(model, objective)
+            small, fewer, whole = cast(model, "float64"), cast(objective, "float64"), lambda m: m
+        else:
+            small, fewer, whole = _wide(model, objective)
+        loss, before = self._loss(small, fewer), parameters(small)
+        single = jnp.finfo(jax.tree.leaves(parameters(model))[0].dtype).eps / jnp.finfo(float).eps
+
+        def attempt(carry):
+            """On from the last step; or, where the record inside it would show a rise, from the last record and exactly to this one."""
+            now, count, _, _ = carry
+            exactly = count > 0
+            now = jax.lax.cond(
+                exactly, lambda: self._rewound(model, small, fewer, now, start), lambda: now
+            )
+            theta, now = self._advanced(model, small, fewer, now, start, stop, exactly)
+            value, (high, rounding) = loss(theta)[0], loss(before)
+            low = jnp.where(_end(now) > stop, _end_loss(now), -jnp.inf)
+            allowed = single * rounding
+            return now, count + 1, theta, (value > high + allowed) | (value < low - allowed)
+
+        again = lambda carry: (carry[1] == 0) | ((carry[1] == 1) & carry[3])
+        first = (state, jnp.zeros((), int), before, jnp.zeros((), bool))
+        state, _, theta, _ = jax.lax.while_loop(again, attempt, first)
+        return _rounded(model, parameters(whole(with_parameters(small, theta)))), state
+
+    def _advanced(self, model, small, fewer, state: FlowState, start, stop, exactly):
+        """Steps up to `stop` by whichever solver's turn it is, and the parameters there."""
+        method = self._method(fewer)
+        if method in SOLVERS:
+            solver, before = self._explicit(model), state.explicit
+            moved = solver.advance(
+                _field(small, fewer), self._loss(small, fewer), before, stop, self.most_steps, exactly
+            )
+            spent = solver.passes * (moved.tried - before.tried)
+            return solver.between(moved, stop), dataclasses.replace(
+                state, explicit=moved, steps=state.steps + moved.steps - before.steps,
+                evaluations=state.evaluations + spent, failed=state.failed | (moved.end < stop),
+            )  # fmt: skip
         if method == "auto":
-            state = self._explicit_share(model, small, fewer, state, stop)
-        theta, state = self._gram(model, small, fewer, state, stop)
+            state = self._explicit_share(model, small, fewer, state, stop, exactly)
+        theta, state = self._gram(model, small, fewer, state, stop, exactly)
         if method == "auto":
             inside = self._explicit(model).between
             theta = jax.lax.cond(state.by_gram, lambda: theta, lambda: inside(state.explicit, stop))
-        return _rounded(model, parameters(whole(with_parameters(small, theta)))), state
+        return theta, state
+
+    def _rewound(self, model, small, fewer, state: FlowState, start) -> FlowState:
+        """Back at the last record."""
+        theta, no = parameters(small), jnp.zeros((), bool)
+        state = dataclasses.replace(state, failed=no, stationary=no)
+        if state.explicit is not None:
+            fresh = self._explicit(model).init(
+                _field(small, fewer), self._loss(small, fewer), theta, start
+            )
+            counts = (state.explicit.steps, state.explicit.tried)
+            fresh = eqx.tree_at(lambda s: (s.steps, s.tried), fresh, counts)
+            state = dataclasses.replace(state, explicit=fresh)
+        if state.gram is not None:
+            back = self._solver(model).restart(
+                self._problem(small, fewer), state.gram, theta, start
+            )
+            state = dataclasses.replace(state, gram=back)
+        return state
 
     def _method(self, objective) -> str:
         if isinstance(objective, DatasetObjective):
@@ -138,14 +192,23 @@ class GradientFlow(AbstractFlow):
     def _solver(self, model) -> GramSolver:
         return GramSolver(self._tolerance(model), has_kinks(model))
 
-    def _explicit_share(self, model, small, fewer, state: FlowState, stop) -> FlowState:
+    def _loss(self, model, objective):
+        """Parameters to the loss and its rounding error: the most by which a step may raise it.
+
+        Diffrax's solvers chatter about kinks with the tolerance as amplitude; where one of them is asked for by name, the loss may do the same.
+        """
+        free = self.method in SOLVERS and has_kinks(model)
+        return lambda theta: _loss_and_rounding(with_parameters(model, theta), objective, free)
+
+    def _explicit_share(self, model, small, fewer, state: FlowState, stop, exactly) -> FlowState:
         """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
         solver, gram, problem = self._explicit(model), self._solver(model), self._problem(small, fewer)  # fmt: skip
-        field, before = _field(small, fewer), state.explicit
+        field, loss, before = _field(small, fewer), self._loss(small, fewer), state.explicit
         stage = _relative_cost(small, fewer, problem.action)
         budget = stage * 3 * (20 + 1.5 * gram.tolerance ** (-1 / 3))
         until = jnp.where(state.by_gram, -jnp.inf, stop)
-        first = solver.advance(field, before, until, jnp.maximum(EASY - before.tried, 0))
+        easy = jnp.maximum(EASY - before.tried, 0)
+        first = solver.advance(field, loss, before, until, easy, exactly)
         hard = ~state.by_gram & (first.end < stop)
         asked = hard & jnp.isnan(state.rate)
         rate = jax.lax.cond(
@@ -153,7 +216,7 @@ class GradientFlow(AbstractFlow):
         )
         until = jnp.where(hard, jnp.minimum(stop, budget / (2 * rate)), -jnp.inf)
         left = EASY + int(budget / solver.passes) - first.tried
-        moved = solver.advance(field, first, until, left)
+        moved = solver.advance(field, loss, first, until, left, exactly)
         over = hard & (moved.end < stop)
         held = jax.lax.cond(
             over, lambda: gram.init(problem, moved.theta, moved.end), lambda: state.gram
@@ -165,14 +228,14 @@ class GradientFlow(AbstractFlow):
             evaluations=state.evaluations + spent + asked + over,
         )  # fmt: skip
 
-    def _gram(self, model, small, fewer, state: FlowState, stop):
+    def _gram(self, model, small, fewer, state: FlowState, stop, exactly):
         """The exponential flow up to `stop`, where it is its turn."""
         solver, problem = self._solver(model), self._problem(small, fewer)
 
         def go():
-            moved = solver.advance(problem, state.gram, stop, self.most_steps)
-            theta, inside = solver.between(problem, moved, stop, self.most_steps)
-            return theta, moved, moved.passes - state.gram.passes + inside
+            exact = exactly | solver.cuts(problem)
+            moved = solver.advance(problem, state.gram, stop, self.most_steps, exact)
+            return solver.between(problem, moved, stop), moved, moved.passes - state.gram.passes
 
         if self.method == "auto":
             mine, wait = state.by_gram, lambda: (parameters(small), state.gram, jnp.zeros((), int))
@@ -216,12 +279,32 @@ def _field(model, objective):
     return field
 
 
-def _noted(state: FlowState, solver: ExplicitSolver, moved: ExplicitState, stop) -> FlowState:
-    spent = solver.passes * (moved.tried - state.explicit.tried)
-    return dataclasses.replace(
-        state, explicit=moved, steps=moved.steps, evaluations=state.evaluations + spent,
-        failed=state.failed | (moved.end < stop),
-    )  # fmt: skip
+def _loss_and_rounding(model, objective, free: bool):
+    if not isinstance(objective, DatasetObjective):
+        value = objective.value(model)
+        return value, NOISE * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
+    outputs, targets = objective.outputs(model), objective.targets
+    value, gradient = objective.loss.value_and_gradient(outputs, targets)
+    largest = output_hessian(objective.loss, outputs, targets).largest()
+    rounding = loss_rounding(outputs, targets, value, gradient, largest)
+    return value, jnp.full_like(rounding, jnp.inf) if free else rounding
+
+
+def _end(state: FlowState):
+    """When the last step ended."""
+    if state.gram is None:
+        return state.explicit.end
+    if state.explicit is None:
+        return state.gram.end
+    return jnp.where(state.by_gram, state.gram.end, state.explicit.end)
+
+
+def _end_loss(state: FlowState):
+    if state.gram is None:
+        return state.explicit.loss
+    if state.explicit is None:
+        return state.gram.taken.place.loss
+    return jnp.where(state.by_gram, state.gram.taken.place.loss, state.explicit.loss)
 
 
 def _rounded(model, theta):

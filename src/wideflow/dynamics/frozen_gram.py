@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .curvature import Uniform
+from .curvature import SQUARES
 from .gram_problem import GramProblem, Outputs, Place
 from .phi_functions import phi1
 
@@ -32,9 +32,9 @@ class Spectrum(eqx.Module):
         return self.whole(jnp.exp(-span * self.rates) * self.parts(start), start)
 
 
-def has_spectrum(problem: GramProblem, place: Place) -> bool:
+def has_spectrum(problem: GramProblem) -> bool:
     """Whether the Gram matrix is decomposed and alone decides the decay (squared losses)."""
-    return problem.action.dense and isinstance(place.curvature, Uniform)
+    return problem.action.dense and isinstance(problem.loss, SQUARES)
 
 
 def spectrum(problem: GramProblem, place: Place) -> Spectrum:

@@ -30,6 +30,7 @@ class Place(eqx.Module):
 
     theta: Parameters
     outputs: Outputs
+    loss: Float[Array, ""]
     cotangent: Outputs
     curvature: AbstractCurvature
     point: PyTree
@@ -50,11 +51,11 @@ class GramProblem(eqx.Module):
 
     def place_at(self, theta: Parameters, outputs: Outputs, point: PyTree, gram=None) -> Place:
         """`gram` where it is known already."""
-        cotangent = self.loss.value_and_gradient(outputs, self.targets)[1]
+        loss, cotangent = self.loss.value_and_gradient(outputs, self.targets)
         bend = curvature(self.loss, outputs, self.targets)
         if gram is None and self.action.dense:
             gram = self.tangents.gram(point)
-        return Place(theta, outputs, cotangent, bend, point, gram)
+        return Place(theta, outputs, loss, cotangent, bend, point, gram)
 
     def product(self, weights: Sequence[float], places: Sequence[Place], v: Outputs) -> Outputs:
         r"""$\sum_i a_i\Theta_i v$."""

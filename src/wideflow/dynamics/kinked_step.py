@@ -28,26 +28,41 @@ PASSES = 3 + PARTS * (SWEEPS + 2)  # a sweep costs as much as a forward pass
 
 
 class KinkedStep(AbstractStep):
-    """The mean slopes over a whole step say little of its parts, so the path inside has to be retraced."""
+    """Two steps of half the size, checked by one of the whole size.
+
+    The cotangent that the correction predicts for its own end is no check on a step: it is right by construction wherever neurons respond
+    linearly to the correction, however wrong the kinks were that they met before it. Two half steps meet them under another prediction.
+    """
 
     def __call__(self, problem, place, size):
-        t = problem.tangents
-        assert isinstance(t, HeldTangents)
-        ends = [k / PARTS * size for k in range(1, PARTS + 1)]
-        before = place.cotangent
-        predicted = [i for i, _ in exponentials(problem, (1.0,), (place,), before, ends)]
-        theta, outputs, mean, slopes, directions = _followed(t.free, place, jnp.stack(predicted))
-        answer = problem.place_at(
-            place.theta, place.outputs, Held(place.point.slopes, mean, directions)
-        )
-        missed = _missed(problem, answer, outputs, predicted[-1])
-        integral, g = exponential(problem, (1.0,), (answer,), before, size, missed / size)
-        pulled = t.pull(answer.point, integral - predicted[-1])
-        theta = {name: theta[name] - pulled[name] for name in theta}
-        z = t.free.preactivations(theta)
-        point = Held(_sliding(t.free, slopes, z), mean, directions)
-        new = problem.place_at(theta, t.free.respond(z), point, answer.gram)
-        return Taken(new, g, (), jnp.asarray(PASSES))
+        # one loop, so that a step is compiled once: the whole size and half of it from `place`, half of it from there
+        def single(current: Place, attempt):
+            start = jax.tree.map(lambda a, b: jnp.where(attempt < 2, a, b), place, current)
+            end = _single(problem, start, jnp.where(attempt == 0, size, size / 2))
+            return end, (end.cotangent, end.loss)
+
+        end, (cotangents, losses) = jax.lax.scan(single, place, jnp.arange(3))
+        return Taken(end, cotangents[0], losses[1], (), jnp.asarray(3 * PASSES))
+
+
+def _single(problem: GramProblem, place: Place, size) -> Place:
+    """Where one step of the given size ends."""
+    t = problem.tangents
+    assert isinstance(t, HeldTangents)
+    ends = [k / PARTS * size for k in range(1, PARTS + 1)]
+    before = place.cotangent
+    predicted = [i for i, _ in exponentials(problem, (1.0,), (place,), before, ends)]
+    theta, outputs, mean, slopes, directions = _followed(t.free, place, jnp.stack(predicted))
+    answer = problem.place_at(
+        place.theta, place.outputs, Held(place.point.slopes, mean, directions)
+    )
+    missed = _missed(problem, answer, outputs, predicted[-1])
+    integral, _ = exponential(problem, (1.0,), (answer,), before, size, missed / size)
+    pulled = t.pull(answer.point, integral - predicted[-1])
+    theta = {name: theta[name] - pulled[name] for name in theta}
+    z = t.free.preactivations(theta)
+    point = Held(_sliding(t.free, slopes, z), mean, directions)
+    return problem.place_at(theta, t.free.respond(z), point, answer.gram)
 
 
 def _missed(problem: GramProblem, answer: Place, outputs: Outputs, predicted: Outputs) -> Outputs:

@@ -11,14 +11,16 @@ from .gram_problem import GramProblem, Outputs, Place
 
 
 class Taken(eqx.Module):
-    """The place after a step, the cotangent it was meant to have, what `between` needs to retrace the step, and its forward passes.
+    """The place after a step, the cotangent that it should have there by another way, the highest loss seen inside the step, what `between` needs, and the
+    forward passes that the step took.
 
-    The error estimate costs nothing: `meant`, propagated through the exponentials or that of an embedded method, must equal the
-    gradient at the new outputs; the difference is the defect.
+    The difference between the place's own output gradient and `meant` (propagated through the exponentials, or that of an embedded method, or that of a step of
+    another size) is the defect, the estimate of the step's error.
     """
 
     place: Place
     meant: Outputs
+    peak: Float[Array, ""]
     trace: PyTree
     passes: Int[Array, ""]
 
@@ -40,11 +42,7 @@ class AbstractStep(eqx.Module):
 
 
 class AbstractTracedStep(AbstractStep):
-    """A step that knows the path inside it; the path inside any other is retraced by shorter ones."""
-
-    @abc.abstractmethod
-    def inner_passes(self, problem: GramProblem, taken: Taken) -> Int[Array, ""] | int:
-        """Forward passes that `between` takes."""
+    """A step that knows the path inside it; any other has to end at recording times."""
 
     @abc.abstractmethod
     def between(
