@@ -120,9 +120,9 @@ def test_several_outputs_and_several_members():
 def test_closing_and_expanding_is_the_same_network():
     net = wf.Shallow(W0, C, wf.scalings.NTK(), "relu", EMBEDDING)
     objective = wf.Dataset(X, Y).objective(wf.losses.HalfSumSquares(), net)
-    closed, inner = close(net, objective)
+    closed, inner = to_dual(net, objective)
     assert_allclose(closed.respond(inner.features), net.outputs(X), atol=1e-14)
-    assert_allclose(expand(closed, net, objective).hidden, W0)
+    assert_allclose(from_dual(closed, net, objective).hidden, W0)
     with pytest.raises(ValueError, match="`inputs`"):
         closed.embed(X)
 

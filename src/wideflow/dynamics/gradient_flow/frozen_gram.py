@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .linearisation import GramProblem, Outputs, Place
+from .linearisation import GramProblem, Linearisation, Outputs
 from .output_hessian import SQUARES
 from .phi_functions import phi1
 
@@ -37,5 +37,5 @@ def has_spectrum(problem: GramProblem) -> bool:
     return problem.action.dense and isinstance(problem.loss, SQUARES)
 
 
-def spectrum(problem: GramProblem, place: Place) -> Spectrum:
-    return Spectrum(*problem.action.decompose(place.curvature.kappa * place.gram))
+def spectrum(problem: GramProblem, start: Linearisation) -> Spectrum:
+    return Spectrum(*problem.action.decompose(start.hessian.kappa * start.gram))
