@@ -11,7 +11,7 @@ from .linearisation import GramProblem, Linearisation, Outputs
 
 # After `PROBATION` attempts in one interval, a pace at which all attempts together would make less than the share `HOPELESS` of the way is none (chosen):
 # the solver gives up in seconds where it would try for hours.
-PROBATION, HOPELESS = 2_000, 1e-3
+PROBATION, HOPELESS = 500, 1e-3
 
 
 class StepResult(eqx.Module):
