@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._core.concepts import ThreeLayerConcept, plain_concept
-from .._core.errors import check_count
+from .._core.concepts import ThreeLayerConcept, TwoLayerConcept, plain_concept
+from .._core.errors import check_count, check_kind, check_nonnegative
 from .._core.power_series import PowerSeries, polynomial, smooth
 from .._core.precision import double
 from .._core.randomness import named_key
@@ -80,8 +80,13 @@ def concept_data(
 
     `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
     """
-    if not noise >= 0:
-        raise ValueError(f"`noise` must not be negative, got {noise}.")
+    check_nonnegative("noise", noise)
+    check_kind(
+        "concept",
+        concept,
+        (TwoLayerConcept, ThreeLayerConcept),
+        "a `TwoLayerConcept` or `ThreeLayerConcept`",
+    )
     inputs = padded_sphere(named_key(key, "inputs"), samples, features)
     targets = concept.outputs(inputs)
     if noise:

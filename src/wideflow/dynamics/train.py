@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from .._core.activations import Activation
+from .._core.errors import check_count, check_positive
 from .._core.flowing import current_flow
 from .._core.journal import current_journal
 from .._core.precision import Precision, double
@@ -23,6 +24,7 @@ from .._core.told import Told
 from .._core.trees import describe
 from .._core.watching import current_watcher
 from ..models.base import AbstractModel
+from ..training.arguments import MOST_STEPS, check_arguments, recorded
 from .base import AbstractDynamics, AbstractFlow, Snapshot
 from .crossing import crossing
 from .descent_as_flow import as_flow
@@ -106,6 +108,10 @@ def train(
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
     """
+    check_arguments(
+        dynamics=dynamics, data=data, steps=steps, record=record, loss=loss, stop_below=stop_below,
+        progress=progress, axis=axis, precision=precision,
+    )  # fmt: skip
     mesh = as_mesh(devices)
     members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
     members = members.placed(mesh)
@@ -142,6 +148,8 @@ def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
             raise ValueError(
                 "`time` needs dynamics with one constant `rate`; give `steps` instead."
             )
+        check_positive("time", time)
+        check_count("time / rate", int(min(time / float(rates.flat[0]), 1e30)), 0, MOST_STEPS)
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
     return record_steps(every, steps)
 
@@ -149,11 +157,6 @@ def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
 def _loss_first(record) -> tuple:
     if callable(record) and not isinstance(record, Sequence):
         record = (record,)
-    for observable in record:
-        if not callable(observable):
-            raise ValueError(
-                f"`record` must hold observables or functions of a snapshot, got {observable!r}."
-            )
     if any(getattr(o, "name", getattr(o, "__name__", "")) == "loss" for o in record):
         return tuple(record)
     return (loss, *record)
@@ -367,7 +370,7 @@ OBSERVE_ROLES = ("plain", "member", "member", "member", "objective", "test", "pl
 
 def _observe(record, model, start, state, objective, test, step, time):
     shot = Snapshot(model, start, objective, test, step, time, state)
-    return tuple(jnp.asarray(observable(shot)) for observable in record)
+    return tuple(recorded(observable, shot) for observable in record)
 
 
 def _many_steps(model, state, objective, dynamics, time, count):

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
 from .._core.precision import double
 from .._core.trees import Parameters, parameters, with_parameters
 
@@ -48,7 +48,7 @@ class AbstractModel(eqx.Module):
     @double
     def outputs(self, inputs) -> Float[Array, " sample *output"]:
         """Outputs on a batch (sample, feature)."""
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, finite=False)
         if inputs.ndim != 2:
             raise ValueError(
                 f"`inputs` must have shape (sample, feature), got {inputs.shape}. "
@@ -59,10 +59,10 @@ class AbstractModel(eqx.Module):
     @double
     def __call__(self, x) -> Float[Array, "*output"]:
         """Outputs on one input (feature,)."""
-        x = jnp.asarray(x)
+        x = real_array("x", x, finite=False)
         if x.ndim != 1:
             raise ValueError(
-                f"one input must have shape (feature,), got {x.shape}. Use `.outputs`."
+                f"`x` must be one input of shape (feature,), got {x.shape}. Use `.outputs` for a batch."
             )
         return self.respond(self.embed(x[None]))[0]
 

@@ -5,6 +5,7 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .._core.errors import check_count
 from ..data.objective import AbstractObjective
 from ..dynamics.base import Snapshot
 
@@ -19,6 +20,11 @@ class AbstractObservable(eqx.Module):
     @abc.abstractmethod
     def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
         """The value at this moment; pure and compilable."""
+
+
+def check_samples(samples: int | None) -> None:
+    if samples is not None:
+        check_count("samples", samples, remedy="None takes all training inputs.")
 
 
 def probe_features(snapshot: Snapshot, samples: int | None) -> Float[Array, "sample embedded"]:

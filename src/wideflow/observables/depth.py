@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
 from .._core.errors import check_choice, check_same_length
 from .._core.precision import double
 from .._core.radial_laws import sphere
@@ -78,7 +79,7 @@ class LossParts(eqx.Module):
 @double
 def loss_parts(model, inputs) -> LossParts:
     """The decomposition on the given inputs (sample, feature)."""
-    x = jnp.asarray(inputs).astype(model.first.dtype)
+    x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
     target, tilde = jnp.maximum(1 - r, 0), model.symmetric(r)
@@ -97,7 +98,7 @@ def loss_parts(model, inputs) -> LossParts:
 @double
 def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
     r"""$\max |f - \tilde f|$ over the inputs with $\lVert x \rVert \le$ `radius`."""
-    x = jnp.asarray(inputs).astype(model.first.dtype)
+    x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]
     return jnp.max(jnp.where(r <= radius, jnp.abs(f - model.symmetric(r)), 0.0))

@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._core.errors import check_flag
 from .base import AbstractObservable, test_objective
 
 
@@ -63,6 +64,7 @@ class Accuracy(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, test: bool = True):
+        check_flag("test", test)
         self.test = test
         self.name = "test_accuracy" if test else "accuracy"
         self.label = "test accuracy" if test else "training accuracy"
@@ -86,6 +88,8 @@ class Outputs(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, test: bool = False, several: bool = False):
+        check_flag("test", test)
+        check_flag("several", several)
         self.test = test
         self.name = "test_outputs" if test else "outputs"
         self.label = self.name.replace("_", " ")

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._core.errors import check_positive
+from ..._core.arrays import real_array
+from ..._core.errors import check_count, check_positive
 from ..._core.precision import double
 from ..._core.radial_laws import AbstractRadialLaw, Thresholds, as_thresholds, c_gamma
 from .field import ReducedState, reduced_field, reduced_loss
@@ -73,7 +74,8 @@ def reduced_flow(
     """
     clip = as_thresholds(clip)
     state, scalar = start_state(law, alpha, w, b, clip)
-    times = jnp.atleast_1d(jnp.asarray(time, float))
+    times = jnp.atleast_1d(real_array("time", time).astype(float))
+    check_count("max_steps", max_steps)
     if not (
         bool(jnp.all(jnp.diff(times) > 0))
         and float(times[0]) >= 0

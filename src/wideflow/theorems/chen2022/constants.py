@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from ..._core.activations import Activation, activation as as_activation
+from ..._core.arrays import real_array
 from ..._core.errors import check_choice
 from ..._core.precision import double
 from ...observables.activity import Interval, check_interval, middle_third
@@ -42,7 +43,7 @@ def _floor_between(act: Activation, low: float | int, high: float | int) -> floa
     start = low + inset if low in kinks else low
     stop = high - inset if high in kinks else high
     points = np.linspace(start, stop, 4097)
-    slopes = np.asarray(act.derivative(jnp.asarray(points)))
+    slopes = np.asarray(act.derivative(real_array("points", points)))
     if slopes.min() < 0 < slopes.max():
         return 0.0
     best = int(np.argmin(np.abs(slopes)))

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ..._core.arrays import real_array
 from ..._core.precision import double
 from ..._core.radial_laws import Thresholds
 from ..._core.separator import direction_error, sample_field
@@ -24,7 +25,7 @@ class LemmaD14(AbstractTheorem):
 
     @double
     def __call__(self, model, inputs, *, tolerance: float = 1e-14) -> Verdict:
-        x = jnp.asarray(inputs)
+        x = real_array("inputs", inputs)
         r = jnp.linalg.norm(x, axis=1)
         w, b = model.second_weight, model.second_bias
         lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
@@ -49,8 +50,8 @@ class LemmaD11(AbstractTheorem):
 
     @double
     def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
-        r = jnp.linalg.norm(jnp.asarray(inputs), axis=1)
-        points = jnp.asarray(points)
+        r = jnp.linalg.norm(real_array("inputs", inputs), axis=1)
+        points = real_array("points", points)
         put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
         loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)
         shape = lambda first: put(first).layer(points) / put(first).alpha
