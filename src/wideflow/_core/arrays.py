@@ -38,9 +38,11 @@ def check_finite(name: str, array) -> None:
     """Refuses NaN and infinity, and says where the first one stands."""
     if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return
-    if isinstance(array, jax.Array) and jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
-        if bool(jnp.all(jnp.isfinite(array))):  # where the array lies: one flag comes back
-            return
+    on_device = isinstance(array, jax.Array) and jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+    if on_device and bool(
+        jnp.all(jnp.isfinite(array))
+    ):  # judged where it lies: one flag comes back
+        return
     bad = ~np.isfinite(np.asarray(array))
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])

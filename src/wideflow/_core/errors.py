@@ -88,6 +88,19 @@ def check_callable(name: str, value, wanted: str) -> None:
         raise ValueError(f"`{name}` must be {wanted}, got {_shown(value)}.")
 
 
+def check_interval(interval) -> tuple[float, float]:
+    """`interval` as two floats; it must be bounded, its lower end first."""
+    try:
+        low, high = (float(end) for end in interval)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`interval` must be a pair of numbers, got {interval!r}.") from error
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(
+            f"`interval` must be bounded with its lower end first, got ({low}, {high})."
+        )
+    return low, high
+
+
 def check_same_length(**named: Sequence) -> None:
     lengths = {name: len(value) for name, value in named.items()}
     if len(set(lengths.values())) > 1:

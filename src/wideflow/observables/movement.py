@@ -3,9 +3,9 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._core.errors import check_interval
 from .._core.trees import parameters
 from ..models.shallow import Shallow
-from .activity import check_interval
 from .base import AbstractObservable, probe_features
 
 
