@@ -14,11 +14,13 @@ from ...._core.randomness import named_key
 from ....data.assumptions import check_data_assumptions
 from ....limits.kernels import mean_ntk, spectrum
 from ....limits.random_gram import limit_nodes
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from .problem import REACHABLE, check_delta, conclude, gather, unmet
 from .stability import part_gram
 
 
+@checked
 def chernoff_lower(
     dimension: int, epsilon: float, smallest_mean: float, bound: float
 ) -> tuple[float, float]:
@@ -36,6 +38,7 @@ def chernoff_lower(
     )
 
 
+@checked
 def chernoff_upper(
     dimension: int, epsilon: float, largest_mean: float, bound: float
 ) -> tuple[float, float]:

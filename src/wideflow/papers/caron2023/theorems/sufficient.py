@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from .problem import REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
@@ -32,7 +33,7 @@ class LemmaD3(AbstractTheorem):
             return stopped
         n, d, k = problem.samples, problem.features, problem.kappa
         reach = radius(problem, start, data)
-        c = 1.01 * 64 * reach / delta**2 if c is None else np.asarray(c, dtype=float)
+        c = 1.01 * 64 * reach / delta**2 if c is None else _radii(c, start.width)
         total, weighted = float(c.sum()), float(np.sum(problem.weights * c))
         required = max(
             8 * n * math.log(4 * n / delta) / (d * k),
@@ -63,7 +64,7 @@ class LemmaD5(AbstractTheorem):
             return stopped
         n, d, k, curve = problem.samples, problem.features, problem.kappa, problem.curvature
         reach = radius(problem, start, data)
-        c = 1.01 * 8 * reach / delta if c is None else np.asarray(c, dtype=float)
+        c = 1.01 * 8 * reach / delta if c is None else _radii(c, start.width)
         total, weighted = float(np.sum(c**2)), float(np.sum(problem.weights * c**2))
         scale = n * curve**2 * delta**2
         required = max(
@@ -123,3 +124,11 @@ def sufficient(
         "d": float(path["kernel_drift"].max()) / drift,
     }
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
+
+
+def _radii(c, width: int) -> np.ndarray:
+    """The constants $c_j > 0$, one a node."""
+    values = np.broadcast_to(np.asarray(real_array("c", c), np.float64), (width,))
+    if not np.all(values > 0):
+        raise ValueError(f"`c` must be positive, one number a node, got {c!r}.")
+    return values

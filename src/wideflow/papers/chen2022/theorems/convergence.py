@@ -5,12 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....limits.deep import hidden_gram, largest_cosine
 from ....models.embeddings import Identity, RandomFeatures
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from .constants import (
+    VARIANTS,
     active_floor,
     features_for_gram,
     kappa,
@@ -48,6 +50,7 @@ class Theorem1(AbstractTheorem):
         exact: bool = False,
     ) -> Verdict:
         check_probability(probability)
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:

@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from ..observables.activity import path_integral
-from .constants import beta, kappa
+from .constants import VARIANTS, beta, kappa
 from .problem import Problem, gather, trajectory
 
 
@@ -41,6 +42,7 @@ class Lemma1(AbstractTheorem):
         variant: str = "corrected",
         tolerance: float | int | None = None,
     ) -> Verdict:
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
@@ -137,6 +139,7 @@ class Certificate(AbstractTheorem):
     def __call__(
         self, start: Shallow, data, table=None, *, interval=None, variant: str = "sharp"
     ) -> Verdict:
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
-from ..laws.base import c_gamma
+from ..laws.base import AbstractRadialLaw, c_gamma
 from ..observables.depth import radial_spread, second_spread, tangent_spread
 from .judge import judge, not_applicable
 from .symmetry import sup_radius_density
@@ -52,7 +52,7 @@ class LemmaC13(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma C.13")
 
     @double
-    def __call__(self, law, alpha: float, weights, biases) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, weights, biases) -> Verdict:
         w, b = (
             real_array("weights", weights).astype(float),
             real_array("biases", biases).astype(float),

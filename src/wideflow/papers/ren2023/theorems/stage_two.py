@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..laws.base import AbstractRadialLaw
 from ..laws.thresholds import Thresholds
 from ..limits.field import ReducedState, reduced_field, reduced_loss
 from ..separator.directions import direction_error
@@ -102,7 +103,9 @@ class LemmaD15(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.15")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float, *, constant: float = 0.12) -> Verdict:
+    def __call__(
+        self, law: AbstractRadialLaw, alpha: float, w: float, b: float, *, constant: float = 0.12
+    ) -> Verdict:
         if not (w < 0 and b + w * alpha >= 0):
             return not_applicable(
                 "it asks for a negative weight and a neuron active on the unit ball"
@@ -120,7 +123,7 @@ class LemmaD16(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemmas D.16 and D.17")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, w: float, b: float) -> Verdict:
         """The barriers in line with the state: $(w, 1)$ and $(-1/\\alpha, b)$."""
         if not (-1 < w * alpha < 0 and 0 < b < 1):
             return not_applicable("it asks for a state inside both barriers")
@@ -141,7 +144,7 @@ class LemmaD18(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.18")
 
     @double
-    def __call__(self, law, alpha: float, w: float) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, w: float) -> Verdict:
         invariant = alpha - 2 * law.gain * w**2
         if not (abs(w) * alpha <= 1 and invariant >= 0):
             return not_applicable(
