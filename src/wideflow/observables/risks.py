@@ -26,7 +26,7 @@ class Risk(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        return mean_squares(snapshot.objective, snapshot.model)
+        return mean_squares(training_samples(snapshot), snapshot.model)
 
 
 class TestRisk(AbstractObservable):
@@ -70,7 +70,7 @@ class Accuracy(AbstractObservable):
         self.label = "test accuracy" if test else "training accuracy"
 
     def __call__(self, snapshot):
-        objective = test_objective(snapshot) if self.test else snapshot.objective
+        objective = test_objective(snapshot) if self.test else training_samples(snapshot)
         outputs = objective.outputs(snapshot.model)
         if outputs.ndim == 1:  # one output: the sign tells the class
             right = (outputs > 0) == (objective.targets > 0)
@@ -96,8 +96,18 @@ class Outputs(AbstractObservable):
         self.axes = (("test_sample" if test else "sample"), *(("output",) if several else ()))
 
     def __call__(self, snapshot):
-        objective = test_objective(snapshot) if self.test else snapshot.objective
+        objective = test_objective(snapshot) if self.test else training_samples(snapshot)
         return objective.outputs(snapshot.model)
+
+
+def training_samples(snapshot):
+    """The training objective, where it is one on samples."""
+    if not hasattr(snapshot.objective, "outputs"):
+        raise ValueError(
+            "`record` holds an observable that looks at samples, but the run is on an exact population; "
+            "use `Loss()` or train on a `Dataset`."
+        )
+    return snapshot.objective
 
 
 def mean_squares(objective, model):
