@@ -21,6 +21,7 @@ from .errors import (
     did_you_mean,
     listing,
 )
+from .precision import double
 
 Function = Callable[[jax.Array], jax.Array]
 
@@ -67,12 +68,15 @@ class Activation:
 
         object.__setattr__(self, "call", function)
 
+    @double
     def __call__(self, z) -> jax.Array:
         return self.call(jnp.asarray(z))
 
+    @double
     def derivative(self, z) -> jax.Array:
         return self.slope(jnp.asarray(z))
 
+    @double
     def second(self, z) -> jax.Array:
         return self.bend(jnp.asarray(z))
 

@@ -3,16 +3,15 @@
 import abc
 from typing import ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._core.precision import double
+from .._core.precision import DoubleModule, double
 from .._core.types import Scalar
 
 
-class AbstractLoss(eqx.Module):
+class AbstractLoss(DoubleModule):
     """A scalar from outputs and targets, and its gradient in the outputs."""
 
     formula: ClassVar[str]

@@ -12,12 +12,12 @@ import numpy as np
 
 from .._core.arrays import real_array, square_matrix
 from .._core.errors import check_positive
-from .._core.precision import double
+from .._core.precision import AbstractResult, double
 
 NEGATIVE = 1e-6  # relative to the largest eigenvalue: sampled kernels in float32 stay within it
 
 
-class Linearised(eqx.Module):
+class Linearised(AbstractResult):
     """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis `output`."""
 
     times: object

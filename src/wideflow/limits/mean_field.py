@@ -23,13 +23,13 @@ from .._core.arrays import real_array
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
-from .._core.precision import double
+from .._core.precision import AbstractResult, double
 
 LARGEST_GRID = 1_000_000  # nodes; no finer grid is tried
 KINKED_GRID = 200_000  # convergence is slow there, and more nodes buy little
 
 
-class MeanFieldPath(eqx.Module):
+class MeanFieldPath(AbstractResult):
     """The limit along `times`; points are the training samples, then the test points."""
 
     times: jax.Array

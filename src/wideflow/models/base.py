@@ -5,18 +5,17 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from .._core.arrays import real_array
-from .._core.precision import double
+from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 
 Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 
 
-class AbstractModel(eqx.Module):
+class AbstractModel(DoubleModule):
     r"""A network. `trained` names the array fields that dynamics move; all else is frozen.
 
     Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend

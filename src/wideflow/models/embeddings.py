@@ -16,11 +16,11 @@ from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count
 from .._core.normal_rows import square_root
-from .._core.precision import double
+from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
 
 
-class AbstractEmbedding(eqx.Module):
+class AbstractEmbedding(DoubleModule):
     """A fixed map of one input to its features; `embed` maps a batch."""
 
     @abc.abstractmethod

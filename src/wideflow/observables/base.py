@@ -6,11 +6,12 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from .._core.errors import check_count
+from .._core.precision import DoubleModule
 from ..data.objective import AbstractObjective
 from ..dynamics.base import Snapshot
 
 
-class AbstractObservable(eqx.Module):
+class AbstractObservable(DoubleModule):
     """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value."""
 
     name: eqx.AbstractVar[str]

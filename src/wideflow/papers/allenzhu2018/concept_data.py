@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._core.errors import check_count, check_kind, check_nonnegative
-from ..._core.precision import double
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.types import Key
 from ...data.dataset import Dataset
@@ -22,7 +22,7 @@ from .laws.power_series import PowerSeries, polynomial, smooth
 _RADIUS = 0.75**0.5
 
 
-class UnitPadding(eqx.Module):
+class UnitPadding(DoubleModule):
     r"""The padding rule fitted on one set of raw inputs, to be used on others: $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
 
     `factor` multiplies raw inputs; `spherical` says that all raw points had one norm, in which case only $1/2$ is appended.

@@ -6,18 +6,17 @@ own name folded with $t$, so leaving one out changes none of the others.
 
 import abc
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..._core.arrays import real_array
-from ..._core.precision import double
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.types import Key
 
 
-class AbstractNoise(eqx.Module):
+class AbstractNoise(DoubleModule):
     """A source of the randomness of Algorithm 2; `step` counts iterations from 0."""
 
     @abc.abstractmethod

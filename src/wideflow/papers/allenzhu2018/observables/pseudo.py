@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_kind
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.trees import with_parameters
 from ....observables.base import AbstractObservable, check_samples, probe_features
 from ..models.biased_three_layer import BiasedThreeLayer
@@ -19,7 +19,7 @@ from ..models.biased_two_layer import BiasedTwoLayer
 from ..models.closed_relu import active
 
 
-class Signs(eqx.Module):
+class Signs(AbstractResult):
     r"""$D_w$ (sample, first) and $D_v$ (sample, second); a two-layer network has `first` alone."""
 
     first: Bool[Array, "sample first"]

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_between, check_count, check_kind, check_positive
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
 from ..models.biased_three_layer import BiasedThreeLayer
@@ -38,7 +38,7 @@ def rademacher_signs(
     return jax.random.rademacher(key, (draws, samples), float)
 
 
-class BilinearSup(eqx.Module):
+class BilinearSup(AbstractResult):
     r"""The exact sup of the bilinear class for one $\xi$, its maximiser $(W', V')$, and the paper's chain (379)-(389) beside it."""
 
     value: Float[Array, ""]

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from ...._core.activations import Activation, activation as as_activation
 from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.scalings import AbstractScaling
 from ....limits.kernels import mean_ntk, nngp
@@ -43,7 +43,7 @@ class NodeLimitPath(NamedTuple):
     end: "NodeLimit"
 
 
-class NodeLimit(eqx.Module):
+class NodeLimit(AbstractResult):
     """State of the limit: moving nodes and the Gaussian field on `inputs`, the first `samples` of which are trained on."""
 
     hidden: Float[Array, "node feature"]

@@ -23,7 +23,7 @@ from ...._core.arc_cosine import abs_pair
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count, check_positive
 from ...._core.memory import budget
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.tiles import by_rows
 from ...._core.types import Key
@@ -61,7 +61,7 @@ def sign_group(features: int, kind: str = "full", variant: str = "abs") -> np.nd
     return group if variant == "abs" else np.concatenate([group, -group])
 
 
-class SymmetricCloud(eqx.Module):
+class SymmetricCloud(AbstractResult):
     r"""The uniform law on the orbit $\{s\circ w : s \in G, w \in \text{representatives}\}$.
 
     Args:

@@ -10,13 +10,13 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ..laws.base import AbstractRadialLaw, c_gamma
 from ..laws.thresholds import Thresholds, as_thresholds
 from .field import ReducedState, reduced_field, reduced_loss
 
 
-class ReducedPath(eqx.Module):
+class ReducedPath(AbstractResult):
     r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers."""
 
     time: Float[Array, " time"]

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_same_length
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ....observables.base import AbstractObservable
 from ..laws.base import sphere
 from ..laws.stage_times import StageTimes
@@ -61,7 +61,7 @@ def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, 
     return jnp.max(jnp.abs(layer / model.alpha - 1))
 
 
-class LossParts(eqx.Module):
+class LossParts(AbstractResult):
     r"""$L = L_1 + L_2 + L_3$ on a sample, with the second term of equation (6).
 
     $L_1 = \frac12 E(f_* - \tilde f)^2$, $L_2 = \frac12 E(\tilde f - f)^2$, $L_3 = E(f_* - \tilde f)(\tilde f - f)$, and
