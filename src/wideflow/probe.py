@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._core.arrays import real_array
+from ._core.arrays import real_array, real_values
 from ._core.errors import check_flag
 from ._core.memory import budget
 from ._core.precision import double
@@ -266,7 +266,7 @@ def _judge(network, kernels, first, second, tangent, targets, features, width, o
     )
     losses, alignments = (math.nan, math.nan), (math.nan, math.nan)
     if targets is not None:
-        y = np.asarray(real_array("targets", targets), np.float64)
+        y = np.asarray(real_values("targets", targets), np.float64)
         if y.shape != first.shape:
             raise ValueError(
                 f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}."

@@ -13,7 +13,12 @@ ASYMMETRY = 1e-8  # relative to the largest entry: far above rounding, far below
 
 
 def real_array(name: str, value, *shapes: str, finite: bool = True, empty: bool = False):
-    """`value` as a JAX array of real numbers, in its own dtype.
+    """`value` as a JAX array of real numbers, checked like `real_values`; for functions that are `double`."""
+    return jnp.asarray(real_values(name, value, *shapes, finite=finite, empty=empty))
+
+
+def real_values(name: str, value, *shapes: str, finite: bool = True, empty: bool = False):
+    """`value` as an array of real numbers in its own dtype: NumPy's, or the array of JAX that was given.
 
     Args:
         name: the argument, for the sentence.
@@ -31,7 +36,7 @@ def real_array(name: str, value, *shapes: str, finite: bool = True, empty: bool 
         raise ValueError(f"`{name}` must not be empty, got shape {array.shape}.")
     if finite:
         check_finite(name, array)
-    return jnp.asarray(array)
+    return array
 
 
 def check_finite(name: str, array) -> None:
@@ -104,7 +109,7 @@ def index_list(name: str, value, size: int, *, what: str = "rows") -> np.ndarray
 
 def increasing(name: str, value, *, strictly: bool = True) -> np.ndarray:
     """A finite list that grows."""
-    values = np.asarray(real_array(name, value, "(time,)"), np.float64)
+    values = np.asarray(real_values(name, value, "(time,)"), np.float64)
     steps = np.diff(values)
     if np.any(steps <= 0 if strictly else steps < 0):
         raise ValueError(f"`{name}` must increase, got {_start(values)}. Sort it.")
@@ -113,7 +118,7 @@ def increasing(name: str, value, *, strictly: bool = True) -> np.ndarray:
 
 def paired(name: str, value, other: str, length: int) -> np.ndarray:
     """A finite list of the length of the argument called `other`."""
-    values = np.asarray(real_array(name, value), np.float64)
+    values = np.asarray(real_values(name, value), np.float64)
     if values.ndim == 0 or values.shape[0] != length:
         raise ValueError(
             f"`{name}` must have one entry for each of the {length} of `{other}`, got shape {values.shape}."

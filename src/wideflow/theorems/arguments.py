@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._core.arrays import real_array
+from .._core.arrays import real_values
 from .._core.errors import (
     check_between,
     check_count,
@@ -123,7 +123,7 @@ def _one(parameter: inspect.Parameter, value):
     if value is None and type(None) in kinds:
         return value
     if not kinds and name in ARRAYS:
-        real_array(name, value)
+        real_values(name, value)
     elif bool in kinds:
         check_flag(name, value)
     elif float in kinds:

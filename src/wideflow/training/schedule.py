@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.arrays import real_array
+from .._core.arrays import real_values
 from .._core.errors import check_count, check_positive
 from ..training.arguments import check_records, whole_steps
 
@@ -53,7 +53,7 @@ def record_times(every, time) -> np.ndarray:
         check_records(time / every)
         count = int(np.floor(time / every * (1 + 1e-12)))
         return np.unique(np.concatenate([np.arange(count + 1) * every, [time]]))[: count + 2]
-    grid = np.unique(np.asarray(real_array("every", every), np.float64))
+    grid = np.unique(np.asarray(real_values("every", every), np.float64))
     if grid[0] < 0 or grid[-1] > time:
         raise ValueError(f"`every` must hold times between 0 and `time` = {time}.")
     return np.unique(np.concatenate([[0.0], grid, [time]]))

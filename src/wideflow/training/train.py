@@ -95,7 +95,7 @@ def train(
         loss: default `HalfSumSquares()`.
         test: a second dataset for observables that look at one.
         key: seed or typed key of the dynamics' own randomness.
-        precision: "float32" or "float64"; default is whatever the model's arrays have.
+        precision: "float64" (the default, whatever the arrays of the model are) or "float32".
         stop_below: stop at the first record whose loss is below this level. A flow of one model goes back to the moment of the
             crossing: its last record lies there, and the table's attribute `stopped` says when.
         progress: called with (done, total, loss).
@@ -113,6 +113,7 @@ def train(
         progress=progress, axis=axis, precision=precision,
     )  # fmt: skip
     mesh = as_mesh(devices)
+    precision = "float64" if precision is None else precision
     members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
     members = members.placed(mesh)
     flow, wish = isinstance(members.dynamics, AbstractFlow), current_flow()

@@ -75,9 +75,9 @@ def pseudo_outputs(
 def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
     """Fraction of signs that differ between `model` and `start`, by layer ("first", "second"), over neurons and inputs."""
     now, then = signs(model, inputs), signs(start, inputs)
-    fractions = {"first": jnp.mean(now.first != then.first)}
+    fractions = {"first": jnp.mean(now.first != then.first, dtype=float)}
     if now.second is not None and then.second is not None:
-        fractions["second"] = jnp.mean(now.second != then.second)
+        fractions["second"] = jnp.mean(now.second != then.second, dtype=float)
     return fractions
 
 

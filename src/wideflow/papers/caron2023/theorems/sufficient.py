@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...._core.arrays import real_array
+from ...._core.arrays import real_values
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from .problem import REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
@@ -128,7 +128,7 @@ def sufficient(
 
 def _radii(c, width: int) -> np.ndarray:
     """The constants $c_j > 0$, one a node."""
-    values = np.broadcast_to(np.asarray(real_array("c", c), np.float64), (width,))
+    values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), (width,))
     if not np.all(values > 0):
         raise ValueError(f"`c` must be positive, one number a node, got {c!r}.")
     return values

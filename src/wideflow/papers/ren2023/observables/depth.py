@@ -126,7 +126,8 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
 def dead_fraction(model, inputs) -> Float[Array, ""]:
     """Share of second-layer neurons that are active on none of the inputs."""
     layer = model.layer(inputs)
-    return jnp.mean(jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0) <= 0)
+    highest = jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0)
+    return jnp.mean(highest <= 0, dtype=float)
 
 
 @double
