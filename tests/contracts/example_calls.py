@@ -13,6 +13,7 @@ net = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], activation="tanh
 relu = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0])
 mean = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "tanh")
 older = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(hidden=1.0), "tanh")
+p3 = wf.Shallow(N.normal(size=(4, 5)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
 hom = wf.Homogeneous(w)
 two = wf.BiasedTwoLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=4), 0.1 * N.normal(size=(4, 3)))
 three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=(5, 4)), N.normal(size=5), N.normal(size=5),
@@ -142,8 +143,8 @@ EXAMPLES = {
     # the rest
     "losses.loss_class": "wf.losses.loss_class(loss, y)",
     "embeddings.virtual_inputs": "wf.embeddings.virtual_inputs(gram)",
-    "maps.abc_network": "wf.maps.abc_network(net, wf.maps.ntk_exponents(2)).outputs(x)",
-    "maps.as_xavier": "wf.maps.as_xavier(mean, 0.1)[0].outputs(x)",
+    "maps.abc_network": "wf.maps.abc_network(p3, wf.maps.ntk_exponents()).outputs(x)",
+    "maps.as_xavier": "wf.maps.as_xavier(p3, 0.1)[0].outputs(x)",
     "maps.common_magnitude": "wf.maps.common_magnitude(mean)",
     "maps.maximal_update_exponents": "wf.maps.maximal_update_exponents()",
     "maps.ntk_as_mean_field": "wf.maps.ntk_as_mean_field(net, 0.1)[0].outputs(x)",
@@ -152,7 +153,7 @@ EXAMPLES = {
     "maps.older_mean_field_exponents": "wf.maps.older_mean_field_exponents()",
     "maps.ours_exponents": "wf.maps.ours_exponents()",
     "maps.unit_magnitude": "wf.maps.unit_magnitude(mean, 0.1)[0].outputs(x)",
-    "maps.xavier_network": "wf.maps.xavier_network(mean, 0.1)[0].outputs(x)",
+    "maps.xavier_network": "wf.maps.xavier_network(p3, 0.1)[0].outputs(x)",
     "features": "wf.features(net, x)",
     "importance": "wf.importance(net)",
     "prune": "wf.prune(net, 2).outputs(x)",

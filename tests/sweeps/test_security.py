@@ -27,7 +27,8 @@ def test_strangers_are_refused_by_the_scheduler_and_by_the_workers(tmp_path):
         assert engine.client.submit(lambda: 6 * 7).result(timeout=60) == 42
         scheduler = engine.client.scheduler.address
         (worker,) = engine.client.scheduler_info()["workers"]
-        assert scheduler.startswith("tls://") and worker.startswith("tls://")
+        assert scheduler.startswith("tls://")
+        assert worker.startswith("tls://")
 
         with pytest.raises((OSError, TimeoutError)):  # plain, to the same port
             Client(scheduler.replace("tls", "tcp", 1), timeout=3)
