@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._core.arrays import real_array, real_values
+from ._core.callable_module import make_callable
 from ._core.errors import check_flag
 from ._core.memory import budget
 from ._core.precision import double
@@ -456,3 +457,6 @@ def linearisation_gap(before, after, inputs) -> float:
     moved = with_parameters(before, end).respond(features) - first
     size = float(jnp.linalg.norm(moved))
     return float(jnp.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
+
+
+make_callable(__name__, probe)  # `wf.probe(...)`, and `import wideflow.probe` is a module
