@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import stdtrit
 
-from ._core.errors import check_count, check_positive
+from ._core.errors import check_callable, check_count, check_kind, check_positive
 from ._core.precision import double
 from ._core.randomness import as_key, named_key
 from ._core.scalings import ABC, classify
@@ -149,7 +149,9 @@ def coordinate_check(
         steps, seeds: how many steps, and over how many draws the squares are averaged.
         dynamics: instead of gradient descent at `rate`, for instance `Optax(optax.adam(1e-3))`; wideflow models only.
     """
-    widths = tuple(int(w) for w in widths)
+    check_callable("constructor", constructor, "a function of (key, width)")
+    check_kind("widths", widths, (Sequence, np.ndarray), "a list of widths")
+    widths = tuple(np.asarray(widths).tolist())
     if len(set(widths)) < 2:
         raise ValueError(f"`widths` must hold at least two different widths, got {widths}.")
     for width in widths:
@@ -165,7 +167,12 @@ def coordinate_check(
     for width in widths:
         squares: dict[str, list] = {}
         for seed in range(seeds):
-            network = constructor(named_key(key, "coordinates", seed), width)
+            try:
+                network = constructor(named_key(key, "coordinates", seed), width)
+            except TypeError as error:
+                raise ValueError(
+                    f"`constructor` must be a function of (key, width), but it raises: {error}."
+                ) from error
             before, after = _trained(network, data, rate, steps, activations, dynamics)
             for name, start in before.items():
                 squares.setdefault(name, []).append(_mean_squares(name, start, after[name]))
@@ -224,7 +231,7 @@ def _trained(made, data: Dataset, rate: float, steps: int, activations, dynamics
         )
     try:
         apply, params = made
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"`constructor` must give a wideflow model or a pair (apply, params), got {type(made).__name__}."
         ) from error

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from scipy.special import zeta
 
 from .classification import ScalingVerdict as ScalingVerdict, classify as classify
-from .errors import check_between, check_count, check_same_length
+from .errors import check_between, check_count, check_kind, check_number, check_same_length
 from .precision import double
 
 
@@ -65,6 +65,9 @@ class MeanField(AbstractScaling):
     """
 
     hidden: float = 0.5
+
+    def __post_init__(self):
+        check_number("hidden", self.hidden)
 
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
@@ -144,7 +147,7 @@ class Weights(AbstractScaling):
     def __post_init__(self):
         check_between("gamma", self.gamma, 0.0, 1.0)
         if not callable(self.sequence):
-            values = np.asarray(self.sequence, dtype=np.float64)
+            values = _floats(self.sequence)
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"`sequence` must be a list of numbers, got shape {values.shape}.")
             object.__setattr__(self, "sequence", tuple(values.tolist()))
@@ -152,7 +155,7 @@ class Weights(AbstractScaling):
     def node_weights(self, width: int) -> np.ndarray:
         check_count("width", width)
         if callable(self.sequence):
-            values = np.array([float(self.sequence(j)) for j in range(1, width + 1)])
+            values = _floats([self.sequence(j) for j in range(1, width + 1)])
         else:
             values = np.asarray(self.sequence)[:width]
         if values.size < width:
@@ -168,6 +171,13 @@ class Weights(AbstractScaling):
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         return jnp.sqrt(jnp.asarray(self.node_weights(width)))
+
+
+def _floats(sequence) -> np.ndarray:
+    try:
+        return np.asarray(sequence, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`sequence` must hold numbers only, got {sequence!r}.") from error
 
 
 @dataclass(frozen=True)
@@ -187,22 +197,24 @@ class ABC(AbstractScaling):
     c: float | int | tuple[float | int, ...] = 0.0
 
     def __post_init__(self):
-        for name in ("a", "b"):
-            object.__setattr__(self, name, tuple(float(x) for x in getattr(self, name)))
+        for name, exponents in (("a", self.a), ("b", self.b)):
+            check_kind(name, exponents, (tuple, list), "exponents, one a layer")
+            for exponent in exponents:
+                check_number(name, exponent)
+            object.__setattr__(self, name, tuple(float(x) for x in exponents))
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(
                 f"`a` must have one exponent a layer, at least two (hidden, output), got {len(self.a)}."
             )
+        each = self.c if isinstance(self.c, tuple | list) else (self.c,)
+        for exponent in each:
+            check_number(
+                "c", exponent, "A layer that is not trained is `Dense(..., trained=False)`."
+            )
         if isinstance(self.c, tuple | list):
             object.__setattr__(self, "c", tuple(float(x) for x in self.c))
             check_same_length(a=self.a, c=self.c)
-        numbers = (*self.a, *self.b, *self.rate_exponents)
-        if not all(math.isfinite(x) for x in numbers):
-            raise ValueError(
-                f"exponents must be finite, got a = {self.a}, b = {self.b}, c = {self.c}. "
-                "A layer that is not trained is `Dense(..., trained=False)`."
-            )
 
     @property
     def rate_exponents(self) -> tuple[float, ...]:
@@ -252,6 +264,7 @@ def parse_scaling(text: str) -> AbstractScaling:
     >>> parse_scaling("zipf:0.5,0.7")
     Zipf(gamma=0.5, alpha=0.7, released=False)
     """
+    check_kind("scaling", text, str, "text such as 'ntk' or 'zipf:0.5,0.7'")
     name, _, rest = text.partition(":")
     name = name.strip().lower().replace("_", "-")
     try:
@@ -263,7 +276,9 @@ def parse_scaling(text: str) -> AbstractScaling:
             return Zipf(*(float(part) for part in rest.split(","))) if rest else Zipf()
         if name == "abc":
             a, b, c = (tuple(float(x) for x in part.split(",")) for part in rest.split(";"))
-            return ABC(a, b, c[0])  # pyright: ignore[reportArgumentType]
+            if len(c) != 1:
+                raise ValueError(f"one exponent C is needed, got {len(c)}")
+            return ABC(a, b, c[0])
     except (TypeError, ValueError) as error:
         raise ValueError(f"`scaling` {text!r} cannot be read: {error}") from error
     raise ValueError(

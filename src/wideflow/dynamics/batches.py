@@ -6,9 +6,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .._core.errors import check_count
+from .._core.arrays import real_array
+from .._core.errors import check_count, check_flag
 from .._core.randomness import named_key
 from .._core.types import Key
 
@@ -37,8 +39,14 @@ class Batches(eqx.Module):
 
     def __init__(self, batch: int, replace: bool = False, order=None):
         check_count("batch", batch)
+        check_flag("replace", replace)
         self.batch, self.replace = batch, replace
-        self.order = None if order is None else jnp.asarray(order, dtype=int)
+        self.order = None if order is None else _rows(order, batch)
+
+    @property
+    def replayed(self) -> tuple[str, np.ndarray] | None:
+        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        return None if self.order is None else ("order", np.asarray(self.order))
 
     def init(self, dynamics: str, model, objective, key) -> BatchState:
         if not hasattr(objective, "batch"):
@@ -95,3 +103,12 @@ class Batches(eqx.Module):
         )
         moved = eqx.combine(arrays, static)
         return moved, BatchState(state.count + 1, order, state.key, loss)
+
+
+def _rows(order, batch: int) -> Int[Array, "step batch"]:
+    indices = real_array("order", order, f"(step, {batch})")
+    if not jnp.issubdtype(indices.dtype, jnp.integer):
+        raise ValueError(
+            f"`order` must hold whole numbers, the samples of each step, got {indices.dtype}."
+        )
+    return indices.astype(int)

@@ -66,6 +66,11 @@ class Optax(AbstractDynamics):
         self.transformation = optax.with_extra_args_support(transformation)
         self.kind = _kind(transformation) if kind is None else kind
 
+    @property
+    def replayed(self) -> tuple[str, np.ndarray] | None:
+        """As in `SGD`."""
+        return self.batches and self.batches.replayed
+
     def init(self, model, objective, key):
         batches = self.batches and self.batches.init("Optax", model, objective, key)
         return OptaxState(self.transformation.init(parameters(model)), batches)

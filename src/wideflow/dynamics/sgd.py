@@ -1,6 +1,7 @@
 """Mini-batch stochastic gradient descent."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.errors import check_positive
@@ -32,6 +33,11 @@ class SGD(AbstractDynamics):
     @property
     def batch(self) -> int:
         return self.batches.batch
+
+    @property
+    def replayed(self) -> tuple[str, np.ndarray] | None:
+        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        return self.batches.replayed
 
     def init(self, model, objective, key):
         return self.batches.init("SGD", model, objective, key)
