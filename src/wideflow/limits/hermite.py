@@ -35,6 +35,7 @@ from jaxtyping import Array, Float
 from .._core.arc_cosine import abs_hermite_squares, abs_pair, abs_pair_with_slope
 from .._core.errors import check_choice, check_count
 from .._core.memory import budget
+from .._core.polar import polar
 from .._core.precision import double
 from .._core.tiles import by_rows
 
@@ -112,12 +113,6 @@ def _check(weights, coefficients, directions, masses):
     return w, a, v, q
 
 
-def _polar(w):
-    """(r, u) of the rows; a zero row has u = 0."""
-    r = jnp.sqrt(jnp.sum(w * w, axis=1))
-    return r, w / jnp.where(r > 0, r, 1.0)[:, None]
-
-
 def _bytes(w, v):
     """What one particle holds while its pairs are worked on: about eight rows of cosines."""
     return 64 * (w.shape[0] + v.shape[0] + w.shape[1])
@@ -164,7 +159,7 @@ def population_loss(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _loss(w, a, v, q, variant, memory):
     quadratic, linear, even = _LEARNER[variant]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = q * r**2
 
     def pairs(unit):
@@ -198,11 +193,11 @@ def field(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _field(x, w, a, v, q, variant, memory):
     quadratic, linear, even = _LEARNER[variant]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = q * r**2
 
     def rows(x):
-        length, unit = _polar(x)
+        length, unit = polar(x)
         cos_w, cos_t = unit @ u.T, unit @ v.T
         k_w, slope_w = abs_pair_with_slope(cos_w)
         k_t, slope_t = abs_pair_with_slope(cos_t)
@@ -283,12 +278,13 @@ def order_losses(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _order_losses(order, w, a, v, q, variant, memory):
     even = _LEARNER[variant][2]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = even * q * r**2
 
     def rows(unit):
         cos_w, cos_t = jnp.abs(unit @ u.T), jnp.abs(unit @ v.T)
-        return jax.lax.map(lambda k: cos_w**k @ p - 2 * cos_t**k @ a, order).T
+        powers = jnp.maximum(order, 2.0)  # orders 0 and 1 have their own forms below
+        return jax.lax.map(lambda k: cos_w**k @ p - 2 * cos_t**k @ a, powers).T
 
     even_values = p @ by_rows(rows, u, bytes_per_row=_bytes(w, v), memory=memory) + jnp.sum(a**2)
     values = jnp.where(order % 2 == 0, even_values, 0.0)
@@ -328,21 +324,23 @@ def order_field(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _order_field(x, order, c, w, a, v, q, variant, memory):
     even = _LEARNER[variant][2]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = even * q * r**2
     mean = (q * r) @ w
 
     def rows(x):
-        length, unit = _polar(x)
+        length, unit = polar(x)
         cos_w, cos_t = unit @ u.T, unit @ v.T
         zeroth = even * 4 * (jnp.sum(p) - jnp.sum(a)) * x
         first = 2 * _FIRST[variant] * (length[:, None] * mean + (unit @ mean)[:, None] * x)
 
         def gradient(of):
             k, weight = of
-            # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor is halved
-            pow_w = jnp.sign(cos_w) * jnp.abs(cos_w) ** (k - 1)
-            pow_t = jnp.sign(cos_t) * jnp.abs(cos_t) ** (k - 1)
+            # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor is halved.
+            # Orders 0 and 1 have their own forms: there a power that stays finite at cosine 0 stands in.
+            power = jnp.maximum(k - 1, 1.0)
+            pow_w = jnp.sign(cos_w) * jnp.abs(cos_w) ** power
+            pow_t = jnp.sign(cos_t) * jnp.abs(cos_t) ** power
             f = (pow_w * cos_w) @ p - (pow_t * cos_t) @ a
             d = k * ((pow_w * p) @ u - (pow_t * a) @ v)
             higher = even * 2 * length[:, None] * (d - (k - 2) * f[:, None] * unit)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from .._core.arc_cosine import abs_hermite_squares
 from .._core.errors import check_choice, check_count
+from .._core.polar import polar
 from .._core.precision import double
 from .._core.tiles import by_rows
 from ..models.homogeneous import Homogeneous
@@ -37,14 +38,14 @@ def _neurons(model):
             "tensor orders are of `Homogeneous` networks with 'abs' or 'relu' neurons."
         )
     w = model.weights.astype(jnp.float64)
-    r = jnp.sqrt(jnp.sum(w**2, axis=1))
+    r, u = polar(w)
     relu = model.activation.name == "relu"
     even = model.factor / 2 if relu else model.factor
     return (
         even,
         (model.factor / 2) ** 2 if relu else 0.0,
         r,
-        w / jnp.where(r > 0, r, 1.0)[:, None],
+        u,
         w,
     )
 
@@ -61,12 +62,14 @@ def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[
         own, cross = (unit @ u.T) ** 2, (unit @ v.T) ** 2
         return jnp.stack([own ** (k // 2) @ p - 2 * cross ** (k // 2) @ a for k in powers], axis=1)
 
+    overlaps = (v @ v.T) ** 2
+    own_target = [a @ overlaps ** (k // 2) @ a for k in powers]
     values = {0: (jnp.sum(p) - jnp.sum(a)) ** 2, 1: jnp.sum((r @ w / w.shape[0]) ** 2)}
     if powers:
         width, count = w.shape[0], len(powers)
         even_values = p @ by_rows(
             rows, u, bytes_per_row=16 * (width + a.shape[0]) * (count + 2)
-        ) + jnp.sum(a**2)
+        ) + jnp.stack(own_target)
         values |= dict(zip(powers, even_values, strict=True))
     return jnp.stack([values.get(k, jnp.zeros(())) for k in orders])
 
@@ -109,8 +112,10 @@ class OrderLosses(AbstractObservable):
         if self.normalisation == "raw":
             return raw
         if self.normalisation == "relative":
-            size = jnp.asarray([0.0 if k == 0 else 1.0 for k in self.orders])
-            return raw / jnp.where(size == 0, jnp.sum(a) ** 2, jnp.sum(a**2))
+            overlaps = (
+                v @ v.T
+            )  # of unit directions: 0 to the power 0 is 1, so that order 0 has (sum a)^2
+            return raw / jnp.stack([a @ overlaps**k @ a for k in self.orders])
         weights = np.array([abs_hermite_squares(k)[k] for k in self.orders])
         first = _neurons(snapshot.model)[1]
         weights = np.where(np.array(self.orders) == 1, first, weights)
@@ -149,7 +154,8 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
     "zeroth" $z = \mathbb E\|w\|^2 - \sum a$; "second" $q_i = \mathbb Ew_i^2 - a_i$; "spectral"
     $\tilde\delta = \|\mathbb Eww^\top - A\|_2$; "Delta_plus", "Delta_minus" $= b_0\sum[\pm q_i]^+$ and "Delta" their
     difference, $b_0z$ (stage 1; stage 2 of the paper redefines it as twice that); "delta_plus", "delta_minus"
-    $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$.
+    $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$. Where the target's directions are not
+    orthonormal $q_i = \langle w^*_i, (\mathbb Eww^\top - \sum_ka_kw^*_kw^{*\top}_k)w^*_i\rangle$.
     """
     even, _, _, _, w = _neurons(model)
     a, v = jnp.asarray(coefficients), jnp.asarray(directions)
