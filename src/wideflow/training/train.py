@@ -189,9 +189,31 @@ class _Recorder:
             np.asarray(step), time,
         )  # fmt: skip
         row = dict(zip(self.names, gather(row, m.mesh), strict=True))
+        if not self.rows:
+            self._check_axes(row)
         self.rows.append({name: np.asarray(value) for name, value in row.items()})
         self.positions.append((np.asarray(step), np.asarray(time)))
         return self.rows[-1]["loss"]
+
+    def _axes(self, name: str, observable, dimensions: int) -> tuple[str, ...]:
+        """The names of a value's own axes; an observable that names none, or too few, gets its own."""
+        axes = tuple(getattr(observable, "axes", ()))
+        return axes if len(axes) == dimensions else tuple(f"{name}_{i}" for i in range(dimensions))
+
+    def _check_axes(self, row: dict[str, np.ndarray]) -> None:
+        """Two observables that share an axis must agree on it: told at the first record, not after the training."""
+        seen: dict[str, tuple[str, list]] = {}
+        for name, observable in zip(self.names, self.record, strict=True):
+            shape = np.shape(row[name])[1 if self.members.several else 0 :]
+            coordinates = getattr(observable, "coordinates", {})
+            for axis, size in zip(self._axes(name, observable, len(shape)), shape, strict=True):
+                values = list(coordinates.get(axis, range(size)))
+                other, theirs = seen.setdefault(axis, (name, values))
+                if values != theirs:
+                    raise ValueError(
+                        f"`record` has {other!r} and {name!r} on one axis {axis!r} with different values, {theirs} and "
+                        f"{values}: give one of them another axis (`axis=` where the observable takes it) or the same values."
+                    )
 
     def untake(self) -> None:
         """Forgets the last record."""
@@ -214,7 +236,7 @@ class _Recorder:
         self.taken = list(kept.get("taken", ()))
 
     def table(self, status: tuple[Status, ...], seconds: float) -> xr.Dataset:
-        m, variables = self.members, {}
+        m, variables, marked = self.members, {}, {}
         lead = (self.axis,) if m.several else ()
         steps = np.stack([p[0] for p in self.positions])
         times = np.stack([p[1] for p in self.positions])
@@ -223,15 +245,18 @@ class _Recorder:
             if m.several:
                 value = np.moveaxis(value, 1, 0)
             extra = value.ndim - len(lead) - 1
-            axes = tuple(getattr(observable, "axes", ()))
-            if len(axes) != extra:
-                axes = tuple(f"{name}_{i}" for i in range(extra))
+            axes = self._axes(name, observable, extra)
+            marked |= {
+                axis: list(values)
+                for axis, values in getattr(observable, "coordinates", {}).items()
+                if axis in axes
+            }
             label = getattr(observable, "label", None) or _first_line(observable) or name
             variables[name] = ((*lead, "step", *axes), value, {"label": label})
         varying = m.several and np.ptp(times, axis=1).max() > 0
         if m.several and not varying:
             times = times[:, 0]
-        coordinates = {
+        coordinates = marked | {
             "step": steps if steps.ndim == 1 else steps[:, 0],
             "time": ((*lead, "step"), times.T) if varying else ("step", times),
         }

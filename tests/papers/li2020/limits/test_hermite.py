@@ -96,6 +96,31 @@ def test_gradient_is_width_times_the_derivative_of_the_loss(variant):
         assert_allclose(gradient[index], 4 * (up - down) / (2 * h), atol=2e-9)
 
 
+def test_gradient_weights_by_hand():
+    # c_2 = 1/pi, c_4 = 1/(12 pi), c_6 = 1/(40 pi): b = 4 c, b' = (4j - 4) c, B1 = 4 j c
+    for order, c in ((2, 1 / math.pi), (4, 1 / (12 * math.pi)), (6, 1 / (40 * math.pi))):
+        j = order // 2
+        expected = (4 * c, (4 * j - 4) * c, 4 * j * c, (4 * j - 4) * c)
+        assert_allclose(hermite.gradient_weights(order), expected, rtol=1e-14)
+    assert_allclose(hermite.gradient_weights(0), (8 / math.pi, 0, 8 / math.pi, 0), rtol=1e-15)
+    with pytest.raises(ValueError, match="`order`"):
+        hermite.gradient_weights(3)
+
+
+def test_gradient_weights_are_those_of_the_order_field():
+    # (2.5) at one particle: b T + b' (T - vbar <vbar, T>), T from its definition
+    weights, a, _ = draw(5, 3, seed=7)
+    v = np.array([0.3, -0.8, 0.5])
+    r, s = np.linalg.norm(weights, axis=1), weights @ v
+    cosines, unit = s / r / np.linalg.norm(v), v / np.linalg.norm(v)
+    for order in (2, 4, 6):
+        t = (s * cosines ** (order - 2)) @ weights / 5 - a * v * unit ** (order - 2)
+        g = hermite.gradient_weights(order)
+        expected = g.b * t + g.b_prime * (t - unit * (unit @ t))
+        field = hermite.order_field(v[None], weights, a, (order,))[0, 0]
+        assert_allclose(field, expected, rtol=1e-12)
+
+
 def degenerate():
     """Neurons that coincide, oppose each other, lie on a target direction, and one without weights."""
     weights, a, _ = draw(8, 3, seed=4)

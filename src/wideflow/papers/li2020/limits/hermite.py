@@ -25,6 +25,7 @@ only the elementwise powers $R^{\circ k}$, $S^{\circ k}$.
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -75,6 +76,34 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
     if order >= 1:
         c[1] = _FIRST[activation]
     return jnp.asarray(c)
+
+
+class GradientWeights(NamedTuple):
+    r"""$b_{2j}$, $b'_{2j}$ of (2.5) and $B_{1,2j} = b_{2j} + b'_{2j}$, $B_{2,2j} = b'_{2j}$ of Appendix A."""
+
+    b: float
+    b_prime: float
+    B1: float
+    B2: float
+
+
+def gradient_weights(order: int) -> GradientWeights:
+    r"""The constants of the order-$2j$ gradient $\nabla_{2j,v} = b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ (see `order_field`), `order` $= 2j$.
+
+    $b_{2j} = 4c_{2j}$, $b'_{2j} = (4j-4)c_{2j}$, so $B_{1,2j} = 4jc_{2j}$ and $B_{2,2j} = (4j-4)c_{2j}$; $b_0 = 4c_0 = 8/\pi$.
+    Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. For order 0 the tensor is a number and $b' = 0$.
+
+    >>> [round(x, 7) for x in gradient_weights(4)]  # 4 c_4 = 1/(3 pi) twice, their sum 2/(3 pi)
+    [0.1061033, 0.1061033, 0.2122066, 0.1061033]
+    """
+    check_count("order", order, least=0)
+    if order % 2:
+        raise ValueError(
+            f"`order` must be even, got {order}: the only odd order, 1, has b_1 = 2 c_1."
+        )
+    c = float(abs_hermite_squares(order)[order])
+    b, b_prime = 4 * c, max(2 * order - 4, 0) * c
+    return GradientWeights(b, b_prime, b + b_prime, b_prime)
 
 
 def _check(weights, coefficients, directions, masses):

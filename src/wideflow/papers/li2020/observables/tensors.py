@@ -75,36 +75,43 @@ def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[
 
 
 class OrderLosses(AbstractObservable):
-    r"""The losses of the tensor orders. Along the table's axis `order`, in the order given.
+    r"""The losses of the tensor orders. Along the table's axis `order`, whose coordinate holds the orders given.
 
     Args:
         orders: 0, 1 and even numbers; odd ones above 1 are zero in every learner.
         normalisation: "raw" $\ell_k$; "weighted" $c_k\ell_k$ (they sum to the loss); "figure" $d^2c_k\ell_k$, the loss of
             the un-normalised target $\sum|x_i|$, which fits the axes of the paper's Figures 1 and 2; "relative"
             $\ell_k/\|\text{target tensor}\|^2$.
+        name, axis: of the variable and of its axis; two of them in one record need different names, and different
+            axes where their orders differ.
     """
 
     orders: tuple[int, ...] = eqx.field(static=True)
     normalisation: str = eqx.field(static=True)
     name: str = eqx.field(static=True)
     label: str = eqx.field(static=True)
-    axes: tuple[str, ...] = eqx.field(static=True, default=("order",))
+    axes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
-        self, orders=(0, 2, 4, 6, 8), normalisation: str = "raw", name: str = "order_losses"
+        self,
+        orders=(0, 2, 4, 6, 8),
+        normalisation: str = "raw",
+        name: str = "order_losses",
+        axis: str = "order",
     ):
         for k in orders:
             check_count("orders", int(k), least=0)
         check_choice("normalisation", normalisation, NORMALISATIONS)
-        self.orders, self.normalisation, self.name = (
-            tuple(int(k) for k in orders),
-            normalisation,
-            name,
-        )
+        self.orders, self.normalisation = tuple(int(k) for k in orders), normalisation
+        self.name, self.axes = name, (axis,)
         self.label = {
             "raw": "order-k loss", "weighted": "c_k x order-k loss", "figure": "d^2 c_k x order-k loss",
             "relative": "relative order-k loss",
         }[normalisation]  # fmt: skip
+
+    @property
+    def coordinates(self) -> dict[str, tuple[int, ...]]:
+        return {self.axes[0]: self.orders}
 
     def __call__(self, snapshot):
         a, v = target(snapshot)
