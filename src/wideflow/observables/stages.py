@@ -41,7 +41,7 @@ def first_time(times, condition) -> float:
     return float(np.asarray(times)[hits[0]]) if hits.size else math.nan
 
 
-def _stopped_falling(times, values, span: float) -> np.ndarray:
+def _stopped_falling(times, values, span: float | int) -> np.ndarray:
     """Where a curve is at most twice its median over the next `span`; false where the records do not reach so far."""
     stopped = np.zeros(len(times), dtype=bool)
     for i, start in enumerate(times):

@@ -200,7 +200,7 @@ class _Recorder:
         axes = tuple(getattr(observable, "axes", ()))
         return axes if len(axes) == dimensions else tuple(f"{name}_{i}" for i in range(dimensions))
 
-    def _check_axes(self, row: dict[str, np.ndarray]) -> None:
+    def _check_axes(self, row: dict) -> None:
         """Two observables that share an axis must agree on it: told at the first record, not after the training."""
         seen: dict[str, tuple[str, list]] = {}
         for name, observable in zip(self.names, self.record, strict=True):

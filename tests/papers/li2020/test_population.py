@@ -153,6 +153,12 @@ def test_floor_of_any_directions_is_the_best_fit_of_degree_two():
     assert_allclose(teacher.floor, best, rtol=1e-6)
 
 
+def test_the_floor_is_float64_outside_of_64_bit_too():
+    teacher = GaussianAbsTeacher(np.full(30, 1 / 30))
+    with jax.enable_x64(False):
+        assert abs(teacher.floor / ((1 - 3 / np.pi) / 30) - 1) < 1e-14
+
+
 def test_losses_and_their_factors():
     weights, a, _ = setting()
     net, teacher = wf.Homogeneous(weights), GaussianAbsTeacher(a)

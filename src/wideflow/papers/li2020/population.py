@@ -93,6 +93,7 @@ class GaussianAbsTeacher(eqx.Module):
         return float(max(shares.max(), 1 / shares.min()))
 
     @property
+    @double
     def floor(self) -> float:
         r"""What no function of degree at most three can go below: $(1 - 3/\pi)\sum a^2$ for orthonormal directions.
 
@@ -230,6 +231,7 @@ class GaussianAbsObjective(AbstractObjective):
         return self.factor * value, gradient
 
     @property
+    @double
     def floor(self):
         r"""$\sum_{k\ge4}c_k\|\sum_ia_i(w^*_i)^{\otimes k}\|^2$, in the units of `value`; $(1 - 3/\pi)\sum a^2$ where orthonormal."""
         a, overlaps = self.coefficients, self._overlaps()

@@ -52,15 +52,13 @@ class Settings:
 
 def _first_cap(settings: Settings, key) -> float:
     r"""$1/\lambda_0$: a share of $m/d$, but at least 1.1 times the largest $\|w_i(0)\|^2$ of any seed."""
-    start = max(
-        float((net.norms**2).max())
-        for net in (
-            Homogeneous.init(
-                named_key(key, "net", seed), features=settings.features, width=settings.width
-            )
-            for seed in range(settings.seeds)
+    nets = [
+        Homogeneous.init(
+            named_key(key, "net", seed), features=settings.features, width=settings.width
         )
-    )
+        for seed in range(settings.seeds)
+    ]
+    start = max(float(np.sum(np.asarray(net.weights) ** 2, axis=1).max()) for net in nets)
     return max(settings.cap_share * settings.width / settings.features, 1.1 * start)
 
 
@@ -147,7 +145,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         claims.append(
             Claim(
                 f"Theorem 1.1, {name}: loss over the floor at the end (largest)", ratio, at_most=0.08 if relu else 0.05,
-                note="ReLU learners have a slower tail: the first-order part couples opposite neurons" if relu else "",
+                note="0.05 is asked of the absolute values; ReLU learners have a slower tail, as the first-order part couples opposite neurons" if relu else "",
             )
         )  # fmt: skip
     first = table.isel(step=int(np.argmin(np.abs(time - table.attrs["first"]))))
@@ -155,6 +153,13 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     plain = table.population.sel(setting="no truncation")
     crossing = _half_times(time, table.population.sel(setting="detected switch").values, floor)
     same = table.population.sel(setting=["relu1", "relu2"]).isel(step=-1).values
+    if d >= 10:
+        claims.append(
+            Claim(
+                "after stage 1 the loss is about half the floor (abs, 1/λ, furthest seed)",
+                furthest(first.population.sel(setting="1/λ") / floor, 0.31, 0.68), at_least=0.31, at_most=0.68,
+            )
+        )  # fmt: skip
     return (
         *claims,
         Claim("the cap is reached: most neurons frozen in stage 1, 1/λ (smallest over seeds)", float(before.frozen_neurons.sel(setting="1/λ").max("step").min()), at_least=1.0),
@@ -162,7 +167,6 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("stage 2 releases them: none frozen at the end, any variant", float(table.frozen_neurons.isel(step=-1).max()), at_most=0.0),
         Claim("truncation shows: loss with 1/λ against plain descent (largest relative difference)", float(abs(table.population.sel(setting="1/λ") / plain - 1).max()), at_least=1e-3),
         Claim("the detected switch, half the floor, over the schedule's 1.7 d²/ln d (furthest seed)", max(crossing / table.attrs["first"], key=lambda r: abs(r - 1)), at_least=0.6, at_most=1.3),
-        Claim("after stage 1 the loss is about half the floor (abs, 1/λ, furthest seed)", furthest(first.population.sel(setting="1/λ") / floor, 0.31, 0.68), at_least=0.31, at_most=0.68),
         Claim("relu1 at twice the time is relu2 (largest relative difference at the end)", float(np.abs(same[0] / same[1] - 1).max()), at_most=0.05),
     )  # fmt: skip
 

@@ -77,8 +77,11 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 def _symmetry(key, features: int = 6, particles: int = 4) -> dict[str, float]:
     """Claims 3.1 and 3.2 on a small cloud with all its signs, truncation active."""
-    cloud = SymmetricCloud.init(key, features=features, particles=particles)
-    weights, a = np.asarray(cloud.representatives), np.full(features, 1 / features)
+    cloud = SymmetricCloud.init(key, features=features, particles=particles, balanced=False)
+    weights, a = (
+        np.asarray(cloud.representatives),
+        np.asarray(teacher_of(features, condition=2.0).coefficients),
+    )
     cap = float(np.median(np.sum(weights**2, axis=1)))
     return {
         "symmetry_gap": SymmetryPreserved()(weights, a, cap=cap).numbers["gap"],

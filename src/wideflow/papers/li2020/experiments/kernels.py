@@ -217,7 +217,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 def _family_claims(table: xr.Dataset) -> list[Claim]:
     counts = table["count"].values.tolist()
     excess = (table.family_mean - table.family_floor).min("count")
-    worst = str(excess.kernel.values[int(excess.argmin())])
+    worst = str(excess.kernel.values[int(np.argmin(excess.values))])
     exact = [
         KernelLowerBound()([table.feature_mean.sel(count=n)], n, HARD, family=35).margin
         for n in counts
