@@ -134,7 +134,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     starts, drawn = table.start_weights.values, table.drawn_weights.values
     verdicts = [Lottery()(first, then).numbers for first, then in zip(starts, drawn, strict=True)]
     auc, raw, kept = (
-        np.array([v.get(name, np.nan) for v in verdicts]) for name in ("auc", "auc_raw", "persistence")
+        np.array([v.get(name, np.nan) for v in verdicts])
+        for name in ("auc", "auc_raw", "persistence")
     )
     full = d >= 16
     note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "asked at d = 16"
