@@ -1,8 +1,8 @@
 r"""Algorithm 1: truncated descent in two stages, its variants and its schedules (li2020, Algorithm 1, Theorem 1.1).
 
 Caps $1/\lambda_0$ and $1/\lambda_1$ with both threshold rules, a given and a detected switch, three learners, and plain descent beside
-them. The cap of stage 1 is the smallest that the theory's start allows, $1.1\max_i\|w_i(0)\|^2$ (or $0.4\,m/d$ where that is more), so that
-winners reach it and are frozen until stage 2; the same $\lambda_0$ read as $1/(2\lambda_0)$ freezes neurons from the first step on.
+them. The cap of stage 1 is $0.55\,m/d$, which the first winners reach, so that they are frozen until stage 2 (a rare neuron starts above it); the
+same $\lambda_0$ read as $1/(2\lambda_0)$ freezes neurons from the first step on.
 Truncation delays little: the absolute-value learner ends at a few per cent of the degree-two floor, ReLU learners have a slower tail.
 The literal `relu1` runs at half speed on a mass of two.
 
@@ -19,7 +19,6 @@ from ...._core.randomness import named_key
 from ....dynamics.descent import GradientDescent
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, VLine
-from ....models.homogeneous import Homogeneous
 from ....observables.stages import first_time
 from ..observables.lottery import FrozenNeurons
 from ..theorems.main import FiniteConvergence
@@ -33,11 +32,16 @@ VARIANTS = ("1/λ", "1/(2λ)", "detected switch", "relu2", "relu1", "no truncati
 class Settings:
     features: int = 16
     width: int = 64
-    cap_share: float = 0.4
+    cap_share: float = 0.55
     final_cap: float = 50.0
     rate: float = 0.25
     records: int = 150
     seeds: int = 2
+
+    @property
+    def cap(self) -> float:
+        r"""$1/\lambda_0$ of stage 1: a share of $m/d$, the size at which a direction's mass would sit on one neuron."""
+        return self.cap_share * self.width / self.features
 
     @property
     def first(self) -> float:
@@ -50,19 +54,7 @@ class Settings:
         return 6 * self.features * math.log(self.features)
 
 
-def _first_cap(settings: Settings, key) -> float:
-    r"""$1/\lambda_0$: a share of $m/d$, but at least 1.1 times the largest $\|w_i(0)\|^2$ of any seed."""
-    nets = [
-        Homogeneous.init(
-            named_key(key, "net", seed), features=settings.features, width=settings.width
-        )
-        for seed in range(settings.seeds)
-    ]
-    start = max(float(np.sum(np.asarray(net.weights) ** 2, axis=1).max()) for net in nets)
-    return max(settings.cap_share * settings.width / settings.features, 1.1 * start)
-
-
-def _dynamics(settings: Settings, name: str, cap: float):
+def _dynamics(settings: Settings, name: str):
     """The variant's dynamics; `relu1` is `relu2` at half speed on W / sqrt 2, so its caps and steps are doubled."""
     if name == "no truncation":
         return GradientDescent(settings.rate)
@@ -70,7 +62,7 @@ def _dynamics(settings: Settings, name: str, cap: float):
     switch = slow * math.ceil(settings.first / settings.rate)
     return TruncatedDescent(
         settings.rate,
-        lambda_0=1 / (slow * cap),
+        lambda_0=1 / (slow * settings.cap),
         lambda_1=1 / (slow * settings.final_cap),
         switch=LossBelow() if name == "detected switch" else switch,
         threshold="1/(2 lambda)" if name == "1/(2λ)" else "1/lambda",
@@ -79,7 +71,6 @@ def _dynamics(settings: Settings, name: str, cap: float):
 
 def run(settings: Settings, key, progress) -> xr.Dataset:
     start = named_key(key, "start")
-    cap = _first_cap(settings, start)
     tables = []
     for i, name in enumerate(VARIANTS):
         slow = 2.0 if name == "relu1" else 1.0
@@ -87,7 +78,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             start, features=settings.features, width=settings.width, rate=settings.rate,
             time=slow * (settings.first + settings.second), records=settings.records, seeds=settings.seeds,
             activation="relu" if name.startswith("relu") else "abs", factor=2.0 if name == "relu2" else 1.0,
-            dynamics=_dynamics(settings, name, cap), scale=math.sqrt(slow),
+            dynamics=_dynamics(settings, name), scale=math.sqrt(slow),
             extra=() if name == "no truncation" else (FrozenNeurons(),),
             progress=lambda s, i=i: progress(i + s, len(VARIANTS), VARIANTS[i]),
         )  # fmt: skip
@@ -105,7 +96,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     joined = xr.concat(
         [t.assign_coords(step=grid.step, time=grid.time) for t in aligned], xr.DataArray(list(VARIANTS), dims="setting", name="setting")
     )  # fmt: skip
-    return joined.assign_attrs(table.attrs | {"first": settings.first, "cap": cap})
+    return joined.assign_attrs(table.attrs | {"first": settings.first, "cap": settings.cap})
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
