@@ -7,7 +7,9 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.recorded_run import run_fault, unjudged
 from .problem import (
+    NAMES,
     REACHABLE,
     Problem,
     check_delta,
@@ -74,10 +76,10 @@ class Theorem41(AbstractTheorem):
         }
 
     @double
-    def __call__(self, start, data, table=None, *, delta: float = 0.1) -> Verdict:
-        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`."""
+    def __call__(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True)
         if stopped is not None:
             return stopped
@@ -142,10 +144,10 @@ class Theorem42(AbstractTheorem):
         }
 
     @double
-    def __call__(self, start, data, table=None, *, delta: float = 0.1) -> Verdict:
-        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`."""
+    def __call__(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False)
         if stopped is not None:
             return stopped
@@ -179,7 +181,11 @@ def judge(
     required = max(thresholds[name] for name in ("T1", "T2", "T3"))
     numbers = {**problem.numbers(), "delta": delta, **thresholds, "required": required}
     numbers.update({f"bound_{name}": value for name, value in bounds.items()})
-    ratios = {} if table is None else conclusions(problem, bounds, trajectory(table))
+    path = None if table is None else trajectory(table)
+    fault = "" if table is None else run_fault(table, NAMES)
+    if fault:
+        return unjudged(fault, numbers)
+    ratios = {} if path is None else conclusions(problem, bounds, path)
     numbers.update({f"ratio_{name}": value for name, value in ratios.items()})
     if not problem.width >= required:
         seen = f"; on this run actual/bound {_told(ratios)}" if ratios else ""

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.recorded_run import unjudged
 from ..observables.kinks import gradient_change
 from .problem import Problem, check_delta, conclude, gather, unmet
 
@@ -25,11 +26,11 @@ class LemmaD2(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.2")
 
     @double
-    def __call__(self, start, model, data, *, delta: float = 0.1) -> Verdict:
-        """Judges the movement from `start` to `model` on `data`."""
+    def __call__(self, start, model, data, *, delta: float = 0.1, mean=None) -> Verdict:
+        """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
-        stopped = unmet(problem, kinked=True, positive_gamma=False)
+        problem = gather(start, data, mean=mean)
+        stopped = unmet(problem, kinked=True, positive_gamma=False) or lost(problem, model)
         if stopped is not None:
             return stopped
         n, d, m, g = problem.samples, problem.features, problem.width, problem.gamma
@@ -58,10 +59,11 @@ class LemmaD4(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.4")
 
     @double
-    def __call__(self, start, model, data) -> Verdict:
-        """Judges the movement from `start` to `model` on `data`."""
-        problem = gather(start, data)
-        stopped = unmet(problem, kinked=False, positive_gamma=False)
+    def __call__(self, start, model, data, *, mean=None) -> Verdict:
+        """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
+        problem = gather(start, data, mean=mean)
+        stopped = unmet(problem, kinked=False, positive_gamma=False, random=False)
+        stopped = stopped or lost(problem, model)
         if stopped is not None:
             return stopped
         if not problem.curvature >= 0:
@@ -99,6 +101,13 @@ class LemmaD4(AbstractTheorem):
 def parts(problem: Problem):
     """(name, node weights, total weight) of the symmetric and of the asymmetric part."""
     return (("1", problem.symmetric, problem.gamma), ("2", problem.asymmetric, 1.0 - problem.gamma))
+
+
+def lost(problem: Problem, model) -> Verdict | None:
+    """NOT_APPLICABLE where the weights of `model` are no numbers any more, else None."""
+    if bool(jnp.all(jnp.isfinite(model.weights))):
+        return None
+    return unjudged("the weights after the run are not finite: it diverged", problem.numbers())
 
 
 def movement(start, model) -> np.ndarray:

@@ -7,7 +7,8 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
-from .problem import REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
+from ....theorems.recorded_run import run_fault, unjudged
+from .problem import NAMES, REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
 
 
 class LemmaD3(AbstractTheorem):
@@ -23,10 +24,12 @@ class LemmaD3(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.3")
 
     @double
-    def __call__(self, start, data, table=None, *, c=None, delta: float = 0.5) -> Verdict:
-        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`."""
+    def __call__(
+        self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
+    ) -> Verdict:
+        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True)
         if stopped is not None:
             return stopped
@@ -54,10 +57,12 @@ class LemmaD5(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.5")
 
     @double
-    def __call__(self, start, data, table=None, *, c=None, delta: float = 0.5) -> Verdict:
-        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`."""
+    def __call__(
+        self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
+    ) -> Verdict:
+        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False)
         if stopped is not None:
             return stopped
@@ -108,7 +113,9 @@ def sufficient(
     if table is None:
         text = f"m = {problem.width} >= {math.ceil(required)}: converges with probability {1 - delta:g}"
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
-    path = trajectory(table)
+    path, fault = trajectory(table), run_fault(table, NAMES)
+    if fault:
+        return unjudged(fault, numbers)
     seen = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
     gap = float(path["kernel_gap"].min())
     ratios = {

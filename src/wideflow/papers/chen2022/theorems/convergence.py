@@ -10,6 +10,8 @@ from ....limits.deep import hidden_gram, largest_cosine
 from ....models.embeddings import Identity, RandomFeatures
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.gaussian_start import normal_fault
+from ....theorems.recorded_run import unjudged
 from .constants import (
     active_floor,
     features_for_gram,
@@ -282,7 +284,8 @@ def _three_layer_fault(start: Shallow) -> str:
         return f"the explicit constant needs sigma(0) = 0, which {start.embedding.activation.name!r} lacks"
     if not math.isfinite(start.embedding.activation.lipschitz):
         return f"{start.embedding.activation.name!r} has no known Lipschitz constant"
-    return ""
+    law = normal_fault(start.embedding.weights, "the frozen weights z")
+    return f"{law} (the constants are those of Gaussian z)" if law else ""
 
 
 def _conclude(
@@ -292,6 +295,8 @@ def _conclude(
     numbers["guaranteed_rate"] = rate
     needed_width = max(numbers["width_for_activity"], numbers["width_for_loss"])
     numbers["needed_width"] = needed_width
+    if problem.law:
+        return unjudged(f"{problem.law} (Assumptions 1 and 3)", numbers)
     if problem.magnitude < needed_chat:
         message = f"chat = {problem.magnitude:.3g} is below the {needed_chat:.3g} asked for; as chat grows the network becomes lazy"
         return Verdict(
@@ -308,6 +313,8 @@ def _conclude(
             numbers,
         )
     path = trajectory(table, problem.samples)
+    if path.fault:
+        return unjudged(path.fault, numbers)
     numbers["measured_rate"] = measured_rate(path.times, path.losses)
     numbers["rate_ratio"] = numbers["measured_rate"] / rate
     envelope = path.losses[0] * np.exp(-rate * path.times)

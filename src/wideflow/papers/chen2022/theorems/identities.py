@@ -10,6 +10,7 @@ from ...._core.precision import double
 from ....models.maps import common_magnitude
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.recorded_run import unjudged
 from .problem import gather, trajectory
 
 
@@ -26,6 +27,8 @@ class MonotoneLoss(AbstractTheorem):
         if not problem.magnitude > 0:
             return problem.unmet()
         path = trajectory(table, problem.samples, ("loss_slope", "weighted_residual"))
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
         scale = 1e-10 * (1 + path.losses)
         gap = max(problem.smallest, 0.0)  # below rounding the bound is dL/dt <= 0
         # time runs in the units of MeanField(); K of another scaling carries its own factor
@@ -63,6 +66,8 @@ class MovementBound(AbstractTheorem):
                 math.nan,
                 f"{first.activation.name!r} has no known Lipschitz constant",
             )
+        if not bool(jnp.all(jnp.isfinite(second.weights))):
+            return unjudged("the weights of `second` are not finite: its run diverged", {})
         magnitude = common_magnitude(first)
         if float(jnp.ptp(first.scales)) > 1e-12 * float(jnp.max(first.scales)):
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the node scales differ")
@@ -101,13 +106,19 @@ class PolyakLojasiewicz(AbstractTheorem):
         rate = 2 * problem.magnitude**2 * problem.smallest * floor**2
         numbers = {**problem.numbers(), "global_slope_floor": floor, "rate": rate}
         faults = [f for f in problem.faults if "Assumption 2" not in f]
-        if not floor > 0:
+        if math.isnan(floor):
+            faults.append(
+                f"whether |sigma'| of {start.activation.name!r} is bounded away from 0 on the whole line is unknown"
+            )
+        elif not floor > 0:
             faults.append(
                 f"|sigma'| of {start.activation.name!r} is not bounded away from 0 on the whole line"
             )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         path = trajectory(table, problem.samples)
+        if path.fault:
+            return unjudged(path.fault, numbers)
         allowed = rate if path.flow else 0.95 * rate
         bound = path.losses[0] * np.exp(-allowed * path.times)
         margin = float(np.min(bound * (1 + 1e-6) + 1e-14 * path.losses[0] - path.losses))
@@ -122,7 +133,9 @@ class PolyakLojasiewicz(AbstractTheorem):
 
 
 def global_slope_floor(activation) -> float:
-    r"""$\inf_{\mathbb{R}} |\sigma'|$ where it is known to be positive, else 0."""
+    r"""$\inf_{\mathbb{R}} |\sigma'|$; NaN for a user's own function, of which it is unknown."""
+    if activation.name == "custom":
+        return math.nan
     if activation.name == "linear":
         return 1.0
     if activation.name == "abs":

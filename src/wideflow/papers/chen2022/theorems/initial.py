@@ -42,7 +42,9 @@ class Lemma2(AbstractTheorem):
     ) -> Verdict:
         check_probability(probability)
         problem = gather(start, data)
-        faults = [f for f in problem.faults if "singular" not in f and "bounded away" not in f]
+        faults = [
+            f for f in problem.random_faults if "singular" not in f and "bounded away" not in f
+        ]
         proxies = output_proxies(problem.activation, problem.magnitude, problem.diagonal)
         needed = (
             width_for_loss(proxies, problem.target_norm, probability)
@@ -89,6 +91,13 @@ class Lemma3(AbstractTheorem):
             "K3": floor,
             "probability": probability,
         }
+        faults = [f"{problem.law} (Assumption 3)"] if problem.law else []
+        if not math.isclose(start.hidden_scale * problem.features**0.5, 1.0, rel_tol=1e-9):
+            faults.append(
+                f"the pre-activations are not N(0, G) under {start.scaling}; `wf.maps` writes it in MeanField()"
+            )
+        if faults:
+            return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         if problem.width < needed:
             return too_narrow(problem.width, needed, numbers)
         return judged(start, data, problem, "activity", floor, probability, key, draws, numbers)

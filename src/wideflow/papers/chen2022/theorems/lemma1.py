@@ -8,6 +8,7 @@ import numpy as np
 from ...._core.precision import double
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.recorded_run import unjudged
 from ..observables.activity import path_integral
 from .constants import beta, kappa
 from .problem import Problem, gather, trajectory
@@ -46,6 +47,8 @@ class Lemma1(AbstractTheorem):
         if unmet:
             return unmet
         path = trajectory(table, problem.samples, ("eta",))
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
         constant = problem_kappa(problem, variant)
         left = path.recorded["eta"] ** 1.5
         right = problem.eta_tilde**1.5 - constant / problem.magnitude * (
@@ -100,6 +103,8 @@ class Lemma1Steps(AbstractTheorem):
             return unmet
         names = ("eta", "displaced", "loss_slope", "preactivation_speed")
         path = trajectory(table, problem.samples, names)
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
         eta, displaced, slope, speed = (path.recorded[name] for name in names)
         root = np.sqrt(np.abs(slope))
         xi = (problem.interval[1] - problem.interval[0]) / 3
@@ -159,6 +164,8 @@ class Certificate(AbstractTheorem):
         if table is None:
             return Verdict(Outcome.HOLDS, 1 - ratio, message, numbers)
         path = trajectory(table, problem.samples, ("eta",))
+        if path.fault:
+            return unjudged(path.fault, numbers)
         envelope = path.losses[0] * np.exp(-rate * path.times)
         slack = {
             "active": float(np.min(path.recorded["eta"] - eta)),

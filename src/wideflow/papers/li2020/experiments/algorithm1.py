@@ -69,7 +69,7 @@ def _dynamics(settings: Settings, name: str):
     )
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     start = named_key(key, "start")
     tables = []
     for i, name in enumerate(VARIANTS):
@@ -80,7 +80,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             activation="relu" if name.startswith("relu") else "abs", factor=2.0 if name == "relu2" else 1.0,
             dynamics=_dynamics(settings, name), scale=math.sqrt(slow),
             extra=() if name == "no truncation" else (FrozenNeurons(),),
-            progress=lambda s, i=i: progress(i + s, len(VARIANTS), VARIANTS[i]),
+            session=session.within(i, len(VARIANTS), VARIANTS[i]),
         )  # fmt: skip
         if "frozen_neurons" not in table:
             table["frozen_neurons"] = xr.zeros_like(table.basis_neurons)

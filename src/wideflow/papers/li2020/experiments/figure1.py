@@ -39,10 +39,10 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     table = stage_table(
         key, features=settings.features, width=settings.width, rate=settings.rate, time=settings.time,
-        records=settings.records, seeds=settings.seeds, progress=lambda share: progress(share, 1.0, "descent"),
+        records=settings.records, seeds=settings.seeds, session=session.within(0, 1.0, "descent"),
     )  # fmt: skip
     first = Homogeneous.init(
         named_key(key, "net", 0), features=settings.features, width=settings.width

@@ -32,12 +32,12 @@ class Settings:
     draws: int = 64
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     d, halves, ends, covered = settings.features, [], [], []
     for i, width in enumerate(settings.widths):
         table = stage_table(
             named_key(key, "width", width), features=d, width=width, rate=settings.rate, time=settings.time,
-            records=settings.records, seeds=settings.seeds, progress=lambda s, i=i: progress(i + s, len(settings.widths), f"m = {settings.widths[i]}"),
+            records=settings.records, seeds=settings.seeds, session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
         )  # fmt: skip
         halves.append(run_events(table)["T2"])
         ends.append(table.population.isel(step=-1).values)

@@ -1,0 +1,95 @@
+r"""Statements about a training: a run goes in, its hypotheses are checked, a verdict comes out.
+
+A statement about gradient flow says nothing of SGD, of another network's table, or of descent in steps too large for the flow. What a
+table belongs to is read off its attributes (`dynamics`, and digests of its networks and data), never assumed.
+"""
+
+import inspect
+import math
+import re
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from ..models.base import unlabelled
+from ..models.shallow import Shallow
+from ..observables.kernels import tangent_gram
+from ..training.identity import digest
+from ..training.run import Run
+from .base import AbstractTheorem, Outcome, Verdict
+
+RESOLVED = 1.0  # rate times the largest eigenvalue of the tangent Gram matrix: up to here descent falls monotonically along every mode
+
+
+class AbstractRunTheorem(AbstractTheorem):
+    """A statement about a training: `Theorem()(run)`.
+
+    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `data`, `table` and `model` (the trained one) where
+    they come from the run. `Theorem()(start, data, table)` judges parts that belong together; parts that do not are NOT_APPLICABLE.
+
+    Attributes:
+        of_flow: whether the table must be that of gradient flow on the half sum (or half mean) of squares, or of descent that resolves it.
+    """
+
+    of_flow: ClassVar[bool] = True
+
+    @abstractmethod
+    def evaluate(self, *parts: Any, **options: Any) -> Verdict:
+        """The verdict, once the table is known to be what the statement speaks of."""
+
+    def __call__(self, *parts: Any, **options: Any) -> Verdict:
+        """The verdict on a `Run`, or on the parts of one in the order of `evaluate`."""
+        bound = inspect.signature(self.evaluate).bind(*self._parts(parts, options), **options)
+        given = bound.arguments
+        table = given.get("table")
+        if table is not None and self.of_flow:
+            fault = flow_fault(given["start"], given.get("data"), table)
+            if fault:
+                return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
+        return self.evaluate(*bound.args, **bound.kwargs)
+
+    def _parts(self, parts: tuple, options: dict[str, Any]) -> tuple:
+        if not parts or not isinstance(parts[0], Run):
+            return parts
+        run = parts[0]
+        if run.several:
+            raise ValueError(
+                f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
+            )
+        of_run = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
+        names = [name for name in inspect.signature(self.evaluate).parameters if name in of_run]
+        return (*(of_run[name] for name in names if name not in options), *parts[1:])
+
+
+def flow_fault(start, data, table: xr.Dataset) -> str:
+    """Why `table` does not record the gradient flow of `start` on `data`; empty where it does."""
+    for what, thing, key in (("network", unlabelled(start), "starts"), ("data", data, "data")):
+        known = str(table.attrs.get(key, "")).split(",")
+        if thing is not None and digest(thing) not in known:
+            return f"the table is not that of this {what}; judge the `Run` itself"
+    losses = table["loss"].values if "loss" in table else np.zeros(1)
+    if not np.all(np.isfinite(losses)):
+        return "the run diverged: its losses are not finite"
+    dynamics = str(table.attrs.get("dynamics", ""))
+    if dynamics.startswith("GradientFlow("):
+        return ""
+    step = re.match(r"GradientDescent\(rate=([^,)]+)", dynamics)
+    if step is None:
+        return f"the statement is about gradient flow, and the run is {dynamics.split('(')[0] or 'of unknown dynamics'}"
+    return _too_coarse(start, data, float(step.group(1)), str(table.attrs.get("loss", "")))
+
+
+def _too_coarse(start, data, rate: float, loss: str) -> str:
+    if not isinstance(start, Shallow) or data is None:
+        return "the statement is about gradient flow; train with `GradientFlow()`"
+    gram = np.asarray(tangent_gram(start, data.inputs))
+    samples = len(gram) if "mean" in loss else 1  # the mean's gradient is that of the sum over n
+    stiffness = rate * float(np.linalg.eigvalsh(gram)[-1]) / samples
+    if stiffness <= RESOLVED:
+        return ""
+    return (
+        f"the statement is about gradient flow, and descent of rate {rate:g} does not resolve it: rate times the largest eigenvalue is "
+        f"{stiffness:.3g} > {RESOLVED:g}; use a smaller rate or `GradientFlow()`"
+    )
