@@ -168,18 +168,19 @@ def _rate_claims(table: xr.Dataset) -> list[Claim]:
     warm = [WarmStart()(w, a).numbers["loss_over_floor"] for w in final]
     growth = [RateEquations()(w, a).numbers.get("error_times_d2", np.nan) for w in final]
     gap = abs(table.masses - table.predicted)
-    total = abs((table.masses - table.predicted).sum("direction"))
-    gamma, beta = (float(total.sel(part=part).max()) for part in ("gamma", "beta"))
-    full = (
-        d >= 16
-    )  # at d = 10 typical neurons still carry a fifth of the mass at the end of the run
+    measured, predicted = (x.sum("direction") for x in (table.masses, table.predicted))
+    relative = abs(measured / predicted - 1).max(("seed", "record"))
+    gamma, beta = (float(relative.sel(part=part)) for part in ("gamma", "beta"))
+    # at d = 10 typical neurons still carry a fifth of the mass at the end of the run
+    full = d >= 16
+    other = "four other seeds at d = 16: up to 0.025 and 0.19" if full else "asked at d = 16"
     basis = "Claim A.10: growth rates of basis-like neurons at the end, error times d² (largest)"
     return [
         *([Claim(basis, max(growth), at_most=1.0)] if full else []),
         Claim("Lemma A.5: the loss over the floor at the end (largest)", max(warm), at_most=0.1),
-        Claim("Σγ along the run against the rate equations (largest difference of mass)", gamma, at_most=0.25, note="total mass 1; late joiners"),
-        Claim("Σβ along the run against the rate equations (largest difference of mass)", beta, at_most=0.25, note="total mass 1; late joiners"),
-        Claim("γ_i direction by direction (mean difference at the end, in units of 1/d)", d * float(gap.sel(part="gamma").isel(record=-1).mean()), at_most=0.25),
+        Claim("Σγ along the run against the rate equations (largest relative difference)", gamma, at_most=0.05 if full else 0.4, note=f"late joiners; {other}"),
+        Claim("Σβ along the run against the rate equations (largest relative difference)", beta, at_most=0.3 if full else 0.6, note=f"late joiners; {other}"),
+        Claim("γ_i direction by direction (mean difference at the end, in units of 1/d)", d * float(gap.sel(part="gamma").isel(record=-1).mean()), at_most=0.04 if full else 0.15),
     ]  # fmt: skip
 
 
