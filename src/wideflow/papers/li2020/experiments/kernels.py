@@ -3,7 +3,7 @@ r"""Kernels stay near the degree-two floor, the network goes far below it (li202
 Kernel ridge (two tangent kernels, RBF, Laplace, polynomials, random features; ridge by validation) against the trained network on
 the same number of samples. The statement needs $d^2 \lesssim n \ll d^4$ and a network that does not overfit, $n \gtrsim 11d^2$ (and $3md$): at the default
 $d = 16$ that is $n = 2816$, at paper size $d = 30$, $n = 10^4$. With fewer samples the network fits them and stays on the plateau,
-no better than the kernels. And the quantitative lower bound $(1 - N/H)C_4/d$ over a hard family of targets, for exact least
+about where the kernels are. And the quantitative lower bound $(1 - N/H)C_4/d$ over a hard family of targets, for exact least
 squares on absolute-value features and for ridge regression with every kernel.
 
 Run:  wideflow run li2020-kernels            Takes:  default 2 min on two cores, smoke 10 s, paper (n to 10⁴, d to 40) 2 h
@@ -213,7 +213,7 @@ def _caption(table: xr.Dataset) -> str:
     return (
         f"d = {d:g}, n = {n}: the best kernel is at {best:.2g} of the degree-two floor, the network at {network:.2g}. "
         "The floor is what degree two attains, not a strict bound on kernels; the dotted line on the right is one. "
-        "With fewer than about 11 d² samples the network fits them and stays on its plateau."
+        "With fewer than about 11 d² samples the network fits them and stays on its plateau, about where the kernels are."
     )
 
 
