@@ -13,6 +13,7 @@ Propagation of chaos: a network of width $m$ that starts from drawn nodes stays 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import diffrax
 import equinox as eqx
@@ -25,19 +26,21 @@ from .._core.errors import check_count, check_positive
 from .._core.precision import double
 
 
-class StackPath(eqx.Module):
+@dataclass(frozen=True, eq=False)
+class StackPath:
     """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are the nodes of block l."""
 
-    times: jax.Array
-    outputs: jax.Array  # (time, sample, output)
-    losses: jax.Array  # (time,), half the mean over samples of the squared residual
-    outers: tuple[jax.Array, ...]
-    inners: tuple[jax.Array, ...]
-    weights: tuple[jax.Array, ...]  # (node,), constant in time
+    times: np.ndarray
+    outputs: np.ndarray  # (time, sample, output)
+    losses: np.ndarray  # (time,), half the mean over samples of the squared residual
+    outers: tuple[np.ndarray, ...]
+    inners: tuple[np.ndarray, ...]
+    weights: tuple[np.ndarray, ...]  # (node,), constant in time
     steps: int
 
-    @double
-    def coupled_distance(self, outers: Sequence, inners: Sequence, rows: Sequence, index: int = -1):
+    def coupled_distance(
+        self, outers: Sequence, inners: Sequence, rows: Sequence, index: int = -1
+    ) -> np.ndarray:
         r"""$\bigl(\frac1{m_l}\sum_i \lVert\theta_i - \bar\theta_{j(i)}\rVert^2\bigr)^{1/2}$ for every block: a finite network against the nodes that it drew.
 
         Args:
@@ -47,11 +50,11 @@ class StackPath(eqx.Module):
         """
         distances = []
         for l, drawn in enumerate(rows):
-            drawn = jnp.asarray(drawn)
-            gap = jnp.asarray(outers[l]) - self.outers[l][index][:, drawn]
-            inner_gap = jnp.asarray(inners[l]) - self.inners[l][index][drawn]
-            distances.append(jnp.sqrt(jnp.mean(jnp.sum(gap**2, 0) + jnp.sum(inner_gap**2, 1))))
-        return np.asarray(jnp.stack(distances))
+            drawn = np.asarray(drawn)
+            outer = np.asarray(outers[l]) - np.asarray(self.outers[l][index])[:, drawn]
+            inner = np.asarray(inners[l]) - np.asarray(self.inners[l][index])[drawn]
+            distances.append(np.sqrt(np.mean((outer**2).sum(0) + (inner**2).sum(1))))
+        return np.array(distances)
 
 
 @double
@@ -115,7 +118,9 @@ def stack_limit(
     outputs = jax.vmap(lambda at: _outputs(act, at, masses, x))(path)
     losses = 0.5 * jnp.mean(jnp.sum((outputs - y) ** 2, axis=2), axis=1)
     outers, inners = zip(*path, strict=True)
-    return StackPath(times, outputs, losses, outers, inners, masses, int(steps))
+    return StackPath(
+        *jax.tree.map(np.asarray, (times, outputs, losses, outers, inners, masses)), int(steps)
+    )
 
 
 def _outputs(act, nodes, masses, x):

@@ -85,13 +85,17 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     limit = stack_limit(layers, data.inputs, data.targets, times, settings.activation, rate=settings.rate)  # fmt: skip
     goal = np.asarray(limit.outputs)[..., 0]
     total = len(settings.widths) * 2
-    rows = {name: [] for name in ("fluctuation", "bias", "bias_noise", "distance", "distance_error")}
+    rows = {
+        name: [] for name in ("fluctuation", "bias", "bias_noise", "distance", "distance_error")
+    }
     for i, width in enumerate(settings.widths):
         drawn = [_draw(law, named_key(key, "draw", width, s), width) for s in range(settings.seeds)]
         halves = [law.select(d) for pair in drawn for d in pair]
-        joined = [law.select([jnp.concatenate(d) for d in zip(*pair, strict=True)]) for pair in drawn]
-        single = _train(halves, data, settings, grid, [Outputs(), Neurons()])
-        double_width = _train(joined, data, settings, grid, [Outputs()])
+        joined = [
+            law.select([jnp.concatenate(d) for d in zip(*pair, strict=True)]) for pair in drawn
+        ]
+        single = _train(halves, data, settings, grid, [Outputs(several=True), Neurons()])
+        double_width = _train(joined, data, settings, grid, [Outputs(several=True)])
         for name, values in _deviations(single, double_width, goal).items():
             rows[name].append(values)
         distance = _distances(limit, single, [d for pair in drawn for d in pair])
@@ -122,14 +126,21 @@ def _train(nets, data, settings: Settings, grid, record) -> xr.Dataset:
     return train(nets, data, flow, steps=int(grid[-1]), every=list(grid), record=record, loss=HalfMeanSquares()).table  # fmt: skip
 
 
+def _outputs(table: xr.Dataset) -> np.ndarray:
+    """(seed, record, sample) of the one output."""
+    return table.outputs.isel(output=0).transpose("seed", "step", "sample").values
+
+
 def _deviations(single: xr.Dataset, joined: xr.Dataset, goal) -> dict[str, np.ndarray]:
     """Root mean squares over the samples, per time. `bias` is that of width m, twice the measured difference."""
-    outputs = single.outputs.transpose("seed", "step", "sample").values
+    outputs = _outputs(single)
     fluctuation = np.sqrt((outputs - goal).var(0, ddof=1).mean(-1))
     pairs = 0.5 * (outputs[0::2] + outputs[1::2])
-    gap = 2 * (pairs - joined.outputs.transpose("seed", "step", "sample").values)
+    gap = 2 * (pairs - _outputs(joined))
     noise = gap.var(0, ddof=1) / len(gap)
-    square = np.maximum((gap.mean(0) ** 2 - noise).mean(-1), 0)  # the noise of the mean squared would add
+    square = np.maximum(
+        (gap.mean(0) ** 2 - noise).mean(-1), 0
+    )  # the noise of the mean squared would add
     return {"fluctuation": fluctuation, "bias": np.sqrt(square), "bias_noise": np.sqrt(noise.mean(-1))}  # fmt: skip
 
 

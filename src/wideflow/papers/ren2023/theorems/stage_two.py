@@ -102,16 +102,25 @@ class LemmaD15(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.15")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float, *, constant: float = 0.12) -> Verdict:
-        if not (w < 0 and b + w * alpha >= 0):
+    def __call__(self, law, alpha, w, b, *, constant: float = 0.12) -> Verdict:
+        """At one state, or at all states (record,) of a path; losses below 1e-10 are rounding and left out."""
+        alpha, w, b = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w, b))
+        if not np.all((w < 0) & (b + w * alpha >= 0)):
             return not_applicable(
                 "it asks for a negative weight and a neuron active on the unit ball"
             )
-        loss = float(reduced_loss(law, _state(alpha, w, b)))
-        if loss < 1e-10:
-            return not_applicable(f"the loss {loss:.1e} is at rounding level")
+        states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
+        loss = np.asarray(jax.vmap(lambda state: reduced_loss(law, state))(states))
+        resolved = loss >= 1e-10
+        if not resolved.any():
+            return not_applicable(f"the loss {loss.max():.1e} is at rounding level")
         ratio = loss / ((1 - b) ** 2 + ((1 + w * alpha) / (w * alpha)) ** 2)
-        return judge(constant - ratio, f"c = {ratio:.4f}", {"constant": ratio, "loss": loss})
+        largest = float(ratio[resolved].max())
+        return judge(
+            constant - largest,
+            f"c = {largest:.4f}",
+            {"constant": largest, "loss": loss[resolved].min()},
+        )
 
 
 class LemmaD16(AbstractTheorem):
