@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.activations import activation as as_activation
+from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
 
@@ -90,16 +91,17 @@ def stack_limit(
         0.5
     """
     nodes, masses = _checked(layers, weights)
-    x, y = jnp.asarray(inputs, float), jnp.asarray(targets, float)
+    x = real_array("inputs", inputs, "(sample, feature)").astype(float)
+    y = real_array("targets", targets, "(sample,)", "(sample, output)").astype(float)
     y = y[:, None] if y.ndim == 1 else y
     expected = (x.shape[0], nodes[-1][0].shape[0])
-    if x.ndim != 2 or x.shape[1] != nodes[0][1].shape[1]:
+    if x.shape[1] != nodes[0][1].shape[1]:
         raise ValueError(
             f"`inputs` must have shape (sample, {nodes[0][1].shape[1]}), got {x.shape}."
         )
     if y.shape != expected:
         raise ValueError(f"`targets` must have shape {expected}, got {y.shape}.")
-    times = jnp.atleast_1d(jnp.asarray(times, float))
+    times = jnp.atleast_1d(real_array("times", times, "()", "(time,)").astype(float))
     if not (
         bool(jnp.all(jnp.diff(times) > 0))
         and float(times[0]) >= 0
@@ -162,9 +164,13 @@ def _solve(act, nodes, masses, x, y, times, rate, rtol, atol, max_steps):
 
 def _checked(layers, weights):
     """Nodes and masses as arrays, or the reason why not."""
-    nodes = tuple((jnp.asarray(a, float), jnp.asarray(w, float)) for a, w in layers)
-    if not nodes:
+    if len(layers) == 0:
         raise ValueError("`layers` must hold at least one pair (outer, inner), got none.")
+    pairs = [
+        (real_array(f"layers[{l}]", a), real_array(f"layers[{l}]", w))
+        for l, (a, w) in enumerate(layers)
+    ]
+    nodes = tuple((a.astype(float), w.astype(float)) for a, w in pairs)
     given = [None] * len(nodes) if weights is None else list(weights)
     if len(given) != len(nodes):
         raise ValueError(

@@ -43,7 +43,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features)
     net = DepthSeparator.init(
         named_key(key, "net"), features=settings.features, width=settings.width, second=settings.second, radius=1.0,
@@ -63,7 +63,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             field = _field(net, x, bound)
             speed[i, j] = [jnp.abs(v).max() for v in (field.first, field.weight, field.bias)]
             share[i, j] = field.share
-        progress(i + 1, 2, list(rows)[i])
+        session.progress(i + 1, 2, list(rows)[i])
     ordinary, far = (_sample_gradients(net, x) for x in rows.values())
     largest = np.array([[g.max() for g in ordinary], [g[: settings.far].max() for g in far]])
     shift = _shifts(net, *rows.values(), float(largest[0, 1]))

@@ -41,7 +41,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     marks = [round(t / settings.rate) for t in TIMES]
     stride = max(1, settings.steps // settings.records)
@@ -56,10 +56,8 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
     tables, verdicts = [], []
     for seed in range(settings.seeds):
-        report = lambda done, total, loss, seed=seed: progress(
-            seed + done / total, settings.seeds, f"seed {seed}"
-        )
-        table, verdict = train_learner(law, settings, named_key(key, "seed", seed), report, time_grid=grid)  # fmt: skip
+        part = session.within(seed, settings.seeds, f"seed {seed}")
+        table, verdict = train_learner(law, settings, named_key(key, "seed", seed), part, time_grid=grid)  # fmt: skip
         tables.append(table)
         verdicts.append(verdict)
     table = with_verdicts(xr.concat(tables, "seed").drop_vars("profile"), verdicts)

@@ -40,7 +40,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features)
     tables, verdicts = [], []
     for seed in range(settings.seeds):
@@ -65,9 +65,6 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             depth.DirectionSup(),
         ]
         flow = ClippedFlow(settings.rate, inf, inf, inf, adaptive=True)
-        report = lambda done, total, loss, seed=seed: progress(
-            seed + done / total, settings.seeds, f"loss {loss:.2e}"
-        )
         end = train(
             net,
             Radial.integrated(law),
@@ -75,7 +72,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             steps=steps,
             every=max(1, steps // settings.records),
             record=record,
-            progress=report,
+            session=session.within(seed, settings.seeds),
         )
         tables.append(end.table)
         verdicts.append(

@@ -44,14 +44,12 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     tables, verdicts = [], []
     for seed in range(settings.seeds):
-        report = lambda done, total, loss, seed=seed: progress(
-            seed + done / total, settings.seeds, f"loss {loss:.2e}"
-        )
-        table, verdict = train_learner(law, settings, named_key(key, "seed", seed), report)
+        part = session.within(seed, settings.seeds)
+        table, verdict = train_learner(law, settings, named_key(key, "seed", seed), part)
         tables.append(table)
         verdicts.append(verdict)
     table = with_verdicts(xr.concat(tables, "seed"), verdicts)

@@ -52,14 +52,14 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     times = np.linspace(settings.horizon / settings.points, settings.horizon, settings.points)
     losses = np.zeros((len(settings.laws), len(WEIGHTS), settings.points))
     for i, name in enumerate(settings.laws):
         law = LAWS[name]()
         for j, weight in enumerate(WEIGHTS):
             losses[i, j] = reduced_flow(law, alpha_of_norm(law.d, 1.0), weight, settings.bias, times).loss  # fmt: skip
-        progress(i + 1, len(settings.laws), name)
+        session.progress(i + 1, len(settings.laws), name)
     reached = np.array([[first_times(curve, times, LEVELS) for curve in pair] for pair in losses])
     return xr.Dataset(
         {

@@ -73,7 +73,7 @@ class Neurons(AbstractObservable):
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     data = _data(settings, named_key(key, "data"))
     shape = dict(dimensions=settings.dimensions, activation=settings.activation)
     atoms = (settings.nodes,) * (len(settings.dimensions) - 1)
@@ -101,8 +101,8 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         distance = _distances(limit, single, [d for pair in drawn for d in pair])
         rows["distance"].append(distance.mean(0))
         rows["distance_error"].append(distance.std(0, ddof=1) / np.sqrt(len(distance)))
-        progress(i + 1, total, f"width {width}")
-    bottleneck, left = _starts(settings, shape, data, key, grid, lambda i: progress(len(settings.widths) + i + 1, total, "starts"))  # fmt: skip
+        session.progress(i + 1, total, f"width {width}")
+    bottleneck, left = _starts(settings, shape, data, key, grid, lambda i: session.progress(len(settings.widths) + i + 1, total, "starts"))  # fmt: skip
     columns = {name: (("width", "time"), np.array(values)) for name, values in rows.items()}
     columns |= {"bottleneck": (("start", "width", "seed"), bottleneck), "left": (("start", "width", "seed"), left)}  # fmt: skip
     columns["limit_loss"] = ("time", np.asarray(limit.losses))

@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..laws.base import AbstractRadialLaw
 from ..laws.thresholds import Thresholds
 from ..limits.field import ReducedState, reduced_field, reduced_loss
 from ..separator.directions import direction_error
@@ -26,7 +28,7 @@ class LemmaD14(AbstractTheorem):
 
     @double
     def __call__(self, model, inputs, *, tolerance: float = 1e-14) -> Verdict:
-        x = jnp.asarray(inputs)
+        x = real_array("inputs", inputs)
         r = jnp.linalg.norm(x, axis=1)
         w, b = model.second_weight, model.second_bias
         lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
@@ -51,8 +53,8 @@ class LemmaD11(AbstractTheorem):
 
     @double
     def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
-        r = jnp.linalg.norm(jnp.asarray(inputs), axis=1)
-        points = jnp.asarray(points)
+        r = jnp.linalg.norm(real_array("inputs", inputs), axis=1)
+        points = real_array("points", points)
         put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
         loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)
         shape = lambda first: put(first).layer(points) / put(first).alpha
@@ -102,7 +104,7 @@ class LemmaD15(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.15")
 
     @double
-    def __call__(self, law, alpha, w, b, *, constant: float = 0.12) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha, w, b, *, constant: float = 0.12) -> Verdict:
         """At one state, or at all states (record,) of a path; losses below 1e-10 are rounding and left out."""
         alpha, w, b = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w, b))
         if not np.all((w < 0) & (b + w * alpha >= 0)):
@@ -129,7 +131,7 @@ class LemmaD16(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemmas D.16 and D.17")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, w: float, b: float) -> Verdict:
         """The barriers in line with the state: $(w, 1)$ and $(-1/\\alpha, b)$."""
         if not (-1 < w * alpha < 0 and 0 < b < 1):
             return not_applicable("it asks for a state inside both barriers")
@@ -152,7 +154,7 @@ class LemmaD18(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.18")
 
     @double
-    def __call__(self, law, alpha, w) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha, w) -> Verdict:
         """`alpha` and `w` (record,) along a run from its start on, $w$ the mean of the second layer."""
         alpha, w = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w))
         invariant = alpha[0] - 2 * law.gain * w[0] ** 2
