@@ -79,7 +79,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     atoms = (settings.nodes,) * (len(settings.dimensions) - 1)
     law = MeanFieldStack.init(named_key(key, "law"), widths=atoms, correlation=settings.correlation, **shape)  # fmt: skip
     steps = round(settings.time / settings.rate)
-    grid = [0, *np.unique(np.linspace(0, steps, settings.records + 1).round().astype(int))[1:]]
+    grid = sorted({round(share * steps) for share in np.linspace(0, 1, settings.records + 1)})
     times = settings.rate * np.asarray(grid)
     layers = list(zip(law.outers, law.inners, strict=True))
     limit = stack_limit(layers, data.inputs, data.targets, times, settings.activation, rate=settings.rate)  # fmt: skip
