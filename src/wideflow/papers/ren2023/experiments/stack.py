@@ -82,9 +82,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     grid = sorted({round(share * steps) for share in np.linspace(0, 1, settings.records + 1)})
     times = settings.rate * np.asarray(grid)
     layers = list(zip(law.outers, law.inners, strict=True))
-    limit = stack_limit(layers, data.inputs, data.targets, times, settings.activation, rate=settings.rate)  # fmt: skip
+    limit = stack_limit(layers, data.inputs, data.targets, times, settings.activation, rate=None if session.flow else settings.rate)  # fmt: skip
     goal = np.asarray(limit.outputs)[..., 0]
-    total = len(settings.widths) * 2
     rows = {
         name: [] for name in ("fluctuation", "bias", "bias_noise", "distance", "distance_error")
     }
@@ -94,15 +93,15 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         joined = [
             law.select([jnp.concatenate(d) for d in zip(*pair, strict=True)]) for pair in drawn
         ]
-        single = _train(halves, data, settings, grid, [Outputs(several=True), Neurons()])
-        double_width = _train(joined, data, settings, grid, [Outputs(several=True)])
+        part = session.within(i, 2 * len(settings.widths), f"width {width}")
+        single = _train(halves, data, settings, grid, [Outputs(several=True), Neurons()], part)
+        double_width = _train(joined, data, settings, grid, [Outputs(several=True)], part)
         for name, values in _deviations(single, double_width, goal).items():
             rows[name].append(values)
         distance = _distances(limit, single, [d for pair in drawn for d in pair])
         rows["distance"].append(distance.mean(0))
         rows["distance_error"].append(distance.std(0, ddof=1) / np.sqrt(len(distance)))
-        session.progress(i + 1, total, f"width {width}")
-    bottleneck, left = _starts(settings, shape, data, key, grid, lambda i: session.progress(len(settings.widths) + i + 1, total, "starts"))  # fmt: skip
+    bottleneck, left = _starts(settings, shape, data, key, grid, session)
     columns = {name: (("width", "time"), np.array(values)) for name, values in rows.items()}
     columns |= {"bottleneck": (("start", "width", "seed"), bottleneck), "left": (("start", "width", "seed"), left)}  # fmt: skip
     columns["limit_loss"] = ("time", np.asarray(limit.losses))
@@ -121,9 +120,12 @@ def _draw(law, key, width: int):
     return [law.neurons(named_key(key, half), widths) for half in ("a", "b")]
 
 
-def _train(nets, data, settings: Settings, grid, record) -> xr.Dataset:
+def _train(nets, data, settings: Settings, grid, record, session) -> xr.Dataset:
     flow = GradientDescent(settings.rate)
-    return train(nets, data, flow, steps=int(grid[-1]), every=list(grid), record=record, loss=HalfMeanSquares()).table  # fmt: skip
+    options = dict(
+        steps=grid[-1], every=grid, record=record, loss=HalfMeanSquares(), session=session
+    )
+    return train(nets, data, flow, **options).table
 
 
 def _outputs(table: xr.Dataset) -> np.ndarray:
@@ -162,12 +164,14 @@ def _distances(limit, single: xr.Dataset, drawn) -> np.ndarray:
     return found
 
 
-def _starts(settings: Settings, shape: dict, data, key, grid, report):
+def _starts(settings: Settings, shape: dict, data, key, grid, session):
     """Size of the first bottleneck at the start, and share of the loss left at the end, by correlation, width and seed."""
     seeds = min(settings.seeds, 16)
     bottleneck = np.zeros((len(STARTS), len(settings.widths), seeds))
     left = np.zeros_like(bottleneck)
+    count = len(settings.widths)
     for j, width in enumerate(settings.widths):
+        part = session.within(count + j, 2 * count, "starts")
         widths = (width,) * (len(settings.dimensions) - 1)
         for i, correlation in enumerate(STARTS):
             nets = [
@@ -175,9 +179,8 @@ def _starts(settings: Settings, shape: dict, data, key, grid, report):
                 for s in range(seeds)
             ]  # fmt: skip
             bottleneck[i, j] = [np.sqrt(np.mean(np.square(net.features(data.inputs)[1]))) for net in nets]  # fmt: skip
-            loss = _train(nets, data, settings, [0, grid[-1]], []).loss.transpose("seed", "step").values  # fmt: skip
+            loss = _train(nets, data, settings, [0, grid[-1]], [], part).loss.transpose("seed", "step").values  # fmt: skip
             left[i, j] = loss[:, -1] / loss[:, 0]
-        report(j)
     return bottleneck, left
 
 
