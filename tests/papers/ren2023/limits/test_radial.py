@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 from scipy.special import gamma, jv
 
+from wideflow.papers.ren2023.laws.arcsine import ArcsineLaw
 from wideflow.papers.ren2023.laws.bessel import BesselLaw
 from wideflow.papers.ren2023.laws.regular import GaussianRadius, UniformRadius
 from wideflow.papers.ren2023.laws.step_bound import step_bound
@@ -135,6 +136,15 @@ def test_stage_times_of_the_worked_example():
     )
     assert stages.order_ok
     assert stages.level_time == pytest.approx(stages.t1, rel=1e-6)
+
+
+def test_an_event_inside_a_bent_step_is_found():
+    # the arcsine law has a corner at its edge: Newton's method on the dense output does not converge here
+    law, clip = ArcsineLaw(3), (30.0, 27.0, 10.0)
+    start = alpha_of_norm(3, 3**-0.5), np.array([2, -1, 0.5, -2]) * 1e-6, np.full(4, 0.3)
+    stages = reduced_stages(law, *start, clip=clip, epsilon=3e-2, horizon=40.0)
+    loss = reduced_flow(law, *start, stages.t2, clip=clip).loss[0]
+    assert float(loss) == pytest.approx(3e-2, rel=1e-7)
 
 
 @pytest.mark.parametrize(

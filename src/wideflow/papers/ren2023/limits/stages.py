@@ -135,7 +135,8 @@ def _until(law, state, clip, kind, start, horizon, level, tolerances, max_steps)
     def condition(t, y, args, **_):
         return _gap(law, y, kind, level)
 
-    event = diffrax.Event(condition, optimistix.Newton(rtol=1e-10, atol=1e-13))
+    # bisection: Newton's method does not converge where the loss bends inside a step, and its failure looks like "never"
+    event = diffrax.Event(condition, optimistix.Bisection(rtol=1e-12, atol=1e-14))
     solution = integrate(
         law,
         state,
