@@ -14,8 +14,7 @@ def with_verdicts(table: xr.Dataset, verdicts: Sequence[Mapping[str, Verdict]]) 
     worst = [min((v[name] for v in verdicts), key=lambda v: (v.holds, v.margin)) for name in names]
     columns = {
         "lemma_holds": ("lemma", [int(v.holds) for v in worst]),
-        "lemma_margin": ("lemma", [v.margin for v in worst]),
-        "lemma_message": ("lemma", [f"{v.outcome.value}: {v.message}" for v in worst]),
+        "lemma_message": ("lemma", [str(v) for v in worst]),
     }
     return table.assign(columns).assign_coords(lemma=names)
 
