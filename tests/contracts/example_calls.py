@@ -39,6 +39,7 @@ EXAMPLES = {
     "limits.largest_cosine": "L.largest_cosine(x)",
     "limits.lazy_kernel": "L.lazy_kernel(x, 'relu')",
     "limits.limit_nodes": "L.limit_nodes(zipf, 5)",
+    "limits.stack_limit": "L.stack_limit(list(zip(stack.outers, stack.inners)), x, y, [0.5, 1.0], 'tanh')",
     "limits.linearised": "L.linearised(gram, y, times, test_kernel=x2 @ x.T)",
     "limits.mean_field": "L.mean_field(gram, y, 'tanh', times, method='particles', particles=20, key=key)",
     "limits.mean_kernel_velocity": "L.mean_kernel_velocity(x, 'tanh', [0.5, 0.5], order=8)",
