@@ -16,7 +16,7 @@ import numpy as np
 
 from .activations import Activation
 from .arc_cosine import arcsin
-from .mehler import series
+from .mehler import coefficients, series
 from .memory import tile_rows
 
 REACH = 9.0  # standard deviations; exp(-81/2) = 3e-18
@@ -167,9 +167,13 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
     if not missing.size:
         return values
     a, b, c = (jnp.broadcast_to(k, shape).ravel()[missing] for k in (k11, k12, k22))
-    same = np.asarray((a == b) & (b == c))
-    fresh = np.empty(missing.size)
-    fresh[same] = np.asarray(expect(lambda z: left(z) * right(z), jnp.sqrt(a[same])))
+    same, fresh = np.asarray((a == b) & (b == c)), np.empty(missing.size)
+    # where u = v, E[g(u) h(u)] is the first coefficient of the product, under the same control
+    product = coefficients(lambda z: left(z) * right(z), jnp.sqrt(a[same])) if same.any() else None
+    if product is None:
+        same[:] = False
+    else:
+        fresh[same] = np.asarray(product.values[:, 0])
     others = (k[~same] for k in (a, b, c))
     fresh[~same] = np.asarray(_expect_on_grid(left, right, *others, memory=memory))
     return values.ravel().at[missing].set(fresh).reshape(shape)
