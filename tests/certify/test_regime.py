@@ -80,11 +80,12 @@ def both(table):
 
 
 def test_predicted_order_is_that_of_training(both):
-    # wider is lazier under NTK, and the less weight is symmetric the richer; at half of the loss, by prediction and by descent
-    predicted = [path[1].worst for (path, _), _ in both.values()]
-    measured = [max(records[1][1:]) for _, records in both.values()]
-    assert predicted == sorted(predicted)
-    assert measured == sorted(measured)
+    # wider is lazier under NTK, and pure power law is richest; at half of the loss, by prediction and by descent
+    for worst in (
+        {name: path[1].worst for name, ((path, _), _) in both.items()},
+        {name: max(records[1][1:]) for name, (_, records) in both.items()},
+    ):
+        assert worst["ntk 1024"] < worst["ntk 256"] < worst["zipf 0"]
 
 
 def test_predicted_times_are_within_their_stated_factor(both):
