@@ -19,6 +19,9 @@ from .limits.complexity import (
 )
 
 ERROR, CONSTANT = 0.1, 1.0
+UNKNOWN = (
+    0.0  # the test loss of the paper's learner, which nobody trained here; `_told` leaves it out
+)
 
 
 def _sizes(case: Case) -> tuple[int, int, int]:
@@ -35,7 +38,7 @@ def _two_layers(case: Case) -> Verdict:
         terms=1, outputs=outputs, sup=sup, error=error, output_std=error
     )
     verdict = paper.Theorem41()(
-        math.nan,
+        UNKNOWN,
         prediction,
         width=width,
         samples=samples,
@@ -56,7 +59,7 @@ def _three_layers(theorem, case: Case) -> Verdict:
         error=error, width=width,
     )  # fmt: skip
     verdict = theorem()(
-        math.nan, prediction, width=width, samples=samples, error=error, terms=outputs
+        UNKNOWN, prediction, width=width, samples=samples, error=error, terms=outputs
     )
     needed = verdict.numbers["log10_samples_needed"]
     numbers = {
@@ -74,18 +77,19 @@ def _three_layers(theorem, case: Case) -> Verdict:
 
 def _told(verdict: Verdict, text: str, met: bool) -> Verdict:
     """Without a test loss of the paper's learner there is no conclusion to judge: either the sizes fall short, or only they were checked."""
+    numbers = {**verdict.numbers, "loss": math.nan}
     if met:
         return Verdict(
             Outcome.NOT_APPLICABLE,
             math.nan,
             text + "; the sizes suffice, but the concept behind the data is unknown",
-            verdict.numbers,
+            numbers,
         )
     return Verdict(
         Outcome.NOT_APPLICABLE,
         math.nan,
         text + "; too few even for the kindest concept",
-        verdict.numbers,
+        numbers,
     )
 
 
