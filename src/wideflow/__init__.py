@@ -33,6 +33,7 @@ from .papers.li2020.truncated_descent import LossBelow, TruncatedDescent
 from .papers.ren2023.clipped_flow import ClippedFlow
 from .papers.ren2023.depth_separator import DepthSeparator
 from .theorems.base import AbstractTheorem, Outcome, Verdict
+from .theorems.judging import judge
 from .training.run import Run
 from .training.schedule import Logarithmic
 from .training.session import Session
@@ -98,6 +99,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "features",
     "figures",
     "importance",
+    "judge",
     "limits",
     "losses",
     "maps",

@@ -19,6 +19,7 @@ from ..observables.kernels import tangent_gram
 from ..training.identity import digest
 from ..training.run import Run
 from .base import AbstractTheorem, Outcome, Verdict
+from .recorded_run import run_fault
 
 RESOLVED = 1.0  # rate times the largest eigenvalue of the tangent Gram matrix: up to here descent falls monotonically along every mode
 
@@ -41,7 +42,17 @@ class AbstractRunTheorem(AbstractTheorem):
 
     def __call__(self, *parts: Any, **options: Any) -> Verdict:
         """The verdict on a `Run`, or on the parts of one in the order of `evaluate`."""
-        bound = inspect.signature(self.evaluate).bind(*self._parts(parts, options), **options)
+        signature = inspect.signature(self.evaluate)
+        if parts and isinstance(parts[0], Run):
+            options = _parts_of(parts[0], signature.parameters) | options
+            parts = parts[1:]
+        try:
+            bound = signature.bind(*parts, **options)
+        except TypeError as error:
+            wanted = ", ".join(f"`{name}`" for name in signature.parameters)
+            raise ValueError(
+                f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
+            ) from error
         given = bound.arguments
         table = given.get("table")
         if table is not None and self.of_flow:
@@ -50,17 +61,15 @@ class AbstractRunTheorem(AbstractTheorem):
                 return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
         return self.evaluate(*bound.args, **bound.kwargs)
 
-    def _parts(self, parts: tuple, options: dict[str, Any]) -> tuple:
-        if not parts or not isinstance(parts[0], Run):
-            return parts
-        run = parts[0]
-        if run.several:
-            raise ValueError(
-                f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
-            )
-        of_run = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
-        names = [name for name in inspect.signature(self.evaluate).parameters if name in of_run]
-        return (*(of_run[name] for name in names if name not in options), *parts[1:])
+
+def _parts_of(run: Run, wanted) -> dict[str, Any]:
+    """What of the run the statement takes, by name."""
+    if run.several:
+        raise ValueError(
+            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
+        )
+    parts = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
+    return {name: part for name, part in parts.items() if name in wanted}
 
 
 def flow_fault(start, data, table: xr.Dataset) -> str:
@@ -69,9 +78,9 @@ def flow_fault(start, data, table: xr.Dataset) -> str:
         known = str(table.attrs.get(key, "")).split(",")
         if thing is not None and digest(thing) not in known:
             return f"the table is not that of this {what}; judge the `Run` itself"
-    losses = table["loss"].values if "loss" in table else np.zeros(1)
-    if not np.all(np.isfinite(losses)):
-        return "the run diverged: its losses are not finite"
+    fault = run_fault(table, ("loss",) if "loss" in table else ())
+    if fault:
+        return fault
     dynamics = str(table.attrs.get("dynamics", ""))
     if dynamics.startswith("GradientFlow("):
         return ""

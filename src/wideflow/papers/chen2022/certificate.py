@@ -15,9 +15,11 @@ from ...certify.several_outputs import one_output, per_output
 from ...certify.shallow_only import not_applicable, of_shallow
 from ...limits.deep import hidden_gram
 from ...models import maps
+from ...models.base import unlabelled
 from ...models.embeddings import DeepRandomFeatures, RandomFeatures
 from ...models.shallow import has_own_scales
 from ...theorems.base import Outcome, Verdict
+from ...training.identity import digest
 from . import theorems as paper
 
 RATES = ("guaranteed_rate", "certified_rate", "rate", "measured_rate")
@@ -37,8 +39,11 @@ def mapped(judge, outputs=one_output):
         elif isinstance(model.scaling, MeanField) and model.scaling.hidden != 0.5:
             model = maps.older_as_mean_field(model, 1.0).model
         table = case.table
-        if table is not None and factor != 1.0:
+        if (
+            table is not None and model is not case.model
+        ):  # the map is exact: the run is the mapped network's too
             table = table.assign_coords(time=table["time"] * factor)
+            table = table.assign_attrs(starts=digest(unlabelled(model)))
         verdict = judge(replace(case, model=model, table=table))
         numbers = {
             name: value * (factor if name in RATES else 1.0)

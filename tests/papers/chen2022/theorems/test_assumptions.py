@@ -113,7 +113,7 @@ def test_unknown_slopes_are_not_said_to_vanish(run):
     own = wf.Shallow.init(
         jax.random.key(1), features=5, width=7, scaling=OURS, activation=lambda z: z + 0.1 * jax.numpy.sin(z)
     )  # fmt: skip
-    verdict = ch.PolyakLojasiewicz()(own, data, table)
+    verdict = ch.PolyakLojasiewicz().evaluate(own, data, table)
     assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
     assert "unknown" in verdict.message
     assert "not bounded away" not in verdict.message

@@ -6,7 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import run_fault, unjudged
 from .problem import (
     NAMES,
@@ -21,7 +22,7 @@ from .problem import (
 )
 
 
-class Theorem41(AbstractTheorem):
+class Theorem41(AbstractRunTheorem):
     r"""Convergence of gradient flow for ReLU.
 
     Assume $|x_i|\le1$, no two inputs parallel, $|y_i|\le C$, $w_{0j}\sim\mathcal N(0,I_d)$, signs $a_j$, $\gamma>0$, and with
@@ -76,7 +77,7 @@ class Theorem41(AbstractTheorem):
         }
 
     @double
-    def __call__(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+    def evaluate(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
         """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -88,7 +89,7 @@ class Theorem41(AbstractTheorem):
         )
 
 
-class Theorem42(AbstractTheorem):
+class Theorem42(AbstractRunTheorem):
     r"""Convergence of gradient flow for analytic, non-polynomial $\sigma$ with $|\sigma'|\le1$, $|\sigma''|\le M$.
 
     Assumptions as in Theorem 4.1, $C_1 = \sup_{c\le1}\mathbb E\sigma(cz/\sqrt d)^2$, $\gamma>0$ and
@@ -144,7 +145,7 @@ class Theorem42(AbstractTheorem):
         }
 
     @double
-    def __call__(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+    def evaluate(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
         """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)

@@ -7,12 +7,13 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import run_fault, unjudged
 from ..observables.kinks import Sliding
 from .problem import NAMES, conclude, gather, trajectory
 
 
-class LemmaD1(AbstractTheorem):
+class LemmaD1(AbstractRunTheorem):
     r"""If $\lambda_{\min}(\widehat\Theta_s)\ge\zeta/2$ on $[0,t]$ then $L_t\le e^{-\zeta t}L_0$ and
     $|w_{tj}-w_{0j}|\le\sqrt{n\lambda_j/d}\,|y-u_0|\,2/\zeta$.
 
@@ -25,7 +26,7 @@ class LemmaD1(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.1")
 
     @double
-    def __call__(self, start, data, table, *, mean=None) -> Verdict:
+    def evaluate(self, start, data, table, *, mean=None) -> Verdict:
         """Judges a run of `start` on `data`, recorded with `RECORD`; `mean` as in `gather`."""
         problem, path = gather(start, data, mean=mean), trajectory(table)
         fault = run_fault(table, NAMES)

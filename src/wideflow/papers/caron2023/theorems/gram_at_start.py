@@ -16,6 +16,7 @@ from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....limits.random_gram import limit_nodes
 from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from .problem import REACHABLE, check_delta, conclude, gather, unmet
 from .stability import part_gram
 
@@ -139,7 +140,7 @@ class Proposition33(AbstractTheorem):
         )
 
 
-class PropositionC1(AbstractTheorem):
+class PropositionC1(AbstractRunTheorem):
     r"""If $\gamma>0$ and $m\ge8n\log(n/\delta)/(\kappa_nd)$ then with probability at least $1-\delta$
     $\lambda_{\min}(\widehat\Theta_m(W_0))\ge\lambda_{\min}(\widehat\Theta^{(1)}_m(W_0))>\gamma\kappa_n/2$.
 
@@ -153,7 +154,7 @@ class PropositionC1(AbstractTheorem):
         return 8 * samples * math.log(samples / delta) / (kappa * features)
 
     @double
-    def __call__(self, start, data, *, delta: float = 0.1, mean: Spectrum | None = None) -> Verdict:
+    def evaluate(self, start, data, *, delta: float = 0.1, mean: Spectrum | None = None) -> Verdict:
         """Judges the drawn network `start`; a violation has probability at most `delta`. `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)

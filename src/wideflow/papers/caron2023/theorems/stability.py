@@ -8,13 +8,14 @@ import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import unjudged
 from ..observables.kinks import gradient_change
 from .problem import Problem, check_delta, conclude, gather, unmet
 
 
-class LemmaD2(AbstractTheorem):
+class LemmaD2(AbstractRunTheorem):
     r"""ReLU. Given $c_j>0$, with probability at least $1-\delta$: for all $W$ with $|w_j-w_{0j}|\le\delta^2c_j/4$, both parts $k = 1,2$ satisfy
     $$\lVert\widehat\Theta^{(k)}(W)-\widehat\Theta^{(k)}(W_0)\rVert_2\le\frac nd\sum_j\lambda^{(k)}_jc_j + \frac{2n}d\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j\Big)^{1/2},$$
     $\gamma_1=\gamma$, $\gamma_2 = 1-\gamma$ (the statement drops $\gamma_k\le1$; its proof gives it), and
@@ -27,7 +28,7 @@ class LemmaD2(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.2")
 
     @double
-    def __call__(self, start, model, data, *, delta: float = 0.1, mean=None) -> Verdict:
+    def evaluate(self, start, model, data, *, delta: float = 0.1, mean=None) -> Verdict:
         """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -48,7 +49,7 @@ class LemmaD2(AbstractTheorem):
         return conclude(ratios, numbers, f"largest movement {c.max() * delta**2 / 4:.3g}")
 
 
-class LemmaD4(AbstractTheorem):
+class LemmaD4(AbstractRunTheorem):
     r"""Smooth $\sigma$, deterministic. If $|w_j-w_{0j}|\le c_j/2$ for all $j$ then
     $$\lVert\widehat\Theta^{(k)}(W)-\widehat\Theta^{(k)}(W_0)\rVert_2\le\frac{nM^2}{4d^2}\sum_j\lambda^{(k)}_jc_j^2
        +\frac{nM}{d^{3/2}}\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j^2\Big)^{1/2},$$
@@ -60,7 +61,7 @@ class LemmaD4(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.4")
 
     @double
-    def __call__(self, start, model, data, *, mean=None) -> Verdict:
+    def evaluate(self, start, model, data, *, mean=None) -> Verdict:
         """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False, positive_gamma=False, random=False)

@@ -7,12 +7,13 @@ import numpy as np
 
 from ...._core.arrays import real_values
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import run_fault, unjudged
 from .problem import NAMES, REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
 
 
-class LemmaD3(AbstractTheorem):
+class LemmaD3(AbstractRunTheorem):
     r"""ReLU. Choose $c_j>0$. If $m\ge\max\big(\frac{8n\log(4n/\delta)}{d\kappa},\frac{8n}{d\kappa}\sum_jc_j,\frac{256n^2}{d^2\kappa^2}\sum_jc_j\big)$ and
     $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta^2c_j/64$ for all $j$ with probability at least $1-\delta/2$, then with
     probability at least $1-\delta$ for all $t$: (a) $\lambda_{\min}(\widehat\Theta_t)\ge\gamma\kappa/4$; (b) $L_t\le e^{-\gamma\kappa t/2}L_0$; (c) $|w_{tj}-w_{0j}|\le R'_j$;
@@ -25,7 +26,7 @@ class LemmaD3(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.3")
 
     @double
-    def __call__(
+    def evaluate(
         self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
     ) -> Verdict:
         """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
@@ -47,7 +48,7 @@ class LemmaD3(AbstractTheorem):
         return sufficient(problem, table, required, reach, delta**2 * c / 64, drift, delta)
 
 
-class LemmaD5(AbstractTheorem):
+class LemmaD5(AbstractRunTheorem):
     r"""Smooth $\sigma$. If $m\ge\max\big(\frac{8n\log(2n/\delta)}{d\kappa},\frac{nM^2\delta^2}{8d^2\kappa}\sum_jc_j^2,\frac{4n^2M^2\delta^2}{d^3\kappa^2}\sum_jc_j^2\big)$ and
     $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta c_j/8$, then with probability at least $1-\delta$ for all $t$ the conclusions (a)-(c) of
     Lemma D.3 hold, and (d) $\lVert\Delta\widehat\Theta\rVert_2\le\frac{nM^2\delta^2}{64d^2}\sum\lambda c^2+\frac{nM\delta}{2^{3/2}d^{3/2}}(\sum\lambda c^2)^{1/2}$.
@@ -58,7 +59,7 @@ class LemmaD5(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.5")
 
     @double
-    def __call__(
+    def evaluate(
         self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
     ) -> Verdict:
         """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""

@@ -10,11 +10,12 @@ from ...._core.precision import double
 from ....models.maps import common_magnitude
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import unjudged
 from .problem import gather, trajectory
 
 
-class MonotoneLoss(AbstractTheorem):
+class MonotoneLoss(AbstractRunTheorem):
     r"""Gradient flow (13)-(14): $\dot f = -K r$ (corrected: the left side is the derivative) and
     $\dot L = -r^\top K r \le -\hat c^2 \lambda_{\min}(G) \sum_a r_a^2 A_{aa}$, $A_{aa} = \frac1m \sum_i \sigma'(h_i(x_a))^2$. So $L$ never rises.
     """
@@ -22,7 +23,7 @@ class MonotoneLoss(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Equations 13 and 14")
 
     @double
-    def __call__(self, start: Shallow, data, table) -> Verdict:
+    def evaluate(self, start: Shallow, data, table) -> Verdict:
         problem = gather(start, data)
         if not problem.magnitude > 0:
             return problem.unmet()
@@ -91,7 +92,7 @@ class MovementBound(AbstractTheorem):
         )
 
 
-class PolyakLojasiewicz(AbstractTheorem):
+class PolyakLojasiewicz(AbstractRunTheorem):
     r"""(16): if $|\sigma'| \ge K_s > 0$ on all of $\mathbb{R}$, $\lambda_{\min}(G) > 0$ and $|c_i| = \hat c$, then $\dot L \le -2 \hat c^2 \lambda_{\min}(G) K_s^2 L$ and
     $L^t \le L^0 e^{-2 \hat c^2 \lambda_{\min}(G) K_s^2 t}$, at every width. Holds for linear, leaky ReLU and smoothed leaky ReLU; not for the cubic that the paper names, since
     $\sigma'(0) = 0$ there (corrected). For descent 5 % of the exponent is allowed.
@@ -100,7 +101,7 @@ class PolyakLojasiewicz(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Equation 16")
 
     @double
-    def __call__(self, start: Shallow, data, table) -> Verdict:
+    def evaluate(self, start: Shallow, data, table) -> Verdict:
         problem = gather(start, data)
         floor = global_slope_floor(start.activation)
         rate = 2 * problem.magnitude**2 * problem.smallest * floor**2

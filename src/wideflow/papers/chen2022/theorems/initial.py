@@ -12,7 +12,8 @@ from ...._core.normal_rows import square_root
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....models.shallow import Shallow
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ..observables.activity import middle_third, share_inside
 from .constants import (
     active_floor,
@@ -24,7 +25,7 @@ from .constants import (
 from .problem import REACHABLE, Problem, check_probability, gather
 
 
-class Lemma2(AbstractTheorem):
+class Lemma2(AbstractRunTheorem):
     r"""If $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$, then $L^0 \le \lVert y \rVert^2$ with probability at least $1 - p$ over $W_{ij} \sim \mathcal{N}(0, 1)$ and the signs of $c$.
     $v_a = \hat c^2 L_\sigma^2 G_{aa}$ where $\sigma(0) = 0$, else $2 \hat c^2 (\sigma(0)^2 + L_\sigma^2 G_{aa})$.
 
@@ -37,7 +38,7 @@ class Lemma2(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 2")
 
     @double
-    def __call__(
+    def evaluate(
         self, start: Shallow, data, *, probability: float | int = 0.1, key=None, draws: int = 200
     ) -> Verdict:
         check_probability(probability)
@@ -61,7 +62,7 @@ class Lemma2(AbstractTheorem):
         )
 
 
-class Lemma3(AbstractTheorem):
+class Lemma3(AbstractRunTheorem):
     r"""If $m \ge \log(n/p) / (2 K_3^2)$ then $\tilde\eta^0 > K_3$ with probability at least $1 - p$ (corrected: the paper says $\eta^0$; its proof is about $\tilde\eta^0$), with
     $K_3 = \frac{I_r - I_l}{6 \sqrt{2\pi G_{\max}}} e^{-\max(I_l^2, I_r^2) / (2 G_{\min})}$ from the extreme diagonal entries of $G$ (corrected exponent and root).
     `exact=True` takes half the exact Gaussian mass of the middle third, which is larger.
@@ -70,7 +71,7 @@ class Lemma3(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 3")
 
     @double
-    def __call__(
+    def evaluate(
         self,
         start: Shallow,
         data,
