@@ -28,7 +28,9 @@ from .step_base import AbstractStep, StepResult
 PARTS = (
     8  # measured on concrete and energy, m = 2000: 6 and 12 need more evaluations for the same loss
 )
-SWEEPS = 2  # damped ones a part (measured there and on small random problems: 1 is worse, 4 no better)
+SWEEPS = (
+    2  # damped ones a part (measured there and on small random problems: 1 is worse, 4 no better)
+)
 BLOCK = 2_000_000  # bytes of pre-activations of the neurons that are followed together: a core's L2 cache
 EVALUATIONS = 3 + PARTS * (SWEEPS + 3)  # of a single step; a sweep costs as much as a forward pass
 
