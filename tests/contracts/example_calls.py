@@ -123,7 +123,6 @@ EXAMPLES = {
     "observables.winning_threshold": "obs.winning_threshold(a, 1.0)",
     # data
     "data.axis_types": "wf.data.axis_types(key, 5, 3).inputs",
-    "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
     "data.composite_of_sines": "wf.data.composite_of_sines(2).outputs(x)",
     "data.concept_data": "wf.data.concept_data(key, wf.data.composite_of_sines(2), samples=4, features=2).targets",
     "data.mixture_features": "wf.data.mixture_features(key, 20, 10, 4, 2)[0].inputs",
@@ -163,6 +162,7 @@ EXAMPLES = {
 }
 
 METHODS = {
+    "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
     **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
     **{f"{m}()": f"{m}(x[0])" for m in ("net", "hom", "two", "three", "sep", "stack")},
     **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
@@ -195,9 +195,10 @@ METHODS = {
 }  # fmt: skip
 
 NO_EXAMPLE = {
-    "certify": "returns a certificate of Python numbers, compared in its own tests",
+    "judge": "verdicts of Python numbers on a run",
+    "save_figure": "draws a file",
+    "sweep": "starts processes; its tables have their own tests",
     "coordinate_check": "trains six networks; returns NumPy arrays of its own",
-    "probe": "takes a user's own network in that network's own precision",
     "limits.radial.reduced_stages": "NumPy numbers from the reduced flow, which has its example",
     "observables.descent_triple": "Monte Carlo over smoothed networks, seconds to compile; a module like `smoothed_pair`",
     "observables.network_sup": "an ascent of seconds; a Python number",
