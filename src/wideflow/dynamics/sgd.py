@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._core.errors import check_count, check_positive
@@ -30,7 +31,7 @@ class SGD(AbstractDynamics):
         batch: samples a step; the last batch of a pass is smaller, as in the papers' runs, unless
             `batch` divides the number of samples.
         replace: draw each batch afresh with replacement instead of passing over shuffled samples.
-        order: explicit sample indices, shape (steps, batch), used instead of random draws.
+        order: explicit sample indices, shape (steps, batch), used instead of random draws; a longer run is refused.
     """
 
     rate: Float[Array, ""]
@@ -43,7 +44,12 @@ class SGD(AbstractDynamics):
         check_positive("rate", rate)
         check_count("batch", batch)
         self.rate, self.batch, self.replace = jnp.asarray(float(rate)), batch, replace
-        self.order = None if order is None else jnp.asarray(order, dtype=int)
+        self.order = None if order is None else jnp.asarray(_indices(order, batch))
+
+    def check_replay(self, steps: int, samples: int | None) -> None:
+        """Refuses a run whose batches `order` does not hold."""
+        if self.order is not None:
+            check_replay("order", self.order, steps, samples)
 
     def init(self, model, objective, key):
         if not hasattr(objective, "batch"):
@@ -99,3 +105,29 @@ class SGD(AbstractDynamics):
 
     def duration(self, state, model):
         return self.rate
+
+
+def _indices(order, batch: int) -> np.ndarray:
+    """`order` as whole numbers of shape (steps, batch)."""
+    rows = np.asarray(order)
+    if rows.ndim != 2 or rows.shape[1] != batch:
+        raise ValueError(
+            f"`order` must have shape (steps, {batch}), a row of `batch` sample indices for each step, got {rows.shape}."
+        )
+    if not np.issubdtype(rows.dtype, np.integer):
+        raise ValueError(f"`order` must hold whole numbers, got {rows.dtype}.")
+    return rows.astype(np.int64)
+
+
+def check_replay(name: str, rows, steps: int, samples: int | None) -> None:
+    """Refuses a run of more steps than `rows`, and indices of samples that are not there: JAX takes the nearest one without a word."""
+    if steps > len(rows):
+        raise ValueError(
+            f"`{name}` must have a row for each of the {steps} steps, got {len(rows)} rows. Give more rows, or fewer `steps`."
+        )
+    if samples is None:
+        return
+    low, high = int(np.min(rows)), int(np.max(rows))
+    if low < 0 or high >= samples:
+        wrong = low if low < 0 else high
+        raise ValueError(f"`{name}` must hold sample indices from 0 to {samples - 1}, got {wrong}.")

@@ -22,6 +22,7 @@ from .._core.status import Status
 from .._core.told import Told
 from .._core.trees import describe
 from .._core.watching import current_watcher
+from ..data.dataset import Dataset
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
 from ..models.base import AbstractModel
@@ -111,6 +112,8 @@ def train(
     members = members.placed(mesh)
     flow, wish = isinstance(members.dynamics, AbstractFlow), current_flow()
     grid = _grid(flow, members.dynamics, steps, time, every)
+    if not flow:
+        _check_replay(dynamics, data, int(grid[-1]))
     descended, marks = members.dynamics, None
     if wish is not None and not flow:
         marks, flow = grid, True
@@ -144,6 +147,16 @@ def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
             )
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
     return record_steps(every, steps)
+
+
+def _check_replay(dynamics, data, steps: int) -> None:
+    """Dynamics that replay given random numbers say before the first step where these do not suffice."""
+    datasets = data if isinstance(data, Sequence) else (data,)
+    sizes = [len(one) for one in datasets if isinstance(one, Dataset)]
+    for one in dynamics if isinstance(dynamics, Sequence) else (dynamics,):
+        check = getattr(one, "check_replay", None)
+        if check is not None:
+            check(steps, min(sizes, default=None))
 
 
 def _loss_first(record) -> tuple:

@@ -37,6 +37,12 @@ class BestIterate(AbstractDynamics):
         """The wrapped dynamics' rate."""
         return self.dynamics.rate
 
+    def check_replay(self, steps: int, samples: int | None) -> None:
+        """What the wrapped dynamics says."""
+        check = getattr(self.dynamics, "check_replay", None)
+        if check is not None:
+            check(steps, samples)
+
     def init(self, model, objective, key):
         inner = self.dynamics.init(model, objective, key)
         return BestState(inner, jnp.zeros((), int), parameters(model), objective.value(model))
