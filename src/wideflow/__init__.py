@@ -13,7 +13,6 @@ from .coordinates import coordinate_check as coordinate_check
 from .data import populations as populations
 from .data.dataset import Dataset as Dataset
 from .dynamics import losses as losses
-from .dynamics.adam import Adam as Adam
 from .dynamics.descent import GradientDescent as GradientDescent
 from .dynamics.flow import GradientFlow as GradientFlow
 from .dynamics.sgd import SGD as SGD

@@ -11,7 +11,6 @@ from ..papers.li2020.truncated_descent import (
     TruncatedDescent as TruncatedDescent,
 )
 from ..papers.ren2023.clipped_flow import ClippedFlow as ClippedFlow
-from .adam import Adam as Adam
 from .descent import GradientDescent as GradientDescent
 from .flow import GradientFlow as GradientFlow
 from .sgd import SGD as SGD

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 
 from .._core.status import Status
 from ..data.dataset import Dataset
-from ..dynamics.adam import Adam
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
 from ..models.shallow import Shallow
 from ..training.train import train
+from .adam import Adam
 
 GROWTH = {"sgd": 0.05, "descent": 0.05, "flow": 0.5}  # the next look, as a share of the epochs done
 CUT, CUTS = 5.0, 2  # the rate is divided by CUT, so many times; for SGD alone

@@ -16,12 +16,13 @@ import xarray as xr
 
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, Line, Panel
+from ....figures import FigureSpec, Line, Panel, Points
 from ..concept_data import padded_sphere
 from ..limits.sign_changes import uniform_coupling_error
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..observables.pseudo import coupled_main_part, signed_move, signs
 from .generators import biased_preactivations, generator
+from .marks import measured
 from .three_layer_runs import slope, three_layer_table
 from .two_layer_runs import two_layer_table
 
@@ -145,31 +146,24 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    trained = [
-        Line(
-            table["width"].values,
-            table["coupling"].sel(samples=n).mean("seed").values,
-            f"two layers, N = {n}",
-        )
-        for n in table["samples"].values
-    ]
-    trained.append(
-        Line(
-            table["width3"].values,
-            table["coupling3"].mean("seed3").values,
-            "three layers",
-            dash="dashed",
-        )
-    )
+    trained = []
+    for n in table["samples"].values:
+        errors = table["coupling"].sel(samples=n).mean("seed").values
+        trained += measured(table["width"].values, errors, f"two layers, N = {n}")
+    errors = table["coupling3"].mean("seed3").values
+    trained += measured(table["width3"].values, errors, "three layers", dash="dashed")
     widths = table["worst_width"].values
+    formula = r"$f_0\,E|a|\,\tau^2 m^{3/2}$"
     worst = [
-        Line(widths, table["worst"].values, "worst case"),
-        Line(widths, table["worst_formula"].values, "f₀ E|a| τ² m^{3/2}", dash="dotted"),
+        Points(widths, table["worst"].values, "worst case"),
+        Line(widths, table["worst_formula"].values, formula, dash="dotted"),
     ]
-    moves = [
-        Line(table["move_width"].values, table[name].values, label)
-        for name, label in (("constant", "τ_v = 0.3"), ("shrinking", "τ_v = m^{-1/4}/2"))
-    ]
+    moves = []
+    for name, label in (
+        ("constant", r"$\tau_v = 0.3$"),
+        ("shrinking", r"$\tau_v = m^{-1/4}/2$"),
+    ):
+        moves += measured(table["move_width"].values, table[name].values, label)
     return FigureSpec(
         "Coupling error against width",
         (

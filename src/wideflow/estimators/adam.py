@@ -11,7 +11,7 @@ from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.trees import axpy, parameters, with_parameters
 from .._core.types import Key
-from .base import AbstractDynamics
+from ..dynamics.base import AbstractDynamics
 
 
 class AdamState(eqx.Module):
@@ -28,8 +28,8 @@ class Adam(AbstractDynamics):
     r"""$\theta_{k+1} = \theta_k - \eta_k\, \hat m_k / (\sqrt{\hat v_k} + \epsilon)$, $\eta_k = \frac\eta2 (1 + \cos(\pi k/K))$.
 
     $\hat m$ and $\hat v$ are the bias-corrected running means of the mini-batch gradients and of their squares
-    (kingma2015; Optax's `scale_by_adam` with its defaults $\beta = (0.9, 0.999)$, $\epsilon = 10^{-8}$).
-    The update does not depend on the size of the gradient, so no neuron factor is applied.
+    (Optax's `scale_by_adam` with its defaults $\beta = (0.9, 0.999)$, $\epsilon = 10^{-8}$).
+    The update does not depend on the size of the gradient, so no neuron factor is applied. The length $K$ is an array: runs of all lengths share one program.
 
     Every pass is over freshly shuffled samples; where `batch` does not divide their number, the rest of a pass is left out.
 
