@@ -4,7 +4,7 @@ The target is the product $\cos(6x_1)\cos(6x_2)$ on the sphere in five dimension
 three-layer network, by the same SGD on the same data. The error is the mean square over the variance of the test targets: answering the mean has error 1.
 
 Two layers end with a training error ten times that of three (0.17 against 0.02), so most of the gap at the end is a gap in fitting. Both are therefore also compared at one
-training error, the one that two layers ended with: there three layers' test error is about three quarters of two layers'.
+training error, the one that two layers ended with: there three layers' test error is about four fifths of two layers' (0.75 to 0.81 on three seeds).
 
 Run:  wideflow run tour-allenzhu2018            Takes:  default 10 s on two cores, smoke 7 s
 """
@@ -228,7 +228,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("three layers at the end over the best of two layers", float(three[-1] / two.min()), at_most=0.5),
         Claim(
             "at the training error that two layers ended with: test error of three layers over that of two", equal_fit_ratio(table), at_most=1.0,
-            note="about 0.74: at equal fit the gap is far smaller than at the end, where three layers fit the samples ten times better",
+            note="0.75 to 0.81 on three seeds: at equal fit the gap is far smaller than at the end, where three layers fit the samples ten times better",
         ),
         Claim("two layers learn something: relative test error at the end", float(two[-1]), at_most=0.6),
     )  # fmt: skip

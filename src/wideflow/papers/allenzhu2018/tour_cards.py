@@ -29,7 +29,7 @@ TOUR = Tour(
         ),
         Step(
             "At equal fit",
-            "A fair moment to compare is when three layers have just the training error that two layers ended with. Their test error is then about three quarters of two "
+            "A fair moment to compare is when three layers have just the training error that two layers ended with. Their test error is then about four fifths of two "
             "layers': they generalise better from the same fit, but not by much.",
             look="Training error",
             moment=told.equal_fit,
