@@ -34,7 +34,7 @@ NORMAL = scipy.stats.norm
 
 def pieces(partition, y):
     """The constancy intervals of s(y, .), found by a fine scan and sharpened by bisection."""
-    grid = np.linspace(-1.2, 1.2, 48_001)
+    grid = np.linspace(-6, 6, 120_001)
     values = partition.signs(y, grid)
     edges = [-9.0]
     for k in np.flatnonzero(np.diff(values)):
