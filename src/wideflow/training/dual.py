@@ -24,14 +24,14 @@ from ..dynamics.flow import GradientFlow
 from ..dynamics.gradient_flow.diffrax_solver import SOLVERS
 from ..models.base import AbstractModel, Pullback
 from ..models.shallow import Shallow
-from .ensemble import Members
+from .ensemble import Ensemble
 
 ENGINES = ("auto", "weights", "function")
 WORTHWHILE = 2e9  # multiplications; below it a run takes about a second and a second program is not worth its compilation
 EVALUATIONS = 50  # of a flow between two records, as a guess for the choice alone
 
 
-class Closed(AbstractModel):
+class DualShallow(AbstractModel):
     r"""A shallow network that knows its training points alone: $u = \sigma(Z(0) + K V) (s \odot A)^\top$, trained in $V$.
 
     The objective's `features` are the Gram matrix $K$. `pullback` gives the move of $V$ that the gradient makes in the weights.
@@ -47,7 +47,7 @@ class Closed(AbstractModel):
 
     def embed(self, inputs):
         raise ValueError(
-            "`inputs` other than the training points are unknown to a closed network; expand it to a `Shallow` first."
+            "`inputs` other than the training points are unknown to a network in dual coordinates; bring it back by `from_dual` first."
         )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
@@ -66,28 +66,28 @@ class Closed(AbstractModel):
         return outputs, pull
 
 
-def close(model: Shallow, objective: DatasetObjective) -> tuple[Closed, DatasetObjective]:
+def to_dual(model: Shallow, objective: DatasetObjective) -> tuple[DualShallow, DatasetObjective]:
     """The network at its training points, and the objective that it descends."""
     features, dtype = objective.features, model.weights.dtype
     wide = features.astype(jnp.float64)  # the Gram matrix squares the condition number
     gram = (wide @ wide.T).astype(dtype)
     start = features @ model.weights
-    closed = Closed(
+    dual = DualShallow(
         jnp.zeros_like(start),
         start,
         model.scales * model.output,
         model.activation,
         model.rate_factor,
     )
-    return closed, DatasetObjective(
+    return dual, DatasetObjective(
         objective.inputs, objective.targets, gram, objective.loss, objective.name
     )
 
 
-def expand(closed: Closed, start: Shallow, objective: DatasetObjective) -> Shallow:
+def from_dual(dual: DualShallow, start: Shallow, objective: DatasetObjective) -> Shallow:
     r"""The whole network again: $w = w(0) + \Phi^\top V$."""
     return with_parameters(
-        start, {"weights": start.weights + objective.features.T @ closed.coefficients}
+        start, {"weights": start.weights + objective.features.T @ dual.coefficients}
     )
 
 
@@ -96,7 +96,7 @@ class WeightSpace:
 
     name = "weights"
 
-    def __init__(self, members: Members):
+    def __init__(self, members: Ensemble):
         self.members = members
 
     def seen(self, model):
@@ -109,10 +109,10 @@ class FunctionSpace:
 
     name = "function"
 
-    def __init__(self, members: Members):
+    def __init__(self, members: Ensemble):
         self.whole = members
         start, objective = members.call(
-            close, ("member", "objective"), members.start, members.objective
+            to_dual, ("member", "objective"), members.start, members.objective
         )
         shared = (not members.several, *members.shared[1:])
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
@@ -120,12 +120,12 @@ class FunctionSpace:
     def seen(self, model):
         whole = self.whole
         return whole.call(
-            expand, ("member", "member", "objective"), model, whole.start, whole.objective
+            from_dual, ("member", "member", "objective"), model, whole.start, whole.objective
         )
 
 
 def engine_for(
-    name: str, members: Members, steps: int | None, records: int
+    name: str, members: Ensemble, steps: int | None, records: int
 ) -> WeightSpace | FunctionSpace:
     """The engine asked for; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
     check_choice("engine", name, ENGINES)
@@ -141,7 +141,7 @@ def engine_for(
     return FunctionSpace(members)
 
 
-def _fault(members: Members) -> str:
+def _fault(members: Ensemble) -> str:
     """Why the dynamics do not close on the training points; empty where they do."""
     if type(members.start) is not Shallow:
         return f"a `Shallow` network, got {type(members.start).__name__}"
@@ -155,7 +155,7 @@ def _fault(members: Members) -> str:
     return ""
 
 
-def _cheaper(members: Members, steps: int, records: int) -> bool:
+def _cheaper(members: Ensemble, steps: int, records: int) -> bool:
     features, width = members.start.weights.shape[-2:]
     samples = members.objective.features.shape[-2]
     weights = 2 * steps * samples * features * width

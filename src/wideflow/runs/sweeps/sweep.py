@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from ...experiments.base import Progress, silent
+from ...training.session import Progress, silent
 from ..store import Store
 from .cluster import EngineError, connected
 from .collect import collect
@@ -89,7 +89,8 @@ def sweep(
     """Performs every run of `spec` that the folder `out` does not have yet.
 
     Args:
-        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it.
+        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it. In a dictionary `experiment` may be a
+            Python function: `wf.sweep({"experiment": final_loss, "grid": {"width": [64, 256]}, "seeds": 5})`.
         out: the folder of runs; a second sweep, or `wideflow run --out`, finds them there.
         workers: processes of the embedded cluster; default one a GPU, else as many as there are cores.
         threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never on `workers`.

@@ -257,4 +257,4 @@ def test_errors_name_the_argument():
     with pytest.raises(ValueError, match="`y`"):
         IntervalPartition(0.01).ends(1.5)
     with pytest.raises(ValueError, match="`tau`"):
-        IntervalPartition(0.5)
+        IntervalPartition(0.8)

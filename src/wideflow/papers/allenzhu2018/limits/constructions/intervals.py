@@ -78,7 +78,7 @@ class IntervalPartition:
         low = np.where(small, 0.0, low)
         return low, np.where(small, self.half_width, self._upper(low))
 
-    def _upper(self, low: np.ndarray) -> np.ndarray:
+    def _upper(self, low: Numbers) -> Numbers:
         r"""$u$ with $N(u) - N(l) = \tau/2$, from the upper tail, which keeps its digits where $u$ is large."""
         return -sp.ndtri(np.maximum(sp.ndtr(-low) - self.tau / 2, np.finfo(float).tiny))
 

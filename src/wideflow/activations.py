@@ -1,0 +1,43 @@
+"""Activations as objects: a function with its derivatives, its constants and its Gaussian integrals."""
+
+from ._core.activations import (
+    TABLE,
+    Activation,
+    absolute,
+    activation,
+    cosine,
+    custom,
+    exponential,
+    gelu,
+    leaky_relu,
+    linear,
+    relu,
+    scaled_erf,
+    scaled_tanh,
+    sigmoid,
+    sine,
+    smoothed_leaky_relu,
+    softplus,
+    square,
+)
+
+__all__ = [
+    "TABLE",
+    "Activation",
+    "absolute",
+    "activation",
+    "cosine",
+    "custom",
+    "exponential",
+    "gelu",
+    "leaky_relu",
+    "linear",
+    "relu",
+    "scaled_erf",
+    "scaled_tanh",
+    "sigmoid",
+    "sine",
+    "smoothed_leaky_relu",
+    "softplus",
+    "square",
+]
