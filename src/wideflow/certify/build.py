@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from .._core.errors import check_between, check_count
+from .._core.errors import check_between, check_count, check_flag
 from .._core.precision import cast, double
 from .._core.randomness import as_key
 from ..data.dataset import Dataset
@@ -72,6 +72,7 @@ def certify(
     check_between("delta", delta, 0.0, 1.0, open=True)
     key, model, data = as_key(key), *_without_idle_axis(cast(model, "float64"), data)
     count = data.targets.size // len(data)
+    check_flag("train", train)
     most = samples if samples is not None else max(1, (MOST_TRAINED if train else MOST) // count)
     check_count("samples", most)
     total, data = len(data), sampled(data, most, key)

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .._core.errors import check_count, check_positive
+from .._core.arrays import real_array
+from .._core.errors import check_count, check_flag, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.types import Key
@@ -31,7 +32,7 @@ class SGD(AbstractDynamics):
         batch: samples a step; the last batch of a pass is smaller, as in the papers' runs, unless
             `batch` divides the number of samples.
         replace: draw each batch afresh with replacement instead of passing over shuffled samples.
-        order: explicit sample indices, shape (steps, batch), used instead of random draws; a longer run is refused.
+        order: explicit sample indices, shape (steps, batch), used instead of random draws.
     """
 
     rate: Float[Array, ""]
@@ -43,13 +44,14 @@ class SGD(AbstractDynamics):
     def __init__(self, rate: float, batch: int = 64, replace: bool = False, order=None):
         check_positive("rate", rate)
         check_count("batch", batch)
+        check_flag("replace", replace)
         self.rate, self.batch, self.replace = jnp.asarray(float(rate)), batch, replace
-        self.order = None if order is None else jnp.asarray(_indices(order, batch))
+        self.order = None if order is None else _rows(order, batch)
 
-    def check_replay(self, steps: int, samples: int | None) -> None:
-        """Refuses a run whose batches `order` does not hold."""
-        if self.order is not None:
-            check_replay("order", self.order, steps, samples)
+    @property
+    def replayed(self) -> tuple[str, np.ndarray] | None:
+        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        return None if self.order is None else ("order", np.asarray(self.order))
 
     def init(self, model, objective, key):
         if not hasattr(objective, "batch"):
@@ -107,27 +109,10 @@ class SGD(AbstractDynamics):
         return self.rate
 
 
-def _indices(order, batch: int) -> np.ndarray:
-    """`order` as whole numbers of shape (steps, batch)."""
-    rows = np.asarray(order)
-    if rows.ndim != 2 or rows.shape[1] != batch:
+def _rows(order, batch: int) -> Int[Array, "step batch"]:
+    indices = real_array("order", order, f"(step, {batch})")
+    if not jnp.issubdtype(indices.dtype, jnp.integer):
         raise ValueError(
-            f"`order` must have shape (steps, {batch}), a row of `batch` sample indices for each step, got {rows.shape}."
+            f"`order` must hold whole numbers, the samples of each step, got {indices.dtype}."
         )
-    if not np.issubdtype(rows.dtype, np.integer):
-        raise ValueError(f"`order` must hold whole numbers, got {rows.dtype}.")
-    return rows.astype(np.int64)
-
-
-def check_replay(name: str, rows, steps: int, samples: int | None) -> None:
-    """Refuses a run of more steps than `rows`, and indices of samples that are not there: JAX takes the nearest one without a word."""
-    if steps > len(rows):
-        raise ValueError(
-            f"`{name}` must have a row for each of the {steps} steps, got {len(rows)} rows. Give more rows, or fewer `steps`."
-        )
-    if samples is None:
-        return
-    low, high = int(np.min(rows)), int(np.max(rows))
-    if low < 0 or high >= samples:
-        wrong = low if low < 0 else high
-        raise ValueError(f"`{name}` must hold sample indices from 0 to {samples - 1}, got {wrong}.")
+    return indices.astype(int)

@@ -169,7 +169,7 @@ def _move(settings, net: Shallow, data: Dataset, loss, stage: Stage, key: int):
     (length,) = how.values()
     tail = length * TAIL if settings.solver == "flow" else max(1, int(length * TAIL))
     marks = [0, length - tail, length] if length > tail else [0, length]
-    run = train(net, data, dynamics, **how, loss=loss, every=marks, key=key)
+    run = train(net, data, dynamics, **how, loss=loss, every=marks, key=key, precision="float32")
     if run.status in (Status.DIVERGED, Status.STALLED):
         return None
     values = run.table["loss"].values

@@ -65,7 +65,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
         rows, features = X.shape[0], X.shape[1] + 1
         settings = Settings.of(self, rows, features)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = _seed(self.random_state)
         self.input_mean_, self.input_scale_ = standardise(X)
         inputs = self._inputs(X)
         if settings.solver == "kernel":
@@ -157,3 +157,12 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return certify(
             self._start.model(), data.take(np.sort(unique)), notes=self._certificate_notes
         )
+
+
+def _seed(random_state) -> int:
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(
+            f"`random_state` must be None, a whole number from 0 to 2**32 - 1 or a `RandomState`, got {random_state!r}."
+        ) from error

@@ -177,12 +177,6 @@ class SmoothedSGD(AbstractDynamics):
         }
         return cls(horizon=horizon, **{**chosen, **options})
 
-    def check_replay(self, steps: int, samples: int | None) -> None:
-        """Refuses a run whose random numbers `noise` does not hold."""
-        check = getattr(self.noise, "check_replay", None)
-        if check is not None:
-            check(steps, samples)
-
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
             raise ValueError(

@@ -6,19 +6,17 @@ own name folded with $t$, so leaving one out changes none of the others.
 
 import abc
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..._core.precision import double
+from ..._core.arrays import real_array
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.types import Key
-from ...dynamics.sgd import check_replay
 
 
-class AbstractNoise(eqx.Module):
+class AbstractNoise(DoubleModule):
     """A source of the randomness of Algorithm 2; `step` counts iterations from 0."""
 
     @abc.abstractmethod
@@ -74,8 +72,6 @@ class DrawnNoise(AbstractNoise):
 class ReplayedNoise(AbstractNoise):
     r"""Given random numbers, one row an iteration; what is left out is zero (noise), all ones (signs), never (shrink).
 
-    A run of more iterations than rows is refused.
-
     Args:
         indices: sample indices, (step,) or (step, batch).
         first_smoothing, second_smoothing: $W^\rho$ (step, m1, d) and $V^\rho$ (step, m2, m1), with their deviation already in them.
@@ -104,12 +100,8 @@ class ReplayedNoise(AbstractNoise):
         signs=None,
         shrink_times=(),
     ):
-        indices = np.asarray(indices)
-        if indices.ndim not in (1, 2) or not np.issubdtype(indices.dtype, np.integer):
-            raise ValueError(
-                f"`indices` must be whole numbers of shape (step,) or (step, batch), got {indices.dtype} of shape {indices.shape}."
-            )
-        self.indices = jnp.asarray(indices.reshape(len(indices), -1), dtype=int)
+        indices = real_array("indices", indices, "(step,)", "(step, batch)").astype(int)
+        self.indices = indices[:, None] if indices.ndim == 1 else indices
         given = dict(
             first_smoothing=first_smoothing,
             second_smoothing=second_smoothing,
@@ -118,7 +110,7 @@ class ReplayedNoise(AbstractNoise):
             signs=signs,
         )
         arrays = {
-            name: None if value is None else jnp.asarray(value, dtype=float)
+            name: None if value is None else real_array(name, value).astype(float)
             for name, value in given.items()
         }
         for name, value in arrays.items():
@@ -134,10 +126,6 @@ class ReplayedNoise(AbstractNoise):
         self.sign_rows = arrays["signs"]
         never = jnp.iinfo(jnp.int32).max
         self.shrink_times = jnp.append(jnp.asarray(shrink_times, dtype=int).reshape(-1), never)
-
-    def check_replay(self, steps: int, samples: int | None) -> None:
-        """Refuses a run of more iterations than rows, or with samples that are not there."""
-        check_replay("indices", self.indices, steps, samples)
 
     def index(self, key, step, samples, batch):
         if self.indices.shape[1] != batch:

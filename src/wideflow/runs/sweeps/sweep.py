@@ -82,6 +82,7 @@ def sweep(
     workers: int | None = None,
     threads: int = 1,
     scheduler: str | None = None,
+    security: str | pathlib.Path | None = None,
     progress: Progress = silent,
     only: Iterable[PlannedRun] | None = None,
     plan: Plan | None = None,
@@ -95,6 +96,8 @@ def sweep(
         workers: processes of the embedded cluster; default one a GPU, else as many as there are cores.
         threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never on `workers`.
         scheduler: address of a running Dask scheduler, in place of the embedded cluster.
+        security: folder with the certificate and key of that scheduler (see `wideflow.runs.sweeps.security`). The embedded cluster
+            makes its own.
         progress: called with (done, total, what).
         only: of the missing runs just these.
         plan: the plan of `spec`, where it is already made.
@@ -118,7 +121,7 @@ def sweep(
     store.check_writable()
     stopped, replaced = "", 0
     try:
-        with connected(scheduler, workers, threads) as engine:
+        with connected(scheduler, workers, threads, security) as engine:
             progress(
                 0,
                 len(missing),

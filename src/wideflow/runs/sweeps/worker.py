@@ -1,6 +1,6 @@
 """What runs in a worker: chunks of runs, each saved the moment it is finished; and the worker process itself.
 
-    python -m wideflow.runs.sweeps.worker tcp://127.0.0.1:8786
+    python -m wideflow.runs.sweeps.worker tls://127.0.0.1:8786
 
 is a worker of the embedded cluster: it ends with the process that started it.
 """
@@ -103,12 +103,16 @@ def _my_address() -> str:
 async def _serve(address: str) -> None:
     from distributed import Worker
 
+    from .security import security_of
+
+    folder = os.environ.get("WIDEFLOW_CERTIFICATES")
     async with Worker(
         address,
         nthreads=1,
         memory_limit=0,
         dashboard=False,
         local_directory=os.environ["WIDEFLOW_SCRATCH"],
+        security=None if folder is None else security_of(folder),
     ) as worker:
         await worker.finished()
 

@@ -7,18 +7,21 @@ import jax
 import jax.numpy as jnp
 
 from ...._core.activations import activation as as_activation
+from ...._core.arrays import real_array
 from ...._core.errors import check_between, check_positive
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....data.assumptions import check_data_assumptions
 from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....limits.random_gram import limit_nodes
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
 from .problem import REACHABLE, check_delta, conclude, gather, unmet
 from .stability import part_gram
 
 
+@checked
 def chernoff_lower(
     dimension: int, epsilon: float, smallest_mean: float, bound: float
 ) -> tuple[float, float]:
@@ -36,6 +39,7 @@ def chernoff_lower(
     )
 
 
+@checked
 def chernoff_upper(
     dimension: int, epsilon: float, largest_mean: float, bound: float
 ) -> tuple[float, float]:
@@ -60,7 +64,7 @@ class Proposition31(AbstractTheorem):
     @double
     def __call__(self, inputs, activation, *, mean: Spectrum | None = None) -> Verdict:
         """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`."""
-        act, inputs = as_activation(activation), jnp.asarray(inputs, dtype=float)
+        act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         assumptions = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
         spectral = spectrum(mean_ntk(inputs, act)) if mean is None else mean
         numbers = {
@@ -98,7 +102,7 @@ class Proposition33(AbstractTheorem):
         self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None
     ) -> Verdict:
         """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence."""
-        act, inputs = as_activation(activation), jnp.asarray(inputs, dtype=float)
+        act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         if not act.lipschitz <= 1.0 + 1e-12:
             return Verdict(
                 Outcome.NOT_APPLICABLE, math.nan, f"|sigma'| reaches {act.lipschitz:.4g} > 1", {}
@@ -160,7 +164,9 @@ class PropositionC1(AbstractRunTheorem):
         required = self.threshold(problem.samples, problem.features, problem.kappa, delta)
         features = start.embed(data.inputs).astype(float)
         gap, symmetric = (
-            float(jnp.linalg.eigvalsh(part_gram(start, features, jnp.asarray(weights)))[0])
+            float(
+                jnp.linalg.eigvalsh(part_gram(start, features, real_array("weights", weights)))[0]
+            )
             for weights in (problem.weights, problem.symmetric)
         )
         bound = problem.gamma * problem.kappa / 2

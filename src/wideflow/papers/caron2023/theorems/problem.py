@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.errors import check_between, check_kind
 from ...._core.precision import double
 from ...._core.scalings import NTK, Weights, Zipf
 from ....data.assumptions import check_data_assumptions
+from ....data.dataset import Dataset
 from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....models.embeddings import Identity
 from ....models.shallow import Shallow, has_own_scales
@@ -84,7 +86,9 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
     """
     if not isinstance(start, Shallow):
         raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
+    check_kind("data", data, Dataset, "a `Dataset`")
     act, inputs = start.activation, jnp.asarray(data.inputs, dtype=float)
+    start.embed(inputs)  # refuses inputs of another dimension
     samples, features = inputs.shape
     gamma = share_of_symmetric(start)
     assumptions = check_data_assumptions(inputs, data.targets)
@@ -144,8 +148,7 @@ def unmet(
 
 
 def check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f"`delta` must be a probability strictly between 0 and 1, got {delta}.")
+    check_between("delta", delta, 0, 1, open=True, remedy="It is a probability.")
 
 
 NAMES = {

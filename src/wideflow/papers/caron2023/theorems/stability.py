@@ -6,6 +6,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
@@ -130,7 +131,7 @@ def a_posteriori(problem: Problem, start, model, data) -> tuple[dict[str, float]
     ratios, numbers = {}, problem.numbers()
     total = 0.0
     for name, weights, share in parts(problem):
-        weights = jnp.asarray(weights)
+        weights = real_array("weights", weights)
         before, after = (part_gram(network, features, weights) for network in (start, model))
         drift = float(jnp.max(jnp.abs(jnp.linalg.eigvalsh(after - before))))
         change = float(gradient_change(model, start, features, weights))

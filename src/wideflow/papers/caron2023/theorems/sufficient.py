@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.arrays import real_values
 from ...._core.precision import double
 from ....theorems.base import Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
@@ -36,7 +37,7 @@ class LemmaD3(AbstractRunTheorem):
             return stopped
         n, d, k = problem.samples, problem.features, problem.kappa
         reach = radius(problem, start, data)
-        c = 1.01 * 64 * reach / delta**2 if c is None else np.asarray(c, dtype=float)
+        c = 1.01 * 64 * reach / delta**2 if c is None else _radii(c, start.width)
         total, weighted = float(c.sum()), float(np.sum(problem.weights * c))
         required = max(
             8 * n * math.log(4 * n / delta) / (d * k),
@@ -69,7 +70,7 @@ class LemmaD5(AbstractRunTheorem):
             return stopped
         n, d, k, curve = problem.samples, problem.features, problem.kappa, problem.curvature
         reach = radius(problem, start, data)
-        c = 1.01 * 8 * reach / delta if c is None else np.asarray(c, dtype=float)
+        c = 1.01 * 8 * reach / delta if c is None else _radii(c, start.width)
         total, weighted = float(np.sum(c**2)), float(np.sum(problem.weights * c**2))
         scale = n * curve**2 * delta**2
         required = max(
@@ -131,3 +132,11 @@ def sufficient(
         "d": float(path["kernel_drift"].max()) / drift,
     }
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
+
+
+def _radii(c, width: int) -> np.ndarray:
+    """The constants $c_j > 0$, one a node."""
+    values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), (width,))
+    if not np.all(values > 0):
+        raise ValueError(f"`c` must be positive, one number a node, got {c!r}.")
+    return values

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....limits.deep import hidden_gram, largest_cosine
 from ....models.embeddings import Identity, RandomFeatures
@@ -14,6 +15,7 @@ from ....theorems.gaussian_start import normal_fault
 from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import unjudged
 from .constants import (
+    VARIANTS,
     active_floor,
     features_for_gram,
     kappa,
@@ -51,6 +53,7 @@ class Theorem1(AbstractRunTheorem):
         exact: bool = False,
     ) -> Verdict:
         check_probability(probability)
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:

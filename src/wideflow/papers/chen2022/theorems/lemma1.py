@@ -5,13 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....models.shallow import Shallow
 from ....theorems.base import Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import unjudged
 from ..observables.activity import path_integral
-from .constants import beta, kappa
+from .constants import VARIANTS, beta, kappa
 from .problem import Problem, gather, trajectory
 
 
@@ -43,6 +44,7 @@ class Lemma1(AbstractRunTheorem):
         variant: str = "corrected",
         tolerance: float | int | None = None,
     ) -> Verdict:
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
@@ -143,6 +145,7 @@ class Certificate(AbstractRunTheorem):
     def evaluate(
         self, start: Shallow, data, table=None, *, interval=None, variant: str = "sharp"
     ) -> Verdict:
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:

@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.activations import Activation
+from ...._core.errors import check_interval, check_kind
 from ...._core.precision import double
 from ...._core.scalings import MeanField
+from ....data.dataset import Dataset
 from ....models.maps import common_magnitude
 from ....models.shallow import Shallow, has_own_scales
 from ....theorems.base import Outcome, Verdict
@@ -22,7 +24,6 @@ from ..observables.activity import (
     PreactivationSpeed,
     SumLoss,
     WeightedResidual,
-    check_interval,
     middle_third,
     share_inside,
 )
@@ -104,6 +105,7 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     """Reads the constants off the network at time zero and its dataset; $G$ is that of its embedding."""
     if not isinstance(start, Shallow):
         raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
+    check_kind("data", data, Dataset, "a `Dataset`")
     act = start.activation
     interval = check_interval(interval or act.interval)
     features = np.asarray(start.embedding.embed(jnp.asarray(data.inputs)), dtype=np.float64)
