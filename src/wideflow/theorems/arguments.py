@@ -137,7 +137,7 @@ def _one(parameter: inspect.Parameter, value):
 
 def _kinds(annotation) -> tuple:
     """The classes that an annotation admits; nothing where there is none or it says more than classes can."""
-    if annotation is inspect.Parameter.empty:
+    if annotation in (inspect.Parameter.empty, typing.Any):
         return ()
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
         return typing.get_args(annotation)

@@ -54,5 +54,6 @@ class AbstractTheorem:
     citation: ClassVar[Citation]
 
     def __init_subclass__(cls, **kwargs) -> None:
-        if "__call__" in cls.__dict__:
-            cls.__call__ = checked(cls.__call__)
+        for name in ("__call__", "evaluate"):  # statements about a run have the latter
+            if name in cls.__dict__:
+                setattr(cls, name, checked(cls.__dict__[name]))
