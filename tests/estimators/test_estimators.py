@@ -326,12 +326,20 @@ def test_adam_passes_over_every_sample_once():
     # the first moments of a pass of three steps touch all six
     net = wf.Shallow(np.full((1, 6), 0.1), [1.0])
     data = wf.Dataset(np.eye(6), np.ones(6))
+
+    def touched(snapshot):
+        return snapshot.state.moments.mu["weights"][:, 0] != 0
+
     run = wf.train(
-        net, data, adam.Adam(1e-9, 2), steps=3, every=1, loss=wf.losses.HalfMeanSquares(),
-        record=[lambda snapshot: snapshot.state.moments.mu["weights"][:, 0] != 0],
-    )  # fmt: skip
-    touched = [variable for name, variable in run.table.items() if name != "loss"][0].values
-    assert touched.sum(axis=1).tolist() == [0, 2, 4, 6]
+        net,
+        data,
+        adam.Adam(1e-9, 2),
+        steps=3,
+        every=1,
+        loss=wf.losses.HalfMeanSquares(),
+        record=[touched],
+    )
+    assert run.table.touched.values.sum(axis=1).tolist() == [0, 2, 4, 6]
 
 
 def test_kernel_ridge_leaves_one_out_in_closed_form(table):
