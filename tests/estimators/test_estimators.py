@@ -354,7 +354,8 @@ def test_kernel_ridge_leaves_one_out_in_closed_form(table):
         rest = np.arange(12) != i
         ridged = kernel[np.ix_(rest, rest)] + machine.ridge * np.eye(11)
         misses.append(targets[i] - kernel[i, rest] @ np.linalg.solve(ridged, targets[rest]))
-    assert_allclose(machine.loo_error, np.mean(np.square(misses)), rtol=1e-8)
+    # both lose digits to the kernel's conditioning, up to 1e10 at the smallest ridge
+    assert_allclose(machine.loo_error, np.mean(np.square(misses)), rtol=1e-5)
     assert machine.loo_error <= 1.0  # no worse than answering the mean
     assert machine.bias in kernel_ridge.BIASES
     assert_allclose(pickle.loads(pickle.dumps(model)).predict(x), model.predict(x), rtol=0)
@@ -378,10 +379,12 @@ def test_kernel_classifier_and_what_a_limit_has_not():
     probabilities = model.predict_proba(x[100:])
     right = probabilities[np.arange(50), np.searchsorted(model.classes_, y[100:])]
     assert -np.mean(np.log(right)) < np.log(2)
-    assert not hasattr(model, "transform")
-    for name in ("model_", "prune", "certificate_", "node_importances_"):
-        with pytest.raises(AttributeError, match=r"no nodes|has no attribute"):
+    for name in ("model_", "certificate_", "node_importances_"):
+        with pytest.raises(AttributeError, match="no nodes"):
             getattr(model, name)
+    for call in (lambda: model.transform(x), lambda: model.prune(0.5)):
+        with pytest.raises(AttributeError, match="no nodes"):
+            call()
 
 
 def test_a_kernel_beyond_the_memory_is_refused(monkeypatch, table):

@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.precision import double
@@ -20,12 +19,11 @@ from .fitting import KEPT, Fitted, Network, Settings, embedding_of, fit, standar
 from .kernel_ridge import fit_kernel
 
 
-def _has_network(estimator) -> bool:
+def _check_network(estimator) -> None:
     if estimator.solver == "kernel":
         raise AttributeError(
             "`solver`='kernel' fits the limit of infinite width, which has no nodes; use solver='adam' for a network."
         )
-    return True
 
 
 class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -108,7 +106,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def model_(self) -> Shallow:
         """The fitted `wf.Shallow`, on standardised inputs with a bias column."""
         check_is_fitted(self)
-        _has_network(self)
+        _check_network(self)
         return self.network_.model()
 
     @property
@@ -120,18 +118,18 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         r"""Importance $\lambda_j|w_j|^2$ of every node, in the network's order."""
         return np.asarray(importance(self.model_))
 
-    @available_if(_has_network)
     @double
     def transform(self, X) -> np.ndarray:
         """Hidden features of the nodes, most important first."""
         check_is_fitted(self)
+        _check_network(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(features(self.model_, self._inputs(X)), dtype=np.float64)
 
-    @available_if(_has_network)
     def prune(self, keep):
         """A fitted copy with the `keep` most important nodes alone (a count, or a share below 1); nothing is retrained."""
         check_is_fitted(self)
+        _check_network(self)
         pruned = copy.copy(self)
         small = prune_network(self.model_, keep)
         whole = self.network_
@@ -148,7 +146,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         It speaks of least squares, for the classifier on the classes as rows of 0 and 1. Computed when asked for.
         """
         check_is_fitted(self)
-        _has_network(self)
+        _check_network(self)
         inputs, targets = self._sample
         data = Dataset(
             inputs.astype(np.float64), targets.astype(np.float64), "training rows"
