@@ -64,7 +64,7 @@ NOT_NEGATIVE = frozenset(
 )
 CHANCES = frozenset(("delta", "probability", "failure_probability"))
 SHARES = frozenset(("quality", "persistence", "threshold"))
-FROM_ZERO = frozenset(("degree", "seed", "order"))  # whole numbers that may be 0
+FROM_ZERO = frozenset(("degree", "functions", "seed", "order"))  # whole numbers that may be 0
 MAY_BE_INFINITE = frozenset(("time", "until", "stop", "end", "cap", "horizon", "norm"))
 ARRAYS = frozenset(
     [
