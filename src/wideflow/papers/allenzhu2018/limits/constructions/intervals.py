@@ -84,7 +84,7 @@ class IntervalPartition:
 
     def signs(self, y: Numbers, g: Numbers) -> np.ndarray:
         r"""$s(y, g)$ in $\{-1, 0, 1\}$, elementwise."""
-        y, g = np.broadcast_arrays(np.asarray(y, float), np.asarray(g, float))
+        y, g = np.asarray(y, float), np.asarray(g, float)  # ends are found once for each y
         g = np.where(y < 0, -g, g)
         low, up = self.ends(y)
         size = np.abs(g)
