@@ -19,9 +19,6 @@ from .limits.complexity import (
 )
 
 ERROR, CONSTANT = 0.1, 1.0
-UNKNOWN = (
-    0.0  # the test loss of the paper's learner, which nobody trained here; `_told` leaves it out
-)
 
 
 def _sizes(case: Case) -> tuple[int, int, int]:
@@ -38,7 +35,7 @@ def _two_layers(case: Case) -> Verdict:
         terms=1, outputs=outputs, sup=sup, error=error, output_std=error
     )
     verdict = paper.Theorem41()(
-        UNKNOWN,
+        None,
         prediction,
         width=width,
         samples=samples,
@@ -58,9 +55,7 @@ def _three_layers(theorem, case: Case) -> Verdict:
         log_complexity=log_three_layer_complexity(sine, sine, 1, error, CONSTANT), outputs=outputs, outer_terms=1, inner_terms=1,
         error=error, width=width,
     )  # fmt: skip
-    verdict = theorem()(
-        UNKNOWN, prediction, width=width, samples=samples, error=error, terms=outputs
-    )
+    verdict = theorem()(None, prediction, width=width, samples=samples, error=error, terms=outputs)
     needed = verdict.numbers["log10_samples_needed"]
     numbers = {
         "width_needed": 10.0 ** min(prediction.log10_width, 300.0),
