@@ -21,6 +21,7 @@ three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(si
 start = wf.BiasedThreeLayer(three.first, three.first_bias, three.second, three.second_bias, three.output)
 sep = wf.DepthSeparator(N.normal(size=(4, 3)), -abs(N.normal(size=4)), abs(N.normal(size=4)))
 stack = wf.MeanFieldStack([(N.normal(size=(2, 4)), N.normal(size=(4, 3))), (N.normal(size=(1, 4)), N.normal(size=(4, 2)))])
+deep = wf.Deep.init(0, wf.mlp(2, 4, "tanh", bias_std=0.1), 3, "mean-field")
 data = wf.Dataset(x, y)
 moves = 0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(5, 4))
 xi, diagonal = np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, -1.0, 1.0, -1.0])
@@ -83,14 +84,18 @@ EXAMPLES = {
     "observables.bilinear_bound": "obs.bilinear_bound(three, 10, 0.1, 0.1)",
     "observables.bilinear_rademacher": "obs.bilinear_rademacher(three, x, xi[None], 0.1, 0.1)",
     "observables.bilinear_sup": "obs.bilinear_sup(three, x, xi, 0.1, 0.1)",
+    "observables.centred_alignment": "obs.centred_alignment(gram, gram**2)",
     "observables.coupled_main_part": "obs.coupled_main_part(three, x, *moves)",
     "observables.coupling_error": "obs.coupling_error(three, start, x)",
     "observables.cross_coefficients": "obs.cross_coefficients(three, x, obs.signs(three, x), *moves)",
     "observables.cross_variance": "obs.cross_variance(three, x, obs.signs(three, x), *moves)",
     "observables.direction_persistence": "obs.direction_persistence(np.eye(3), np.eye(3))",
+    "observables.feature_kernels": "obs.feature_kernels(deep, x)",
     "observables.first_time": "obs.first_time(times, [False, True])",
     "observables.gap_bound_variant1": "obs.gap_bound_variant1(three, 10)",
     "observables.gap_bound_variant2": "obs.gap_bound_variant2(three, 10)",
+    "observables.gradient_kernels": "obs.gradient_kernels(deep, x)",
+    "observables.hessian_eigenvalues": "obs.hessian_eigenvalues(deep, data, 2)",
     "observables.ignored": "obs.ignored(obs.neuron_sets(w, a), w)",
     "observables.kernel_chain": "obs.kernel_chain(mean, x)",
     "observables.kernel_velocity": "obs.kernel_velocity(net, x, y)",
@@ -118,6 +123,8 @@ EXAMPLES = {
     "observables.sphere_extremes": "obs.sphere_extremes(sep, starts=4, iterations=5)",
     "observables.stage_events": "obs.stage_events(times, [1.0, 0.1], [1.0, 0.1], [1.0, 0.5], a)",
     "observables.tangent_gram": "obs.tangent_gram(net, x, x2)",
+    "observables.tangent_gram_parts": "obs.tangent_gram_parts(deep, x, x2)",
+    "observables.tangent_products": "obs.tangent_products(deep, x)(y)",
     "observables.two_layer_bound": "obs.two_layer_bound(two, 10, 0.5)",
     "observables.typical_neurons": "obs.typical_neurons(w, a)",
     "observables.winning_threshold": "obs.winning_threshold(a, 1.0)",
@@ -158,16 +165,20 @@ EXAMPLES = {
     "importance": "wf.importance(net)",
     "prune": "wf.prune(net, 2).outputs(x)",
     "pruning_curve": "wf.pruning_curve(net, x, y)",
+    "rescaled": "wf.rescaled(deep, alpha=3.0, centred=True).outputs(x + 1)",
+    "taylor": "wf.taylor(deep, 2).outputs(x)",
+    "wrap": "wf.wrap(lambda p, v: jnp.tanh(v @ p), a).outputs(x)",
     "train": "wf.train(relu, data, wf.GradientDescent(0.1), steps=3).table.loss.values",
 }
 
 METHODS = {
     "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
-    **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}()": f"{m}(x[0])" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.respond": f"{m}.respond({m}.embed(x))" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.pullback": f"[p(np.ones_like(f)) for f, p in [{m}.pullback({m}.embed(x))]]" for m in ("net", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}()": f"{m}(x[0])" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.respond": f"{m}.respond({m}.embed(x))" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.pullback": f"[p(np.ones_like(f)) for f, p in [{m}.pullback({m}.embed(x))]]" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    "deep.preactivations": "deep.preactivations(x)",
     "net.preactivations": "net.preactivations(x)",
     "two.preactivations": "two.preactivations(x)",
     "three.preactivations": "three.preactivations(x)",

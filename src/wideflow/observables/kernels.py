@@ -55,7 +55,8 @@ def tangent_products(model, inputs):
     """
     jacobian = jacobian_of(model, model.embed(jnp.asarray(inputs)))
     _, here = jacobian.linearise(parameters(model))
-    return jax.jit(double(jacobian.gram_map(here)))
+    product = jax.jit(jacobian.gram_map(here))
+    return double(lambda vector: product(jnp.asarray(vector)))
 
 
 @double

@@ -52,7 +52,7 @@ class Settings:
 
 
 def run(settings: Settings, key, session: Session) -> xr.Dataset:
-    parts = ("linearisation_gap", "parameter_movement", "test_risk", "loss", "distance")
+    parts = ("linearisation_gap", "parameter_movement", "test_risk", "distance")
     values = {name: np.full((settings.seeds, len(settings.alphas)), np.nan) for name in parts}
     tangent = np.full(settings.seeds, np.nan)
     for seed in range(settings.seeds):

@@ -53,7 +53,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     cases = [(p, d) for p in settings.parametrisations for d in settings.depths]
     names = [*(f"layer_{l + 1}" for l in range(max(settings.depths))), "outputs", "kernel"]
     shape = (len(settings.parametrisations), len(settings.depths), len(names))
-    changes = np.full((*shape, len(settings.widths), settings.seeds), np.nan)
+    changes = np.full((*shape, settings.seeds, len(settings.widths)), np.nan)
     predicted = np.full(shape, np.nan)
     done, total = 0, len(cases) * len(settings.widths)
     for i, name in enumerate(settings.parametrisations):
@@ -66,7 +66,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
                 moves = _changes(settings, key, data, name, depth, width, part_of)
                 for s, moved in enumerate(moves):
                     for part, value in moved.items():
-                        changes[i, j, names.index(part), w, s] = value
+                        changes[i, j, names.index(part), s, w] = value
                 done += 1
     coordinates = {
         "parametrisation": list(settings.parametrisations),
@@ -77,7 +77,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     }
     axes = ("parametrisation", "depth", "part")
     return xr.Dataset(
-        {"change": ((*axes, "width", "seed"), changes), "predicted": (axes, predicted)},
+        {"change": ((*axes, "seed", "width"), changes), "predicted": (axes, predicted)},
         coordinates,
         {"rate": settings.rate, "steps": settings.steps, "data": data.name},
     )

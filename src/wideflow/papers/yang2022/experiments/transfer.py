@@ -85,7 +85,9 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
         "width": list(settings.widths), "seed": np.arange(settings.seeds),
         "grid": (("optimiser", "rate"), np.log2([rates[o] for o in settings.optimisers])),
     }  # fmt: skip
-    return xr.Dataset({"loss": (axes, losses)}, coordinates, {"steps": settings.steps, "batch": settings.batch})  # fmt: skip
+    table = xr.Dataset({"loss": (axes, losses)}, coordinates)
+    table = table.transpose("data", "optimiser", "form", "seed", "rate", "width")
+    return table.assign_attrs(steps=settings.steps, batch=settings.batch)
 
 
 def _losses(settings, key, data, optimiser, form, width, rates, session) -> np.ndarray:
