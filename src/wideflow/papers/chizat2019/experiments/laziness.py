@@ -4,7 +4,7 @@ A network of fixed width is trained as alpha (f - f_0) at 1/alpha^2 times the ra
 order 1). As alpha grows the outputs' path comes to the tangent model's like 1/alpha, weights move like 1/alpha, and the test error becomes that
 of the tangent model; for small alpha features are learnt. The teacher is a narrow network, as in the paper's Figure 2.
 
-Run:  wideflow run chizat2019-laziness
+Run:  wideflow run chizat2019-laziness            Takes:  default 15 s of one core
 """
 
 from dataclasses import dataclass
