@@ -11,7 +11,11 @@ from . import (
     observables as observables,
     theorems as theorems,
 )
-from ._core import activations as activations, scalings as scalings
+from ._core import (
+    activations as activations,
+    architecture as architecture,
+    scalings as scalings,
+)
 from ._core.status import Status as Status
 from .certify import certify as certify
 from .coordinates import coordinate_check as coordinate_check

@@ -34,6 +34,12 @@ from .kernels import (
     nngp as nngp,
     spectrum as spectrum,
 )
+from .infinite_width.architecture_kernels import (
+    KernelPair as KernelPair,
+    Kernels as Kernels,
+    LayerKernel as LayerKernel,
+    kernels as kernels,
+)
 from .linearised import Linearised as Linearised, linearised as linearised
 from .mean_field import (
     MeanFieldPath as MeanFieldPath,
