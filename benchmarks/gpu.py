@@ -90,7 +90,7 @@ def descent(samples=1000, features=100, width=1_000_000, steps=20):
 
 def trainer(x, y, w, a):
     """`train`'s own compiled stretch on a network that is built once, as a function of the number of steps."""
-    from wideflow.dynamics.train import _many_steps
+    from wideflow.training.train import _many_steps
 
     net = wf.Shallow(w.T, a)
     with jax.enable_x64(True):

@@ -11,16 +11,7 @@ import xarray as xr
 from wideflow import Shallow, data, train
 from wideflow.dynamics import GradientDescent
 from wideflow.experiments.base import Claim, Experiment
-from wideflow.experiments.figures import (
-    Bars,
-    FigureSpec,
-    Heatmap,
-    HLine,
-    Line,
-    Panel,
-    Points,
-    VLine,
-)
+from wideflow.figures import Bars, FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
 
 
 @dataclass(frozen=True)

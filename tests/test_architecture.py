@@ -11,26 +11,35 @@ import pytest
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "src" / "wideflow"
 
-NUMERICAL = {"_core", "data", "models", "dynamics", "observables", "limits", "theorems"}
+NUMERICAL = {
+    "_core", "data", "models", "dynamics", "training", "observables", "limits", "theorems",
+}  # fmt: skip
 ALLOWED = {
     "_core": set(),
     "data": {"_core"},
     "models": {"_core"},
     "dynamics": {"_core", "data", "models"},
-    "observables": {"_core", "data", "models", "dynamics"},
+    "training": {"_core", "data", "models", "dynamics"},
+    "observables": {"_core", "data", "models", "dynamics", "training"},
     "limits": {"_core"},
     "theorems": NUMERICAL,
-    "experiments": NUMERICAL,
-    "runs": {"_core", "experiments"},
-    "report": {"_core", "experiments", "runs"},
-    "certify": NUMERICAL | {"experiments", "probe"},
+    "papers": NUMERICAL | {"certify", "experiments", "figures"},
+    "experiments": NUMERICAL | {"figures", "papers"},
+    "runs": {"_core", "experiments", "figures", "papers"},
+    "report": {"_core", "experiments", "figures", "papers", "runs"},
+    "certify": NUMERICAL | {"figures", "papers", "probe"},
     "estimators": NUMERICAL | {"certify", "probe"},
     "doctor": NUMERICAL | {"runs"},
-    "lab": NUMERICAL | {"certify", "experiments", "probe", "report", "runs"},
-    "shell": NUMERICAL | {"certify", "doctor", "experiments", "lab", "probe", "report", "runs"},
+    "lab": NUMERICAL | {"certify", "experiments", "figures", "papers", "probe", "report", "runs"},
+    "shell": NUMERICAL
+    | {"certify", "doctor", "experiments", "figures", "lab", "papers", "probe", "report", "runs"},
+}
+IN_PAPERS = {  # inside a paper's folder limits and finite networks share no computation either
+    "laws": {"_core"},
+    "limits": {"_core", "limits"},
 }
 FILES = {  # single files that may import more, and why
-    "runs/bare.py": {"report"},  # a shell of its own for compute nodes
+    "runs/minimal_cli.py": {"report"},  # a shell of its own for compute nodes
 }
 HEAVY = {
     "matplotlib", "bokeh", "dask", "distributed", "panel", "pydantic", "h5netcdf", "h5py", "sklearn", "typer", "rich", "pooch",
@@ -74,6 +83,9 @@ def test_folders_import_only_what_they_may(path):
     allowed = ALLOWED.get(folder)
     assert allowed is not None, f"{folder} stands neither here nor in docs/architecture.md"
     allowed = allowed | {folder} | FILES.get(place.as_posix(), set())
+    gathers = place.name == "__init__.py" or place.as_posix() == "data/populations.py"
+    if gathers and folder in NUMERICAL:
+        allowed = allowed | {"papers"}  # the grid's public names include the papers'
     for names in imported(path):
         if names[0] == "":
             assert names[1] != "wideflow", (
@@ -83,7 +95,26 @@ def test_folders_import_only_what_they_may(path):
             assert names[0] in allowed, f"{place} imports {'.'.join(names)}"
 
 
-@pytest.mark.parametrize("folder", sorted(NUMERICAL | {"experiments"}))
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sources() if path.relative_to(PACKAGE).parts[:1] == ("papers",)],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_a_paper_imports_no_other_paper_and_its_limits_no_network(path):
+    parts = path.relative_to(PACKAGE).parts
+    if len(parts) < 3:
+        return
+    paper, part = parts[1], parts[2]
+    for names in imported(path):
+        if names[0] == "papers" and len(names) > 1:
+            assert names[1] in (paper, "base"), f"{path} imports {'.'.join(names)}"
+        if part in IN_PAPERS and names[0] not in ("", "papers"):
+            assert names[0] in IN_PAPERS[part], f"{path} imports {'.'.join(names)}"
+        if part in IN_PAPERS and names[:2] == ("papers", paper):
+            assert names[2] in {"laws", part}, f"{path} imports {'.'.join(names)}"
+
+
+@pytest.mark.parametrize("folder", sorted(NUMERICAL | {"experiments", "papers"}))
 def test_numerical_folders_import_numerical_libraries_only(folder):
     standard = sys.stdlib_module_names
     for path in sorted((PACKAGE / folder).rglob("*.py")):

@@ -7,7 +7,8 @@ import pages
 import pytest
 
 from wideflow.certify import registry
-from wideflow.experiments.registry import PAPERS as PAPERS_OF_THE_BOOK, experiments
+from wideflow.experiments.registry import experiments
+from wideflow.papers import KEYS
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -50,7 +51,7 @@ def test_every_erratum_says_where_it_is_tested():
     """Each numbered item of the errata has a row in its paper's table, and what the row names exists."""
     text = (ROOT / "docs" / "errata.md").read_text()
     known = set(experiments())
-    for paper in PAPERS_OF_THE_BOOK:
+    for paper in KEYS:
         section = re.search(rf"^## {paper}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)[1]
         items = [int(n) for n in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
         rows = re.findall(r"^\| (\d+) \| (.+) \|$", section, re.MULTILINE)

@@ -10,7 +10,8 @@ SOURCE = pathlib.Path(__file__).parents[1] / "src"
 PAGES = {  # folder or module: what it holds; one page each, in this order
     "wideflow.data": "What networks are trained on: datasets, generators, files, exact populations.",
     "wideflow.models": "Networks, embeddings, exact maps between scalings, pruning.",
-    "wideflow.dynamics": "How models move: `train`, descent and flow, SGD, truncated, clipped and smoothed variants; the losses.",
+    "wideflow.training": "`train` and what it gives: runs, records, ensembles.",
+    "wideflow.dynamics": "How models move: descent and flow, SGD, truncated, clipped and smoothed variants; the losses.",
     "wideflow.observables": "What is measured along a run.",
     "wideflow.limits": "Infinite-width objects: kernels, random Gram matrices, mean-field and reduced flows.",
     "wideflow.theorems": "One object a theorem or lemma: hypotheses, bound, verdict.",
@@ -24,12 +25,16 @@ MODULES = {  # modules that are public without being exported by their folder
     "wideflow.data": ("populations",),
     "wideflow.models": ("base",),
     "wideflow.dynamics": ("base", "losses", "bounded_losses"),
-    "wideflow.experiments": ("base", "figures", "registry", "installed"),
+    "wideflow.experiments": ("base", "registry", "installed"),
     "wideflow.report": ("static", "html"),
     "wideflow.runs": ("sweeps",),
 }
 LATE = {"WideRegressor": "wideflow.estimators", "WideClassifier": "wideflow.estimators", "sweep": "wideflow.runs.sweeps"}  # fmt: skip
-BESIDE = {"probe": "wideflow.probe", "coordinate_check": "wideflow.coordinates"}
+BESIDE = {
+    "probe": "wideflow.probe",
+    "coordinate_check": "wideflow.coordinates",
+    "figures": "wideflow.figures",
+}
 CORE = {"activations": "wideflow._core.activations", "scalings": "wideflow._core.scalings", "Status": "wideflow._core.status"}  # fmt: skip
 
 

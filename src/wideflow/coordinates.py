@@ -19,10 +19,10 @@ from ._core.randomness import as_key, named_key
 from .data.dataset import Dataset
 from .dynamics.descent import GradientDescent
 from .dynamics.losses import HalfMeanSquares
-from .dynamics.train import train
-from .experiments.figures import FigureSpec, Line, Panel
+from .figures import FigureSpec, Line, Panel
 from .models.base import AbstractModel
 from .models.shallow import Shallow
+from .training.train import train
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import numpy as np
 from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
-from .experiments.figures import FigureSpec, Line, Panel
+from .figures import FigureSpec, Line, Panel
 from .observables.regime import Regime
 
 COPIES = 4  # of a tile of gradients that the compiled program holds at its peak

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.certify import Statement, prepare, register, registry
-from wideflow.runs.plain import plain
+from wideflow.runs.json_encoding import plain
 
 
 def relu_mean_gram(x):

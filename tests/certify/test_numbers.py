@@ -295,7 +295,7 @@ def lazy_end(hidden, output, scales, x, y):
 
 
 def test_laziness_along_width_and_gamma(relu, data):
-    from wideflow.certify.laziness import _draws  # the draw alone; what is made of it is recomputed
+    from wideflow.certify.laziness import _draws
 
     net, certificate = relu
     x, y, lazy = np.asarray(data.inputs), np.asarray(data.targets), certificate.laziness

@@ -12,10 +12,10 @@ from scipy.integrate import solve_ivp
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
 from wideflow.dynamics import flow as flow_module
-from wideflow.dynamics.gram_problem import GramProblem
-from wideflow.dynamics.smooth_step import SmoothStep
-from wideflow.dynamics.spectral_action import Dense
-from wideflow.dynamics.tangents import tangents_of
+from wideflow.dynamics.gradient_flow.commutator_free import SmoothStep
+from wideflow.dynamics.gradient_flow.jacobian import tangents_of
+from wideflow.dynamics.gradient_flow.linearisation import GramProblem
+from wideflow.dynamics.gradient_flow.matrix_functions import Dense
 
 
 def _data(samples=6, features=3, outputs=None, seed=0):

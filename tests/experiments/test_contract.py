@@ -12,7 +12,8 @@ import pathlib
 import pytest
 
 from wideflow.experiments.base import SIZES
-from wideflow.experiments.registry import PAPERS, experiments
+from wideflow.experiments.registry import experiments
+from wideflow.papers import KEYS, papers
 from wideflow.report.interactive import plots
 from wideflow.report.static import build
 from wideflow.runs import Store, perform, read_record
@@ -53,7 +54,7 @@ def test_the_smoke_size_runs_is_judged_and_drawn(name, request, tmp_path):
 def test_it_declares_itself_properly(name):
     experiment = EXPERIMENTS[name]
     assert experiment.name.startswith(experiment.paper + "-")
-    assert experiment.paper in PAPERS
+    assert experiment.paper in KEYS
     assert experiment.title
     assert experiment.figure
     settings = experiment.settings
@@ -84,9 +85,12 @@ def test_every_setting_is_used(name):
     assert unused == set()
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize("paper", KEYS)
 def test_every_experiment_module_is_registered(paper):
-    folder = importlib.import_module(f"wideflow.experiments.{paper}")
+    folder = importlib.import_module(f"wideflow.papers.{paper}.experiments")
+    registered = papers()[paper].experiments
     for path in pathlib.Path(folder.__file__).parent.glob("*.py"):
         if "EXPERIMENT = Experiment(" in path.read_text():
-            assert path.stem in folder.EXPERIMENTS, f"{path.name} is not in EXPERIMENTS of {paper}"
+            assert path.stem in registered.values(), f"{path.name} is not in PAPER of {paper}"
+    for name in registered:
+        assert papers()[paper].experiment(name).name == name

@@ -14,9 +14,13 @@ import wideflow as wf
 from wideflow._core.watching import watched_by
 from wideflow.dynamics.losses import HalfMeanSquares
 from wideflow.experiments import registry
-from wideflow.experiments.registry import PAPERS
-from wideflow.experiments.tours import allenzhu2018, caron2023, chen2022, li2020, ren2023
 from wideflow.lab.tours import TOURS
+from wideflow.papers import KEYS
+from wideflow.papers.allenzhu2018 import tour as allenzhu2018
+from wideflow.papers.caron2023 import tour as caron2023
+from wideflow.papers.chen2022 import tour as chen2022
+from wideflow.papers.li2020 import tour as li2020
+from wideflow.papers.ren2023 import tour as ren2023
 from wideflow.report.interactive import plots
 from wideflow.report.static import build
 from wideflow.runs import Store, perform, read_record
@@ -74,7 +78,7 @@ def shape(spec) -> list:
 
 
 def test_every_paper_has_a_tour():
-    assert set(TOURS) == set(PAPERS)
+    assert set(TOURS) == set(KEYS)
     assert {tour.experiment for tour in TOURS.values()} == {
         name for name in registry.others() if name.startswith("tour-")
     }

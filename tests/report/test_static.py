@@ -7,7 +7,7 @@ import pytest
 from bokeh.models import LinearColorMapper
 from small_experiment import EXPERIMENT, draw
 
-from wideflow.experiments.figures import FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
+from wideflow.figures import FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
 from wideflow.report.interactive import plots
 from wideflow.report.static import build, render, save_figure
 from wideflow.report.style import PALETTE, edges, look

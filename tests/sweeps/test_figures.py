@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 from numpy.testing import assert_allclose
 
-from wideflow.experiments.figures import Line
+from wideflow.figures import Line
 from wideflow.report.static import build
 from wideflow.runs.sweeps.figures import confidence_band, draw, fit_slope, parse_plot
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import wideflow as wf
 from wideflow.experiments.base import Claim, Experiment
-from wideflow.experiments.figures import FigureSpec, HLine, Line, Panel
+from wideflow.figures import FigureSpec, HLine, Line, Panel
 
 from .model import Diagonal
 from .theorem import ImplicitBias

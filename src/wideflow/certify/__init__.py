@@ -1,7 +1,6 @@
 """Certificates: the theorems evaluated on the data and network at hand."""
 
 from ..data.prepare import Prepared as Prepared, prepare as prepare
-from . import papers as papers
 from .build import certify as certify
 from .certificate import Certificate as Certificate
 from .checks import Check as Check, check_dataset as check_dataset

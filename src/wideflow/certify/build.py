@@ -10,14 +10,14 @@ from .._core.randomness import as_key
 from ..data.dataset import Dataset
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
+from ..papers.chen2022.certificate import interval_of
 from .certificate import Certificate
 from .checks import check_dataset
 from .grams import mean_gram, node_factor, own_gram, report_gram
 from .laziness import laziness
-from .papers.chen2022 import interval_of
-from .papers.several_outputs import single
 from .promises import follow, judge_all
 from .registry import Case
+from .several_outputs import single
 from .timing import predict_times
 
 MOST, MOST_TRAINED = 2000, 200  # rows whose Gram matrix is worked with: without and with a run

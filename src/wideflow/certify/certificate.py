@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..experiments.figures import FigureSpec
+from ..figures import FigureSpec
 from ..theorems.base import Outcome
 from .checks import Check
 from .drawing import draw

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..experiments.figures import Bars, FigureSpec, HLine, Line, Panel, Points, VLine
+from ..figures import Bars, FigureSpec, HLine, Line, Panel, Points, VLine
 from ..observables.regime import LAZY, RICH
 
 

@@ -20,7 +20,7 @@ from .._core.randomness import named_key
 from .._core.scalings import ABC, NTK, Weights, Zipf
 from .._core.trees import parameters, with_parameters
 from ..data.dataset import Dataset
-from ..limits.reach import reach_time
+from ..limits.time_to_loss import reach_time
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime

@@ -6,23 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..dynamics.flow import GradientFlow
-from ..dynamics.schedule import Logarithmic
-from ..dynamics.train import train
 from ..limits.linearised import linearised
 from ..models.shallow import Shallow
-from ..observables import (
-    FeatureMovement,
-    KernelDrift,
-    KernelGap,
-    Loss,
-    ParameterMovement,
-    WeightMovement,
-)
 from ..observables.block_kernels import BlockDrift, BlockGap
+from ..observables.kernels import KernelDrift, KernelGap
+from ..observables.movement import FeatureMovement, ParameterMovement, WeightMovement
 from ..observables.regime import Regime
+from ..observables.risks import Loss
+from ..papers.caron2023 import theorems as caron2023
+from ..papers.chen2022 import theorems as chen2022
 from ..probe import linearisation_gap
-from ..theorems import caron2023, chen2022
 from ..theorems.base import Outcome, Verdict
+from ..training.schedule import Logarithmic
+from ..training.train import train
 from .grams import own_gram
 from .registry import ALWAYS, Case, Statement, statements
 

@@ -7,11 +7,13 @@ shows (the width asked for, the rate promised). A user's own theorem joins by
     register(Statement(MyTheorem, lambda case: MyTheorem()(case.model, case.data), about="..."))
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ..data.dataset import Dataset
+from ..papers import papers
 from ..theorems.base import AbstractTheorem, Verdict
 
 NEVER, MAYBE, ALWAYS = "never", "maybe", "always"
@@ -64,13 +66,19 @@ class Statement:
         return f"{citation.key} {citation.locator}"
 
 
-_REGISTERED: list[Statement] = []
+_REGISTERED: list[Statement] = []  # what users add; the papers' own come from their folders
+
+
+@functools.cache
+def _of_papers() -> tuple[Statement, ...]:
+    modules = [paper.module("certificate") for paper in papers().values()]
+    return tuple(s for module in modules if module is not None for s in module.STATEMENTS)
 
 
 def register(*statements: Statement) -> None:
     """Adds statements to every later certificate."""
     for statement in statements:
-        if any(known.theorem is statement.theorem for known in _REGISTERED):
+        if any(known.theorem is statement.theorem for known in (*_of_papers(), *_REGISTERED)):
             raise ValueError(
                 f"`{statement.theorem.__name__}` of {statement.name!r} is registered already."
             )
@@ -78,5 +86,5 @@ def register(*statements: Statement) -> None:
 
 
 def statements() -> tuple[Statement, ...]:
-    """All registered statements, in the order of registration."""
-    return tuple(_REGISTERED)
+    """The papers' statements in the papers' order, then what was registered."""
+    return (*_of_papers(), *_REGISTERED)

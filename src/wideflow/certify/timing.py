@@ -6,7 +6,7 @@ import numpy as np
 
 from .._core.precision import double
 from ..limits.linearised import linearised
-from ..limits.reach import reach_times
+from ..limits.time_to_loss import reach_times
 
 SHARES = (0.5, 0.1, 0.01, 0.001)
 POINTS = 80

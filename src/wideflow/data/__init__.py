@@ -1,11 +1,19 @@
 """Data: what networks are trained on."""
 
-from .._core.concepts import (
+from ..papers.allenzhu2018.concept_data import (
+    UnitPadding as UnitPadding,
+    composite_of_sines as composite_of_sines,
+    concept_data as concept_data,
+    padded_sphere as padded_sphere,
+    product_concept as product_concept,
+    unit_padding as unit_padding,
+)
+from ..papers.allenzhu2018.laws.concepts import (
     ThreeLayerConcept as ThreeLayerConcept,
     TwoLayerConcept as TwoLayerConcept,
     plain_concept as plain_concept,
 )
-from .._core.power_series import (
+from ..papers.allenzhu2018.laws.power_series import (
     PowerSeries as PowerSeries,
     polynomial as polynomial,
     smooth as smooth,
@@ -13,14 +21,6 @@ from .._core.power_series import (
 from .assumptions import (
     DataAssumptions as DataAssumptions,
     check_data_assumptions as check_data_assumptions,
-)
-from .concepts import (
-    UnitPadding as UnitPadding,
-    composite_of_sines as composite_of_sines,
-    concept_data as concept_data,
-    padded_sphere as padded_sphere,
-    product_concept as product_concept,
-    unit_padding as unit_padding,
 )
 from .dataset import Dataset as Dataset, one_hot as one_hot
 from .feature_tasks import axis_types as axis_types, quadratic_teacher as quadratic_teacher

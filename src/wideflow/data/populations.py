@@ -1,4 +1,4 @@
 """Exact populations, which stand where a dataset stands: `train` descends their loss without samples."""
 
-from .gaussian_abs_teacher import GaussianAbsTeacher as GaussianAbsTeacher
-from .radial_population import Radial as Radial
+from ..papers.li2020.population import GaussianAbsTeacher as GaussianAbsTeacher
+from ..papers.ren2023.population import Radial as Radial

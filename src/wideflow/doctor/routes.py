@@ -20,11 +20,11 @@ from .._core.trees import parameters, with_parameters
 from ..data.synthetic import sphere, sphere_sines
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
-from ..dynamics.train import train
 from ..limits.kernels import mean_ntk
 from ..limits.linearised import linearised
 from ..models.shallow import Shallow
 from ..observables.kernels import tangent_gram
+from ..training.train import train
 from .findings import Finding
 
 Check = Callable[[jax.Array], tuple[float, float]]

@@ -1,12 +1,16 @@
 """Dynamics: how models move."""
 
-from .best_iterate import BestIterate as BestIterate
-from .clipped import ClippedFlow as ClippedFlow
+from ..papers.allenzhu2018.best_iterate import BestIterate as BestIterate
+from ..papers.allenzhu2018.smoothed_sgd import SmoothedSGD as SmoothedSGD
+from ..papers.allenzhu2018.smoothing_noise import (
+    DrawnNoise as DrawnNoise,
+    ReplayedNoise as ReplayedNoise,
+)
+from ..papers.li2020.truncated_descent import (
+    LossBelow as LossBelow,
+    TruncatedDescent as TruncatedDescent,
+)
+from ..papers.ren2023.clipped_flow import ClippedFlow as ClippedFlow
 from .descent import GradientDescent as GradientDescent
 from .flow import GradientFlow as GradientFlow
-from .schedule import Logarithmic as Logarithmic
 from .sgd import SGD as SGD
-from .smoothed_sgd import SmoothedSGD as SmoothedSGD
-from .smoothing_noise import DrawnNoise as DrawnNoise, ReplayedNoise as ReplayedNoise
-from .train import Run as Run, train as train
-from .truncated import LossBelow as LossBelow, TruncatedDescent as TruncatedDescent

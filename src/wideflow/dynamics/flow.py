@@ -14,13 +14,13 @@ from .._core.trees import parameters, with_parameters, zeros_of
 from ..data.objective import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
-from .explicit_flow import SOLVERS, ExplicitSolver, ExplicitState
-from .gram_flow import GramSolver, GramState, largest_rate
-from .gram_problem import GramProblem
-from .held_tangents import HeldTangents
-from .reduced_inputs import reduced
-from .spectral_action import AbstractAction, Dense, Krylov
-from .tangents import ShallowTangents, tangents_of
+from .gradient_flow.diffrax_solver import SOLVERS, ExplicitSolver, ExplicitState
+from .gradient_flow.exponential_integrator import GramSolver, GramState, largest_rate
+from .gradient_flow.jacobian import ShallowTangents, tangents_of
+from .gradient_flow.linearisation import GramProblem
+from .gradient_flow.matrix_functions import AbstractAction, Dense, Krylov
+from .gradient_flow.reduced_inputs import reduced
+from .gradient_flow.sliding_jacobian import HeldTangents
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
 PRODUCTS = 50  # that Lanczos takes for a stage, on the plant and MNIST

@@ -16,8 +16,8 @@ from ..data.dataset import Dataset
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
 from ..dynamics.sgd import SGD
-from ..dynamics.train import train
 from ..models.shallow import Shallow
+from ..training.train import train
 
 GROWTH = {"sgd": 0.05, "descent": 0.05, "flow": 0.5}  # the next look, as a share of the epochs done
 CUT, CUTS = 5.0, 2  # the rate is divided by CUT, so many times; for SGD alone

@@ -8,7 +8,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.precision import double
-from ..certify import Certificate, certify
+from ..certify.build import certify
+from ..certify.certificate import Certificate
 from ..data.dataset import Dataset
 from ..models.pruning import features, importance, prune as prune_network
 from ..models.shallow import Shallow

@@ -10,7 +10,7 @@ import xarray as xr
 
 from .._core.errors import check_choice
 from .._core.types import Key
-from .figures import FigureSpec
+from ..figures import FigureSpec
 
 SIZES = ("smoke", "default", "paper")
 

@@ -15,31 +15,32 @@ from .._core.errors import check_choice, check_count, check_positive
 from .._core.randomness import named_key
 from .._core.scalings import parse_scaling
 from .._core.watching import shown_with
-from ..dynamics import SGD, GradientDescent, GradientFlow, train
+from ..dynamics.descent import GradientDescent
+from ..dynamics.flow import GradientFlow
 from ..dynamics.losses import HalfSumSquares, MeanSquares
+from ..dynamics.sgd import SGD
+from ..figures import FigureSpec, Line, Panel
 from ..models.shallow import Shallow
-from ..observables import (
-    ActiveFraction,
+from ..observables.kernels import (
     EffectiveRank,
-    FeatureMovement,
-    FeaturePair,
     KernelAlignment,
-    KernelChange,
     KernelDrift,
     KernelGap,
     KernelSpectrum,
     KernelTrace,
+)
+from ..observables.laziness import KernelChange, LinearisationGap
+from ..observables.movement import (
+    ActiveFraction,
+    FeatureMovement,
     LargestMovement,
-    LinearisationGap,
-    NeuronPlaces,
-    OutputsAt,
     ParameterMovement,
-    Risk,
-    TestRisk,
     WeightMovement,
 )
+from ..observables.risks import Risk, TestRisk
+from ..observables.visual import FeaturePair, NeuronPlaces, OutputsAt
+from ..training.train import train
 from .base import Claim, Experiment
-from .figures import FigureSpec, Line, Panel
 from .predictions import predict
 from .training_panels import COLOURS, panels as everything
 

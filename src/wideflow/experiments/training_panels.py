@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
+from ..figures import Heatmap, Line, Panel, Points
 from ..observables.regime import LAZY, RICH
-from .figures import Heatmap, Line, Panel, Points
 
 MOST_NODES = 400  # shown as points
 NOW, BEFORE, LAZILY, LIMIT = "this network", "at the start", "linearised", "infinite width"

@@ -9,7 +9,7 @@ def judge(settings: Any, seed: int) -> Verdicts:
     """`wf.certify` on the first network of the run, before training."""
     import jax
 
-    from ..certify import certify
+    from ..certify.build import certify
     from ..experiments.training import build
 
     networks, training, _ = build(settings, jax.random.key(seed))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..experiments.figures import FigureSpec
+from ..figures import FigureSpec
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ import xarray as xr
 from .._core.errors import did_you_mean
 from ..experiments import registry
 from ..experiments.base import Experiment
-from ..experiments.figures import FigureSpec
+from ..experiments.tours.base import Step
+from ..figures import FigureSpec
+from ..papers import papers
 from ..runs.overrides import overridden
 from . import judging
 from .messages import Verdicts
-from .tours import TOURS, Step
+from .tours import TOURS
 
 FREE = "free"
 FIXED = {"record": ("all",), "records": 200, "prepared": True}  # of the settings, not offered
@@ -43,7 +45,7 @@ class Scene:
     @property
     def about(self) -> str:
         """What its paper is about."""
-        return registry.PAPERS.get(self.paper, "")
+        return papers()[self.paper].title if self.paper in papers() else ""
 
     def settings(self, changes: Mapping[str, Any]) -> Any:
         """The settings of a run; wrong values are explained."""

@@ -15,7 +15,7 @@ from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
-from .gate import LOOPBACK, Gate
+from .auth import LOOPBACK, Gate
 from .handlers import Alive, Leave, Take, Upload
 from .page import furnish
 from .tab import Tab

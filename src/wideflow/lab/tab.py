@@ -8,13 +8,13 @@ from typing import Any
 from bokeh.document import Document
 from bokeh.models import Column, InlineStyleSheet
 
-from ..experiments.figures import FigureSpec
+from ..figures import FigureSpec
 from ..report.interactive import chips, plots, refresh, same_marks
 from ..report.tex import as_text
-from ..runs.plain import plain
+from ..runs.json_encoding import plain
+from .channel import Talk
 from .links import Place, place
 from .messages import Event, Figure, Job, Progress, State, Taken, Verdicts
-from .talk import Talk
 from .uploads import Uploads
 from .workers import Worker, Workers
 

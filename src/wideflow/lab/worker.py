@@ -23,7 +23,7 @@ def work(pipe: Connection, compiled: str | None) -> None:
     if compiled:
         jax.config.update("jax_compilation_cache_dir", compiled)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    from . import performing
+    from . import runner as performing
 
     try:
         pipe.send(State("ready"))

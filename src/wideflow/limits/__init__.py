@@ -1,25 +1,11 @@
 """Limits: infinite-width objects; they import `_core` alone, so that agreement with networks is evidence."""
 
-from . import (
+from ..papers.allenzhu2018.limits import (
     complexity as complexity,
     constructions as constructions,
-    gaussian_cloud as gaussian_cloud,
-    hermite as hermite,
-    kernel_floor as kernel_floor,
-    radial as radial,
-    sign_averages as sign_averages,
     sign_changes as sign_changes,
-    stage_rates as stage_rates,
-    symmetric_cloud as symmetric_cloud,
 )
-from .deep import (
-    hidden_gram as hidden_gram,
-    largest_cosine as largest_cosine,
-    lazy_kernel as lazy_kernel,
-    sampled_gram as sampled_gram,
-    slope_gram as slope_gram,
-)
-from .first_step import (
+from ..papers.caron2023.limits.first_step import (
     mean_kernel_velocity as mean_kernel_velocity,
     mean_weight_velocity as mean_weight_velocity,
     output_bound as output_bound,
@@ -27,29 +13,45 @@ from .first_step import (
     triple_correlation as triple_correlation,
     weight_speed as weight_speed,
 )
-from .kernels import (
-    Spectrum as Spectrum,
-    kappa as kappa,
-    mean_ntk as mean_ntk,
-    nngp as nngp,
-    spectrum as spectrum,
+from ..papers.caron2023.limits.node_limit import (
+    NodeLimit as NodeLimit,
+    node_limit as node_limit,
+    train_node_limit as train_node_limit,
+)
+from ..papers.li2020.limits import (
+    gaussian_cloud as gaussian_cloud,
+    hermite as hermite,
+    kernel_floor as kernel_floor,
+    sign_averages as sign_averages,
+    stage_rates as stage_rates,
+    symmetric_cloud as symmetric_cloud,
+)
+from ..papers.ren2023 import limits as radial  # noqa: F401  (gathered below with the others)
+from .deep import (
+    hidden_gram as hidden_gram,
+    largest_cosine as largest_cosine,
+    lazy_kernel as lazy_kernel,
+    sampled_gram as sampled_gram,
+    slope_gram as slope_gram,
 )
 from .infinite_width.architecture_kernels import (
     KernelPair as KernelPair,
     Kernels as Kernels,
     LayerKernel as LayerKernel,
-    kernels as kernels,
+)
+from .kernels import (
+    Spectrum as Spectrum,
+    kappa as kappa,
+    kernels as kernels,  # the function, in the place of the module
+    mean_ntk as mean_ntk,
+    nngp as nngp,
+    spectrum as spectrum,
 )
 from .linearised import Linearised as Linearised, linearised as linearised
 from .mean_field import (
     MeanFieldPath as MeanFieldPath,
     collapsed_mean_field as collapsed_mean_field,
     mean_field as mean_field,
-)
-from .node_limit import (
-    NodeLimit as NodeLimit,
-    node_limit as node_limit,
-    train_node_limit as train_node_limit,
 )
 from .random_gram import (
     departure as departure,
@@ -61,4 +63,4 @@ from .random_gram import (
     zipf_sum as zipf_sum,
     zipf_tail as zipf_tail,
 )
-from .reach import reach_time as reach_time
+from .time_to_loss import reach_time as reach_time

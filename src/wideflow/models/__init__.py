@@ -1,10 +1,10 @@
 """Networks: one architecture a file."""
 
+from ..papers.allenzhu2018.models.biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
+from ..papers.allenzhu2018.models.biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
+from ..papers.ren2023.depth_separator import DepthSeparator as DepthSeparator
 from . import embeddings as embeddings, maps as maps
 from .base import AbstractModel as AbstractModel, pullback_by_autodiff as pullback_by_autodiff
-from .biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
-from .biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
-from .depth_separator import DepthSeparator as DepthSeparator
 from .homogeneous import Homogeneous as Homogeneous
 from .mean_field_stack import MeanFieldStack as MeanFieldStack
 from .pruning import (

@@ -1,7 +1,57 @@
 """Observables: what is measured along a run."""
 
-from . import depth as depth
-from .activity import (
+from ..papers.allenzhu2018.observables.biased_kernels import (
+    last_layer_features as last_layer_features,
+    last_layer_gram as last_layer_gram,
+)
+from ..papers.allenzhu2018.observables.pseudo import (
+    CouplingError as CouplingError,
+    SignChange as SignChange,
+    Signs as Signs,
+    coupled_main_part as coupled_main_part,
+    coupling_error as coupling_error,
+    cross_coefficients as cross_coefficients,
+    cross_variance as cross_variance,
+    pseudo_outputs as pseudo_outputs,
+    sign_changes as sign_changes,
+    signed_move as signed_move,
+    signs as signs,
+    smoothed_pair as smoothed_pair,
+)
+from ..papers.allenzhu2018.observables.rademacher import (
+    bilinear_bound as bilinear_bound,
+    bilinear_rademacher as bilinear_rademacher,
+    bilinear_sup as bilinear_sup,
+    gap_bound_variant1 as gap_bound_variant1,
+    gap_bound_variant2 as gap_bound_variant2,
+    network_sup as network_sup,
+    rademacher_signs as rademacher_signs,
+    row_ball_oracle as row_ball_oracle,
+    row_ball_projection as row_ball_projection,
+    two_layer_bound as two_layer_bound,
+    two_layer_sup as two_layer_sup,
+)
+from ..papers.allenzhu2018.observables.row_norms import (
+    IncrementNorm as IncrementNorm,
+    row_norm as row_norm,
+)
+from ..papers.allenzhu2018.observables.smoothed_objective import (
+    DescentTriple as DescentTriple,
+    descent_triple as descent_triple,
+    smoothed_objective as smoothed_objective,
+)
+from ..papers.caron2023.observables.kinks import (
+    DecayRate as DecayRate,
+    Flips as Flips,
+    GradientChange as GradientChange,
+    KernelSpeed as KernelSpeed,
+    MaskAveraging as MaskAveraging,
+    Sliding as Sliding,
+    SmallestPreactivation as SmallestPreactivation,
+    kernel_velocity as kernel_velocity,
+    sliding as sliding,
+)
+from ..papers.chen2022.observables.activity import (
     DeadFraction as DeadFraction,
     DisplacedFraction as DisplacedFraction,
     Diversity as Diversity,
@@ -20,38 +70,7 @@ from .activity import (
     safe_rate as safe_rate,
     stability as stability,
 )
-from .base import AbstractObservable as AbstractObservable
-from .biased_kernels import (
-    last_layer_features as last_layer_features,
-    last_layer_gram as last_layer_gram,
-)
-from .kernels import (
-    EffectiveRank as EffectiveRank,
-    KernelAlignment as KernelAlignment,
-    KernelDrift as KernelDrift,
-    KernelGap as KernelGap,
-    KernelSpectrum as KernelSpectrum,
-    KernelTrace as KernelTrace,
-    tangent_gram as tangent_gram,
-)
-from .kinks import (
-    DecayRate as DecayRate,
-    Flips as Flips,
-    GradientChange as GradientChange,
-    KernelSpeed as KernelSpeed,
-    MaskAveraging as MaskAveraging,
-    Sliding as Sliding,
-    SmallestPreactivation as SmallestPreactivation,
-    kernel_velocity as kernel_velocity,
-    sliding as sliding,
-)
-from .laziness import KernelChange as KernelChange, LinearisationGap as LinearisationGap
-from .looking import (
-    FeaturePair as FeaturePair,
-    NeuronPlaces as NeuronPlaces,
-    OutputsAt as OutputsAt,
-)
-from .lottery import (
+from ..papers.li2020.observables.lottery import (
     BasisNeurons as BasisNeurons,
     CoveredDirections as CoveredDirections,
     DirectionMasses as DirectionMasses,
@@ -71,6 +90,28 @@ from .lottery import (
     typical_neurons as typical_neurons,
     winning_threshold as winning_threshold,
 )
+from ..papers.li2020.observables.tensors import (
+    LossTail as LossTail,
+    MomentError as MomentError,
+    OrderLosses as OrderLosses,
+    moment_errors as moment_errors,
+)
+from ..papers.ren2023.observables import depth as depth
+from ..papers.ren2023.observables.sphere_extremes import (
+    Extremes as Extremes,
+    sphere_extremes as sphere_extremes,
+)
+from .base import AbstractObservable as AbstractObservable
+from .kernels import (
+    EffectiveRank as EffectiveRank,
+    KernelAlignment as KernelAlignment,
+    KernelDrift as KernelDrift,
+    KernelGap as KernelGap,
+    KernelSpectrum as KernelSpectrum,
+    KernelTrace as KernelTrace,
+    tangent_gram as tangent_gram,
+)
+from .laziness import KernelChange as KernelChange, LinearisationGap as LinearisationGap
 from .movement import (
     ActiveFraction as ActiveFraction,
     FeatureMovement as FeatureMovement,
@@ -79,33 +120,6 @@ from .movement import (
     WeightMovement as WeightMovement,
 )
 from .pruned import PrunedRisk as PrunedRisk
-from .pseudo import (
-    CouplingError as CouplingError,
-    SignChange as SignChange,
-    Signs as Signs,
-    coupled_main_part as coupled_main_part,
-    coupling_error as coupling_error,
-    cross_coefficients as cross_coefficients,
-    cross_variance as cross_variance,
-    pseudo_outputs as pseudo_outputs,
-    sign_changes as sign_changes,
-    signed_move as signed_move,
-    signs as signs,
-    smoothed_pair as smoothed_pair,
-)
-from .rademacher import (
-    bilinear_bound as bilinear_bound,
-    bilinear_rademacher as bilinear_rademacher,
-    bilinear_sup as bilinear_sup,
-    gap_bound_variant1 as gap_bound_variant1,
-    gap_bound_variant2 as gap_bound_variant2,
-    network_sup as network_sup,
-    rademacher_signs as rademacher_signs,
-    row_ball_oracle as row_ball_oracle,
-    row_ball_projection as row_ball_projection,
-    two_layer_bound as two_layer_bound,
-    two_layer_sup as two_layer_sup,
-)
 from .risks import (
     Accuracy as Accuracy,
     Loss as Loss,
@@ -114,22 +128,10 @@ from .risks import (
     TestLoss as TestLoss,
     TestRisk as TestRisk,
 )
-from .row_norms import IncrementNorm as IncrementNorm, row_norm as row_norm
-from .smoothed_objective import (
-    DescentTriple as DescentTriple,
-    descent_triple as descent_triple,
-    smoothed_objective as smoothed_objective,
-)
-from .sphere_extremes import Extremes as Extremes, sphere_extremes as sphere_extremes
 from .stages import (
     first_time as first_time,
     late_exponent as late_exponent,
     moment_decay_time as moment_decay_time,
     stage_events as stage_events,
 )
-from .tensors import (
-    LossTail as LossTail,
-    MomentError as MomentError,
-    OrderLosses as OrderLosses,
-    moment_errors as moment_errors,
-)
+from .visual import FeaturePair as FeaturePair, NeuronPlaces as NeuronPlaces, OutputsAt as OutputsAt

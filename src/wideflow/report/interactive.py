@@ -18,17 +18,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ..experiments.figures import (
-    Bars,
-    FigureSpec,
-    Heatmap,
-    HLine,
-    Line,
-    Mark,
-    Panel,
-    Points,
-    VLine,
-)
+from ..figures import Bars, FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points, VLine
 from .style import Look, edges, entry, look, map_range, ordered
 from .tex import as_text
 

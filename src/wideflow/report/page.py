@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import jinja2
 
-from ..experiments.figures import FigureSpec
+from ..figures import FigureSpec
 from ..runs.files import write_whole
 from .interactive import chips, plots
 from .tex import as_text

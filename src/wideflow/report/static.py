@@ -6,17 +6,7 @@ import re
 
 import numpy as np
 
-from ..experiments.figures import (
-    SCALES,
-    Bars,
-    FigureSpec,
-    Heatmap,
-    HLine,
-    Line,
-    Panel,
-    Points,
-    VLine,
-)
+from ..figures import SCALES, Bars, FigureSpec, Heatmap, HLine, Line, Panel, Points, VLine
 from ..runs.files import write_whole
 from .style import Look, edges, entry, look, map_range, ordered
 

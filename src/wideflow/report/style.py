@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..experiments.figures import Bars, FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points, VLine
+from ..figures import Bars, FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points, VLine
 
 # Okabe and Ito's colours, told apart under every common colour blindness; yellow is left out (too faint on white)
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA8", "#6B6B6B")

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from .classic import pack, unpack
 from .files import write_whole
-from .plain import decode, encode
+from .json_encoding import decode, encode
+from .netcdf3 import pack, unpack
 
 FORMAT = 1
 _ABOUT, _JSON = "wideflow", "wideflow_json"

@@ -9,7 +9,7 @@ from typing import Any
 
 from .files import check_writable
 from .journal import FileJournal
-from .plain import encode
+from .json_encoding import encode
 from .records import FORMAT, Damage, DamagedRecordError, Record, read_record, write_record
 
 

@@ -66,9 +66,9 @@ def certify(
 
     The table is standardised, its repetitions merged, a bias column appended and its rows put into the unit ball, unless --raw; every step is told.
     """
-    from .. import certify as build
     from .._core.scalings import parse_scaling
-    from ..certify import prepare
+    from ..certify.build import certify as build
+    from ..data.prepare import prepare
     from ..data.tables import read_csv
     from ..models.shallow import Shallow
     from . import certify_pages, terminal

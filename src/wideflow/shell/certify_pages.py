@@ -11,10 +11,10 @@ from rich.table import Table
 from ..report.page import Sheet, write_page
 from ..report.static import save_figure
 from ..runs.files import write_whole
-from ..runs.plain import plain
+from ..runs.json_encoding import plain
 
 if TYPE_CHECKING:
-    from ..certify import Certificate
+    from ..certify.certificate import Certificate
 
 COLOURS = {
     "well": "green", "note": "yellow", "wrong": "bold red", "HOLDS": "green", "VIOLATED": "bold red", "VACUOUS": "yellow", "NOT_APPLICABLE": "dim",

@@ -51,8 +51,9 @@ def sweep(
     What is in the folder is not run again; the same command goes on after any interruption.
     Exit code 0 only if every run has a result.
     """
-    from ..runs.sweeps import expand, read_spec
     from ..runs.sweeps.figures import parse_plot
+    from ..runs.sweeps.plan import expand
+    from ..runs.sweeps.spec import read_spec
     from . import sweep_pages, terminal
     from .work import keep_compiled_programs
 
@@ -80,7 +81,8 @@ def sweep(
 
 def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler):
     from ..runs.store import Store
-    from ..runs.sweeps import survey, sweep as perform
+    from ..runs.sweeps.plan import survey
+    from ..runs.sweeps.sweep import sweep as perform
     from . import terminal
 
     try:

@@ -8,18 +8,18 @@ import xarray as xr
 from rich.markup import escape
 from rich.table import Table
 
-from ..experiments.figures import FigureSpec
+from ..figures import FigureSpec
 from ..report.page import Sheet, write_page
 from ..report.static import save_figure
 from ..runs.files import write_whole
 from ..runs.progress import duration
 from ..runs.store import Store
-from ..runs.sweeps import Plan, Swept, survey, sweep
 from ..runs.sweeps.cluster import default_workers
 from ..runs.sweeps.collect import SECONDS, STATUS
 from ..runs.sweeps.estimate import calibration, estimate
 from ..runs.sweeps.figures import draw
-from ..runs.sweeps.plan import short
+from ..runs.sweeps.plan import Plan, short, survey
+from ..runs.sweeps.sweep import Swept, sweep
 from . import terminal
 from .failures import FAILED, OK
 

@@ -22,9 +22,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from ..doctor import Finding
+from ..doctor.findings import Finding
 from ..experiments.base import Experiment, Progress as ProgressCall
-from ..runs.plain import plain
+from ..runs.json_encoding import plain
 from ..runs.progress import PrintedProgress, duration
 from ..runs.records import TOO_SMALL, Damage, Judged, Record
 from ..runs.runner import Performed

@@ -1,15 +1,20 @@
-"""Theorems: one object per theorem or lemma, a folder a paper."""
+"""Theorems: one object a theorem or lemma; each paper's are in its own folder and gathered here by bib key."""
 
-from . import (
-    allenzhu2018 as allenzhu2018,
-    caron2023 as caron2023,
-    chen2022 as chen2022,
-    li2020 as li2020,
-    ren2023 as ren2023,
-)
-from .base import (
-    AbstractTheorem as AbstractTheorem,
-    Citation as Citation,
-    Outcome as Outcome,
-    Verdict as Verdict,
-)
+from ..papers.allenzhu2018 import theorems as allenzhu2018
+from ..papers.caron2023 import theorems as caron2023
+from ..papers.chen2022 import theorems as chen2022
+from ..papers.li2020 import theorems as li2020
+from ..papers.ren2023 import theorems as ren2023
+from .base import AbstractTheorem, Citation, Outcome, Verdict
+
+__all__ = [
+    "AbstractTheorem",
+    "Citation",
+    "Outcome",
+    "Verdict",
+    "allenzhu2018",
+    "caron2023",
+    "chen2022",
+    "li2020",
+    "ren2023",
+]

@@ -1,3 +1,1 @@
-"""The lab's guided tours as experiments: one file a paper, small enough to be watched."""
-
-EXPERIMENTS: tuple[str, ...] = ("caron2023", "chen2022", "li2020", "ren2023", "allenzhu2018")
+"""What the lab's guided tours share; each paper's own tour is `papers/<key>/tour.py` and its cards `tour_cards.py`."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...figures import VLine
 from ...observables.stages import first_time
-from ..figures import VLine
 
 
 @dataclass(frozen=True)

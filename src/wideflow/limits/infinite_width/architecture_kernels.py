@@ -25,7 +25,6 @@ from .covariances import entries, samples_first
 from .layer_maps import (
     Rates,
     activations_of,
-    on_inputs,
     pairs_before,
     run_layers,
     start,
@@ -80,12 +79,12 @@ class Kernels:
         return KernelPair(*self._matrix("both", x, x2, progress))
 
     @double
-    def nngp_diagonal(self, x) -> Float[Array, "sample *position"]:
+    def nngp_diagonal(self, x) -> Float[Array, " sample *position"]:
         """$K(x, x)$ for each input alone, at a cost that is linear in the samples."""
         return self._diagonal("nngp", x)
 
     @double
-    def ntk_diagonal(self, x) -> Float[Array, "sample *position"]:
+    def ntk_diagonal(self, x) -> Float[Array, " sample *position"]:
         r"""$\Theta(x, x)$ for each input alone, at a cost that is linear in the samples."""
         return self._diagonal("ntk", x)
 
@@ -238,4 +237,4 @@ def _samples(name: str, values, precision: Precision):
     return values.astype(jnp.dtype(precision))
 
 
-__all__ = ["KernelPair", "Kernels", "LayerKernel", "kernels", "on_inputs"]
+__all__ = ["KernelPair", "Kernels", "LayerKernel", "kernels"]

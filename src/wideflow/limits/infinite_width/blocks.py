@@ -36,12 +36,18 @@ def pairs_of_blocks(left: list[int], right: list[int] | None) -> Iterator[tuple[
 
 
 @functools.partial(jax.jit, donate_argnums=0, static_argnames="symmetric")
-def _insert(matrix, block, i, j, symmetric: bool):
-    matrix = jax.lax.dynamic_update_slice(matrix, block, (i, j) + (0,) * (block.ndim - 2))
-    if symmetric:
-        mirrored = jnp.swapaxes(block, 0, 1)
-        matrix = jax.lax.dynamic_update_slice(matrix, mirrored, (j, i) + (0,) * (block.ndim - 2))
-    return matrix
+def _insert(matrices, blocks, i, j, symmetric: bool):
+    """Blocks into their places (i, j), and transposed into (j, i) where the matrices are symmetric."""
+
+    def insert(matrix, block):
+        rest = (0,) * (block.ndim - 2)
+        matrix = jax.lax.dynamic_update_slice(matrix, block, (i, j, *rest))
+        if symmetric:
+            mirrored = jnp.swapaxes(block, 0, 1)
+            matrix = jax.lax.dynamic_update_slice(matrix, mirrored, (j, i, *rest))
+        return matrix
+
+    return jax.tree.map(insert, matrices, blocks)
 
 
 def assemble(block: Callable, x, x2, rows: int, progress: Callable[[int, int], None] | None = None):
@@ -66,7 +72,7 @@ def assemble(block: Callable, x, x2, rows: int, progress: Callable[[int, int], N
         if matrices is None:
             full = lambda a: jnp.zeros((x.shape[0], right.shape[0], *a.shape[2:]), a.dtype)
             matrices = jax.tree.map(full, part)
-        matrices = jax.tree.map(lambda m, b: _insert(m, b, i, j, symmetric), matrices, part)
+        matrices = _insert(matrices, part, i, j, symmetric)
         if progress is not None:
             progress(done + 1, len(plan))
     return matrices

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from ..._core.errors import did_you_mean, listing
-from ...experiments.figures import FigureSpec, Line, Panel, Points
+from ...figures import FigureSpec, Line, Panel, Points
 from .collect import MISSING, STATUS
 from .plan import short
 from .spec import PLOT_KEYS

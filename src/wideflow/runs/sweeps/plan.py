@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..plain import encode
+from ..json_encoding import encode
 from ..records import Damage, DamagedRecordError, check_whole
 from ..runner import settings_of
 from ..store import Store, address

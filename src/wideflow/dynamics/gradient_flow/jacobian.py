@@ -1,0 +1,160 @@
+r"""The Jacobian $J = \partial u/\partial\theta$ at the training points, as maps and as the Gram matrix $\Theta = J c J^\top$.
+
+$c$ are the neuron factors, so that the flow of a loss with output gradient $g$ is $\dot\theta = -cJ^\top g$. A *point* is all that has
+to be kept to apply $J$ again: the slopes $\sigma'(Z)$ for a shallow network, the parameters themselves for any other model.
+"""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from ..._core.activations import Activation
+from ..._core.memory import tile_rows
+from ..._core.node_blocks import BLOCK, block_count, cut_blocks
+from ..._core.node_products import spread
+from ..._core.symmetric_product import symmetric_product
+from ..._core.trees import Parameters, parameters, with_parameters
+from ...models.base import AbstractModel
+from ...models.shallow import Shallow
+
+Outputs = Float[Array, " sample *output"]
+
+
+class AbstractTangents(eqx.Module):
+    """Linearisations of one model at fixed training points."""
+
+    @abc.abstractmethod
+    def at(self, theta: Parameters) -> tuple[Outputs, PyTree]:
+        """Outputs, and the point at which `pull`, `push` and `gram` linearise."""
+
+    @abc.abstractmethod
+    def pull(self, point: PyTree, cotangent: Outputs) -> Parameters:
+        r"""$cJ^\top v$."""
+
+    @abc.abstractmethod
+    def push(self, point: PyTree, tangent: Parameters) -> Outputs:
+        r"""$J\dot\theta$."""
+
+    @abc.abstractmethod
+    def gram(self, point: PyTree) -> Float[Array, "entry entry"]:
+        r"""$\Theta$ over all (sample, output) entries, in the order of `outputs.ravel()`."""
+
+    def gram_map(self, point: PyTree) -> Callable[[Outputs], Outputs]:
+        r"""$v \mapsto \Theta v$ without the matrix."""
+        return lambda v: self.push(point, self.pull(point, v))
+
+
+class ShallowTangents(AbstractTangents):
+    r"""$cJ^\top v = c\,\Phi^\top(S \odot v(s \odot A))$ and $\Theta^{kl} = c\,\Phi\Phi^\top \odot (S\,\mathrm{diag}(s^2 A_k A_l)\,S^\top)$."""
+
+    features: Float[Array, "sample embedded"]
+    inner: Float[Array, "sample sample"]
+    mixed: Float[Array, "*output width"]
+    activation: Activation = eqx.field(static=True)
+    factor: float = eqx.field(static=True)
+
+    def __init__(self, model: Shallow, features):
+        self.features = features
+        self.inner = model.rate_factor * (features @ features.T)
+        self.mixed = model.scales * model.output
+        self.activation, self.factor = model.activation, model.rate_factor
+
+    def preactivations(self, theta):
+        return self.features @ theta["weights"]
+
+    def respond(self, z) -> Outputs:
+        return self.activation.value(z) @ self.mixed.T
+
+    def spread(self, cotangent) -> Float[Array, "sample width"]:
+        r"""$v\,(s \odot A)$: the cotangent of each neuron's activation."""
+        return spread(cotangent, self.mixed)
+
+    def at(self, theta):
+        z = self.preactivations(theta)
+        return self.respond(z), self.activation.slope(z)
+
+    def pull(self, point, cotangent):
+        return {"weights": self.factor * (self.features.T @ (point * self.spread(cotangent)))}
+
+    def push(self, point, tangent):
+        return (point * (self.features @ tangent["weights"])) @ self.mixed.T
+
+    def gram_map(self, point):
+        return gram_map_in_blocks(self, lambda own: own, point) or super().gram_map(point)
+
+    def gram(self, point):
+        if self.mixed.ndim == 1:
+            return self.inner * symmetric_product(point * self.mixed)
+        outputs, samples = self.mixed.shape[0], point.shape[0]
+        rows = (point[:, None, :] * self.mixed).reshape(samples * outputs, -1)
+        blocks = symmetric_product(rows).reshape(samples, outputs, samples, outputs)
+        whole = self.inner[:, None, :, None] * blocks
+        return whole.reshape(samples * outputs, samples * outputs)
+
+
+def gram_map_in_blocks(
+    t: ShallowTangents, around: Callable[[ShallowTangents], AbstractTangents], point: PyTree
+) -> Callable[[Outputs], Outputs] | None:
+    r"""$v \mapsto \Theta v$ of `around(t)`, neuron block by neuron block; None where that is not faster.
+
+    All arrays of `point` have neurons last. They are cut once, however often the map is applied.
+    """
+    arrays, tree = jax.tree.flatten(point)
+    count = block_count(t.features, t.mixed, BLOCK)
+    if count == 1:
+        return None
+    blocks = cut_blocks(count, t.mixed, *arrays)
+
+    def apply(v: Outputs) -> Outputs:
+        def share(block):
+            mixed, *parts = block
+            own = around(eqx.tree_at(lambda t: t.mixed, t, mixed))
+            part = jax.tree.unflatten(tree, parts)
+            return own.push(part, own.pull(part, v))
+
+        return jnp.sum(jax.lax.map(share, blocks), axis=0)
+
+    return apply
+
+
+class AutodiffTangents(AbstractTangents):
+    """The same for any model, through its `pullback` and a forward derivative of `respond`."""
+
+    model: AbstractModel
+    features: Float[Array, "sample embedded"]
+
+    def at(self, theta):
+        return with_parameters(self.model, theta).respond(self.features), theta
+
+    def pull(self, point, cotangent):
+        factors = self.model.rate_factors()
+        _, pull = with_parameters(self.model, point).pullback(self.features)
+        return {name: factors[name] * g for name, g in pull(cotangent).items()}
+
+    def push(self, point, tangent):
+        def along(theta):
+            return with_parameters(self.model, theta).respond(self.features)
+
+        return jax.jvp(along, (point,), (tangent,))[1]
+
+    def gram(self, point):
+        shape = jax.eval_shape(lambda t: self.at(t)[0], point)
+        size = shape.size
+        held = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
+        rows = tile_rows(size, 4 * shape.dtype.itemsize * held)
+
+        def column(basis):
+            return self.push(point, self.pull(point, basis.reshape(shape.shape))).ravel()
+
+        return jax.lax.map(column, jnp.eye(size, dtype=shape.dtype), batch_size=rows)
+
+
+def tangents_of(model: AbstractModel, features) -> AbstractTangents:
+    """Structured where the model has structure, by autodiff elsewhere."""
+    if isinstance(model, Shallow):
+        return ShallowTangents(model, features)
+    return AutodiffTangents(model, features)

@@ -1,0 +1,22 @@
+"""Papers: a folder each, with all that one paper alone uses. A new paper is a new folder and one line here."""
+
+import functools
+import importlib
+
+from .base import Paper
+
+KEYS = (
+    "caron2023",
+    "chen2022",
+    "li2020",
+    "ren2023",
+    "allenzhu2018",
+)
+
+__all__ = ["KEYS", "Paper", "papers"]
+
+
+@functools.cache
+def papers() -> dict[str, Paper]:
+    """Every paper by its bib key."""
+    return {key: importlib.import_module(f".{key}", __name__).PAPER for key in KEYS}

@@ -1,0 +1,111 @@
+r"""Data for the learners of allenzhu2018: inputs with $\lVert x\rVert = 1$ and $x_d = 1/2$, labels from a concept.
+
+The constant coordinate is the bias of the ground truth. Corrected: the paper pads $\sqrt{1-\lVert x\rVert^2}$ and then $1/2$, which gives norm
+$\sqrt5/2$; here the raw part is scaled into $\lVert z\rVert^2 \le 3/4$ first.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._core.errors import check_count
+from ..._core.precision import double
+from ..._core.randomness import named_key
+from ..._core.types import Key
+from ...data.dataset import Dataset
+from ...data.synthetic import sphere
+from .laws.concepts import ThreeLayerConcept, plain_concept
+from .laws.power_series import PowerSeries, polynomial, smooth
+
+_RADIUS = 0.75**0.5
+
+
+class UnitPadding(eqx.Module):
+    r"""The padding rule fitted on one set of raw inputs, to be used on others: $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
+
+    `factor` multiplies raw inputs; `spherical` says that all raw points had one norm, in which case only $1/2$ is appended.
+    """
+
+    factor: float = eqx.field(static=True)
+    spherical: bool = eqx.field(static=True)
+
+    @double
+    def __call__(self, raw) -> Float[Array, "sample feature"]:
+        """Padded inputs. A point outside the fitted radius is pulled back onto it; on the sphere every point is."""
+        z = self.factor * jnp.asarray(raw, dtype=float)
+        norms = jnp.linalg.norm(z, axis=1, keepdims=True)
+        half = jnp.full((z.shape[0], 1), 0.5)
+        if self.spherical:
+            return jnp.concatenate([z * (_RADIUS / norms), half], axis=1)
+        z = z * jnp.minimum(1.0, _RADIUS / jnp.where(norms > 0, norms, 1.0))
+        rest = jnp.sqrt(jnp.maximum(0.75 - jnp.sum(z**2, axis=1, keepdims=True), 0.0))
+        return jnp.concatenate([z, rest, half], axis=1)
+
+
+@double
+def unit_padding(raw) -> UnitPadding:
+    r"""Fits the rule on raw inputs (sample, d0): one constant puts every point into $\lVert z\rVert^2 \le 3/4$.
+
+    Points of equal norm (a sphere, to 1e-9) are scaled onto radius $\sqrt3/2$ and get one new coordinate instead of two.
+    """
+    raw = np.asarray(raw, dtype=float)
+    if raw.ndim != 2:
+        raise ValueError(
+            f"`raw` must have shape (sample, feature), got {raw.shape}. For one feature use `raw[:, None]`."
+        )
+    norms = np.linalg.norm(raw, axis=1)
+    largest = float(norms.max())
+    if not largest > 0:
+        raise ValueError("`raw` must hold a nonzero row, got zeros only.")
+    return UnitPadding(_RADIUS / largest, bool(norms.min() >= largest * (1 - 1e-9)))
+
+
+@double
+def padded_sphere(key: Key, samples: int, features: int) -> Float[Array, "sample feature"]:
+    r""" "Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$; $d_0$ = `features`, result (sample, d0 + 1)."""
+    check_count("samples", samples)
+    check_count("features", features)
+    return jnp.concatenate(
+        [_RADIUS * sphere(key, samples, features), jnp.full((samples, 1), 0.5)], axis=1
+    )
+
+
+@double
+def concept_data(
+    key: Key, concept, *, samples: int, features: int, noise: float | int = 0.0
+) -> Dataset:
+    r"""Sphere data labelled by a concept: $y = F^\star(x)$, plus $\mathcal N(0, \text{noise}^2)$ where `noise` > 0.
+
+    `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
+    """
+    if not noise >= 0:
+        raise ValueError(f"`noise` must not be negative, got {noise}.")
+    inputs = padded_sphere(named_key(key, "inputs"), samples, features)
+    targets = concept.outputs(inputs)
+    if noise:
+        targets = targets + noise * jax.random.normal(named_key(key, "noise"), targets.shape)
+    return Dataset(
+        inputs, targets, f"{type(concept).__name__} (n={samples}, d0={features}, noise {noise:g})"
+    )
+
+
+@double
+def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> ThreeLayerConcept:
+    r"""$\phi_1(x_1)\,\phi_2(x_2)$ on $d_0$ = `features` raw coordinates, as a member of (6) with $\Phi(z) = z$: for instance $\cos(6x_1)\cos(6x_2)$."""
+    basis = jnp.eye(features + 1)
+    return ThreeLayerConcept(
+        [1.0], polynomial((0.0, 1.0)), [[1.0]], [[1.0]], basis[:1], basis[1:2], first, second
+    )
+
+
+@double
+def composite_of_sines(
+    features: int, inner: float | int = 3.0, outer: float | int = 3.0
+) -> ThreeLayerConcept:
+    r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7): $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$."""
+    basis, even = jnp.eye(features + 1), 0.5**0.5
+    return plain_concept(
+        [1.0], smooth("sin", outer / even), [[even, even]], basis[:2], smooth("sin", inner)
+    )

@@ -1,0 +1,269 @@
+"""The network stays close to its pseudo network, the closer the wider (allenzhu2018, Lemmas G.3 and 5.8).
+
+Run:  wideflow run allenzhu2018-coupling      Takes:  default about 3 min on two cores, smoke 10 s
+
+Rms |f - g| along training: slope about -0.7 in two layers, about -0.5 in three. In the worst case with row moves c/m: -1/2 exactly.
+Lemma 5.8's error does not shrink at fixed tau_v (it is sqrt(m2/m1) tau_v), and falls like tau_v when that does.
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from ...._core.randomness import named_key
+from ....experiments.base import Claim, Experiment
+from ....figures import FigureSpec, Line, Panel
+from ..concept_data import padded_sphere
+from ..limits.sign_changes import uniform_coupling_error
+from ..models.biased_three_layer import BiasedThreeLayer
+from ..observables.pseudo import coupled_main_part, signed_move, signs
+from .generators import biased_preactivations, generator
+from .three_layer_runs import slope, three_layer_table
+from .two_layer_runs import two_layer_table
+
+
+@dataclass(frozen=True)
+class Settings:
+    """As in the width experiment, with the synthetic moves: `move_widths` etc. for Lemma 5.8, `worst_widths` for Lemma G.3."""
+
+    widths: tuple[int, ...] = (200, 400, 800, 1600, 3200, 6400)
+    samples: tuple[int, ...] = (100, 400)
+    seeds: int = 3
+    features: int = 10
+    steps: int = 4000
+    output_std: float = 0.3
+    test_samples: int = 1000
+    widths3: tuple[int, ...] = (50, 100, 200, 400, 800)
+    samples3: int = 300
+    seeds3: int = 1
+    steps3: int = 3000
+    worst_widths: tuple[int, ...] = (256, 1024, 4096, 16384, 65536)
+    move_widths: tuple[int, ...] = (100, 200, 400, 800, 1600)
+    move_starts: int = 8
+    move_signs: int = 24
+
+
+# the same small shapes in all experiments of this folder, so that one process compiles them once
+SMOKE = Settings(
+    widths=(20, 40),
+    samples=(50,),
+    seeds=1,
+    steps=100,
+    test_samples=100,
+    widths3=(20, 40),
+    samples3=50,
+    steps3=50,
+    worst_widths=(256, 1024),
+    move_widths=(20, 40),
+    move_starts=2,
+    move_signs=4,
+)
+
+
+def worst_case(settings: Settings, key) -> xr.Dataset:
+    r"""Largest $|f - g|$ when every row may move by $\tau = 1/m$: $\sum_i|a_i|(\tau - |z_i|)_+$ with $a \sim \mathcal N(0,1)$, and its formula."""
+    rows, formula = [], []
+    for width in settings.worst_widths:
+        rng = generator(key, "worst", width)
+        draws = 40
+        errors = [
+            np.sum(
+                np.abs(rng.normal(size=width))
+                * np.maximum(1 / width - np.abs(biased_preactivations(rng, width)), 0)
+            )
+            for _ in range(draws)
+        ]
+        rows.append(np.mean(errors))
+        formula.append(uniform_coupling_error(1 / width, width, np.sqrt(2 / np.pi)))
+    return xr.Dataset(
+        {"worst": ("worst_width", rows), "worst_formula": ("worst_width", formula)},
+        {"worst_width": list(settings.worst_widths)},
+    )
+
+
+@eqx.filter_jit
+def _move_error(model, x, first, second, diagonals):
+    main = coupled_main_part(model, x, first, second)
+    moved = jax.lax.map(lambda s: signed_move(model, first, second, s).outputs(x), diagonals)
+    return jnp.mean((moved - main) ** 2)
+
+
+def signed_moves(settings: Settings, key, progress) -> xr.Dataset:
+    r"""Rms error of (47): $V' = \tau_vlr^\top$, $l$ along $a*D_v(x)$, $r$ a random unit vector; rows of $W'$ of norm $\tau_wm^{-1/4}$, $\tau_w = 3m^{-3/4}$.
+
+    `constant` has $\tau_v = 0.3$, `shrinking` has $\tau_v = m^{-1/4}/2$.
+    """
+    found = {"constant": [], "shrinking": []}
+    for j, width in enumerate(settings.move_widths):
+        progress(j, len(settings.move_widths), f"signed moves, m={width}")
+        squares = {name: [] for name in found}
+        for i in range(settings.move_starts):
+            k = named_key(key, "move", i)
+            rng = generator(k, "directions", width)
+            model = BiasedThreeLayer.init(k, features=6, width=width, output_std=1.0)
+            x = padded_sphere(named_key(k, "input"), 1, 5)
+            left = np.asarray(model.output * signs(model, x).second[0])
+            right, rows = rng.normal(size=width), rng.normal(size=(width, 6))
+            outer = np.outer(left / np.linalg.norm(left), right / np.linalg.norm(right))
+            first = 3 * width**-1.0 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
+            diagonals = rng.choice([-1.0, 1.0], size=(settings.move_signs, width))
+            for name, size in (("constant", 0.3), ("shrinking", 0.5 * width**-0.25)):
+                squares[name].append(
+                    float(
+                        _move_error(
+                            model,
+                            x,
+                            jnp.asarray(first),
+                            jnp.asarray(size * outer),
+                            jnp.asarray(diagonals),
+                        )
+                    )
+                )
+        for name in found:
+            found[name].append(np.sqrt(np.mean(squares[name])))
+    return xr.Dataset(
+        {name: ("move_width", values) for name, values in found.items()},
+        {"move_width": list(settings.move_widths)},
+    )
+
+
+def run(settings: Settings, key, progress) -> xr.Dataset:
+    two = two_layer_table(
+        settings, key, lambda done, total, what: progress(done / total, 3.0, what)
+    )
+    three = three_layer_table(
+        settings, key, lambda done, total, what: progress(1 + done / total, 3.0, what)
+    )
+    moves = signed_moves(
+        settings, key, lambda done, total, what: progress(2 + done / total, 3.0, what)
+    )
+    return xr.merge([two[["coupling"]], three[["coupling3"]], worst_case(settings, key), moves])
+
+
+def draw(table: xr.Dataset) -> FigureSpec:
+    trained = [
+        Line(
+            table["width"].values,
+            table["coupling"].sel(samples=n).mean("seed").values,
+            f"two layers, N = {n}",
+        )
+        for n in table["samples"].values
+    ]
+    trained.append(
+        Line(
+            table["width3"].values,
+            table["coupling3"].mean("seed3").values,
+            "three layers",
+            dash="dashed",
+        )
+    )
+    widths = table["worst_width"].values
+    worst = [
+        Line(widths, table["worst"].values, "worst case"),
+        Line(widths, table["worst_formula"].values, "f₀ E|a| τ² m^{3/2}", dash="dotted"),
+    ]
+    moves = [
+        Line(table["move_width"].values, table[name].values, label)
+        for name, label in (("constant", "τ_v = 0.3"), ("shrinking", "τ_v = m^{-1/4}/2"))
+    ]
+    return FigureSpec(
+        "Coupling error against width",
+        (
+            Panel("along training", "width m", "rms |f − g|", trained, xscale="log", yscale="log"),
+            Panel(
+                "worst case, rows move 1/m", "width m", "|f − g|", worst, xscale="log", yscale="log"
+            ),
+            Panel(
+                "Lemma 5.8, signed moves",
+                "width m",
+                "rms error of (47)",
+                moves,
+                xscale="log",
+                yscale="log",
+            ),
+        ),
+        columns=3,
+    )
+
+
+def claims(table: xr.Dataset) -> tuple[Claim, ...]:
+    made = []
+    for n in table["samples"].values:
+        value = slope(table["width"], table["coupling"].sel(samples=n).mean("seed"))
+        made.append(
+            Claim(
+                f"two layers, N={n}: slope of rms |f - g|",
+                value,
+                at_least=-0.95,
+                at_most=-0.45,
+                note="reference run -0.7",
+            )
+        )
+    deep = [
+        slope(table["width3"], table["coupling3"].isel(seed3=s))
+        for s in range(table.sizes["seed3"])
+    ]
+    made.append(
+        Claim(
+            "three layers: slope of rms |f - g| (mean over seeds)",
+            float(np.mean(deep)),
+            at_least=-0.85,
+            at_most=-0.15,
+            note="reference run -0.5",
+        )
+    )
+    made.append(
+        Claim(
+            "worst case with rows moving c/m: slope",
+            slope(table["worst_width"], table["worst"]),
+            expected=-0.5,
+            tolerance=0.05,
+        )
+    )
+    ratio = float((table["worst"] / table["worst_formula"]).isel(worst_width=-1))
+    made.append(
+        Claim(
+            "worst case over f0 E|a| tau^2 m^1.5 at the largest width",
+            ratio,
+            expected=1.0,
+            tolerance=0.1,
+        )
+    )
+    made.append(
+        Claim(
+            "Lemma 5.8, tau_v fixed: the error does not shrink, slope",
+            slope(table["move_width"], table["constant"]),
+            at_least=-0.15,
+            at_most=0.15,
+        )
+    )
+    made.append(
+        Claim(
+            "Lemma 5.8, tau_v ~ m^-1/4: slope",
+            slope(table["move_width"], table["shrinking"]),
+            at_least=-0.45,
+            at_most=-0.15,
+        )
+    )
+    return tuple(made)
+
+
+EXPERIMENT = Experiment(
+    name="allenzhu2018-coupling",
+    paper="allenzhu2018",
+    title="The network stays close to its pseudo network",
+    figure="Lemmas G.3, 5.8",
+    settings={
+        "smoke": SMOKE,
+        "default": Settings(),
+        "paper": Settings(seeds=5, seeds3=3, move_starts=16),
+    },
+    asks_from="default",
+    run=run,
+    draw=draw,
+    claims=claims,
+)

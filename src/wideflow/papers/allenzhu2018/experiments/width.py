@@ -1,0 +1,160 @@
+"""Test error does not depend on the width (allenzhu2018, Theorem 4.1; three layers beside it).
+
+Run:  wideflow run allenzhu2018-width      Takes:  default and paper about 2 min on two cores, smoke 5 s
+
+Two layers: Huber test loss flat in m from 50 to 6400 at N = 100 and N = 400. Three layers: relative error bounded, rising slowly to m = 800.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from ....experiments.base import Claim, Experiment
+from ....figures import FigureSpec, HLine, Line, Panel
+from .three_layer_runs import three_layer_table
+from .two_layer_runs import two_layer_table
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Widths, sample sizes and steps; names ending in 3 belong to the three-layer runs."""
+
+    widths: tuple[int, ...] = (20, 50, 100, 200, 400, 800, 1600, 3200, 6400)
+    samples: tuple[int, ...] = (100, 400)
+    seeds: int = 3
+    features: int = 10
+    steps: int = 4000
+    output_std: float = 0.3
+    test_samples: int = 2000
+    widths3: tuple[int, ...] = (50, 100, 200, 400, 800)
+    samples3: int = 300
+    seeds3: int = 1
+    steps3: int = 3000
+
+
+# the same small shapes in all experiments of this folder, so that one process compiles them once
+SMOKE = Settings(
+    widths=(20, 40),
+    samples=(50,),
+    seeds=1,
+    steps=100,
+    test_samples=100,
+    widths3=(20, 40),
+    samples3=50,
+    steps3=50,
+)
+
+
+def run(settings: Settings, key, progress) -> xr.Dataset:
+    two = two_layer_table(
+        settings, key, lambda done, total, what: progress(done / total, 2.0, what)
+    )
+    three = three_layer_table(
+        settings, key, lambda done, total, what: progress(1 + done / total, 2.0, what)
+    )
+    return xr.merge(
+        [two[["test_loss", "baseline", "train_loss"]], three[["test_error", "train_error"]]]
+    )
+
+
+def draw(table: xr.Dataset) -> FigureSpec:
+    widths = table["width"].values
+    lines = []
+    for n in table["samples"].values:
+        one = table["test_loss"].sel(samples=n)
+        lines.append(
+            Line(
+                widths,
+                one.mean("seed").values,
+                f"N = {n}",
+                one.min("seed").values,
+                one.max("seed").values,
+            )
+        )
+    lines.append(HLine(float(table["baseline"].mean()), "training mean"))
+    deep = [
+        Line(table["width3"].values, table[name].mean("seed3").values, name.replace("_", " "))
+        for name in ("test_error", "train_error")
+    ]
+    return FigureSpec(
+        "Test error against width",
+        (
+            Panel(
+                "two layers, Algorithm 1",
+                "width m",
+                "test Huber loss",
+                lines,
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                "three layers, plain SGD",
+                "width m",
+                "MSE / variance",
+                deep,
+                xscale="log",
+                yscale="log",
+            ),
+        ),
+        caption="The error levels off at small widths and stays there: overparameterisation costs nothing in samples.",
+    )
+
+
+def claims(table: xr.Dataset) -> tuple[Claim, ...]:
+    mean = table["test_loss"].mean("seed")
+    small, large = mean.isel(samples=0), mean.isel(samples=-1)
+    largest = int(mean["width"][-1])  # tiny runs have no width of 100
+    wide = large.where(large["width"] >= min(100, largest), drop=True)
+    enough = mean["width"] >= min(50, largest)
+    ratio = (large / small).where(enough, drop=True)
+    deep = table["test_error"].mean("seed3")
+    return (
+        Claim(
+            "two layers, largest N: max/min of the test loss over widths >= 100",
+            float(wide.max() / wide.min()),
+            at_most=1.35,
+        ),
+        Claim(
+            "two layers, largest N: test loss at the largest width",
+            float(large.isel(width=-1)),
+            at_most=0.0050,
+            note="reference run 0.0035",
+        ),
+        Claim(
+            "more samples help at every width >= 50: test loss at the larger N over the smaller",
+            float(ratio.max()),
+            at_most=0.6,
+        ),
+        Claim(
+            "test loss at the largest width as a fraction of the training mean's",
+            float(large.isel(width=-1) / table["baseline"].mean()),
+            at_most=0.12,
+        ),
+        Claim("three layers: largest relative error over widths", float(deep.max()), at_most=0.08),
+        Claim(
+            "three layers: max/min over widths",
+            float(deep.max() / deep.min()),
+            at_most=3.5,
+            note="rises slowly with m up to 800; the cause was not examined",
+        ),
+        Claim(
+            "all errors are finite",
+            float(np.isfinite(table["test_loss"].values).all()),
+            expected=1.0,
+            tolerance=0.0,
+        ),
+    )
+
+
+EXPERIMENT = Experiment(
+    name="allenzhu2018-width",
+    paper="allenzhu2018",
+    title="Test error does not depend on the width",
+    figure="Theorem 4.1",
+    settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
+    asks_from="default",
+    run=run,
+    draw=draw,
+    claims=claims,
+)

@@ -1,0 +1,187 @@
+r"""Weights that represent a three-layer concept on two random layers (allenzhu2018, Lemma 5.6, corrected; practical route).
+
+For a term $a^\star\Phi(\psi(x))\,\chi(x)$ with $\psi = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$, $\chi = \sum_jv^\star_{2,j}\phi_{2,j}(\langle w^\star_{2,j},x\rangle)$:
+
+1. find $q \in \mathbb R^{m_1}$, a function of the first layer alone, with $\langle q, \mathrm{relu}(W_0x + b_1)\rangle \approx \psi(x)$ (`ridge_carrier` or `explicit_carrier`). Then
+   $\rho_i = \langle v_i, q\rangle/\lVert q\rVert$ and the rest of the second-layer neuron $i$ are exactly independent Gaussians given $W_0$;
+2. $H_i = h_{\Phi'}(\sqrt{m_2}\langle v_i, q\rangle/\lVert q\rVert, \sqrt{m_2}b_{2,i})$ with $\Phi'(z) = \Phi(\lVert q\rVert z)$, from Lemma 5.1;
+3. $K_{i'} = \sum_jv^\star_{2,j}h_{\phi_{2,j}}(\sqrt{m_1}\langle w^\star_{2,j}, w_{i'}\rangle, \sqrt{m_1}b_{1,i'})$;
+4. with random signs $v \in \{\pm1\}^{m_1}$, one vector a term, and a free scale $c$:
+   $V^\star_{i,:} = \frac{1}{cm_2}\sum_ra_{r,i}a^\star_rH_iv^\top$, $\quad W^\star_{i',:} = \frac{2c}{\varepsilon_a^2m_1}v_{i'}K_{i'}e_d^\top$,
+
+and $g^{(0)}(x) = \sum_ia_iD_v(x)_i\langle V^\star_i, D_w(x)W^\star x\rangle \to f^\star(x)$ at rate $m^{-1/2}$. For the form (9) $2e_d$ becomes $w^\star_{4,j}$ inside the $j$-sum.
+
+Corrected: the factor 2 (for $x_d = 1/2$) is missing in (235), arguments of $h$ lack $\sqrt{m_1}$ or $\sqrt{m_2}$. The paper's own route to step 1 (chunks of Lemma 5.2, about
+$m_1^{1/3}$ of them) gives $\Gamma = 10C\sqrt{p_2} \approx 300$ in the place of $\lVert q\rVert \approx 2$ and errors a hundred times larger.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...laws.concepts import ThreeLayerConcept
+from .hermite_functions import Numbers, hermite_function
+
+
+def explicit_carrier(
+    first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options
+) -> np.ndarray:
+    r"""$q_i = \frac1{\sqrt{m_1}}\sum_jv^\star_{1,j}h^{\mathrm{relu}}_{\phi_{1,j}}(\sqrt{m_1}\langle w^\star_{1,j},w_i\rangle, \sqrt{m_1}b_i)$, the closed form.
+
+    It needs unit inputs and no data; the form (9) with `first_linear` has no such formula, use `ridge_carrier`.
+    """
+    if concept.first_linear is not None:
+        raise ValueError("`concept` must have no `first_linear`, got one. Use `ridge_carrier`.")
+    first, bias = np.asarray(first, float), np.asarray(bias, float)
+    root, atom = math.sqrt(first.shape[0]), bias == 0
+    mix, weights = (
+        np.asarray(concept.first_mix[term], float),
+        np.asarray(concept.first_weights, float),
+    )
+    total = sum(
+        mix[j]
+        * hermite_function(phi, gate="relu", **options)(
+            root * first @ weights[j], root * bias, atom
+        )
+        for j, phi in enumerate(concept.first_activations)
+        if mix[j] != 0
+    )
+    return np.asarray(total) / root
+
+
+def ridge_carrier(
+    first: Numbers,
+    bias: Numbers,
+    concept: ThreeLayerConcept,
+    term: int,
+    inputs: Numbers,
+    ridge: float | int = 1e-3,
+) -> np.ndarray:
+    r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`."""
+    features = np.maximum(
+        np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0
+    )
+    target = first_function(concept, term, inputs)
+    gram = features @ features.T
+    return features.T @ np.linalg.solve(gram + ridge * np.eye(len(gram)), target)
+
+
+def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np.ndarray:
+    r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times $\langle w_{3,j},x\rangle$ in the form (9)) of one term."""
+    inputs = np.asarray(inputs, float)
+    z = inputs @ np.asarray(concept.first_weights, float).T
+    values = np.stack(
+        [np.asarray(phi(z[:, j])) for j, phi in enumerate(concept.first_activations)], axis=-1
+    )
+    if concept.first_linear is not None:
+        values = values * (inputs @ np.asarray(concept.first_linear, float).T)
+    return values @ np.asarray(concept.first_mix[term], float)
+
+
+@dataclass(frozen=True)
+class ThreeLayerWeights:
+    r"""`first` is $W^\star$ (m1, d), `second` $V^\star$ (m2, m1); `first_coefficients` $K$ (terms, m1), `second_coefficients` $H$ (terms, m2), `signs` (terms, m1)."""
+
+    first: np.ndarray
+    second: np.ndarray
+    first_coefficients: np.ndarray
+    second_coefficients: np.ndarray
+    signs: np.ndarray
+    carrier_norms: np.ndarray
+
+
+def three_layer_weights(
+    first: Numbers,
+    first_bias: Numbers,
+    second: Numbers,
+    second_bias: Numbers,
+    output: Numbers,
+    concept: ThreeLayerConcept,
+    *,
+    output_std: float | int,
+    signs: Numbers,
+    carriers: Sequence[Numbers] | None = None,
+    scale: float | int = 1.0,
+    **options,
+) -> ThreeLayerWeights:
+    r"""$W^\star, V^\star$ of Lemma 5.6 for the initial weights `first` $W_0$ (m1, d), `second` $V_0$ (m2, m1), `output` $a$ (outputs, m2) or (m2,).
+
+    Args:
+        signs: $v \in \{\pm1\}$, (terms, m1): independent for each term of the concept, so that cross terms are $O(m_1^{-1/2})$.
+        carriers: $q$ for each term; by default `explicit_carrier`.
+        scale: $c$. Divides $V^\star$, multiplies $W^\star$; near $(\varepsilon_a^3\sqrt{2m_1}/K)^{1/2}$ the two cross variances of Lemma 5.3 balance
+            ($K$ = rms of `first_coefficients`).
+        options: go to `hermite_function`.
+    """
+    first, first_bias, second, second_bias = (
+        np.asarray(v, float) for v in (first, first_bias, second, second_bias)
+    )
+    output, truth = (
+        np.atleast_2d(np.asarray(output, float)),
+        np.atleast_2d(np.asarray(concept.output, float)),
+    )
+    signs = np.atleast_2d(np.asarray(signs, float))
+    terms, m1, m2 = truth.shape[1], first.shape[0], second.shape[0]
+    if signs.shape != (terms, m1):
+        raise ValueError(
+            f"`signs` must have shape ({terms}, {m1}), one row a term, got {signs.shape}."
+        )
+    if output.shape[0] != truth.shape[0]:
+        raise ValueError(
+            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}."
+        )
+    if carriers is None:
+        carriers = [
+            explicit_carrier(first, first_bias, concept, i, **options) for i in range(terms)
+        ]
+    root1, root2 = math.sqrt(m1), math.sqrt(m2)
+    atom1, atom2 = first_bias == 0, second_bias == 0
+    weights, mix = np.asarray(concept.second_weights, float), np.asarray(concept.second_mix, float)
+    inner = np.stack(
+        [
+            hermite_function(phi, **options)(root1 * first @ weights[j], root1 * first_bias, atom1)
+            for j, phi in enumerate(concept.second_activations)
+        ]
+    )
+    last = np.zeros(first.shape[1])
+    last[-1] = 2.0  # compensates x_d = 1/2
+    linear = (
+        np.tile(last, (len(weights), 1))
+        if concept.second_linear is None
+        else np.asarray(concept.second_linear, float)
+    )
+    norms, outer, first_star, second_star = [], [], np.zeros_like(first), np.zeros_like(second)
+    for i, carrier in enumerate(carriers):
+        carrier = np.asarray(carrier, float)
+        norms.append(float(np.linalg.norm(carrier)))
+        function = hermite_function(concept.outer[i].scaled(norms[-1]), **options)
+        outer.append(function(root2 * second @ carrier / norms[-1], root2 * second_bias, atom2))
+        second_star += np.outer(output.T @ truth[:, i] * outer[-1], signs[i]) / (scale * m2)
+        first_star += (
+            scale
+            / (output_std**2 * m1)
+            * signs[i][:, None]
+            * ((mix[i][:, None] * inner).T @ linear)
+        )
+    return ThreeLayerWeights(
+        first_star, second_star, mix @ inner, np.stack(outer), signs, np.array(norms)
+    )
+
+
+def three_layer_representation(
+    first: Numbers,
+    first_bias: Numbers,
+    second: Numbers,
+    second_bias: Numbers,
+    output: Numbers,
+    weights: ThreeLayerWeights,
+    inputs: Numbers,
+) -> np.ndarray:
+    r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network: (sample, outputs), or (sample,) for a flat `output`."""
+    inputs = np.asarray(inputs, float)
+    z = inputs @ np.asarray(first, float).T + np.asarray(first_bias, float)
+    q = np.maximum(z, 0) @ np.asarray(second, float).T + np.asarray(second_bias, float)
+    moved = ((z >= 0) * (inputs @ weights.first.T)) @ weights.second.T
+    return ((q >= 0) * moved) @ np.asarray(output, float).T

@@ -1,0 +1,40 @@
+"""Three layers against two (allenzhu2018)."""
+
+from ...experiments.tours.base import Step, Tour
+from . import tour as told
+
+TOUR = Tour(
+    paper="allenzhu2018",
+    title="Three layers against two",
+    experiment=told.EXPERIMENT.name,
+    steps=(
+        Step(
+            "A product of two waves",
+            "The target is the product cos(6x₁) cos(6x₂) on a sphere in five dimensions: the map shows it over x₁ and x₂. The samples are few for its wiggles, so one has to "
+            "find its structure to predict new points. Press start: two layers go first.",
+            look="Target",
+        ),
+        Step(
+            "Two layers",
+            "The two-layer network has five times the neurons and takes more steps. Its training error falls and its map shows some of the pattern, but on "
+            "new points it stays far from the target.",
+            look="Learnt by two layers",
+            moment=told.two_layers_stop,
+        ),
+        Step(
+            "Three layers",
+            "Now three layers, by the same descent on the same samples. The second layer can form functions of the first, and a product is a simple function of "
+            "sums of waves. The chessboard appears.",
+            look="Learnt by three layers",
+        ),
+        Step(
+            "The gap",
+            "Three layers get to half of the best test error that two layers ever had, and on. "
+            "The same holds against the tangent kernels of both networks (`wideflow run allenzhu2018-three-beat-two`); on easier targets there is no gap.",
+            look="Test error",
+            moment=told.three_layers_win,
+        ),
+    ),
+    settings={},
+    live=told.live,
+)

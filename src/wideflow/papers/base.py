@@ -1,0 +1,43 @@
+"""What a paper registers: its key, its experiments by name, and by convention the modules beside them."""
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import ModuleType
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's folder, as the shell, the lab, `certify` and the book see it. Nothing is imported before it is needed.
+
+    Attributes:
+        key: the bib key, also the folder's name and the prefix of the experiments' names.
+        authors, title: who, and what it is about in a few words.
+        package: the folder's dotted name (`__name__` in its `__init__`).
+        experiments: module in `experiments/` of each experiment, by the experiment's name, in the paper's order.
+
+    A folder may hold `certificate.py` (`STATEMENTS` for `certify`), `tour.py` (an `EXPERIMENT` small enough to be
+    watched) with `tour_cards.py` (its `TOUR`), and `theorems/`.
+    """
+
+    key: str
+    authors: str
+    title: str
+    package: str
+    experiments: Mapping[str, str]
+
+    @property
+    def year(self) -> str:
+        return self.key[-4:]
+
+    def module(self, name: str) -> ModuleType | None:
+        """The module of that name in the paper's folder, or None where the paper has none."""
+        full = f"{self.package}.{name}"
+        return importlib.import_module(full) if importlib.util.find_spec(full) else None
+
+    def experiment(self, name: str):
+        """The `Experiment` of that name; only its own module is imported."""
+        return importlib.import_module(
+            f"{self.package}.experiments.{self.experiments[name]}"
+        ).EXPERIMENT

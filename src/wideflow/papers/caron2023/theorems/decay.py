@@ -1,0 +1,99 @@
+"""Decay of the loss from the smallest eigenvalue: Lemma D.1, and what sticking kinks do to it."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from ...._core.precision import double
+from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ..observables.kinks import Sliding
+from .problem import conclude, gather, trajectory
+
+
+class LemmaD1(AbstractTheorem):
+    r"""If $\lambda_{\min}(\widehat\Theta_s)\ge\zeta/2$ on $[0,t]$ then $L_t\le e^{-\zeta t}L_0$ and
+    $|w_{tj}-w_{0j}|\le\sqrt{n\lambda_j/d}\,|y-u_0|\,2/\zeta$.
+
+    Checked with $\zeta = 2\min_s\lambda_{\min}(\widehat\Theta_s)$ measured on the run, so it needs no width condition. Also checked are the sharper
+    $L_t\le L_0\exp(-2\int\lambda_{\min})$ (the smaller end of every recorded interval) and the movement with $\lVert X\rVert_2^2$ for $n$.
+    Corrected: for ReLU the proof uses $\dot u = -\widehat\Theta(u-y)$ with a 0/1 mask, which fails once pre-activations
+    stick at zero (`SlidingKinks`); a violation on a long ReLU run is that gap and no error of the run.
+    """
+
+    citation: ClassVar = Citation("caron2023", "Lemma D.1")
+
+    @double
+    def __call__(self, start, data, table) -> Verdict:
+        """Judges a run of `start` on `data`, recorded with `RECORD`."""
+        problem, path = gather(start, data), trajectory(table)
+        gap = float(path["kernel_gap"].min())
+        numbers = {**problem.numbers(), "gap": gap, "zeta": 2 * gap}
+        if not gap > 0:
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                f"the smallest eigenvalue reached {gap:.3g}",
+                numbers,
+            )
+        times, losses, gaps = path["time"], path["loss"], path["kernel_gap"]
+        seen = (losses > 1e-24) & (times > 0)  # at time zero both are equalities
+        integral = np.concatenate(
+            [[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))]
+        )
+        inputs = np.asarray(data.inputs, dtype=np.float64)
+        reach = (
+            np.sqrt(problem.weights / problem.features) * math.sqrt(2 * losses[0]) / gap
+        )  # 2/zeta = 1/gap
+        moved = path["weight_movement"].max(axis=0)
+        sup = max(problem.lipschitz, 1.0) if problem.lipschitz == problem.lipschitz else 1.0
+        ratios = {
+            "loss": float(
+                np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]
+            ),
+            "integral": float(
+                np.max(losses[seen] * np.exp(2 * integral[seen]), initial=0.0) / losses[0]
+            ),
+            "movement": float(
+                np.max(moved / (math.sqrt(problem.samples) * max(problem.norm, 1.0) * sup * reach))
+            ),
+            "sharp_movement": float(np.max(moved / (np.linalg.norm(inputs, 2) * sup * reach))),
+        }
+        note = " (kinked: see `SlidingKinks` for why this may fail late)" if problem.kinked else ""
+        return conclude(
+            ratios, numbers, f"decay at rate {2 * gap:.3g} up to time {times[-1]:.3g}{note}"
+        )
+
+
+class SlidingKinks(AbstractTheorem):
+    r"""The corrected decay for ReLU: $\dot L = -r^\top\widehat\Theta(\bar S)\,r$ with $\bar S\in[0,1]$ the Filippov selection of the mask, hence
+    $-\mathrm d\log L/\mathrm dt\ge2\lambda_{\min}(\widehat\Theta(\bar S))$.
+
+    Lemma D.1 claims the same with the hard 0/1 mask. Late in a run on noisy targets thousands of pre-activations stick at zero; fractional masks lower
+    the diagonal of the Gram matrix, and the observed rate falls below $2\lambda_{\min}$ of the hard mask while it agrees with that of the averaged one.
+    """
+
+    citation: ClassVar = Citation("caron2023", "Lemma D.1, corrected for sliding kinks")
+
+    def __call__(self, window: Sliding, *, tolerance: float = 0.02) -> Verdict:
+        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`."""
+        numbers = {
+            "observed": window.observed, "averaged": window.averaged, "hard": window.hard,
+            "stuck": float(window.stuck), "pairs": float(window.pairs),
+        }  # fmt: skip
+        if not window.averaged > 0:
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                f"the averaged Gram matrix has eigenvalue {window.averaged / 2:.3g}",
+                numbers,
+            )
+        margin = window.observed / window.averaged - 1.0
+        hard = "also above" if window.observed >= window.hard else "below"
+        text = (
+            f"{window.stuck} of {window.pairs} pairs stick; observed rate {window.observed:.4g} against {window.averaged:.4g} with the "
+            f"averaged mask, {hard} the {window.hard:.4g} of the hard mask"
+        )
+        return Verdict(
+            Outcome.HOLDS if margin >= -tolerance else Outcome.VIOLATED, margin, text, numbers
+        )

@@ -1,0 +1,166 @@
+"""What the theorems of caron2023 ask of a network and its data, gathered once."""
+
+import math
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...._core.precision import double
+from ...._core.scalings import NTK, Weights, Zipf
+from ....data.assumptions import check_data_assumptions
+from ....limits.kernels import mean_ntk, spectrum
+from ....models.embeddings import Identity
+from ....models.shallow import Shallow
+from ....observables.kernels import KernelDrift, KernelGap
+from ....observables.movement import WeightMovement
+from ....observables.risks import Loss
+from ....theorems.base import Outcome, Verdict
+from ..limits.first_step import output_bound
+
+RECORD = (Loss(), KernelGap(), KernelDrift(), WeightMovement())
+"""What `train` must record for the theorems about trajectories."""
+
+REACHABLE = 1e9
+"""Nodes: a width hypothesis beyond this can be met on no computer, so the theorem is vacuous there."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""$n$, $d$, $m$, $\gamma$, $\kappa_n$, $C$, the node weights with their split, and what fails of the assumptions."""
+
+    samples: int
+    features: int
+    width: int
+    gamma: float
+    kappa: float
+    resolved: bool
+    bound: float
+    norm: float
+    weights: np.ndarray
+    symmetric: np.ndarray
+    lipschitz: float
+    curvature: float
+    kinked: bool
+    fault: str
+
+    @property
+    def asymmetric(self) -> np.ndarray:
+        return self.weights - self.symmetric
+
+    def numbers(self) -> dict[str, float]:
+        return {
+            "n": float(self.samples), "d": float(self.features), "m": float(self.width),
+            "gamma": self.gamma, "kappa": self.kappa, "C": self.bound,
+        }  # fmt: skip
+
+
+def share_of_symmetric(model: Shallow) -> float:
+    r"""$\gamma$ of the node scaling."""
+    scaling = model.scaling
+    if isinstance(scaling, NTK):
+        return 1.0
+    if isinstance(scaling, Zipf | Weights):
+        return float(scaling.gamma)
+    return math.nan
+
+
+@double
+def gather(start, data) -> Problem:
+    r"""Reads the constants of the theorems off the network at time zero and its dataset.
+
+    The Gaussian start $w_j\sim\mathcal N(0, I)$ with signs $a_j$ is taken on trust; everything else is checked.
+    """
+    if not isinstance(start, Shallow):
+        raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
+    act, inputs = start.activation, jnp.asarray(data.inputs, dtype=float)
+    samples, features = inputs.shape
+    gamma = share_of_symmetric(start)
+    found = check_data_assumptions(inputs, data.targets)
+    spectral = spectrum(mean_ntk(inputs, act))
+    faults = []
+    if not isinstance(start.embedding, Identity):
+        faults.append("the network has an embedding; the theorems speak of the plain one")
+    if math.isnan(gamma):
+        faults.append(f"{type(start.scaling).__name__} is no node scaling of total weight 1")
+    if start.output.ndim != 1 or not bool(jnp.all(jnp.abs(start.output) == 1)):
+        faults.append("the output weights must be one row of signs")
+    if not found.bounded or (not found.no_parallels and not spectral.resolved):
+        faults.append(found.message)
+    if not spectral.resolved:
+        faults.append(
+            f"kappa_n = {spectral.smallest:.3g} is below its rounding {spectral.resolution:.1g}"
+        )
+    if act.polynomial:
+        faults.append(f"{act.name!r} is a polynomial")
+    elif not act.lipschitz <= 1.0 + 1e-12:
+        faults.append(f"|sigma'| reaches {act.lipschitz:.4g} > 1 for {act.name!r}")
+    weights = np.asarray(start.scales, dtype=np.float64) ** 2
+    symmetric = np.full(start.width, (0.0 if math.isnan(gamma) else gamma) / start.width)
+    return Problem(
+        samples, features, start.width, gamma, spectral.smallest, spectral.resolved, found.target_bound,
+        found.largest_norm, weights, symmetric, float(act.lipschitz), float(act.curvature), bool(act.kinks),
+        "; ".join(dict.fromkeys(faults)),
+    )  # fmt: skip
+
+
+def unmet(
+    problem: Problem, *, kinked: bool | None = None, positive_gamma: bool = True
+) -> Verdict | None:
+    """NOT_APPLICABLE with the reason when an assumption fails, else None."""
+    reasons = [problem.fault] if problem.fault else []
+    if positive_gamma and not problem.gamma > 0:
+        reasons.append("gamma is 0: no symmetric part keeps the Gram matrix positive")
+    if kinked is True and not problem.kinked:
+        reasons.append("the statement is for ReLU; use the smooth version")
+    if kinked is False and problem.kinked:
+        reasons.append("the statement is for smooth activations; use the ReLU version")
+    if not reasons:
+        return None
+    return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(reasons), problem.numbers())
+
+
+def check_delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ValueError(f"`delta` must be a probability strictly between 0 and 1, got {delta}.")
+
+
+def trajectory(table) -> dict[str, np.ndarray]:
+    """Times, losses, gaps, drifts and movements of a run recorded with `RECORD`."""
+    names = {
+        "loss": "Loss",
+        "kernel_gap": "KernelGap",
+        "kernel_drift": "KernelDrift",
+        "weight_movement": "WeightMovement",
+    }
+    missing = [observable for name, observable in names.items() if name not in table]
+    if missing:
+        raise ValueError(
+            f"`table` must hold the records of {', '.join(missing)}; train with `record=wf.theorems.caron2023.RECORD`."
+        )
+    if not str(table.attrs.get("loss", "half sum")).startswith("half sum"):
+        raise ValueError(
+            f"`table` must come from the half sum of squares, got {table.attrs['loss']!r}."
+        )
+    if table["loss"].ndim != 1:
+        raise ValueError(
+            f"`table` must hold one run, got dimensions {table['loss'].dims}. Select one: `table.isel(seed=0)`."
+        )
+    return {
+        "time": table["time"].values,
+        **{name: table[name].values.astype(float) for name in names},
+    }
+
+
+def smooth_output_bound(start: Shallow) -> float:
+    r"""$C_1$ of equation 13."""
+    return output_bound(start.activation, start.weights.shape[0])
+
+
+def conclude(ratios: dict[str, float], numbers: dict[str, float], message: str) -> Verdict:
+    """HOLDS when no ratio of actual to bound exceeds 1 (to 1e-9), with margin 1 minus the largest; NaN counts as violated."""
+    worst = max(ratios.values(), key=lambda r: math.inf if r != r else r)
+    numbers = {**numbers, **{f"ratio_{name}": value for name, value in ratios.items()}}
+    outcome = Outcome.HOLDS if worst <= 1.0 + 1e-9 else Outcome.VIOLATED
+    told = ", ".join(f"{name}: {value:.3g}" for name, value in ratios.items())
+    return Verdict(outcome, 1.0 - worst, f"{message}; actual/bound {told}", numbers)

@@ -1,0 +1,112 @@
+"""chen2022 on a user's network: the active-neuron certificate and linear convergence.
+
+The paper's scaling is `MeanField()`. NTK networks and the older mean-field scaling are written in it exactly (`wf.maps`) and judged there; for
+NTK time is then divided by the width, so rates are told in the time of the network as given.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+import jax.numpy as jnp
+
+from ..._core.scalings import NTK, MeanField
+from ...certify.registry import ALWAYS, MAYBE, Case, Statement
+from ...certify.several_outputs import one_output, per_output
+from ...certify.shallow_only import not_applicable, of_shallow
+from ...limits.deep import hidden_gram
+from ...models import maps
+from ...models.embeddings import DeepRandomFeatures, RandomFeatures
+from ...theorems.base import Verdict
+from . import theorems as paper
+
+RATES = ("guaranteed_rate", "certified_rate", "rate", "measured_rate")
+
+
+def mapped(judge, outputs=one_output):
+    """Judges in the paper's scaling where an exact map leads there; `outputs` says what several outputs mean to the statement."""
+
+    def through(case: Case) -> Verdict:
+        model, factor = case.model, 1.0
+        if isinstance(model.scaling, NTK):
+            model, factor = maps.ntk_as_mean_field(model, 1.0).model, 1.0 / model.width
+        elif isinstance(model.scaling, MeanField) and model.scaling.hidden != 0.5:
+            model = maps.older_as_mean_field(model, 1.0).model
+        table = case.table
+        if table is not None and factor != 1.0:
+            table = table.assign_coords(time=table["time"] * factor)
+        verdict = judge(replace(case, model=model, table=table))
+        numbers = {
+            name: value * (factor if name in RATES else 1.0)
+            for name, value in verdict.numbers.items()
+        }
+        return Verdict(verdict.outcome, verdict.margin, verdict.message, numbers)
+
+    return of_shallow(outputs(through))
+
+
+def interval_of(model, data) -> tuple[float, float]:
+    """The interval that serves the certificate best at the mean variance of the pre-activations."""
+    variance = float(jnp.mean(jnp.diagonal(model.embedding.gram(data.inputs))))
+    return paper.suggested_interval(model.activation, variance)
+
+
+def _limit(case: Case):
+    embedding = case.model.embedding
+    depth = 1 if isinstance(embedding, RandomFeatures) else embedding.layers - 2
+    return hidden_gram(case.data.inputs, embedding.activation, depth)
+
+
+def _theorem2(case: Case) -> Verdict:
+    if not isinstance(case.model.embedding, RandomFeatures | DeepRandomFeatures):
+        return not_applicable("it speaks of a random embedding; this network has none")
+    return paper.Theorem2()(
+        case.model,
+        case.data,
+        _limit(case),
+        case.table,
+        probability=case.delta,
+        interval=case.interval,
+    )
+
+
+STATEMENTS = (
+    Statement(
+        paper.Certificate,
+        mapped(lambda case: paper.Certificate()(case.model, case.data, case.table, interval=case.interval)),
+        "deterministic, from the start alone: neurons stay active and the loss falls", MAYBE, rate="certified_rate", bounds=("beta", "certified_eta"),
+    ),
+    Statement(
+        paper.Lemma2,
+        mapped(lambda case: paper.Lemma2()(case.model, case.data, probability=case.delta), partial(per_output, share=True)),
+        "the initial loss is at most |y|^2", required="needed_width", bounds=("initial_loss",),
+    ),
+    Statement(
+        paper.Lemma3,
+        mapped(lambda case: paper.Lemma3()(case.model, case.data, probability=case.delta, interval=case.interval), per_output),
+        "a share K3 of the neurons is active at the start", required="needed_width", bounds=("K3", "eta_tilde"),
+    ),
+    Statement(
+        paper.Theorem1,
+        mapped(lambda case: paper.Theorem1()(case.model, case.data, case.table, probability=case.delta, interval=case.interval, variant="sharp", exact=True)),
+        "fixed embedding: linear convergence for large output weights", MAYBE, "needed_width", "guaranteed_rate", ("needed_chat", "chat"),
+    ),
+    Statement(
+        paper.Corollary1,
+        mapped(lambda case: paper.Corollary1()(case.model, case.data, case.table, probability=case.delta, interval=case.interval, variant="sharp", exact=True)),
+        "plain shallow network: the same when rank X = n", MAYBE, "needed_width", "guaranteed_rate", ("rank",),
+    ),
+    Statement(
+        paper.Theorem2, mapped(_theorem2),
+        "random embedding: the same from its limiting Gram matrix", MAYBE, "needed_width", "guaranteed_rate", ("gram_distance", "limit_lambda_min"),
+    ),
+    Statement(
+        paper.Theorem3,
+        mapped(lambda case: paper.Theorem3()(case.model, case.data, case.table, probability=case.delta, interval=case.interval)),
+        "one random layer (P-3L): the same from D alone", MAYBE, "needed_width", "guaranteed_rate", ("needed_features",),
+    ),
+    Statement(
+        paper.Lemma1,
+        mapped(lambda case: paper.Lemma1()(case.model, case.data, case.table, interval=case.interval, variant="sharp")),
+        "a posteriori: active neurons against the fall of the loss", ALWAYS, bounds=("share_not_vacuous",),
+    ),
+)  # fmt: skip

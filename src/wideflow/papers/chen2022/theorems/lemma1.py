@@ -1,0 +1,171 @@
+"""Lemma 1, its intermediate steps, and the deterministic certificate that follows from it."""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from ...._core.precision import double
+from ....models.shallow import Shallow
+from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ..observables.activity import path_integral
+from .constants import beta, kappa
+from .problem import Problem, gather, trajectory
+
+
+def problem_kappa(problem: Problem, variant: str) -> float:
+    return kappa(
+        problem.smallest, problem.largest, problem.most, problem.floor, problem.interval, variant
+    )
+
+
+class Lemma1(AbstractTheorem):
+    r"""Gradient flow, $\lambda_{\min}(G) > 0$, $|c_i| = \hat c$, $|\sigma'| \ge K_s$ on the bounded interval $I$. For all $t$ (19)
+    $$(\eta^t)^{3/2} \ge (\tilde\eta^0)^{3/2} - \frac{\kappa}{\hat c} (\sqrt{L^0} - \sqrt{L^t}), \qquad \kappa = \frac{9 \lambda_{\max}(G)}{\sqrt2\, \lambda_{\min}(G)\, K_s\, (I_r - I_l)}.$$
+    Corrected: the paper prints $\kappa = 9 \lambda_{\max} (I_r - I_l) / (2 \lambda_{\min} K_s)$, with the length in the numerator (false for short intervals) and $9/2$ for $9/\sqrt2$.
+    `variant="sharp"` has $\sqrt{G_{\max} / \lambda_{\min}(G)}$ for $\lambda_{\max} / \lambda_{\min}$, by the same proof.
+
+    Vacuous where the right side is not positive at any recorded time after the first.
+    """
+
+    citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1")
+
+    @double
+    def __call__(
+        self,
+        start: Shallow,
+        data,
+        table,
+        *,
+        interval=None,
+        variant: str = "corrected",
+        tolerance: float | int | None = None,
+    ) -> Verdict:
+        problem = gather(start, data, interval)
+        unmet = problem.unmet()
+        if unmet:
+            return unmet
+        path = trajectory(table, problem.samples, ("eta",))
+        constant = problem_kappa(problem, variant)
+        left = path.recorded["eta"] ** 1.5
+        right = problem.eta_tilde**1.5 - constant / problem.magnitude * (
+            math.sqrt(path.losses[0]) - np.sqrt(path.losses)
+        )
+        slack = left - right
+        share = float(np.mean(right[1:] > 0)) if len(right) > 1 else 0.0
+        numbers = {
+            **problem.numbers(),
+            "kappa": constant,
+            "smallest_slack": float(slack.min()),
+            "share_not_vacuous": share,
+        }
+        allowed = tolerance if tolerance is not None else (1e-9 if path.flow else 1e-3)
+        if not slack.min() >= -allowed:
+            return Verdict(
+                Outcome.VIOLATED,
+                float(slack.min()),
+                f"the inequality fails by {-slack.min():.3g}",
+                numbers,
+            )
+        if share == 0:
+            return Verdict(
+                Outcome.VACUOUS,
+                float(slack.min()),
+                "the right side is not positive after the start",
+                numbers,
+            )
+        return Verdict(
+            Outcome.HOLDS,
+            float(slack.min()),
+            f"it says something on {share:.0%} of the records",
+            numbers,
+        )
+
+
+class Lemma1Steps(AbstractTheorem):
+    r"""The steps of Lemma 1's proof along a gradient flow, each as ratios of actual to bound (all at most 1):
+
+    (40) $\eta^t \ge \tilde\eta^0 - \max_a \frac1m \#\{|h^t - h^0| \ge \xi\}$;
+    (43) $\frac1m \sum_i |\dot h_i(x_a)| \le \lambda_{\max} \lambda_{\min}^{-1/2} |\dot L|^{1/2}$, and sharper $\sqrt{G_{aa}}\, |\dot L|^{1/2}$ (corrected: line 3 of the printed proof is false, the conclusion stands);
+    (46) displaced fraction $\le \xi^{-1} \sqrt{G_{\max}} \int_0^t |\dot L|^{1/2}$; (50) $\dot L \le -2 \hat c^2 \lambda_{\min} K_s^2 \eta^t L$.
+    """
+
+    citation: ClassVar[Citation] = Citation("chen2022", "Appendix D, equations 40 to 50")
+
+    @double
+    def __call__(self, start: Shallow, data, table, *, interval=None) -> Verdict:
+        problem = gather(start, data, interval)
+        unmet = problem.unmet()
+        if unmet:
+            return unmet
+        names = ("eta", "displaced", "loss_slope", "preactivation_speed")
+        path = trajectory(table, problem.samples, names)
+        eta, displaced, slope, speed = (path.recorded[name] for name in names)
+        root = np.sqrt(np.abs(slope))
+        xi = (problem.interval[1] - problem.interval[0]) / 3
+        tiny = 1e-300
+        integral = path_integral(path.times, slope)
+        ratios = {
+            "40": float(np.max((problem.eta_tilde - displaced) / np.maximum(eta, 1e-12))),
+            "43": float(np.max(speed / np.maximum(root[:, None] * problem.largest / math.sqrt(problem.smallest), tiny))),
+            "43_sharp": float(np.max(speed / np.maximum(root[:, None] * np.sqrt(problem.diagonal), tiny))),
+            "46": float(np.max(displaced[1:] / np.maximum(math.sqrt(problem.most) / xi * integral[1:], tiny), initial=0.0)),
+            "50": float(np.max(2 * problem.magnitude**2 * problem.smallest * problem.floor**2 * eta * path.losses / np.maximum(-slope, tiny))),
+        }  # fmt: skip
+        worst = max(ratios.values())
+        outcome = Outcome.HOLDS if worst <= 1 + 1e-6 else Outcome.VIOLATED
+        told = ", ".join(
+            f"({name.replace('_', ' ')}) {value:.3g}" for name, value in ratios.items()
+        )
+        return Verdict(
+            outcome,
+            1 - worst,
+            f"actual over bound: {told}",
+            {**problem.numbers(), **{f"ratio_{k}": v for k, v in ratios.items()}},
+        )
+
+
+class Certificate(AbstractTheorem):
+    r"""No probability and no width: from the start alone. With $\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$, if $\beta < 1$ then for all $t$ gradient flow has
+    $$\eta^t \ge \tilde\eta^0 (1 - \beta)^{2/3}, \qquad L^t \le L^0 \exp(-2 \hat c^2 \lambda_{\min}(G) K_s^2\, \tilde\eta^0 (1 - \beta)^{2/3}\, t).$$
+    At $\beta = 1/2$ these are the paper's factors $2^{-2/3}$ and $2^{1/3}$. Given the table of a run, both are checked along it.
+    """
+
+    citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1 and the proof of Theorem 1")
+
+    @double
+    def __call__(
+        self, start: Shallow, data, table=None, *, interval=None, variant: str = "sharp"
+    ) -> Verdict:
+        problem = gather(start, data, interval)
+        unmet = problem.unmet()
+        if unmet:
+            return unmet
+        constant = problem_kappa(problem, variant)
+        ratio = beta(constant, problem.initial_loss, problem.magnitude, problem.eta_tilde)
+        numbers = {
+            **problem.numbers(),
+            "kappa": constant,
+            "beta": ratio,
+            "needed_chat": problem.magnitude * ratio,
+        }
+        if not ratio < 1:
+            message = f"beta = {ratio:.3g} is not below 1; about {ratio:.3g} times larger output weights would be needed"
+            return Verdict(Outcome.NOT_APPLICABLE, 1 - ratio, message, numbers)
+        eta = problem.eta_tilde * (1 - ratio) ** (2 / 3)
+        rate = 2 * problem.magnitude**2 * problem.smallest * problem.floor**2 * eta
+        numbers.update(certified_eta=eta, certified_rate=rate)
+        message = f"beta = {ratio:.3g}: at least {eta:.3g} of the neurons stay active and the loss falls at rate {rate:.3g}"
+        if table is None:
+            return Verdict(Outcome.HOLDS, 1 - ratio, message, numbers)
+        path = trajectory(table, problem.samples, ("eta",))
+        envelope = path.losses[0] * np.exp(-rate * path.times)
+        slack = {
+            "active": float(np.min(path.recorded["eta"] - eta)),
+            "loss": float(np.min(envelope * (1 + 1e-6) + 1e-14 * path.losses[0] - path.losses)),
+        }
+        margin = min(slack.values())
+        outcome = Outcome.HOLDS if margin >= -1e-9 else Outcome.VIOLATED
+        return Verdict(
+            outcome, margin, message, {**numbers, **{f"slack_{k}": v for k, v in slack.items()}}
+        )

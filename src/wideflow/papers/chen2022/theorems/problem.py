@@ -1,0 +1,176 @@
+"""What the theorems of chen2022 ask of a network and its data, gathered once."""
+
+import math
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...._core.activations import Activation
+from ...._core.precision import double
+from ...._core.scalings import MeanField
+from ....models.maps import common_magnitude
+from ....models.shallow import Shallow
+from ....theorems.base import Outcome, Verdict
+from ..observables.activity import (
+    DisplacedFraction,
+    Eta,
+    Interval,
+    LossSlope,
+    PreactivationSpeed,
+    SumLoss,
+    WeightedResidual,
+    check_interval,
+    middle_third,
+    share_inside,
+)
+from .constants import slope_floor
+
+REACHABLE = 1e9
+"""Neurons or features: a hypothesis beyond this can be met on no computer."""
+
+
+def record(interval: Interval | None = None) -> tuple:
+    """What `train` must record for the theorems about trajectories."""
+    return (
+        SumLoss(),
+        Eta(interval),
+        DisplacedFraction(interval),
+        LossSlope(),
+        WeightedResidual(),
+        PreactivationSpeed(),
+    )
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$, $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions."""
+
+    samples: int
+    width: int
+    features: int
+    magnitude: float
+    activation: Activation
+    interval: Interval
+    floor: float
+    smallest: float
+    largest: float
+    resolution: float
+    diagonal: np.ndarray
+    target_norm: float
+    initial_loss: float
+    eta: float
+    eta_tilde: float
+    faults: tuple[str, ...]
+
+    @property
+    def least(self) -> float:
+        return float(self.diagonal.min())
+
+    @property
+    def most(self) -> float:
+        return float(self.diagonal.max())
+
+    def numbers(self) -> dict[str, float]:
+        low, high = self.interval
+        return {
+            "n": float(self.samples), "m": float(self.width), "D": float(self.features), "chat": self.magnitude, "lambda_min": self.smallest,
+            "lambda_max": self.largest, "G_min": self.least, "G_max": self.most, "interval_low": float(low), "interval_high": float(high),
+            "slope_floor": self.floor, "y_norm": self.target_norm, "initial_loss": self.initial_loss, "eta": self.eta,
+            "eta_tilde": self.eta_tilde,
+        }  # fmt: skip
+
+    def unmet(self) -> Verdict | None:
+        """NOT_APPLICABLE with the reasons where an assumption fails, else None."""
+        if not self.faults:
+            return None
+        return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(self.faults), self.numbers())
+
+
+@double
+def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
+    """Reads the constants off the network at time zero and its dataset; $G$ is that of its embedding."""
+    if not isinstance(start, Shallow):
+        raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
+    act = start.activation
+    interval = check_interval(interval or act.interval)
+    features = np.asarray(start.embedding.embed(jnp.asarray(data.inputs)), dtype=np.float64)
+    gram = features @ features.T / features.shape[1]
+    values = np.linalg.eigvalsh(gram)
+    resolution = len(gram) * np.finfo(float).eps * float(values[-1])
+    faults = []
+    if not (isinstance(start.scaling, MeanField) and start.scaling.hidden == 0.5):
+        faults.append(
+            f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and MeanField(hidden=1.0) in it"
+        )
+    try:
+        magnitude = common_magnitude(start)
+    except ValueError:
+        magnitude = math.nan
+        faults.append("the output weights are not all plus or minus one magnitude (Assumption 1)")
+    floor = slope_floor(act, interval)
+    if not floor > 0:
+        faults.append(
+            f"|sigma'| is not bounded away from 0 on {interval} for {act.name!r} (Assumption 2)"
+        )
+    if not math.isfinite(act.lipschitz):
+        faults.append(f"{act.name!r} is not Lipschitz, or its constant is unknown (Assumption 2)")
+    if not values[0] > resolution:
+        faults.append(
+            f"G is singular: lambda_min = {values[0]:.2g} is below rounding ({resolution:.1g})"
+        )
+    h = features @ np.asarray(start.weights, dtype=np.float64) * start.hidden_scale
+    mixed = np.asarray(start.scales * start.output, dtype=np.float64)
+    outputs = np.asarray(act(jnp.asarray(h))) @ mixed.T
+    targets = np.asarray(data.targets, dtype=np.float64)
+    if outputs.shape != targets.shape:
+        raise ValueError(
+            f"`data` must have targets of shape {outputs.shape} for this network, got {targets.shape}."
+        )
+    h = jnp.asarray(h)
+    return Problem(
+        len(gram), start.width, features.shape[1], magnitude, act, interval, floor, float(values[0]), float(values[-1]), resolution,
+        np.diag(gram), float(np.linalg.norm(targets)), 0.5 * float(np.sum((outputs - targets) ** 2)), float(jnp.min(share_inside(h, interval))),
+        float(jnp.min(share_inside(h, middle_third(interval)))), tuple(faults),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Times of the half sum of squares, and what was recorded along them."""
+
+    times: np.ndarray
+    losses: np.ndarray
+    flow: bool
+    recorded: dict[str, np.ndarray]
+
+
+def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
+    """Reads a run recorded with `record()`; under the mean loss time is divided by `samples`."""
+    missing = [name for name in ("sum_loss", *names) if name not in table]
+    if missing:
+        raise ValueError(
+            f"`table` must hold {', '.join(missing)}; train with `record=wf.theorems.chen2022.record(interval)`."
+        )
+    if table["sum_loss"].ndim != 1:
+        raise ValueError(
+            f"`table` must hold one run, got dimensions {table['sum_loss'].dims}. Select one: `table.isel(seed=0)`."
+        )
+    loss = str(table.attrs.get("loss", "half sum"))
+    if not loss.startswith(("half sum", "half mean")):
+        raise ValueError(
+            f"`table` must come from the half sum or half mean of squares, got {loss!r}."
+        )
+    times = np.asarray(table["time"].values, dtype=float) / (
+        samples if loss.startswith("half mean") else 1
+    )
+    flow = "Flow" in str(table.attrs.get("dynamics", "Flow"))
+    recorded = {name: np.asarray(table[name].values, dtype=float) for name in names}
+    return Trajectory(times, np.asarray(table["sum_loss"].values, dtype=float), flow, recorded)
+
+
+def check_probability(probability: float | int) -> None:
+    if not 0 < probability < 1:
+        raise ValueError(
+            f"`probability` (of failure) must lie strictly between 0 and 1, got {probability}."
+        )

@@ -1,0 +1,297 @@
+r"""Which neurons win: basis-like neurons, the sets $S_{good}$, $S_{pot}$, $S_{bad}$, and how predictable they are (li2020, App. A).
+
+A priori sets are decided by the initial weights and a threshold $\Gamma_i$; a posteriori sets by the weights at the time
+of interest. Coordinates are those of the target's basis: $v_i = \langle w^*_i, v\rangle$ (`directions`, default the axes).
+"""
+
+import math
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from ...._core.errors import check_between, check_positive
+from ....models.homogeneous import Homogeneous
+from ....observables.base import AbstractObservable
+from .tensors import target
+
+B14 = 2 / (3 * math.pi)  # B_{1,4} = 8 c_4: the growth constant of order 4
+
+
+def _coordinates(weights, directions) -> np.ndarray:
+    w = np.asarray(
+        weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64
+    )
+    if w.ndim != 2:
+        raise ValueError(f"`weights` must have shape (width, feature), got {w.shape}.")
+    return w if directions is None else w @ np.asarray(directions, dtype=np.float64).T
+
+
+def winning_threshold(coefficients, time: float | int) -> np.ndarray:
+    r"""$\Gamma_i = 1/(2B_{1,4}a_i^2d\,\tau')$, with $\tau'$ = `time` just before the end of stage 1 and $B_{1,4} = 2/(3\pi)$.
+
+    For $a = 1/d$: $\Gamma = 2.356\,d/\tau'$.
+    """
+    check_positive("time", time)
+    a = np.asarray(coefficients, dtype=float)
+    return 1 / (2 * B14 * a**2 * a.size * time)
+
+
+@dataclass(frozen=True)
+class NeuronSets:
+    r"""Membership by initial weights, boolean arrays (width, direction).
+
+    $S_{i,good}$: $v_i^2 \ge \Gamma_i + \rho$ and $v_j^2 < \Gamma_j - \rho$ for $j \ne i$; $S_{i,pot}$: $v_i^2 \ge \Gamma_i - \rho$;
+    $S_{i,bad}$: in $S_{i,pot}$ and in some other $S_{r,pot}$.
+    """
+
+    good: np.ndarray
+    pot: np.ndarray
+    bad: np.ndarray
+
+    @property
+    def any_pot(self) -> np.ndarray:
+        r"""$S_{pot} = \cup_iS_{i,pot}$, (width,)."""
+        return self.pot.any(axis=1)
+
+    @property
+    def any_bad(self) -> np.ndarray:
+        return self.bad.any(axis=1)
+
+    @property
+    def any_good(self) -> np.ndarray:
+        return self.good.any(axis=1)
+
+    def masses(self, weights, directions=None) -> dict[str, np.ndarray]:
+        r"""$\gamma_i = \mathbb E[v_i^2\mathbb 1\{S_{i,pot}\setminus S_{bad}\}]$, $\hat\gamma_i$ over $S_{i,good}$, $\beta_i$ outside $S_{pot}$.
+
+        Expectations run over the whole population, not conditionally.
+        """
+        squares = _coordinates(weights, directions) ** 2
+        return {
+            "gamma": np.mean(squares * (self.pot & ~self.any_bad[:, None]), axis=0),
+            "gamma_good": np.mean(squares * self.good, axis=0),
+            "beta": np.mean(squares * ~self.any_pot[:, None], axis=0),
+        }
+
+
+def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
+    r"""The a priori sets from initial weights and thresholds $\Gamma_i$ (see `winning_threshold`).
+
+    $\rho$ defaults to $\Gamma_i/10$ per coordinate: the paper gives it three incompatible sizes. The intersection with
+    typical neurons ($S_g$, automatic at infinite width) is not taken; see `typical_neurons`.
+    """
+    squares = _coordinates(initial, directions) ** 2
+    gamma = np.broadcast_to(np.asarray(thresholds, dtype=float), squares.shape[1:])
+    if not np.all(gamma > 0):
+        raise ValueError(f"`thresholds` must be positive, got {thresholds!r}.")
+    margin = (
+        gamma / 10 if rho is None else np.broadcast_to(np.asarray(rho, dtype=float), gamma.shape)
+    )
+    pot = squares >= gamma - margin
+    others = pot.sum(axis=1, keepdims=True) - pot
+    return NeuronSets(
+        good=(squares >= gamma + margin) & (others == 0), pot=pot, bad=pot & (others > 0)
+    )
+
+
+def typical_neurons(
+    initial, coefficients, directions=None, constant: float | None = None
+) -> np.ndarray:
+    r"""$S_g$ (Definition A.1, corrected), a boolean per neuron; with `constant` $= C_0$ the smaller set $S$.
+
+    $\|w\|_\infty \le 1.5\sqrt{2\ln(md)/d}$, $\|w\|^2$ and $\sum_ia_idw_i^2$ within $1 \pm 5\sqrt{2/d}$, at most five coordinates
+    with $w_i^2 \ge 2.5\ln d/d$. Corrected: the printed third condition ($O(\log^{0.01}d)$ coordinates above $\log d/d$) fails
+    for almost every Gaussian vector. $S$ asks for $\|w\|_\infty^2, \|\bar w\|_\infty^2 \le C_0\ln d/d$ as well.
+    """
+    w = _coordinates(initial, directions)
+    a = np.asarray(coefficients, dtype=float)
+    m, d = w.shape
+    squares = w**2
+    norms = squares.sum(axis=1)
+    spread = 5 * math.sqrt(2 / d)
+    inside = np.abs(w).max(axis=1) <= 1.5 * math.sqrt(2 * math.log(m * d) / d)
+    inside &= (np.abs(norms - 1) <= spread) & (np.abs(squares @ a * d - 1) <= spread)
+    inside &= (squares >= 2.5 * math.log(d) / d).sum(axis=1) <= 5
+    if constant is not None:
+        check_positive("constant", constant)
+        cap = constant * math.log(d) / d
+        inside &= (squares.max(axis=1) <= cap) & ((squares / norms[:, None]).max(axis=1) <= cap)
+    return inside
+
+
+def basis_like(
+    weights, directions=None, threshold: float | int = 0.9
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions $\arg\max_i$)."""
+    check_between("threshold", threshold, 0.0, 1.0)
+    shares = _shares(weights, directions)
+    return shares.max(axis=1) >= threshold, shares.argmax(axis=1)
+
+
+def posterior_masses(
+    weights, directions=None, threshold: float | int = 0.9
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of all others."""
+    squares = _coordinates(weights, directions) ** 2
+    basis, where = basis_like(weights, directions, threshold)
+    own = basis[:, None] & (np.arange(squares.shape[1]) == where[:, None])
+    return np.mean(squares * own, axis=0), np.mean(squares * ~basis[:, None], axis=0)
+
+
+def singletons(weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
+    r"""$S_{i,singleton}$: $\min_\pm\|\bar v \mp e_i\| \le$ `tolerance`, boolean (width, direction) (corrected: both signs)."""
+    check_positive("tolerance", tolerance)
+    cosines = np.sqrt(_shares(weights, directions))
+    return 2 - 2 * np.minimum(cosines, 1.0) <= tolerance**2
+
+
+def ignored(sets: NeuronSets, weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
+    r"""$S_{ignore} = S_{pot}\setminus S_{singleton}$, a boolean per neuron."""
+    return sets.any_pot & ~singletons(weights, directions, tolerance).any(axis=1)
+
+
+def _shares(weights, directions) -> np.ndarray:
+    v = _coordinates(weights, directions)
+    full = np.asarray(
+        weights.weights if isinstance(weights, Homogeneous) else weights, dtype=np.float64
+    )
+    return v**2 / np.sum(full**2, axis=1, keepdims=True)
+
+
+def lottery_scores(initial, directions=None, normalised: bool = True) -> np.ndarray:
+    r"""The lottery ticket of each neuron: $\max_i\bar v_i(0)^2$ (the better predictor at finite $d$), or $\max_iv_i(0)^2$."""
+    if normalised:
+        return _shares(initial, directions).max(axis=1)
+    return (_coordinates(initial, directions) ** 2).max(axis=1)
+
+
+def ranking_quality(scores, winners) -> float:
+    """AUC: the chance that a random winner outscores a random loser, ties counting half.
+
+    >>> ranking_quality([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
+    0.75
+    """
+    scores, winners = np.asarray(scores, dtype=float), np.asarray(winners, dtype=bool)
+    if winners.all() or not winners.any():
+        return math.nan
+    gaps = scores[winners][:, None] - scores[~winners][None, :]
+    return float(np.mean(gaps > 0) + 0.5 * np.mean(gaps == 0))
+
+
+def direction_persistence(initial, final, directions=None, threshold: float | int = 0.9) -> float:
+    """The share of basis-like neurons that ended on the direction that was their largest at the start."""
+    basis, where = basis_like(final, directions, threshold)
+    first = _shares(initial, directions).argmax(axis=1)
+    return float(np.mean(first[basis] == where[basis])) if basis.any() else math.nan
+
+
+class BasisNeurons(AbstractObservable):
+    r"""How many neurons are basis-like: $\max_i\bar v_i^2 \ge$ `threshold`."""
+
+    threshold: float | int = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="basis_neurons")
+    label: str = eqx.field(static=True, default="basis-like neurons")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, threshold: float | int = 0.9):
+        check_between("threshold", threshold, 0.0, 1.0)
+        self.threshold = threshold
+
+    def __call__(self, snapshot):
+        return jnp.sum(jnp.max(_cosines(snapshot) ** 2, axis=1) >= self.threshold)
+
+
+class CoveredDirections(AbstractObservable):
+    r"""How many target directions have a neuron with $|\langle w^*_k, u_i\rangle| >$ `alignment`."""
+
+    alignment: float | int = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="covered_directions")
+    label: str = eqx.field(static=True, default="directions found")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, alignment: float | int = 0.95):
+        check_between("alignment", alignment, 0.0, 1.0)
+        self.alignment = alignment
+
+    def __call__(self, snapshot):
+        return jnp.sum(jnp.max(jnp.abs(_cosines(snapshot)), axis=0) > self.alignment)
+
+
+class DirectionMasses(AbstractObservable):
+    r"""$\gamma_i$ (row 0) and $\beta_i$ (row 1) by the a posteriori sets, axes (`part`, `direction`)."""
+
+    threshold: float | int = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="direction_masses")
+    label: str = eqx.field(static=True, default="mass of basis-like (0) and of other neurons (1)")
+    axes: tuple[str, ...] = eqx.field(static=True, default=("part", "direction"))
+
+    def __init__(self, threshold: float | int = 0.9):
+        check_between("threshold", threshold, 0.0, 1.0)
+        self.threshold = threshold
+
+    def __call__(self, snapshot):
+        cosines = _cosines(snapshot)
+        shares = cosines**2
+        squares = shares * jnp.sum(
+            snapshot.model.weights.astype(jnp.float64) ** 2, axis=1, keepdims=True
+        )
+        basis = jnp.max(shares, axis=1, keepdims=True) >= self.threshold
+        own = basis & (jnp.arange(shares.shape[1]) == jnp.argmax(shares, axis=1)[:, None])
+        return jnp.stack([jnp.mean(squares * own, axis=0), jnp.mean(squares * ~basis, axis=0)])
+
+
+class NeuronShares(AbstractObservable):
+    r"""$\max_i\bar v_i^2$ of every neuron: the share of its squared norm on its best direction; at the start, its lottery ticket."""
+
+    name: str = eqx.field(static=True, default="neuron_shares")
+    label: str = eqx.field(static=True, default="share of a neuron on its best direction")
+    axes: tuple[str, ...] = eqx.field(static=True, default=("width",))
+
+    def __call__(self, snapshot):
+        return jnp.max(_cosines(snapshot) ** 2, axis=1)
+
+
+class NeuronSizes(AbstractObservable):
+    r"""$\|w_i\|^2$ of every neuron."""
+
+    name: str = eqx.field(static=True, default="neuron_sizes")
+    label: str = eqx.field(static=True, default="squared norm of a neuron")
+    axes: tuple[str, ...] = eqx.field(static=True, default=("width",))
+
+    def __call__(self, snapshot):
+        return jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1)
+
+
+class LargestNeuron(AbstractObservable):
+    r"""$\max_i\|w_i\|^2$."""
+
+    name: str = eqx.field(static=True, default="largest_neuron")
+    label: str = eqx.field(static=True, default="largest squared norm of a neuron")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __call__(self, snapshot):
+        return jnp.max(jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1))
+
+
+class FrozenNeurons(AbstractObservable):
+    r"""How many neurons have $\|w_i\|^2 >$ `cap` and are not updated by a truncated descent."""
+
+    cap: float | int = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="frozen_neurons")
+    label: str = eqx.field(static=True, default="frozen neurons")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, cap: float | int):
+        check_positive("cap", cap)
+        self.cap = cap
+
+    def __call__(self, snapshot):
+        return jnp.sum(jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1) > self.cap)
+
+
+def _cosines(snapshot):
+    _, v = target(snapshot)
+    w = snapshot.model.weights.astype(jnp.float64)
+    return (w @ v.T) / jnp.sqrt(jnp.sum(w**2, axis=1, keepdims=True))

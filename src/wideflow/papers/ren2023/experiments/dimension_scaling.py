@@ -1,0 +1,186 @@
+r"""Training times of the infinite-width learner against the dimension (ren2023, Theorem 2.1, Lemma C.10).
+
+After a plateau at half the variance of the target the reduced flow converges exponentially, far below the bound
+$O(d^3/\varepsilon)$; Stage 1 ends at $T_1 = \Theta(d^{-3/2}/\log d)$.
+
+Run:  wideflow run ren2023-dimension     Takes:  default about 1 min, most of it compilation
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from ...._core.errors import check_choice
+from ...._core.precision import double
+from ....experiments.base import Claim, Experiment
+from ....figures import FigureSpec, Line, Panel, Points
+from ..laws.arcsine import ArcsineLaw
+from ..laws.bessel import BesselLaw
+from ..laws.thresholds import Thresholds
+from ..limits.flow import alpha_of_norm, reduced_flow
+from ..limits.stages import reduced_stages
+
+TABLE = {  # times to L = 1e-2, 1e-3, 1e-4 at ab = 1: from norm 1/sqrt(d), and from norm 1
+    10: ((108.5, 163.6, 212.5), (48.7, 103.2, 151.9)),
+    30: ((236.9, 320.7, 393.4), (84.2, 167.4, 240.0)),
+    100: ((558.8, 685.8, 794.9), (148.1, 274.9, 383.8)),
+}
+
+LAWS = {"bessel": BesselLaw, "arcsine": ArcsineLaw}
+
+
+@dataclass(frozen=True)
+class Settings:
+    dimensions: tuple[int, ...] = (10, 30, 100)
+    stage_dimensions: tuple[int, ...] = (10, 20, 40)
+    levels: tuple[float, ...] = (1e-2, 1e-3, 1e-4)
+    ab: float = 1.0
+    bias: float = 0.3
+    horizon: float = 1000.0
+    points: int = 4000
+    law: str = "bessel"
+    seeds: int = 1
+
+    def __post_init__(self):
+        check_choice("law", self.law, LAWS)
+
+
+@double
+def run(settings: Settings, key, progress) -> xr.Dataset:
+    times = np.linspace(settings.horizon / settings.points, settings.horizon, settings.points)
+    starts = ("1/√d", "1")
+    losses = np.zeros((len(settings.dimensions), 2, settings.points))
+    total = len(settings.dimensions) + len(settings.stage_dimensions)
+    for i, d in enumerate(settings.dimensions):
+        law = LAWS[settings.law](d, ab=settings.ab)
+        for j, norm in enumerate((d**-0.5, 1.0)):
+            losses[i, j] = reduced_flow(
+                law, alpha_of_norm(d, norm), -1e-6, settings.bias, times
+            ).loss
+        progress(i + 1, total, f"d = {d}")
+    stage = np.zeros(len(settings.stage_dimensions))
+    for i, d in enumerate(settings.stage_dimensions):
+        law = LAWS[settings.law](d, ab=settings.ab)
+        mean = law.target_moments()[0]
+        found = reduced_stages(
+            law, alpha_of_norm(d, d**-0.5), -1e-12, mean, clip=Thresholds.standard(d), epsilon=1e-12, horizon=10.0, stage_two=False
+        )  # fmt: skip
+        stage[i] = found.t1
+        progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
+    table = xr.Dataset(
+        {"loss": (("dimension", "start", "time"), losses), "stage_one": ("stage_dimension", stage)},
+        {
+            "dimension": list(settings.dimensions),
+            "start": list(starts),
+            "time": times,
+            "stage_dimension": list(settings.stage_dimensions),
+        },
+    )
+    table["reached"] = (("dimension", "start", "level"), _reached(losses, times, settings.levels))
+    return table.assign_coords(level=list(settings.levels)).assign_attrs(
+        ab=settings.ab, law=settings.law
+    )
+
+
+def _reached(losses, times, levels) -> np.ndarray:
+    """First times at which the logarithm of the loss, linear between records, passes the levels."""
+    found = np.full((*losses.shape[:2], len(levels)), np.inf)
+    for i, j in np.ndindex(*losses.shape[:2]):
+        curve = np.log(np.maximum(losses[i, j], 1e-300))  # rounding can go below 0
+        for k, level in enumerate(levels):
+            below = np.flatnonzero(curve <= math.log(level))
+            if below.size and below[0]:
+                n = below[0]
+                share = (curve[n - 1] - math.log(level)) / (curve[n - 1] - curve[n])
+                found[i, j, k] = times[n - 1] + share * (times[n] - times[n - 1])
+    return found
+
+
+def draw(table: xr.Dataset) -> FigureSpec:
+    curves = [
+        Line(table.time.values, table.loss.sel(dimension=d, start="1/√d").values, f"d = {d}")
+        for d in table.dimension.values
+    ]
+    marks = []
+    for level in table.level.values:
+        marks.append(
+            Points(
+                table.dimension.values,
+                table.reached.sel(level=level, start="1/√d").values,
+                f"L = {level:g}",
+            )
+        )
+    d = table.stage_dimension.values
+    stage = Points(d, table.stage_one.values * d**1.5 * np.log(d), "T₁ d^1.5 ln d")
+    panels = (
+        Panel("Loss at infinite width", "time t", "L", curves, yscale="log"),
+        Panel("Time to a loss level", "dimension d", "time", marks, xscale="log", yscale="log"),
+        Panel("End of Stage 1", "dimension d", "T₁ d^1.5 ln d", (stage,), xscale="log"),
+    )
+    return FigureSpec("Training time against dimension", panels, columns=3)
+
+
+def claims(table: xr.Dataset) -> tuple[Claim, ...]:
+    d = table.stage_dimension.values
+    scaled = table.stage_one.values * d**1.5 * np.log(d)
+    found = [
+        Claim(
+            "spread of T₁ d^1.5 ln d over dimensions",
+            float(np.ptp(scaled) / scaled.mean()),
+            at_most=0.02,
+        )
+    ]
+    worst = 0.0
+    for dim in table.dimension.values:
+        for k, start in enumerate(("1/√d", "1")):
+            got = table.reached.sel(dimension=dim, start=start).values
+            finite = np.isfinite(got)
+            bound = dim**3 / table.level.values
+            worst = max(worst, float(np.max(got[finite] / bound[finite], initial=0.0)))
+            if (
+                int(dim) in TABLE
+                and table.attrs["ab"] == 1
+                and table.attrs["law"] == "bessel"
+                and table.sizes["level"] == 3
+                and finite.all()
+            ):
+                error = float(np.max(np.abs(got / np.array(TABLE[int(dim)][k]) - 1)))
+                found.append(
+                    Claim(
+                        f"d = {dim}, norm {start}: times to the three levels, relative error",
+                        error,
+                        at_most=3e-3,
+                    )
+                )
+    found.append(Claim("largest time over the bound d³/ε", worst, at_most=1.0))
+    return tuple(found)
+
+
+EXPERIMENT = Experiment(
+    name="ren2023-dimension",
+    paper="ren2023",
+    title="Training time against the dimension",
+    figure="Theorem 2.1, Lemma C.10",
+    settings={
+        "smoke": Settings(
+            dimensions=(3,),
+            stage_dimensions=(8, 10),
+            levels=(1e-2,),
+            horizon=100.0,
+            points=200,
+            law="arcsine",
+        ),
+        "default": Settings(),
+        "paper": Settings(
+            dimensions=(10, 30, 100, 300),
+            stage_dimensions=(10, 20, 40, 80, 160),
+            horizon=2500.0,
+            points=10000,
+        ),
+    },
+    run=run,
+    draw=draw,
+    claims=claims,
+)

@@ -1,0 +1,21 @@
+r"""The step-size rule of the learner: a bound on the fastest rate of the reduced system."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...._core.precision import double
+from .base import AbstractRadialLaw
+
+
+@double
+def step_bound(law: AbstractRadialLaw, alpha, w, b) -> Float[Array, ""]:
+    r"""$\lambda = M_0(\rho) + A^2 M_2(\rho)$, the Gauss-Newton trace at the means of the second layer.
+
+    With $\rho = \bar b/(|\bar w| \alpha)$ and $A^2 = \alpha^2 + 4 g \bar w^2 \alpha$, $g = C_\Gamma/\sqrt d$; steps up to $1/(2\lambda)$ are
+    stable. Infinite where the mean weight is not negative and the law is heavy-tailed.
+    """
+    w, b = jnp.mean(w), jnp.mean(b)
+    slope = -w * alpha
+    rho = jnp.where(slope > 0, jnp.maximum(b, 0.0) / jnp.where(slope > 0, slope, 1.0), jnp.inf)
+    m0, _, m2 = law.moments(rho)
+    return m0 + (alpha**2 + 4 * law.gain * w**2 * alpha) * m2

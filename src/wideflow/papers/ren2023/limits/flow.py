@@ -1,0 +1,176 @@
+r"""The reduced flow of the depth-separation learner at infinite width, through Diffrax."""
+
+import math
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...._core.errors import check_positive
+from ...._core.precision import double
+from ..laws.base import AbstractRadialLaw, c_gamma
+from ..laws.thresholds import Thresholds, as_thresholds
+from .field import ReducedState, reduced_field, reduced_loss
+
+
+class ReducedPath(eqx.Module):
+    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers."""
+
+    time: Float[Array, " time"]
+    alpha: Float[Array, " time"]
+    w: Float[Array, "time ..."]
+    b: Float[Array, "time ..."]
+    loss: Float[Array, " time"]
+    steps: int
+
+    @property
+    def final(self) -> ReducedState:
+        """The last state."""
+        return ReducedState(self.alpha[-1], self.w[-1], self.b[-1])
+
+
+@double
+def reduced_flow(
+    law: AbstractRadialLaw,
+    alpha,
+    w,
+    b,
+    time,
+    *,
+    clip=None,
+    rate: float | None = None,
+    rtol: float = 1e-9,
+    atol: float = 1e-13,
+    max_steps: int = 100_000,
+) -> ReducedPath:
+    r"""The infinite-width learner from $(\alpha, w, b)$ on, under gradient flow on the population loss.
+
+    The loss is $L = \frac12 E(f_* - f)^2$ and every neuron moves with its mean-field gradient (neuron factors
+    $m_1, m_2$). One neuron $(\alpha, w, b)$ with $w < 0 < b$ is the system of Section 4; several are the particles of a
+    second layer of finite width over a first layer of infinite width.
+
+    Args:
+        law: law of the radius; its `d` sets $g = C_\Gamma/\sqrt d$.
+        alpha: $\alpha = g\, \mathrm{mean} \lVert w_1 \rVert^2 > 0$; see `alpha_of_norm`.
+        w: second-layer weights, a number or (width,).
+        b: second-layer biases, of the same shape.
+        time: end, or increasing times to report.
+        clip: None, or the three projection radii $(R_{v_1}, R_{v_2}, R_{r_2})$ (`Thresholds`).
+        rate: if given, explicit Euler steps of this length instead of the flow.
+        rtol, atol: tolerances of the adaptive solver (Dopri8).
+        max_steps: most steps of the solver.
+
+    Raises:
+        ValueError: without projections on a heavy-tailed law, if some weight is not negative: the network then
+            does not vanish at infinity and its gradient is infinite.
+
+    Example:
+        >>> from wideflow.limits.radial import BesselLaw
+        >>> path = reduced_flow(BesselLaw(10), 0.2, -0.8, 0.5, 40.0)
+        >>> round(float(path.alpha[-1]), 8), round(float(path.loss[-1]), 8)
+        (0.41048983, 0.00430636)
+    """
+    clip = as_thresholds(clip)
+    state, scalar = start_state(law, alpha, w, b, clip)
+    times = jnp.atleast_1d(jnp.asarray(time, float))
+    if not (
+        bool(jnp.all(jnp.diff(times) > 0))
+        and float(times[0]) >= 0
+        and math.isfinite(float(times[-1]))
+    ):
+        raise ValueError(f"`time` must be a finite end or increasing times from 0 on, got {time}.")
+    if rate is not None:
+        check_positive("rate", rate, remedy="For its limit leave `rate` out.")
+    states, steps, good = _solve(law, state, times, clip, rate, rtol, atol, max_steps)
+    if not bool(good):
+        raise ValueError(
+            f"`max_steps` = {max_steps} did not reach `time` = {float(times[-1])}; allow more steps."
+        )
+    losses = _losses(law, states)
+    shape = (lambda x: x[:, 0]) if scalar else (lambda x: x)
+    return ReducedPath(times, states.alpha, shape(states.w), shape(states.b), losses, int(steps))
+
+
+def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]:
+    """Checked start as arrays, and whether the second layer was given as two numbers."""
+    alpha, w, b = (jnp.asarray(x, float) for x in (alpha, w, b))
+    if not isinstance(law, AbstractRadialLaw):
+        raise ValueError(f"`law` must be a radial law such as `BesselLaw(d)`, got {law!r}.")
+    if alpha.ndim or not float(alpha) > 0:
+        raise ValueError(
+            f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, norm)`."
+        )
+    if w.shape != b.shape or w.ndim > 1:
+        raise ValueError(
+            f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} and {b.shape}."
+        )
+    if law.tail > 0 and math.isinf(sum(clip)) and not bool(jnp.all(w < 0)):
+        raise ValueError(
+            f"`w` must be negative on a heavy-tailed law, got {float(w.max())} at most: the network would not vanish "
+            "at infinity and its gradient is infinite. Pass three finite `clip` bounds, or `Truncated(law, radius)`."
+        )
+    return ReducedState(alpha, jnp.atleast_1d(w), jnp.atleast_1d(b)), w.ndim == 0
+
+
+def alpha_of_norm(d: int, norm: float) -> float:
+    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius `norm`."""
+    return c_gamma(d) / math.sqrt(d) * norm**2
+
+
+def integrate(
+    law,
+    state,
+    start,
+    stop,
+    clip: Thresholds,
+    *,
+    rate=None,
+    rtol=1e-9,
+    atol=1e-13,
+    max_steps=100_000,
+    **options,
+):
+    """Diffrax on the reduced field; `options` (`saveat`, `event`) pass through.
+
+    The first step is a hundredth of the time in which the smallest weight would double: a second layer that
+    starts next to zero moves on that scale, and a trial step across zero meets an infinite gradient.
+    """
+    term = diffrax.ODETerm(lambda t, y, args: reduced_field(law, y, clip))
+    if rate is None:
+        speed = reduced_field(law, state, clip).w
+        first = 0.01 * jnp.min(
+            jnp.maximum(jnp.abs(state.w), 1e3 * atol) / jnp.maximum(jnp.abs(speed), 1e-12)
+        )
+        solver, control = diffrax.Tsit5(), diffrax.PIDController(rtol=rtol, atol=atol)
+        first = jnp.minimum(first, 0.1 * (stop - start))
+    else:
+        solver, control, first = diffrax.Euler(), diffrax.ConstantStepSize(), rate
+    return diffrax.diffeqsolve(
+        term,
+        solver,
+        start,
+        stop,
+        first,
+        state,
+        stepsize_controller=control,
+        max_steps=max_steps,
+        throw=False,
+        **options,
+    )
+
+
+@eqx.filter_jit
+def _solve(law, state, times, clip, rate, rtol, atol, max_steps):
+    options = dict(
+        rate=rate, rtol=rtol, atol=atol, max_steps=max_steps, saveat=diffrax.SaveAt(ts=times)
+    )
+    solution = integrate(law, state, 0.0, times[-1], clip, **options)
+    good = solution.result == diffrax.RESULTS.successful
+    return solution.ys, solution.stats["num_accepted_steps"], good
+
+
+@eqx.filter_jit
+def _losses(law, states):
+    return jax.lax.map(lambda state: reduced_loss(law, state), states)

@@ -1,0 +1,164 @@
+"""Stage 2: contraction of the second layer, preserved directions, barriers."""
+
+import math
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from ...._core.precision import double
+from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..laws.thresholds import Thresholds
+from ..limits.field import ReducedState, reduced_field, reduced_loss
+from ..separator.directions import direction_error
+from ..separator.samples import sample_field
+from .judge import judge, not_applicable
+
+
+class LemmaD14(AbstractTheorem):
+    r"""$\frac{d}{dt} \lVert (v_2, r_2) - (v_2', r_2')\rVert^2 \le 0$ for the unclipped flow on any batch, if every second-layer neuron is active at
+    every sample with $\lVert x\rVert \le 1$.
+    """
+
+    citation: ClassVar = Citation("ren2023", "Lemma D.14")
+
+    @double
+    def __call__(self, model, inputs, *, tolerance: float = 1e-14) -> Verdict:
+        x = jnp.asarray(inputs)
+        r = jnp.linalg.norm(x, axis=1)
+        w, b = model.second_weight, model.second_bias
+        lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
+        if not float(lowest) > 0:
+            return not_applicable(
+                "a second-layer neuron is off at a sample of the unit ball", {"lowest": lowest}
+            )
+        field = sample_field(model.first, w, b, x, jnp.maximum(1 - r, 0), Thresholds())
+        pairs = lambda v: v[:, None] - v
+        rate = 2 * (pairs(w) * pairs(field.weight) + pairs(b) * pairs(field.bias))
+        worst = float(rate.max())
+        return judge(tolerance - worst, f"largest rate {worst:.2e}", {"rate": worst})
+
+
+class LemmaD11(AbstractTheorem):
+    r"""The symmetric part $L_1 = \frac12 E(f_* - \tilde f)^2$ leaves $\bar F = F/\alpha$ unchanged: $-\langle\nabla F, \nabla L_1\rangle + \bar F \langle\nabla\alpha, \nabla L_1\rangle = 0$.
+
+    Corrected: the printed gradient has $\sigma$ for $\sigma'$ and lacks a factor $\lVert x\rVert$.
+    """
+
+    citation: ClassVar = Citation("ren2023", "Lemma D.11")
+
+    @double
+    def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
+        r = jnp.linalg.norm(jnp.asarray(inputs), axis=1)
+        points = jnp.asarray(points)
+        put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
+        loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)
+        shape = lambda first: put(first).layer(points) / put(first).alpha
+        velocity = -model.width * jax.grad(loss)(model.first)
+        _value, change = jax.jvp(shape, (model.first,), (velocity,))
+        speed = (
+            jnp.max(
+                jnp.abs(jax.jvp(lambda f: put(f).layer(points), (model.first,), (velocity,))[1])
+            )
+            / model.alpha
+        )
+        error = float(jnp.max(jnp.abs(change)) / jnp.maximum(speed, 1e-300))
+        return judge(
+            tolerance - error, f"change of F/alpha is {error:.1e} of that of F", {"error": error}
+        )
+
+
+class LemmaD12(AbstractTheorem):
+    r"""Under the gradient of $\frac12\bar w_2^2\, E_{r \le R}(\tilde F - F)^2$ alone, $e_2^2 = E_{\bar x}(\bar F - 1)^2$ does not grow.
+
+    Corrected: the derivative of a square lacks its factor 2 and $d\bar F/dt$ is printed as $dF/dt$; the moving cut-off is avoided by $e_2$.
+    """
+
+    citation: ClassVar = Citation("ren2023", "Lemma D.12")
+
+    @double
+    def __call__(self, model, *, tolerance: float = 1e-12) -> Verdict:
+        def term(first):
+            alpha = eqx.tree_at(lambda m: m.first, model, first).alpha
+            return alpha**2 * direction_error(first)
+
+        velocity = -jax.grad(term)(model.first)
+        error, rate = jax.jvp(direction_error, (model.first,), (velocity,))
+        return judge(
+            tolerance - float(rate),
+            f"e_2^2 = {float(error):.3e} changes at rate {float(rate):.2e}",
+            {"rate": rate, "error": error},
+        )
+
+
+class LemmaD15(AbstractTheorem):
+    r"""$L \le c\, [(1 - b)^2 + ((1 + w\alpha)/(w\alpha))^2]$ in the reduced system with $w < 0$ and the neuron active on the unit ball.
+
+    The constant is $c \le 0.05$ along trajectories from $w \approx 0^-$ and $c \le 0.12$ at arbitrary such states.
+    """
+
+    citation: ClassVar = Citation("ren2023", "Lemma D.15")
+
+    @double
+    def __call__(self, law, alpha: float, w: float, b: float, *, constant: float = 0.12) -> Verdict:
+        if not (w < 0 and b + w * alpha >= 0):
+            return not_applicable(
+                "it asks for a negative weight and a neuron active on the unit ball"
+            )
+        loss = float(reduced_loss(law, _state(alpha, w, b)))
+        if loss < 1e-10:
+            return not_applicable(f"the loss {loss:.1e} is at rounding level")
+        ratio = loss / ((1 - b) ** 2 + ((1 + w * alpha) / (w * alpha)) ** 2)
+        return judge(constant - ratio, f"c = {ratio:.4f}", {"constant": ratio, "loss": loss})
+
+
+class LemmaD16(AbstractTheorem):
+    r"""Barriers: at $b \to 1^-$ the bias falls, and at $w\alpha \to -1^+$ the product rises, while $L > 0$ (D.16, D.17)."""
+
+    citation: ClassVar = Citation("ren2023", "Lemmas D.16 and D.17")
+
+    @double
+    def __call__(self, law, alpha: float, w: float, b: float) -> Verdict:
+        """The barriers in line with the state: $(w, 1)$ and $(-1/\\alpha, b)$."""
+        if not (-1 < w * alpha < 0 and 0 < b < 1):
+            return not_applicable("it asks for a state inside both barriers")
+        bias = float(reduced_field(law, _state(alpha, w, 1.0), Thresholds()).b[0])
+        edge = -1 / alpha
+        field = reduced_field(law, _state(alpha, edge, b), Thresholds())
+        product = float(field.w[0]) * alpha + float(field.alpha) * edge
+        return judge(
+            min(-bias, product),
+            f"b' = {bias:.2e}, (w alpha)' = {product:+.2e} at the barriers",
+            {"bias": bias, "product": product},
+        )
+
+
+class LemmaD18(AbstractTheorem):
+    r"""$|\bar w_2| \le (\sqrt d/(2 C_\Gamma))^{1/3}$ while $|w\alpha| \le 1$: the invariant $\alpha - (2 C_\Gamma/\sqrt d) w^2 \ge 0$ gives $|w|^3 \le \sqrt d/(2 C_\Gamma)$."""
+
+    citation: ClassVar = Citation("ren2023", "Lemma D.18")
+
+    @double
+    def __call__(self, law, alpha: float, w: float) -> Verdict:
+        invariant = alpha - 2 * law.gain * w**2
+        if not (abs(w) * alpha <= 1 and invariant >= 0):
+            return not_applicable(
+                "it asks for |w alpha| <= 1 and a start with alpha >= 2 C w^2 / sqrt d",
+                {"invariant": invariant},
+            )
+        bound = (1 / (2 * law.gain)) ** (1 / 3)
+        return judge(
+            bound - abs(w),
+            f"|w| = {abs(w):.4g}, bound {bound:.4g}",
+            {"bound": bound, "invariant": invariant},
+        )
+
+
+def _state(alpha, w, b) -> ReducedState:
+    return ReducedState(jnp.asarray(float(alpha)), jnp.array([float(w)]), jnp.array([float(b)]))
+
+
+def fixed_point(law) -> tuple[float, float]:
+    r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$."""
+    return (1 / (2 * law.gain)) ** (1 / 3), math.pow(2 * law.gain, 1 / 3)

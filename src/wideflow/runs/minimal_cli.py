@@ -1,0 +1,70 @@
+"""Runs an experiment on a bare compute node: standard library, JAX, xarray, SciPy and Matplotlib are enough.
+
+    python -m wideflow.runs.minimal_cli caron2023-figure1 --size paper --out results --set seeds=10
+
+writes into the folder the record (netCDF; the same file that `wideflow run` writes, so that copying it into
+a folder of runs makes it part of the report), `<stem>.claims.json`, and the figure as PNG and PDF.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+from dataclasses import asdict
+
+from ..experiments import registry
+from ..experiments.base import SIZES
+from ..report.static import save_figure
+from .files import write_whole
+from .json_encoding import plain
+from .overrides import parse
+from .progress import PrintedProgress
+from .runner import perform
+from .store import Store
+
+
+def main(words: list[str] | None = None) -> int:
+    """Runs the experiment that the words ask for; 0 when every claim is acceptable."""
+    parser = argparse.ArgumentParser(
+        prog="python -m wideflow.runs.minimal_cli", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("name", nargs="?", help="the experiment; without one, lists them")
+    parser.add_argument("--size", choices=SIZES, default="default")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="replace one setting"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", help="cpu, gpu, gpu:1; default is JAX's own choice")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs"))
+    parser.add_argument("--fresh", action="store_true", help="run even if the result is there")
+    parser.add_argument("--flow", action="store_true", help="gradient flow in place of descent")
+    asked = parser.parse_args(words)
+    if asked.name is None:
+        print(
+            "\n".join(
+                f"{name:34} {found.summary}" for name, found in registry.experiments().items()
+            )
+        )
+        return 0
+    chosen = registry.experiment(asked.name)
+    done = perform(
+        chosen, Store(asked.out), size=asked.size, overrides=parse(asked.set), seed=asked.seed,
+        device=asked.device, fresh=asked.fresh, flow=asked.flow, progress=PrintedProgress(sys.stderr),
+    )  # fmt: skip
+    record = done.record
+    claims = json.dumps(
+        plain([asdict(claim) for claim in record.claims], spelt=False), indent=1, ensure_ascii=False
+    )
+    write_whole(asked.out / f"{record.stem}.claims.json", claims.encode())
+    for claim in record.claims:
+        print(f"{claim.verdict:>30}  {claim.text}: {claim.value:.6g} (asked {claim.bound})")
+    save_figure(chosen.draw(record.table), asked.out / record.stem)
+    print(
+        f"{record.path} in {record.seconds:.1f} s on {record.device}"
+        + (" (found)" if done.found else "")
+    )
+    return 0 if record.acceptable else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

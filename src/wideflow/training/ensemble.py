@@ -1,0 +1,255 @@
+"""One model or several of equal shape: the same program, with a leading member axis where needed."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from .._core.precision import Precision, cast
+from .._core.randomness import as_key, named_key
+from .._core.trees import parameters
+from ..data.dataset import Dataset
+from ..data.objective import AbstractObjective
+from ..dynamics.base import AbstractDynamics, AbstractFlow
+from ..models.base import AbstractModel
+from .devices import replicate, spread
+
+CACHE = 6_000_000  # bytes; more pre-activations than this are worked off one member after the other
+
+
+@dataclass(frozen=True)
+class Members:
+    """What runs together. Stacked parts carry the member axis first; shared ones do not."""
+
+    start: Any
+    objective: Any
+    test: Any
+    dynamics: Any
+    keys: Any
+    count: int
+    several: bool
+    shared: tuple[bool, bool, bool]  # objective, test, dynamics
+    title: str
+    factors: dict[str, float]
+    precision: str
+    statics: tuple
+    mesh: Mesh | None = None
+
+    def placed(self, mesh: Mesh | None) -> "Members":
+        """The same members with their neurons spread over the devices of `mesh`."""
+        if mesh is None:
+            return self
+        parts = {name: getattr(self, name) for name in ("objective", "test", "dynamics", "keys")}
+        placed = {name: replicate(part, mesh) for name, part in parts.items()}
+        return replace(self, start=spread(self.start, mesh, self.several), mesh=mesh, **placed)
+
+    def call(self, function, roles: tuple[str, ...], *args):
+        """`function` compiled once per shape and mapped over the member axis.
+
+        `roles` says of each argument what it is: "member" (always stacked), "objective", "test",
+        "dynamics" (stacked unless shared) or "plain".
+        """
+        if not self.several:
+            return _alone(function)(*args)
+        return _compiled(function, roles, self.shared, False)(*args)
+
+    def move(self, function, roles: tuple[str, ...], *args):
+        """The same for a stretch of a run; on a CPU one member after the other where that is faster.
+
+        A flow's members take steps of their own, and pre-activations that leave the cache cost more than a call saves.
+        """
+        turns = self.several and self.mesh is None and jax.default_backend() == "cpu"
+        if turns and (isinstance(self.dynamics, AbstractFlow) or self._footprint() > CACHE):
+            return _compiled(function, roles, self.shared, True)(*args)
+        return self.call(function, roles, *args)
+
+    def _footprint(self) -> int:
+        """Bytes of all members' pre-activations at the training points, where there are such; else 0."""
+        axes, features = self.start.neuron_axes, getattr(self.objective, "features", None)
+        if not axes or features is None:
+            return 0
+        name, axis = next(iter(axes.items()))
+        width = getattr(self.start, name).shape[
+            axis + 1 if axis >= 0 else axis
+        ]  # members come first
+        return self.count * features.shape[-2] * width * features.dtype.itemsize
+
+    def init(self):
+        roles = ("member", "objective", "dynamics", "member")
+        return self.call(_init, roles, self.start, self.objective, self.dynamics, self.keys)
+
+    def constant(self, value: float):
+        array = jnp.full(self.count, value) if self.several else jnp.asarray(value)
+        return array if self.mesh is None else replicate(array, self.mesh)
+
+    def split(self, tree):
+        """A stacked tree as a tuple of trees; a single one as it is."""
+        if not self.several:
+            return tree
+        arrays, static = eqx.partition(tree, eqx.is_array)
+        return tuple(
+            eqx.combine(static, jax.tree.map(lambda a, i=i: a[i], arrays))
+            for i in range(self.count)
+        )
+
+    def split_models(self, model):
+        """The same for models, each with the fixed part it came with.
+
+        A compiled program returns the labels (`Told`) of the model it was first compiled for.
+        """
+        models = self.split(model) if self.several else (model,)
+        own = tuple(
+            eqx.combine(static, eqx.filter(one, eqx.is_array))
+            for static, one in zip(self.statics, models, strict=True)
+        )
+        return own if self.several else own[0]
+
+    def split_status(self, status):
+        return tuple(status) if self.several else status[0]
+
+
+@functools.cache
+def _alone(function):
+    return eqx.filter_jit(function)
+
+
+@functools.cache
+def _compiled(function, roles: tuple[str, ...], shared: tuple[bool, bool, bool], in_turn: bool):
+    common = dict(zip(("objective", "test", "dynamics"), shared, strict=True))
+    common.update(member=False, plain=True)
+    own = tuple(not common[role] for role in roles)
+    if in_turn:
+        return eqx.filter_jit(functools.partial(_one_after_the_other, function, own))
+    axes = tuple(eqx.if_array(0) if mine else None for mine in own)
+    return eqx.filter_jit(eqx.filter_vmap(function, in_axes=axes))
+
+
+def _one_after_the_other(function, own: tuple[bool, ...], *args):
+    """`function` on each member's slice of the arguments that are its own, in one loop."""
+    theirs = tuple(arg if mine else None for arg, mine in zip(args, own, strict=True))
+    arrays, fixed = eqx.partition(theirs, eqx.is_array)
+    left = {}
+
+    def one(slices):
+        parts = eqx.combine(slices, fixed)
+        chosen = (part if mine else arg for part, arg, mine in zip(parts, args, own, strict=True))
+        moved, left["fixed"] = eqx.partition(function(*chosen), eqx.is_array)
+        return moved
+
+    return eqx.combine(jax.lax.map(one, arrays), left["fixed"])
+
+
+def _init(model, objective, dynamics, key):
+    return dynamics.init(model, objective, key)
+
+
+def as_members(model, data, dynamics, test, key, loss, precision: Precision | None) -> Members:
+    """Checks that the parts fit each other and stacks what differs between members."""
+    several = isinstance(model, Sequence)
+    models = list(model) if several else [model]
+    if not models:
+        raise ValueError("`model` must be a model or a non-empty list of models.")
+    for one in models:
+        if not isinstance(one, AbstractModel):
+            raise ValueError(f"`model` must be a wideflow model, got {type(one).__name__}.")
+    count = len(models)
+    if precision is not None:
+        models = [cast(one, precision) for one in models]
+    dtype = str(jax.tree.leaves(parameters(models[0]))[0].dtype)
+    shared_data, datas = _each("data", data, count, several)
+    shared_test, tests = _each("test", test, count, several)
+    shared_dynamics, all_dynamics = _each("dynamics", dynamics, count, several)
+    for one in all_dynamics:
+        if not isinstance(one, AbstractDynamics | AbstractFlow):
+            raise ValueError(
+                f"`dynamics` must be one of wideflow's, for instance `GradientDescent(rate=0.1)`, got {one!r}."
+            )
+    alike = shared_data and all(_same_embedding(models[0], one) for one in models[1:])
+    objectives = [_objective(d, loss, m, dtype) for d, m in zip(datas, models, strict=True)]
+    test_objectives = [
+        None if t is None else _objective(t, loss, m, dtype)
+        for t, m in zip(tests, models, strict=True)
+    ]
+    for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
+        eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
+    keys = _keys(key, count, several)
+    statics = tuple(eqx.partition(one, eqx.is_array)[1] for one in models)
+    if not several:
+        return Members(
+            models[0], objectives[0], test_objectives[0], all_dynamics[0], keys, 1, False,
+            (True, True, True), type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
+        )  # fmt: skip
+    shared = (alike, shared_test and alike, shared_dynamics)
+    return Members(
+        _stack("model", models),
+        objectives[0] if shared[0] else _stack("data", objectives),
+        test_objectives[0] if shared[1] else _stack("test", test_objectives),
+        all_dynamics[0] if shared[2] else _stack("dynamics", all_dynamics),
+        keys, count, True, shared, type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
+    )  # fmt: skip
+
+
+def _each(name: str, given, count: int, several: bool):
+    if isinstance(given, list | tuple):
+        if not several:
+            raise ValueError(
+                f"`{name}` is a list, but there is one model; give a list of models too."
+            )
+        if len(given) != count:
+            raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(given)}.")
+        return False, list(given)
+    return True, [given] * count
+
+
+def _objective(data, loss, model, dtype):
+    if isinstance(data, AbstractObjective):
+        return data
+    if not hasattr(data, "objective"):
+        raise ValueError(
+            f"`data` must be a `Dataset` or one of `wideflow.populations`, got {type(data).__name__}. "
+            "Arrays become one by `wideflow.Dataset(inputs, targets)`."
+        )
+    objective = data.objective(loss, model)
+    return (
+        cast(objective, "float32")
+        if dtype == "float32" and isinstance(data, Dataset)
+        else objective
+    )
+
+
+def _same_embedding(first, other) -> bool:
+    """Whether both models see a dataset through the same embedded features."""
+    left, right = (getattr(m, "embedding", None) for m in (first, other))
+    if getattr(first, "hidden_scale", None) != getattr(other, "hidden_scale", None):
+        return False
+    return bool(eqx.tree_equal(left, right))
+
+
+def _keys(key, count: int, several: bool):
+    if not several:
+        return as_key(key)
+    if isinstance(key, Sequence):
+        if len(key) != count:
+            raise ValueError(f"`key` must have one entry per model ({count}), got {len(key)}.")
+        return jnp.stack([as_key(one) for one in key])
+    return jnp.stack([named_key(as_key(key), i) for i in range(count)])
+
+
+def _stack(name: str, items):
+    if all(item is None for item in items):
+        return None
+    arrays, statics = zip(*(eqx.partition(item, eqx.is_array) for item in items), strict=True)
+    structures = {jax.tree.structure(a) for a in arrays}
+    shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(a)) for a in arrays}
+    if len(structures) > 1 or len(shapes) > 1:
+        raise ValueError(
+            f"the members' `{name}` differ in shape or in fixed settings and cannot run together; "
+            "train them one after the other."
+        )
+    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), statics[0])

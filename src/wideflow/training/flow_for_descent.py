@@ -1,0 +1,30 @@
+"""Full-batch descent replaced by the flow that it approximates, at the same times."""
+
+import dataclasses
+
+import numpy as np
+
+from ..dynamics.descent import GradientDescent
+from ..dynamics.flow import GradientFlow
+from .ensemble import Members
+
+TOLERANCE = 1e-6  # far below the error of descent itself, at which the figures are read
+
+
+def as_flow(members: Members, steps: np.ndarray) -> tuple[Members, np.ndarray]:
+    """The same members under `GradientFlow`, and the times of the recorded `steps` of descent."""
+    dynamics = members.dynamics
+    if type(dynamics) is not GradientDescent:
+        raise ValueError(
+            f"a flow can stand for full-batch `GradientDescent` alone, but this run's dynamics is `{type(dynamics).__name__}`; run it without --flow."
+        )
+    rates = np.unique(np.asarray(dynamics.rate))
+    if rates.size != 1:
+        raise ValueError(
+            f"a flow needs one `rate` for all that run together, got {rates.tolist()}; run it without --flow."
+        )
+    objective, test, _ = members.shared
+    flow = dataclasses.replace(
+        members, dynamics=GradientFlow(TOLERANCE), shared=(objective, test, True)
+    )
+    return flow, steps * float(rates[0])

@@ -1,0 +1,186 @@
+"""Reduced flow against tabulated trajectories, brute-force quadrature, conserved quantities and step orders."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from wideflow.papers.ren2023.laws.bessel import BesselLaw
+from wideflow.papers.ren2023.laws.regular import GaussianRadius, UniformRadius
+from wideflow.papers.ren2023.laws.step_bound import step_bound
+from wideflow.papers.ren2023.laws.thresholds import Thresholds
+from wideflow.papers.ren2023.limits.field import ReducedState, reduced_field, reduced_loss
+from wideflow.papers.ren2023.limits.flow import alpha_of_norm, reduced_flow
+from wideflow.papers.ren2023.limits.stages import reduced_stages, time_to_loss
+
+LAW = BesselLaw(10)
+START = (0.2, -0.8, 0.5)
+
+
+def state(alpha, w, b):
+    return ReducedState(jnp.asarray(alpha), jnp.asarray(w), jnp.asarray(b))
+
+
+def brute_force(law, point, clip, radii=400_000, angles=400):
+    """The projected field by the midpoint rule in probability and in the cosine; no moments, no pieces."""
+    alpha, w, b = float(point.alpha), np.asarray(point.w), np.asarray(point.b)
+    r = np.asarray(law.ppf((np.arange(radii) + 0.5) / radii))
+    z = b + w * alpha * r[:, None]
+    on = z > 0
+    e = np.maximum(1 - r, 0) - np.maximum(z, 0).mean(1)
+    w_speed = np.clip((e * alpha * r)[:, None] * on, -clip.weight, clip.weight).mean(0)
+    b_speed = np.clip(e[:, None] * on, -clip.bias, clip.bias).mean(0)
+    s = e * (on @ w) / len(w)
+    norm = math.sqrt(alpha / law.gain)
+    c = (
+        np.arange(angles) + 0.5
+    ) / angles  # cosine in (0, 1), density (1 - c^2)^((d - 3)/2) over the half sphere
+    density = (1 - c**2) ** ((law.d - 3) / 2)
+    density /= 2 * density.sum()
+    g = np.abs(s * norm * r)
+    rate = 0.0
+    for cosine, weight in zip(
+        c, density, strict=True
+    ):  # the radial part of a projected pull is 2 S n r cos, shrunk
+        size = g * math.sqrt(1 + 3 * cosine**2)
+        shrink = np.minimum(1, clip.first / np.maximum(size, 1e-300))
+        rate += weight * np.mean(2 * cosine * s * norm * r * shrink)
+    return ReducedState(2 * law.gain * norm * rate, w_speed, b_speed), 0.5 * np.mean(e**2)
+
+
+@pytest.mark.parametrize(
+    "clip", [Thresholds(), Thresholds(0.3, 0.05, 0.2)], ids=["free", "projected"]
+)
+def test_field_against_brute_force(clip):
+    law = UniformRadius(6, 2.5)
+    point = state(0.7, [-0.9, -0.3, 0.2], [0.8, 0.4, 0.1])
+    field, loss = brute_force(law, point, clip)
+    found = reduced_field(law, point, clip)
+    assert_allclose(found.w, field.w, atol=2e-5)
+    assert_allclose(found.b, field.b, atol=2e-5)
+    assert_allclose(found.alpha, field.alpha, atol=2e-5)
+    assert_allclose(reduced_loss(law, point), loss, atol=1e-5)
+
+
+def test_worked_trajectory():
+    path = reduced_flow(LAW, *START, [10.0, 40.0])
+    assert_allclose(path.alpha[-1], 0.41048983012, rtol=1e-9)
+    assert_allclose(
+        [path.w[-1], path.b[-1], path.loss[-1]], [-1.20568492, 0.77057241, 0.00430636045], rtol=1e-8
+    )
+
+
+def test_several_equal_neurons_are_one():
+    one = reduced_flow(LAW, *START, 20.0)
+    four = reduced_flow(LAW, 0.2, np.full(4, -0.8), np.full(4, 0.5), 20.0)
+    assert four.w.shape == (1, 4)
+    assert_allclose(four.w[0], np.full(4, float(one.w[0])), rtol=1e-9)
+
+
+def test_euler_steps_and_their_first_order():
+    exact = -1.20568492
+    errors = [
+        float(reduced_flow(LAW, *START, 40.0, rate=rate).w[0]) - exact for rate in (1.0, 0.5, 0.25)
+    ]
+    assert_allclose(errors, [-2.24e-3, -1.11e-3, -5.6e-4], atol=6e-6)
+    reference = reduced_flow(LAW, *START, 40.0, rate=0.1)
+    assert_allclose(
+        [reference.alpha[0], reference.w[0], reference.b[0]],
+        [0.41051899, -1.20590703, 0.77063201],
+        rtol=2e-8,
+    )
+
+
+def test_invariant_and_energy_identity():
+    path = reduced_flow(LAW, 0.2, [-0.8, -0.5], [0.5, 0.6], np.linspace(1.0, 30.0, 5))
+    invariant = path.alpha - 2 * LAW.gain * jnp.mean(path.w**2, axis=1)
+    assert_allclose(invariant, 0.2 - 2 * LAW.gain * (0.64 + 0.25) / 2, rtol=1e-8)
+    point = state(0.2, [-0.8, -0.5], [0.5, 0.6])
+    field = reduced_field(LAW, point, Thresholds())
+    moved = lambda h: reduced_loss(LAW, jax.tree.map(lambda x, v: x + h * v, point, field))
+    rate = (moved(1e-5) - moved(-1e-5)) / 2e-5
+    # |v1'|^2 = (|v1| alpha' / 2 alpha)^2 with |v1|^2 = alpha / gain
+    energy = (
+        jnp.mean(field.w**2) + jnp.mean(field.b**2) + field.alpha**2 / (4 * point.alpha * LAW.gain)
+    )
+    assert_allclose(rate, -energy, rtol=1e-7)
+
+
+def test_fixed_point_is_at_rest():
+    alpha, w = (2 * LAW.gain) ** (1 / 3), -((2 * LAW.gain) ** (-1 / 3))
+    field = reduced_field(LAW, state(alpha, [w], [1.0]), Thresholds())
+    assert_allclose(np.concatenate([np.atleast_1d(x) for x in field]), 0.0, atol=1e-12)
+    assert float(reduced_loss(LAW, state(alpha, [w], [1.0]))) < 1e-14
+
+
+def test_stage_times_of_the_worked_example():
+    w, b = np.array([2, -1, 0.5, -2]) * 1e-6, np.full(4, 0.3)
+    stages = reduced_stages(
+        LAW, alpha_of_norm(10, 10**-0.5), w, b, clip=(100, 1000, 10), epsilon=1e-2
+    )
+    assert_allclose(
+        [stages.t11, stages.t12, stages.t1, stages.t2],
+        [2.4205e-4, 5.04487e-3, 0.159321, 108.541],
+        rtol=2e-5,
+    )
+    at = stages.state_at_t1
+    assert_allclose(
+        [at.alpha, at.b.mean(), reduced_loss(LAW, at)], [0.0129348, 0.326108, 0.048502], rtol=2e-5
+    )
+    assert stages.order_ok
+    assert stages.level_time == pytest.approx(stages.t1, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"), [(10**-0.5, (108.5, 163.6, 212.5)), (1.0, (48.7, 103.2, 151.9))]
+)
+def test_times_to_loss_levels(norm, expected):
+    times = [
+        time_to_loss(LAW, alpha_of_norm(10, norm), -1e-6, 0.3, level)
+        for level in (1e-2, 1e-3, 1e-4)
+    ]
+    assert_allclose(times, expected, atol=0.2)
+
+
+def test_times_on_a_gaussian_law():
+    # LSODA on the closed forms of M0, M1, M2 with SciPy's incomplete gamma function, written apart from this package
+    law = GaussianRadius(5)
+    times = [time_to_loss(law, alpha_of_norm(5, 1.0), -0.01, 0.3, level) for level in (1e-3, 1e-4)]
+    assert_allclose(times, [155.317006, 236.419487], rtol=1e-6)
+
+
+def test_loss_is_infinite_with_a_positive_weight():
+    assert math.isinf(float(reduced_loss(LAW, state(0.2, [-0.5, 1e-9], [0.3, 0.3]))))
+    with pytest.raises(ValueError, match="`w`"):
+        reduced_flow(LAW, 0.2, [-0.5, 1e-9], [0.3, 0.3], 1.0)
+    reduced_flow(UniformRadius(10, 2.0), 0.2, [-0.5, 1e-9], [0.3, 0.3], 1.0)  # no tail, no trouble
+
+
+def test_step_bound_at_the_limit_of_training():
+    # at the fixed point rho = 1, so lambda = M0(1) + A^2 M2(1) with A^2 = alpha^2 + 4 g w^2 alpha
+    alpha, w = (2 * LAW.gain) ** (1 / 3), -((2 * LAW.gain) ** (-1 / 3))
+    m0, _, m2 = LAW.moments(1.0)
+    assert_allclose(
+        step_bound(LAW, alpha, w, 1.0),
+        m0 + (alpha**2 + 4 * LAW.gain * w**2 * alpha) * m2,
+        rtol=1e-12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: reduced_flow(LAW, -0.2, -0.8, 0.5, 1.0), "`alpha`"),
+        (lambda: reduced_flow(LAW, 0.2, [-0.8, -0.1], 0.5, 1.0), "`w` and `b`"),
+        (lambda: reduced_flow(LAW, *START, [2.0, 1.0]), "`time`"),
+        (lambda: reduced_flow(LAW, *START, 1.0, rate=-0.1), "`rate`"),
+        (lambda: reduced_flow(LAW, *START, 1.0, clip=(1.0, -1.0, 1.0)), "`clip`"),
+        (lambda: reduced_stages(LAW, *START, clip=None, epsilon=0.1), "`clip`"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
