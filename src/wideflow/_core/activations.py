@@ -328,7 +328,7 @@ def rectified_power(degree: int) -> Activation:
     return Activation(
         "rectified_power", power(k), slope, bend, float(k) if k < 2 else math.inf,
         math.nan if k < 2 else 2.0 if k == 2 else math.inf, degree=float(k), interval=(1.0, 2.71),
-        interval_slope=float(k), kinks=(0.0,) if k < 2 else (), analytic=False, parameters=(k,),
+        interval_slope=float(k), kinks=(0.0,) if k < 2 else (), analytic=False, parameters=(float(k),),
     )  # fmt: skip
 
 

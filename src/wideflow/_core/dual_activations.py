@@ -110,7 +110,7 @@ def _sign(act):
 
 def _rectified_power(act):
     r"""$F = E[u_+^k v_+^k]$ and $\dot F = k^2 E[u_+^{k-1} v_+^{k-1}]$ (the arc-cosine kernels of cho2009)."""
-    (k,) = act.parameters
+    k = int(act.parameters[0])
 
     def both(p, q, r):
         p, q, r = jnp.broadcast_arrays(p, q, r)
