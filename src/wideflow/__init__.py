@@ -58,7 +58,7 @@ def __getattr__(name: str):
         from .runs.sweeps.sweep import sweep
 
         return sweep
-    if name in ("WideRegressor", "WideClassifier"):
+    if name in ("KernelRegressor", "WideRegressor", "WideClassifier"):
         from . import estimators
 
         return getattr(estimators, name)
