@@ -28,6 +28,8 @@ CASES = {
     "wf.Shallow.init('seven', features=3, width=4)": "`key` must be",
     "wf.Shallow.init(jax.random.key(0), features=3, width=0)": "`width` must be a whole number",
     "wf.data.uci('boston')": "`name` must be",
+    "wf.limits.kernels('relu')": "`architecture` must be a layer",
+    "wf.architecture.Dense(8, weight_std=-1.0)": "`weight_std` must be positive",
 }
 
 
