@@ -31,7 +31,7 @@ class Settings:
             raise ValueError(f"`rate` must be positive, got {self.rate}.")
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     dataset = data.sphere_sines(key, samples=8, features=4)
     nets = [
         Shallow.init(jax.random.fold_in(key, i), features=4, width=settings.width)
@@ -39,7 +39,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     ]
     table = train(
         nets, dataset, GradientDescent(settings.rate), steps=settings.steps, every=settings.every,
-        precision=settings.precision, progress=lambda done, total, _: progress(done, total, settings.label),
+        precision=settings.precision, session=session.within(0, 1, settings.label),
     ).table  # fmt: skip
     told = {
         "gammas": settings.gammas,

@@ -29,7 +29,12 @@ MODULES = {  # modules that are public without being exported by their folder
     "wideflow.report": ("static", "html"),
     "wideflow.runs": ("sweeps",),
 }
-LATE = {"WideRegressor": "wideflow.estimators", "WideClassifier": "wideflow.estimators", "sweep": "wideflow.runs.sweeps"}  # fmt: skip
+LATE = {
+    "WideRegressor": "wideflow.estimators",
+    "WideClassifier": "wideflow.estimators",
+    "save_figure": "wideflow.report",
+    "sweep": "wideflow.runs.sweeps",
+}
 BESIDE = {
     "probe": "wideflow.probe",
     "coordinate_check": "wideflow.coordinates",
@@ -41,14 +46,21 @@ CORE = {"activations": "wideflow._core.activations", "scalings": "wideflow._core
 def exported(package: str) -> dict[str, bool]:
     """Public names of a package, and whether each is a module."""
     path = SOURCE.joinpath(*package.split("."), "__init__.py")
-    found = {}
-    for node in ast.parse(path.read_text()).body:
+    tree, found = ast.parse(path.read_text()), {}
+    public = {
+        constant.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for constant in ast.walk(node.value)
+        if isinstance(constant, ast.Constant)
+    }
+    for node in tree.body:
         if isinstance(node, ast.ImportFrom):
             modules = node.module is None or is_package(f"{package}.{node.module}")
             found |= {
-                a.name: modules and is_module(f"{package}.{a.name}")
+                (a.asname or a.name): modules and is_module(f"{package}.{a.name}")
                 for a in node.names
-                if a.asname == a.name
+                if a.asname == a.name or (a.asname or a.name) in public
             }
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             found[node.name] = False

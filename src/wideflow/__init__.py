@@ -1,65 +1,128 @@
-"""wideflow: wide neural networks and what theory says of them."""
+"""wideflow: wide neural networks, their infinite-width limits, and what theory predicts of them."""
 
-import os
+import os as _os
 
 # LAPACK's threads leave the cores to JAX as soon as they are done; else they spin for tens of milliseconds after each decomposition
-os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+_os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
-from . import data as data, limits as limits, observables as observables, theorems as theorems
-from ._core import (
-    activations as activations,
-    architecture as architecture,
-    scalings as scalings,
-)
-from ._core.status import Status as Status
-from .certify.build import certify as certify
-from .coordinates import coordinate_check as coordinate_check
-from .data import populations as populations
-from .data.dataset import Dataset as Dataset
-from .dynamics import losses as losses
-from .dynamics.descent import GradientDescent as GradientDescent
-from .dynamics.flow import GradientFlow as GradientFlow
-from .dynamics.sgd import SGD as SGD
-from .models import embeddings as embeddings, maps as maps
-from .models.homogeneous import Homogeneous as Homogeneous
-from .models.mean_field_stack import MeanFieldStack as MeanFieldStack
-from .models.pruning import (
-    features as features,
-    importance as importance,
-    prune as prune,
-    pruning_curve as pruning_curve,
-)
-from .models.shallow import Shallow as Shallow
-from .papers.allenzhu2018.best_iterate import BestIterate as BestIterate
-from .papers.allenzhu2018.models.biased_three_layer import BiasedThreeLayer as BiasedThreeLayer
-from .papers.allenzhu2018.models.biased_two_layer import BiasedTwoLayer as BiasedTwoLayer
-from .papers.allenzhu2018.smoothed_sgd import SmoothedSGD as SmoothedSGD
-from .papers.allenzhu2018.smoothing_noise import (
-    DrawnNoise as DrawnNoise,
-    ReplayedNoise as ReplayedNoise,
-)
-from .papers.li2020.truncated_descent import (
-    LossBelow as LossBelow,
-    TruncatedDescent as TruncatedDescent,
-)
-from .papers.ren2023.clipped_flow import ClippedFlow as ClippedFlow
-from .papers.ren2023.depth_separator import DepthSeparator as DepthSeparator
-from .probe import probe as probe
-from .theorems.base import Outcome as Outcome, Verdict as Verdict
-from .training.schedule import Logarithmic as Logarithmic
-from .training.train import Run as Run, train as train
+# the grid's folders first: they gather the papers' names, and the papers import from them
+from . import data, limits, observables, theorems
 
-__version__ = "0.1.0"
+# isort: split
+from . import (
+    activations,
+    architecture,
+    certify,
+    embeddings,
+    figures,
+    losses,
+    maps,
+    populations,
+    probe,
+    scalings,
+)
+from ._core.status import Status
+from .coordinates import coordinate_check
+from .data.dataset import Dataset
+from .dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
+from .dynamics.descent import GradientDescent
+from .dynamics.flow import GradientFlow
+from .dynamics.sgd import SGD
+from .experiments.base import Claim, Experiment
+from .models.base import AbstractModel
+from .models.homogeneous import Homogeneous
+from .models.mean_field_stack import MeanFieldStack
+from .models.pruning import features, importance, prune, pruning_curve
+from .models.shallow import Shallow
+from .observables.base import AbstractObservable
+from .papers.allenzhu2018.best_iterate import BestIterate
+from .papers.allenzhu2018.models.biased_three_layer import BiasedThreeLayer
+from .papers.allenzhu2018.models.biased_two_layer import BiasedTwoLayer
+from .papers.allenzhu2018.smoothed_sgd import SmoothedSGD
+from .papers.allenzhu2018.smoothing_noise import DrawnNoise, ReplayedNoise
+from .papers.li2020.truncated_descent import LossBelow, TruncatedDescent
+from .papers.ren2023.clipped_flow import ClippedFlow
+from .papers.ren2023.depth_separator import DepthSeparator
+from .theorems.base import AbstractTheorem, Outcome, Verdict
+from .training.run import Run
+from .training.schedule import Logarithmic
+from .training.session import Session
+from .training.train import train
+
+__version__ = "0.2.0"
+
+_LATE = {  # neither scikit-learn, Dask nor Matplotlib is imported before one of these is asked for
+    "KernelRegressor": "estimators",
+    "WideClassifier": "estimators",
+    "WideRegressor": "estimators",
+    "save_figure": "report.static",
+    "sweep": "runs.sweeps.sweep",
+}
 
 
 def __getattr__(name: str):
-    """The estimators and sweeps come on demand: neither scikit-learn nor Dask is imported before one is asked for."""
-    if name == "sweep":
-        from .runs.sweeps.sweep import sweep
+    if name in _LATE:
+        import importlib
 
-        return sweep
-    if name in ("KernelRegressor", "WideRegressor", "WideClassifier"):
-        from . import estimators
-
-        return getattr(estimators, name)
+        return getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
     raise AttributeError(f"module 'wideflow' has no attribute {name!r}")
+
+
+__all__ = [
+    "SGD",
+    "AbstractDynamics",
+    "AbstractFlow",
+    "AbstractModel",
+    "AbstractObservable",
+    "AbstractTheorem",
+    "BestIterate",
+    "BiasedThreeLayer",
+    "BiasedTwoLayer",
+    "Claim",
+    "ClippedFlow",
+    "Dataset",
+    "DepthSeparator",
+    "DrawnNoise",
+    "Experiment",
+    "GradientDescent",
+    "GradientFlow",
+    "Homogeneous",
+    "KernelRegressor",
+    "Logarithmic",
+    "LossBelow",
+    "MeanFieldStack",
+    "Outcome",
+    "ReplayedNoise",
+    "Run",
+    "Session",
+    "Shallow",
+    "SmoothedSGD",
+    "Snapshot",
+    "Status",
+    "TruncatedDescent",
+    "Verdict",
+    "WideClassifier",
+    "WideRegressor",
+    "activations",
+    "architecture",
+    "certify",
+    "coordinate_check",
+    "data",
+    "embeddings",
+    "features",
+    "figures",
+    "importance",
+    "limits",
+    "losses",
+    "maps",
+    "observables",
+    "populations",
+    "probe",
+    "prune",
+    "pruning_curve",
+    "save_figure",
+    "scalings",
+    "sweep",
+    "theorems",
+    "train",
+]

@@ -132,7 +132,12 @@ def run(
     if as_json:
         terminal.print_json(
             record.about()
-            | {"file": str(record.path), "figures": list(map(str, figures)), "found": done.found}
+            | {
+                "file": str(record.path),
+                "figures": list(map(str, figures)),
+                "found": done.found,
+                "outdated": done.outdated,
+            }
         )
     else:
         terminal.print_done(done, figures)

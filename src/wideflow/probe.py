@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ._core.callable_module import make_callable
 from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
@@ -443,3 +444,6 @@ def linearisation_gap(before, after, inputs) -> float:
     moved = with_parameters(before, end).respond(features) - first
     size = float(jnp.linalg.norm(moved))
     return float(jnp.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
+
+
+make_callable(__name__, probe)  # `wf.probe(...)`, and `import wideflow.probe` is a module

@@ -6,16 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from wideflow._core.watching import watched_by
 from wideflow.experiments.training import EXPERIMENT, Settings
 from wideflow.report.interactive import plots, refresh, same_marks
+from wideflow.training.session import Session
 
 SMALL = Settings(data="wave-1d", samples=8, noise=0.0, width=10, record=("all",), records=6, dynamics="descent", rate=0.5, steps=60)  # fmt: skip
 
 
 def run(settings, watcher=None):
-    with watched_by(watcher):
-        return EXPERIMENT.run(settings, jax.random.key(2), lambda *_: None)
+    return EXPERIMENT.run(settings, jax.random.key(2), Session(on_record=watcher))
 
 
 def test_a_linear_network_follows_its_linearisation():

@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow._core.watching import watched_by
 from wideflow.dynamics.losses import HalfMeanSquares
 from wideflow.experiments import registry
 from wideflow.lab.tours import TOURS
@@ -43,10 +42,13 @@ class Watched:
 
 def watched(paper: str, folder, size: str) -> Watched:
     shown, told = [], []
-    with watched_by(lambda so_far: shown.append(so_far())):
-        done = perform(
-            registry.experiment(TOURS[paper].experiment), Store(folder), size=size, progress=lambda *p: told.append(p)
-        )  # fmt: skip
+    done = perform(
+        registry.experiment(TOURS[paper].experiment),
+        Store(folder),
+        size=size,
+        progress=lambda *p: told.append(p),
+        on_record=lambda so_far: shown.append(so_far()),
+    )
     return Watched(done.record, shown, told)
 
 

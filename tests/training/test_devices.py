@@ -92,9 +92,9 @@ import importlib, json, re, sys
 import equinox as eqx, jax, numpy as np
 import wideflow as wf
 from wideflow._core.precision import double
-from wideflow.dynamics.devices import as_mesh
+from wideflow.training.devices import as_mesh
 from wideflow.dynamics.losses import HalfSumSquares
-from wideflow.training.ensemble import as_members
+from wideflow.training.ensemble import stack
 steps = importlib.import_module("wideflow.training.train")._many_steps
 
 @double
@@ -103,7 +103,7 @@ def exchanged(samples, width, outputs):
     data = wf.Dataset(jax.random.normal(keys[0], (samples, 6)), jax.random.normal(keys[1], (samples, outputs)[: 1 + (outputs > 1)]))
     output = np.ones((outputs, width))
     net = wf.Shallow(jax.random.normal(keys[2], (width, 6)), output if outputs > 1 else output[0], activation="tanh")
-    m = as_members(net, data, wf.GradientDescent(0.5), None, 0, HalfSumSquares(), None).placed(as_mesh("all"))
+    m = stack(net, data, wf.GradientDescent(0.5), None, 0, HalfSumSquares(), None).placed(as_mesh("all"))
     args = (m.start, m.init(), m.objective, m.dynamics, m.constant(0.0), np.asarray(5))
     text = eqx.filter_jit(steps).lower(*args).compile().compiled.as_text()
     kinds = "all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|collective-broadcast"

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 import wideflow as wf
-from wideflow._core.flowing import descent_as_flow, descent_as_it_stands
-from wideflow._core.journal import journal_open
 from wideflow.experiments.registry import experiment
-from wideflow.runs import FileJournal
+from wideflow.runs import FileCheckpointer
 from wideflow.runs.runner import perform
 from wideflow.runs.store import Store
+from wideflow.training.session import Session
 
 
 def _problem(activation="tanh"):
@@ -23,13 +22,13 @@ def test_descent_differs_from_its_flow_by_an_error_of_first_order_in_the_rate():
     net, data = _problem()
     gaps = []
     for rate in (0.1, 0.05, 0.025):
-        descend = lambda rate=rate: wf.train(
-            net, data, wf.GradientDescent(rate), time=20.0, every=round(1 / rate)
+        descend = lambda session, rate=rate: wf.train(
+            net, data, wf.GradientDescent(rate), time=20.0, every=round(1 / rate), session=session
         )
-        descent = descend()
-        with descent_as_flow() as wish:
-            flow = descend()
-        assert wish.granted == 1
+        session = Session(flow=True)
+        descent, flow = descend(None), descend(session)
+        assert session.counts.flows == 1
+        assert isinstance(flow.dynamics, wf.GradientFlow)
         np.testing.assert_array_equal(flow.table.step, descent.table.step)
         np.testing.assert_allclose(flow.table.time, descent.table.time, rtol=1e-12)
         assert "GradientFlow" in flow.table.dynamics
@@ -61,11 +60,12 @@ def test_an_experiment_that_descends_has_a_flow_version(tmp_path):
 
 def test_other_dynamics_are_named():
     net, data = _problem()
-    with descent_as_flow(), pytest.raises(ValueError, match="this run's dynamics is `SGD`"):
-        wf.train(net, data, wf.SGD(0.1, batch=2), steps=3)
+    session = Session(flow=True)
+    with pytest.raises(ValueError, match="this run's dynamics is `SGD`"):
+        wf.train(net, data, wf.SGD(0.1, batch=2), steps=3, session=session)
     rates = [wf.GradientDescent(rate) for rate in (0.1, 0.2)]
-    with descent_as_flow(), pytest.raises(ValueError, match="one `rate` for all that run together"):
-        wf.train([net, net], data, rates, steps=3)
+    with pytest.raises(ValueError, match="one `rate` for all that run together"):
+        wf.train([net, net], data, rates, steps=3, session=session)
 
 
 def test_an_experiment_that_descends_nowhere_refuses(tmp_path):
@@ -95,8 +95,10 @@ def test_a_flow_that_stopped_says_so_again_when_it_is_resumed(tmp_path):
     data = wf.Dataset([[2.0, 0.0]], [-1.0])
 
     def run():
-        with journal_open(FileJournal(tmp_path, every=0.0)):
-            return wf.train(net, data, wf.GradientFlow(), time=50.0, every=10.0, stop_below=0.01)
+        session = Session(checkpointer=FileCheckpointer(tmp_path, every=0.0))
+        return wf.train(
+            net, data, wf.GradientFlow(), time=50.0, every=10.0, stop_below=0.01, session=session
+        )
 
     first, again = run(), run()
     assert again.table.stopped == first.table.stopped
@@ -105,11 +107,11 @@ def test_a_flow_that_stopped_says_so_again_when_it_is_resumed(tmp_path):
 
 def test_a_training_that_only_measures_descends_inside_a_flow():
     net, data = _problem()
-    with descent_as_flow() as wish:
-        with descent_as_it_stands():
-            inner = wf.train(net, data, wf.GradientDescent(0.1), steps=3)
-        assert wish.granted == 0
-        outer = wf.train(net, data, wf.GradientDescent(0.1), steps=3)
+    session = Session(flow=True)
+    train = lambda session: wf.train(net, data, wf.GradientDescent(0.1), steps=3, session=session)
+    inner = train(session.descending())
+    assert session.counts.flows == 0
+    outer = train(session)
     assert "GradientDescent" in inner.table.dynamics
     assert "GradientFlow" in outer.table.dynamics
-    assert wish.granted == 1
+    assert session.counts.flows == 1

@@ -1,5 +1,6 @@
 """The loop against hand-written NumPy trajectories, closed forms, and itself run otherwise."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,15 +8,15 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow._core.journal import AbstractJournal, journal_open
-from wideflow._core.watching import watched_by
-from wideflow.training.ensemble import Members
+from wideflow.training.checkpoint import AbstractCheckpointer
+from wideflow.training.ensemble import Ensemble
+from wideflow.training.session import Session
 
 RNG = np.random.default_rng(1)
 X, Y = RNG.normal(size=(6, 3)), RNG.normal(size=6)
 W, A = RNG.normal(size=(8, 3)), RNG.choice([-1.0, 1.0], size=8)
 DATA = wf.Dataset(X, Y)
-CALL = Members.call
+CALL = Ensemble.call
 
 
 def numpy_descent(scaling, sigma, slope, rate, steps, factor=1.0):
@@ -141,7 +142,7 @@ def test_early_stop_at_a_loss_level():
     assert float(run.table.loss[-2]) >= 1.5
 
 
-class Memory(AbstractJournal):
+class Memory(AbstractCheckpointer):
     """Keeps checkpoints in a dictionary and fails after a few, like a killed process."""
 
     def __init__(self, most=10**9):
@@ -167,15 +168,14 @@ class Memory(AbstractJournal):
     "dynamics", [wf.GradientDescent(0.1), wf.SGD(0.1, batch=4)], ids=["descent", "sgd"]
 )
 def test_an_interrupted_run_resumes_bit_for_bit(dynamics):
-    net, journal = wf.Shallow(W, A), Memory(most=3)
+    net, memory = wf.Shallow(W, A), Memory(most=3)
     settings = dict(steps=50, every=10, record=[wf.observables.KernelGap()])
     whole = wf.train(net, DATA, dynamics, **settings)
-    with journal_open(journal), pytest.raises(KeyboardInterrupt):
-        wf.train(net, DATA, dynamics, **settings)
-    journal.most = 10**9
-    with journal_open(journal):
-        resumed = wf.train(net, DATA, dynamics, **settings)
-    assert journal.saves == 5
+    with pytest.raises(KeyboardInterrupt):
+        wf.train(net, DATA, dynamics, **settings, session=Session(checkpointer=memory))
+    memory.most = 10**9
+    resumed = wf.train(net, DATA, dynamics, **settings, session=Session(checkpointer=memory))
+    assert memory.saves == 5
     assert np.array_equal(whole.model.weights, resumed.model.weights)
     assert whole.table.equals(resumed.table.assign_attrs(whole.table.attrs))
 
@@ -280,6 +280,46 @@ def test_labels_do_not_travel_between_runs_of_one_program():
         assert run.model.scaling == run.start.scaling == scaling
 
 
+GAMMA = lambda s: s.model.scaling.gamma
+
+
+def test_the_name_of_a_scaling_is_not_known_inside_a_compiled_run():
+    # one program serves all scalings, so that a label read inside it could only be another network's
+    for scaling in (wf.scalings.Zipf(0.2, 0.6), wf.scalings.Zipf(0.9, 0.6)):
+        net = wf.Shallow(W, A, scaling)
+        with pytest.raises(ValueError, match="`scaling` is not known inside `train`"):
+            wf.train(net, DATA, wf.GradientDescent(0.1), steps=2, record=[GAMMA])
+
+
+def test_numbers_of_a_scaling_are_each_network_s_own():
+    scalings = [wf.scalings.Zipf(g, 0.6) for g in (0.1, 0.5, 0.9)]
+    nets = [wf.Shallow(W, A, scaling) for scaling in scalings]
+    first = lambda s: s.model.scales[0]
+    together = wf.train(nets, DATA, wf.GradientDescent(0.1), steps=1, record=[first])
+    expected = [float(scaling.node_scales(len(W))[0]) for scaling in scalings]
+    assert_allclose(together.table["<lambda>"][:, 0], expected, rtol=1e-15)
+    assert [net.scaling for net in together.model] == scalings
+
+
+def test_a_user_s_own_compiled_step_keeps_the_scaling():
+    step = eqx.filter_jit(lambda net: net)
+    for scaling in (wf.scalings.NTK(), wf.scalings.Zipf(0.3, 0.6), wf.scalings.NTK()):
+        assert step(wf.Shallow(W, A, scaling)).scaling == scaling
+
+
+def test_a_run_knows_what_it_is():
+    nets = [wf.Shallow(W, A), wf.Shallow(-W, A)]
+    loss, dynamics = wf.losses.MeanSquares(), wf.GradientDescent(0.1)
+    run = wf.train(nets, DATA, dynamics, steps=2, loss=loss)
+    assert (run.data, run.dynamics, run.loss) == (DATA, dynamics, loss)
+    alone = wf.train(nets[1], DATA, dynamics, steps=2, loss=loss)
+    assert_allclose(run.member(1).table.loss, alone.table.loss, rtol=1e-14)
+    assert alone.table.starts in run.table.starts
+    assert alone.table.data == run.table.data
+    with pytest.raises(ValueError, match="`index` must lie in"):
+        run.member(2)
+
+
 def test_a_watcher_sees_every_record_and_may_end_the_run():
     seen = []
 
@@ -293,8 +333,9 @@ def test_a_watcher_sees_every_record_and_may_end_the_run():
 
     net = wf.Shallow(W, A, wf.scalings.NTK(), "tanh")
     alone = wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
-    with watched_by(watcher), pytest.raises(EnoughError):
-        wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2)
+    session = Session(on_record=watcher)
+    with pytest.raises(EnoughError):
+        wf.train(net, DATA, wf.GradientDescent(0.2), steps=10, every=2, session=session)
     assert [len(table.step) for table in seen] == [1, 2, 3, 4]
     assert_allclose(seen[-1].loss, alone.table.loss[:4], rtol=0)
 
@@ -315,7 +356,7 @@ def test_members_in_turn_are_the_members_alone(monkeypatch, shared):
         assert both.model[i].scaling == net.scaling
     called = []
     monkeypatch.setattr(
-        Members, "call", lambda *args: called.append(args[1].__name__) or CALL(*args)
+        Ensemble, "call", lambda *args: called.append(args[1].__name__) or CALL(*args)
     )
     wf.train(nets, datas, rates, steps=5)
     assert "_many_steps" not in called

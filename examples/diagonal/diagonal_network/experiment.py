@@ -27,7 +27,7 @@ class Settings:
     time: float = 3000.0  # the last directions settle at rates of order scale²
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     inputs = np.asarray(jax.random.normal(key, (settings.samples, settings.features)))
     truth = np.zeros(settings.features)
     truth[: settings.nonzero] = 1.0
@@ -38,7 +38,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     flow = wf.train(
         nets, data, wf.GradientFlow(), time=settings.time, axis="scale", every=settings.time / 10,
         record=[wf.observables.KernelDrift(), wf.observables.KernelTrace()],
-        progress=lambda done, total, _: progress(done, total, "flow"),
+        session=session.within(0, 1, "flow"),
     )  # fmt: skip
     found = np.stack([np.asarray(model.linear) for model in flow.model])
     least = np.linalg.pinv(data.inputs) @ data.targets

@@ -1,15 +1,30 @@
-"""Certificates: the theorems evaluated on the data and network at hand."""
+"""Certificates: the theorems evaluated on the data and network at hand. The module itself is callable: `wf.certify(net, data)`."""
 
-from ..data.prepare import Prepared as Prepared, prepare as prepare
-from .build import certify as certify
-from .certificate import Certificate as Certificate
-from .checks import Check as Check, check_dataset as check_dataset
-from .grams import GramReport as GramReport
-from .laziness import Laziness as Laziness, lazy_step as lazy_step
-from .promises import Promise as Promise
-from .registry import (
-    Case as Case,
-    Statement as Statement,
-    register as register,
-    statements as statements,
-)
+from .._core.callable_module import make_callable
+from ..data.prepare import Prepared, prepare
+from .build import certify
+from .certificate import Certificate
+from .checks import Check, check_dataset
+from .grams import GramReport
+from .laziness import Laziness, lazy_step
+from .promises import Promise
+from .registry import Case, Statement, register, statements
+
+__all__ = [
+    "Case",
+    "Certificate",
+    "Check",
+    "GramReport",
+    "Laziness",
+    "Prepared",
+    "Promise",
+    "Statement",
+    "certify",
+    "check_dataset",
+    "lazy_step",
+    "prepare",
+    "register",
+    "statements",
+]
+
+make_callable(__name__, certify)

@@ -11,6 +11,11 @@ from ..papers.li2020.truncated_descent import (
     TruncatedDescent as TruncatedDescent,
 )
 from ..papers.ren2023.clipped_flow import ClippedFlow as ClippedFlow
+from .base import (
+    AbstractDynamics as AbstractDynamics,
+    AbstractFlow as AbstractFlow,
+    Snapshot as Snapshot,
+)
 from .descent import GradientDescent as GradientDescent
 from .flow import GradientFlow as GradientFlow
 from .sgd import SGD as SGD

@@ -11,15 +11,9 @@ import xarray as xr
 from .._core.errors import check_choice
 from .._core.types import Key
 from ..figures import FigureSpec
+from ..training.session import Session
 
 SIZES = ("smoke", "default", "paper")
-
-Progress = Callable[[float, float, str], None]
-"""Called with (done, total, what) where done and total share any unit."""
-
-
-def silent(done: float, total: float, what: str) -> None:
-    """A progress that shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +92,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment; `run` fills a table, `draw` and `claims` read nothing else.
+    """An experiment; `run(settings, key, session)` fills a table, `draw` and `claims` read nothing else.
+
+    The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
     `asks_from` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
     """
@@ -108,7 +104,7 @@ class Experiment:
     title: str
     figure: str
     settings: Mapping[str, Any]
-    run: Callable[[Any, Key, Progress], xr.Dataset]
+    run: Callable[[Any, Key, Session], xr.Dataset]
     draw: Callable[[xr.Dataset], FigureSpec]
     claims: Callable[[xr.Dataset], tuple[Claim, ...]]
     needs_data: tuple[str, ...] = ()

@@ -14,7 +14,6 @@ from .._core.activations import activation
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.randomness import named_key
 from .._core.scalings import parse_scaling
-from .._core.watching import shown_with
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
 from ..dynamics.losses import HalfSumSquares, MeanSquares
@@ -141,7 +140,7 @@ class Settings:
         activation(self.activation)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     """Trains `seeds` networks on the data and records on the way."""
     s = settings
     networks, training, test = build(s, key)
@@ -157,12 +156,11 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     observables, known = [OBSERVABLES[name]() for name in s.record if name != ALL], xr.Dataset()
     if ALL in s.record:
         observables, known = _everything(s, networks[0], training, named_key(key, "predictions"))
-    with shown_with(known):
-        table = train(
+    table = train(
             networks if s.seeds > 1 else networks[0], training, dynamics, **length, test=test, loss=LOSSES[s.loss](),
             record=observables, key=named_key(key, "dynamics"), precision=s.precision,
             stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
-            progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
+            session=session.showing(lambda so_far: so_far.assign(known.data_vars)),
         ).table  # fmt: skip
     return table.assign(known.data_vars)
 

@@ -11,12 +11,12 @@ import numpy as np
 import xarray as xr
 
 from .._core.precision import double
-from .._core.watching import watched_by
 from ..experiments.base import Experiment
 from ..observables.regime import LAZY, RICH, Regime
 from ..report.static import save_figure
 from ..runs.records import write_record
 from ..runs.runner import as_record, on_device
+from ..training.session import Session
 from .messages import Figure, Job, State, Taken
 from .scenes import Scene, scene
 from .worker import Show
@@ -58,7 +58,7 @@ class Performance:
 
     def run(self) -> None:
         self.show.send(State("running", "compiling"))
-        with on_device(None) as self.device, watched_by(self.watch):
+        with on_device(None) as self.device:
             self.table = self._computed()
         self.complete = True
         table = self.table
@@ -69,7 +69,8 @@ class Performance:
     @double
     def _computed(self) -> xr.Dataset:
         key = jax.random.key(self.job.seed)
-        return self.experiment.run(self.settings, key, self.show.progress)
+        session = Session(on_record=self.watch, progress=self.show.progress)
+        return self.experiment.run(self.settings, key, session)
 
     def watch(self, so_far) -> None:
         self.table = table = so_far()

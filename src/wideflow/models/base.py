@@ -1,9 +1,10 @@
 r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,6 +14,7 @@ from jaxtyping import Array, Float
 from .._core.precision import double
 from .._core.trees import Parameters, parameters, with_parameters
 
+Model = TypeVar("Model", bound="AbstractModel")
 Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 
 
@@ -22,10 +24,13 @@ class AbstractModel(eqx.Module):
     Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
     on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
     `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices.
+    `labels` names fixed fields that describe the model and decide none of its numbers; `unlabelled` takes them off, so that
+    models which differ in them alone share one compiled program.
     """
 
     trained: ClassVar[tuple[str, ...]]
     neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
+    labels: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def embed(self, inputs: Float[Array, "sample feature"]) -> Float[Array, "sample embedded"]:
@@ -65,6 +70,17 @@ class AbstractModel(eqx.Module):
                 f"one input must have shape (feature,), got {x.shape}. Use `.outputs`."
             )
         return self.respond(self.embed(x[None]))[0]
+
+
+def unlabelled(model: Model) -> Model:
+    """The same model with None in place of its labels."""
+    if not model.labels:
+        return model
+    bare = object.__new__(type(model))
+    for field in dataclasses.fields(model):
+        value = None if field.name in model.labels else getattr(model, field.name)
+        object.__setattr__(bare, field.name, value)
+    return bare
 
 
 def pullback_by_autodiff(model: AbstractModel, features) -> tuple[Array, Pullback]:

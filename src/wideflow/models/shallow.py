@@ -16,7 +16,6 @@ from .._core.node_products import node_gradient, node_sum, spread
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
 from .._core.scalings import ABC, NTK, AbstractScaling
-from .._core.told import Told
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 from .embeddings import AbstractEmbedding, Identity
@@ -43,13 +42,14 @@ class Shallow(AbstractModel):
     neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType(
         {"weights": 1, "output": -1, "scales": 0}
     )
+    labels: ClassVar[tuple[str, ...]] = ("label",)
 
     weights: Float[Array, "feature width"]
     output: Float[Array, "*output width"]
     scales: Float[Array, " width"]
     embedding: AbstractEmbedding
     activation: Activation = eqx.field(static=True)
-    told: Told = eqx.field(static=True)
+    label: AbstractScaling | None = eqx.field(static=True)
     hidden_scale: float = eqx.field(static=True)
     rate_factor: float = eqx.field(static=True)
 
@@ -79,7 +79,7 @@ class Shallow(AbstractModel):
         self.scales = scaling.node_scales(width).astype(dtype)
         self.embedding = Identity() if embedding is None else embedding
         self.activation = as_activation(activation)
-        self.told = Told(scaling)
+        self.label = scaling
         self.hidden_scale = float(scaling.hidden_scale(width, features))
         self.rate_factor = float(scaling.rate_factor(width, features))
 
@@ -146,8 +146,13 @@ class Shallow(AbstractModel):
 
     @property
     def scaling(self) -> AbstractScaling:
-        """The scaling that the network was built with."""
-        return self.told.value
+        """The scaling that the network was built with; not known inside the programs that `train` compiles."""
+        if self.label is None:
+            raise ValueError(
+                "`scaling` is not known inside `train`, whose compiled program serves networks of all scalings. "
+                "Read `scales`, `node_weights`, `hidden_scale` or `rate_factor`, or close over the scaling itself."
+            )
+        return self.label
 
     @property
     def width(self) -> int:

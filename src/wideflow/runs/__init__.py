@@ -1,6 +1,6 @@
 """What makes work durable: records of finished runs, the store that finds them, checkpoints."""
 
-from .journal import FileJournal as FileJournal
+from .checkpoints import FileCheckpointer as FileCheckpointer
 from .records import (
     Damage as Damage,
     DamagedRecordError as DamagedRecordError,

@@ -1,6 +1,7 @@
 """What computed a run: versions of what matters, the revision of the source, the device."""
 
 import functools
+import hashlib
 import importlib.metadata
 import pathlib
 import platform
@@ -11,14 +12,25 @@ PACKAGES = ("wideflow", "jax", "jaxlib", "equinox", "diffrax", "numpy", "scipy",
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Python and every package that decides numbers; 'missing' where one is not installed."""
-    found = {"python": platform.python_version()}
+    """Python and every package that decides numbers ('missing' where one is not installed), and `sources`."""
+    numbers = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            numbers[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
-            found[package] = "missing"
-    return found
+            numbers[package] = "missing"
+    return numbers | {"sources": sources()}
+
+
+@functools.cache
+def sources() -> str:
+    """A hash of wideflow's own source files: two records with the same one were computed by the same code."""
+    package = pathlib.Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @functools.cache

@@ -12,12 +12,11 @@ import jax
 import xarray as xr
 
 from .._core.errors import check_choice, did_you_mean
-from .._core.flowing import descent_as_flow
-from .._core.journal import journal_open
 from .._core.precision import double
-from ..experiments.base import SIZES, Claim, Experiment, Progress, silent
+from ..experiments.base import SIZES, Claim, Experiment
+from ..training.session import OnRecord, Progress, Session, silent
 from .overrides import overridden
-from .provenance import revision, versions
+from .provenance import revision, sources, versions
 from .records import TOO_SMALL, Judged, Record
 from .store import Store, address
 
@@ -28,6 +27,11 @@ class Performed:
 
     record: Record
     found: bool
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the record that was found was computed by other sources than the present ones."""
+        return self.found and self.record.versions.get("sources") != sources()
 
 
 def settings_of(experiment: Experiment, size: str, overrides: Mapping[str, Any]) -> Any:
@@ -47,6 +51,7 @@ def perform(
     fresh: bool = False,
     flow: bool = False,
     progress: Progress = silent,
+    on_record: OnRecord | None = None,
 ) -> Performed:
     """Runs `experiment` and saves it in `store`, unless the same run is already there.
 
@@ -58,6 +63,7 @@ def perform(
         fresh: compute even if the run is there, and from its start.
         flow: gradient flow in place of full-batch descent, recorded at the same times; kept as the setting "flow".
         progress: called with (done, total, what).
+        on_record: shown the table at every record of every training (`Session.on_record`).
     """
     settings = settings_of(experiment, size, overrides or {})
     where = address(experiment.name, _values(settings, flow), seed)
@@ -75,6 +81,7 @@ def perform(
         device=device,
         progress=progress,
         flow=flow,
+        on_record=on_record,
     )
     return Performed(done, False)
 
@@ -89,12 +96,14 @@ def compute(
     device: str | None = None,
     progress: Progress = silent,
     flow: bool = False,
+    on_record: OnRecord | None = None,
 ) -> Record:
     """Runs `experiment` with these settings, from its last checkpoint if it was cut short, and saves it in `store`."""
     where = address(experiment.name, _values(settings, flow), seed)
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
-    with on_device(device) as used, journal_open(store.journal(where)):
-        table = _computed(experiment, settings, seed, progress, flow)
+    session = Session(flow, store.checkpointer(where), on_record, progress)
+    with on_device(device) as used:
+        table = _computed(experiment, settings, seed, session)
         claims = experiment.claims(table)
     seconds = time.perf_counter() - clock
     record = as_record(experiment, size, settings, seed, table, claims, used, began, seconds, flow)
@@ -132,14 +141,9 @@ def as_record(
 
 
 @double
-def _computed(
-    experiment: Experiment, settings, seed: int, progress: Progress, flow: bool
-) -> xr.Dataset:
-    if not flow:
-        return experiment.run(settings, jax.random.key(seed), progress)
-    with descent_as_flow() as wish:
-        table = experiment.run(settings, jax.random.key(seed), progress)
-    if not wish.granted:
+def _computed(experiment: Experiment, settings, seed: int, session: Session) -> xr.Dataset:
+    table = experiment.run(settings, jax.random.key(seed), session)
+    if session.flow and not session.counts.flows:
         raise ValueError(
             f"`{experiment.name}` descends nowhere, so --flow means nothing to it; run it without."
         )

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
+from .checkpoints import FileCheckpointer
 from .files import check_writable
-from .journal import FileJournal
 from .json_encoding import encode
 from .records import FORMAT, Damage, DamagedRecordError, Record, read_record, write_record
 
@@ -68,10 +68,10 @@ class Store:
                 damaged.append(Damage(path, str(error)))
         return sorted(found, key=lambda record: record.started), damaged
 
-    def journal(self, address: str) -> FileJournal:
+    def checkpointer(self, address: str) -> FileCheckpointer:
         """Where a run of that address keeps its checkpoints."""
         patience = 2.0 if self.small else 0.0
-        return FileJournal(self._checkpoints(address), self.checkpoint_every, patience)
+        return FileCheckpointer(self._checkpoints(address), self.checkpoint_every, patience)
 
     def forget(self, address: str) -> None:
         """Drops a run's checkpoints, so that it starts from nothing."""

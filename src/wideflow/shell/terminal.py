@@ -23,11 +23,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ..doctor.findings import Finding
-from ..experiments.base import Experiment, Progress as ProgressCall
+from ..experiments.base import Experiment
 from ..runs.json_encoding import plain
 from ..runs.progress import PrintedProgress, duration
 from ..runs.records import TOO_SMALL, Damage, Judged, Record
 from ..runs.runner import Performed
+from ..training.session import Progress as ProgressCall
 
 COLOURS = {"failed": "bold red", "declared": "yellow", "unasked": "dim", "holds": "green"}
 WORDS = {
@@ -190,13 +191,17 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     record, console = done.record, out()
     if briefly:
         console.print(
-            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{'found' if done.found else f'{record.seconds:.1f} s'}[/dim]"
+            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{('found, by other sources' if done.outdated else 'found') if done.found else f'{record.seconds:.1f} s'}[/dim]"
         )
         return
     if record.claims:
         console.print(claims_table(record))
     console.print(f"{record.experiment}: {verdict_line(record)}; {record.status}")
     if done.found:
+        if done.outdated:
+            console.print(
+                "[bold]wideflow's sources have changed since this run was computed[/bold]: its numbers and verdicts may be out of date."
+            )
         console.print(
             f"Found in the folder, computed {record.started[:16].replace('T', ' ')} UTC at revision {record.revision}; --fresh computes it again."
         )

@@ -1,6 +1,9 @@
 """Training: `train` is the only loop; ensembles, records, checkpoints and devices stand beside it."""
 
+from .checkpoint import AbstractCheckpointer
+from .run import Run
 from .schedule import Logarithmic
-from .train import Run, train
+from .session import Session
+from .train import train
 
-__all__ = ["Logarithmic", "Run", "train"]
+__all__ = ["AbstractCheckpointer", "Logarithmic", "Run", "Session", "train"]

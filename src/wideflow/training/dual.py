@@ -24,7 +24,7 @@ from ..dynamics.flow import GradientFlow
 from ..dynamics.gradient_flow.diffrax_solver import SOLVERS
 from ..models.base import AbstractModel, Pullback
 from ..models.shallow import Shallow
-from .ensemble import Members
+from .ensemble import Ensemble
 
 ENGINES = ("auto", "weights", "function")
 WORTHWHILE = 2e9  # multiplications; below it a run takes about a second and a second program is not worth its compilation
@@ -96,7 +96,7 @@ class WeightSpace:
 
     name = "weights"
 
-    def __init__(self, members: Members):
+    def __init__(self, members: Ensemble):
         self.members = members
 
     def seen(self, model):
@@ -109,7 +109,7 @@ class FunctionSpace:
 
     name = "function"
 
-    def __init__(self, members: Members):
+    def __init__(self, members: Ensemble):
         self.whole = members
         start, objective = members.call(
             close, ("member", "objective"), members.start, members.objective
@@ -125,7 +125,7 @@ class FunctionSpace:
 
 
 def engine_for(
-    name: str, members: Members, steps: int | None, records: int
+    name: str, members: Ensemble, steps: int | None, records: int
 ) -> WeightSpace | FunctionSpace:
     """The engine asked for; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
     check_choice("engine", name, ENGINES)
@@ -141,7 +141,7 @@ def engine_for(
     return FunctionSpace(members)
 
 
-def _fault(members: Members) -> str:
+def _fault(members: Ensemble) -> str:
     """Why the dynamics do not close on the training points; empty where they do."""
     if type(members.start) is not Shallow:
         return f"a `Shallow` network, got {type(members.start).__name__}"
@@ -155,7 +155,7 @@ def _fault(members: Members) -> str:
     return ""
 
 
-def _cheaper(members: Members, steps: int, records: int) -> bool:
+def _cheaper(members: Ensemble, steps: int, records: int) -> bool:
     features, width = members.start.weights.shape[-2:]
     samples = members.objective.features.shape[-2]
     weights = 2 * steps * samples * features * width

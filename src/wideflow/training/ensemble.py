@@ -17,15 +17,25 @@ from .._core.trees import parameters
 from ..data.dataset import Dataset
 from ..data.objective import AbstractObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow
-from ..models.base import AbstractModel
+from ..models.base import AbstractModel, unlabelled
 from .devices import replicate, spread
 
 CACHE = 6_000_000  # bytes; more pre-activations than this are worked off one member after the other
 
 
 @dataclass(frozen=True)
-class Members:
-    """What runs together. Stacked parts carry the member axis first; shared ones do not."""
+class Ensemble:
+    """What runs together. Stacked parts carry the member axis first; shared ones do not.
+
+    Attributes:
+        start: the models at step 0, without their labels (see `AbstractModel.labels`).
+        objective, test, dynamics, keys: what belongs to them.
+        count, several: how many models, and whether they came as a list.
+        shared: whether objective, test and dynamics are one for all.
+        title, factors, precision: the model's class, its learning-rate multipliers, its dtype.
+        statics: structure and fixed part of each model as it was given, labels included.
+        mesh: the devices over which neurons are spread, or None.
+    """
 
     start: Any
     objective: Any
@@ -41,7 +51,7 @@ class Members:
     statics: tuple
     mesh: Mesh | None = None
 
-    def placed(self, mesh: Mesh | None) -> "Members":
+    def placed(self, mesh: Mesh | None) -> "Ensemble":
         """The same members with their neurons spread over the devices of `mesh`."""
         if mesh is None:
             return self
@@ -99,15 +109,12 @@ class Members:
         )
 
     def split_models(self, model):
-        """The same for models, each with the fixed part it came with.
-
-        A compiled program returns the labels (`Told`) of the model it was first compiled for.
-        """
+        """The same for models, each with the fixed part it came with, labels included."""
         models = self.split(model) if self.several else (model,)
         own = tuple(
-            eqx.combine(static, eqx.filter(one, eqx.is_array))
-            for static, one in zip(self.statics, models, strict=True)
-        )
+            eqx.combine(jax.tree.unflatten(structure, jax.tree.leaves(eqx.filter(one, eqx.is_array))), static)
+            for (structure, static), one in zip(self.statics, models, strict=True)
+        )  # fmt: skip
         return own if self.several else own[0]
 
     def split_status(self, status):
@@ -120,17 +127,17 @@ def _alone(function):
 
 
 @functools.cache
-def _compiled(function, roles: tuple[str, ...], shared: tuple[bool, bool, bool], in_turn: bool):
+def _compiled(function, roles: tuple[str, ...], shared: tuple[bool, bool, bool], sequential: bool):
     common = dict(zip(("objective", "test", "dynamics"), shared, strict=True))
     common.update(member=False, plain=True)
     own = tuple(not common[role] for role in roles)
-    if in_turn:
-        return eqx.filter_jit(functools.partial(_one_after_the_other, function, own))
+    if sequential:
+        return eqx.filter_jit(functools.partial(_sequentially, function, own))
     axes = tuple(eqx.if_array(0) if mine else None for mine in own)
     return eqx.filter_jit(eqx.filter_vmap(function, in_axes=axes))
 
 
-def _one_after_the_other(function, own: tuple[bool, ...], *args):
+def _sequentially(function, own: tuple[bool, ...], *args):
     """`function` on each member's slice of the arguments that are its own, in one loop."""
     theirs = tuple(arg if mine else None for arg, mine in zip(args, own, strict=True))
     arrays, fixed = eqx.partition(theirs, eqx.is_array)
@@ -149,7 +156,7 @@ def _init(model, objective, dynamics, key):
     return dynamics.init(model, objective, key)
 
 
-def as_members(model, data, dynamics, test, key, loss, precision: Precision | None) -> Members:
+def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -> Ensemble:
     """Checks that the parts fit each other and stacks what differs between members."""
     several = isinstance(model, Sequence)
     models = list(model) if several else [model]
@@ -157,7 +164,10 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
         raise ValueError("`model` must be a model or a non-empty list of models.")
     for one in models:
         if not isinstance(one, AbstractModel):
-            raise ValueError(f"`model` must be a wideflow model, got {type(one).__name__}.")
+            raise ValueError(
+                f"`model` must be a wideflow model such as `Shallow.init(...)`, got {type(one).__name__}. "
+                "A network of another library becomes one by a class of `wf.models.AbstractModel`."
+            )
     count = len(models)
     if precision is not None:
         models = [cast(one, precision) for one in models]
@@ -179,14 +189,16 @@ def as_members(model, data, dynamics, test, key, loss, precision: Precision | No
     for objective, one in zip(objectives[: 1 if alike else count], models, strict=False):
         eqx.filter_eval_shape(objective.value, one)  # a wrong shape fails here, with its reason
     keys = _keys(key, count, several)
-    statics = tuple(eqx.partition(one, eqx.is_array)[1] for one in models)
+    parts = [eqx.partition(one, eqx.is_array) for one in models]
+    statics = tuple((jax.tree.structure(arrays), static) for arrays, static in parts)
+    models = [unlabelled(one) for one in models]
     if not several:
-        return Members(
+        return Ensemble(
             models[0], objectives[0], test_objectives[0], all_dynamics[0], keys, 1, False,
             (True, True, True), type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
         )  # fmt: skip
     shared = (alike, shared_test and alike, shared_dynamics)
-    return Members(
+    return Ensemble(
         _stack("model", models),
         objectives[0] if shared[0] else _stack("data", objectives),
         test_objectives[0] if shared[1] else _stack("test", test_objectives),
@@ -252,4 +264,5 @@ def _stack(name: str, items):
             f"the members' `{name}` differ in shape or in fixed settings and cannot run together; "
             "train them one after the other."
         )
-    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), statics[0])
+    merged = jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays)
+    return eqx.combine(merged, statics[0])

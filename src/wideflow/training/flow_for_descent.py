@@ -6,14 +6,14 @@ import numpy as np
 
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
-from .ensemble import Members
+from .ensemble import Ensemble
 
 TOLERANCE = 1e-6  # far below the error of descent itself, at which the figures are read
 
 
-def as_flow(members: Members, steps: np.ndarray) -> tuple[Members, np.ndarray]:
-    """The same members under `GradientFlow`, and the times of the recorded `steps` of descent."""
-    dynamics = members.dynamics
+def as_flow(ensemble: Ensemble, steps: np.ndarray) -> tuple[Ensemble, np.ndarray]:
+    """The same ensemble under `GradientFlow`, and the times of the recorded `steps` of descent."""
+    dynamics = ensemble.dynamics
     if type(dynamics) is not GradientDescent:
         raise ValueError(
             f"a flow can stand for full-batch `GradientDescent` alone, but this run's dynamics is `{type(dynamics).__name__}`; run it without --flow."
@@ -23,8 +23,8 @@ def as_flow(members: Members, steps: np.ndarray) -> tuple[Members, np.ndarray]:
         raise ValueError(
             f"a flow needs one `rate` for all that run together, got {rates.tolist()}; run it without --flow."
         )
-    objective, test, _ = members.shared
+    objective, test, _ = ensemble.shared
     flow = dataclasses.replace(
-        members, dynamics=GradientFlow(TOLERANCE), shared=(objective, test, True)
+        ensemble, dynamics=GradientFlow(TOLERANCE), shared=(objective, test, True)
     )
     return flow, steps * float(rates[0])

@@ -1,62 +1,38 @@
 """`train`: the only loop. Between two records a run is one compiled program."""
 
-import dataclasses
 import functools
-import hashlib
 import time as clock
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from .._core.activations import Activation
-from .._core.flowing import current_flow
-from .._core.journal import current_journal
 from .._core.precision import Precision, double
 from .._core.status import Status
-from .._core.told import Told
 from .._core.trees import describe
-from .._core.watching import current_watcher
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
-from ..models.base import AbstractModel
+from ..models.base import AbstractModel, unlabelled
+from .checkpoint import fingerprint, pack, unpack
 from .crossing import crossing
 from .devices import as_mesh, gather
 from .dual import engine_for
-from .ensemble import Members, as_members
+from .ensemble import Ensemble, stack
 from .flow_for_descent import as_flow
+from .identity import digest
+from .recorder import Recorder, observables
+from .run import Run
 from .schedule import record_steps, record_times
+from .session import Session
 
 Progress = Callable[[float, float, float], None]
 """Called with (done, total, loss) in steps or in time."""
 
 BLOWUP = 1e8  # a loss this many times above its start is divergence, before overflow makes NaN
 SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that progress shows
-
-
-@dataclass(frozen=True)
-class Run:
-    """What `train` returns.
-
-    Attributes:
-        model: the model at the end (a tuple of them when several were trained together).
-        table: everything recorded; dimension `step`, coordinate `time`, attributes with conventions. For flows `step` numbers the
-            records, and the coordinate `solver_steps` counts the steps that the solver had taken (the most of any member).
-        status: why the run stopped (a tuple likewise).
-        start: the model at step 0.
-        state: the dynamics' state at the end.
-    """
-
-    model: Any
-    table: xr.Dataset
-    status: Any
-    start: Any
-    state: Any
 
 
 @double
@@ -78,6 +54,7 @@ def train(
     axis: str = "seed",
     engine: str = "auto",
     devices: int | str | Sequence | None = None,
+    session: Session | None = None,
 ) -> Run:
     r"""Moves `model` on `data` by `dynamics` and records on the way.
 
@@ -102,29 +79,43 @@ def train(
             `engine` says which one ran.
         devices: spread the neurons over several devices: "all", a count, or the devices; default the one JAX prefers. With
             `jax.distributed` initialised, "all" are those of all processes.
+        session: checkpoints, whoever looks on, and the wish for a flow; experiments hand on the one they were given.
 
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
     """
     mesh = as_mesh(devices)
-    members = as_members(model, data, dynamics, test, key, loss or HalfSumSquares(), precision)
-    members = members.placed(mesh)
-    flow, wish = isinstance(members.dynamics, AbstractFlow), current_flow()
-    grid = _grid(flow, members.dynamics, steps, time, every)
-    descended, marks = members.dynamics, None
-    if wish is not None and not flow:
+    loss = HalfSumSquares() if loss is None else loss
+    session = Session() if session is None else session
+    session.counts.trainings += 1
+    ensemble = stack(model, data, dynamics, test, key, loss, precision).placed(mesh)
+    flow = isinstance(ensemble.dynamics, AbstractFlow)
+    grid = _grid(flow, ensemble.dynamics, steps, time, every)
+    descended, marks = ensemble.dynamics, None
+    if session.flow and not flow:
         marks, flow = grid, True
-        members, grid = as_flow(members, grid)
-        wish.granted += 1
+        ensemble, grid = as_flow(ensemble, grid)
+        session.counts.flows += 1
     if mesh is not None and engine == "auto":
         engine = "weights"
-    runner = engine_for(engine, members, None if flow else int(grid[-1]), len(grid))
-    recorder = _Recorder(members, (*_loss_first(record),), grid, axis, runner.name)
+    mover = engine_for(engine, ensemble, None if flow else int(grid[-1]), len(grid))
+    recorder = Recorder(ensemble, observables(record), grid, axis, mover.name)
+    recorder.notes |= _digests(model, data)
     if marks is not None:
         recorder.notes["instead_of"] = describe(descended)
     if flow:
         recorder.marks = np.arange(len(grid)) if marks is None else marks
-    return _run(members, runner, recorder, grid, flow, stop_below, progress)
+    loop = _Loop(ensemble, mover, recorder, grid, flow, stop_below, progress, session)
+    model_end, table, status, start, state = loop.run()
+    moved_by = dynamics if marks is None else ensemble.dynamics
+    return Run(model_end, table, status, start, state, data, test, moved_by, loss, recorder.record)
+
+
+def _digests(model, data) -> dict[str, str]:
+    """Which networks and which data a table belongs to, so that no verdict is given on another's."""
+    each = lambda given: given if isinstance(given, list | tuple) else (given,)
+    join = lambda things: ",".join(dict.fromkeys(digest(thing) for thing in things))
+    return {"starts": join(map(unlabelled, each(model))), "data": join(each(data))}
 
 
 def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
@@ -146,190 +137,122 @@ def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
     return record_steps(every, steps)
 
 
-def _loss_first(record) -> tuple:
-    if callable(record) and not isinstance(record, Sequence):
-        record = (record,)
-    for observable in record:
-        if not callable(observable):
-            raise ValueError(
-                f"`record` must hold observables or functions of a snapshot, got {observable!r}."
-            )
-    if any(getattr(o, "name", getattr(o, "__name__", "")) == "loss" for o in record):
-        return tuple(record)
-    return (loss, *record)
+class _Loop:
+    """One run: from the start, or the last checkpoint, to the last record."""
+
+    def __init__(self, ensemble, mover, recorder, grid, flow, stop_below, progress, session):
+        self.ensemble, self.mover, self.recorder = ensemble, mover, recorder
+        self.grid, self.total, self.flow = grid, float(grid[-1]), flow
+        self.stop_below, self.session = stop_below, session
+        self.progress = progress if progress is not None else _shown_loss(session)
+        self.place = session.counts.trainings  # in the session: the first training is 1
+        self.began = clock.perf_counter()
+        moved = mover.members  # what is moved; `mover.seen` shows it as the models themselves
+        self.advance = _flow_advance(moved) if flow else _step_advance(moved)
+        self.model, self.state = moved.start, moved.init()
+        self.step, self.time = np.zeros((), np.int64), ensemble.constant(0.0)
+        self.status = [Status.FINISHED] * ensemble.count
+        # arrays are gathered by all processes together or by none
+        self.joint = jax.process_count() > 1
+
+    def run(self):
+        values = self._begin()
+        first = np.abs(np.atleast_1d(self.recorder.rows[0]["loss"]))
+        running = _judge(self.status, values, first, self.stop_below)
+        self._show()
+        for target in self.grid[len(self.recorder.positions) :]:
+            if not running:
+                break
+            values, alive = self._to(target, values)
+            _note_flow(self.status, alive)
+            running = _judge(self.status, values, first, self.stop_below)
+            done = float(np.max(self.time)) if self.flow else float(self.step)
+            self.progress(done, self.total, float(np.mean(values)))
+            self._keep(last=bool(target == self.grid[-1]) or not running)
+            self._show()
+        e, table = self.ensemble, self.table()
+        models, starts = (e.split_models(m) for m in (self.mover.seen(self.model), e.start))
+        return models, table, e.split_status(self.status), starts, e.split(self.state)
+
+    def table(self) -> xr.Dataset:
+        if self.flow and not self.ensemble.several:
+            _note_crossing(self.recorder, self.stop_below)
+        return self.recorder.table(tuple(self.status), clock.perf_counter() - self.began)
+
+    def _begin(self) -> np.ndarray:
+        """The first record, or all up to the last checkpoint; gives the loss there."""
+        keeper = self.session.checkpointer
+        arrays = None
+        if keeper is not None and (self.joint or keeper.begun()) and self.mark is not None:
+            arrays = keeper.load(self.mark)
+        if arrays is None:
+            return self._take()
+        self.recorder.restore(arrays)
+        self.model, self.state = unpack(arrays, (self.model, self.state))
+        self.step, self.time = self.recorder.positions[-1]
+        return np.asarray(self.recorder.rows[-1]["loss"])
+
+    def _take(self) -> np.ndarray:
+        return self.recorder.take(self.mover.seen(self.model), self.state, self.step, self.time)
+
+    def _to(self, target, high):
+        """Moves on to `target` and records there; gives the loss and the flow's flags."""
+        before = (self.model, self.state, self.step, self.time)
+        moved = self.advance(*before, target, self.progress, high, self.total)
+        self.model, self.state, self.step, self.time, alive = moved
+        values = self._take()
+        one_flow = self.flow and not self.ensemble.several
+        if one_flow and _crossed(high, values, self.stop_below):
+            values, alive = self._locate(before, high, target)
+        return values, alive
+
+    def _locate(self, before, high, target):
+        """Moves the last record of a flow to the moment at which the loss crossed `stop_below`."""
+
+        def look(when):
+            self.recorder.drop_last()
+            moved = self.advance(*before, when, None, high, self.total)
+            value = self.recorder.take(self.mover.seen(moved[0]), *moved[1:4])
+            return float(value), moved
+
+        low = (float(np.asarray(before[3])), float(high))
+        first, moved = look(float(target))
+        moved = crossing(look, low, (float(target), first, moved), self.stop_below)[2]
+        self.model, self.state, self.step, self.time, alive = moved
+        self.recorder.drop_last()
+        return self._take(), alive
+
+    @functools.cached_property
+    def mark(self) -> str | None:
+        """The key of this training's checkpoints: its place in the session, and all that decides its numbers."""
+        e, r = self.ensemble, self.recorder
+        inputs = gather((e.start, e.objective, e.test, e.dynamics, e.keys), e.mesh)
+        return fingerprint(
+            self.place, inputs, r.record, r.axis, r.engine, e.title, self.grid, self.stop_below
+        )
+
+    def _keep(self, *, last: bool) -> None:
+        keeper = self.session.checkpointer
+        if keeper is None or not (self.joint or keeper.due(force=last)) or self.mark is None:
+            return
+        end = gather((self.model, self.state), self.ensemble.mesh)
+        if jax.process_index() == 0:
+            keeper.save(self.mark, {**self.recorder.arrays(), **pack(end)}, force=last)
+
+    def _show(self) -> None:
+        if self.session.on_record is not None:
+            self.session.on_record(self.table)
 
 
-def loss(snapshot: Snapshot):
-    """The descended objective."""
-    return snapshot.objective.value(snapshot.model)
-
-
-class _Recorder:
-    """Calls the observables, keeps their values, builds the table."""
-
-    def __init__(self, members: Members, record, grid, axis, engine):
-        self.members, self.axis, self.engine = members, axis, engine
-        self.names = [getattr(o, "name", getattr(o, "__name__", "value")) for o in record]
-        if len(set(self.names)) < len(self.names):
-            raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
-        self.record, self.grid = record, grid
-        self.marks: np.ndarray | None = None  # of a flow: the coordinate `step` of its records
-        self.notes: dict[str, str] = {}
-        self.rows: list[dict[str, np.ndarray]] = []
-        self.positions: list[tuple[np.ndarray, np.ndarray]] = []
-        self.taken: list[np.ndarray] = []  # of a flow: its solver's steps
-
-    def take(self, model, state, step, time) -> np.ndarray:
-        m = self.members
-        if self.marks is not None:
-            self.taken.append(np.asarray(step))
-            step = self.marks[len(self.rows)]
-        row = m.call(
-            _observe, OBSERVE_ROLES, self.record, model, m.start, state, m.objective, m.test,
-            np.asarray(step), time,
-        )  # fmt: skip
-        row = dict(zip(self.names, gather(row, m.mesh), strict=True))
-        self.rows.append({name: np.asarray(value) for name, value in row.items()})
-        self.positions.append((np.asarray(step), np.asarray(time)))
-        return self.rows[-1]["loss"]
-
-    def untake(self) -> None:
-        """Forgets the last record."""
-        for kept in (self.rows, self.positions, self.taken):
-            kept.pop()
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All that was recorded, ready to be kept in a journal."""
-        kept = {f"row/{n}": np.stack([r[n] for r in self.rows]) for n in self.names}
-        kept["step"] = np.stack([p[0] for p in self.positions])
-        kept["time"] = np.stack([p[1] for p in self.positions])
-        if self.taken:
-            kept["taken"] = np.stack(self.taken)
-        return kept
-
-    def restore(self, kept: dict[str, np.ndarray]) -> None:
-        count = len(kept["step"])
-        self.rows = [{n: kept[f"row/{n}"][i] for n in self.names} for i in range(count)]
-        self.positions = [(kept["step"][i], kept["time"][i]) for i in range(count)]
-        self.taken = list(kept.get("taken", ()))
-
-    def table(self, status: tuple[Status, ...], seconds: float) -> xr.Dataset:
-        m, variables = self.members, {}
-        lead = (self.axis,) if m.several else ()
-        steps = np.stack([p[0] for p in self.positions])
-        times = np.stack([p[1] for p in self.positions])
-        for name, observable in zip(self.names, self.record, strict=True):
-            value = np.stack([row[name] for row in self.rows])
-            if m.several:
-                value = np.moveaxis(value, 1, 0)
-            extra = value.ndim - len(lead) - 1
-            axes = tuple(getattr(observable, "axes", ()))
-            if len(axes) != extra:
-                axes = tuple(f"{name}_{i}" for i in range(extra))
-            label = getattr(observable, "label", None) or _first_line(observable) or name
-            variables[name] = ((*lead, "step", *axes), value, {"label": label})
-        varying = m.several and np.ptp(times, axis=1).max() > 0
-        if m.several and not varying:
-            times = times[:, 0]
-        coordinates = {
-            "step": steps if steps.ndim == 1 else steps[:, 0],
-            "time": ((*lead, "step"), times.T) if varying else ("step", times),
-        }
-        if self.taken and "instead_of" not in self.notes:
-            coordinates["solver_steps"] = ("step", np.stack(self.taken))
-        if m.several:
-            coordinates[self.axis] = np.arange(m.count)
-        attributes = {
-            "loss": m.objective.describe(), "dynamics": describe(m.dynamics), "model": m.title,
-            "neuron_factor": str(m.factors), "precision": m.precision, "seconds": seconds,
-            "engine": self.engine,
-            "status": "; ".join(dict.fromkeys(s.sentence for s in status)), **self.notes,
-        }  # fmt: skip
-        return xr.Dataset(variables, coordinates, attributes)
-
-
-def _first_line(observable) -> str:
-    return (getattr(observable, "__doc__", None) or "").strip().split("\n")[0].rstrip(".")
-
-
-def _run(members: Members, runner, recorder: _Recorder, grid, flow, stop_below, progress) -> Run:
-    began, total = clock.perf_counter(), float(grid[-1])
-    moved = runner.members  # what is moved; `runner.seen` shows it as the members themselves
-    advance = _flow_advance(moved) if flow else _step_advance(moved)
-    model, state = moved.start, moved.init()
-    step, time = np.zeros((), np.int64), members.constant(0.0)
-    status = [Status.FINISHED] * members.count
-    journal = current_journal()
-    mark = functools.cache(lambda: _fingerprint(members, recorder, grid))
-    joint = jax.process_count() > 1  # arrays are gathered by all processes together or by none
-    kept = journal.load(mark()) if journal is not None and (joint or journal.begun()) else None
-    if kept is None:
-        values = recorder.take(runner.seen(model), state, step, time)
-    else:
-        recorder.restore(kept)
-        model, state = _unpack(kept, (model, state))
-        step, time = recorder.positions[-1]
-        values = recorder.rows[-1]["loss"]
-    first = np.abs(np.atleast_1d(recorder.rows[0]["loss"]))
-    running = _judge(status, values, first, stop_below)
-    watcher = current_watcher()
-
-    def so_far() -> xr.Dataset:
-        if flow and not members.several:
-            _note_crossing(recorder, stop_below)
-        return recorder.table(tuple(status), clock.perf_counter() - began)
-
-    if watcher is not None:
-        watcher(so_far)
-    for target in grid[len(recorder.positions) :]:
-        if not running:
-            break
-        before, high = (model, state, step, time), values
-        model, state, step, time, alive = advance(*before, target, progress, values, total)
-        values = recorder.take(runner.seen(model), state, step, time)
-        if flow and not members.several and _crossed(high, values, stop_below):
-            found = _locate(recorder, runner, advance, before, high, target, stop_below, total)
-            model, state, step, time, alive, values = found
-        _note_flow(status, alive)
-        running = _judge(status, values, first, stop_below)
-        if progress is not None:
-            done = float(np.max(time)) if flow else float(step)
-            progress(done, total, float(np.mean(values)))
-        last = target == grid[-1] or not running
-        if journal is not None and (joint or journal.due(force=last)):
-            kept = {**recorder.arrays(), **_pack(gather((model, state), members.mesh))}
-            fingerprint = mark()
-            if jax.process_index() == 0:
-                journal.save(fingerprint, kept, force=last)
-        if watcher is not None:
-            watcher(so_far)
-    table = so_far()
-    models, starts = (members.split_models(m) for m in (runner.seen(model), members.start))
-    return Run(models, table, members.split_status(status), starts, members.split(state))
+def _shown_loss(session: Session) -> Progress:
+    return lambda done, total, loss: session.progress(done, total, f"loss {loss:.3g}")
 
 
 def _crossed(before, after, stop_below) -> bool:
     return stop_below is not None and float(after) < stop_below <= float(before)
 
 
-def _locate(recorder: _Recorder, runner, advance, before, high, target, level, total):
-    """Moves the last record of a flow to the moment at which the loss crossed `level`."""
-
-    def look(when):
-        recorder.untake()
-        moved = advance(*before, when, None, high, total)
-        value = recorder.take(runner.seen(moved[0]), *moved[1:4])
-        return float(value), moved
-
-    low = (float(np.asarray(before[3])), float(high))
-    first, moved = look(float(target))
-    moved = crossing(look, low, (float(target), first, moved), level)[2]
-    recorder.untake()
-    values = recorder.take(runner.seen(moved[0]), *moved[1:4])
-    return *moved, values
-
-
-def _note_crossing(recorder: _Recorder, level) -> None:
+def _note_crossing(recorder: Recorder, level) -> None:
     """Says when the loss of one flow fell below the level, if its last record is that moment."""
     losses = [row["loss"] for row in recorder.rows[-2:]]
     if len(losses) == 2 and _crossed(*losses, level):
@@ -362,12 +285,6 @@ def _note_flow(status: list[Status], alive) -> None:
 
 
 STEP_ROLES = ("member", "member", "objective", "dynamics", "member", "plain")
-OBSERVE_ROLES = ("plain", "member", "member", "member", "objective", "test", "plain", "member")
-
-
-def _observe(record, model, start, state, objective, test, step, time):
-    shot = Snapshot(model, start, objective, test, step, time, state)
-    return tuple(jnp.asarray(observable(shot)) for observable in record)
 
 
 def _many_steps(model, state, objective, dynamics, time, count):
@@ -387,7 +304,7 @@ def _move(model, state, objective, dynamics, start, stop):
     return dynamics.advance(model, state, objective, start, stop)
 
 
-def _step_advance(members: Members):
+def _step_advance(members: Ensemble):
     """Steps up to a target, in compiled stretches of about `SLICE_SECONDS`."""
     pace = {"stretch": 64}
 
@@ -413,7 +330,7 @@ def _step_advance(members: Members):
     return advance
 
 
-def _flow_advance(members: Members):
+def _flow_advance(members: Ensemble):
     def advance(model, state, step, time, target, progress, values, total):
         model, state = members.move(
             _move, STEP_ROLES, model, state, members.objective, members.dynamics, time,
@@ -424,59 +341,3 @@ def _flow_advance(members: Members):
         return model, state, np.max(taken), members.constant(float(target)), alive
 
     return advance
-
-
-def _pack(tree) -> dict[str, np.ndarray]:
-    leaves = jax.tree.leaves(eqx.filter(tree, eqx.is_array))
-    return {f"leaf/{i}": np.asarray(_plain(leaf)) for i, leaf in enumerate(leaves)}
-
-
-def _plain(leaf):
-    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
-
-
-def _unpack(kept, like):
-    arrays, static = eqx.partition(like, eqx.is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    new = []
-    for i, leaf in enumerate(leaves):
-        value = jnp.asarray(kept[f"leaf/{i}"])
-        if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            value = jax.random.wrap_key_data(value, impl=jax.random.key_impl(leaf))
-        new.append(value)
-    return eqx.combine(jax.tree.unflatten(structure, new), static)
-
-
-def _fingerprint(members: Members, recorder: _Recorder, grid) -> str:
-    """A hash of everything that decides the run's numbers."""
-    digest = hashlib.sha256()
-    tree = gather(
-        (members.start, members.objective, members.test, members.dynamics, members.keys),
-        members.mesh,
-    )
-    for name, leaf in sorted(_pack(tree).items()):
-        digest.update(f"{name}{leaf.dtype}{leaf.shape}".encode())
-        digest.update(np.ascontiguousarray(leaf).tobytes())
-    fixed = (members.start, members.objective, members.test, members.dynamics, recorder.record)
-    kinds = (_settings(fixed), recorder.names, members.title, recorder.engine)
-    digest.update(repr(kinds).encode())
-    digest.update(np.ascontiguousarray(grid).tobytes())
-    return digest.hexdigest()[:32]
-
-
-def _settings(thing) -> str:
-    """All that is fixed in a tree (classes, names, numbers) as text that is the same in every process; arrays are hashed as such."""
-    if isinstance(thing, Activation):
-        return repr((*thing.key, getattr(thing.value, "__qualname__", "")))
-    if isinstance(thing, Told) or eqx.is_array(thing):
-        return ""
-    if dataclasses.is_dataclass(thing):
-        inside = (
-            f"{f.name}={_settings(getattr(thing, f.name, None))}" for f in dataclasses.fields(thing)
-        )
-        return f"{type(thing).__name__}({', '.join(inside)})"
-    if isinstance(thing, tuple | list):
-        return f"({', '.join(map(_settings, thing))})"
-    if callable(thing):
-        return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', type(thing).__name__)}"
-    return repr(thing)

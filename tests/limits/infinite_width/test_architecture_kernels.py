@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow._core.architecture import (
+from wideflow.architecture import (
     Activate,
     AveragePool,
     Chain,

@@ -19,7 +19,6 @@ from ...dynamics.losses import Huber
 from ...dynamics.sgd import SGD
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at, moment_when
-from ...experiments.tours.watched import shown_as
 from ...figures import FigureSpec, Heatmap, HLine, Line, Panel
 from ...training.train import train
 from .concept_data import concept_data
@@ -66,7 +65,7 @@ def slice_inputs(features: int) -> np.ndarray:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     s, concept = settings, CONCEPT(settings.features)
     training, test = (
         concept_data(named_key(key, part), concept, samples=count, features=s.features)
@@ -98,15 +97,12 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         net = kind.init(
             named_key(key, "network"), features=s.features + 1, width=width, output_std=s.output_std
         )
-        report = lambda done, total, loss, i=number: progress(
-            i + done / total, len(sizes), f"{[*LEARNERS][i]}, loss {loss:.3g}"
-        )
-        with shown_as(finished):
-            done = train(
-                net, training, SGD(1 / (s.output_std**2 * width), batch=s.batch, replace=True), steps=steps,
-                every=max(1, steps // s.records), loss=Huber(), precision="float32", test=test, progress=report,
-                record=[observables.Risk(), observables.TestRisk(), observables.OutputsAt(grid)], key=named_key(key, "batches"),
-            ).table  # fmt: skip
+        done = train(
+            net, training, SGD(1 / (s.output_std**2 * width), batch=s.batch, replace=True), steps=steps,
+            every=max(1, steps // s.records), loss=Huber(), precision="float32", test=test,
+            session=session.showing(finished).within(number, len(sizes), [*LEARNERS][number]),
+            record=[observables.Risk(), observables.TestRisk(), observables.OutputsAt(grid)], key=named_key(key, "batches"),
+        ).table  # fmt: skip
         table = finished(done)
         parts = [table.drop_vars("target")]
     assert table is not None

@@ -20,7 +20,6 @@ from ..._core.scalings import Zipf
 from ...dynamics.descent import GradientDescent
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at, moment_when
-from ...experiments.tours.watched import shown_as
 from ...figures import FigureSpec, HLine, Line, Panel
 from ...models.shallow import Shallow
 from ...training.schedule import recording
@@ -58,7 +57,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     s, names = settings, labels(settings)
     training = data.sphere_sines(named_key(key, "data"), s.samples, s.features, s.noise)
     nets = [
@@ -79,10 +78,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
     coordinates = dict(setting=names, removed=levels / s.width)
     finished = lambda table: table.assign_coords(coordinates).assign_attrs(told)
-    with shown_as(finished):
-        table = train(
+    table = train(
             nets, training, GradientDescent(s.rate), steps=steps, every=recording(steps, s.records), record=record, axis="setting",
-            progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
+            session=session.showing(finished),
         ).table  # fmt: skip
     return finished(table)
 

@@ -23,7 +23,6 @@ from ...dynamics.descent import GradientDescent
 from ...dynamics.losses import HalfMeanSquares
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at, moment_when
-from ...experiments.tours.watched import shown_as
 from ...figures import FigureSpec, Line, Panel, Points
 from ...models.shallow import Shallow
 from ...training.train import train
@@ -72,7 +71,7 @@ def as_ours(net: Shallow) -> tuple[Shallow, float]:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     s = settings
     training = data.axis_types(named_key(key, "data"), s.samples, s.features)
     test = data.axis_types(named_key(key, "test"), s.test_samples, s.features)
@@ -92,11 +91,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         time = table.step.values * rate / s.samples
         return table.assign_coords(time=("step", time), scaling=list(NAMES)).assign_attrs(told)
 
-    with shown_as(finished):
-        table = train(
+    table = train(
             twins, training, [GradientDescent(rate * factor) for factor in factors], steps=steps, every=recording(steps, s.records),
             loss=HalfMeanSquares(), test=test, record=record, axis="scaling",
-            progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
+            session=session.showing(finished),
         ).table  # fmt: skip
     return finished(table)
 

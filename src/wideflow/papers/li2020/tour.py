@@ -19,7 +19,6 @@ from ...dynamics.descent import GradientDescent
 from ...dynamics.losses import MeanSquares
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at
-from ...experiments.tours.watched import shown_as
 from ...figures import FigureSpec, HLine, Line, Panel, Points, VLine
 from ...models.homogeneous import Homogeneous
 from ...observables.stages import first_time
@@ -50,7 +49,7 @@ class Settings:
         check_positive("time", self.time)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     teacher = teacher_of(settings.features)
     told = dict(features=settings.features, width=settings.width, floor=teacher.floor)
     finished = lambda table: table.assign_coords(order=list(ORDERS)).assign_attrs(told)
@@ -58,11 +57,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     net = Homogeneous.init(
         named_key(key, "net"), features=settings.features, width=settings.width, activation="abs"
     )
-    with shown_as(finished):
-        table = train(
+    table = train(
             net, teacher, GradientDescent(settings.rate), steps=steps, every=max(1, steps // settings.records), loss=MeanSquares(),
             record=[OrderLosses(ORDERS), NeuronShares(), NeuronSizes(), CoveredDirections()],
-            progress=lambda done, total, loss: progress(done, total, f"loss {loss:.3g}"),
+            session=session.showing(finished),
         ).table  # fmt: skip
     return finished(table)
 

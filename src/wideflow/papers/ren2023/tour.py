@@ -19,7 +19,6 @@ from ..._core.precision import double
 from ..._core.randomness import named_key
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at
-from ...experiments.tours.watched import shown_as
 from ...figures import FigureSpec, HLine, Line, Panel, Points
 from ...observables.stages import first_time
 from ...training.train import train
@@ -58,7 +57,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features)
     times = np.linspace(0.0, settings.steps * settings.rate, LIMIT_TIMES + 1)[1:]
     limit = reduced_reference(law, settings, times).rename(time="limit_time")
@@ -73,11 +72,10 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
     net, population, key, _ = beginning(law, settings, key)
     directions = sphere(named_key(key, "profile"), 64, settings.features)
-    with shown_as(finished):
-        table = train(
+    table = train(
             net, population, ClippedFlow(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records), key=key,
             record=[depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.Profile(jnp.asarray(RADII), directions)],
-            precision=settings.precision, progress=lambda done, total, loss: progress(done, total, f"loss {loss:.2e}"),
+            precision=settings.precision, session=session.showing(finished),
         ).table  # fmt: skip
     return finished(table)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from ...experiments.base import Progress, silent
+from ...training.session import Progress, silent
 from ..store import Store
 from .cluster import EngineError, connected
 from .collect import collect

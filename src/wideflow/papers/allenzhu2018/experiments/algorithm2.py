@@ -69,7 +69,7 @@ def scale(snapshot):
     return snapshot.state.scale
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
     data = [
@@ -99,7 +99,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         result = train(
             starts, data, dynamics, steps=settings.steps, every=max(1, settings.steps // 60), loss=Huber(), precision="float32",
             record=[step_objective, scale], key=[named_key(k, "noise") for k in keys],
-            progress=lambda done, total, loss, v=v: progress(v - 1 + done / total, 2.0, f"variant {v}"),
+            session=session.within(v - 1, 2.0, f"variant {v}"),
         )  # fmt: skip
         curves.append(result.table[["loss", "step_objective", "scale"]])
         for s, (model, state) in enumerate(zip(result.model, result.state, strict=True)):

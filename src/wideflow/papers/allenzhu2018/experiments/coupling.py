@@ -92,14 +92,14 @@ def _move_error(model, x, first, second, diagonals):
     return jnp.mean((moved - main) ** 2)
 
 
-def signed_moves(settings: Settings, key, progress) -> xr.Dataset:
+def signed_moves(settings: Settings, key, session) -> xr.Dataset:
     r"""Rms error of (47): $V' = \tau_vlr^\top$, $l$ along $a*D_v(x)$, $r$ a random unit vector; rows of $W'$ of norm $\tau_wm^{-1/4}$, $\tau_w = 3m^{-3/4}$.
 
     `constant` has $\tau_v = 0.3$, `shrinking` has $\tau_v = m^{-1/4}/2$.
     """
     found = {"constant": [], "shrinking": []}
     for j, width in enumerate(settings.move_widths):
-        progress(j, len(settings.move_widths), f"signed moves, m={width}")
+        session.progress(j, len(settings.move_widths), f"signed moves, m={width}")
         squares = {name: [] for name in found}
         for i in range(settings.move_starts):
             k = named_key(key, "move", i)
@@ -131,16 +131,10 @@ def signed_moves(settings: Settings, key, progress) -> xr.Dataset:
     )
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
-    two = two_layer_table(
-        settings, key, lambda done, total, what: progress(done / total, 3.0, what)
-    )
-    three = three_layer_table(
-        settings, key, lambda done, total, what: progress(1 + done / total, 3.0, what)
-    )
-    moves = signed_moves(
-        settings, key, lambda done, total, what: progress(2 + done / total, 3.0, what)
-    )
+def run(settings: Settings, key, session) -> xr.Dataset:
+    two = two_layer_table(settings, key, session.within(0, 3.0))
+    three = three_layer_table(settings, key, session.within(1, 3.0))
+    moves = signed_moves(settings, key, session.within(2, 3.0))
     return xr.merge([two[["coupling"]], three[["coupling3"]], worst_case(settings, key), moves])
 
 

@@ -41,7 +41,7 @@ class Settings:
 SMOKE = Settings(width=40, seeds=1, draws=2, samples=50)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     m, concept = settings.width, product_concept(smooth("sin"), smooth("cos"), 5)
     found = {
         name: np.zeros((settings.seeds, len(settings.rates)))
@@ -49,7 +49,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     }
     for s in range(settings.seeds):
         k = named_key(key, "seed", s)
-        progress(s, settings.seeds, f"start {s + 1} of {settings.seeds}")
+        session.progress(s, settings.seeds, f"start {s + 1} of {settings.seeds}")
         model = BiasedThreeLayer.init(
             named_key(k, "network"), features=6, width=m, output_std=settings.output_std
         )
@@ -92,7 +92,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 (c1 - (1 - rate) * (2 * c3 - c2)) / rate,
                 c3,
             )
-    progress(settings.seeds, settings.seeds, "done")
+    session.progress(settings.seeds, settings.seeds, "done")
     table = xr.Dataset(
         {name: (("seed", "rate"), values) for name, values in found.items()},
         {"seed": np.arange(settings.seeds), "rate": list(settings.rates)},

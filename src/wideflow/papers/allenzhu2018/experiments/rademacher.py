@@ -43,14 +43,14 @@ class Settings:
 SMOKE = Settings(widths=(20,), samples=50, draws=2, ascents=1, iterations=4, shallow_widths=(20,))
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     names = ("exact", "chain", "bound", "network")
     found = {name: np.zeros(len(settings.widths)) for name in names}
     x = padded_sphere(named_key(key, "inputs"), settings.samples, 5)
     xi = rademacher_signs(named_key(key, "xi"), settings.samples, settings.draws)
     total = len(settings.widths) + len(settings.shallow_widths)
     for j, width in enumerate(settings.widths):
-        progress(j, total, f"three layers, m={width}")
+        session.progress(j, total, f"three layers, m={width}")
         model = BiasedThreeLayer.init(
             named_key(key, "network"), features=6, width=width, output_std=1.0
         )
@@ -73,7 +73,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         found["network"][j] = (np.mean(sups) - np.mean(base)) / settings.samples
     shallow = np.zeros(len(settings.shallow_widths))
     for j, width in enumerate(settings.shallow_widths):
-        progress(len(settings.widths) + j, total, f"two layers, m={width}")
+        session.progress(len(settings.widths) + j, total, f"two layers, m={width}")
         model = BiasedTwoLayer.init(
             named_key(key, "network"), features=6, width=width, output_std=1.0
         )
@@ -86,7 +86,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         shallow[j] = (
             np.mean(gains) / settings.samples / two_layer_bound(model, settings.samples, radius)
         )
-    progress(total, total, "done")
+    session.progress(total, total, "done")
     return xr.Dataset(
         {
             **{name: ("width", values) for name, values in found.items()},

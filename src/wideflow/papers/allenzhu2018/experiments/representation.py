@@ -117,7 +117,7 @@ def shallow(settings: Settings, key) -> xr.Dataset:
     )
 
 
-def deep(settings: Settings, key, progress) -> xr.Dataset:
+def deep(settings: Settings, key, session) -> xr.Dataset:
     r"""Error of Lemma 5.6 with ridge carriers, $\varepsilon_a = 1$: mean over inputs, median over draws ($h$ has heavy tails)."""
     basis = np.eye(6)
     targets = {
@@ -126,7 +126,7 @@ def deep(settings: Settings, key, progress) -> xr.Dataset:
     }
     errors = np.zeros((len(targets), len(settings.deep_widths), settings.deep_draws))
     for j, width in enumerate(settings.deep_widths):
-        progress(1 + j / len(settings.deep_widths), 3.0, f"Lemma 5.6, m={width}")
+        session.progress(1 + j / len(settings.deep_widths), 3.0, f"Lemma 5.6, m={width}")
         for draw in range(settings.deep_draws):
             rng = generator(key, "deep", width, draw)
             (w, b1), (v, b2) = layer(rng, width, 6), layer(rng, width, width)
@@ -145,13 +145,13 @@ def deep(settings: Settings, key, progress) -> xr.Dataset:
     )
 
 
-def neuron(settings: Settings, key, progress) -> xr.Dataset:
+def neuron(settings: Settings, key, session) -> xr.Dataset:
     r"""Lemma 5.2 with $\phi(z) = z$, clip 3, $\tau = 0.01$, $m_2 = 1000$: rms of $R\sqrt{m_1m_2}$ and mean $|S \triangle S'|$."""
     h = hermite_function(polynomial((0.0, 1.0)), clip=3.0)
     sup = h.sup()
     residual, mismatch = np.zeros((2, len(DIRECTIONS), len(settings.neuron_widths)))
     for j, width in enumerate(settings.neuron_widths):
-        progress(2 + j / len(settings.neuron_widths), 3.0, f"Lemma 5.2, m1={width}")
+        session.progress(2 + j / len(settings.neuron_widths), 3.0, f"Lemma 5.2, m1={width}")
         for i, direction in enumerate(DIRECTIONS.values()):
             squares = []
             for draw in range(settings.neuron_draws):
@@ -176,15 +176,15 @@ def neuron(settings: Settings, key, progress) -> xr.Dataset:
     )
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
-    progress(0, 3.0, "Lemmas 5.1 and G.1")
+def run(settings: Settings, key, session) -> xr.Dataset:
+    session.progress(0, 3.0, "Lemmas 5.1 and G.1")
     parts = [
         indicator(settings),
         shallow(settings, key),
-        deep(settings, key, progress),
-        neuron(settings, key, progress),
+        deep(settings, key, session),
+        neuron(settings, key, session),
     ]
-    progress(3, 3.0, "done")
+    session.progress(3, 3.0, "done")
     return xr.merge(parts)
 
 

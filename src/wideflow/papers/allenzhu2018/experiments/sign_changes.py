@@ -74,13 +74,9 @@ def worst_case(settings: Settings, key) -> xr.Dataset:
     )
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
-    two = two_layer_table(
-        settings, key, lambda done, total, what: progress(done / total, 2.0, what)
-    )
-    three = three_layer_table(
-        settings, key, lambda done, total, what: progress(1 + done / total, 2.0, what)
-    )
+def run(settings: Settings, key, session) -> xr.Dataset:
+    two = two_layer_table(settings, key, session.within(0, 2.0))
+    three = three_layer_table(settings, key, session.within(1, 2.0))
     return xr.merge(
         [two[["flipped"]], three[["flipped_first", "flipped_second"]], worst_case(settings, key)]
     )

@@ -145,7 +145,7 @@ def kernel_errors(settings: Settings, key, data, test) -> dict[str, float]:
     return found
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     errors = np.zeros((len(settings.targets), len(LEARNERS), settings.seeds))
     total, done = 3 * len(settings.targets), 0
     for i, target in enumerate(settings.targets):
@@ -172,15 +172,15 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 (BiasedTwoLayer, settings.width2, settings.steps2),
             )
         ):
-            progress(done, total, f"{target}, {LEARNERS[m]}")
+            session.progress(done, total, f"{target}, {LEARNERS[m]}")
             errors[i, m] = trained(kind, settings, keys, data, tests, width, steps)
             done += 1
-        progress(done, total, f"{target}, kernels")
+        session.progress(done, total, f"{target}, kernels")
         for s in range(settings.seeds):
             for name, value in kernel_errors(settings, keys[s], data[s], tests[s]).items():
                 errors[i, LEARNERS.index(name), s] = value
         done += 1
-    progress(total, total, "done")
+    session.progress(total, total, "done")
     return xr.Dataset(
         {
             "error": (

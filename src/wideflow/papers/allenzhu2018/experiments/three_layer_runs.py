@@ -60,7 +60,7 @@ def measure(model: BiasedThreeLayer, start: BiasedThreeLayer, data, test) -> dic
     }
 
 
-def three_layer_table(settings, key, progress) -> xr.Dataset:
+def three_layer_table(settings, key, session) -> xr.Dataset:
     """Trains every width and seed; axes (width3, seed3). `settings` has widths3, seeds3, samples3, steps3, test_samples."""
     found = {name: np.zeros((len(settings.widths3), settings.seeds3)) for name in MEASURES}
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
@@ -74,7 +74,7 @@ def three_layer_table(settings, key, progress) -> xr.Dataset:
         for k in keys
     ]
     for j, width in enumerate(settings.widths3):
-        progress(j, len(settings.widths3), f"three layers, m={width}")
+        session.progress(j, len(settings.widths3), f"three layers, m={width}")
         starts = [
             BiasedThreeLayer.init(named_key(k, "network"), features=6, width=width, output_std=1.0)
             for k in keys
@@ -90,7 +90,7 @@ def three_layer_table(settings, key, progress) -> xr.Dataset:
             ]
             for name, value in measure(model, start, *pairs).items():
                 found[name][j, s] = float(value)
-    progress(len(settings.widths3), len(settings.widths3), "three layers")
+    session.progress(len(settings.widths3), len(settings.widths3), "three layers")
     return xr.Dataset(
         {
             name: (("width3", "seed3"), values, {"label": MEASURES[name]})

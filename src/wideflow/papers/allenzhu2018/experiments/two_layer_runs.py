@@ -91,7 +91,7 @@ def measure(
     }
 
 
-def two_layer_table(settings, key, progress) -> xr.Dataset:
+def two_layer_table(settings, key, session) -> xr.Dataset:
     """Trains every width, sample size and seed of `settings`; axes (samples, width, seed).
 
     `settings` has widths, samples, seeds, features, steps, test_samples, output_std.
@@ -115,7 +115,7 @@ def two_layer_table(settings, key, progress) -> xr.Dataset:
             for k, c in zip(keys, concepts, strict=True)
         ]
         for j, width in enumerate(settings.widths):
-            progress(done, total, f"two layers, N={samples}, m={width}")
+            session.progress(done, total, f"two layers, N={samples}, m={width}")
             starts = [
                 BiasedTwoLayer.init(
                     named_key(k, "network"),
@@ -134,7 +134,7 @@ def two_layer_table(settings, key, progress) -> xr.Dataset:
                 for name, value in measure(model, start, data[s], tests[s]).items():
                     found[name][i, j, s] = value
             done += 1
-    progress(total, total, "two layers")
+    session.progress(total, total, "two layers")
     axes = ("samples", "width", "seed")
     return xr.Dataset(
         {name: (axes, values, {"label": MEASURES[name]}) for name, values in found.items()},

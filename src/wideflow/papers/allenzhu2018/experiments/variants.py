@@ -117,7 +117,7 @@ def evaluate(
     }
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     cases = [
         (n, m, t, settings.noise)
@@ -149,7 +149,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             for k in keys
         ]
         for variant in (1, 2):
-            progress(
+            session.progress(
                 2 * i + variant - 1,
                 2 * len(cases),
                 f"N={samples}, m={width}, noise {noise:g}, variant {variant}",
@@ -164,7 +164,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                     model, variant, settings, named_key(keys[s], "signs"), data[s], tests[s], clean
                 ).items():
                     found[name][i, variant - 1, s] = value
-    progress(1, 1, "done")
+    session.progress(1, 1, "done")
     labels = [f"N={n}, m={m}" + ("" if noise else ", no noise") for n, m, _, noise in cases]
     table = xr.Dataset(
         {name: (("case", "variant", "seed"), values) for name, values in found.items()},

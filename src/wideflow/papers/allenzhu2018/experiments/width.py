@@ -46,13 +46,9 @@ SMOKE = Settings(
 )
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
-    two = two_layer_table(
-        settings, key, lambda done, total, what: progress(done / total, 2.0, what)
-    )
-    three = three_layer_table(
-        settings, key, lambda done, total, what: progress(1 + done / total, 2.0, what)
-    )
+def run(settings: Settings, key, session) -> xr.Dataset:
+    two = two_layer_table(settings, key, session.within(0, 2.0))
+    three = three_layer_table(settings, key, session.within(1, 2.0))
     return xr.merge(
         [two[["test_loss", "baseline", "train_loss"]], three[["test_error", "train_error"]]]
     )

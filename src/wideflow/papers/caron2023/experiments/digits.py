@@ -78,7 +78,7 @@ class Settings:
             )
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     n, names = settings.samples, labels(settings)
     parts = {
         "train": data.mnist("train", 0, n), "test": data.mnist("test", 0, n),
@@ -91,14 +91,14 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     with jax.default_matmul_precision(settings.products):
         table, nets = train_members(
             settings, key, parts["train"], parts["test"], GradientDescent(settings.rate), loss=MeanSquares(), record=record,
-            outputs=10, progress=lambda done, total, _: progress(0.8 * done / total, 1.0, "training"),
+            outputs=10, session=session.within(0, 1.0, "training", weight=0.8),
         )  # fmt: skip
         pruned = prune_members(
             nets, names, {p: parts[p] for p in ("train", "test")}, levels_of(settings.width)
         )
         moved = transfer_members(
             settings, key, nets, names, parts["transfer"], parts["transfer_test"],
-            lambda done, total, what: progress(0.8 + 0.2 * done / total, 1.0, what),
+            session.within(0.8, 1.0, weight=0.2),
         )  # fmt: skip
     table = (
         table.drop_vars("loss")

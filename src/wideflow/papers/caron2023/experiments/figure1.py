@@ -64,7 +64,7 @@ class Settings:
         return ["γ=1" if g == 1 else f"γ={short(g)}, α={short(a)}" for g, a in pairs]
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     noise, deviation = CONVENTIONS[settings.convention]
     sets = [
         data.sphere_sines(named_key(key, part), settings.samples, settings.features, noise)
@@ -87,9 +87,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             nets, sets[0], GradientDescent(settings.rate), steps=settings.steps, record=record,
             every=max(1, settings.steps // settings.records), test=sets[1],
             precision=settings.precision,
-            progress=lambda done, total, _, i=i: progress(
-                i + done / total, len(settings.gammas), settings.labels[i]
-            ),
+            session=session.within(i, len(settings.gammas), settings.labels[i]),
         ).table  # fmt: skip
         table["most_moved"] = _most_moved(table.weight_movement)
         table["kernel_top"] = ("seed", [_top(net, sets[0]) for net in nets])

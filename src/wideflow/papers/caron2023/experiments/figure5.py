@@ -32,13 +32,13 @@ class Settings:
     seeds: int = 1
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     grid = np.linspace(0.05, 0.99, settings.points)  # below 1/50 the sum is 1 to rounding
     inputs = sphere(named_key(key, "data"), settings.samples, settings.features)
     mean = np.asarray(mean_ntk(inputs, "relu"))
     rows = []
     for i, alpha in enumerate(settings.alphas):
-        progress(i, len(settings.alphas), f"limit at alpha = {alpha:g}")
+        session.progress(i, len(settings.alphas), f"limit at alpha = {alpha:g}")
         scaling = Zipf(settings.gamma, alpha)
         grams = np.asarray(
             random_ntg(

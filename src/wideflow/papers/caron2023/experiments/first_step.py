@@ -33,7 +33,7 @@ class Settings:
     seeds: int = 1
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     inputs = sphere(named_key(key, "data"), settings.samples, settings.features)
     weights, targets = (
         Zipf(settings.gamma, settings.alpha).node_weights(settings.width),
@@ -42,7 +42,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     names = ("relu", *settings.smooth)
     first, vacuous, second, printed = [], [], [], []
     for i, name in enumerate(names):
-        progress(i, len(names), name)
+        session.progress(i, len(names), name)
         verdict = Theorem51()(
             named_key(key, "weights", name), inputs, targets, name, weights, draws=settings.draws
         )

@@ -49,7 +49,7 @@ class Settings:
     seeds: int = 3
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     act = scaled_tanh(settings.sharpness)
     signs = np.where(np.arange(settings.samples) % 2, -1.0, 1.0)
     dataset = Dataset(
@@ -59,7 +59,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     ratios, outcomes, widths = [], [], []
     for g, gamma in enumerate(settings.gammas):
         for seed in range(settings.seeds):
-            progress(g * settings.seeds + seed, total, f"gamma = {gamma:g}")
+            session.progress(g * settings.seeds + seed, total, f"gamma = {gamma:g}")
             build = lambda width, gamma=gamma, seed=seed: Shallow.init(
                 named_key(key, "smooth", seed),
                 features=settings.features,
@@ -82,7 +82,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             ratios.append([verdict.numbers[f"ratio_{c}"] for c in CONCLUSIONS])
             outcomes.append([float(v.outcome is Outcome.HOLDS) for v in (verdict, *lemmas)])
             widths.append(net.width)
-    relu = _relu(settings, key, progress, total)
+    relu = _relu(settings, key, session, total)
     shape = (len(settings.gammas), settings.seeds)
     return xr.Dataset(
         {
@@ -98,13 +98,13 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )  # fmt: skip
 
 
-def _relu(settings: Settings, key, progress, total):
+def _relu(settings: Settings, key, session, total):
     dataset = data.sphere_sines(
         named_key(key, "data"), settings.relu_samples, settings.relu_features, 0.1
     )
     found = []
     for i, (gamma, alpha) in enumerate(((1.0, 0.7), (0.5, 0.7), (0.2, 0.5))):
-        progress(total - settings.seeds + i * settings.seeds / 3, total, "ReLU")
+        session.progress(total - settings.seeds + i * settings.seeds / 3, total, "ReLU")
         net = Shallow.init(
             named_key(key, "relu"),
             features=settings.relu_features,

@@ -78,7 +78,7 @@ def load(settings: Settings, key):
         return mixture_features(named_key(key, "data"), settings.samples or 5000)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     train_set, test_set = load(settings, key)
     classes = train_set.targets.shape[1]
     steps = settings.epochs * -(
@@ -88,7 +88,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     with jax.default_matmul_precision("highest"):  # no reduced-precision products on accelerators
         table, nets = train_members(
             _Steps(settings, steps), key, train_set, test_set, SGD(settings.rate, settings.batch), loss=CrossEntropy(),
-            record=record, outputs=classes, progress=lambda done, total, _: progress(done, total, "training"),
+            record=record, outputs=classes, session=session.within(0, 1.0, "training"),
         )  # fmt: skip
         pruned = prune_members(
             nets, labels(settings), {"test": test_set}, levels_of(settings.width)

@@ -38,7 +38,7 @@ class Settings:
     seeds: int = 1
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     dataset = data.sphere_sines(
         named_key(key, "data"), settings.samples, settings.features, settings.noise
     )
@@ -55,7 +55,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             burn = train(
                 net, dataset, GradientDescent(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records),
                 record=[observables.KernelGap(), observables.Flips()],
-                progress=lambda done, total, _, k=i * settings.seeds + seed: progress(k + 0.9 * done / total, len(names) * settings.seeds, "training"),
+                session=session.within(i * settings.seeds + seed, len(names) * settings.seeds, "training", weight=0.9),
             )  # fmt: skip
             window = sliding(burn.model, dataset, GradientDescent(settings.rate), settings.window)
             found.append(

@@ -37,12 +37,12 @@ class Settings:
     seeds: int = 40
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     dataset = data.sphere_sines(named_key(key, "data"), settings.samples, settings.features, 1.0)
     scaling, j = Zipf(settings.gamma, settings.alpha), settings.nodes
     losses, moves = [], []
     for number, width in enumerate(settings.widths):
-        progress(number, len(settings.widths), f"width {width}")
+        session.progress(number, len(settings.widths), f"width {width}")
         nets = [
             Shallow.init(
                 named_key(key, "run", width, seed),

@@ -66,7 +66,7 @@ def alike(net: Shallow) -> Shallow:
     return eqx.tree_at(lambda model: model.scales, unnamed, net.scales)
 
 
-def train_members(settings, key, dataset, test, dynamics, *, loss, record, progress, outputs=None):
+def train_members(settings, key, dataset, test, dynamics, *, loss, record, session, outputs=None):
     """All settings and seeds in one program.
 
     Returns:
@@ -84,7 +84,7 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, progr
     result = train(
         fused, dataset, dynamics, steps=settings.steps, every=max(1, settings.steps // settings.records),
         record=record, loss=loss, test=test, precision=settings.precision, axis="member", key=named_key(key, "batches"),
-        progress=progress,
+        session=session,
     )  # fmt: skip
     table = unstack(result.table, names, settings.seeds)
     if "weight_movement" in table:

@@ -121,15 +121,12 @@ def load(name: str, largest: int) -> dict:
     return {part: dataset.standardised(train_raw) for part, dataset in parts.items()}
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     tables = []
     total = len(settings.datasets)
     with jax.default_matmul_precision("highest"):  # no reduced-precision products on accelerators
         for number, name in enumerate(settings.datasets):
-            say = lambda part, whole, what, n=number, d=name: progress(
-                n + part / whole, total, f"{d}: {what}"
-            )
-            tables.append(_one(settings, key, name, say))
+            tables.append(_one(settings, key, name, session.within(number, total, name)))
     joined = xr.concat(
         tables,
         xr.DataArray(list(settings.datasets), dims="dataset", name="dataset"),
@@ -155,7 +152,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
 
 
-def _one(settings: Settings, key, name: str, progress) -> xr.Dataset:
+def _one(settings: Settings, key, name: str, session) -> xr.Dataset:
     parts, names = load(name, settings.largest), labels(settings)
     key = named_key(key, name)
     record = [
@@ -164,13 +161,13 @@ def _one(settings: Settings, key, name: str, progress) -> xr.Dataset:
     ]  # fmt: skip
     table, nets = train_members(
         settings, key, parts["train"], parts["test"], GradientDescent(settings.rate), loss=MeanSquares(), record=record,
-        progress=lambda done, whole, _: progress(0.8 * done, whole, "training"),
+        session=session.within(0, 1.0, "training", weight=0.8),
     )  # fmt: skip
     levels = levels_of(settings.width)
     pruned = prune_members(nets, names, {p: parts[p] for p in ("train", "test")}, levels)
     moved = transfer_members(
         settings, key, nets, names, parts["transfer"], parts["transfer_test"],
-        lambda done, whole, what: progress(0.8 + 0.2 * done / whole, 1.0, what),
+        session.within(0.8, 1.0, weight=0.2),
     )  # fmt: skip
     table = (
         table.drop_vars("loss")

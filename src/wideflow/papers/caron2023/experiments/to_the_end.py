@@ -51,7 +51,7 @@ class Settings:
             check_positive(name, getattr(self, name))
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     grid = np.concatenate(
         [[0.0], np.geomspace(1e-2, settings.time, _decades(settings) * settings.per_decade + 1)]
     )
@@ -61,9 +61,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         data = distinct(load(name, settings.largest)["train"])
         for kind, gamma in kinds:
             for seed in range(settings.seeds):
-                say = lambda done, begun=len(rows), what=f"{name}, {label(kind, gamma)}": progress(begun + done, math.prod(shape), what)  # fmt: skip
+                part = session.within(len(rows), math.prod(shape), f"{name}, {label(kind, gamma)}")
                 own = named_key(key, "network", seed)
-                rows.append(_one(settings, own, data, kind, gamma, grid, say))
+                rows.append(_one(settings, own, data, kind, gamma, grid, part))
     variables = {}
     for field, first in rows[0].items():
         values = np.reshape([row[field] for row in rows], (*shape, *np.shape(first)))
@@ -95,7 +95,7 @@ def distinct(data: Dataset) -> Dataset:
     return data.take(np.sort(first))
 
 
-def _one(settings: Settings, key, data: Dataset, kind: str, gamma: float, grid, progress) -> dict:
+def _one(settings: Settings, key, data: Dataset, kind: str, gamma: float, grid, session) -> dict:
     scaling = NTK() if gamma == 1 else Zipf(gamma, settings.alpha)
     net = Shallow.init(
         key, features=data.dimension, width=settings.width, scaling=scaling, activation=kind,
@@ -104,7 +104,8 @@ def _one(settings: Settings, key, data: Dataset, kind: str, gamma: float, grid, 
     result = train(
         net, data, GradientFlow(settings.tolerance, method="gram"), time=settings.time, every=grid[1:],
         record=[observables.KernelGap()],
-        progress=lambda done, total, _: progress(np.log1p(100 * done) / np.log1p(100 * total)),
+        session=session,
+        progress=lambda done, total, _: session.progress(np.log1p(100 * done), np.log1p(100 * total), ""),
     )  # fmt: skip
     seconds = clock.perf_counter() - began
     kernel = spectrum(mean_ntk(data.inputs, net.activation))

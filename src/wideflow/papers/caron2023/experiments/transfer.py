@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
-from ...._core.flowing import descent_as_it_stands
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....data.dataset import Dataset
@@ -73,7 +72,7 @@ class Perceptron(AbstractModel):
 
 
 def transfer_members(
-    settings, key, nets, names, train_set: Dataset, test_set: Dataset, progress
+    settings, key, nets, names, train_set: Dataset, test_set: Dataset, session
 ) -> xr.Dataset:
     """Risk (and accuracy) of the external network on the `top` features of every trained network.
 
@@ -105,12 +104,12 @@ def transfer_members(
                             dataset.name,
                         )
                     )
-    with descent_as_it_stands():  # it asks what the features are worth, however they were trained
-        result = train(
-            members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
-            record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
-            progress=lambda done, total, _: progress(done, total, "transfer"),
-        )  # fmt: skip
+    result = train(
+        members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
+        record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
+        # it asks what the features are worth, however they were trained: never a flow
+        session=session.descending().within(0, 1.0, "transfer"),
+    )  # fmt: skip
     end = result.table.isel(step=-1, drop=True).drop_vars("loss")
     shape = (len(settings.tops), len(names), len(nets[0]))
     return xr.Dataset(

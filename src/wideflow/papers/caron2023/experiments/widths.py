@@ -43,7 +43,7 @@ class Settings:
         check_settings(self)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     dataset = data.sphere_sines(
         named_key(key, "data"), settings.samples, settings.features, settings.noise
     )
@@ -58,7 +58,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         one = replace(settings, width=width)
         table, nets = train_members(
             one, key, dataset, None, GradientDescent(settings.rate), loss=HalfSumSquares(), record=record,
-            progress=lambda done, total, _, n=number, w=width: progress(n + done / total, len(settings.widths), f"width {w}"),
+            session=session.within(number, len(settings.widths), f"width {width}"),
         )  # fmt: skip
         end = table.isel(step=-1, drop=True)
         tables.append(

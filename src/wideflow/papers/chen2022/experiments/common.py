@@ -30,7 +30,7 @@ def descend(
     record,
     tests=None,
     records: int = 40,
-    progress=None,
+    session=None,
 ) -> Run:
     """Trains the members together with one rate: the safest of the members' own, or 1 where `literal`."""
     samples = len(datas[0])
@@ -43,7 +43,7 @@ def descend(
         steps = math.ceil(total_time * samples / rate)
     return train(
         list(nets), list(datas), GradientDescent(rate), steps=steps, record=record, test=None if tests is None else list(tests),
-        loss=HalfMeanSquares(), every=recording(steps, records), progress=progress,
+        loss=HalfMeanSquares(), every=recording(steps, records), session=session,
     )  # fmt: skip
 
 

@@ -38,11 +38,11 @@ class Settings:
     seeds: int = 1
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     sample = data.random_labels(named_key(key, "data"), settings.samples, settings.features)
     tables = []
     for i, magnitude in enumerate(settings.magnitudes):
-        progress(i, len(settings.magnitudes), f"chat = {magnitude:g}")
+        session.progress(i, len(settings.magnitudes), f"chat = {magnitude:g}")
         net = Shallow.init(
             named_key(key, "net"), features=settings.features, width=settings.width, scaling=MeanField(), activation="tanh", magnitude=magnitude,
             symmetric=True,
@@ -56,6 +56,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             time=time,
             record=(*chen2022.record(), FeatureMovement()),
             every=Logarithmic(8, time / 1e3),
+            session=session.within(i, len(settings.magnitudes), f"chat = {magnitude:g}"),
         )
         table = flow.table
         out = {

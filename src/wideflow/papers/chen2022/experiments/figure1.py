@@ -35,7 +35,7 @@ class Settings:
     seeds: int = 5
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     record = [
         observables.SumLoss(),
         observables.FeatureMovement(),
@@ -62,7 +62,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             ]
             trained = descend(
                 nets, sets, total_time=settings.steps_of_one / samples, fraction=settings.fraction, literal=settings.literal, record=record,
-                progress=lambda a, b, _, done=done, samples=samples: progress(done + a / b, jobs, f"n = {samples}"),
+                session=session.within(done, jobs, f"n = {samples}"),
             )  # fmt: skip
             table = records_of(trained, samples)
             grams = [

@@ -36,7 +36,7 @@ class Settings:
     seeds: int = 5
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     record = [observables.SumLoss(), observables.TestRisk(), observables.FeatureMovement()]
     tables, done, jobs = {}, 0, len(settings.widths) * len(settings.samples) * len(EMBEDDINGS)
     for width in settings.widths:
@@ -65,7 +65,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 ]
                 trained = descend(
                     nets, sets, tests=tests, total_time=time, fraction=settings.fraction, literal=settings.literal, record=record, records=20,
-                    progress=lambda a, b, _, done=done, name=name: progress(done + a / b, jobs, name),
+                    session=session.within(done, jobs, name),
                 )  # fmt: skip
                 tables.setdefault(width, {}).setdefault(samples, {})[name] = records_of(
                     trained, samples

@@ -30,11 +30,10 @@ class Settings:
     seeds: int = 3
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     tables, jobs = {}, len(settings.samples)
     for i, samples in enumerate(settings.samples):
-        report = lambda a, b, what, i=i: progress(i + a / b, jobs, what)
-        tables[samples] = compare(key, settings, samples, settings.width, report)
+        tables[samples] = compare(key, settings, samples, settings.width, session.within(i, jobs))
     return tell(stack(tables, "n"), settings, figure="chen2022, Figure 3")
 
 

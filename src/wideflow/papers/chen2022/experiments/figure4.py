@@ -32,12 +32,17 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     tables, jobs, widest = {}, len(settings.widths), max(settings.widths)
     for i, width in enumerate(settings.widths):
-        report = lambda a, b, what, i=i: progress(i + a / b, jobs, what)
         tables[width] = compare(
-            key, settings, settings.samples, width, report, lazy=True, scatter=width == widest
+            key,
+            settings,
+            settings.samples,
+            width,
+            session.within(i, jobs),
+            lazy=True,
+            scatter=width == widest,
         )
     scatter = tables[widest]["scatter"]
     joined = stack(

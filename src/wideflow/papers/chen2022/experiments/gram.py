@@ -34,14 +34,14 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     inputs = jax.random.normal(
         named_key(key, "inputs"), (settings.samples, settings.input_dimension)
     )
     limit = np.asarray(hidden_gram(inputs, "relu"))
     distances = np.empty((len(settings.features), settings.draws))
     for i, features in enumerate(settings.features):
-        progress(i, len(settings.features), f"D = {features}")
+        session.progress(i, len(settings.features), f"D = {features}")
         for draw_number in range(settings.draws):
             embedding = RandomFeatures.init(
                 named_key(key, "embedding", features, draw_number),

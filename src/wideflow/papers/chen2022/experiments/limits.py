@@ -39,7 +39,7 @@ class Settings:
     seeds: int = 8
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     gram, targets = np.asarray(GRAM), np.asarray(TARGETS)
     per_record = round(settings.time / settings.records / settings.rate)
     times = np.arange(settings.records + 1) * per_record * settings.rate
@@ -53,7 +53,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     jobs = len(predicted) * len(settings.widths)
     for i, name in enumerate(predicted):
         for j, width in enumerate(settings.widths):
-            progress(i * len(settings.widths) + j, jobs, f"{name}, m = {width}")
+            session.progress(i * len(settings.widths) + j, jobs, f"{name}, m = {width}")
             inputs = virtual_inputs(gram)
             deviation = (
                 width**-0.5 if name == "MF" else 1.0
@@ -72,6 +72,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 steps=settings.records * per_record,
                 every=per_record,
                 record=[Outputs()],
+                session=session.within(i * len(settings.widths) + j, jobs, f"{name}, m = {width}"),
             )
             outputs[i, j] = trained.table.outputs.values
     return xr.Dataset(

@@ -36,7 +36,7 @@ class Settings:
     seeds: int = 1
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     teacher = data.quadratic_teacher(named_key(key, "teacher"), settings.samples, 30)
     axes = data.axis_types(named_key(key, "data"), settings.samples, 50)
     options = {"features": 30, "width": settings.width, "scaling": MeanField()}
@@ -54,7 +54,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
     for i, (name, (net, sample)) in enumerate(cases.items()):
         for j, (reduction, loss) in enumerate(LOSSES.items()):
-            progress(i * len(LOSSES) + j, len(cases) * len(LOSSES), f"{name}, {reduction}")
+            session.progress(i * len(LOSSES) + j, len(cases) * len(LOSSES), f"{name}, {reduction}")
             table = train(
                 net,
                 sample,
@@ -63,6 +63,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 loss=loss,
                 record=[SumLoss(), KernelTop()],
                 every=recording(settings.steps, 60),
+                session=session.within(i * len(LOSSES) + j, len(cases) * len(LOSSES), name),
             ).table
             values[i, j, table.step.values] = table.sum_loss.values
             tops[i, j] = float(table.kernel_top[0]) / (

@@ -52,7 +52,7 @@ def draws(key, samples: int, test_samples: int, features: int, seeds: int):
 
 
 def compare(
-    key, settings, samples: int, width: int, report, *, lazy: bool = False, scatter: bool = False
+    key, settings, samples: int, width: int, session, *, lazy: bool = False, scatter: bool = False
 ) -> xr.Dataset:
     """All scalings on one size; `lazy` adds the constant-kernel prediction, `scatter` the features of two inputs."""
     sets, tests = draws(key, samples, settings.test_samples, settings.features, settings.seeds)
@@ -67,7 +67,7 @@ def compare(
         fraction = settings.careful_fraction if name == "MF" else settings.fraction
         run = descend(
             nets, sets, tests=tests, total_time=total, fraction=fraction, literal=settings.literal, record=RECORD, records=20,
-            progress=lambda a, b, _, i=i, name=name: report(i + a / b, len(SCALINGS), f"{name}, n = {samples}, m = {width}"),
+            session=session.within(i, len(SCALINGS), f"{name}, n = {samples}, m = {width}"),
         )  # fmt: skip
         table = records_of(run, samples)
         starts = [

@@ -44,7 +44,7 @@ class Settings:
         return 6 * self.features * math.log(self.features)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     switch = math.ceil(settings.first / settings.rate)
     tables = []
     for i, name in enumerate(VARIANTS):
@@ -60,7 +60,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             time=slow * (settings.first + settings.second), records=settings.records, seeds=settings.seeds,
             activation="relu" if relu else "abs", factor=2.0 if name == "relu2" else 1.0, dynamics=how,
             scale=math.sqrt(2) if name == "relu1" else 1.0,
-            progress=lambda s, i=i: progress(i + s, len(VARIANTS), VARIANTS[i]),
+            session=session.within(i, len(VARIANTS), VARIANTS[i]),
         )  # fmt: skip
         part = table[["population", "largest_neuron", "covered_directions"]]
         tables.append(part.assign_coords(step=part.step / slow, time=part.time / slow))

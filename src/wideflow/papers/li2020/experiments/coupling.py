@@ -30,7 +30,7 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     a = np.full(settings.features, 1 / settings.features)
     steps = round(settings.time / settings.rate)
     every = max(1, steps // settings.records)
@@ -39,7 +39,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     for i, width in enumerate(settings.widths):
         rows = []
         for seed in range(settings.seeds):
-            progress(i * settings.seeds + seed, total, f"m = {width}")
+            session.progress(i * settings.seeds + seed, total, f"m = {width}")
             cloud = SymmetricCloud.init(
                 named_key(key, "cloud", seed),
                 features=settings.features,

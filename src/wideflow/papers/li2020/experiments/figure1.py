@@ -35,10 +35,10 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     return stage_table(
         key, features=settings.features, width=settings.width, rate=settings.rate, time=settings.time,
-        records=settings.records, seeds=settings.seeds, progress=lambda share: progress(share, 1.0, "descent"),
+        records=settings.records, seeds=settings.seeds, session=session.within(0, 1.0, "descent"),
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     tables = []
     for i, samples in enumerate(settings.samples):
         tables.append(
@@ -43,9 +43,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 records=settings.records,
                 seeds=settings.seeds,
                 samples=samples,
-                progress=lambda share, i=i: progress(
-                    i + share, len(settings.samples), f"N = {settings.samples[i]}"
-                ),
+                session=session.within(i, len(settings.samples), f"N = {samples}"),
             )
         )
     joined = xr.concat(tables, xr.DataArray(list(settings.samples), dims="setting", name="setting"))

@@ -42,7 +42,7 @@ class Settings:
         return min(10.0 * self.sample_features, self.sample_features**2 / 3)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     total = len(settings.widths) + len(settings.scales) + 1
     tables = []
     for i, width in enumerate(settings.widths):
@@ -55,14 +55,14 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 time=settings.time,
                 records=settings.records,
                 seeds=settings.seeds,
-                progress=lambda s, i=i: progress(i + s, total, f"m = {settings.widths[i]}"),
+                session=session.within(i, total, f"m = {settings.widths[i]}"),
             )
         )
     joined = xr.concat(tables, xr.DataArray(list(settings.widths), dims="setting", name="setting"))
     sampled = stage_table(
         named_key(key, "samples"), features=settings.sample_features, width=settings.sample_width, rate=settings.sample_rate,
         time=settings.sample_time, records=settings.records, seeds=settings.seeds, samples=settings.samples,
-        progress=lambda s: progress(total - 1 + s, total, f"N = {settings.samples}"),
+        session=session.within(total - 1, total, f"N = {settings.samples}"),
     )  # fmt: skip
     scaled = []
     for i, scale in enumerate(
@@ -71,7 +71,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         table = stage_table(
             named_key(key, "scale"), features=settings.scale_features, width=2 * settings.scale_features, rate=settings.rate / max(1, scale**2),
             time=settings.scale_time, records=2, seeds=settings.seeds, scale=scale,
-            progress=lambda s, i=i: progress(len(settings.widths) + i + s, total, f"start of scale {settings.scales[i]}"),
+            session=session.within(len(settings.widths) + i, total, f"start of scale {settings.scales[i]}"),
         )  # fmt: skip
         scaled.append((table.population / table.attrs["floor"]).isel(step=-1).values)
     fresh = {"step": "sample_step", "time": "sample_time"}

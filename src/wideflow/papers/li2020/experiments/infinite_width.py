@@ -37,7 +37,7 @@ class Settings:
         return 1.7 * d**2 / math.log(d) + 6 * d * math.log(d)
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     d, steps = settings.features, math.ceil(settings.time / settings.rate)
     early = math.ceil(4 * d / settings.rate)
     losses, moments, ratios = [], [], []
@@ -49,11 +49,11 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             particles=settings.particles,
             signs="hadamard",
         )
-        progress(2 * seed, 2 * settings.seeds, "equal coefficients")
+        session.progress(2 * seed, 2 * settings.seeds, "equal coefficients")
         _, even = evolve(
             cloud, np.full(d, 1 / d), settings.rate, steps, every=max(1, steps // settings.records)
         )
-        progress(2 * seed + 1, 2 * settings.seeds, "two sizes of coefficients")
+        session.progress(2 * seed + 1, 2 * settings.seeds, "two sizes of coefficients")
         _, two = evolve(
             cloud, uneven, settings.rate, early, every=max(1, early // settings.records)
         )

@@ -46,20 +46,22 @@ class Settings:
     seeds: int = 1
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     names = list(kernels(2, 1, np.random.default_rng(0)))
     shape = (len(settings.dimensions), len(settings.samples), settings.seeds)
     kernel_loss, network_loss = np.full((*shape, len(names)), np.nan), np.full(shape, np.nan)
     total, done = math.prod(shape[:2]) + 1, 0
     for i, d in enumerate(settings.dimensions):
         for j, n in enumerate(settings.samples):
-            progress(done, total, f"d = {d}, n = {n}")
+            session.progress(done, total, f"d = {d}, n = {n}")
             for seed in range(settings.seeds):
                 part = named_key(key, "kernels", d, n, seed)
                 kernel_loss[i, j, seed] = _kernels(settings, part, d, n)
-                network_loss[i, j, seed] = _network(settings, part, d, n)
+                network_loss[i, j, seed] = _network(
+                    settings, part, d, n, session.within(done, total)
+                )
             done += 1
-    progress(done, total, "hard family")
+    session.progress(done, total, "hard family")
     feature_mean, tangent_mean = _hard(settings, named_key(key, "hard"))
     return xr.Dataset(
         {
@@ -95,14 +97,14 @@ def _kernels(settings: Settings, key, d: int, n: int) -> list[float]:
     ]
 
 
-def _network(settings: Settings, key, d: int, n: int) -> float:
+def _network(settings: Settings, key, d: int, n: int, session) -> float:
     """The population loss of a network of width 4d after full-batch descent on as many samples."""
     teacher = teacher_of(d)
     net = Homogeneous.init(named_key(key, "net"), features=d, width=4 * d)
     steps = math.ceil(settings.network_time / settings.network_rate)
     run = train(
         net, teacher.sample(named_key(key, "data"), n), GradientDescent(settings.network_rate), steps=steps, every=steps,
-        loss=MeanSquares(), precision="float32",
+        loss=MeanSquares(), precision="float32", session=session,
     )  # fmt: skip
     return float(teacher.objective().value(run.model))
 

@@ -28,11 +28,11 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     tables = [
         stage_table(
             named_key(key, "width", width), features=settings.features, width=width, rate=settings.rate, time=settings.time,
-            records=settings.records, seeds=settings.seeds, progress=lambda s, i=i: progress(i + s, len(settings.widths), f"m = {settings.widths[i]}"),
+            records=settings.records, seeds=settings.seeds, session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
         )
         for i, width in enumerate(settings.widths)
     ]  # fmt: skip

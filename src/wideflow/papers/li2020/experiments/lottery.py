@@ -42,7 +42,7 @@ class Settings:
     seeds: int = 2
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     d = settings.features
     teacher = teacher_of(d)
     nets = [
@@ -53,9 +53,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         round(t / settings.rate) for t in (settings.draw_time, settings.time - settings.draw_time)
     )
     every = max(1, (first + rest) // settings.records)
-    told = lambda start: lambda done, total, _: progress(start + done, first + rest, "descent")
+    part = lambda start, length: session.within(start, first + rest, "descent", weight=length)
     dynamics = GradientDescent(settings.rate)
-    plateau = train(nets, teacher, dynamics, steps=first, every=first, progress=told(0))
+    plateau = train(nets, teacher, dynamics, steps=first, every=first, session=part(0, first))
     after = train(
         list(plateau.model),
         teacher,
@@ -63,7 +63,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         steps=rest,
         every=every,
         record=[DirectionMasses()],
-        progress=told(first),
+        session=part(first, rest),
     )
     start = np.stack([np.asarray(net.weights) for net in nets])
     drawn = np.stack([np.asarray(net.weights) for net in plateau.model])

@@ -31,7 +31,7 @@ class Settings:
     seeds: int = 3
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     found = []
     total = sum(d**4 for d in settings.dimensions)
     done = 0
@@ -40,7 +40,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         table = stage_table(
             named_key(key, "dimension", d), features=d, width=settings.width_factor * d, rate=settings.rate, time=time,
             records=settings.records, seeds=settings.seeds, stop_below=None,
-            progress=lambda s, d=d, done=done: progress(done + s * d**4, total, f"d = {d}"),
+            session=session.within(done, total, f"d = {d}", weight=d**4),
         )  # fmt: skip
         done += d**4
         events = run_events(table)

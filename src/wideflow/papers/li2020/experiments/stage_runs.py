@@ -1,7 +1,6 @@
 """What the experiments of li2020 share: a run of norm-coupled neurons with its tensor orders, and its stage events."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -14,6 +13,7 @@ from ....figures import Line, Panel, VLine
 from ....models.homogeneous import Homogeneous
 from ....observables.risks import TestLoss
 from ....observables.stages import stage_events
+from ....training.session import Session
 from ....training.train import train
 from ..observables.lottery import BasisNeurons, CoveredDirections, LargestNeuron
 from ..observables.tensors import MomentError, OrderLosses
@@ -50,7 +50,7 @@ def stage_table(
     scale: float = 1.0,
     dynamics=None,
     stop_below: float | None = None,
-    progress: Callable[[float], None] = lambda share: None,
+    session: Session | None = None,
 ) -> xr.Dataset:
     """Runs of equal shape from different seeds, on the exact population or (samples > 0) on a sample each.
 
@@ -76,7 +76,7 @@ def stage_table(
     ]  # fmt: skip
     shared = dict(
         steps=steps, every=max(1, steps // records), loss=MeanSquares(), stop_below=stop_below,
-        progress=lambda done, total, _: progress(done / total),
+        session=session,
     )  # fmt: skip
     how = dynamics or GradientDescent(rate)
     if samples:

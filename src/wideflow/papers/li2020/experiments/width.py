@@ -28,12 +28,12 @@ class Settings:
     seeds: int = 4
 
 
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     d, halves, starts, ends, found = settings.features, [], [], [], []
     for i, width in enumerate(settings.widths):
         table = stage_table(
             named_key(key, "width", width), features=d, width=width, rate=settings.rate, time=settings.time,
-            records=settings.records, seeds=settings.seeds, progress=lambda s, i=i: progress(i + s, len(settings.widths), f"m = {settings.widths[i]}"),
+            records=settings.records, seeds=settings.seeds, session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
         )  # fmt: skip
         halves.append(run_events(table)["T2"])
         starts.append(table.population.isel(step=0).values)

@@ -37,7 +37,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features)
     net = DepthSeparator.init(
         named_key(key, "net"), features=settings.features, width=settings.width, second=settings.second, radius=1.0,
@@ -70,7 +70,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 jnp.abs(field.bias).max(),
             ]
             share[i, j] = field.share
-        progress(i + 1, 2, list(rows)[i])
+        session.progress(i + 1, 2, list(rows)[i])
     axes = ("batch", "bound", "array")
     return xr.Dataset(
         {"speed": (axes, speed), "share": (axes, share)},

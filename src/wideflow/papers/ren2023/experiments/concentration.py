@@ -37,7 +37,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     marks = [round(t / settings.rate) for t in TIMES]
     stride = max(1, settings.steps // settings.records)
@@ -52,11 +52,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
     tables = []
     for seed in range(settings.seeds):
-        report = lambda done, total, loss, seed=seed: progress(
-            seed + done / total, settings.seeds, f"seed {seed}"
-        )
+        part = session.within(seed, settings.seeds, f"seed {seed}")
         tables.append(
-            train_learner(law, settings, named_key(key, "seed", seed), report, time_grid=grid)[0]
+            train_learner(law, settings, named_key(key, "seed", seed), part, time_grid=grid)[0]
         )
     table = xr.concat(tables, "seed").drop_vars("profile")
     reference = reduced_reference(law, settings, table.time.values[1:])

@@ -36,7 +36,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features)
     tables = []
     for seed in range(settings.seeds):
@@ -60,9 +60,6 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             depth.SecondBiases(),
         ]
         flow = ClippedFlow(settings.rate, inf, inf, inf, adaptive=True)
-        report = lambda done, total, loss, seed=seed: progress(
-            seed + done / total, settings.seeds, f"loss {loss:.2e}"
-        )
         tables.append(
             train(
                 net,
@@ -71,7 +68,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 steps=steps,
                 every=max(1, steps // settings.records),
                 record=record,
-                progress=report,
+                session=session.within(seed, settings.seeds),
             ).table
         )
     return xr.concat(tables, "seed").assign_attrs(

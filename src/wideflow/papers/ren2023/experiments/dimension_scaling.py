@@ -48,7 +48,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     times = np.linspace(settings.horizon / settings.points, settings.horizon, settings.points)
     starts = ("1/√d", "1")
     losses = np.zeros((len(settings.dimensions), 2, settings.points))
@@ -59,7 +59,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             losses[i, j] = reduced_flow(
                 law, alpha_of_norm(d, norm), -1e-6, settings.bias, times
             ).loss
-        progress(i + 1, total, f"d = {d}")
+        session.progress(i + 1, total, f"d = {d}")
     stage = np.zeros(len(settings.stage_dimensions))
     for i, d in enumerate(settings.stage_dimensions):
         law = LAWS[settings.law](d, ab=settings.ab)
@@ -68,7 +68,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             law, alpha_of_norm(d, d**-0.5), -1e-12, mean, clip=Thresholds.standard(d), epsilon=1e-12, horizon=10.0, stage_two=False
         )  # fmt: skip
         stage[i] = found.t1
-        progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
+        session.progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
     table = xr.Dataset(
         {"loss": (("dimension", "start", "time"), losses), "stage_one": ("stage_dimension", stage)},
         {

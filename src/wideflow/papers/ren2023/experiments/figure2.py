@@ -39,14 +39,12 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
     tables = []
     for seed in range(settings.seeds):
-        report = lambda done, total, loss, seed=seed: progress(
-            seed + done / total, settings.seeds, f"loss {loss:.2e}"
-        )
-        tables.append(train_learner(law, settings, named_key(key, "seed", seed), report)[0])
+        part = session.within(seed, settings.seeds)
+        tables.append(train_learner(law, settings, named_key(key, "seed", seed), part)[0])
     table = xr.concat(tables, "seed")
     times = table.time.values[1:]
     reference = reduced_reference(law, settings, times)

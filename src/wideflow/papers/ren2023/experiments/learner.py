@@ -23,7 +23,7 @@ RADII = np.linspace(0.0, 2.0, 81)
 
 @double
 def train_learner(
-    law, settings, key, progress=None, *, time_grid=None
+    law, settings, key, session=None, *, time_grid=None
 ) -> tuple[xr.Dataset, DepthSeparator]:
     """One seed. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
     net, population, key, redraws = beginning(law, settings, key)
@@ -36,7 +36,7 @@ def train_learner(
     every = time_grid if time_grid is not None else max(1, settings.steps // settings.records)
     run = train(
         net, population, ClippedFlow(settings.rate), steps=settings.steps, record=record, every=every, key=key,
-        precision=settings.precision, progress=progress,
+        precision=settings.precision, session=session,
     )  # fmt: skip
     table = run.table.assign_coords(
         radius=RADII, part=["L1", "L2", "L3", "eq6"], threshold=["first", "weight", "bias"]

@@ -50,14 +50,14 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     times = np.linspace(settings.horizon / settings.points, settings.horizon, settings.points)
     losses = []
     for i, name in enumerate(settings.laws):
         law = LAWS[name]()
         path = reduced_flow(law, alpha_of_norm(law.d, 1.0), settings.weight, settings.bias, times)
         losses.append(np.asarray(path.loss))
-        progress(i + 1, len(settings.laws), name)
+        session.progress(i + 1, len(settings.laws), name)
     return xr.Dataset(
         {"loss": (("law", "time"), np.array(losses))}, {"law": list(settings.laws), "time": times}
     )

@@ -51,7 +51,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     shape = (len(settings.dimensions), settings.seeds)
     two = np.zeros((*shape, len(settings.widths), len(settings.rates)))
     three, constant = np.zeros(shape), np.zeros(len(settings.dimensions))
@@ -66,9 +66,9 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
         )
         for seed in range(settings.seeds):
             here = named_key(key, "seed", seed, "dimension", d)
-            three[i, seed] = _three_layers(law, settings, here, test)
+            three[i, seed] = _three_layers(law, settings, here, test, session.within(done, total))
             done += 1
-            progress(done, total, f"d = {d}, three layers")
+            session.progress(done, total, f"d = {d}, three layers")
             for j, width in enumerate(settings.widths):
                 start = _two_layer_start(named_key(here, "two", width), width, d)
                 for k, rate in enumerate(settings.rates):
@@ -83,7 +83,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                     )
                     two[i, seed, j, k] = float(_loss(end, test))
                 done += 1
-                progress(done, total, f"d = {d}, two layers, width {width}")
+                session.progress(done, total, f"d = {d}, two layers, width {width}")
     d = np.asarray(settings.dimensions)
     return xr.Dataset(
         {
@@ -106,7 +106,7 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
     )
 
 
-def _three_layers(law, settings: Settings, key, test) -> float:
+def _three_layers(law, settings: Settings, key, test, session) -> float:
     net = DepthSeparator.init(
         named_key(key, "net"),
         features=law.d,
@@ -125,6 +125,7 @@ def _three_layers(law, settings: Settings, key, test) -> float:
         every=settings.steps,
         key=named_key(key, "flow"),
         precision="float32",
+        session=session,
     ).model
     return float(0.5 * jnp.mean((end.outputs(test) - radial_target(test)) ** 2))
 

@@ -43,17 +43,17 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = LAWS[settings.law](settings.features)
     alpha = alpha_of_norm(settings.features, settings.features**-0.5)
     w, b = np.asarray(settings.weights), np.full(len(settings.weights), settings.bias)
     stages = reduced_stages(
         law, alpha, w, b, clip=settings.clip, epsilon=settings.epsilon, horizon=settings.horizon
     )
-    progress(1, 2, "events")
+    session.progress(1, 2, "events")
     times = np.geomspace(1e-6, settings.horizon, settings.points)
     path = reduced_flow(law, alpha, w, b, times, clip=settings.clip)
-    progress(2, 2, "path")
+    session.progress(2, 2, "path")
     at = stages.state_at_t1
     table = xr.Dataset(
         {

@@ -39,7 +39,7 @@ class Settings:
 
 
 @double
-def run(settings: Settings, key, progress) -> xr.Dataset:
+def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features)
     limit = reduced_flow(
         law, settings.alpha, settings.weight, settings.bias, settings.time, rate=settings.rate
@@ -56,9 +56,11 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
                 np.full(settings.second, settings.weight), np.full(settings.second, settings.bias),
             )  # fmt: skip
             steps = round(settings.time / settings.rate)
+            done = i * settings.seeds + seed
             end = train(
-                net, population, ClippedFlow(settings.rate), steps=steps, every=steps, key=here
-            ).model
+                net, population, ClippedFlow(settings.rate), steps=steps, every=steps, key=here,
+                session=session.within(done, len(settings.widths) * settings.seeds, f"width {width}"),
+            ).model  # fmt: skip
             values = {
                 "alpha": end.alpha,
                 "w": end.second_weight.mean(),
@@ -66,11 +68,6 @@ def run(settings: Settings, key, progress) -> xr.Dataset:
             }
             for name in reference:
                 found[name][i, seed] = float(values[name]) / reference[name] - 1
-            progress(
-                i * settings.seeds + seed + 1,
-                len(settings.widths) * settings.seeds,
-                f"width {width}",
-            )
     columns = {name: (("width", "seed"), values) for name, values in found.items()}
     table = xr.Dataset(columns, {"width": list(settings.widths), "seed": np.arange(settings.seeds)})
     return table.assign_attrs({f"limit_{name}": value for name, value in reference.items()})

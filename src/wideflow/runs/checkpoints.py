@@ -7,11 +7,11 @@ import zipfile
 
 import numpy as np
 
-from .._core.journal import AbstractJournal, Arrays
+from ..training.checkpoint import AbstractCheckpointer, Arrays
 from .files import write_whole
 
 
-class FileJournal(AbstractJournal):
+class FileCheckpointer(AbstractCheckpointer):
     """One npz file per computation in `folder`, named by its fingerprint; never pickled.
 
     Args:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wideflow.runs import FileJournal
+from wideflow.runs import FileCheckpointer
 
 ARRAYS = {
     "leaf/0": np.arange(6.0).reshape(2, 3),
@@ -13,35 +13,35 @@ ARRAYS = {
 
 
 def test_what_was_saved_is_loaded(tmp_path):
-    journal = FileJournal(tmp_path / "below", every=0.0)
-    journal.save("abc", ARRAYS)
-    kept = journal.load("abc")
+    checkpointer = FileCheckpointer(tmp_path / "below", every=0.0)
+    checkpointer.save("abc", ARRAYS)
+    kept = checkpointer.load("abc")
     assert kept.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(kept[name], array)
         assert kept[name].dtype == array.dtype
-    assert journal.load("other") is None
+    assert checkpointer.load("other") is None
 
 
 def test_a_recent_checkpoint_is_enough_unless_forced(tmp_path):
-    journal = FileJournal(tmp_path, every=3600.0)
-    journal.save("abc", ARRAYS)
-    assert journal.load("abc") is None
-    journal.save("abc", ARRAYS, force=True)
-    assert journal.load("abc") is not None
+    checkpointer = FileCheckpointer(tmp_path, every=3600.0)
+    checkpointer.save("abc", ARRAYS)
+    assert checkpointer.load("abc") is None
+    checkpointer.save("abc", ARRAYS, force=True)
+    assert checkpointer.load("abc") is not None
 
 
 @pytest.mark.parametrize("size", [0, 10, 200])
 def test_a_damaged_checkpoint_is_as_none(tmp_path, size):
-    journal = FileJournal(tmp_path, every=0.0)
-    journal.save("abc", ARRAYS)
+    checkpointer = FileCheckpointer(tmp_path, every=0.0)
+    checkpointer.save("abc", ARRAYS)
     path = tmp_path / "abc.npz"
     path.write_bytes(path.read_bytes()[:size])
-    assert journal.load("abc") is None
+    assert checkpointer.load("abc") is None
 
 
 def test_nothing_is_unpickled(tmp_path):
     np.savez(tmp_path / "abc.npz", evil=np.array([{"a": 1}], dtype=object))
-    assert FileJournal(tmp_path).load("abc") is None
+    assert FileCheckpointer(tmp_path).load("abc") is None
     with pytest.raises(ValueError, match="pickle"):
-        FileJournal(tmp_path, every=0.0).save("abc", {"evil": np.array([{}], dtype=object)})
+        FileCheckpointer(tmp_path, every=0.0).save("abc", {"evil": np.array([{}], dtype=object)})

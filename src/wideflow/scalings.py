@@ -1,0 +1,23 @@
+"""Scalings: how the output, the pre-activation and the step depend on width."""
+
+from ._core.scalings import (
+    ABC,
+    MAXIMAL_UPDATE,
+    NTK,
+    AbstractScaling,
+    MeanField,
+    Weights,
+    Zipf,
+    parse_scaling,
+)
+
+__all__ = [
+    "ABC",
+    "MAXIMAL_UPDATE",
+    "NTK",
+    "AbstractScaling",
+    "MeanField",
+    "Weights",
+    "Zipf",
+    "parse_scaling",
+]

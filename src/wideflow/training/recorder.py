@@ -1,0 +1,159 @@
+"""Calls the observables at every record, keeps their values, and builds the table."""
+
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from .._core.status import Status
+from .._core.trees import describe
+from ..dynamics.base import Snapshot
+from .devices import gather
+from .ensemble import Ensemble
+
+OBSERVE_ROLES = ("plain", "member", "member", "member", "objective", "test", "plain", "member")
+
+
+def loss(snapshot: Snapshot):
+    """The descended objective."""
+    return snapshot.objective.value(snapshot.model)
+
+
+def observables(record: Callable | Sequence[Callable]) -> tuple[Callable, ...]:
+    """`record` as a tuple that has the loss in it, first unless it is named."""
+    if callable(record) and not isinstance(record, Sequence):
+        record = (record,)
+    for observable in record:
+        if not callable(observable):
+            raise ValueError(
+                f"`record` must hold observables or functions of a snapshot, got {observable!r}."
+            )
+    return tuple(record) if "loss" in map(name_of, record) else (loss, *record)
+
+
+def name_of(observable) -> str:
+    return getattr(observable, "name", getattr(observable, "__name__", "value"))
+
+
+class Recorder:
+    """All records of a run.
+
+    Attributes:
+        marks: of a flow, the coordinate `step` of its records; None for dynamics in steps.
+        notes: attributes of the table beyond the usual ones.
+    """
+
+    def __init__(self, ensemble: Ensemble, record, grid, axis: str, engine: str):
+        self.ensemble, self.axis, self.engine = ensemble, axis, engine
+        self.names = [name_of(observable) for observable in record]
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"`record` has two observables of one name: {sorted(self.names)}.")
+        self.record, self.grid = record, grid
+        self.marks: np.ndarray | None = None
+        self.notes: dict[str, str] = {}
+        self.rows: list[dict[str, np.ndarray]] = []
+        self.positions: list[tuple[np.ndarray, np.ndarray]] = []
+        self.solver_steps: list[np.ndarray] = []
+
+    def take(self, model, state, step, time) -> np.ndarray:
+        """Records the model there; gives its loss."""
+        e = self.ensemble
+        if self.marks is not None:
+            self.solver_steps.append(np.asarray(step))
+            step = self.marks[len(self.rows)]
+        row = e.call(
+            _observe,
+            OBSERVE_ROLES,
+            self.record,
+            model,
+            e.start,
+            state,
+            e.objective,
+            e.test,
+            np.asarray(step),
+            time,
+        )
+        row = dict(zip(self.names, gather(row, e.mesh), strict=True))
+        self.rows.append({name: np.asarray(value) for name, value in row.items()})
+        self.positions.append((np.asarray(step), np.asarray(time)))
+        return self.rows[-1]["loss"]
+
+    def drop_last(self) -> None:
+        for series in (self.rows, self.positions, self.solver_steps):
+            series.pop()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All records, ready for a checkpoint."""
+        arrays = {f"row/{n}": np.stack([row[n] for row in self.rows]) for n in self.names}
+        arrays["step"] = np.stack([position[0] for position in self.positions])
+        arrays["time"] = np.stack([position[1] for position in self.positions])
+        if self.solver_steps:
+            arrays["solver_steps"] = np.stack(self.solver_steps)
+        return arrays
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        count = len(arrays["step"])
+        self.rows = [{n: arrays[f"row/{n}"][i] for n in self.names} for i in range(count)]
+        self.positions = [(arrays["step"][i], arrays["time"][i]) for i in range(count)]
+        self.solver_steps = list(arrays.get("solver_steps", ()))
+
+    def table(self, status: tuple[Status, ...], seconds: float) -> xr.Dataset:
+        e = self.ensemble
+        steps = np.stack([position[0] for position in self.positions])
+        coordinates = {
+            "step": steps if steps.ndim == 1 else steps[:, 0],
+            "time": self._times(),
+        }
+        if self.solver_steps and "instead_of" not in self.notes:
+            coordinates["solver_steps"] = ("step", np.stack(self.solver_steps))
+        if e.several:
+            coordinates[self.axis] = np.arange(e.count)
+        attributes = {
+            "loss": e.objective.describe(),
+            "dynamics": describe(e.dynamics),
+            "model": e.title,
+            "neuron_factor": str(e.factors),
+            "precision": e.precision,
+            "seconds": seconds,
+            "engine": self.engine,
+            "status": "; ".join(dict.fromkeys(s.sentence for s in status)),
+            **self.notes,
+        }
+        variables = {
+            name: self._variable(name, observable)
+            for name, observable in zip(self.names, self.record, strict=True)
+        }
+        return xr.Dataset(variables, coordinates, attributes)
+
+    @property
+    def _lead(self) -> tuple[str, ...]:
+        return (self.axis,) if self.ensemble.several else ()
+
+    def _times(self):
+        times = np.stack([position[1] for position in self.positions])
+        if not self.ensemble.several:
+            return ("step", times)
+        if np.ptp(times, axis=1).max() > 0:  # members with durations of their own
+            return ((*self._lead, "step"), times.T)
+        return ("step", times[:, 0])
+
+    def _variable(self, name: str, observable):
+        value = np.stack([row[name] for row in self.rows])
+        if self.ensemble.several:
+            value = np.moveaxis(value, 1, 0)
+        extra = value.ndim - len(self._lead) - 1
+        axes = tuple(getattr(observable, "axes", ()))
+        if len(axes) != extra:
+            axes = tuple(f"{name}_{i}" for i in range(extra))
+        label = getattr(observable, "label", None) or _first_line(observable) or name
+        return ((*self._lead, "step", *axes), value, {"label": label})
+
+
+def _first_line(observable) -> str:
+    return (getattr(observable, "__doc__", None) or "").strip().split("\n")[0].rstrip(".")
+
+
+def _observe(record, model, start, state, objective, test, step, time):
+    shot = Snapshot(model, start, objective, test, step, time, state)
+    return tuple(jnp.asarray(observable(shot)) for observable in record)
