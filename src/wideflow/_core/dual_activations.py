@@ -49,17 +49,15 @@ def angle_of_pair(p, q, r) -> Pair:
     r"""$(\sqrt{pr - q^2}, \vartheta)$: the sine times $\sqrt{pr}$, and the angle in $[0, \pi]$.
 
     A sine below $\sqrt{32\epsilon}$ counts as 0: the covariances of two equal inputs that were summed in different
-    orders differ by a few $\epsilon$, and the angle would turn that into $10^{-8}$. The angle is the arc sine of the
-    smaller of sine and cosine, so nothing is lost near 0, $\pi/2$ or $\pi$; with a zero variance it is 0.
+    orders differ by a few $\epsilon$, and the angle would turn that into $10^{-8}$. Beyond that the cosine's rounding
+    moves the angle no more than that of $q$ itself does; with a zero variance it is 0.
     """
     scale = jnp.sqrt(p) * jnp.sqrt(r)  # of vectors, before they meet: two square roots less a pair
     squares = (scale - q) * (scale + q)
     parallel = squares <= 32 * jnp.finfo(squares.dtype).eps * scale**2
     sines = jnp.sqrt(jnp.where(parallel, 0.0, squares))
-    steep = sines > jnp.abs(q)
-    turn = arcsin(jnp.where(steep, q, sines) / jnp.where(scale > 0, scale, 1.0))
-    flat = jnp.where(q < 0, jnp.pi - turn, turn)
-    return sines, jnp.where(steep, 0.5 * jnp.pi - turn, flat)
+    cosines = jnp.where(parallel, jnp.where(q < 0, -1.0, 1.0), q / jnp.where(parallel, 1.0, scale))
+    return sines, 0.5 * jnp.pi - arcsin(cosines)
 
 
 @angle_of_pair.defjvp
