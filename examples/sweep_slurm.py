@@ -12,6 +12,7 @@ from dask_jobqueue import SLURMCluster
 
 import wideflow as wf
 from wideflow.runs.sweeps.cluster import thread_environment
+from wideflow.runs.sweeps.security import security_of, write_certificates
 
 
 def cluster_of(asked: argparse.Namespace) -> SLURMCluster:
@@ -20,7 +21,7 @@ def cluster_of(asked: argparse.Namespace) -> SLURMCluster:
     return SLURMCluster(
         queue=asked.queue, cores=asked.processes, processes=asked.processes, memory=asked.memory, walltime=asked.walltime,
         job_script_prologue=[*threads, *asked.prologue], job_extra_directives=asked.directive,
-        interface=asked.interface,
+        interface=asked.interface, protocol="tls://", security=security_of(asked.certificates),
     )  # fmt: skip
 
 
@@ -36,14 +37,22 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--interface", help="the network that nodes share, such as ib0")
     parser.add_argument("--prologue", action="append", default=[], help="a shell line before the workers start, such as 'source /shared/venv/bin/activate'")  # fmt: skip
     parser.add_argument("--directive", action="append", default=[], help="an #SBATCH line more; '--gres=gpu:1' with --processes 1 gives every worker its own GPU")  # fmt: skip
-    return parser.parse_args(words)
+    parser.add_argument("--certificates", help="a folder on the shared file system; default below --out")  # fmt: skip
+    asked = parser.parse_args(words)
+    asked.certificates = asked.certificates or f"{asked.out}/certificates"
+    return asked
 
 
 if __name__ == "__main__":
     asked = arguments()
+    write_certificates(
+        asked.certificates
+    )  # nobody else on the cluster can send code to the workers
     with cluster_of(asked) as cluster:
         cluster.scale(jobs=asked.jobs)
-        swept = wf.sweep(asked.spec, asked.out, scheduler=cluster.scheduler_address)
+        swept = wf.sweep(
+            asked.spec, asked.out, scheduler=cluster.scheduler_address, security=asked.certificates
+        )
     print(f"{swept.computed} computed, {len(swept.found)} found, {len(swept.missing)} missing")
     for what, which, why in swept.troubles:
         print(what, which, why)

@@ -40,6 +40,7 @@ IN_PAPERS = {  # inside a paper's folder limits and finite networks share no com
 }
 FILES = {  # single files that may import more, and why
     "runs/minimal_cli.py": {"report"},  # a shell of its own for compute nodes
+    "theorems/judging.py": {"papers"},  # gathers the statements of all of them
 }
 HEAVY = {
     "matplotlib", "bokeh", "dask", "distributed", "panel", "pydantic", "h5netcdf", "h5py", "sklearn", "typer", "rich", "pooch",

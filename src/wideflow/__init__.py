@@ -44,6 +44,7 @@ from .papers.li2020.truncated_descent import LossBelow, TruncatedDescent
 from .papers.ren2023.clipped_flow import ClippedFlow
 from .papers.ren2023.depth_separator import DepthSeparator
 from .theorems.base import AbstractTheorem, Outcome, Verdict
+from .theorems.judging import judge
 from .training.run import Run
 from .training.schedule import Logarithmic
 from .training.session import Session
@@ -68,7 +69,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'wideflow' has no attribute {name!r}")
 
 
-__all__ = [
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "SGD",
     "AbstractDynamics",
     "AbstractFlow",
@@ -112,6 +113,7 @@ __all__ = [
     "features",
     "figures",
     "importance",
+    "judge",
     "limits",
     "losses",
     "maps",

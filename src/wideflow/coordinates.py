@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._core.errors import check_count, check_positive
+from ._core.errors import check_callable, check_count, check_kind, check_positive
 from ._core.precision import double
 from ._core.randomness import as_key, named_key
 from .data.dataset import Dataset
@@ -114,7 +114,9 @@ def coordinate_check(
         rate: of gradient descent, the same at every width; wideflow models add their own neuron factor, others get none.
         steps, seeds: how many steps, and over how many draws the squares are averaged.
     """
-    widths = tuple(int(w) for w in widths)
+    check_callable("constructor", constructor, "a function of (key, width)")
+    check_kind("widths", widths, (Sequence, np.ndarray), "a list of widths")
+    widths = tuple(np.asarray(widths).tolist())
     if len(set(widths)) < 2:
         raise ValueError(f"`widths` must hold at least two different widths, got {widths}.")
     for width in widths:
@@ -128,7 +130,12 @@ def coordinate_check(
     for width in widths:
         squares: dict[str, list] = {}
         for seed in range(seeds):
-            made = constructor(named_key(key, "coordinates", seed), width)
+            try:
+                made = constructor(named_key(key, "coordinates", seed), width)
+            except TypeError as error:
+                raise ValueError(
+                    f"`constructor` must be a function of (key, width), but it raises: {error}."
+                ) from error
             before, after = _trained(made, data, rate, steps, activations)
             for name, start in before.items():
                 moved = np.asarray(after[name], float) - np.asarray(start, float)
@@ -155,7 +162,7 @@ def _trained(made, data: Dataset, rate: float, steps: int, activations) -> tuple
         return look(made, data.inputs), look(run.model, data.inputs)
     try:
         apply, params = made
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"`constructor` must give a wideflow model or a pair (apply, params), got {type(made).__name__}."
         ) from error

@@ -18,7 +18,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ._core.arrays import real_array, real_values
 from ._core.callable_module import make_callable
+from ._core.errors import check_flag
 from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
@@ -205,7 +207,9 @@ def probe(
     >>> p.verdict, p.regime.kernel_change
     ('lazy', 0.0)
     """
-    inputs = jax.tree.map(jnp.asarray, inputs)
+    inputs = _inputs(inputs)
+    if batched is not None:
+        check_flag("batched", batched)
     network = _Network(apply, params_before, params_after, inputs, batched, "apply")
     before, after = network.before, network.after
     first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
@@ -235,6 +239,15 @@ def probe(
     )
 
 
+def _inputs(inputs):
+    """Every array of the inputs, with one row a sample each."""
+    arrays = jax.tree.map(lambda leaf: real_array("inputs", leaf), inputs)
+    leaves = jax.tree.leaves(arrays)
+    if not leaves or any(leaf.ndim == 0 for leaf in leaves):
+        raise ValueError(f"`inputs` must hold arrays with one row a sample, got {inputs!r}.")
+    return arrays
+
+
 def _judge(network, kernels, first, second, tangent, targets, features, width, output) -> Probe:
     spectra = [np.linalg.eigvalsh(k) for k in kernels]
     sizes = [np.linalg.norm(k) for k in kernels]
@@ -254,7 +267,7 @@ def _judge(network, kernels, first, second, tangent, targets, features, width, o
     )
     losses, alignments = (math.nan, math.nan), (math.nan, math.nan)
     if targets is not None:
-        y = np.asarray(targets, dtype=float)
+        y = np.asarray(real_values("targets", targets), np.float64)
         if y.shape != first.shape:
             raise ValueError(
                 f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}."

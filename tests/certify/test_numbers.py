@@ -286,7 +286,7 @@ def lazy_end(hidden, output, scales, x, y):
     first, gram, s = look(hidden)
     values, vectors = np.linalg.eigh(gram)
     weights = (vectors.T @ (first - y)) ** 2
-    time = reach(values, weights, 0.01)
+    time = reach(values, weights, 0.5)
     push = vectors @ ((1 - np.exp(-values * time)) / values * (vectors.T @ (first - y)))
     moved = hidden - ((s * push[:, None]) * (scales * output)).T @ x / math.sqrt(d)
     last, after, _ = look(moved)

@@ -12,8 +12,8 @@ from scipy.integrate import solve_ivp
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
 from wideflow.dynamics import flow as flow_module
-from wideflow.dynamics.gradient_flow.commutator_free import SmoothStep
-from wideflow.dynamics.gradient_flow.jacobian import tangents_of
+from wideflow.dynamics.gradient_flow.commutator_free import CommutatorFree
+from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
 from wideflow.dynamics.gradient_flow.linearisation import GramProblem
 from wideflow.dynamics.gradient_flow.matrix_functions import Dense
 
@@ -73,14 +73,16 @@ def test_the_order_is_three():
     net = with_parameters(net, {"weights": 1.5 * net.weights})
     targets = jnp.asarray(data.targets)
     problem = GramProblem(
-        tangents_of(net, net.embed(data.inputs)), targets, wf.losses.HalfSumSquares(), Dense()
+        jacobian_of(net, net.embed(data.inputs)), targets, wf.losses.HalfSumSquares(), Dense()
     )
-    start = problem.place(parameters(net))
+    start = problem.linearise(parameters(net))
     errors = []
     for h in (0.1, 0.05, 0.025):
         exact = _reference(net, data, wf.losses.HalfSumSquares(), h)
         errors.append(
-            float(jnp.max(jnp.abs(SmoothStep()(problem, start, h).place.theta["weights"] - exact)))
+            float(
+                jnp.max(jnp.abs(CommutatorFree()(problem, start, h).end.theta["weights"] - exact))
+            )
         )
     orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:])) - 1
     assert np.all(orders > 2.8), (orders, errors)
@@ -245,7 +247,7 @@ def test_too_few_steps_are_a_stall():
     run = wf.train(
         _net(),
         _data(),
-        wf.GradientFlow(tolerance=1e-10, method="gram", most_steps=2),
+        wf.GradientFlow(tolerance=1e-10, method="gram", max_steps=2),
         time=5.0,
         every=[5.0],
     )
@@ -284,7 +286,7 @@ def test_a_population_has_no_gram_matrix():
         ({"tolerance": 0.0}, "`tolerance` must be positive"),
         ({"method": "rk4"}, "`method` must be"),
         ({"depth": 1}, "`depth`"),
-        ({"most_steps": 0}, "`most_steps`"),
+        ({"max_steps": 0}, "`max_steps`"),
     ],
 )
 def test_bad_options_are_named(arguments, message):
@@ -302,5 +304,10 @@ def test_auto_counts_lanczos_by_its_products(monkeypatch):
     net = _net("tanh", width=3, features=2, scaling=wf.scalings.NTK())
     flow = wf.GradientFlow(tolerance=1e-3, depth=5)
     run = wf.train(net, data, flow, time=1e2, every=[1e2])
-    assert bool(run.state.by_gram)
-    assert int(run.state.explicit.tried) < 1_000
+    assert bool(run.state.switched)
+    assert int(run.state.diffrax.attempts) < 1_000
+
+
+def test_the_old_name_of_max_steps_still_works():
+    with pytest.warns(DeprecationWarning, match="`max_steps`"):
+        assert wf.GradientFlow(most_steps=7).max_steps == 7

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from wideflow.runs.sweeps import cluster
+from wideflow.runs.sweeps.security import write_certificates
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
@@ -19,11 +20,12 @@ def example(name: str):
     return module
 
 
-def test_a_slurm_job_has_workers_of_one_thread():
+def test_a_slurm_job_has_workers_of_one_thread_that_know_the_certificate(tmp_path):
     pytest.importorskip("dask_jobqueue")
     slurm = example("sweep_slurm")
     words = ["s.yaml", "--queue", "long", "--processes", "4", "--memory", "8GB", "--walltime", "01:00:00"]  # fmt: skip
     words += ["--directive=--gres=gpu:1", "--prologue", "source /shared/venv/bin/activate"]
+    words += ["--certificates", str(write_certificates(tmp_path))]
     with slurm.cluster_of(slurm.arguments(words)) as made:
         lines = made.job_script().splitlines()
     for line in ("#SBATCH -p long", "#SBATCH --cpus-per-task=4", "#SBATCH -t 01:00:00", "#SBATCH --gres=gpu:1"):  # fmt: skip
@@ -34,6 +36,7 @@ def test_a_slurm_job_has_workers_of_one_thread():
     assert start.startswith(sys.executable)
     assert "--nthreads 1" in start
     assert "--nworkers 4" in start
+    assert f"--tls-cert {tmp_path / 'certificate.pem'}" in start
     assert lines.index("source /shared/venv/bin/activate") < lines.index(start)
 
 

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow.training.dual import close, expand
+from wideflow.training.dual import from_dual, to_dual
 
 RNG = np.random.default_rng(0)
 N, D_IN, M = 4, 3, 6
@@ -117,14 +117,14 @@ def test_several_outputs_and_several_members():
     assert_allclose(runs[0].model[2].hidden, runs[1].model[2].hidden, atol=1e-12)
 
 
-def test_closing_and_expanding_is_the_same_network():
+def test_to_the_dual_and_back_is_the_same_network():
     net = wf.Shallow(W0, C, wf.scalings.NTK(), "relu", EMBEDDING)
     objective = wf.Dataset(X, Y).objective(wf.losses.HalfSumSquares(), net)
-    closed, inner = close(net, objective)
-    assert_allclose(closed.respond(inner.features), net.outputs(X), atol=1e-14)
-    assert_allclose(expand(closed, net, objective).hidden, W0)
+    dual, inner = to_dual(net, objective)
+    assert_allclose(dual.respond(inner.features), net.outputs(X), atol=1e-14)
+    assert_allclose(from_dual(dual, net, objective).hidden, W0)
     with pytest.raises(ValueError, match="`inputs`"):
-        closed.embed(X)
+        dual.embed(X)
 
 
 def test_a_singular_gram_matrix_is_no_exception():

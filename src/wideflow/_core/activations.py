@@ -13,7 +13,16 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import erf as _erf
 
-from .errors import check_count, check_positive, did_you_mean, listing
+from .errors import (
+    check_between,
+    check_callable,
+    check_count,
+    check_number,
+    check_positive,
+    did_you_mean,
+    listing,
+)
+from .precision import double
 
 Function = Callable[[jax.Array], jax.Array]
 
@@ -60,12 +69,15 @@ class Activation:
 
         object.__setattr__(self, "call", function)
 
+    @double
     def __call__(self, z) -> jax.Array:
         return self.call(jnp.asarray(z))
 
+    @double
     def derivative(self, z) -> jax.Array:
         return self.slope(jnp.asarray(z))
 
+    @double
     def second(self, z) -> jax.Array:
         return self.bend(jnp.asarray(z))
 
@@ -104,6 +116,7 @@ def _zero(z):
 
 
 def relu(at_kink: float = 0.0) -> Activation:
+    check_between("at_kink", at_kink, 0.0, 1.0)
     if at_kink == 0.0:
         slope = lambda z: (z > 0).astype(z.dtype)
     else:
@@ -115,10 +128,15 @@ def relu(at_kink: float = 0.0) -> Activation:
     )  # fmt: skip
 
 
-def leaky_relu(slope: float = 0.01) -> Activation:
-    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`."""
+def _check_slope(slope) -> None:
+    check_number("slope", slope)
     if not 0 <= slope < 1:
         raise ValueError(f"`slope` must lie in [0, 1), got {slope}. For slope 1 use 'linear'.")
+
+
+def leaky_relu(slope: float = 0.01) -> Activation:
+    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`."""
+    _check_slope(slope)
     return Activation(
         "leaky_relu", lambda z: jnp.where(z > 0, z, slope * z),
         lambda z: jnp.where(z > 0, 1.0, jnp.where(z < 0, slope, 0.0)).astype(z.dtype), _zero,
@@ -130,8 +148,7 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 def smoothed_leaky_relu(slope: float = 0.1, sharpness: float = 1.0) -> Activation:
     r"""$\alpha z + (1-\alpha)\log(1 + e^{\beta z})/\beta$: slope at least $\alpha$ everywhere."""
     check_positive("sharpness", sharpness)
-    if not 0 <= slope < 1:
-        raise ValueError(f"`slope` must lie in [0, 1), got {slope}.")
+    _check_slope(slope)
     a, b = slope, sharpness
 
     def bend(z):
@@ -378,9 +395,30 @@ def custom(
     function: Function, *, lipschitz: float = math.nan, curvature: float = math.nan
 ) -> Activation:
     """Any elementwise JAX function; derivatives by autodiff, unknown constants are NaN."""
+    _check_elementwise(function)
+    for name, constant in (("lipschitz", lipschitz), ("curvature", curvature)):
+        if not (isinstance(constant, int | float) and not constant < 0):
+            raise ValueError(f"`{name}` must not be negative (NaN: unknown), got {constant!r}.")
     slope = _elementwise(jax.grad(function))
     bend = _elementwise(jax.grad(jax.grad(function)))
     return Activation("custom", function, slope, bend, lipschitz, curvature)
+
+
+def _check_elementwise(function) -> None:
+    """Traces the function once on a small matrix: what is not elementwise shows by its shape."""
+    check_callable("activation", function, "a name, an `Activation` or an elementwise function")
+    probe = jax.ShapeDtypeStruct((2, 3), jnp.result_type(float))
+    try:
+        shape = getattr(jax.eval_shape(function, probe), "shape", None)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"`activation` must be an elementwise function written with `jax.numpy`, but it raises "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    if shape != probe.shape:
+        raise ValueError(
+            f"`activation` must be elementwise, but it maps shape {probe.shape} to {shape}."
+        )
 
 
 def _elementwise(scalar: Function) -> Function:

@@ -1,41 +1,111 @@
-"""One voice for wrong input: the argument, the value got, and the way out."""
+"""One voice for wrong input: the argument, the value got, and the way out.
+
+Every check survives whatever a user may pass (text, None, NaN, arrays, flags): it either passes or raises the sentence itself.
+Arrays have their own checks, in `arrays`.
+"""
 
 import difflib
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 
+import numpy as np
+
+
+def check_number(name: str, value, remedy: str = "") -> None:
+    """A finite real number."""
+    number = _number(value)
+    if number is None or not math.isfinite(number):
+        raise ValueError(
+            _sentence(f"`{name}` must be a finite number, got {_shown(value)}.", remedy)
+        )
+
 
 def check_positive(name: str, value, remedy: str = "") -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(_sentence(f"`{name}` must be positive and finite, got {value}.", remedy))
+    number = _number(value)
+    if number is None or not 0 < number < math.inf:
+        raise ValueError(
+            _sentence(f"`{name}` must be positive and finite, got {_shown(value)}.", remedy)
+        )
+
+
+def check_nonnegative(name: str, value, remedy: str = "") -> None:
+    number = _number(value)
+    if number is None or not 0 <= number < math.inf:
+        raise ValueError(
+            _sentence(f"`{name}` must be finite and not negative, got {_shown(value)}.", remedy)
+        )
 
 
 def check_between(name: str, value, low, high, *, open: bool = False, remedy: str = "") -> None:
-    inside = low < value < high if open else low <= value <= high
-    if not inside:
+    number = _number(value)
+    if number is None or not (low < number < high if open else low <= number <= high):
         interval = f"({low}, {high})" if open else f"[{low}, {high}]"
-        raise ValueError(_sentence(f"`{name}` must lie in {interval}, got {value}.", remedy))
+        raise ValueError(
+            _sentence(f"`{name}` must lie in {interval}, got {_shown(value)}.", remedy)
+        )
 
 
-def check_count(name: str, value, least: int = 1) -> None:
-    if not (isinstance(value, Integral) and not isinstance(value, bool) and value >= least):
-        raise ValueError(f"`{name}` must be a whole number of at least {least}, got {value!r}.")
+def check_count(
+    name: str, value, least: int = 1, most: int | None = None, remedy: str = ""
+) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (whole and least <= value and (most is None or value <= most)):
+        upper = "" if most is None else f" and at most {most}"
+        raise ValueError(
+            _sentence(
+                f"`{name}` must be a whole number of at least {least}{upper}, got {_shown(value)}.",
+                remedy,
+            )
+        )
+
+
+def check_flag(name: str, value) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"`{name}` must be True or False, got {_shown(value)}.")
 
 
 def check_choice(name: str, value, options: Iterable[str]) -> None:
     options = tuple(options)
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise ValueError(
-            f"`{name}` must be {listing(options)}, got {value!r}.{did_you_mean(value, options)}"
+            f"`{name}` must be {listing(options)}, got {_shown(value)}.{did_you_mean(value, options)}"
         )
+
+
+def check_kind(
+    name: str, value, kinds: type | tuple[type, ...], wanted: str, remedy: str = ""
+) -> None:
+    """An object of one of our own kinds; `wanted` says which in words."""
+    if isinstance(value, kinds):
+        return
+    given = f"the class {value.__name__} itself" if isinstance(value, type) else _shown(value)
+    raise ValueError(_sentence(f"`{name}` must be {wanted}, got {given}.", remedy))
+
+
+def check_callable(name: str, value, wanted: str) -> None:
+    if not callable(value) or isinstance(value, type):
+        raise ValueError(f"`{name}` must be {wanted}, got {_shown(value)}.")
+
+
+def check_interval(interval) -> tuple[float, float]:
+    """`interval` as two floats; it must be bounded, its lower end first."""
+    try:
+        low, high = (float(end) for end in interval)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`interval` must be a pair of numbers, got {interval!r}.") from error
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(
+            f"`interval` must be bounded with its lower end first, got ({low}, {high})."
+        )
+    return low, high
 
 
 def check_same_length(**named: Sequence) -> None:
     lengths = {name: len(value) for name, value in named.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
-        raise ValueError(f"lengths must agree, but {told}.")
+        counts = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
+        raise ValueError(f"lengths must agree, but {counts}.")
 
 
 def listing(options: Iterable[str]) -> str:
@@ -48,6 +118,25 @@ def did_you_mean(value, options: Iterable[str]) -> str:
     """A trailing ' Did you mean ...?' where one of the options is close, else nothing."""
     close = difflib.get_close_matches(str(value), list(options), n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _number(value) -> float | None:
+    """The value as a float where it is one real number, else None. True and False are no numbers."""
+    if value is None or isinstance(
+        value, bool | np.bool_ | str | bytes | complex | np.complexfloating
+    ):
+        return None
+    try:
+        return None if np.ndim(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _shown(value) -> str:
+    """The value in a sentence: numbers as they print, all else by `repr`, long ones cut."""
+    plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    text = str(value) if plain else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _sentence(text: str, remedy: str) -> str:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .arrays import real_array
 from .precision import double
 
 
@@ -32,7 +33,7 @@ def normal_rows(key, gram, rows: int):
 
 def checked_gram(gram):
     """`gram` as an array, after checking that it is square, symmetric and not negative."""
-    gram = jnp.asarray(gram)
+    gram = real_array("gram", gram)
     if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
         raise ValueError(f"`gram` must be a square matrix, got shape {gram.shape}.")
     values = np.asarray(gram)

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import zeta
 
-from .errors import check_between, check_count, check_same_length
+from .errors import check_between, check_count, check_kind, check_number, check_same_length
 from .precision import double
 
 
@@ -64,6 +64,9 @@ class MeanField(AbstractScaling):
     """
 
     hidden: float = 0.5
+
+    def __post_init__(self):
+        check_number("hidden", self.hidden)
 
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
@@ -143,7 +146,7 @@ class Weights(AbstractScaling):
     def __post_init__(self):
         check_between("gamma", self.gamma, 0.0, 1.0)
         if not callable(self.sequence):
-            values = np.asarray(self.sequence, dtype=np.float64)
+            values = _floats(self.sequence)
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"`sequence` must be a list of numbers, got shape {values.shape}.")
             object.__setattr__(self, "sequence", tuple(values.tolist()))
@@ -151,7 +154,7 @@ class Weights(AbstractScaling):
     def node_weights(self, width: int) -> np.ndarray:
         check_count("width", width)
         if callable(self.sequence):
-            values = np.array([float(self.sequence(j)) for j in range(1, width + 1)])
+            values = _floats([self.sequence(j) for j in range(1, width + 1)])
         else:
             values = np.asarray(self.sequence)[:width]
         if values.size < width:
@@ -169,6 +172,13 @@ class Weights(AbstractScaling):
         return jnp.sqrt(jnp.asarray(self.node_weights(width)))
 
 
+def _floats(sequence) -> np.ndarray:
+    try:
+        return np.asarray(sequence, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`sequence` must hold numbers only, got {sequence!r}.") from error
+
+
 @dataclass(frozen=True)
 class ABC(AbstractScaling):
     r"""Width exponents $(a, b, c)$ of the hidden and the output layer (yang2021).
@@ -182,6 +192,11 @@ class ABC(AbstractScaling):
     c: float = 0.0
 
     def __post_init__(self):
+        for name, exponents in (("a", self.a), ("b", self.b)):
+            check_kind(name, exponents, (tuple, list), "a pair of exponents (hidden, output)")
+            for exponent in exponents:
+                check_number(name, exponent)
+        check_number("c", self.c)
         check_same_length(a=self.a, b=self.b)
         if len(self.a) != 2:
             raise ValueError(f"`a` must have two exponents (hidden, output), got {len(self.a)}.")
@@ -220,6 +235,7 @@ def parse_scaling(text: str) -> AbstractScaling:
     >>> parse_scaling("zipf:0.5,0.7")
     Zipf(gamma=0.5, alpha=0.7, released=False)
     """
+    check_kind("scaling", text, str, "text such as 'ntk' or 'zipf:0.5,0.7'")
     name, _, rest = text.partition(":")
     name = name.strip().lower().replace("_", "-")
     try:
@@ -231,7 +247,9 @@ def parse_scaling(text: str) -> AbstractScaling:
             return Zipf(*(float(part) for part in rest.split(","))) if rest else Zipf()
         if name == "abc":
             a, b, c = (tuple(float(x) for x in part.split(",")) for part in rest.split(";"))
-            return ABC(a, b, c[0])  # pyright: ignore[reportArgumentType]
+            if len(c) != 1:
+                raise ValueError(f"one exponent C is needed, got {len(c)}")
+            return ABC(a, b, c[0])
     except (TypeError, ValueError) as error:
         raise ValueError(f"`scaling` {text!r} cannot be read: {error}") from error
     raise ValueError(

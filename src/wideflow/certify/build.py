@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from .._core.errors import check_between, check_count
+from .._core.errors import check_between, check_count, check_flag
 from .._core.precision import cast, double
 from .._core.randomness import as_key
 from ..data.dataset import Dataset
@@ -13,7 +13,7 @@ from ..models.shallow import Shallow
 from ..papers.chen2022.certificate import interval_of
 from .certificate import Certificate
 from .checks import check_dataset
-from .grams import mean_gram, node_factor, own_gram, report_gram
+from .grams import mean_gram, mean_spectra, node_factor, own_gram, report_gram
 from .laziness import laziness
 from .promises import follow, judge_all
 from .registry import Case
@@ -72,6 +72,7 @@ def certify(
     check_between("delta", delta, 0.0, 1.0, open=True)
     key, model, data = as_key(key), *_without_idle_axis(cast(model, "float64"), data)
     count = data.targets.size // len(data)
+    check_flag("train", train)
     most = samples if samples is not None else max(1, (MOST_TRAINED if train else MOST) // count)
     check_count("samples", most)
     total, data = len(data), sampled(data, most, key)
@@ -89,6 +90,7 @@ def certify(
     several = factor is not None and len(factor) > 1
     timing = predict_times(own, mixed, outputs, targets)
     own_report = report_gram(own)
+    mean_report = None if mean is None else report_gram(mean)
     interval = interval_of(model, data) if shallow else None
     followed = follow(model, data, timing, own_report.largest, interval, time) if train else None
     case = Case(
@@ -98,11 +100,12 @@ def certify(
         None if followed is None else followed.table,
         None if followed is None else followed.model,
         interval,
+        *(mean_spectra(model, data.inputs, mean_report) if shallow else ()),
     )
     promises, later = judge_all(case)
     return Certificate(
-        _subject(model, data, total), notes, checks, None if mean is None else report_gram(mean), own_report, promises, later, timing,
-        laziness(model, data, key), followed, np.linalg.eigvalsh(factor) if several else None,
+        _subject(model, data, total), notes, checks, mean_report, own_report, promises, later, timing,
+        laziness(model, data, key, shares=timing.shares), followed, np.linalg.eigvalsh(factor) if several else None,
     )  # fmt: skip
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..figures import FigureSpec
+from ..observables.regime import RICH, Regime
 from ..theorems.base import Outcome
 from .checks import Check
 from .drawing import draw
 from .grams import GramReport
 from .laziness import Laziness
 from .promises import Followed, Promise
-from .timing import Timing
+from .timing import Timing, time_factor
 
 ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABLE)
 
@@ -76,11 +77,12 @@ class Certificate:
 
     @property
     def headline(self) -> str:
-        """One sentence."""
-        regime = self.laziness.here
-        return (
-            f"{self.counted}; the network is {regime.verdict} (laziness index {regime.index:.2f})"
-        )
+        """One sentence; the regime is the measured one where there was a run, else the predicted one."""
+        if self.followed is not None:
+            regime, how = self.followed.regime, "measured on the run"
+        else:
+            regime, how = self.laziness.here, "predicted"
+        return f"{self.counted}; the network is {regime.verdict} (laziness index {regime.index:.2f}, {how})"
 
     @property
     def counted(self) -> str:
@@ -128,14 +130,14 @@ class Certificate:
             ),
             ("condition number of this network's Gram", self.own.told_condition(), ""),
             (
-                "laziness index",
+                "predicted laziness index",
                 f"{self.laziness.here.index:.3f} ({self.laziness.here.verdict})",
                 _regime_sentence(self.laziness),
             ),
         ]
         rows += [
-            (f"predicted time to {share:g} of the initial loss", _time(time), "linearised dynamics with this network's Gram" if math.isfinite(time) else "the rest of the loss lies in unresolved modes")
-            for share, time in zip(self.timing.shares, self.timing.times)
+            (f"predicted time to {share:g} of the initial loss", _time(time), _trust(time, regime))
+            for share, time, regime in zip(self.timing.shares, self.timing.times, self.laziness.path)
         ]  # fmt: skip
         return tuple(rows)
 
@@ -211,6 +213,18 @@ def _time(time: float) -> str:
     return f"{time:.4g}" if math.isfinite(time) else "never"
 
 
+def _trust(time: float, regime: Regime) -> str:
+    """What a predicted time is worth, from how far the lazy path contradicts itself there."""
+    if not math.isfinite(time):
+        return "the rest of the loss lies in unresolved modes"
+    if not regime.worst <= RICH:
+        return (
+            f"linearised dynamics, not to be trusted here: its path is {regime.worst:.0%} off the network itself; "
+            "`train=True` measures it"
+        )
+    return f"linearised dynamics with this network's Gram, within a factor of about {time_factor(regime):.2g}"
+
+
 def _along(name: str, places, regimes) -> str:
     return (
         ", ".join(f"{name} = {place}: {regime.index:.2f}" for place, regime in zip(places, regimes))
@@ -220,7 +234,7 @@ def _along(name: str, places, regimes) -> str:
 
 def _regime_sentence(laziness: Laziness) -> str:
     here = laziness.here
-    text = f"the lazy path changes the kernel by {here.kernel_change:.1%} of itself and is {here.linearisation_gap:.1%} off its own outputs"
+    text = f"at half of the loss the lazy path changes the kernel by {here.kernel_change:.1%} of itself and is {here.linearisation_gap:.1%} off its own outputs"
     if math.isfinite(laziness.slope):
         text += f"; the change goes like width^{laziness.slope:.2f}"
     return text

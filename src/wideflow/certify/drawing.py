@@ -32,7 +32,11 @@ def draw(certificate) -> FigureSpec:
                 None,
             )
         )
-    required = [p for p in certificate.promises if math.isfinite(p.required) and p.required > 0]
+    required = [
+        p
+        for p in certificate.promises
+        if math.isfinite(p.required) and p.required > 0 and p.width_helps
+    ]
     if required:
         panels.append(_widths(required))
     return FigureSpec(

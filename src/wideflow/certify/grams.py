@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.precision import double
-from ..limits.kernels import mean_ntk
+from ..limits.kernels import Spectrum, mean_ntk, spectrum
+from ..models.embeddings import Identity
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_gram
 
@@ -83,6 +84,31 @@ def report_gram(gram) -> GramReport:
     return GramReport(values, bar, trace**2 / square if square > 0 else 0.0)
 
 
+def spectrum_of(report: GramReport) -> Spectrum:
+    """The extreme eigenvalues of a reported matrix, as theorems take them."""
+    return Spectrum(report.smallest, report.largest, report.trace, report.bar)
+
+
+@double
+def mean_spectra(model: Shallow, inputs, report: GramReport) -> tuple[Spectrum, Spectrum]:
+    """Spectra of `mean_ntk` on the inputs and on the embedded inputs; `report`, that of `mean_gram`, serves for both where it is the same matrix."""
+    features = model.embedding.embed(jnp.asarray(inputs)).astype(float)
+    if gram_factors(model, features.shape[1]) == (1.0, 1.0):
+        embedded = spectrum_of(report)
+    else:
+        embedded = spectrum(mean_ntk(features, model.activation))
+    if isinstance(model.embedding, Identity):
+        return embedded, embedded
+    return spectrum(mean_ntk(inputs, model.activation)), embedded
+
+
+def gram_factors(model: Shallow, features: int) -> tuple[float, float]:
+    r"""$p\sqrt D\,s$ and $s$: by what the embedded inputs are multiplied, and the deviation of the weights."""
+    deviation = model.scaling.initial_deviation(model.width)
+    size = model.hidden_scale * math.sqrt(features) * deviation
+    return (1.0 if math.isclose(size, 1.0, rel_tol=1e-14) else size), deviation
+
+
 @double
 def mean_gram(model: Shallow, inputs):
     r"""$\widehat\Theta^*$: the mean over Gaussian hidden weights of the tangent Gram at time zero, for signs and total node weight 1.
@@ -91,8 +117,7 @@ def mean_gram(model: Shallow, inputs):
     NTK and Zipf networks on plain inputs, `mean_ntk` of the inputs themselves, whose smallest eigenvalue is $\kappa_n$.
     """
     features = model.embedding.embed(jnp.asarray(inputs)).astype(float)
-    deviation = model.scaling.initial_deviation(model.width)
-    size = model.hidden_scale * math.sqrt(features.shape[1]) * deviation
+    size, deviation = gram_factors(model, features.shape[1])
     return mean_ntk(size * features, model.activation) / deviation**2
 
 

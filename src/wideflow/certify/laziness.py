@@ -5,6 +5,9 @@ $$\Delta\theta = -c\,J^\top \frac{1-e^{-KT}}{K}\, r_0.$$
 Take $T$ where the linearised loss has fallen to a given share, put the network there, and look: by how much does its kernel differ from the one that
 brought it there, and by how much do its outputs differ from what the linearisation says? Both are small exactly when the lazy prediction
 contradicts itself little. No training is done; the cost is two Gram matrices and one eigen decomposition.
+
+The regime is judged at half of the loss. Much further along, the slow modes of an ill-conditioned Gram matrix carry the linearised path to places
+where training never goes, and there the gap is of order one whatever the network; at half, the order of networks is that of training.
 """
 
 import math
@@ -20,12 +23,12 @@ from .._core.randomness import named_key
 from .._core.scalings import ABC, NTK, Weights, Zipf
 from .._core.trees import parameters, with_parameters
 from ..data.dataset import Dataset
-from ..limits.time_to_loss import reach_time
+from ..limits.time_to_loss import reach_times
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime
 
-SHARE = 0.01  # of the initial loss, at which the lazy prediction is put to the test
+SHARE = 0.5  # of the initial loss, at which the lazy prediction is put to the test
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 WIDTH_FACTORS = (0.25, 1.0, 4.0)
 
@@ -40,6 +43,7 @@ class Laziness:
         samples: how many rows it was computed on.
         widths, along_width: the same scaling at other widths.
         gammas, along_gamma: the same width with another symmetric share, where the scaling has one.
+        path: the regime of the given network where the lazy path reaches each of `shares` of the loss: how far the prediction is consistent.
         slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learnt at every width.
     """
 
@@ -52,12 +56,15 @@ class Laziness:
     gammas: tuple[float, ...]
     along_gamma: tuple[Regime, ...]
     slope: float
+    shares: tuple[float, ...] = ()
+    path: tuple[Regime, ...] = ()
 
     def to_dict(self) -> dict:
         return {
             **_told(self.here), "time": self.time, "share": self.share, "samples": self.samples, "slope": self.slope,
             "along_width": [{"width": w, **_told(r)} for w, r in zip(self.widths, self.along_width)],
             "along_gamma": [{"gamma": g, **_told(r)} for g, r in zip(self.gammas, self.along_gamma)],
+            "along_path": [{"share": s, **_told(r)} for s, r in zip(self.shares, self.path)],
         }  # fmt: skip
 
 
@@ -75,22 +82,28 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
     For several outputs the kernel is that of all samples and outputs. Modes slower than its error bar stay where they are; if they keep the loss
     above `share`, $T$ is where the slowest resolved mode has decayed.
     """
-    model = cast(model, "float64")
-    outputs, kernel = _start(model, jnp.asarray(data.inputs, dtype=float))
+    regimes, times = lazy_path(model, data, (share,))
+    return regimes[0], times[0]
+
+
+@double
+def lazy_path(
+    model, data: Dataset, shares: tuple[float, ...]
+) -> tuple[tuple[Regime, ...], tuple[float, ...]]:
+    """`lazy_step` at several shares of the loss, from one kernel at the start."""
+    model, inputs = cast(model, "float64"), jnp.asarray(data.inputs, dtype=float)
+    outputs, kernel = _start(model, inputs)
     residual = (np.asarray(outputs) - np.asarray(data.targets, dtype=float)).reshape(-1)
-    time = reach_time(kernel, residual, share)
-    if not math.isfinite(time):
+    times = reach_times(kernel, residual, shares)
+    if not np.all(np.isfinite(times)):
         values = np.linalg.eigvalsh(np.asarray(kernel))
         resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
-        time = 1.0 / resolved[0] if resolved.size else 1.0
-    change, gap = _end(
-        model,
-        jnp.asarray(data.inputs, dtype=float),
-        kernel,
-        jnp.asarray(residual),
-        jnp.asarray(time),
-    )
-    return Regime(float(change), float(gap)), float(time)
+        times = np.where(np.isfinite(times), times, 1.0 / resolved[0] if resolved.size else 1.0)
+    ends = [
+        _end(model, inputs, kernel, jnp.asarray(residual), jnp.asarray(float(time)))
+        for time in times
+    ]
+    return tuple(Regime(float(c), float(g)) for c, g in ends), tuple(float(t) for t in times)
 
 
 @eqx.filter_jit
@@ -122,13 +135,21 @@ def _end(model, inputs, kernel, residual, time):
 
 
 @double
-def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 256) -> Laziness:
-    """Regime here, along the width and along gamma, on at most `samples` residuals: rows times outputs."""
+def laziness(
+    model,
+    data: Dataset,
+    key,
+    *,
+    share: float = SHARE,
+    shares: tuple[float, ...] = (),
+    samples: int = 256,
+) -> Laziness:
+    """Regime here, along the lazy path's `shares`, along the width and along gamma, on at most `samples` residuals: rows times outputs."""
     most = max(1, samples * len(data) // data.targets.size)
     if len(data) > most:
         rows = np.random.default_rng(0).permutation(len(data))[:most]
         data = data.take(np.sort(rows))
-    here, time = lazy_step(model, data, share)
+    (here, *path), (time, *_) = lazy_path(model, data, (share, *shares))
     widths, gammas = (), ()
     along_width: tuple[Regime, ...] = ()
     along_gamma: tuple[Regime, ...] = ()
@@ -150,7 +171,9 @@ def laziness(model, data: Dataset, key, *, share: float = SHARE, samples: int = 
     slope = math.nan
     if len(widths) > 1 and min(changes) > 0:
         slope = float(np.polyfit(np.log(widths), np.log(changes), 1)[0])
-    return Laziness(here, time, share, len(data), widths, along_width, gammas, along_gamma, slope)
+    return Laziness(
+        here, time, share, len(data), widths, along_width, gammas, along_gamma, slope, shares, tuple(path)
+    )  # fmt: skip
 
 
 def _redrawn(model: Shallow, data: Dataset, draws, scaling, width: int, share: float) -> Regime:

@@ -16,11 +16,12 @@ from ..observables.risks import Loss
 from ..papers.caron2023 import theorems as caron2023
 from ..papers.chen2022 import theorems as chen2022
 from ..probe import linearisation_gap
-from ..theorems.base import Outcome, Verdict
+from ..theorems.base import Outcome
 from ..training.schedule import Logarithmic
 from ..training.train import train
 from .grams import own_gram
 from .registry import ALWAYS, Case, Statement, statements
+from .timing import SHARES
 
 STIFFNESS = 2000.0  # a default run lasts at most this many fastest time scales
 RECORDS_A_DECADE = 8
@@ -53,7 +54,14 @@ class Promise:
         """How many times too narrow the network is: above 1, the width hypothesis fails by this factor."""
         return self.required / self.available if self.available > 0 else math.nan
 
+    @property
+    def width_helps(self) -> bool:
+        """Whether a wider network comes nearer to the hypothesis."""
+        return self.numbers.get("width_helps", 1.0) > 0
+
     def told_width(self) -> str:
+        if not self.width_helps:
+            return "not by width"
         if not math.isfinite(self.required):
             return "" if math.isnan(self.required) else "no width suffices"
         verdict = f"{self.shortfall:.2g} times too narrow" if self.shortfall > 1 else "met"
@@ -78,10 +86,7 @@ def judge_all(case: Case) -> tuple[tuple[Promise, ...], tuple[str, ...]]:
 
 
 def judge(statement: Statement, case: Case) -> Promise:
-    try:
-        verdict = statement.judge(case)
-    except ValueError as error:  # what a theorem refuses, it does not speak of
-        verdict = Verdict(Outcome.NOT_APPLICABLE, math.nan, str(error))
+    verdict = statement.judge(case)  # a statement that does not apply says so; an error is an error
     numbers = {name: float(value) for name, value in verdict.numbers.items()}
     return Promise(
         statement.name, statement.theorem.__name__, statement.about, verdict.outcome, float(verdict.margin), verdict.message,
@@ -131,6 +136,10 @@ class Followed:
                 f"{self.regime.kernel_change:.1%} of the kernel",
             ),
             ("regime", self.regime.verdict, f"laziness index {self.regime.index:.3f} as measured"),
+            *(
+                (f"time to {share:g} of the initial loss", *_reached(table, share))
+                for share in SHARES
+            ),
         )
 
     def to_dict(self) -> dict:
@@ -141,6 +150,20 @@ class Followed:
             "time": table["time"].values.tolist(),
             **{str(name): table[name].values.tolist() for name in table.data_vars if table[name].ndim == 1},
         }  # fmt: skip
+
+
+def _reached(table, share: float) -> tuple[str, str]:
+    """When the recorded loss first lies at or below `share` of its start, between records by the logarithm of the loss."""
+    times, losses = table["time"].values, table["loss"].values
+    below = np.flatnonzero(losses <= share * losses[0])
+    if not below.size:
+        return "not reached", f"the loss is at {losses[-1] / losses[0]:.3g} of its start"
+    last = int(below[0])
+    if last == 0:
+        return "0", "as measured"
+    ends = np.log(np.maximum(losses[last - 1 : last + 1], 1e-300) / (share * losses[0]))
+    time = times[last - 1] + (times[last] - times[last - 1]) * ends[0] / (ends[0] - ends[1])
+    return f"{time:.4g}", "as measured"
 
 
 def follow(model, data, timing, top: float, interval, time: float | None) -> Followed:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..data.dataset import Dataset
+from ..limits.kernels import Spectrum
 from ..papers import papers
 from ..theorems.base import AbstractTheorem, Verdict
 
@@ -29,6 +30,8 @@ class Case:
         delta: the probability of failure that is allowed.
         table, trained: the recorded run and the network after it; None before training.
         interval: the interval of active pre-activations (chen2022).
+        mean, embedded_mean: spectra of the mean tangent Gram matrix (`limits.mean_ntk`) on the inputs and on the embedded inputs, computed once for
+            all statements; None where they are not known.
     """
 
     model: Any
@@ -37,6 +40,8 @@ class Case:
     table: Any = None
     trained: Any = None
     interval: tuple[float, float] | None = None
+    mean: Spectrum | None = None
+    embedded_mean: Spectrum | None = None
 
 
 @dataclass(frozen=True)

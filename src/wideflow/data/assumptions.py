@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.arrays import real_array
 from .._core.precision import double
 
 __all__ = ["DataAssumptions", "check_data_assumptions"]
@@ -75,7 +76,8 @@ def check_data_assumptions(inputs, targets) -> DataAssumptions:
 
     The sine of a pair comes from $|\hat u\mp\hat v|$, the chord between unit vectors, so nearly parallel inputs are resolved to rounding.
     """
-    inputs, targets = jnp.asarray(inputs, dtype=float), jnp.asarray(targets, dtype=float)
+    inputs = real_array("inputs", inputs).astype(float)
+    targets = real_array("targets", targets).astype(float)
     if inputs.ndim != 2 or targets.shape[:1] != inputs.shape[:1]:
         raise ValueError(
             f"`inputs` and `targets` must have one row per sample, got shapes {inputs.shape} and {targets.shape}."

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from .._core.arrays import index_list
+from .._core.errors import check_count, check_kind
 from .._core.precision import double
 from .objective import DatasetObjective
 
@@ -48,6 +50,7 @@ class Dataset:
                 f"`features` must name every column of `inputs`, got {len(features)} names for "
                 f"{x.shape[1]} columns."
             )
+        check_kind("name", name, str, "text")
         object.__setattr__(self, "inputs", x)
         object.__setattr__(self, "targets", y)
         object.__setattr__(self, "name", name)
@@ -66,12 +69,15 @@ class Dataset:
     @double
     def objective(self, loss, model) -> DatasetObjective:
         """What dynamics descend: `loss` of `model` on these samples."""
+        if not hasattr(loss, "check_data"):
+            raise ValueError(f"`loss` must be one of `wideflow.losses`, built, got {loss!r}.")
+        loss.check_data(self.targets)
         x, y = jnp.asarray(self.inputs), jnp.asarray(self.targets)
         return DatasetObjective(x, y, model.embed(x), loss, self.name)
 
     def take(self, rows, name: str | None = None) -> "Dataset":
         """The chosen samples, in the order given."""
-        rows = np.asarray(rows)
+        rows = np.atleast_1d(index_list("rows", rows, len(self)))
         return Dataset(self.inputs[rows], self.targets[rows], name or self.name, self.features)
 
     def standardised(self, like: "Dataset | None" = None) -> "Dataset":
@@ -98,6 +104,10 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
         raise ValueError(
             f"`labels` must be a list of whole numbers, got {labels.dtype} {labels.shape}."
         )
+    if labels.size == 0:
+        raise ValueError("`labels` must not be empty, got none.")
+    if classes is not None:
+        check_count("classes", classes)
     count = int(labels.max()) + 1 if classes is None else classes
     if labels.min() < 0 or labels.max() >= count:
         raise ValueError(
@@ -109,6 +119,8 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
 def _numbers(name: str, given) -> np.ndarray:
     try:
         values = np.asarray(given)
+        if values.dtype.kind in "cmM":
+            raise TypeError(f"got {values.dtype}")
         if values.dtype not in (np.float32, np.float64):
             values = values.astype(np.float64)
     except (TypeError, ValueError) as error:

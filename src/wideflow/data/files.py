@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.errors import check_choice
+from .._core.errors import check_choice, check_kind
 from .dataset import Dataset, one_hot
 from .tables import read_csv
 
@@ -181,6 +181,7 @@ def split(data: Dataset, fractions: tuple[float, ...], seed: int = 10) -> tuple[
 
     The permutation is NumPy's `RandomState(seed)`, as in the released code of caron2023 (seed 10).
     """
+    check_kind("data", data, Dataset, "a `Dataset`")
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
         raise ValueError(f"`fractions` must be positive and sum to at most 1, got {fractions}.")
     order = np.random.RandomState(seed).permutation(len(data))

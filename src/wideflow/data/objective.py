@@ -6,11 +6,12 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
+from .._core.precision import DoubleModule
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Scalar
 
 
-class AbstractObjective(eqx.Module):
+class AbstractObjective(DoubleModule):
     """A scalar function of a model, with its gradient in the trained arrays."""
 
     @abc.abstractmethod

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._core.errors import check_flag, check_kind
 from .dataset import Dataset
 
 OUTLYING = 1e4  # times the distance of nine tenths of a column's values from its median
@@ -21,6 +22,10 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
 
     Rows with equal inputs become one with their mean target: networks cannot tell them apart and would have a gap of zero.
     """
+    check_kind(
+        "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."
+    )
+    check_flag("bias", bias)
     notes, name = [], data.name
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
     if len(x) > 1:  # standardising will undo it

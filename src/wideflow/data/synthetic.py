@@ -4,30 +4,31 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.errors import check_count
+from .._core.errors import check_count, check_nonnegative, check_number, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import as_key, named_key
 from .._core.types import Key
 from .dataset import Dataset
 
 
 @double
-def sphere(key: Key, samples: int, features: int) -> Float[Array, "sample feature"]:
+def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample feature"]:
     """Points uniform on the unit sphere."""
     check_count("samples", samples)
     check_count("features", features)
-    gaussian = jax.random.normal(key, (samples, features))
+    gaussian = jax.random.normal(as_key(key), (samples, features))
     return gaussian / jnp.linalg.norm(gaussian, axis=1, keepdims=True)
 
 
 @double
-def sphere_sines(key: Key, samples: int = 100, features: int = 50, noise: float = 1.0) -> Dataset:
+def sphere_sines(
+    key: int | Key, samples: int = 100, features: int = 50, noise: float = 1.0
+) -> Dataset:
     r"""$y_i = \frac5d \sum_j \sin(\pi x_{ij}) + \varepsilon_i$ on the unit sphere (caron2023, section 6).
 
     `noise` is the deviation of $\varepsilon$: 1 in the paper's text, 0.1 in its released code.
     """
-    if not noise >= 0:
-        raise ValueError(f"`noise` must not be negative, got {noise}.")
+    check_nonnegative("noise", noise)
     x = sphere(named_key(key, "inputs"), samples, features)
     clean = 5 / features * jnp.sum(jnp.sin(jnp.pi * x), axis=1)
     y = clean + noise * jax.random.normal(named_key(key, "noise"), (samples,))
@@ -35,10 +36,13 @@ def sphere_sines(key: Key, samples: int = 100, features: int = 50, noise: float 
 
 
 @double
-def random_labels(key: Key, samples: int = 20, features: int = 20, bound: float = 0.5) -> Dataset:
+def random_labels(
+    key: int | Key, samples: int = 20, features: int = 20, bound: float = 0.5
+) -> Dataset:
     """Gaussian inputs with labels uniform on [-bound, bound] (chen2022, Experiment 1)."""
     check_count("samples", samples)
     check_count("features", features)
+    check_positive("bound", bound)
     x = jax.random.normal(named_key(key, "inputs"), (samples, features))
     y = jax.random.uniform(named_key(key, "labels"), (samples,), minval=-bound, maxval=bound)
     return Dataset(x, y, f"random labels (n={samples}, d={features})")
@@ -46,7 +50,7 @@ def random_labels(key: Key, samples: int = 20, features: int = 20, bound: float 
 
 @double
 def waves(
-    key: Key, samples: int = 30, inputs: int = 1, noise: float = 0.05, frequency: float = 1.5
+    key: int | Key, samples: int = 30, inputs: int = 1, noise: float = 0.05, frequency: float = 1.5
 ) -> Dataset:
     r"""$y = \prod_i \sin(\pi f x_i) + \varepsilon$ for $x$ uniform on $[-1, 1]^p$, $p$ = `inputs`: a function that one can look at.
 
@@ -55,8 +59,8 @@ def waves(
     """
     check_count("samples", samples)
     check_count("inputs", inputs)
-    if not noise >= 0:
-        raise ValueError(f"`noise` must not be negative, got {noise}.")
+    check_nonnegative("noise", noise)
+    check_number("frequency", frequency)
     x = jax.random.uniform(named_key(key, "inputs"), (samples, inputs), minval=-1.0, maxval=1.0)
     clean = jnp.prod(jnp.sin(jnp.pi * frequency * x), axis=1)
     y = clean + noise * jax.random.normal(named_key(key, "noise"), (samples,))

@@ -1,12 +1,13 @@
 """CSV files as datasets, with every defect named: where it is and what to do about it."""
 
+import os
 import pathlib
 import re
 
 import numpy as np
 import pandas as pd
 
-from .._core.errors import did_you_mean
+from .._core.errors import check_kind, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
 
@@ -36,6 +37,7 @@ def read_csv(
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
     """
+    check_kind("path", path, (str, os.PathLike), "the path of a CSV file")
     path = pathlib.Path(path)
     table = open_table(path, rows, separator)
     column = _target(path, table, target)

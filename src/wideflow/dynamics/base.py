@@ -5,12 +5,13 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
+from .._core.precision import DoubleModule
 from .._core.types import Key, Scalar
 from ..data.objective import AbstractObjective
 from ..models.base import AbstractModel
 
 
-class AbstractDynamics(eqx.Module):
+class AbstractDynamics(DoubleModule):
     """A dynamics in steps."""
 
     @abc.abstractmethod
@@ -28,7 +29,7 @@ class AbstractDynamics(eqx.Module):
         """The flow time that the next step takes."""
 
 
-class AbstractFlow(eqx.Module):
+class AbstractFlow(DoubleModule):
     """A dynamics in continuous time."""
 
     @abc.abstractmethod

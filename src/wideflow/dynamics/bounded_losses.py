@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.precision import double
-from .loss_base import AbstractLoss, check_targets
+from .loss_base import AbstractLoss, check_shares, check_signs, check_targets
 
 
 class AbstractPointwiseLoss(AbstractLoss):
@@ -108,6 +108,9 @@ class Logistic(AbstractPointwiseLoss):
 
     formula: ClassVar[str] = "mean logistic loss, log(1 + exp(-y f))"
 
+    def check_data(self, targets) -> None:
+        check_signs(targets)
+
     def pointwise(self, outputs, targets):
         if outputs.shape[1] != 1:
             raise ValueError(
@@ -127,6 +130,9 @@ class ScaledCrossEntropy(AbstractPointwiseLoss):
     r"""$-\sum_ky_k\log\mathrm{softmax}(f)_k$ divided by $\max(\sqrt2, \log k)$, which puts it into the class; one-hot targets."""
 
     formula: ClassVar[str] = "mean softmax cross-entropy / max(sqrt 2, log k)"
+
+    def check_data(self, targets) -> None:
+        check_shares(targets)
 
     def pointwise(self, outputs, targets):
         factor = max(math.sqrt(2), math.log(outputs.shape[1]))

@@ -15,7 +15,7 @@ from .bounded_losses import (
     ScaledCrossEntropy as ScaledCrossEntropy,
     loss_class as loss_class,
 )
-from .loss_base import AbstractLoss as AbstractLoss, check_targets as check_targets
+from .loss_base import AbstractLoss as AbstractLoss, check_shares, check_targets as check_targets
 
 
 class HalfSumSquares(AbstractLoss):
@@ -59,6 +59,9 @@ class CrossEntropy(AbstractLoss):
     r"""$-\frac1n \sum_i \sum_k y_{ik} \log \mathrm{softmax}(f_i)_k$ for one-hot (or soft) targets."""
 
     formula: ClassVar[str] = "mean cross-entropy of the softmax"
+
+    def check_data(self, targets) -> None:
+        check_shares(targets)
 
     def value_and_gradient(self, outputs, targets):
         check_targets(outputs, targets)

@@ -3,9 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .._core.errors import check_count, check_positive
+from .._core.arrays import real_array
+from .._core.errors import check_count, check_flag, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.types import Key
@@ -42,8 +44,14 @@ class SGD(AbstractDynamics):
     def __init__(self, rate: float, batch: int = 64, replace: bool = False, order=None):
         check_positive("rate", rate)
         check_count("batch", batch)
+        check_flag("replace", replace)
         self.rate, self.batch, self.replace = jnp.asarray(float(rate)), batch, replace
-        self.order = None if order is None else jnp.asarray(order, dtype=int)
+        self.order = None if order is None else _rows(order, batch)
+
+    @property
+    def replayed(self) -> tuple[str, np.ndarray] | None:
+        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        return None if self.order is None else ("order", np.asarray(self.order))
 
     def init(self, model, objective, key):
         if not hasattr(objective, "batch"):
@@ -99,3 +107,12 @@ class SGD(AbstractDynamics):
 
     def duration(self, state, model):
         return self.rate
+
+
+def _rows(order, batch: int) -> Int[Array, "step batch"]:
+    indices = real_array("order", order, f"(step, {batch})")
+    if not jnp.issubdtype(indices.dtype, jnp.integer):
+        raise ValueError(
+            f"`order` must hold whole numbers, the samples of each step, got {indices.dtype}."
+        )
+    return indices.astype(int)

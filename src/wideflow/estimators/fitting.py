@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .._core.activations import activation as as_activation
-from .._core.errors import check_between, check_choice, check_count, check_positive
+from .._core.errors import check_between, check_choice, check_count, check_flag, check_positive
 from .._core.precision import double
 from .._core.scalings import AbstractScaling, parse_scaling
 from ..data.dataset import Dataset
@@ -94,6 +94,7 @@ class Settings:
         check_count("batch", estimator.batch)
         check_count("patience", estimator.patience)
         check_choice("solver", estimator.solver, SOLVERS)
+        check_flag("early_stopping", estimator.early_stopping)
         check_between("validation_fraction", estimator.validation_fraction, 0.0, 1.0, open=True)
         if estimator.rate is not None:
             check_positive("rate", estimator.rate)
@@ -183,6 +184,10 @@ def _split(settings: Settings, samples: int, strata, random) -> tuple[np.ndarray
     """Rows to train on and rows held out; of each class at least one stays in training."""
     order = random.permutation(samples)
     count = int(settings.validation_fraction * samples)
+    if settings.early_stopping and count >= 2 and samples - count < 2:
+        raise ValueError(
+            f"`validation_fraction` = {settings.validation_fraction} leaves {samples - count} of {samples} rows to train on. Take less."
+        )
     if not settings.early_stopping or count < 2 or samples - count < 2:
         return order, order[:0]
     if strata is None:

@@ -35,18 +35,28 @@ class WideRegressor(RegressorMixin, MultiOutputMixin, WideBase):
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,) or (sample, output)."""
         X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
-        y = np.asarray(y, dtype=np.float64)
+        y = _numbers(y)
         self._single = y.ndim == 1
         targets = y[:, None] if self._single else y
         self.target_mean_ = targets.mean(axis=0)
-        deviation = targets.std(axis=0)
-        self.target_scale_ = np.where(
-            deviation > 1e-12 * np.maximum(np.abs(self.target_mean_), 1e-300), deviation, 1.0
-        )
-        self._train(X, (targets - self.target_mean_) / self.target_scale_, REGRESSION, None)
+        size = np.abs(targets).max(axis=0)  # squares of numbers above 1e154 would overflow
+        deviation = (targets / np.where(size > 0, size, 1.0)).std(axis=0) * size
+        constant = deviation <= 1e-12 * np.maximum(np.abs(self.target_mean_), 1e-300)
+        self.target_scale_ = np.where(constant, 1.0, deviation)
+        centred = np.where(constant, 0.0, targets - self.target_mean_)
+        self._train(X, centred / self.target_scale_, REGRESSION, None)
         return self
 
     def predict(self, X):
         """Predictions, (sample,) or (sample, output) as y was."""
         outputs = self._raw(X) * self.target_scale_ + self.target_mean_
         return outputs[:, 0] if self._single else outputs
+
+
+def _numbers(y) -> np.ndarray:
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`y` must hold numbers only, got {np.asarray(y).dtype}. For classes use `WideClassifier`."
+        ) from error

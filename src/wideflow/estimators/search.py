@@ -111,7 +111,9 @@ def _move(settings, net: Shallow, data: Dataset, loss, stage: Stage, key: int):
         batch = min(settings.batch, len(data))
         dynamics = SGD(stage.rate, batch)
         how = {"steps": stage.epochs * -(-len(data) // batch)}
-    run = train(net, data, dynamics, **how, loss=loss, every=next(iter(how.values())), key=key)
+    run = train(
+        net, data, dynamics, **how, loss=loss, every=next(iter(how.values())), key=key, precision="float32",
+    )  # fmt: skip
     if run.status in (Status.DIVERGED, Status.STALLED):
         return None
     return run.model, float(run.table["loss"].values[-1])

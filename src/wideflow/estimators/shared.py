@@ -52,7 +52,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> Fitted:
         """Fits the network to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
         settings = Settings.of(self)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = _seed(self.random_state)
         self.input_mean_, self.input_scale_ = standardise(X)
         inputs = self._inputs(X)
         fitted = fit(settings, inputs, targets, loss, strata, seed)
@@ -124,3 +124,12 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return certify(
             self._start.model(), data.take(np.sort(unique)), notes=self._certificate_notes
         )
+
+
+def _seed(random_state) -> int:
+    try:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(
+            f"`random_state` must be None, a whole number from 0 to 2**32 - 1 or a `RandomState`, got {random_state!r}."
+        ) from error

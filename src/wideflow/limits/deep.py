@@ -12,8 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.activations import activation as as_activation
+from .._core.arrays import gram_matrix, real_array
+from .._core.errors import check_count, check_nonnegative
 from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
+from .._core.randomness import as_key
 
 
 @double
@@ -37,7 +40,7 @@ def hidden_gram(inputs, activation, depth: int = 1, other=None):
 @double
 def slope_gram(gram, activation):
     r"""$\mathrm{Dual}_{\sigma'}(G)_{ab} = E[\sigma'(u) \sigma'(v)]$ for $(u, v) \sim \mathcal{N}(0, G_{\{a, b\}})$."""
-    gram = jnp.asarray(gram)
+    gram = gram_matrix("gram", gram)
     diagonal = jnp.diagonal(gram)
     return pair_derivative(as_activation(activation), diagonal[:, None], gram, diagonal[None, :])
 
@@ -50,16 +53,14 @@ def lazy_kernel(inputs, activation, depth: int = 1, magnitude: float | int = 1.0
     weights. It is also the kernel of the mean-field scaling at time zero.
     """
     act = as_activation(activation)
+    check_nonnegative("magnitude", magnitude)
     left, cross, right = _layers(inputs, act, depth, other)
     return magnitude**2 * cross * pair_derivative(act, left[:, None], cross, right[None, :])
 
 
 def _layers(inputs, activation, depth, other):
     """The diagonals and the cross matrix after `depth` layers."""
-    if int(depth) != depth or depth < 0:
-        raise ValueError(
-            f"`depth` must be a whole number of frozen layers, at least 0, got {depth}."
-        )
+    check_count("depth", depth, least=0)
     act = as_activation(activation)
     rows = _points("inputs", inputs)
     columns = rows if other is None else _points("other", other)
@@ -95,8 +96,8 @@ def sampled_gram(key, inputs, activation, draw=jax.random.normal, samples: int =
     Returns:
         `(gram, error)`, both (sample, sample); `error` is the standard error of each entry.
     """
-    if samples < 2:
-        raise ValueError(f"`samples` must be at least 2 for a standard error, got {samples}.")
+    check_count("samples", samples, least=2, remedy="A standard error needs two.")
+    key = as_key(key)
     act = as_activation(activation)
     rows = _points("inputs", inputs)
     chunk = max(1, min(samples, 20_000))
@@ -132,7 +133,4 @@ def largest_cosine(inputs) -> float:
 
 
 def _points(name, value):
-    value = jnp.asarray(value)
-    if value.ndim != 2:
-        raise ValueError(f"`{name}` must have shape (sample, feature), got {value.shape}.")
-    return value
+    return real_array(name, value, "(sample, feature)")

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import activation as as_activation
+from .._core.arrays import real_array, square_matrix
 from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
 from .infinite_width.architecture_kernels import kernels
@@ -103,7 +104,7 @@ def nngp(inputs, activation, other=None) -> Float[Array, "left right"]:
 @double
 def spectrum(gram) -> Spectrum:
     r"""Extreme eigenvalues of a symmetric matrix, with the resolution $n\,\epsilon\,\mathrm{tr}$ of the smallest."""
-    gram = jnp.asarray(gram)
+    gram = square_matrix("gram", gram)
     values = jnp.linalg.eigvalsh(gram)
     trace = float(jnp.trace(gram))
     epsilon = float(jnp.finfo(gram.dtype).eps)
@@ -124,7 +125,7 @@ def kappa(inputs, activation) -> float:
 
 
 def _rows(values, name: str) -> Float[Array, "sample feature"]:
-    rows = jnp.asarray(values)
+    rows = real_array(name, values)
     if rows.ndim != 2:
         raise ValueError(
             f"`{name}` must have shape (sample, feature), got {rows.shape}. Give one input as `x[None]`."

@@ -6,13 +6,18 @@ One eigen decomposition gives every time. The time is that of the half sum of sq
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.precision import double
+from .._core.arrays import real_array, square_matrix
+from .._core.errors import check_positive
+from .._core.precision import AbstractResult, double
+
+NEGATIVE = 1e-6  # relative to the largest eigenvalue: sampled kernels in float32 stay within it
 
 
-class Linearised(eqx.Module):
+class Linearised(AbstractResult):
     """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis `output`."""
 
     times: object
@@ -49,9 +54,9 @@ def linearised(
     Returns:
         `Linearised` with `outputs`, `residuals`, `losses`, `test_outputs` along `times`.
     """
-    kernel = jnp.asarray(kernel)
-    targets = jnp.asarray(targets)
-    times = jnp.atleast_1d(jnp.asarray(times, jnp.result_type(float)))
+    kernel = square_matrix("kernel", kernel)
+    targets = real_array("targets", targets)
+    times = jnp.atleast_1d(real_array("times", times, finite=False).astype(float))
     samples = targets.shape[0]
     if kernel.shape != (samples, samples):
         raise ValueError(
@@ -59,15 +64,16 @@ def linearised(
         )
     if not np.all(np.asarray(times) >= 0):
         raise ValueError(f"`times` must not be negative, got {np.asarray(times).min()}.")
-    if rate is not None and not rate > 0:
-        raise ValueError(f"`rate` must be positive, got {rate}. For its limit leave it out.")
-    start = jnp.zeros_like(targets) if start is None else jnp.asarray(start)
+    if rate is not None:
+        check_positive("rate", rate, "For its limit leave it out.")
+    start = jnp.zeros_like(targets) if start is None else real_array("start", start)
     if start.shape != targets.shape:
         raise ValueError(
             f"`start` must have the shape {targets.shape} of `targets`, got {start.shape}."
         )
 
     values, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
+    _check_definite(values)
     floor = samples * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
     values = jnp.where(values > floor, values, 0)
     remains, learnt = _decay(values, times, rate)  # (time, eigenvalue) each
@@ -79,7 +85,7 @@ def linearised(
     residuals = residuals.reshape(shape)
     test_outputs = None
     if test_kernel is not None:
-        test_kernel = jnp.asarray(test_kernel)
+        test_kernel = real_array("test_kernel", test_kernel)
         if test_kernel.ndim != 2 or test_kernel.shape[1] != samples:
             raise ValueError(
                 f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}."
@@ -96,6 +102,16 @@ def linearised(
         eigenvalues=values,
         resolved=bool(values[0] > 0),
     )
+
+
+def _check_definite(values) -> None:
+    """A kernel has no negative eigenvalue beyond rounding: along one the outputs would run away."""
+    if isinstance(values, jax.core.Tracer):
+        return
+    if float(values[0]) < -NEGATIVE * float(jnp.max(jnp.abs(values))):
+        raise ValueError(
+            f"`kernel` must be positive semi-definite, but its smallest eigenvalue is {float(values[0]):.3g}."
+        )
 
 
 def _decay(values, times, rate):

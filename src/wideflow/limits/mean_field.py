@@ -19,16 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._core.activations import activation as as_activation
+from .._core.arrays import real_array
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
-from .._core.precision import double
+from .._core.precision import AbstractResult, double
 
 LARGEST_GRID = 1_000_000  # nodes; no finer grid is tried
 KINKED_GRID = 200_000  # convergence is slow there, and more nodes buy little
 
 
-class MeanFieldPath(eqx.Module):
+class MeanFieldPath(AbstractResult):
     """The limit along `times`; points are the training samples, then the test points."""
 
     times: jax.Array
@@ -285,13 +286,13 @@ def _product(spacing, dimensions):
 
 def _checked(gram, targets, activation, times, magnitude):
     check_positive("magnitude", magnitude)
-    gram = checked_gram(jnp.asarray(gram, float))
-    targets = jnp.asarray(targets, float)
+    gram = checked_gram(real_array("gram", gram).astype(float))
+    targets = real_array("targets", targets).astype(float)
     if targets.ndim != 1 or not 0 < len(targets) <= len(gram):
         raise ValueError(
             f"`targets` must hold one number for each of the first points of `gram` ({len(gram)}), got shape {targets.shape}."
         )
-    times = jnp.atleast_1d(jnp.asarray(times, float))
+    times = jnp.atleast_1d(real_array("times", times).astype(float))
     steps = np.diff(np.asarray(times))
     if not (np.all(np.isfinite(np.asarray(times))) and times[0] >= 0 and np.all(steps > 0)):
         raise ValueError(

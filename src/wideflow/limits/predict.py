@@ -162,6 +162,7 @@ def log_marginal_likelihood(nngp, targets, ridge: float | int = 0.0) -> Float[Ar
     return -0.5 * jnp.sum(half**2) - outputs * (logs + 0.5 * n * jnp.log(2 * jnp.pi))
 
 
+@double
 def cross_entropy(outputs, targets):
     r"""$-\sum_i \log\mathrm{softmax}(f_i)_{y_i}$ for targets as probabilities (sample, output)."""
     return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1))

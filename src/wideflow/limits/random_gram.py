@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from scipy.special import zeta
 
 from .._core.activations import Activation, activation as as_activation
+from .._core.arrays import real_array
 from .._core.errors import check_between, check_count
 from .._core.gaussian import expect_pair, pair_derivative
 from .._core.precision import double
@@ -132,7 +133,7 @@ def random_ntg(
         draws: number of matrices; one without a leading axis when missing.
     """
     act = as_activation(activation)
-    inputs = jnp.asarray(inputs, dtype=float)
+    inputs = real_array("inputs", inputs).astype(float)
     limit = limit_nodes(scaling, nodes)
     mean = mean_ntk(inputs, act)
     kernel_share = limit.gamma + (1.0 - limit.gamma) * limit.tail

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
+from .._core.arrays import real_array
 from .._core.errors import check_between
 from .._core.precision import double
 
@@ -36,7 +37,10 @@ def reach_time(kernel, residual, share: float) -> float:
 @double
 def reach_times(kernel, residual, shares) -> np.ndarray:
     """`reach_time` for several shares, from one eigen decomposition."""
-    kernel, residual = jnp.asarray(kernel, dtype=float), jnp.asarray(residual, dtype=float)
+    kernel, residual = (
+        real_array("kernel", kernel).astype(float),
+        real_array("residual", residual).astype(float),
+    )
     if kernel.ndim != 2 or kernel.shape != (residual.shape[0],) * 2:
         raise ValueError(
             f"`kernel` must have shape {(residual.shape[0],) * 2} to fit `residual`, got {kernel.shape}."

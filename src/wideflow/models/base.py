@@ -6,19 +6,18 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, TypeVar
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.precision import double
+from .._core.arrays import real_array
+from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 
 Model = TypeVar("Model", bound="AbstractModel")
 Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 
 
-class AbstractModel(eqx.Module):
+class AbstractModel(DoubleModule):
     r"""A network. `trained` names the array fields that dynamics move; all else is frozen.
 
     Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
@@ -53,7 +52,7 @@ class AbstractModel(eqx.Module):
     @double
     def outputs(self, inputs) -> Float[Array, " sample *output"]:
         """Outputs on a batch (sample, feature)."""
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, finite=False)
         if inputs.ndim != 2:
             raise ValueError(
                 f"`inputs` must have shape (sample, feature), got {inputs.shape}. "
@@ -64,10 +63,10 @@ class AbstractModel(eqx.Module):
     @double
     def __call__(self, x) -> Float[Array, "*output"]:
         """Outputs on one input (feature,)."""
-        x = jnp.asarray(x)
+        x = real_array("x", x, finite=False)
         if x.ndim != 1:
             raise ValueError(
-                f"one input must have shape (feature,), got {x.shape}. Use `.outputs`."
+                f"`x` must be one input of shape (feature,), got {x.shape}. Use `.outputs` for a batch."
             )
         return self.respond(self.embed(x[None]))[0]
 

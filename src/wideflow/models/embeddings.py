@@ -13,12 +13,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
+from .._core.arrays import real_array
+from .._core.errors import check_count
 from .._core.normal_rows import square_root
-from .._core.precision import double
+from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
 
 
-class AbstractEmbedding(eqx.Module):
+class AbstractEmbedding(DoubleModule):
     """A fixed map of one input to its features; `embed` maps a batch."""
 
     @abc.abstractmethod
@@ -32,7 +34,7 @@ class AbstractEmbedding(eqx.Module):
     @double
     def embed(self, inputs) -> Float[Array, "sample feature"]:
         """Features of a batch of inputs, one row each."""
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, finite=False)
         if inputs.ndim != 2:
             raise ValueError(
                 f"`inputs` must have shape (sample, feature), got {inputs.shape}. Embed one input by calling the embedding."
@@ -131,10 +133,7 @@ class DeepRandomFeatures(AbstractEmbedding):
     ) -> "DeepRandomFeatures":
         r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too."""
         _check_counts(input_dimension=input_dimension, features=features)
-        if layers < 3:
-            raise ValueError(
-                f"`layers` must be at least 3, got {layers}. For two layers use `Identity`."
-            )
+        check_count("layers", layers, least=3, remedy="For two layers use `Identity`.")
         first = _normal(named_key(key, "first"), (features, input_dimension))
         inner = tuple(
             _normal(named_key(key, f"inner-{l}"), (features, features))
@@ -178,7 +177,13 @@ class Function(AbstractEmbedding):
     @double
     def features(self, input_dimension: int) -> int:
         one = jax.ShapeDtypeStruct((input_dimension,), jnp.result_type(float))
-        return jax.eval_shape(lambda x: _vector(self.function(x)), one).shape[0]
+        try:
+            return jax.eval_shape(lambda x: _vector(self.function(x)), one).shape[0]
+        except (IndexError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"`function` must map one input of shape ({input_dimension},) to a vector, but it raises "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
 
 @double
@@ -203,9 +208,7 @@ def _vector(value):
 
 
 def _matrix(name, value):
-    value = jnp.asarray(value)
-    if value.ndim != 2:
-        raise ValueError(f"`{name}` must be a matrix, got shape {value.shape}.")
+    value = real_array(name, value, "(feature, input)")
     if not jnp.issubdtype(value.dtype, jnp.floating):
         value = value.astype(jnp.result_type(float))
     return value
@@ -233,5 +236,4 @@ def _check_dimension(input_dimension, weights):
 
 def _check_counts(**counts):
     for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {count}.")
+        check_count(name, count)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
+from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key
@@ -43,11 +44,7 @@ class Homogeneous(AbstractModel):
 
     @double
     def __init__(self, weights, activation="abs", factor: float | int = 1.0):
-        weights = jnp.asarray(weights)
-        if weights.ndim != 2:
-            raise ValueError(f"`weights` must have shape (width, feature), got {weights.shape}.")
-        if not bool(jnp.all(jnp.isfinite(weights))):
-            raise ValueError("`weights` must be finite, but they hold NaN or infinity.")
+        weights = real_array("weights", weights, "(width, feature)")
         if not bool(jnp.all(jnp.any(weights != 0, axis=1))):
             raise ValueError(
                 "`weights` must have no zero row: a zero neuron has no direction and never moves. "
@@ -69,7 +66,7 @@ class Homogeneous(AbstractModel):
     @double
     def init(
         cls,
-        key: Key,
+        key: int | Key,
         *,
         features: int,
         width: int,

@@ -13,7 +13,7 @@ from .._core.errors import check_count, check_positive, check_same_length
 from .._core.precision import double
 from .._core.scalings import ABC, NTK, MeanField
 from .embeddings import DeepRandomFeatures, RandomFeatures
-from .shallow import Shallow
+from .shallow import Shallow, has_own_scales
 
 
 class Equivalent(NamedTuple):
@@ -230,6 +230,10 @@ def _expect(model, kind, name):
         got = model.scaling if isinstance(model, Shallow) else type(model).__name__
         raise ValueError(
             f"`model` must be a `Shallow` network with the scaling `{name}`, got {got}."
+        )
+    if not has_own_scales(model):
+        raise ValueError(
+            f"`model` must have the node scales of `{name}` at its width {model.width}; it was pruned or changed. Map it before pruning."
         )
 
 

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
-from .._core.errors import check_count
+from .._core.arrays import real_array
+from .._core.errors import check_count, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.types import Key
@@ -43,9 +44,7 @@ class MeanFieldStack(AbstractModel):
 
     @double
     def __init__(self, layers: Sequence, activation="relu", weights: Sequence | None = None):
-        if len(layers) == 0:
-            raise ValueError("`layers` must hold at least one pair (outer, inner), got none.")
-        blocks = [(jnp.asarray(outer), jnp.asarray(inner)) for outer, inner in layers]
+        blocks = _blocks(layers)
         weights = [None] * len(blocks) if weights is None else list(weights)
         if len(weights) != len(blocks):
             raise ValueError(
@@ -73,7 +72,7 @@ class MeanFieldStack(AbstractModel):
     @double
     def init(
         cls,
-        key: Key,
+        key: int | Key,
         *,
         dimensions: Sequence[int],
         widths: Sequence[int],
@@ -90,6 +89,7 @@ class MeanFieldStack(AbstractModel):
             )
         for value in (*dimensions, *widths):
             check_count("dimensions and widths", value)
+        check_positive("deviation", deviation)
         layers = []
         for l, width in enumerate(widths):
             inner = jax.random.normal(
@@ -193,6 +193,18 @@ class MeanFieldStack(AbstractModel):
             return {name: gradient[name] for name in self.trained}
 
         return layers[-1], pull
+
+
+def _blocks(layers) -> list:
+    pairs = isinstance(layers, Sequence) and all(
+        isinstance(pair, tuple | list) and len(pair) == 2 for pair in layers
+    )
+    if not pairs or len(layers) == 0:
+        raise ValueError(f"`layers` must be a list of pairs (outer, inner), got {layers!r}.")
+    return [
+        tuple(real_array(f"layers[{l}]", part, "(out, width)") for part in pair)
+        for l, pair in enumerate(layers)
+    ]
 
 
 def _masses(l: int, given, width: int):

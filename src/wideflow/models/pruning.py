@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .._core.arrays import real_array
 from .._core.errors import check_between, check_choice, check_count
 from .._core.memory import tile_rows
 from .._core.precision import double
@@ -152,7 +153,7 @@ def pruning_curve(
         memory: byte budget of one tile of samples.
     """
     _check_shallow(model)
-    embedded, targets = model.embed(inputs), jnp.asarray(targets)
+    embedded, targets = model.embed(inputs), real_array("targets", targets)
     single = model.output.ndim == 1
     wanted = (targets[:, None] if single else targets).astype(embedded.dtype)
     if (
@@ -161,6 +162,10 @@ def pruning_curve(
     ):
         raise ValueError(
             f"`targets` of shape {targets.shape} do not fit a network of {jnp.atleast_2d(model.output).shape[0]} outputs."
+        )
+    if len(targets) != len(embedded):
+        raise ValueError(
+            f"`targets` must have one row for each of the {len(embedded)} `inputs`, got {len(targets)}."
         )
     levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
     if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation, activation as as_activation
-from .._core.errors import check_count, check_positive
+from .._core.arrays import real_array
+from .._core.errors import check_count, check_flag, check_kind, check_positive
 from .._core.node_blocks import BLOCK, block_count, block_pullback
 from .._core.node_products import node_gradient, node_sum, spread
 from .._core.precision import double
@@ -55,29 +56,27 @@ class Shallow(AbstractModel):
 
     @double
     def __init__(self, hidden, output, scaling=None, activation="relu", embedding=None):
-        hidden, output = jnp.asarray(hidden), jnp.asarray(output)
-        if hidden.ndim != 2:
-            raise ValueError(f"`hidden` must have shape (width, feature), got {hidden.shape}.")
+        hidden = real_array("hidden", hidden, "(width, feature)")
+        output = real_array("output", output)
         width, features = hidden.shape
         if output.ndim not in (1, 2) or output.shape[-1] != width:
             raise ValueError(
                 f"`output` must have shape ({width},) or (outputs, {width}) to fit `hidden` of shape "
                 f"{hidden.shape}, got {output.shape}."
             )
-        for name, array in (("hidden", hidden), ("output", output)):
-            if not bool(jnp.all(jnp.isfinite(array))):
-                raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
         scaling = NTK() if scaling is None else scaling
         if not isinstance(scaling, AbstractScaling):
             raise ValueError(
                 f"`scaling` must be one of `wideflow.scalings`, got {scaling!r}. "
                 "For explicit node weights use `scalings.Weights(...)`."
             )
+        embedding = Identity() if embedding is None else embedding
+        _check_embedding(embedding)
         dtype = jnp.result_type(hidden, float) if hidden.dtype != jnp.float32 else jnp.float32
         self.weights = hidden.T.astype(dtype)
         self.output = output.astype(dtype)
         self.scales = scaling.node_scales(width).astype(dtype)
-        self.embedding = Identity() if embedding is None else embedding
+        self.embedding = embedding
         self.activation = as_activation(activation)
         self.label = scaling
         self.hidden_scale = float(scaling.hidden_scale(width, features))
@@ -111,6 +110,8 @@ class Shallow(AbstractModel):
         key = as_key(key)
         check_count("features", features)
         check_count("width", width)
+        _check_size(width, features)
+        check_flag("symmetric", symmetric)
         check_positive("deviation", deviation)
         check_positive("magnitude", magnitude)
         scaling = NTK() if scaling is None else scaling
@@ -118,6 +119,7 @@ class Shallow(AbstractModel):
             deviation = deviation * scaling.initial_deviation(width)
             magnitude = magnitude * scaling.output_deviation(width)
         embedding = Identity() if embedding is None else embedding
+        _check_embedding(embedding)
         if outputs is not None:
             check_count("outputs", outputs)
         draw = width
@@ -201,3 +203,33 @@ class Shallow(AbstractModel):
         return sigma.value(z) @ mixed.T, lambda cotangent: {
             "weights": features.T @ (sigma.slope(z) * spread(cotangent, mixed))
         }
+
+
+MOST_NUMBERS = (
+    10**12
+)  # 8 TB of float64: no machine holds them, and the allocator's own error says less
+
+
+def _check_size(width: int, features: int) -> None:
+    if width * features > MOST_NUMBERS:
+        raise ValueError(
+            f"`width` = {width} times `features` = {features} would need {8 * width * features:.1e} bytes of weights. "
+            "For very wide networks use their limit, `wideflow.limits`."
+        )
+
+
+def _check_embedding(embedding) -> None:
+    check_kind(
+        "embedding",
+        embedding,
+        AbstractEmbedding,
+        "one of `wideflow.embeddings`, built",
+        "For instance `embeddings.Quadratic()`; any function goes through `embeddings.Function`.",
+    )
+
+
+@double
+def has_own_scales(model: Shallow) -> bool:
+    """Whether the node scales are those that the model's scaling gives at its width, to single precision; pruning keeps the larger network's."""
+    expected = model.scaling.node_scales(model.width)
+    return bool(jnp.allclose(model.scales.astype(float), expected, rtol=1e-6, atol=0.0))

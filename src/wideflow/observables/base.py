@@ -5,11 +5,13 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from .._core.errors import check_count
+from .._core.precision import DoubleModule
 from ..data.objective import AbstractObjective
 from ..dynamics.base import Snapshot
 
 
-class AbstractObservable(eqx.Module):
+class AbstractObservable(DoubleModule):
     """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value."""
 
     name: eqx.AbstractVar[str]
@@ -19,6 +21,11 @@ class AbstractObservable(eqx.Module):
     @abc.abstractmethod
     def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
         """The value at this moment; pure and compilable."""
+
+
+def check_samples(samples: int | None) -> None:
+    if samples is not None:
+        check_count("samples", samples, remedy="None takes all training inputs.")
 
 
 def probe_features(snapshot: Snapshot, samples: int | None) -> Float[Array, "sample embedded"]:

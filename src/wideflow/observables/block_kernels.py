@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
 from .._core.precision import double
 from .._core.trees import parameters, with_parameters
 from ..models.base import AbstractModel
@@ -30,7 +31,7 @@ def block_gram(model, inputs) -> Float[Array, "pair pair"]:
     Array([[0.25, 0.25],
            [0.25, 0.25]], dtype=float64)
     """
-    return block_of_features(model, model.embed(jnp.asarray(inputs)))
+    return block_of_features(model, model.embed(real_array("inputs", inputs)))
 
 
 @functools.singledispatch

@@ -12,13 +12,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
+from .._core.errors import check_count, check_kind
 from .._core.memory import tile_rows
 from .._core.precision import double
 from .._core.symmetric_product import symmetric_product
 from .._core.trees import parameters, with_parameters
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
-from .base import AbstractObservable, Snapshot, probe_features
+from .base import AbstractObservable, Snapshot, check_samples, probe_features
 
 
 @double
@@ -30,9 +32,22 @@ def tangent_gram(model, inputs, other=None, output: int = 0) -> Float[Array, "le
     >>> wf.observables.tangent_gram(net, [[1.0, 0.0]])  # x.x / D times half the nodes on
     Array([[0.25]], dtype=float64)
     """
-    left = model.embed(jnp.asarray(inputs))
-    right = left if other is None else model.embed(jnp.asarray(other))
+    check_kind("model", model, AbstractModel, "a wideflow model")
+    left = model.embed(real_array("inputs", inputs, "(sample, feature)"))
+    right = left
+    if other is not None:
+        right = model.embed(real_array("other", other, "(sample, feature)"))
+    check_output(model, left, output)
     return gram_of_features(model, left, right, output)
+
+
+def check_output(model, features, output) -> None:
+    """Refuses outputs that the model does not have: indexing would clamp them to the last one."""
+    check_count("output", output, least=0)
+    shape = jax.eval_shape(model.respond, features).shape
+    count = shape[1] if len(shape) > 1 else 1
+    if output >= count:
+        raise ValueError(f"`output` must lie in 0..{count - 1}, the model's outputs, got {output}.")
 
 
 @functools.singledispatch
@@ -85,8 +100,13 @@ class _Watched(eqx.Module):
     samples: int | None = eqx.field(static=True)
     output: int = eqx.field(static=True)
 
+    def __check_init__(self):
+        check_samples(self.samples)
+        check_count("output", self.output, least=0)
+
     def gram(self, model, snapshot: Snapshot):
         features = probe_features(snapshot, self.samples)
+        check_output(model, features, self.output)
         return gram_of_features(model, features, features, self.output).astype(jnp.float64)
 
 

@@ -3,7 +3,9 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._core.errors import check_interval
 from .._core.trees import parameters
+from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 
 
@@ -70,9 +72,13 @@ class ActiveFraction(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, interval: tuple[float, float] | None = None):
-        self.interval = interval
+        self.interval = None if interval is None else check_interval(interval)
 
     def __call__(self, snapshot):
+        if not isinstance(snapshot.model, Shallow):
+            raise ValueError(
+                f"`ActiveFraction` needs a `Shallow` model, got {type(snapshot.model).__name__}."
+            )
         low, high = self.interval or snapshot.model.activation.interval
         h = probe_features(snapshot, None) @ snapshot.model.weights
         return jnp.mean(((h > low) & (h < high)).astype(jnp.float64))

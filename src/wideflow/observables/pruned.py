@@ -1,12 +1,13 @@
 """The risk of a network of which only the important nodes are kept, along a run."""
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
+from .._core.errors import check_choice, check_count
 from .._core.precision import double
-from ..models.pruning import pruning_curve
+from ..models.pruning import CONVENTIONS, pruning_curve
 from .base import AbstractObservable
 
 
@@ -23,8 +24,19 @@ class PrunedRisk(AbstractObservable):
 
     @double
     def __init__(self, inputs, targets, levels, convention: str = "paper"):
-        self.inputs, self.targets = jnp.asarray(inputs), jnp.asarray(targets)
-        self.levels, self.convention = tuple(int(k) for k in np.asarray(levels)), convention
+        self.inputs = real_array("inputs", inputs, "(sample, feature)")
+        self.targets = real_array("targets", targets)
+        if self.targets.shape[:1] != self.inputs.shape[:1]:
+            raise ValueError(
+                f"`targets` must have one row for each of the {len(self.inputs)} `inputs`, got shape {self.targets.shape}."
+            )
+        check_choice("convention", convention, CONVENTIONS)
+        self.levels = tuple(np.atleast_1d(np.asarray(levels)).tolist())
+        if not self.levels:
+            raise ValueError("`levels` must hold numbers of removed nodes, got none.")
+        for level in self.levels:
+            check_count("levels", level, least=0)
+        self.convention = convention
 
     def __call__(self, snapshot):
         curve = pruning_curve(

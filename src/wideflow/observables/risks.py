@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from .._core.errors import check_flag
 from .base import AbstractObservable, test_objective
 
 
@@ -25,7 +26,7 @@ class Risk(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        return mean_squares(snapshot.objective, snapshot.model)
+        return mean_squares(training_samples(snapshot), snapshot.model)
 
 
 class TestRisk(AbstractObservable):
@@ -63,12 +64,13 @@ class Accuracy(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, test: bool = True):
+        check_flag("test", test)
         self.test = test
         self.name = "test_accuracy" if test else "accuracy"
         self.label = "test accuracy" if test else "training accuracy"
 
     def __call__(self, snapshot):
-        objective = test_objective(snapshot) if self.test else snapshot.objective
+        objective = test_objective(snapshot) if self.test else training_samples(snapshot)
         outputs = objective.outputs(snapshot.model)
         if outputs.ndim == 1:  # one output: the sign tells the class
             right = (outputs > 0) == (objective.targets > 0)
@@ -86,14 +88,26 @@ class Outputs(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, test: bool = False, several: bool = False):
+        check_flag("test", test)
+        check_flag("several", several)
         self.test = test
         self.name = "test_outputs" if test else "outputs"
         self.label = self.name.replace("_", " ")
         self.axes = (("test_sample" if test else "sample"), *(("output",) if several else ()))
 
     def __call__(self, snapshot):
-        objective = test_objective(snapshot) if self.test else snapshot.objective
+        objective = test_objective(snapshot) if self.test else training_samples(snapshot)
         return objective.outputs(snapshot.model)
+
+
+def training_samples(snapshot):
+    """The training objective, where it is one on samples."""
+    if not hasattr(snapshot.objective, "outputs"):
+        raise ValueError(
+            "`record` holds an observable that looks at samples, but the run is on an exact population; "
+            "use `Loss()` or train on a `Dataset`."
+        )
+    return snapshot.objective
 
 
 def mean_squares(objective, model):

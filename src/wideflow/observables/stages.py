@@ -16,7 +16,8 @@ import math
 
 import numpy as np
 
-from .._core.errors import check_same_length
+from .._core.arrays import increasing, paired
+from .._core.errors import check_number, check_same_length
 
 STAGES = {
     "T1": "end of stage 1.1",
@@ -88,7 +89,9 @@ def moment_decay_time(
 
 def late_exponent(times, losses, start: float | int, stop: float | int = math.inf) -> float:
     r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive loss."""
-    t, loss = np.asarray(times, dtype=float), np.asarray(losses, dtype=float)
+    t = increasing("times", times)
+    loss = paired("losses", losses, "times", len(t))
+    check_number("start", start)
     keep = (t >= start) & (t <= stop) & (loss > 0)
     if keep.sum() < 2:
         raise ValueError(

@@ -4,6 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core.arrays import real_array
+from .._core.precision import double
 from .base import AbstractObservable, probe_features
 
 
@@ -15,8 +17,9 @@ class OutputsAt(AbstractObservable):
     label: str = eqx.field(static=True, default="f(x)")
     axes: tuple[str, ...] = eqx.field(static=True, default=("grid",))
 
+    @double
     def __init__(self, inputs):
-        self.inputs = jnp.asarray(inputs)
+        self.inputs = real_array("inputs", inputs, "(grid, feature)")
 
     def __call__(self, snapshot):
         model = snapshot.model

@@ -40,7 +40,11 @@ def sweep(
     ] = 1,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Address of a running Dask scheduler, such as tcp://host:8786."),
+        typer.Option(help="Address of a running Dask scheduler, such as tls://host:8786."),
+    ] = None,
+    security: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Folder with the certificate and key of that scheduler."),
     ] = None,
     out: OutOption = pathlib.Path("runs/sweeps"),
     as_json: JsonOption = False,
@@ -68,7 +72,7 @@ def sweep(
     keep_compiled_programs()
     if dry_run:
         return sweep_pages.print_plan(plan, out, workers, threads, scheduler, as_json)
-    swept = _performed(plan, out, workers, threads, scheduler)
+    swept = _performed(plan, out, workers, threads, scheduler, security)
     files, no_figure = sweep_pages.write(swept, asked)
     if as_json:
         terminal.print_json(sweep_pages.told(swept) | {"files": list(map(str, files))})
@@ -79,7 +83,7 @@ def sweep(
     return FAILED if swept.missing else OK
 
 
-def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler):
+def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler, security):
     from ..runs.store import Store
     from ..runs.sweeps.plan import survey
     from ..runs.sweeps.sweep import sweep as perform
@@ -93,6 +97,7 @@ def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler):
                 workers=workers,
                 threads=threads,
                 scheduler=scheduler,
+                security=security,
                 progress=_with_link(progress),
                 plan=plan,
             )

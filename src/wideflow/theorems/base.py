@@ -4,6 +4,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from .arguments import checked
+
 
 class Outcome(enum.Enum):
     """HOLDS and VIOLATED speak of a checked conclusion; the other two say why there is none."""
@@ -50,3 +52,8 @@ class AbstractTheorem:
     """A theorem or lemma; its docstring is the statement, `__call__` gives a `Verdict`."""
 
     citation: ClassVar[Citation]
+
+    def __init_subclass__(cls, **kwargs) -> None:
+        for name in ("__call__", "evaluate"):  # statements about a run have the latter
+            if name in cls.__dict__:
+                setattr(cls, name, checked(cls.__dict__[name]))

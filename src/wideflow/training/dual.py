@@ -31,7 +31,7 @@ WORTHWHILE = 2e9  # multiplications; below it a run takes about a second and a s
 EVALUATIONS = 50  # of a flow between two records, as a guess for the choice alone
 
 
-class Closed(AbstractModel):
+class DualShallow(AbstractModel):
     r"""A shallow network that knows its training points alone: $u = \sigma(Z(0) + K V) (s \odot A)^\top$, trained in $V$.
 
     The objective's `features` are the Gram matrix $K$. `pullback` gives the move of $V$ that the gradient makes in the weights.
@@ -47,7 +47,7 @@ class Closed(AbstractModel):
 
     def embed(self, inputs):
         raise ValueError(
-            "`inputs` other than the training points are unknown to a closed network; expand it to a `Shallow` first."
+            "`inputs` other than the training points are unknown to a network in dual coordinates; bring it back by `from_dual` first."
         )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
@@ -66,28 +66,28 @@ class Closed(AbstractModel):
         return outputs, pull
 
 
-def close(model: Shallow, objective: DatasetObjective) -> tuple[Closed, DatasetObjective]:
+def to_dual(model: Shallow, objective: DatasetObjective) -> tuple[DualShallow, DatasetObjective]:
     """The network at its training points, and the objective that it descends."""
     features, dtype = objective.features, model.weights.dtype
     wide = features.astype(jnp.float64)  # the Gram matrix squares the condition number
     gram = (wide @ wide.T).astype(dtype)
     start = features @ model.weights
-    closed = Closed(
+    dual = DualShallow(
         jnp.zeros_like(start),
         start,
         model.scales * model.output,
         model.activation,
         model.rate_factor,
     )
-    return closed, DatasetObjective(
+    return dual, DatasetObjective(
         objective.inputs, objective.targets, gram, objective.loss, objective.name
     )
 
 
-def expand(closed: Closed, start: Shallow, objective: DatasetObjective) -> Shallow:
+def from_dual(dual: DualShallow, start: Shallow, objective: DatasetObjective) -> Shallow:
     r"""The whole network again: $w = w(0) + \Phi^\top V$."""
     return with_parameters(
-        start, {"weights": start.weights + objective.features.T @ closed.coefficients}
+        start, {"weights": start.weights + objective.features.T @ dual.coefficients}
     )
 
 
@@ -112,7 +112,7 @@ class FunctionSpace:
     def __init__(self, members: Ensemble):
         self.whole = members
         start, objective = members.call(
-            close, ("member", "objective"), members.start, members.objective
+            to_dual, ("member", "objective"), members.start, members.objective
         )
         shared = (not members.several, *members.shared[1:])
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
@@ -120,7 +120,7 @@ class FunctionSpace:
     def seen(self, model):
         whole = self.whole
         return whole.call(
-            expand, ("member", "member", "objective"), model, whole.start, whole.objective
+            from_dual, ("member", "member", "objective"), model, whole.start, whole.objective
         )
 
 

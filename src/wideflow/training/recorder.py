@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import Snapshot
+from .arguments import recorded
 from .devices import gather
 from .ensemble import Ensemble
 
@@ -24,11 +24,6 @@ def observables(record: Callable | Sequence[Callable]) -> tuple[Callable, ...]:
     """`record` as a tuple that has the loss in it, first unless it is named."""
     if callable(record) and not isinstance(record, Sequence):
         record = (record,)
-    for observable in record:
-        if not callable(observable):
-            raise ValueError(
-                f"`record` must hold observables or functions of a snapshot, got {observable!r}."
-            )
     return tuple(record) if "loss" in map(name_of, record) else (loss, *record)
 
 
@@ -156,4 +151,4 @@ def _first_line(observable) -> str:
 
 def _observe(record, model, start, state, objective, test, step, time):
     shot = Snapshot(model, start, objective, test, step, time, state)
-    return tuple(jnp.asarray(observable(shot)) for observable in record)
+    return tuple(recorded(observable, shot) for observable in record)

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._core.arrays import real_values
 from .._core.errors import check_count, check_positive
+from ..training.arguments import check_records, whole_steps
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,9 @@ def record_steps(every, steps) -> np.ndarray:
         return np.unique(np.concatenate([[0], np.round(grid).astype(np.int64), [steps]]))
     if np.ndim(every) == 0:
         check_count("every", every)
+        check_records(steps / every)
         return np.unique(np.append(np.arange(0, steps + 1, every), steps))
-    grid = np.unique(np.asarray(every, dtype=np.int64))
+    grid = np.unique(whole_steps(every))
     if grid.size == 0 or grid[0] < 0 or grid[-1] > steps:
         raise ValueError(
             f"`every` must hold steps between 0 and `steps` = {steps}, got {list(grid)[:5]}..."
@@ -47,10 +50,11 @@ def record_times(every, time) -> np.ndarray:
         return np.unique(np.concatenate([[0.0], _logarithmic(every, float(time)), [time]]))
     if np.ndim(every) == 0:
         check_positive("every", every)
+        check_records(time / every)
         count = int(np.floor(time / every * (1 + 1e-12)))
         return np.unique(np.concatenate([np.arange(count + 1) * every, [time]]))[: count + 2]
-    grid = np.unique(np.asarray(every, dtype=np.float64))
-    if grid.size == 0 or grid[0] < 0 or grid[-1] > time:
+    grid = np.unique(np.asarray(real_values("every", every), np.float64))
+    if grid[0] < 0 or grid[-1] > time:
         raise ValueError(f"`every` must hold times between 0 and `time` = {time}.")
     return np.unique(np.concatenate([[0.0], grid, [time]]))
 

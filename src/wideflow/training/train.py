@@ -10,12 +10,14 @@ import jax
 import numpy as np
 import xarray as xr
 
+from .._core.errors import check_count, check_positive
 from .._core.precision import Precision, double
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
 from ..models.base import AbstractModel, unlabelled
+from .arguments import MOST_STEPS, check_arguments
 from .checkpoint import fingerprint, pack, unpack
 from .crossing import crossing
 from .devices import as_mesh, gather
@@ -70,7 +72,7 @@ def train(
         loss: default `HalfSumSquares()`.
         test: a second dataset for observables that look at one.
         key: seed or typed key of the dynamics' own randomness.
-        precision: "float32" or "float64"; default is whatever the model's arrays have.
+        precision: "float64" (the default, whatever the arrays of the model are) or "float32".
         stop_below: stop at the first record whose loss is below this level. A flow of one model goes back to the moment of the
             crossing: its last record lies there, and the table's attribute `stopped` says when.
         progress: called with (done, total, loss).
@@ -84,10 +86,15 @@ def train(
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
     """
+    check_arguments(
+        dynamics=dynamics, data=data, steps=steps, record=record, loss=loss, stop_below=stop_below,
+        progress=progress, axis=axis, precision=precision,
+    )  # fmt: skip
     mesh = as_mesh(devices)
     loss = HalfSumSquares() if loss is None else loss
     session = Session() if session is None else session
     session.counts.trainings += 1
+    precision = "float64" if precision is None else precision
     ensemble = stack(model, data, dynamics, test, key, loss, precision).placed(mesh)
     flow = isinstance(ensemble.dynamics, AbstractFlow)
     grid = _grid(flow, ensemble.dynamics, steps, time, every)
@@ -133,6 +140,8 @@ def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
             raise ValueError(
                 "`time` needs dynamics with one constant `rate`; give `steps` instead."
             )
+        check_positive("time", time)
+        check_count("time / rate", int(min(time / float(rates.flat[0]), 1e30)), 0, MOST_STEPS)
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
     return record_steps(every, steps)
 

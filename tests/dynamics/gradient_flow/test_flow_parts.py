@@ -13,15 +13,19 @@ from scipy.linalg import expm, null_space
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
-from wideflow.dynamics.gradient_flow import filippov as kinked_step, jacobian as tangents_module
-from wideflow.dynamics.gradient_flow.filippov import KinkedStep
-from wideflow.dynamics.gradient_flow.jacobian import tangents_of
+from wideflow.dynamics.gradient_flow import filippov, jacobian as jacobian_module
+from wideflow.dynamics.gradient_flow.filippov import Filippov
+from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
 from wideflow.dynamics.gradient_flow.kink_slopes import mean_slopes
 from wideflow.dynamics.gradient_flow.linearisation import GramProblem, exponentials
 from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov
-from wideflow.dynamics.gradient_flow.output_hessian import curvature
+from wideflow.dynamics.gradient_flow.output_hessian import output_hessian
 from wideflow.dynamics.gradient_flow.phi_functions import phi1, phi2
-from wideflow.dynamics.gradient_flow.sliding_jacobian import Held, HeldTangents, held_directions
+from wideflow.dynamics.gradient_flow.sliding_jacobian import (
+    SlidingJacobian,
+    SlidingPoint,
+    active_constraints,
+)
 
 
 @pytest.mark.parametrize("x", [0.0, 1e-12, 1e-5, 0.03, 0.0999, 0.1, 2.5, 40.0, 1e9])
@@ -50,18 +54,18 @@ def _models():
 def test_pull_push_and_gram_are_the_jacobians(model):
     inputs = jax.random.normal(jax.random.key(2), (5, 3))
     features, theta = model.embed(inputs), parameters(model)
-    tangents = tangents_of(model, features)
-    outputs, point = tangents.at(theta)
+    operator = jacobian_of(model, features)
+    outputs, point = operator.linearise(theta)
     assert_allclose(outputs, model.outputs(inputs), rtol=1e-13)
     whole = jax.jacobian(lambda p: with_parameters(model, p).outputs(inputs))(theta)["weights"]
     jacobian = whole.reshape(outputs.size, -1)
     factor = model.rate_factors()["weights"]
     v = jax.random.normal(jax.random.key(3), outputs.shape)
-    pulled = tangents.pull(point, v)["weights"]
+    pulled = operator.vjp(point, v)["weights"]
     assert_allclose(pulled.ravel(), factor * (v.ravel() @ jacobian), rtol=1e-11, atol=1e-13)
-    pushed = tangents.push(point, {"weights": pulled})
+    pushed = operator.jvp(point, {"weights": pulled})
     assert_allclose(pushed.ravel(), jacobian @ pulled.ravel(), rtol=1e-11, atol=1e-13)
-    assert_allclose(tangents.gram(point), factor * jacobian @ jacobian.T, rtol=1e-11, atol=1e-13)
+    assert_allclose(operator.gram(point), factor * jacobian @ jacobian.T, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("rank", [2, 6])
@@ -100,7 +104,7 @@ def test_curvature_of_the_squares_is_their_factor():
         (wf.losses.MeanSquares(), 2 / 8),
         (wf.losses.HalfMeanSquares(), 1 / 4),
     ):
-        assert_allclose(curvature(loss, u, y).kappa, factor)
+        assert_allclose(output_hessian(loss, u, y).kappa, factor)
 
 
 def test_curvature_of_cross_entropy_is_its_hessian():
@@ -108,10 +112,10 @@ def test_curvature_of_cross_entropy_is_its_hessian():
     y = jnp.eye(4)[jnp.array([0, 2, 2])]
     loss = wf.losses.CrossEntropy()
     hessian = jax.hessian(lambda v: loss(v.reshape(3, 4), y))(u.ravel())
-    root = curvature(loss, u, y)
-    assert_allclose(root.around(jnp.eye(12)), hessian, atol=1e-14)
+    root = output_hessian(loss, u, y)
+    assert_allclose(root.congruence(jnp.eye(12)), hessian, atol=1e-14)
     v = jax.random.normal(jax.random.key(6), (3, 4))
-    assert_allclose(root.times(root.times(v)).ravel(), hessian @ v.ravel(), atol=1e-14)
+    assert_allclose(root.sqrt(root.sqrt(v)).ravel(), hessian @ v.ravel(), atol=1e-14)
 
 
 @pytest.mark.parametrize("loss", [wf.losses.MeanSquares(), wf.losses.CrossEntropy()])
@@ -121,16 +125,16 @@ def test_a_forced_cotangent_is_that_of_the_matrix_exponential(loss, action):
     net = wf.Shallow.init(jax.random.key(1), features=3, width=5, outputs=2, activation="tanh")
     features = net.embed(jax.random.normal(jax.random.key(2), (4, 3)))
     targets = jnp.eye(2)[jnp.array([0, 1, 1, 0])]
-    problem = GramProblem(tangents_of(net, features), targets, loss, action)
-    place = problem.place({"weights": net.weights})
+    problem = GramProblem(jacobian_of(net, features), targets, loss, action)
+    here = problem.linearise({"weights": net.weights})
     forcing = jax.random.normal(jax.random.key(3), (4, 2))
-    gram = problem.tangents.gram(place.point)
-    decay = np.stack([place.curvature.bent(row.reshape(4, 2)).ravel() for row in gram], axis=1)
+    gram = problem.operator.gram(here.jacobian)
+    decay = np.stack([here.hessian.apply(row.reshape(4, 2)).ravel() for row in gram], axis=1)
     one, zero = np.eye(8), np.zeros((8, 8))
     system = np.block([[-decay, zero, one], [one, zero, zero], [zero, zero, zero]])
-    start = np.concatenate([place.cotangent.ravel(), np.zeros(8), forcing.ravel()])
+    start = np.concatenate([here.cotangent.ravel(), np.zeros(8), forcing.ravel()])
     sizes = (0.3, 5.0)
-    found = exponentials(problem, (1.0,), (place,), place.cotangent, sizes, forcing)
+    found = exponentials(problem, (1.0,), (here,), here.cotangent, sizes, forcing)
     for size, (integral, after) in zip(sizes, found, strict=True):
         exact = expm(size * system) @ start
         assert_allclose(after.ravel(), exact[:8], rtol=1e-8, atol=1e-10)
@@ -168,7 +172,7 @@ def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
     assert_allclose(float(mean[0, 0]), witness, atol=5e-4)
 
 
-@pytest.mark.parametrize("width", [5, 8])  # 8: directions in blocks of 2
+@pytest.mark.parametrize("width", [5, 8])  # 8: constraints in blocks of 2
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs, width):
     # pairs that slide are constraints z_ij = 0; the Gram matrix under constraints, neuron by neuron, from SciPy's null spaces
@@ -180,20 +184,26 @@ def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs, width)
     net = wf.Shallow(rng.standard_normal((width, 4)), weights, activation="relu")
     features = net.embed(inputs)
     mean = jnp.asarray(rng.random((6, width)))
-    directions = held_directions(features, jnp.asarray(sliding))
-    tangents, point = HeldTangents(tangents_of(net, features)), Held(mean, mean, directions)
-    factor, mixed = tangents.free.factor, np.asarray(tangents.free.mixed).reshape(outputs, width)
+    constraints = active_constraints(features, jnp.asarray(sliding))
+    operator, point = (
+        SlidingJacobian(jacobian_of(net, features)),
+        SlidingPoint(mean, mean, constraints),
+    )
+    factor, mixed = (
+        operator.unconstrained.factor,
+        np.asarray(operator.unconstrained.mixed).reshape(outputs, width),
+    )
     exact = np.zeros((6, outputs, 6, outputs))
     for j in range(width):
         free = null_space(np.asarray(features)[sliding[:, j]]) if sliding[:, j].any() else np.eye(4)
         way = np.asarray(mean)[:, [j]] * (np.asarray(features) @ free)
         exact += factor * np.einsum("ia,na,k,l->iknl", way, way, mixed[:, j], mixed[:, j])
     exact = exact.reshape(6 * outputs, -1)
-    assert_allclose(tangents.gram(point), exact, atol=1e-12)
+    assert_allclose(operator.gram(point), exact, atol=1e-12)
     v = jnp.asarray(rng.standard_normal((6, outputs) if outputs > 1 else 6))
-    pulled = tangents.pull(point, v)
+    pulled = operator.vjp(point, v)
     assert_allclose(jnp.where(sliding, features @ pulled["weights"], 0.0), 0.0, atol=1e-12)
-    assert_allclose(tangents.push(point, pulled).ravel(), exact @ v.ravel(), atol=1e-12)
+    assert_allclose(operator.jvp(point, pulled).ravel(), exact @ v.ravel(), atol=1e-12)
 
 
 def test_every_activation_with_kinks_has_its_kink_at_zero():
@@ -214,15 +224,15 @@ def test_a_neuron_is_followed_through_its_kinks(seed, accuracy):
     net = wf.Shallow(rng.standard_normal((1, 3)), [light], activation="relu")
     x, size = np.asarray(net.embed(inputs)), 0.5 / light
     problem = GramProblem(
-        HeldTangents(tangents_of(net, jnp.asarray(x))), jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense()
+        SlidingJacobian(jacobian_of(net, jnp.asarray(x))), jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense()
     )  # fmt: skip
-    taken = KinkedStep()(problem, problem.place({"weights": net.weights}), size)
+    result = Filippov()(problem, problem.linearise({"weights": net.weights}), size)
     start = w = np.asarray(net.weights[:, 0])
     for _ in range(steps):
         z = x @ w
         residual = light * np.maximum(z, 0) - targets
         w = w - size / steps * light * (x.T @ (residual * (z > 0)))
-    found = np.asarray(taken.place.theta["weights"][:, 0])
+    found = np.asarray(result.end.theta["weights"][:, 0])
     assert np.linalg.norm(found - w) < accuracy * np.linalg.norm(w - start)
 
 
@@ -233,14 +243,14 @@ def test_neurons_may_be_followed_in_blocks(monkeypatch, outputs):
     shape = (37,) if outputs is None else (outputs, 37)
     net = wf.Shallow(rng.standard_normal((37, 3)), rng.choice([-1.0, 1.0], shape), activation="relu")  # fmt: skip
     features, targets = net.embed(rng.standard_normal((20, 3))), rng.standard_normal((20, *shape[:-1]))  # fmt: skip
-    tangents = HeldTangents(tangents_of(net, features))
-    problem = GramProblem(tangents, jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense())
-    place = problem.place({"weights": net.weights})
-    whole = KinkedStep()(problem, place, 2.0)
-    assert jnp.any(whole.place.point.directions != 0)  # some pairs slide
-    monkeypatch.setattr(kinked_step, "BLOCK", 1_500)  # of 5,920 bytes
-    assert kinked_step.block_count(features, net.weights, kinked_step.BLOCK) == 4
-    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), KinkedStep()(problem, place, 2.0), whole)  # fmt: skip
+    operator = SlidingJacobian(jacobian_of(net, features))
+    problem = GramProblem(operator, jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense())
+    here = problem.linearise({"weights": net.weights})
+    whole = Filippov()(problem, here, 2.0)
+    assert jnp.any(whole.end.jacobian.constraints != 0)  # some pairs slide
+    monkeypatch.setattr(filippov, "BLOCK", 1_500)  # of 5,920 bytes
+    assert filippov.block_count(features, net.weights, filippov.BLOCK) == 4
+    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), Filippov()(problem, here, 2.0), whole)  # fmt: skip
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -251,13 +261,13 @@ def test_the_gram_matrix_may_be_applied_in_blocks(monkeypatch, held, outputs):
     shape = (37,) if outputs is None else (outputs, 37)
     net = wf.Shallow(rng.standard_normal((37, 3)), rng.standard_normal(shape))
     features, mean = net.embed(rng.standard_normal((20, 3))), jnp.asarray(rng.random((20, 37)))
-    free = tangents_of(net, features)
+    free = jacobian_of(net, features)
     sliding = jnp.asarray(rng.random((20, 37)) < 0.1)
-    point = Held(mean, mean, held_directions(features, sliding)) if held else mean
-    tangents = HeldTangents(free) if held else free
-    monkeypatch.setattr(tangents_module, "BLOCK", 1_500)  # of 5,920 bytes
+    point = SlidingPoint(mean, mean, active_constraints(features, sliding)) if held else mean
+    operator = SlidingJacobian(free) if held else free
+    monkeypatch.setattr(jacobian_module, "BLOCK", 1_500)  # of 5,920 bytes
     v = jnp.asarray(rng.standard_normal((20, *shape[:-1])))
     assert "4,20,10]" in str(
-        jax.make_jaxpr(lambda v: tangents.gram_map(point)(v))(v)
+        jax.make_jaxpr(lambda v: operator.gram_map(point)(v))(v)
     )  # the cut slopes
-    assert_allclose(tangents.gram_map(point)(v).ravel(), tangents.gram(point) @ v.ravel(), rtol=1e-10)  # fmt: skip
+    assert_allclose(operator.gram_map(point)(v).ravel(), operator.gram(point) @ v.ravel(), rtol=1e-10)  # fmt: skip

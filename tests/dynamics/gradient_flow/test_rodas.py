@@ -9,12 +9,15 @@ from scipy.integrate import solve_ivp
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
-from wideflow.dynamics.gradient_flow.either_step import EitherStep, can_curve
-from wideflow.dynamics.gradient_flow.hessian_blocks import shifted_solver, steepest
-from wideflow.dynamics.gradient_flow.jacobian import tangents_of
+from wideflow.dynamics.gradient_flow.exponential_integrator import (
+    ExponentialIntegrator,
+    can_use_rodas,
+)
+from wideflow.dynamics.gradient_flow.hessian_blocks import largest_norm, shifted_solver
+from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
 from wideflow.dynamics.gradient_flow.linearisation import GramProblem
 from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov
-from wideflow.dynamics.gradient_flow.rodas import CurvedStep
+from wideflow.dynamics.gradient_flow.rodas import Rodas
 
 LOSSES = (wf.losses.HalfSumSquares(), wf.losses.MeanSquares())
 
@@ -27,8 +30,8 @@ def _problem(outputs=None, loss=LOSSES[0], samples=5, features=3, width=6, **kwa
         jax.random.key(1), features=features, width=width, outputs=outputs,
         **{"activation": "tanh"} | kwargs,
     )  # fmt: skip
-    tangents = tangents_of(net, net.embed(data.inputs))
-    return net, data, GramProblem(tangents, jnp.asarray(data.targets), loss, Dense())
+    operator = jacobian_of(net, net.embed(data.inputs))
+    return net, data, GramProblem(operator, jnp.asarray(data.targets), loss, Dense())
 
 
 def _value(net, data, loss):
@@ -46,8 +49,8 @@ def _flow(net, data, loss, times):
     (factor,) = net.rate_factors().values()
     field = jax.jit(lambda w: -factor * jax.grad(_value(net, data, loss))(w))
     start, tight = np.asarray(net.weights).ravel(), {"rtol": 1e-11, "atol": 1e-13}
-    found = solve_ivp(lambda _, w: np.asarray(field(w)), (0, times[-1]), start, method="DOP853", t_eval=times, **tight)  # fmt: skip
-    return found.y.T.reshape(len(times), *net.weights.shape)
+    solution = solve_ivp(lambda _, w: np.asarray(field(w)), (0, times[-1]), start, method="DOP853", t_eval=times, **tight)  # fmt: skip
+    return solution.y.T.reshape(len(times), *net.weights.shape)
 
 
 CASES = {
@@ -61,19 +64,19 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_solve_is_that_with_the_dense_hessian(case):
     net, data, problem = CASES[case]
-    place = problem.place(parameters(net))
+    here = problem.linearise(parameters(net))
     flat = net.weights.ravel()
     (factor,) = net.rate_factors().values()
     hessian = factor * jax.hessian(_value(net, data, problem.loss))(flat)
-    shift = 0.1 - min(0.0, float(jnp.linalg.eigvalsh(hessian)[0]) - steepest(problem.tangents, place))  # fmt: skip
+    shift = 0.1 - min(0.0, float(jnp.linalg.eigvalsh(hessian)[0]) - largest_norm(problem.operator, here))  # fmt: skip
     v = jax.random.normal(jax.random.key(3), net.weights.shape)
     exact = jnp.linalg.solve(shift * jnp.eye(flat.size) + hessian, v.ravel())
-    assert_allclose(shifted_solver(problem, place, shift)(v).ravel(), exact, rtol=1e-9, atol=1e-12)
+    assert_allclose(shifted_solver(problem, here, shift)(v).ravel(), exact, rtol=1e-9, atol=1e-12)
 
 
 def test_a_neuron_that_leaves_counts_up_to_four_fifths_of_the_shift():
     net, data, problem = CASES["one output"]
-    place, shape, shift = problem.place(parameters(net)), net.weights.shape, 0.01
+    here, shape, shift = problem.linearise(parameters(net)), net.weights.shape, 0.01
     hessian = jax.hessian(_value(net, data, problem.loss))(net.weights.ravel())
     outputs = lambda w: with_parameters(net, {"weights": w}).outputs(data.inputs)
     jacobian = jax.jacobian(outputs)(net.weights).reshape(len(data), -1)
@@ -88,23 +91,23 @@ def test_a_neuron_that_leaves_counts_up_to_four_fifths_of_the_shift():
     )
     v = jax.random.normal(jax.random.key(3), shape)
     exact = np.linalg.solve(whole, np.ravel(v))
-    assert_allclose(shifted_solver(problem, place, shift)(v).ravel(), exact, rtol=1e-8)
+    assert_allclose(shifted_solver(problem, here, shift)(v).ravel(), exact, rtol=1e-8)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_orders(case):
     # local errors: h^5 for the step of order four, h^4 for its estimate (order three) and for the path inside
     net, data, problem = CASES[case]
-    start, step, errors = problem.place(parameters(net)), CurvedStep(), []
-    base = 0.15 / float(jnp.linalg.eigvalsh(start.gram)[-1] * start.curvature.kappa)
+    start, step, errors = problem.linearise(parameters(net)), Rodas(), []
+    base = 0.15 / float(jnp.linalg.eigvalsh(start.gram)[-1] * start.hessian.kappa)
     for h in (base, base / 2, base / 4):
         inner, exact = _flow(net, data, problem.loss, [0.4 * h, h])
-        taken = step(problem, start, h)
-        path = step.between(problem, start, taken, h, 0.4 * h)["weights"]
+        result = step(problem, start, h)
+        path = step.interpolate(problem, start, result.end, result.interpolant, h, 0.4 * h)["weights"]  # fmt: skip
         errors.append(
             [
-                float(jnp.max(jnp.abs(taken.place.theta["weights"] - exact))),
-                float(jnp.max(jnp.abs(taken.place.cotangent - taken.meant))),
+                float(jnp.max(jnp.abs(result.end.theta["weights"] - exact))),
+                float(jnp.max(jnp.abs(result.end.cotangent - result.predicted_gradient))),
                 float(jnp.max(jnp.abs(path - inner))),
             ]
         )
@@ -113,26 +116,25 @@ def test_orders(case):
     assert np.all(order[1:] > 3.3), (order, errors)
 
 
-def test_the_curvature_of_the_neurons_decides():
+def test_failures_at_stiff_blocks_bring_in_the_whole_hessian():
     net, _, problem = CASES["one output"]
-    place = problem.place(parameters(net))
-    limit = 1 / steepest(problem.tangents, place)
-    smooth, curved = (EitherStep(jnp.asarray(flag)) for flag in (False, True))
-    assert int(smooth(problem, place, limit).passes) == 3
-    assert int(curved(problem, place, limit).passes) == 7
-    assert not smooth.should_curve(problem, place, 0.9 * limit)
-    assert smooth.should_curve(problem, place, 1.1 * limit)
-    assert not curved.should_curve(problem, place, 1.1 * limit)
+    here, integrator = problem.linearise(parameters(net)), ExponentialIntegrator(1e-4, kinked=False)
+    limit, yes, no = 1 / largest_norm(problem.operator, here), jnp.asarray(True), jnp.asarray(False)
+    assert int(integrator._step(problem, here, limit, no).evaluations) == 3
+    assert int(integrator._step(problem, here, limit, yes).evaluations) == 7
+    assert not integrator._blames_blocks(problem, here, 0.9 * limit, yes)
+    assert integrator._blames_blocks(problem, here, 1.1 * limit, yes)
+    assert not integrator._blames_blocks(problem, here, 1.1 * limit, no)
 
 
 def test_only_where_the_hessian_is_known_and_affordable():
     _, _, problem = CASES["one output"]
-    assert can_curve(problem)
-    rest = (problem.tangents, problem.targets)
-    assert not can_curve(GramProblem(*rest, problem.loss, Krylov(4)))
-    assert not can_curve(GramProblem(*rest, wf.losses.Huber(), Dense()))
+    assert can_use_rodas(problem)
+    rest = (problem.operator, problem.targets)
+    assert not can_use_rodas(GramProblem(*rest, problem.loss, Krylov(4)))
+    assert not can_use_rodas(GramProblem(*rest, wf.losses.Huber(), Dense()))
     wide = _problem(samples=50, features=400, width=20_000)[2]  # 4e8 entries of a Jacobian
-    assert not can_curve(wide)
+    assert not can_use_rodas(wide)
 
 
 def test_neurons_that_settle_fast_do_not_limit_the_step():
@@ -143,7 +145,9 @@ def test_neurons_that_settle_fast_do_not_limit_the_step():
     exact = [_value(net, data, problem.loss)(w.ravel()) for w in _flow(net, data, problem.loss, times)]  # fmt: skip
     assert_allclose(run.table["loss"][1:], exact, rtol=1e-3)
     assert (
-        int(run.state.evaluations) > 3 * int(run.state.gram.tried) + len(times) + 1
-    )  # some steps were curved
-    pace = times[-1] * float(steepest(problem.tangents, problem.place(parameters(run.model))))
+        int(run.state.evaluations) > 3 * int(run.state.exponential.attempts) + 1
+    )  # some steps took the whole Hessian
+    pace = times[-1] * float(
+        largest_norm(problem.operator, problem.linearise(parameters(run.model)))
+    )
     assert int(run.state.steps) < pace, pace  # explicit methods take at least half as many

@@ -4,70 +4,75 @@ Three exponentials make a commutator-free Lie-group method (celledoni2003),
 $$Y_2 = e^{\frac13F_1}Y_0,\quad Y_3 = e^{\frac23F_2}Y_0,\quad Y = e^{-\frac1{12}F_1 + \frac34F_3}\,Y_2 ,\qquad F_i = hA(Y_i),$$
 exact in the lazy regime. $Y_3$ need not be that exact: for squared losses with the Gram matrix at hand it comes from `drifting_gram`
 with the drift seen at $Y_2$, which saves an eigen decomposition. The same formula with the drift seen at $Y_3$ gives the path inside the step,
-and a cubic share of what it misses at the end makes that path continuous. Elsewhere the path is retraced by a shorter step.
+and a cubic share of what it misses at the end makes that path continuous. Elsewhere the path
+inside is unknown (`CommutatorFreeAny`), and steps end where one looks.
 """
+
+import dataclasses
 
 import jax.numpy as jnp
 
 from .drifting_gram import integrals
-from .frozen_gram import Spectrum, has_spectrum, spectrum
-from .linearisation import GramProblem, Place, exponential, move
-from .step_base import AbstractTracedStep, Taken
+from .frozen_gram import Spectrum, spectrum
+from .linearisation import GramProblem, Linearisation, exponential, move
+from .step_base import AbstractDenseStep, AbstractStep, StepResult
 
-PASSES = 3
+EVALUATIONS = 3
 
 
-class SmoothStep(AbstractTracedStep):
-    """Order three; three forward passes."""
+class CommutatorFree(AbstractDenseStep):
+    """Order three; three forward passes. For squared losses with the Gram matrix at hand."""
 
-    def inner_passes(self, problem, taken):
-        return 1 if has_spectrum(problem, taken.place) else PASSES
+    def __call__(self, problem, start, size):
+        third, frozen, g = size / 3, spectrum(problem, start), start.cotangent
+        second = move(problem, start.theta, (1.0,), (start,), frozen.integral(g, third))
+        middle = problem.linearise(second)
+        late = problem.linearise(_drifted(problem, frozen, start, middle, third, 2 * third))
+        weights, stages = (-1 / 12, 3 / 4), (start, late)
+        integral, after = exponential(problem, weights, stages, frozen.decayed(g, third), size)
+        end = problem.linearise(move(problem, second, weights, stages, integral))
+        highest_loss = jnp.maximum(middle.loss, late.loss)
+        interpolant = (frozen, late.theta, late.gram)
+        return StepResult(end, after, highest_loss, interpolant, jnp.asarray(EVALUATIONS))
 
-    def __call__(self, problem, place, size):
-        if not has_spectrum(problem, place):
-            return _by_exponentials(problem, place, size)
-        third, frozen, start = size / 3, spectrum(problem, place), place.cotangent
-        second = move(problem, place.theta, (1.0,), (place,), frozen.integral(start, third))
-        middle = problem.place(second)
-        late = problem.place(_drifted(problem, frozen, place, middle, third, 2 * third))
-        weights, places = (-1 / 12, 3 / 4), (place, late)
-        integral, after = exponential(problem, weights, places, frozen.decayed(start, third), size)
-        theta = move(problem, second, weights, places, integral)
-        return Taken(
-            problem.place(theta), after, (frozen, late.theta, late.gram), jnp.asarray(PASSES)
+    def interpolate(self, problem, start, end, interpolant, size, time):
+        frozen, theta, gram = interpolant
+        outputs, jacobian = problem.operator.linearise(theta)
+        late = dataclasses.replace(
+            start, theta=theta, outputs=outputs, jacobian=jacobian, gram=gram
         )
-
-    def between(self, problem, before, taken, size, part):
-        if not has_spectrum(problem, before):
-            return self(problem, before, part).place.theta
-        frozen, theta, gram = taken.trace
-        outputs, point = problem.tangents.at(theta)
-        late = Place(theta, outputs, before.cotangent, before.curvature, point, gram)
-        here, end = (
-            _drifted(problem, frozen, before, late, 2 / 3 * size, span) for span in (part, size)
+        inside, at_end = (
+            _drifted(problem, frozen, start, late, 2 / 3 * size, span) for span in (time, size)
         )
-        share, meant = (part / size) ** 3, taken.place.theta
-        return {name: here[name] + share * (meant[name] - end[name]) for name in here}
+        share = (time / size) ** 3
+        return {name: inside[name] + share * (end.theta[name] - at_end[name]) for name in inside}
 
 
-def _drifted(problem: GramProblem, frozen: Spectrum, place: Place, other: Place, distance, span):
-    """The parameters after `span`, the linearisation moving in a straight line from `place` to `other`, `distance` away."""
-    start, v = place.cotangent, frozen.vectors
-    rise = place.curvature.kappa * (other.gram - place.gram) / distance
-    both = integrals(frozen.rates, v.T @ rise @ v, frozen.parts(start), span)
-    whole, rising = (frozen.whole(part, start) for part in both)
-    theta = move(problem, place.theta, (1.0,), (place,), whole - rising / distance)
+class CommutatorFreeAny(AbstractStep):
+    """The same order for any loss and any way to apply functions of the Gram matrix; no dense output."""
+
+    def __call__(self, problem, start, size):
+        def flow(theta, cotangent, weights, stages):
+            integral, after = exponential(problem, weights, stages, cotangent, size)
+            return move(problem, theta, weights, stages, integral), after
+
+        second, g = flow(start.theta, start.cotangent, (1 / 3,), (start,))
+        middle = problem.linearise(second)
+        third, _ = flow(start.theta, start.cotangent, (2 / 3,), (middle,))
+        late = problem.linearise(third)
+        theta, g = flow(second, g, (-1 / 12, 3 / 4), (start, late))
+        highest_loss = jnp.maximum(middle.loss, late.loss)
+        return StepResult(problem.linearise(theta), g, highest_loss, (), jnp.asarray(EVALUATIONS))
+
+
+def _drifted(
+    problem: GramProblem, frozen: Spectrum, start: Linearisation, other: Linearisation, distance, span
+):  # fmt: skip
+    """The parameters after `span`, the linearisation moving in a straight line from `start` to `other`, `distance` away."""
+    g, v = start.cotangent, frozen.vectors
+    drift = start.hessian.kappa * (other.gram - start.gram) / distance
+    both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
+    integral, rising = (frozen.whole(part, g) for part in both)
+    # J moves linearly too: J(u) = J + (u / distance)(J_other - J), hence the integrals of g and of u g
+    theta = move(problem, start.theta, (1.0,), (start,), integral - rising / distance)
     return move(problem, theta, (1.0,), (other,), rising / distance)
-
-
-def _by_exponentials(problem, place, size) -> Taken:
-    def flow(theta, cotangent, weights, places):
-        integral, after = exponential(problem, weights, places, cotangent, size)
-        return move(problem, theta, weights, places, integral), after
-
-    second, g = flow(place.theta, place.cotangent, (1 / 3,), (place,))
-    middle = problem.place(second)
-    third, _ = flow(place.theta, place.cotangent, (2 / 3,), (middle,))
-    late = problem.place(third)
-    theta, g = flow(second, g, (-1 / 12, 3 / 4), (place, late))
-    return Taken(problem.place(theta), g, (), jnp.asarray(PASSES))

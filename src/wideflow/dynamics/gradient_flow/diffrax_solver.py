@@ -1,4 +1,4 @@
-"""Diffrax's solvers, step by step: the same steps whatever is recorded, and their own interpolation in between."""
+"""Diffrax's solvers, step by step: the same steps whatever is recorded, and their own interpolation in between; no step may raise the loss."""
 
 from typing import Any
 
@@ -9,27 +9,30 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from ..._core.trees import Parameters, zeros_of
+from .step_base import HOPELESS, PROBATION
 
 SOLVERS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
 
 
-class ExplicitState(eqx.Module):
+class DiffraxState(eqx.Module):
     """The last step, from `begin` to `end`, with what its interpolation needs; `following` ends the next attempt."""
 
     begin: Float[Array, ""]
     end: Float[Array, ""]
     following: Float[Array, ""]
     theta: Parameters
+    loss: Float[Array, ""]
+    rounding: Float[Array, ""]
     solver: PyTree
     controller: PyTree
     jump: Array
     dense: PyTree
     steps: Int[Array, ""]
-    tried: Int[Array, ""]
+    attempts: Int[Array, ""]
     failed: Array
 
 
-class ExplicitSolver(eqx.Module):
+class DiffraxSolver(eqx.Module):
     """One of `SOLVERS` under Diffrax's PID controller."""
 
     name: str = eqx.field(static=True)
@@ -45,11 +48,11 @@ class ExplicitSolver(eqx.Module):
         return diffrax.Kvaerno5(root_finder=newton), controller
 
     @property
-    def passes(self) -> int:
+    def evaluations(self) -> int:
         """Right-hand sides an attempted step takes (Tsit5 keeps its last one); for `kvaerno5` without its Newton iterations."""
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
-    def init(self, field, theta: Parameters, time) -> ExplicitState:
+    def init(self, field, loss, theta: Parameters, time) -> DiffraxState:
         solver, controller = self._parts
         terms, time = diffrax.ODETerm(field), jnp.asarray(time, float)
         order = solver.error_order(terms)
@@ -59,39 +62,58 @@ class ExplicitSolver(eqx.Module):
         memory = solver.init(terms, time, following, theta, None)
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
         dense = zeros_of(solver.step, terms, time, following, theta, None, memory, no)[2]
-        return ExplicitState(
-            time, time, jnp.asarray(following, float), theta, memory, control, no, dense, zero, zero, no
+        return DiffraxState(
+            time, time, jnp.asarray(following, float), theta, *loss(theta), memory, control, no, dense,
+            zero, zero, no,
         )  # fmt: skip
 
-    def advance(self, field, state: ExplicitState, stop, most_steps) -> ExplicitState:
-        """Steps until `stop` is reached or passed, or `most_steps` were tried, or the solver gives up."""
+    def advance(
+        self, field, loss, state: DiffraxState, stop, max_steps, exactly=False
+    ) -> DiffraxState:
+        """Steps until `stop` is reached (`exactly`) or passed, or `max_steps` were tried, or the solver gives up.
+
+        `loss` maps parameters to the loss, which may not rise, and to its rounding error. A step that raises it is taken again at half its length.
+        """
         solver, controller = self._parts
         terms = diffrax.ODETerm(field)
         order = solver.error_order(terms)
 
-        def going(now: ExplicitState):
-            return (now.end < stop) & (now.tried < state.tried + most_steps) & ~now.failed
+        def going(now: DiffraxState):
+            return (now.end < stop) & (now.attempts < state.attempts + max_steps) & ~now.failed
 
-        def body(now: ExplicitState) -> ExplicitState:
+        def attempt(now: DiffraxState) -> DiffraxState:
+            aim = jnp.where(exactly & (now.following > stop), stop, now.following)
             theta, error, dense, memory, result = solver.step(
-                terms, now.end, now.following, now.theta, None, now.solver, now.jump
+                terms, now.end, aim, now.theta, None, now.solver, now.jump
             )
-            keep, end, following, jump, control, verdict = controller.adapt_step_size(
-                now.end, now.following, now.theta, theta, None, error, order, now.controller
+            accepted, end, following, jump, control, verdict = controller.adapt_step_size(
+                now.end, aim, now.theta, theta, None, error, order, now.controller
             )
-            failed = (result != diffrax.RESULTS.successful) & keep
-            failed = failed | (verdict != diffrax.RESULTS.successful) | ~(following > end)
-            old = (now.begin, now.theta, now.solver, now.dense)
-            new = (now.end, theta, memory, dense)
-            begin, theta, memory, dense = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new, old)
-            return ExplicitState(
-                begin, end, following, theta, memory, control, jnp.asarray(jump), dense,
-                now.steps + keep, now.tried + 1, failed,
+            # Diffrax's controller sees errors, not the loss: a step that raises it is undone, whatever the controller has made of it
+            value, rounding = loss(theta)
+            rises = accepted & ~(value <= now.loss + now.rounding)
+            accepted = accepted & ~rises
+            end = jnp.where(rises, now.end, end)
+            following = jnp.where(rises, now.end + (aim - now.end) / 2, following)
+            control = jax.tree.map(lambda a, b: jnp.where(rises, a, b), now.controller, control)
+
+            success = diffrax.RESULTS.successful
+            failed = ((result != success) & accepted) | (verdict != success) | ~(following > end)
+            slow = (following - end) * max_steps < HOPELESS * (stop - end)
+            failed = failed | (slow & (now.attempts - state.attempts >= PROBATION))
+            old = (now.begin, now.theta, now.loss, now.rounding, now.solver, now.dense)
+            new = (now.end, theta, value, rounding, memory, dense)
+            begin, theta, value, rounding, memory, dense = jax.tree.map(
+                lambda a, b: jnp.where(accepted, a, b), new, old
+            )
+            return DiffraxState(
+                begin, end, following, theta, value, rounding, memory, control, jnp.asarray(jump), dense,
+                now.steps + accepted, now.attempts + 1, failed,
             )  # fmt: skip
 
-        return jax.lax.while_loop(going, body, state)
+        return jax.lax.while_loop(going, attempt, state)
 
-    def between(self, state: ExplicitState, time) -> Parameters:
+    def interpolate(self, state: DiffraxState, time) -> Parameters:
         """The parameters at a `time` of the last step; those at its end beyond it."""
         solver, _ = self._parts
         inside = solver.interpolation_cls(t0=state.begin, t1=state.end, **state.dense)

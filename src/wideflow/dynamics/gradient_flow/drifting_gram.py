@@ -3,7 +3,7 @@ r"""The output gradient under a Gram matrix that moves linearly, $\dot g = -(\La
 In the eigenbasis of the Gram matrix at $u = 0$, $\Lambda = \mathrm{diag}(\lambda)$, with $x = s\lambda$ (Duhamel's formula, integrated once more):
 $$\int_0^s g_i\,\mathrm du = s\varphi_1(-x_i)\,g_i(0) - s^3\sum_j A(x_i, x_j)\,D_{ij}\,g_j(0),\qquad
   A(p, q) = \int_0^1 v(1-v)\,e^{-vq}\,\varphi_1(-(1-v)p)\,\mathrm dv .$$
-Nothing in it grows with $\lambda$: stiff directions come out right, and no second eigen decomposition is needed.
+Nothing in it grows with $\lambda$: stiff constraints come out right, and no second eigen decomposition is needed.
 """
 
 import jax.numpy as jnp

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .linearisation import GramProblem, Outputs, Place
-from .output_hessian import Uniform
+from .linearisation import GramProblem, Linearisation, Outputs
+from .output_hessian import SQUARES
 from .phi_functions import phi1
 
 
@@ -32,10 +32,10 @@ class Spectrum(eqx.Module):
         return self.whole(jnp.exp(-span * self.rates) * self.parts(start), start)
 
 
-def has_spectrum(problem: GramProblem, place: Place) -> bool:
+def has_spectrum(problem: GramProblem) -> bool:
     """Whether the Gram matrix is decomposed and alone decides the decay (squared losses)."""
-    return problem.action.dense and isinstance(place.curvature, Uniform)
+    return problem.action.dense and isinstance(problem.loss, SQUARES)
 
 
-def spectrum(problem: GramProblem, place: Place) -> Spectrum:
-    return Spectrum(*problem.action.decompose(place.curvature.kappa * place.gram))
+def spectrum(problem: GramProblem, start: Linearisation) -> Spectrum:
+    return Spectrum(*problem.action.decompose(start.hessian.kappa * start.gram))

@@ -1,7 +1,7 @@
 r"""The Jacobian $J = \partial u/\partial\theta$ at the training points, as maps and as the Gram matrix $\Theta = J c J^\top$.
 
-$c$ are the neuron factors, so that the flow of a loss with output gradient $g$ is $\dot\theta = -cJ^\top g$. A *point* is all that has
-to be kept to apply $J$ again: the slopes $\sigma'(Z)$ for a shallow network, the parameters themselves for any other model.
+$c$ are the neuron factors, so that the flow of a loss with output gradient $g$ is $\dot\theta = -cJ^\top g$. What is called `jacobian` below is all that has
+to be stored to apply $J$ again: the slopes $\sigma'(Z)$ for a shallow network, the parameters themselves for any other model.
 """
 
 import abc
@@ -24,31 +24,31 @@ from ...models.shallow import Shallow
 Outputs = Float[Array, " sample *output"]
 
 
-class AbstractTangents(eqx.Module):
-    """Linearisations of one model at fixed training points."""
+class AbstractJacobian(eqx.Module):
+    """The Jacobian of one model at fixed training points, as an operator; `linearise` evaluates it."""
 
     @abc.abstractmethod
-    def at(self, theta: Parameters) -> tuple[Outputs, PyTree]:
-        """Outputs, and the point at which `pull`, `push` and `gram` linearise."""
+    def linearise(self, theta: Parameters) -> tuple[Outputs, PyTree]:
+        """Outputs, and what `vjp`, `jvp` and `gram` need to apply $J$ there."""
 
     @abc.abstractmethod
-    def pull(self, point: PyTree, cotangent: Outputs) -> Parameters:
+    def vjp(self, jacobian: PyTree, cotangent: Outputs) -> Parameters:
         r"""$cJ^\top v$."""
 
     @abc.abstractmethod
-    def push(self, point: PyTree, tangent: Parameters) -> Outputs:
+    def jvp(self, jacobian: PyTree, tangent: Parameters) -> Outputs:
         r"""$J\dot\theta$."""
 
     @abc.abstractmethod
-    def gram(self, point: PyTree) -> Float[Array, "entry entry"]:
+    def gram(self, jacobian: PyTree) -> Float[Array, "entry entry"]:
         r"""$\Theta$ over all (sample, output) entries, in the order of `outputs.ravel()`."""
 
-    def gram_map(self, point: PyTree) -> Callable[[Outputs], Outputs]:
+    def gram_map(self, jacobian: PyTree) -> Callable[[Outputs], Outputs]:
         r"""$v \mapsto \Theta v$ without the matrix."""
-        return lambda v: self.push(point, self.pull(point, v))
+        return lambda v: self.jvp(jacobian, self.vjp(jacobian, v))
 
 
-class ShallowTangents(AbstractTangents):
+class ShallowJacobian(AbstractJacobian):
     r"""$cJ^\top v = c\,\Phi^\top(S \odot v(s \odot A))$ and $\Theta^{kl} = c\,\Phi\Phi^\top \odot (S\,\mathrm{diag}(s^2 A_k A_l)\,S^\top)$."""
 
     features: Float[Array, "sample embedded"]
@@ -73,37 +73,37 @@ class ShallowTangents(AbstractTangents):
         r"""$v\,(s \odot A)$: the cotangent of each neuron's activation."""
         return spread(cotangent, self.mixed)
 
-    def at(self, theta):
+    def linearise(self, theta):
         z = self.preactivations(theta)
         return self.respond(z), self.activation.slope(z)
 
-    def pull(self, point, cotangent):
-        return {"weights": self.factor * (self.features.T @ (point * self.spread(cotangent)))}
+    def vjp(self, jacobian, cotangent):
+        return {"weights": self.factor * (self.features.T @ (jacobian * self.spread(cotangent)))}
 
-    def push(self, point, tangent):
-        return (point * (self.features @ tangent["weights"])) @ self.mixed.T
+    def jvp(self, jacobian, tangent):
+        return (jacobian * (self.features @ tangent["weights"])) @ self.mixed.T
 
-    def gram_map(self, point):
-        return gram_map_in_blocks(self, lambda own: own, point) or super().gram_map(point)
+    def gram_map(self, jacobian):
+        return gram_map_in_blocks(self, lambda own: own, jacobian) or super().gram_map(jacobian)
 
-    def gram(self, point):
+    def gram(self, jacobian):
         if self.mixed.ndim == 1:
-            return self.inner * symmetric_product(point * self.mixed)
-        outputs, samples = self.mixed.shape[0], point.shape[0]
-        rows = (point[:, None, :] * self.mixed).reshape(samples * outputs, -1)
+            return self.inner * symmetric_product(jacobian * self.mixed)
+        outputs, samples = self.mixed.shape[0], jacobian.shape[0]
+        rows = (jacobian[:, None, :] * self.mixed).reshape(samples * outputs, -1)
         blocks = symmetric_product(rows).reshape(samples, outputs, samples, outputs)
         whole = self.inner[:, None, :, None] * blocks
         return whole.reshape(samples * outputs, samples * outputs)
 
 
 def gram_map_in_blocks(
-    t: ShallowTangents, around: Callable[[ShallowTangents], AbstractTangents], point: PyTree
+    t: ShallowJacobian, around: Callable[[ShallowJacobian], AbstractJacobian], jacobian: PyTree
 ) -> Callable[[Outputs], Outputs] | None:
     r"""$v \mapsto \Theta v$ of `around(t)`, neuron block by neuron block; None where that is not faster.
 
-    All arrays of `point` have neurons last. They are cut once, however often the map is applied.
+    All arrays of `jacobian` have neurons last. They are cut once, however often the map is applied.
     """
-    arrays, tree = jax.tree.flatten(point)
+    arrays, tree = jax.tree.flatten(jacobian)
     count = block_count(t.features, t.mixed, BLOCK)
     if count == 1:
         return None
@@ -114,47 +114,47 @@ def gram_map_in_blocks(
             mixed, *parts = block
             own = around(eqx.tree_at(lambda t: t.mixed, t, mixed))
             part = jax.tree.unflatten(tree, parts)
-            return own.push(part, own.pull(part, v))
+            return own.jvp(part, own.vjp(part, v))
 
         return jnp.sum(jax.lax.map(share, blocks), axis=0)
 
     return apply
 
 
-class AutodiffTangents(AbstractTangents):
+class AutodiffJacobian(AbstractJacobian):
     """The same for any model, through its `pullback` and a forward derivative of `respond`."""
 
     model: AbstractModel
     features: Float[Array, "sample embedded"]
 
-    def at(self, theta):
+    def linearise(self, theta):
         return with_parameters(self.model, theta).respond(self.features), theta
 
-    def pull(self, point, cotangent):
+    def vjp(self, jacobian, cotangent):
         factors = self.model.rate_factors()
-        _, pull = with_parameters(self.model, point).pullback(self.features)
+        _, pull = with_parameters(self.model, jacobian).pullback(self.features)
         return {name: factors[name] * g for name, g in pull(cotangent).items()}
 
-    def push(self, point, tangent):
+    def jvp(self, jacobian, tangent):
         def along(theta):
             return with_parameters(self.model, theta).respond(self.features)
 
-        return jax.jvp(along, (point,), (tangent,))[1]
+        return jax.jvp(along, (jacobian,), (tangent,))[1]
 
-    def gram(self, point):
-        shape = jax.eval_shape(lambda t: self.at(t)[0], point)
+    def gram(self, jacobian):
+        shape = jax.eval_shape(lambda t: self.linearise(t)[0], jacobian)
         size = shape.size
         held = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
         rows = tile_rows(size, 4 * shape.dtype.itemsize * held)
 
         def column(basis):
-            return self.push(point, self.pull(point, basis.reshape(shape.shape))).ravel()
+            return self.jvp(jacobian, self.vjp(jacobian, basis.reshape(shape.shape))).ravel()
 
         return jax.lax.map(column, jnp.eye(size, dtype=shape.dtype), batch_size=rows)
 
 
-def tangents_of(model: AbstractModel, features) -> AbstractTangents:
+def jacobian_of(model: AbstractModel, features) -> AbstractJacobian:
     """Structured where the model has structure, by autodiff elsewhere."""
     if isinstance(model, Shallow):
-        return ShallowTangents(model, features)
-    return AutodiffTangents(model, features)
+        return ShallowJacobian(model, features)
+    return AutodiffJacobian(model, features)

@@ -3,7 +3,7 @@ r"""A loss on fixed training points as the linear system of the Gram-matrix expo
 Along gradient flow the parameters and the output gradient $g$ obey a linear system whose matrix moves only as fast as features do,
 $$\dot\theta = -cJ(\theta)^\top g,\qquad \dot g = -H\,\Theta(\theta)\,g,\qquad \Theta = JcJ^\top .$$
 Frozen for a time $h$, it is solved by $\theta - cJ^\top h\varphi_1(-hH\Theta)g$ and $e^{-hH\Theta}g$, for any $h$: stiffness never limits the
-step. `smooth_step` and `kinked_step` are made of such exponentials.
+step. `commutator_free` and `filippov` are made of such exponentials.
 """
 
 import math
@@ -15,9 +15,9 @@ from jaxtyping import Array, Float, PyTree
 
 from ..._core.trees import Parameters
 from ..losses import AbstractLoss
-from .jacobian import AbstractTangents
+from .jacobian import AbstractJacobian
 from .matrix_functions import AbstractAction
-from .output_hessian import AbstractCurvature, Uniform, curvature
+from .output_hessian import AbstractOutputHessian, UniformHessian, output_hessian
 from .phi_functions import phi1, phi2, phi3
 
 Outputs = Float[Array, " sample *output"]
@@ -25,81 +25,89 @@ Outputs = Float[Array, " sample *output"]
 PHI = (lambda x: jnp.exp(-x), phi1, phi2, phi3)
 
 
-class Place(eqx.Module):
-    """Parameters with their outputs, output gradient, curvature, and linearisation."""
+class Linearisation(eqx.Module):
+    """Parameters with all that the flow needs there: outputs, loss, output gradient $g$, output Hessian $H$, $J$, and $\\Theta$ where it is formed."""
 
     theta: Parameters
     outputs: Outputs
+    loss: Float[Array, ""]
     cotangent: Outputs
-    curvature: AbstractCurvature
-    point: PyTree
+    hessian: AbstractOutputHessian
+    jacobian: PyTree
     gram: Float[Array, "entry entry"] | None
 
 
 class GramProblem(eqx.Module):
-    """A loss on fixed training points, linearised where asked."""
+    """A loss on fixed training points, which can be linearised anywhere."""
 
-    tangents: AbstractTangents
+    operator: AbstractJacobian
     targets: Outputs
     loss: AbstractLoss
     action: AbstractAction
 
-    def place(self, theta: Parameters) -> Place:
-        outputs, point = self.tangents.at(theta)
-        return self.place_at(theta, outputs, point)
+    def linearise(self, theta: Parameters) -> Linearisation:
+        outputs, jacobian = self.operator.linearise(theta)
+        return self.linearisation(theta, outputs, jacobian)
 
-    def place_at(self, theta: Parameters, outputs: Outputs, point: PyTree, gram=None) -> Place:
-        """`gram` where it is known already."""
-        cotangent = self.loss.value_and_gradient(outputs, self.targets)[1]
-        bend = curvature(self.loss, outputs, self.targets)
+    def linearisation(
+        self, theta: Parameters, outputs: Outputs, jacobian: PyTree, gram=None
+    ) -> Linearisation:
+        """The same where outputs and Jacobian are known, and perhaps the Gram matrix."""
+        loss, cotangent = self.loss.value_and_gradient(outputs, self.targets)
+        hessian = output_hessian(self.loss, outputs, self.targets)
         if gram is None and self.action.dense:
-            gram = self.tangents.gram(point)
-        return Place(theta, outputs, cotangent, bend, point, gram)
+            gram = self.operator.gram(jacobian)
+        return Linearisation(theta, outputs, loss, cotangent, hessian, jacobian, gram)
 
-    def product(self, weights: Sequence[float], places: Sequence[Place], v: Outputs) -> Outputs:
+    def product(
+        self, weights: Sequence[float], linearisations: Sequence[Linearisation], v: Outputs
+    ) -> Outputs:
         r"""$\sum_i a_i\Theta_i v$."""
-        return self.product_map(weights, places)(v)
+        return self.product_map(weights, linearisations)(v)
 
-    def product_map(self, weights: Sequence[float], places: Sequence[Place]):
+    def product_map(self, weights: Sequence[float], linearisations: Sequence[Linearisation]):
         r"""$v \mapsto \sum_i a_i\Theta_i v$."""
         if self.action.dense:
-            matrix = _combine(weights, places)
+            matrix = _combine(weights, linearisations)
             return lambda v: (matrix @ v.ravel()).reshape(v.shape)
-        maps = [self.tangents.gram_map(place.point) for place in places]
+        maps = [self.operator.gram_map(linearisation.jacobian) for linearisation in linearisations]
         return lambda v: sum((a * f(v) for a, f in zip(weights, maps)), start=jnp.zeros_like(v))
 
 
 def exponential(
-    problem: GramProblem, weights: Sequence[float], places: Sequence[Place], cotangent: Outputs,
+    problem: GramProblem, weights: Sequence[float], linearisations: Sequence[Linearisation], cotangent: Outputs,
     size, forcing: Outputs | None = None,
 ) -> tuple[Outputs, Outputs]:  # fmt: skip
     r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the step.
 
     With a `forcing` $f$ those of $\dot g = -H\sum a_i\Theta_i\,g + f$.
     """
-    return exponentials(problem, weights, places, cotangent, [size], forcing)[0]
+    return exponentials(problem, weights, linearisations, cotangent, [size], forcing)[0]
 
 
 def exponentials(
-    problem: GramProblem, weights: Sequence[float], places: Sequence[Place], cotangent: Outputs,
+    problem: GramProblem, weights: Sequence[float], linearisations: Sequence[Linearisation], cotangent: Outputs,
     sizes: Sequence, forcing: Outputs | None = None,
 ) -> list[tuple[Outputs, Outputs]]:  # fmt: skip
     """The same after steps of several sizes, from one decomposition."""
-    bend, uniform = places[-1].curvature, isinstance(places[-1].curvature, Uniform)
-    act = problem.action(_operator(problem, weights, places))
+    hessian, uniform = (
+        linearisations[-1].hessian,
+        isinstance(linearisations[-1].hessian, UniformHessian),
+    )
+    act = problem.action(_operator(problem, weights, linearisations))
 
     def phis(v: Outputs, k: int) -> list[tuple[Outputs, Outputs]]:
         r"""$\varphi_k(-hH\sum a_i\Theta_i)\,v$ and $\varphi_{k+1}$ of the same, for every size $h$."""
         if uniform:
-            start, scale, used = v, bend.kappa, PHI[k : k + 2]
+            start, scale, used = v, hessian.kappa, PHI[k : k + 2]
         else:  # phi_k(-hHM)v = v/k! - hB phi_{k+1}(-hBMB) BMv: no inverse of B is needed
-            start, scale, used = bend.times(problem.product(weights, places, v)), 1.0, PHI[k + 1 : k + 3]  # fmt: skip
+            start, scale, used = hessian.sqrt(problem.product(weights, linearisations, v)), 1.0, PHI[k + 1 : k + 3]  # fmt: skip
         functions = [(lambda x, f=f, h=h: f(scale * h * x)) for h in sizes for f in used]
-        found = [w.reshape(v.shape) for w in act(start.ravel(), functions)]
-        both = list(zip(found[::2], found[1::2]))
+        vectors = [w.reshape(v.shape) for w in act(start.ravel(), functions)]
+        both = list(zip(vectors[::2], vectors[1::2]))
         if uniform:
             return both
-        part = lambda order, h, w: v / math.factorial(order) - h * bend.times(w)
+        part = lambda order, h, w: v / math.factorial(order) - h * hessian.sqrt(w)
         return [(part(k, h, a), part(k + 1, h, b)) for h, (a, b) in zip(sizes, both)]
 
     free = [(h * mean, after) for h, (after, mean) in zip(sizes, phis(cotangent, 0))]
@@ -111,30 +119,34 @@ def exponentials(
     ]
 
 
-def _operator(problem: GramProblem, weights, places):
+def _operator(problem: GramProblem, weights, linearisations):
     r"""$M$, or $BMB$ where the curvature is not uniform: a matrix or the map."""
-    bend = places[-1].curvature
-    uniform = isinstance(bend, Uniform)
+    hessian = linearisations[-1].hessian
+    uniform = isinstance(hessian, UniformHessian)
     if problem.action.dense:
-        return _combine(weights, places) if uniform else bend.around(_combine(weights, places))
+        return (
+            _combine(weights, linearisations)
+            if uniform
+            else hessian.congruence(_combine(weights, linearisations))
+        )
 
-    product = problem.product_map(weights, places)
+    product = problem.product_map(weights, linearisations)
 
     def apply(v):
-        v = v.reshape(places[0].cotangent.shape)
-        return (product(v) if uniform else bend.times(product(bend.times(v)))).ravel()
+        v = v.reshape(linearisations[0].cotangent.shape)
+        return (product(v) if uniform else hessian.sqrt(product(hessian.sqrt(v)))).ravel()
 
     return apply
 
 
-def _combine(weights, places):
-    terms = (a * p.gram for a, p in zip(weights, places))
+def _combine(weights, linearisations):
+    terms = (a * lin.gram for a, lin in zip(weights, linearisations))
     return sum(terms, start=jnp.zeros(()))
 
 
-def move(problem, theta, weights, places, integral) -> Parameters:
+def move(problem, theta, weights, linearisations, integral) -> Parameters:
     r"""$\theta - \sum_i a_i\,cJ_i^\top\bar g$."""
-    for a, place in zip(weights, places):
-        pulled = problem.tangents.pull(place.point, a * integral)
-        theta = {name: theta[name] - pulled[name] for name in theta}
+    for a, linearisation in zip(weights, linearisations):
+        product = problem.operator.vjp(linearisation.jacobian, a * integral)
+        theta = {name: theta[name] - product[name] for name in theta}
     return theta

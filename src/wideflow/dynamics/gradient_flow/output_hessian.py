@@ -16,58 +16,58 @@ from ..losses import AbstractLoss, HalfMeanSquares, HalfSumSquares, MeanSquares
 SQUARES = (HalfSumSquares, MeanSquares, HalfMeanSquares)
 
 
-class AbstractCurvature(eqx.Module):
-    """$H$ at one moment."""
+class AbstractOutputHessian(eqx.Module):
+    """$H$ at given outputs."""
 
     @abc.abstractmethod
-    def largest(self) -> Float[Array, ""]:
+    def largest_eigenvalue(self) -> Float[Array, ""]:
         """The largest eigenvalue of $H$."""
 
     @abc.abstractmethod
-    def bent(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
+    def apply(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
         r"""$Hv$."""
 
 
-class Uniform(AbstractCurvature):
+class UniformHessian(AbstractOutputHessian):
     r"""$H = \kappa I$."""
 
     kappa: Float[Array, ""]
 
-    def largest(self):
+    def largest_eigenvalue(self):
         return self.kappa
 
-    def bent(self, v):
+    def apply(self, v):
         return self.kappa * v
 
 
-class Blocks(AbstractCurvature):
+class BlockHessian(AbstractOutputHessian):
     r"""$H = B^2$, one symmetric block $B$ a sample."""
 
     root: Float[Array, "sample output output"]
 
-    def largest(self):
+    def largest_eigenvalue(self):
         return jnp.max(jnp.sum(self.root**2, axis=(1, 2)))
 
-    def bent(self, v):
-        return self.times(self.times(v))
+    def apply(self, v):
+        return self.sqrt(self.sqrt(v))
 
-    def times(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
+    def sqrt(self, v: Float[Array, " sample *output"]) -> Float[Array, " sample *output"]:
         r"""$Bv$."""
         flat = v.reshape(self.root.shape[:2])
         return jnp.einsum("nkl,nl->nk", self.root, flat).reshape(v.shape)
 
-    def around(self, matrix: Float[Array, "entry entry"]) -> Float[Array, "entry entry"]:
+    def congruence(self, matrix: Float[Array, "entry entry"]) -> Float[Array, "entry entry"]:
         r"""$B\Theta B$."""
         n, k, _ = self.root.shape
         four = matrix.reshape(n, k, n, k)
         return jnp.einsum("iab,ibjc,jcd->iajd", self.root, four, self.root).reshape(matrix.shape)
 
 
-def curvature(loss: AbstractLoss, outputs, targets) -> AbstractCurvature:
+def output_hessian(loss: AbstractLoss, outputs, targets) -> AbstractOutputHessian:
     """$H$ of `loss` at `outputs`; negative eigenvalues (losses that are not convex) count as 0."""
     if isinstance(loss, SQUARES):
         one, zero = jnp.ones_like(outputs), jnp.zeros_like(outputs)
-        return Uniform(loss.value_and_gradient(one, zero)[1].ravel()[0])
+        return UniformHessian(loss.value_and_gradient(one, zero)[1].ravel()[0])
     count = 1 if outputs.ndim == 1 else outputs.shape[1]
 
     def gradient(u):
@@ -81,4 +81,4 @@ def curvature(loss: AbstractLoss, outputs, targets) -> AbstractCurvature:
     blocks = jnp.stack([column(k) for k in range(count)], axis=2)
     values, vectors = jnp.linalg.eigh((blocks + blocks.swapaxes(1, 2)) / 2)
     roots = jnp.sqrt(jnp.maximum(values, 0.0))
-    return Blocks(jnp.einsum("nak,nk,nbk->nab", vectors, roots, vectors))
+    return BlockHessian(jnp.einsum("nak,nk,nbk->nab", vectors, roots, vectors))

@@ -13,94 +13,106 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..._core.symmetric_product import symmetric_product
-from .jacobian import AbstractTangents, ShallowTangents, gram_map_in_blocks
+from .jacobian import AbstractJacobian, ShallowJacobian, gram_map_in_blocks
 
 Pairs = Float[Array, "sample width"]
-Directions = Float[Array, "rank embedded width"]
+Constraints = Float[Array, "rank embedded width"]
 
-MOST = 8  # directions in which one neuron can be held; pairs beyond them keep their mean slopes
-SHARES = 4  # of the width: a block of directions
-DEPENDENT = (
-    1e-8  # share of an input's square outside the directions held so far, below which it adds none
+MAX_CONSTRAINTS = (
+    8  # a neuron (chosen: more were rare on the UCI sets); pairs beyond them keep their mean slopes
 )
+SHARES = 4  # of the width: a block of constraints (chosen)
+DEPENDENT = 1e-8  # an input whose square lies outside the earlier ones by a smaller share is no new constraint: sqrt(eps)
 
 
-class Held(eqx.Module):
-    """The linearisation: mean slopes and held directions (orthonormal for each neuron, or 0); and the slopes at the place itself."""
+class SlidingPoint(eqx.Module):
+    """What the Jacobian needs: mean slopes and active constraints $Q_j$ (orthonormal for each neuron, or 0); and the slopes at the point itself."""
 
     slopes: Pairs
-    mean: Pairs
-    directions: Directions
+    mean_slopes: Pairs
+    constraints: Constraints
 
 
-class HeldTangents(AbstractTangents):
-    """Those of `free` in the complement of the held directions."""
+class SlidingJacobian(AbstractJacobian):
+    """The Jacobian `unconstrained`, followed by the projection onto the complement of the active constraints."""
 
-    free: ShallowTangents
+    unconstrained: ShallowJacobian
 
-    def at(self, theta):
-        outputs, slopes = self.free.at(theta)
+    def linearise(self, theta):
+        outputs, slopes = self.unconstrained.linearise(theta)
         size, width = theta["weights"].shape
-        nothing = jnp.zeros((min(MOST, size), size, width), slopes.dtype)
-        return outputs, Held(slopes, slopes, nothing)
+        nothing = jnp.zeros((min(MAX_CONSTRAINTS, size), size, width), slopes.dtype)
+        return outputs, SlidingPoint(slopes, slopes, nothing)
 
-    def pull(self, point: Held, cotangent):
-        return _complement(point, self.free.pull(point.mean, cotangent))
+    def vjp(self, jacobian: SlidingPoint, cotangent):
+        return _complement(jacobian, self.unconstrained.vjp(jacobian.mean_slopes, cotangent))
 
-    def push(self, point: Held, tangent):
-        return self.free.push(point.mean, _complement(point, tangent))
+    def jvp(self, jacobian: SlidingPoint, tangent):
+        return self.unconstrained.jvp(jacobian.mean_slopes, _complement(jacobian, tangent))
 
-    def gram_map(self, point: Held):
-        return gram_map_in_blocks(self.free, HeldTangents, point) or super().gram_map(point)
+    def gram_map(self, jacobian: SlidingPoint):
+        return gram_map_in_blocks(
+            self.unconstrained, SlidingJacobian, jacobian
+        ) or super().gram_map(jacobian)
 
-    def gram(self, point: Held):
-        """The directions in use are taken in blocks, whose size divides the width so that the last block ends with the last direction."""
-        t, width = self.free, point.mean.shape[1]
+    def gram(self, jacobian: SlidingPoint):
+        r"""$\Theta$ by the formula above.
+
+        Few of the `rank x width` columns of $Q$ are in use. Sorted to the front, they are subtracted block by block until none is left;
+        the block's size divides the width, so that the last block ends with the last column.
+        """
+        t, width = self.unconstrained, jacobian.mean_slopes.shape[1]
         size = width // SHARES if width % SHARES == 0 else width
-        columns = jnp.swapaxes(point.directions, 0, 1).reshape(point.directions.shape[1], -1)
+        columns = jnp.swapaxes(jacobian.constraints, 0, 1).reshape(
+            jacobian.constraints.shape[1], -1
+        )
         used = jnp.any(columns != 0, axis=0)
         order = jnp.argsort(~used, stable=True)
         outputs = jnp.atleast_2d(t.mixed)
 
         def without(block, gram):
-            chosen = jax.lax.dynamic_slice_in_dim(order, block * size, size)
-            neuron = chosen % width
-            along = point.mean[:, neuron] * (t.features @ columns[:, chosen])
+            block_columns = jax.lax.dynamic_slice_in_dim(order, block * size, size)
+            neuron = block_columns % width
+            along = jacobian.mean_slopes[:, neuron] * (t.features @ columns[:, block_columns])
             rows = along[:, None, :] * outputs[:, neuron]
             return gram - t.factor * symmetric_product(rows.reshape(-1, size))
 
-        return jax.lax.fori_loop(0, -(-jnp.sum(used) // size), without, t.gram(point.mean))
+        return jax.lax.fori_loop(
+            0, -(-jnp.sum(used) // size), without, t.gram(jacobian.mean_slopes)
+        )
 
 
-def _complement(point: Held, tangent):
+def _complement(jacobian: SlidingPoint, tangent):
     weights = tangent["weights"]
-    parts = jnp.einsum("kdm,dm->km", point.directions, weights)
-    return {"weights": weights - jnp.einsum("kdm,km->dm", point.directions, parts)}
+    parts = jnp.einsum("kdm,dm->km", jacobian.constraints, weights)
+    return {"weights": weights - jnp.einsum("kdm,km->dm", jacobian.constraints, parts)}
 
 
-def held_directions(features, sliding: Bool[Array, "sample width"]) -> Directions:
+def active_constraints(features, sliding: Bool[Array, "sample width"]) -> Constraints:
     """Orthonormal bases of the inputs along which neurons slide, the input farthest from those before it first."""
     size, width = features.shape[1], sliding.shape[1]
-    most = min(MOST, size)
+    capacity = min(MAX_CONSTRAINTS, size)
     squares = jnp.sum(features**2, axis=1, keepdims=True)
 
     def going(carry):
         count, _, outside = carry
-        return (count < most) & jnp.any(outside > DEPENDENT * squares)
+        return (count < capacity) & jnp.any(outside > DEPENDENT * squares)
 
     def add(carry):
-        count, directions, outside = carry
+        # one step of Gram-Schmidt for all neurons at once, with pivoting: `outside` holds the squared length that
+        # each sliding input still has outside the span of the constraints found so far, 0 for inputs that do not slide
+        count, constraints, outside = carry
         farthest = jnp.argmax(outside, axis=0)
         new = features[farthest].T
-        for _ in range(2):  # twice is enough
-            new = new - jnp.einsum("kdm,kem,em->dm", directions, directions, new)
+        for _ in range(2):  # orthogonalising twice is enough (Kahan)
+            new = new - jnp.einsum("kdm,kem,em->dm", constraints, constraints, new)
         left = jnp.take_along_axis(outside, farthest[None], axis=0)[0]
         length = jnp.linalg.norm(new, axis=0)
-        fresh = left > DEPENDENT * squares[farthest, 0]
-        new = jnp.where(fresh, new / jnp.where(fresh, length, 1.0), 0.0)
-        outside = jnp.where(fresh, outside - (features @ new) ** 2, 0.0)
-        return count + 1, directions.at[count].set(new), outside
+        independent = left > DEPENDENT * squares[farthest, 0]
+        new = jnp.where(independent, new / jnp.where(independent, length, 1.0), 0.0)
+        outside = jnp.where(independent, outside - (features @ new) ** 2, 0.0)
+        return count + 1, constraints.at[count].set(new), outside
 
-    nothing = jnp.zeros((most, size, width), features.dtype)
+    nothing = jnp.zeros((capacity, size, width), features.dtype)
     start = (jnp.zeros((), int), nothing, jnp.where(sliding, squares, 0.0))
     return jax.lax.while_loop(going, add, start)[1]

@@ -1,4 +1,4 @@
-"""What a step of the Gram-matrix exponential flow is: the place after it, a check on it, and the path inside it."""
+"""What a step of the exponential integrator is: where it ends, a check on it, and the path inside it."""
 
 import abc
 
@@ -7,48 +7,52 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from ..._core.trees import Parameters, zeros_of
-from .linearisation import GramProblem, Outputs, Place
+from .linearisation import GramProblem, Linearisation, Outputs
+
+# After `PROBATION` attempts in one interval, a pace at which all attempts together would make less than the share `HOPELESS` of the way is none (chosen):
+# the solver gives up in seconds where it would try for hours.
+PROBATION, HOPELESS = 500, 1e-3
 
 
-class Taken(eqx.Module):
-    """The place after a step, the cotangent it was meant to have, what `between` needs to retrace the step, and its forward passes.
+class StepResult(eqx.Module):
+    """Where a step ends, and what is known of it.
 
-    The error estimate costs nothing: `meant`, propagated through the exponentials or that of an embedded method, must equal the
-    gradient at the new outputs; the difference is the defect.
+    Attributes:
+        end: the linearisation there.
+        predicted_gradient: the output gradient that it should have there by another way: propagated through the exponentials, that of an embedded
+            method, or that of a step of another size. The difference is the defect, the estimate of the step's error.
+        highest_loss: the highest loss seen inside the step.
+        interpolant: what `interpolate` needs.
+        evaluations: forward passes of the network.
     """
 
-    place: Place
-    meant: Outputs
-    trace: PyTree
-    passes: Int[Array, ""]
+    end: Linearisation
+    predicted_gradient: Outputs
+    highest_loss: Float[Array, ""]
+    interpolant: PyTree
+    evaluations: Int[Array, ""]
 
 
 class AbstractStep(eqx.Module):
     """A way to step."""
 
-    def no_trace(self, problem: GramProblem, place: Place) -> PyTree:
-        """A trace of zeros, before the first step."""
-        return zeros_of(self, problem, place, jnp.ones(())).trace
-
-    def should_curve(self, problem: GramProblem, place: Place, size: Float[Array, ""]) -> Array:
-        """Whether this step, which failed, had better be tried with the whole Hessian."""
-        return jnp.zeros((), bool)
+    def empty_interpolant(self, problem: GramProblem, start: Linearisation) -> PyTree:
+        """One of zeros, before the first step."""
+        return zeros_of(self, problem, start, jnp.ones(())).interpolant
 
     @abc.abstractmethod
-    def __call__(self, problem: GramProblem, place: Place, size: Float[Array, ""] | float) -> Taken:
-        """A step of length `size` from `place`."""
+    def __call__(
+        self, problem: GramProblem, start: Linearisation, size: Float[Array, ""] | float
+    ) -> StepResult:
+        """A step of length `size` from `start`."""
 
 
-class AbstractTracedStep(AbstractStep):
-    """A step that knows the path inside it; the path inside any other is retraced by shorter ones."""
-
-    @abc.abstractmethod
-    def inner_passes(self, problem: GramProblem, taken: Taken) -> Int[Array, ""] | int:
-        """Forward passes that `between` takes."""
+class AbstractDenseStep(AbstractStep):
+    """A step with dense output; any other has to end at recording times."""
 
     @abc.abstractmethod
-    def between(
-        self, problem: GramProblem, before: Place, taken: Taken, size: Float[Array, ""] | float,
-        part: Float[Array, ""] | float,
+    def interpolate(
+        self, problem: GramProblem, start: Linearisation, end: Linearisation, interpolant: PyTree,
+        size: Float[Array, ""] | float, time: Float[Array, ""] | float,
     ) -> Parameters:  # fmt: skip
-        """The parameters at time `part` of 0...`size` inside the step from `before`."""
+        """The parameters at a `time` of 0...`size` inside the step from `start` to `end`."""

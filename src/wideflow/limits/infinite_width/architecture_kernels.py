@@ -229,12 +229,19 @@ _compiled = functools.partial(jax.jit, static_argnums=(0, 1, 2))(_propagate)
 
 
 def _samples(name: str, values, precision: Precision):
-    values = jnp.asarray(values)
+    try:
+        values = jnp.asarray(values).astype(jnp.dtype(precision))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must be an array of numbers with one row a sample: {error}."
+        ) from None
     if values.ndim < 2:
         raise ValueError(
             f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give one input as `{name}[None]`."
         )
-    return values.astype(jnp.dtype(precision))
+    if not isinstance(values, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(values))):
+        raise ValueError(f"`{name}` must be finite, but holds NaN or infinity.")
+    return values
 
 
 __all__ = ["KernelPair", "Kernels", "LayerKernel", "kernels"]

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..._core.errors import check_count
+from ..._core.errors import check_count, check_kind
 from ..._core.trees import Parameters, parameters, with_parameters
 from ...dynamics.base import AbstractDynamics
 
@@ -30,12 +30,24 @@ class BestIterate(AbstractDynamics):
 
     def __init__(self, dynamics: AbstractDynamics, every: int = 100):
         check_count("every", every)
+        check_kind(
+            "dynamics",
+            dynamics,
+            AbstractDynamics,
+            "a dynamics in steps, such as `GradientDescent(0.1)`",
+            "A gradient flow's loss never rises, so its last iterate is its best.",
+        )
         self.dynamics, self.every = dynamics, every
 
     @property
     def rate(self):
         """The wrapped dynamics' rate."""
         return self.dynamics.rate
+
+    @property
+    def replayed(self):
+        """The wrapped dynamics' explicit indices."""
+        return getattr(self.dynamics, "replayed", None)
 
     def init(self, model, objective, key):
         inner = self.dynamics.init(model, objective, key)

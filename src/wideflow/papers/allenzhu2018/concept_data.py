@@ -10,19 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._core.errors import check_count
-from ..._core.precision import double
+from ..._core.errors import check_count, check_kind, check_nonnegative
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.types import Key
 from ...data.dataset import Dataset
 from ...data.synthetic import sphere
-from .laws.concepts import ThreeLayerConcept, plain_concept
+from .laws.concepts import ThreeLayerConcept, TwoLayerConcept, plain_concept
 from .laws.power_series import PowerSeries, polynomial, smooth
 
 _RADIUS = 0.75**0.5
 
 
-class UnitPadding(eqx.Module):
+class UnitPadding(DoubleModule):
     r"""The padding rule fitted on one set of raw inputs, to be used on others: $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
 
     `factor` multiplies raw inputs; `spherical` says that all raw points had one norm, in which case only $1/2$ is appended.
@@ -80,8 +80,13 @@ def concept_data(
 
     `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
     """
-    if not noise >= 0:
-        raise ValueError(f"`noise` must not be negative, got {noise}.")
+    check_nonnegative("noise", noise)
+    check_kind(
+        "concept",
+        concept,
+        (TwoLayerConcept, ThreeLayerConcept),
+        "a `TwoLayerConcept` or `ThreeLayerConcept`",
+    )
     inputs = padded_sphere(named_key(key, "inputs"), samples, features)
     targets = concept.outputs(inputs)
     if noise:

@@ -6,17 +6,17 @@ own name folded with $t$, so leaving one out changes none of the others.
 
 import abc
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..._core.precision import double
+from ..._core.arrays import real_array
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.types import Key
 
 
-class AbstractNoise(eqx.Module):
+class AbstractNoise(DoubleModule):
     """A source of the randomness of Algorithm 2; `step` counts iterations from 0."""
 
     @abc.abstractmethod
@@ -100,7 +100,7 @@ class ReplayedNoise(AbstractNoise):
         signs=None,
         shrink_times=(),
     ):
-        indices = jnp.asarray(indices, dtype=int)
+        indices = real_array("indices", indices, "(step,)", "(step, batch)").astype(int)
         self.indices = indices[:, None] if indices.ndim == 1 else indices
         given = dict(
             first_smoothing=first_smoothing,
@@ -110,7 +110,7 @@ class ReplayedNoise(AbstractNoise):
             signs=signs,
         )
         arrays = {
-            name: None if value is None else jnp.asarray(value, dtype=float)
+            name: None if value is None else real_array(name, value).astype(float)
             for name, value in given.items()
         }
         for name, value in arrays.items():

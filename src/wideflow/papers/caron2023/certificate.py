@@ -8,6 +8,7 @@ from ...certify.registry import ALWAYS, MAYBE, Case, Statement
 from ...certify.several_outputs import one_output, outputs_of, per_output
 from ...certify.shallow_only import of_shallow
 from ...theorems.base import Outcome, Verdict
+from ...theorems.recorded_run import run_fault, unjudged
 from . import theorems as paper
 from .theorems.problem import conclude
 
@@ -19,7 +20,10 @@ def _decay(case: Case) -> Verdict:
     $\dot L = -r^\top\widehat\Theta r\le-2\lambda_{\min}L$; each $|\dot w_j|$ is at most $\sqrt{K\lambda_j/d}\,\lVert X\rVert_2|r|$, so that the movement gains a factor $\sqrt K$."""
     count = outputs_of(case)
     if not count:
-        return paper.LemmaD1()(case.model, case.data, case.table)
+        return paper.LemmaD1()(case.model, case.data, case.table, mean=case.mean)
+    fault = run_fault(case.table, ("loss", "kernel_gap", "weight_movement"))
+    if fault:
+        return unjudged(fault, {})
     times, losses, gaps = (case.table[n].values for n in ("time", "loss", "kernel_gap"))
     gap = float(gaps.min())
     if not gap > 0:
@@ -55,32 +59,32 @@ def _decay(case: Case) -> Verdict:
 STATEMENTS = (
     Statement(
         paper.Proposition31,
-        of_shallow(lambda case: paper.Proposition31()(case.model.embedding.embed(case.data.inputs), case.model.activation)),
+        of_shallow(lambda case: paper.Proposition31()(case.model.embedding.embed(case.data.inputs), case.model.activation, mean=case.embedded_mean)),
         "kappa_n, the smallest eigenvalue of the mean Gram matrix, is positive",
     ),
     Statement(
         paper.PropositionC1,
-        of_shallow(per_output(lambda case: paper.PropositionC1()(case.model, case.data, delta=case.delta))),
+        of_shallow(per_output(lambda case: paper.PropositionC1()(case.model, case.data, delta=case.delta, mean=case.mean))),
         "the drawn Gram matrix has a gap of at least gamma kappa_n / 2", required="required", bounds=("bound", "gap"),
     ),
     Statement(
         paper.Theorem41,
-        of_shallow(one_output(lambda case: paper.Theorem41()(case.model, case.data, case.table, delta=case.delta))),
+        of_shallow(one_output(lambda case: paper.Theorem41()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
         "ReLU: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
     ),
     Statement(
         paper.Theorem42,
-        of_shallow(one_output(lambda case: paper.Theorem42()(case.model, case.data, case.table, delta=case.delta))),
+        of_shallow(one_output(lambda case: paper.Theorem42()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
         "smooth: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
     ),
     Statement(
         paper.LemmaD3,
-        of_shallow(one_output(lambda case: paper.LemmaD3()(case.model, case.data, case.table, delta=case.delta))),
+        of_shallow(one_output(lambda case: paper.LemmaD3()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
         "ReLU: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
     ),
     Statement(
         paper.LemmaD5,
-        of_shallow(one_output(lambda case: paper.LemmaD5()(case.model, case.data, case.table, delta=case.delta))),
+        of_shallow(one_output(lambda case: paper.LemmaD5()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
         "smooth: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
     ),
     Statement(
@@ -90,12 +94,12 @@ STATEMENTS = (
     ),
     Statement(
         paper.LemmaD2,
-        of_shallow(per_output(lambda case: paper.LemmaD2()(case.model, case.trained, case.data, delta=case.delta))),
+        of_shallow(per_output(lambda case: paper.LemmaD2()(case.model, case.trained, case.data, delta=case.delta, mean=case.mean))),
         "a posteriori, ReLU: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
     ),
     Statement(
         paper.LemmaD4,
-        of_shallow(per_output(lambda case: paper.LemmaD4()(case.model, case.trained, case.data))),
+        of_shallow(per_output(lambda case: paper.LemmaD4()(case.model, case.trained, case.data, mean=case.mean))),
         "a posteriori, smooth: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
     ),
 )  # fmt: skip

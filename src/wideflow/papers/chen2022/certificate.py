@@ -15,8 +15,11 @@ from ...certify.several_outputs import one_output, per_output
 from ...certify.shallow_only import not_applicable, of_shallow
 from ...limits.deep import hidden_gram
 from ...models import maps
+from ...models.base import unlabelled
 from ...models.embeddings import DeepRandomFeatures, RandomFeatures
-from ...theorems.base import Verdict
+from ...models.shallow import has_own_scales
+from ...theorems.base import Outcome, Verdict
+from ...training.identity import digest
 from . import theorems as paper
 
 RATES = ("guaranteed_rate", "certified_rate", "rate", "measured_rate")
@@ -27,21 +30,56 @@ def mapped(judge, outputs=one_output):
 
     def through(case: Case) -> Verdict:
         model, factor = case.model, 1.0
+        if not has_own_scales(model):
+            return not_applicable(
+                f"the node scales are not those of {model.scaling} at width {model.width}: the network was pruned or changed"
+            )
         if isinstance(model.scaling, NTK):
             model, factor = maps.ntk_as_mean_field(model, 1.0).model, 1.0 / model.width
         elif isinstance(model.scaling, MeanField) and model.scaling.hidden != 0.5:
             model = maps.older_as_mean_field(model, 1.0).model
         table = case.table
-        if table is not None and factor != 1.0:
+        if (
+            table is not None and model is not case.model
+        ):  # the map is exact: the run is the mapped network's too
             table = table.assign_coords(time=table["time"] * factor)
+            table = table.assign_attrs(starts=digest(unlabelled(model)))
         verdict = judge(replace(case, model=model, table=table))
         numbers = {
             name: value * (factor if name in RATES else 1.0)
             for name, value in verdict.numbers.items()
         }
-        return Verdict(verdict.outcome, verdict.margin, verdict.message, numbers)
+        verdict = Verdict(verdict.outcome, verdict.margin, verdict.message, numbers)
+        return _under_ntk(verdict, case.model) if isinstance(case.model.scaling, NTK) else verdict
 
     return of_shallow(outputs(through))
+
+
+def _under_ntk(verdict: Verdict, model) -> Verdict:
+    r"""What helps under NTK, where $\hat c = \sqrt m\,c$ grows with the width.
+
+    Lemma 2's condition $m\ge\hat c^2A = mc^2A$ does not depend on $m$: it is met by $c\le A^{-1/2}$ or not at all. The condition on $\hat c$ is met by the width
+    $(\hat c_{\rm needed}/c)^2$, that of the certificate by one about $\beta^2$ times larger.
+    """
+    numbers, text, width = dict(verdict.numbers), verdict.message, model.width
+    if not numbers.get("chat", 0.0) > 0 or verdict.outcome is Outcome.HOLDS:
+        return verdict
+    magnitude = numbers["chat"] / width**0.5
+    if numbers.get("beta", 0.0) >= 1:
+        text += f"; under NTK chat = sqrt(m) c, so that about {numbers['beta'] ** 2:.3g} times the width would do too"
+    if "needed_chat" in numbers and "width_for_activity" in numbers:
+        widths = numbers["width_for_activity"], (numbers["needed_chat"] / magnitude) ** 2
+        numbers["needed_width"] = max(widths)
+        text += f"; under NTK chat = sqrt(m) c, which m >= {widths[1]:.3g} would meet"
+    share = numbers.get("width_for_loss", numbers.get("needed_width", 0.0)) / width
+    about_loss = "K3" not in numbers or "width_for_loss" in numbers  # Lemma 3 is about activity
+    if about_loss and share > 1:
+        numbers["width_helps"] = 0.0
+        text = (
+            f"{text}; no width meets the condition on the initial loss, which under NTK reads c <= {magnitude / share**0.5:.3g} "
+            f"(here {magnitude:.3g}) at every width: larger targets or smaller output weights help"
+        )
+    return Verdict(verdict.outcome, verdict.margin, text, numbers)
 
 
 def interval_of(model, data) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from ..._core.arc_cosine import abs_pair, abs_pair_with_slope
 from ..._core.errors import check_count
 from ..._core.memory import budget
-from ..._core.precision import double
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.tiles import by_rows
 from ..._core.trees import Parameters, parameters, with_parameters
@@ -20,7 +20,7 @@ from ...data.objective import AbstractObjective
 _LOSS_FACTORS = {"MeanSquares": 1.0, "HalfSumSquares": 1.0, "HalfMeanSquares": 0.5}
 
 
-class GaussianAbsTeacher(eqx.Module):
+class GaussianAbsTeacher(DoubleModule):
     r"""$x \sim \mathcal N(0, I_d)$, $y = f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$ with orthonormal $w^*_k$.
 
     Given to `train` in place of a dataset, the descended objective is the exact $L = \mathbb E(f - f^*)^2$ with its

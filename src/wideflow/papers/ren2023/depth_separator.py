@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._core.errors import check_count, check_positive
+from ..._core.arrays import real_array
+from ..._core.errors import check_count, check_number, check_positive
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ..._core.types import Key
@@ -43,16 +44,12 @@ class DepthSeparator(AbstractModel):
 
     @double
     def __init__(self, first, second_weight, second_bias):
-        first, w, b = (jnp.asarray(a) for a in (first, second_weight, second_bias))
-        if first.ndim != 2:
-            raise ValueError(f"`first` must have shape (width, feature), got {first.shape}.")
+        first = real_array("first", first, "(width, feature)")
+        w, b = real_array("second_weight", second_weight), real_array("second_bias", second_bias)
         if w.ndim != 1 or w.shape != b.shape:
             raise ValueError(
                 f"`second_weight` and `second_bias` must be two vectors of one length, got {w.shape} and {b.shape}."
             )
-        for name, array in (("first", first), ("second_weight", w), ("second_bias", b)):
-            if not bool(jnp.all(jnp.isfinite(array))):
-                raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
         dtype = jnp.float32 if first.dtype == jnp.float32 else jnp.float64
         self.first, self.second_weight, self.second_bias = (a.astype(dtype) for a in (first, w, b))
 
@@ -60,7 +57,7 @@ class DepthSeparator(AbstractModel):
     @double
     def init(
         cls,
-        key: Key,
+        key: int | Key,
         *,
         features: int,
         width: int,
@@ -79,6 +76,7 @@ class DepthSeparator(AbstractModel):
         radius = 1 / math.sqrt(features) if radius is None else radius
         check_positive("radius", radius)
         check_positive("deviation", deviation)
+        check_number("bias", bias)
         first = radius * sphere(named_key(key, "hidden"), width, features)
         w = deviation * jax.random.normal(named_key(key, "output"), (second,), dtype=float)
         return cls(first, w, jnp.full((second,), float(bias)))

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._core.precision import DoubleModule
 from ..._core.randomness import named_key
 from ..._core.types import Key, Scalar
 from .laws.base import AbstractRadialLaw, sphere
@@ -24,7 +25,7 @@ def radial_target(inputs) -> Float[Array, " sample"]:
     return jnp.maximum(1 - jnp.linalg.norm(inputs, axis=1), 0)
 
 
-class AbstractEstimator(eqx.Module):
+class AbstractEstimator(DoubleModule):
     """How velocity and loss of the learner (first layer, weights, biases) are averaged over the inputs."""
 
     random: ClassVar[bool]

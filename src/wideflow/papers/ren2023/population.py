@@ -1,12 +1,11 @@
 r"""A radial law with the target $\max(1 - \lVert x \rVert, 0)$, standing where a dataset stands."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core.errors import check_choice, check_count
-from ..._core.precision import double
+from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.trees import Parameters
 from ..._core.types import Key, Scalar
@@ -28,7 +27,7 @@ from .laws.thresholds import Thresholds
 from .separator.samples import Field
 
 
-class Radial(eqx.Module):
+class Radial(DoubleModule):
     r"""$x = r \bar x$ with $r$ of a radial `law` and $\bar x$ uniform on the sphere; target $f_*(x) = \max(1 - r, 0)$.
 
     Given to `train` in place of a dataset. The loss is $L = \frac12 E(f_* - f)^2$ for a `DepthSeparator` $f$. The

@@ -17,6 +17,8 @@ import dask.config
 import jax
 from distributed import Client, LocalCluster
 
+from .security import security_of, write_certificates
+
 ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
 REACH = 10.0  # seconds in which a scheduler must answer
 LOST = "the connection to the scheduler was lost."
@@ -80,14 +82,20 @@ def default_workers(threads: int) -> int:
 
 
 @contextlib.contextmanager
-def connected(scheduler: str | None, workers: int | None, threads: int) -> Iterator["Engine"]:
-    """A client of the scheduler at that address, or of an embedded cluster."""
+def connected(
+    scheduler: str | None,
+    workers: int | None,
+    threads: int,
+    security: str | os.PathLike | None = None,
+) -> Iterator["Engine"]:
+    """A client of the scheduler at that address, with the certificates in the folder `security` if given, or of an embedded cluster."""
     with _quiet():
         if scheduler is None:
             yield from _embedded(workers or default_workers(threads), threads)
             return
         try:
-            client = Client(scheduler, timeout=REACH)
+            known = {} if security is None else {"security": security_of(security)}
+            client = Client(scheduler, timeout=REACH, **known)
         except (OSError, ValueError, TimeoutError) as error:
             raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
         with client:
@@ -123,17 +131,22 @@ def _embedded(workers: int, threads: int) -> Iterator["Engine"]:
         scratch = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="wideflow-sweep-", ignore_cleanup_errors=True)
         )
+        certificates = write_certificates(pathlib.Path(scratch) / "certificates")
         cluster = stack.enter_context(
             LocalCluster(
                 n_workers=0,
                 processes=True,
+                protocol="tls://",
+                security=security_of(certificates),
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
         )
         client = stack.enter_context(Client(cluster))
-        crew = Crew(cluster.scheduler_address, workers, threads, pathlib.Path(scratch))
+        crew = Crew(
+            cluster.scheduler_address, workers, threads, pathlib.Path(scratch), certificates
+        )
         stack.callback(crew.dismiss)
         crew.hire()
         yield Engine(client, crew)
@@ -177,6 +190,9 @@ class Crew:
     workers: int
     threads: int
     scratch: pathlib.Path
+    certificates: pathlib.Path | None = (
+        None  # the folder that lets a worker in; None for a scheduler without TLS
+    )
     trouble: str = ""
     replaced: int = 0
     processes: list[subprocess.Popen] = field(default_factory=list)
@@ -206,6 +222,7 @@ class Crew:
         return {
             **os.environ, **kept, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
             "WIDEFLOW_SCRATCH": str(self.scratch), **QUIET_WORKER,
+            **({} if self.certificates is None else {"WIDEFLOW_CERTIFICATES": str(self.certificates)}),
         }  # fmt: skip
 
     def _start(self, number: int) -> subprocess.Popen:

@@ -99,7 +99,10 @@ def _gathered(
             np.full(shape + sizes, np.nan) if numeric else np.full(shape + sizes, "", dtype=object)
         )
         for position, part in parts.items():
-            values[position][_place(part, inner, union)] = part.values
+            if inner:
+                values[position][_place(part, inner, union)] = part.values
+            else:  # a single number a run
+                values[position] = part.values
         if not numeric:
             values = values.astype(str)
         labels = {d: union[d] for d in inner if d in union}
@@ -133,4 +136,4 @@ def _place(part: xr.DataArray, inner: tuple, union: Mapping[str, np.ndarray]):
             rows.append(np.searchsorted(union[dim], part[dim].values))
         else:
             rows.append(np.arange(part.sizes[dim]))
-    return np.ix_(*rows) if rows else ()
+    return np.ix_(*rows)

@@ -107,7 +107,7 @@ class Dispatch:
         future = self.engine.client.submit(
             work,
             str(self.store.folder.resolve()),
-            spec.experiment.name,
+            spec.function or spec.experiment.name,
             spec.size,
             tasks,
             pure=False,

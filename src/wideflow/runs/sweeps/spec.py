@@ -1,6 +1,6 @@
 """What a sweep is: an experiment, its fixed settings, axes, seeds. Checked before anything runs.
 
-experiment: train            # or any name that `wideflow list` shows
+experiment: train            # or any name that `wideflow list` shows; in Python also a function of its settings
 size: smoke                  # whose settings are the start; default "default"
 set: {steps: 200}            # settings that are the same in all runs
 grid:                        # one dimension each, every combination
@@ -19,13 +19,14 @@ plot: {y: kernel_drift, x: width, hue: scaling}
 import math
 import pathlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from ..._core.errors import did_you_mean
 from ...experiments import registry
 from ...experiments.base import SIZES, Experiment
+from ...experiments.of_function import experiment_of
 from .lines import Path, Source, SpecError, load
 
 KEYS = ("name", "experiment", "size", "set", "grid", "zip", "list", "seeds", "plot")
@@ -52,6 +53,7 @@ class SweepSpec:
 
     name: str
     experiment: Experiment
+    function: Callable | None  # that the experiment calls, where it was given as one
     size: str
     fixed: Mapping[str, Any]
     axes: tuple[Axis, ...]
@@ -112,7 +114,15 @@ def _spec(value: Any, source: Source, default_name: str) -> SweepSpec:
     axes = tuple(_axes(value, source))
     _check_names(experiment, fixed, axes, source)
     spec = SweepSpec(
-        name, experiment, size, fixed, axes, _seeds(value, source), _plot(value, source), source
+        name,
+        experiment,
+        value["experiment"] if callable(value["experiment"]) else None,
+        size,
+        fixed,
+        axes,
+        _seeds(value, source),
+        _plot(value, source),
+        source,
     )
     if spec.count > MOST_RUNS:
         raise source.error(
@@ -123,6 +133,8 @@ def _spec(value: Any, source: Source, default_name: str) -> SweepSpec:
 
 def _experiment(value: dict, source: Source) -> Experiment:
     name = value.get("experiment")
+    if callable(name):
+        return experiment_of(name)
     if not isinstance(name, str):
         raise source.error(
             ("experiment",),

@@ -82,6 +82,7 @@ def sweep(
     workers: int | None = None,
     threads: int = 1,
     scheduler: str | None = None,
+    security: str | pathlib.Path | None = None,
     progress: Progress = silent,
     only: Iterable[PlannedRun] | None = None,
     plan: Plan | None = None,
@@ -89,11 +90,14 @@ def sweep(
     """Performs every run of `spec` that the folder `out` does not have yet.
 
     Args:
-        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it.
+        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it. In a dictionary `experiment` may be a
+            Python function: `wf.sweep({"experiment": final_loss, "grid": {"width": [64, 256]}, "seeds": 5})`.
         out: the folder of runs; a second sweep, or `wideflow run --out`, finds them there.
         workers: processes of the embedded cluster; default one a GPU, else as many as there are cores.
         threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never on `workers`.
         scheduler: address of a running Dask scheduler, in place of the embedded cluster.
+        security: folder with the certificate and key of that scheduler (see `wideflow.runs.sweeps.security`). The embedded cluster
+            makes its own.
         progress: called with (done, total, what).
         only: of the missing runs just these.
         plan: the plan of `spec`, where it is already made.
@@ -117,7 +121,7 @@ def sweep(
     store.check_writable()
     stopped, replaced = "", 0
     try:
-        with connected(scheduler, workers, threads) as engine:
+        with connected(scheduler, workers, threads, security) as engine:
             progress(
                 0,
                 len(missing),

@@ -1,6 +1,6 @@
 """What runs in a worker: chunks of runs, each saved the moment it is finished; and the worker process itself.
 
-    python -m wideflow.runs.sweeps.worker tcp://127.0.0.1:8786
+    python -m wideflow.runs.sweeps.worker tls://127.0.0.1:8786
 
 is a worker of the embedded cluster: it ends with the process that started it.
 """
@@ -10,13 +10,14 @@ import os
 import pathlib
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..._core.status import Status
 from ...experiments import registry
 from ...experiments.base import Experiment
+from ...experiments.of_function import experiment_of
 from ..records import DamagedRecordError, check_whole
 from ..runner import compute
 from ..store import Store
@@ -51,13 +52,14 @@ class Outcome:
 
 
 def work(
-    folder: str, experiment: str, size: str, tasks: Sequence[Task]
+    folder: str, experiment: str | Callable, size: str, tasks: Sequence[Task]
 ) -> tuple[str, list[Outcome]]:
     """Performs the tasks one after the other with one compiled program; tells who did it.
 
     Runs of equal shape are not fused into one: a fused program may differ in the last bit from the run alone.
     """
-    store, chosen = Store(folder, small=True), registry.experiment(experiment)
+    store = Store(folder, small=True)
+    chosen = experiment_of(experiment) if callable(experiment) else registry.experiment(experiment)
     return _my_address(), [_one(store, chosen, size, task) for task in tasks]
 
 
@@ -101,12 +103,16 @@ def _my_address() -> str:
 async def _serve(address: str) -> None:
     from distributed import Worker
 
+    from .security import security_of
+
+    folder = os.environ.get("WIDEFLOW_CERTIFICATES")
     async with Worker(
         address,
         nthreads=1,
         memory_limit=0,
         dashboard=False,
         local_directory=os.environ["WIDEFLOW_SCRATCH"],
+        security=None if folder is None else security_of(folder),
     ) as worker:
         await worker.finished()
 

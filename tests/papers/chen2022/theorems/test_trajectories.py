@@ -166,7 +166,7 @@ def test_other_scalings_and_singular_grams_are_not_applicable(public):
     _, _, table = public
     data = wf.data.random_labels(jax.random.key(2), samples=3, features=6)
     ntk = wf.Shallow.init(jax.random.key(0), features=6, width=10, activation="tanh")
-    verdict = ch.Lemma1()(ntk, data, table)
+    verdict = ch.Lemma1().evaluate(ntk, data, table)
     assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
     assert "wf.maps" in verdict.message
     crowded = wf.data.random_labels(jax.random.key(2), samples=9, features=6)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.precision import double
+from ...._core.precision import DoubleModule, double
 from .power_series import polynomial
 
 _TOLERANCE = 1e-8
@@ -54,7 +54,7 @@ def _apply(functions: tuple[Callable, ...], z: Array) -> Array:
     return jnp.stack([f(z[..., i]) for i, f in enumerate(functions)], axis=-1)
 
 
-class TwoLayerConcept(eqx.Module):
+class TwoLayerConcept(DoubleModule):
     r"""(3): $f^\star_r(x) = \sum_{i\le p} a^\star_{r,i}\,\phi_i(\langle w^\star_{1,i}, x\rangle)\,\langle w^\star_{2,i}, x\rangle$.
 
     Args:
@@ -95,7 +95,7 @@ class TwoLayerConcept(eqx.Module):
         return jax.vmap(self)(jnp.asarray(inputs))
 
 
-class ThreeLayerConcept(eqx.Module):
+class ThreeLayerConcept(DoubleModule):
     r"""(6): $f^\star_r(x) = \sum_{i\le p_1} a^\star_{r,i}\,\Phi_i\big(\sum_{j\le p_2} v^\star_{1,i,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)\big)
     \big(\sum_{j\le p_2} v^\star_{2,i,j}\phi_{2,j}(\langle w^\star_{2,j},x\rangle)\big)$,
 

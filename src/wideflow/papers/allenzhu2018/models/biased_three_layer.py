@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
 from ...._core.precision import double
 from ...._core.randomness import named_key
@@ -51,11 +52,9 @@ class BiasedThreeLayer(AbstractModel):
         second_increment=None,
         scale=1.0,
     ):
-        first = jnp.asarray(first)
+        first = real_array("first", first, "(first, feature)")
         dtype = jnp.float32 if first.dtype == jnp.float32 else jnp.result_type(first, float)
-        self.first, self.second = first.astype(dtype), jnp.asarray(second, dtype)
-        if self.first.ndim != 2:
-            raise ValueError(f"`first` must have shape (first, feature), got {self.first.shape}.")
+        self.first, self.second = first.astype(dtype), real_array("second", second).astype(dtype)
         m1 = self.first.shape[0]
         if self.second.ndim != 2 or self.second.shape[1] != m1:
             raise ValueError(
@@ -67,13 +66,13 @@ class BiasedThreeLayer(AbstractModel):
         self.output = readout("output", output, m2, dtype)
         self.first_increment = _like("first_increment", first_increment, self.first)
         self.second_increment = _like("second_increment", second_increment, self.second)
-        self.scale = jnp.asarray(scale, dtype)
+        self.scale = real_array("scale", scale, "()").astype(dtype)
 
     @classmethod
     @double
     def init(
         cls,
-        key: Key,
+        key: int | Key,
         *,
         features: int,
         width: int,
@@ -89,6 +88,8 @@ class BiasedThreeLayer(AbstractModel):
         check_count("features", features)
         check_count("width", width)
         check_positive("output_std", output_std)
+        if outputs is not None:
+            check_count("outputs", outputs)
         m1, m2 = width, width if second_width is None else second_width
         check_count("second_width", m2)
         shape = (m2,) if outputs is None else (outputs, m2)
@@ -144,7 +145,7 @@ class BiasedThreeLayer(AbstractModel):
 def _like(name: str, given, reference: Array) -> Array:
     if given is None:
         return jnp.zeros_like(reference)
-    array = jnp.asarray(given, reference.dtype)
+    array = real_array(name, given).astype(reference.dtype)
     if array.shape != reference.shape:
         raise ValueError(
             f"`{name}` must have the shape of the initial weights, {reference.shape}, got {array.shape}."

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
 from ...._core.precision import double
 from ...._core.randomness import named_key
@@ -39,16 +40,16 @@ class BiasedTwoLayer(AbstractModel):
 
     @double
     def __init__(self, hidden, bias, output, increment=None):
-        hidden = jnp.asarray(hidden)
+        hidden = real_array("hidden", hidden, "(width, feature)")
         dtype = jnp.float32 if hidden.dtype == jnp.float32 else jnp.result_type(hidden, float)
         self.hidden = hidden.astype(dtype)
-        if self.hidden.ndim != 2:
-            raise ValueError(f"`hidden` must have shape (width, feature), got {self.hidden.shape}.")
         width = self.hidden.shape[0]
         self.bias = vector("bias", bias, width, dtype)
         self.output = readout("output", output, width, dtype)
         self.increment = (
-            jnp.zeros_like(self.hidden) if increment is None else jnp.asarray(increment, dtype)
+            jnp.zeros_like(self.hidden)
+            if increment is None
+            else real_array("increment", increment).astype(dtype)
         )
         if self.increment.shape != self.hidden.shape:
             raise ValueError(
@@ -59,7 +60,7 @@ class BiasedTwoLayer(AbstractModel):
     @double
     def init(
         cls,
-        key: Key,
+        key: int | Key,
         *,
         features: int,
         width: int,
@@ -73,6 +74,8 @@ class BiasedTwoLayer(AbstractModel):
         check_count("features", features)
         check_count("width", width)
         check_positive("output_std", output_std)
+        if outputs is not None:
+            check_count("outputs", outputs)
         hidden = jax.random.normal(named_key(key, "hidden"), (width, features)) / width**0.5
         shape = (width,) if outputs is None else (outputs, width)
         output = output_std * jax.random.normal(named_key(key, "output"), shape)
@@ -123,7 +126,7 @@ def half_zero_bias(key: Key, width: int) -> Float[Array, " width"]:
 
 
 def vector(name: str, given, length: int, dtype) -> Float[Array, " width"]:
-    array = jnp.asarray(given, dtype)
+    array = real_array(name, given).astype(dtype)
     if array.shape != (length,):
         raise ValueError(
             f"`{name}` must have shape ({length},), one entry a neuron, got {array.shape}."
@@ -132,7 +135,7 @@ def vector(name: str, given, length: int, dtype) -> Float[Array, " width"]:
 
 
 def readout(name: str, given, width: int, dtype) -> Float[Array, "*output width"]:
-    array = jnp.asarray(given, dtype)
+    array = real_array(name, given).astype(dtype)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise ValueError(
             f"`{name}` must have shape ({width},) or (outputs, {width}), got {array.shape}."

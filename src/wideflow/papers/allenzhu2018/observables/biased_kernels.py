@@ -7,6 +7,7 @@ $B = (AV)*D_w$: $\Theta = (AA'^\top)\odot(UU'^\top) + (XX'^\top)\odot(BB'^\top)$
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....observables.kernels import gram_of_features
 from ..models.biased_three_layer import BiasedThreeLayer
@@ -45,7 +46,7 @@ def last_layer_features(
     model: BiasedTwoLayer | BiasedThreeLayer, inputs
 ) -> Float[Array, "sample width"]:
     """What a learner with only its output layer trained sees: the last hidden layer."""
-    z = model.preactivations(jnp.asarray(inputs))
+    z = model.preactivations(real_array("inputs", inputs))
     return jnp.maximum(z if isinstance(model, BiasedTwoLayer) else z[1], 0)
 
 

@@ -9,16 +9,17 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ...._core.errors import check_choice
-from ...._core.precision import double
+from ...._core.arrays import real_array
+from ...._core.errors import check_choice, check_kind
+from ...._core.precision import AbstractResult, double
 from ...._core.trees import with_parameters
-from ....observables.base import AbstractObservable, probe_features
+from ....observables.base import AbstractObservable, check_samples, probe_features
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
 from ..models.closed_relu import active
 
 
-class Signs(eqx.Module):
+class Signs(AbstractResult):
     r"""$D_w$ (sample, first) and $D_v$ (sample, second); a two-layer network has `first` alone."""
 
     first: Bool[Array, "sample first"]
@@ -28,7 +29,13 @@ class Signs(eqx.Module):
 @double
 def signs(model: BiasedTwoLayer | BiasedThreeLayer, inputs) -> Signs:
     """Which neurons are active ($z \\ge 0$) at the model's present weights."""
-    inputs = jnp.asarray(inputs)
+    check_kind(
+        "model",
+        model,
+        (BiasedTwoLayer, BiasedThreeLayer),
+        "a `BiasedTwoLayer` or `BiasedThreeLayer`",
+    )
+    inputs = real_array("inputs", inputs)
     if isinstance(model, BiasedTwoLayer):
         return Signs(active(model.preactivations(inputs)), None)
     z, q = model.preactivations(inputs)
@@ -52,7 +59,7 @@ def pseudo_outputs(
         biases: "both" for $g$ (33) and (403), "first" for $g^{(b)}$ (34), "none" for $g^{(b,b)}$ (35). Two layers know "both" and "none".
     """
     check_choice("biases", biases, ("both", "first", "none"))
-    inputs = jnp.asarray(inputs)
+    inputs = real_array("inputs", inputs)
     if isinstance(model, BiasedTwoLayer):
         w = model.weights if first is None else jnp.asarray(first)
         z = inputs @ w.T + (0.0 if biases == "none" else model.bias)
@@ -68,16 +75,16 @@ def pseudo_outputs(
 def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
     """Fraction of signs that differ between `model` and `start`, by layer ("first", "second"), over neurons and inputs."""
     now, then = signs(model, inputs), signs(start, inputs)
-    fractions = {"first": jnp.mean(now.first != then.first)}
+    fractions = {"first": jnp.mean(now.first != then.first, dtype=float)}
     if now.second is not None and then.second is not None:
-        fractions["second"] = jnp.mean(now.second != then.second)
+        fractions["second"] = jnp.mean(now.second != then.second, dtype=float)
     return fractions
 
 
 @double
 def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
     r"""$f - g$ on each input: the network against the pseudo network with the signs of `start`, both at the model's weights."""
-    inputs = jnp.asarray(inputs)
+    inputs = real_array("inputs", inputs)
     return model.outputs(inputs) - pseudo_outputs(model, inputs, signs(start, inputs))
 
 
@@ -89,7 +96,7 @@ def cross_coefficients(
 
     Hence $\mathbb E_\Sigma g' = 0$ and $\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$ exactly (Lemma 5.5); no signs are sampled. $W$, $V$ are the model's weights.
     """
-    inputs = jnp.asarray(inputs)
+    inputs = real_array("inputs", inputs)
     w, v = model.first + model.first_increment, model.second + model.second_increment
     z = frozen.first * (inputs @ w.T + model.first_bias)
     moved = frozen.first * (inputs @ jnp.asarray(first_move).T)
@@ -113,7 +120,7 @@ def signed_move(
     model: BiasedThreeLayer, first_move, second_move, diagonal, rate=1.0
 ) -> BiasedThreeLayer:
     r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`."""
-    s = jnp.asarray(diagonal)
+    s = real_array("diagonal", diagonal)
     w = model.first_increment + rate * s[:, None] * jnp.asarray(first_move)
     v = model.second_increment + rate * jnp.asarray(second_move) * s
     return with_parameters(model, {"first_increment": w, "second_increment": v})
@@ -168,6 +175,7 @@ class SignChange(AbstractObservable):
 
     def __init__(self, layer: str = "first", samples: int | None = None):
         check_choice("layer", layer, ("first", "second"))
+        check_samples(samples)
         self.layer, self.samples = layer, samples
         self.name, self.label, self.axes = (
             f"sign_change_{layer}",

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_count, check_positive
-from ...._core.precision import double
+from ...._core.arrays import real_array
+from ...._core.errors import check_between, check_count, check_kind, check_positive
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
 from ..models.biased_three_layer import BiasedThreeLayer
@@ -37,7 +38,7 @@ def rademacher_signs(
     return jax.random.rademacher(key, (draws, samples), float)
 
 
-class BilinearSup(eqx.Module):
+class BilinearSup(AbstractResult):
     r"""The exact sup of the bilinear class for one $\xi$, its maximiser $(W', V')$, and the paper's chain (379)-(389) beside it."""
 
     value: Float[Array, ""]
@@ -55,7 +56,7 @@ def bilinear_sup(
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
     The chain bounds it by $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$.
     """
-    inputs, xi = jnp.asarray(inputs), jnp.asarray(xi)
+    inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
     frozen = signs(model, inputs)
     rows = frozen.second * jnp.atleast_2d(model.output)[output]
     gram = rows @ rows.T
@@ -82,9 +83,9 @@ def bilinear_rademacher(
     model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int
 ) -> tuple[float, float]:
     r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's."""
-    inputs = jnp.asarray(inputs)
+    inputs = real_array("inputs", inputs)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
-    sups = [_compiled_sup(model, inputs, one, *radii) for one in jnp.asarray(xi)]
+    sups = [_compiled_sup(model, inputs, one, *radii) for one in real_array("xi", xi)]
     exact, chain = np.mean([(s.value, s.chain) for s in sups], axis=0) / inputs.shape[0]
     return float(exact), float(chain)
 
@@ -116,7 +117,9 @@ def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, 
 
     The value is $\tau\lVert G\rVert_{2,4/3}$. `power` 2 is the Frobenius ball; any power $p > 1$ works, with its dual exponent.
     """
-    g = jnp.asarray(gradient)
+    g = real_array("gradient", gradient, "(row, column)")
+    check_positive("radius", radius)
+    check_between("power", power, 1.0, math.inf, open=True)
     dual = power / (power - 1)
     norms = jnp.sqrt(jnp.sum(g**2, axis=1, keepdims=True))
     top = jnp.max(norms)
@@ -129,7 +132,8 @@ def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, 
 @double
 def row_ball_projection(matrix, radius: float | int) -> Float[Array, "row column"]:
     r"""The nearest point of $\lVert W\rVert_{2,4} \le \tau$: rows keep their direction, norms solve $s + 2\mu s^3 = r$, $\mu$ by bisection."""
-    w = jnp.asarray(matrix)
+    w = real_array("matrix", matrix, "(row, column)")
+    check_positive("radius", radius)
     rows = jnp.sqrt(jnp.sum(w**2, axis=1))
     target = radius**4
 
@@ -172,7 +176,7 @@ def network_sup(
     Starts at the bilinear maximiser, steps $2/(it+4)$ towards the linear oracle, redraws `draws` signs in every iteration and is evaluated on
     `fresh` new ones (re-using the ascent's own draws overestimates). Both signs of the sum are tried.
     """
-    inputs, xi = jnp.asarray(inputs), jnp.asarray(xi)
+    inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
     start = _compiled_sup(model, inputs, xi, *radii)
     both = (jnp.asarray(1.0), jnp.asarray(-1.0))
@@ -236,8 +240,8 @@ def two_layer_sup(
     a = jnp.atleast_2d(model.output)[output]
     best = _ball_ascent(
         model,
-        jnp.asarray(inputs),
-        jnp.asarray(xi),
+        real_array("inputs", inputs),
+        real_array("xi", xi),
         jnp.sign(a),
         points.at[0].set(0.0),
         jnp.asarray(radius),
@@ -273,6 +277,9 @@ def two_layer_bound(
     model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0
 ) -> float:
     r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit inputs."""
+    check_kind("model", model, BiasedTwoLayer, "a `BiasedTwoLayer`")
+    check_count("samples", samples)
+    check_positive("radius", radius)
     return (
         float(np.sum(np.abs(np.atleast_2d(np.asarray(model.output))[output])))
         * radius

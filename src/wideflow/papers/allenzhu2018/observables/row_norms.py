@@ -6,6 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
+from ...._core.errors import check_between, check_choice
 from ...._core.precision import double
 from ....observables.base import AbstractObservable
 
@@ -13,11 +15,10 @@ from ....observables.base import AbstractObservable
 @double
 def row_norm(matrix, power: float | int = 2.0) -> Float[Array, ""]:
     r"""$\lVert W\rVert_{2,p}$ with $p$ = `power`; 2 is Frobenius, `math.inf` the largest row norm."""
-    rows = jnp.sqrt(jnp.sum(jnp.asarray(matrix) ** 2, axis=1))
+    check_between("power", power, 1.0, math.inf)
+    rows = jnp.sqrt(jnp.sum(real_array("matrix", matrix, "(row, column)") ** 2, axis=1))
     if math.isinf(power):
         return jnp.max(rows)
-    if not power >= 1:
-        raise ValueError(f"`power` must be at least 1, got {power}.")
     top = jnp.max(rows)
     safe = jnp.where(top > 0, top, 1.0)
     return safe * jnp.sum((rows / safe) ** power) ** (1 / power)
@@ -33,6 +34,8 @@ class IncrementNorm(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(self, part: str = "increment", power: float | int = 2.0):
+        check_choice("part", part, ("increment", "first_increment", "second_increment"))
+        check_between("power", power, 1.0, math.inf)
         self.part, self.power = part, float(power)
         told = "inf" if math.isinf(power) else f"{power:g}"
         self.name, self.label, self.axes = f"{part}_norm_{told}", f"{part} norm (2,{told})", ()

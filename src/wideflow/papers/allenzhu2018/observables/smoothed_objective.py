@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.errors import check_count
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
 from ....data.dataset import Dataset
@@ -20,7 +20,7 @@ from ..smoothed_sgd import SmoothedSGD
 from .pseudo import signed_move
 
 
-class DescentTriple(eqx.Module):
+class DescentTriple(AbstractResult):
     r"""$c_1 = \mathbb E_\Sigma L'(\lambda, W+\sqrt\eta\Sigma W^\star, V+\sqrt\eta V^\star\Sigma)$, $c_2 = L'((1-\eta)\lambda, W, V)$, $c_3 = L'(\lambda, W, V)$ of Lemma 5.3."""
 
     moved: Float[Array, ""]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ...._core.trees import with_parameters
 from ....dynamics.loss_base import AbstractLoss
@@ -96,7 +97,7 @@ class Lemma55CrossTerm(AbstractTheorem):
         constant: float | int = 3.0,
     ) -> Verdict:
         """Moves $W''$, $V''$ and signs `diagonal`; the bound uses their own norms and the size of the output weights."""
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs)
         c = cross_coefficients(model, inputs, frozen, first_move, second_move)
         left = pseudo_outputs(
             signed_move(model, first_move, second_move, diagonal, rate), inputs, frozen
@@ -107,7 +108,7 @@ class Lemma55CrossTerm(AbstractTheorem):
         right = (
             pseudo_outputs(model, inputs, frozen)
             + rate**2 * quadratic
-            + rate * c @ jnp.asarray(diagonal)
+            + rate * c @ real_array("diagonal", diagonal)
         )
         deviation = rate * float(jnp.max(jnp.sqrt(jnp.sum(c**2, axis=-1))))
         m1, m2 = model.widths
@@ -201,7 +202,7 @@ class LemmaG3(AbstractTheorem):
         """On each input separately; the worst counts. One output."""
         if model.output.ndim != 1:
             return unmet("judged for one output", {"outputs": float(model.output.shape[0])})
-        inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
+        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
         width, tau = model.width, float(row_norm(model.increment - start.increment, math.inf))
         numbers = {"radius": tau}
         if not tau > 0:

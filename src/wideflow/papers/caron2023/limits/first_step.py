@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.activations import Activation, activation as as_activation
+from ...._core.arrays import real_array
 from ...._core.gaussian import expect, expect_pair, pair, pair_derivative
 from ...._core.precision import double
 from ....limits.kernels import preactivation_covariance
@@ -43,7 +44,7 @@ def self_correlation(inputs, activation) -> Float[Array, " sample"]:
     ReLU: $|x|/\sqrt{2\pi d}$; zero for every odd activation; elsewhere one-dimensional quadrature.
     """
     act = as_activation(activation)
-    inputs = jnp.asarray(inputs, dtype=float)
+    inputs = real_array("inputs", inputs).astype(float)
     stds = jnp.linalg.norm(inputs, axis=1) / math.sqrt(inputs.shape[1])
     if act.odd:
         return jnp.zeros_like(stds)
@@ -62,8 +63,8 @@ def mean_weight_velocity(inputs, activation, node_weights) -> Float[Array, "widt
         activation: $\sigma$.
         node_weights: the $\lambda_j$, (width,); `scaling.node_scales(width)**2`.
     """
-    inputs = jnp.asarray(inputs, dtype=float)
-    weights = jnp.asarray(node_weights, dtype=float)
+    inputs = real_array("inputs", inputs).astype(float)
+    weights = real_array("node_weights", node_weights).astype(float)
     pull = inputs.T @ self_correlation(inputs, activation)
     return -weights[:, None] * pull[None, :] / math.sqrt(inputs.shape[1])
 
@@ -77,8 +78,15 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     So a weight moves like $\sqrt{\lambda_j}$ although its signed mean is $O(\lambda_j)$.
     """
     act = as_activation(activation)
-    inputs, targets = jnp.asarray(inputs, dtype=float), jnp.asarray(targets, dtype=float)
-    weights = jnp.asarray(node_weights, dtype=float)
+    inputs, targets = (
+        real_array("inputs", inputs).astype(float),
+        real_array("targets", targets).astype(float),
+    )
+    weights = real_array("node_weights", node_weights).astype(float)
+    if targets.shape != (len(inputs),):
+        raise ValueError(
+            f"`targets` must have one number for each of the {len(inputs)} `inputs`, got shape {targets.shape}."
+        )
     covariance = preactivation_covariance(inputs)
     products = inputs @ inputs.T
     slopes, outputs = pair_derivative(act, *covariance), pair(act, *covariance)
@@ -117,10 +125,10 @@ def mean_kernel_velocity(
     """
     act = as_activation(activation)
     _check_smooth(act)
-    inputs = jnp.asarray(inputs, dtype=float)
+    inputs = real_array("inputs", inputs).astype(float)
     points = inputs if at is None else jnp.asarray(at, dtype=float)
     features, count, samples = inputs.shape[1], points.shape[0], inputs.shape[0]
-    weights = jnp.asarray(node_weights, dtype=float)
+    weights = real_array("node_weights", node_weights).astype(float)
     k, l, i = (
         index.ravel()
         for index in np.meshgrid(range(count), range(count), range(samples), indexing="ij")

@@ -22,8 +22,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.activations import Activation, activation as as_activation
+from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.scalings import AbstractScaling
 from ....limits.kernels import mean_ntk, nngp
@@ -42,7 +43,7 @@ class NodeLimitPath(NamedTuple):
     end: "NodeLimit"
 
 
-class NodeLimit(eqx.Module):
+class NodeLimit(AbstractResult):
     """State of the limit: moving nodes and the Gaussian field on `inputs`, the first `samples` of which are trained on."""
 
     hidden: Float[Array, "node feature"]
@@ -96,8 +97,12 @@ def node_limit(
             actual output of its other nodes on training and test inputs.
     """
     act = as_activation(activation)
-    inputs = jnp.asarray(inputs, dtype=float)
-    points = inputs if other is None else jnp.concatenate([inputs, jnp.asarray(other, dtype=float)])
+    inputs = real_array("inputs", inputs).astype(float)
+    points = (
+        inputs
+        if other is None
+        else jnp.concatenate([inputs, real_array("other", other).astype(float)])
+    )
     limit = limit_nodes(scaling, nodes)
     share = limit.gamma + (1.0 - limit.gamma) * limit.tail
     weights = jnp.asarray((1.0 - limit.gamma) * limit.head)
@@ -128,7 +133,7 @@ def train_node_limit(
     check_positive("rate", rate)
     check_count("steps", steps)
     check_count("every", every)
-    targets = jnp.asarray(targets, dtype=float)
+    targets = real_array("targets", targets).astype(float)
     if targets.shape != (state.samples,):
         raise ValueError(f"`targets` must have shape ({state.samples},), got {targets.shape}.")
     end, (loss, outputs, movement) = _euler(state, targets, rate, steps // every, every)

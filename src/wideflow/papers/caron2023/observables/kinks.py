@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....dynamics.base import AbstractDynamics
 from ....dynamics.losses import HalfSumSquares
@@ -99,7 +100,9 @@ def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sam
         raise ValueError(
             f"`model` must have a smooth activation for its kernel to have a velocity, got {model.activation.name!r}."
         )
-    return _velocity(model, model.embed(jnp.asarray(inputs)), jnp.asarray(targets))
+    return _velocity(
+        model, model.embed(real_array("inputs", inputs)), real_array("targets", targets)
+    )
 
 
 def _velocity(model: Shallow, features, targets):

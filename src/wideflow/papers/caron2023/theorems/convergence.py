@@ -6,8 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import run_fault, unjudged
 from .problem import (
+    NAMES,
     REACHABLE,
     Problem,
     check_delta,
@@ -19,7 +22,7 @@ from .problem import (
 )
 
 
-class Theorem41(AbstractTheorem):
+class Theorem41(AbstractRunTheorem):
     r"""Convergence of gradient flow for ReLU.
 
     Assume $|x_i|\le1$, no two inputs parallel, $|y_i|\le C$, $w_{0j}\sim\mathcal N(0,I_d)$, signs $a_j$, $\gamma>0$, and with
@@ -74,10 +77,10 @@ class Theorem41(AbstractTheorem):
         }
 
     @double
-    def __call__(self, start, data, table=None, *, delta: float = 0.1) -> Verdict:
-        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`."""
+    def evaluate(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True)
         if stopped is not None:
             return stopped
@@ -86,7 +89,7 @@ class Theorem41(AbstractTheorem):
         )
 
 
-class Theorem42(AbstractTheorem):
+class Theorem42(AbstractRunTheorem):
     r"""Convergence of gradient flow for analytic, non-polynomial $\sigma$ with $|\sigma'|\le1$, $|\sigma''|\le M$.
 
     Assumptions as in Theorem 4.1, $C_1 = \sup_{c\le1}\mathbb E\sigma(cz/\sqrt d)^2$, $\gamma>0$ and
@@ -142,10 +145,10 @@ class Theorem42(AbstractTheorem):
         }
 
     @double
-    def __call__(self, start, data, table=None, *, delta: float = 0.1) -> Verdict:
-        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`."""
+    def evaluate(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False)
         if stopped is not None:
             return stopped
@@ -179,7 +182,11 @@ def judge(
     required = max(thresholds[name] for name in ("T1", "T2", "T3"))
     numbers = {**problem.numbers(), "delta": delta, **thresholds, "required": required}
     numbers.update({f"bound_{name}": value for name, value in bounds.items()})
-    ratios = {} if table is None else conclusions(problem, bounds, trajectory(table))
+    path = None if table is None else trajectory(table)
+    fault = "" if table is None else run_fault(table, NAMES)
+    if fault:
+        return unjudged(fault, numbers)
+    ratios = {} if path is None else conclusions(problem, bounds, path)
     numbers.update({f"ratio_{name}": value for name, value in ratios.items()})
     if not problem.width >= required:
         seen = f"; on this run actual/bound {_told(ratios)}" if ratios else ""

@@ -7,11 +7,13 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import run_fault, unjudged
 from ..observables.kinks import Sliding
-from .problem import conclude, gather, trajectory
+from .problem import NAMES, conclude, gather, trajectory
 
 
-class LemmaD1(AbstractTheorem):
+class LemmaD1(AbstractRunTheorem):
     r"""If $\lambda_{\min}(\widehat\Theta_s)\ge\zeta/2$ on $[0,t]$ then $L_t\le e^{-\zeta t}L_0$ and
     $|w_{tj}-w_{0j}|\le\sqrt{n\lambda_j/d}\,|y-u_0|\,2/\zeta$.
 
@@ -24,9 +26,12 @@ class LemmaD1(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.1")
 
     @double
-    def __call__(self, start, data, table) -> Verdict:
-        """Judges a run of `start` on `data`, recorded with `RECORD`."""
-        problem, path = gather(start, data), trajectory(table)
+    def evaluate(self, start, data, table, *, mean=None) -> Verdict:
+        """Judges a run of `start` on `data`, recorded with `RECORD`; `mean` as in `gather`."""
+        problem, path = gather(start, data, mean=mean), trajectory(table)
+        fault = run_fault(table, NAMES)
+        if fault:
+            return unjudged(fault, problem.numbers())
         gap = float(path["kernel_gap"].min())
         numbers = {**problem.numbers(), "gap": gap, "zeta": 2 * gap}
         if not gap > 0:
@@ -41,12 +46,13 @@ class LemmaD1(AbstractTheorem):
         integral = np.concatenate(
             [[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))]
         )
-        inputs = np.asarray(data.inputs, dtype=np.float64)
-        reach = (
-            np.sqrt(problem.weights / problem.features) * math.sqrt(2 * losses[0]) / gap
-        )  # 2/zeta = 1/gap
+        # |dw_j/dt| <= c s_j |a_j| sup|sigma'| |F|_2 |r| with F the embedded inputs times the factor of the pre-activations (X/sqrt d for the
+        # plain network, where s_j^2 = lambda_j and c = 1), and |r| falls at rate gap: the integral is |r_0|/gap
+        features = np.asarray(start.embed(data.inputs), dtype=np.float64)
+        nodes = np.abs(np.asarray(start.scales * start.output, dtype=np.float64))
+        reach = start.rate_factor * nodes * math.sqrt(2 * losses[0]) / gap
         moved = path["weight_movement"].max(axis=0)
-        sup = max(problem.lipschitz, 1.0) if problem.lipschitz == problem.lipschitz else 1.0
+        norm = max(float(np.max(np.linalg.norm(features, axis=1))), start.hidden_scale)  # |x| <= 1
         ratios = {
             "loss": float(
                 np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]
@@ -54,15 +60,20 @@ class LemmaD1(AbstractTheorem):
             "integral": float(
                 np.max(losses[seen] * np.exp(2 * integral[seen]), initial=0.0) / losses[0]
             ),
-            "movement": float(
-                np.max(moved / (math.sqrt(problem.samples) * max(problem.norm, 1.0) * sup * reach))
-            ),
-            "sharp_movement": float(np.max(moved / (np.linalg.norm(inputs, 2) * sup * reach))),
         }
+        if math.isfinite(problem.lipschitz):  # else no bound on the slope is known
+            sup = max(problem.lipschitz, 1.0)
+            ratios["movement"] = farthest(moved, math.sqrt(problem.samples) * norm * sup * reach)
+            ratios["sharp_movement"] = farthest(moved, np.linalg.norm(features, 2) * sup * reach)
         note = " (kinked: see `SlidingKinks` for why this may fail late)" if problem.kinked else ""
         return conclude(
             ratios, numbers, f"decay at rate {2 * gap:.3g} up to time {times[-1]:.3g}{note}"
         )
+
+
+def farthest(moved, reach) -> float:
+    """The largest of moved/reach; a node of weight 0 neither moves nor may."""
+    return float(np.max(np.where(moved > 0, moved, 0.0) / np.where(moved > 0, reach, 1.0)))
 
 
 class SlidingKinks(AbstractTheorem):
@@ -81,6 +92,8 @@ class SlidingKinks(AbstractTheorem):
             "observed": window.observed, "averaged": window.averaged, "hard": window.hard,
             "stuck": float(window.stuck), "pairs": float(window.pairs),
         }  # fmt: skip
+        if not math.isfinite(window.observed):
+            return unjudged(f"the observed rate is {window.observed}: the window diverged", numbers)
         if not window.averaged > 0:
             return Verdict(
                 Outcome.NOT_APPLICABLE,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.activations import activation as as_activation
+from ...._core.arrays import real_array
 from ...._core.errors import check_count
 from ...._core.precision import double
 from ...._core.randomness import named_key
@@ -82,7 +83,10 @@ class Theorem52(AbstractTheorem):
         """
         check_count("draws", draws, least=2)
         act = as_activation(activation)
-        inputs, weights = jnp.asarray(inputs, dtype=float), jnp.asarray(node_weights, dtype=float)
+        inputs, weights = (
+            real_array("inputs", inputs).astype(float),
+            real_array("node_weights", node_weights).astype(float),
+        )
         features, products = inputs.shape[1], inputs @ inputs.T
         law = np.asarray(mean_kernel_velocity(inputs, act, weights, order=order))
         coarse = np.asarray(mean_kernel_velocity(inputs, act, weights, order=order * 3 // 4))

@@ -7,17 +7,21 @@ import jax
 import jax.numpy as jnp
 
 from ...._core.activations import activation as as_activation
+from ...._core.arrays import real_array
 from ...._core.errors import check_between, check_positive
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....data.assumptions import check_data_assumptions
-from ....limits.kernels import mean_ntk, spectrum
+from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....limits.random_gram import limit_nodes
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from .problem import REACHABLE, check_delta, conclude, gather, unmet
 from .stability import part_gram
 
 
+@checked
 def chernoff_lower(
     dimension: int, epsilon: float, smallest_mean: float, bound: float
 ) -> tuple[float, float]:
@@ -35,6 +39,7 @@ def chernoff_lower(
     )
 
 
+@checked
 def chernoff_upper(
     dimension: int, epsilon: float, largest_mean: float, bound: float
 ) -> tuple[float, float]:
@@ -51,27 +56,30 @@ class Proposition31(AbstractTheorem):
     r"""$\kappa_n = \lambda_{\min}(\widehat\Theta^*) > 0$ when no input is zero, no two are parallel, and $\sigma$ is ReLU or analytic and not a polynomial.
 
     Corrected: the paper also names linear and leaky ReLU activations. Linear ones are polynomials: $\widehat\Theta^* = XX^\top/d$ has rank at most $d$.
-    Leaky ReLU is neither ReLU nor analytic, but $\kappa_n>0$ holds for it by the closed form.
+    Leaky ReLU is neither ReLU nor analytic: the proposition does not speak of it, though its closed form shows $\kappa_n>0$.
     """
 
     citation: ClassVar = Citation("caron2023", "Proposition 3.1")
 
     @double
-    def __call__(self, inputs, activation) -> Verdict:
-        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that."""
-        act, inputs = as_activation(activation), jnp.asarray(inputs, dtype=float)
-        found = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
-        spectral = spectrum(mean_ntk(inputs, act))
+    def __call__(self, inputs, activation, *, mean: Spectrum | None = None) -> Verdict:
+        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`."""
+        act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
+        assumptions = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
+        spectral = spectrum(mean_ntk(inputs, act)) if mean is None else mean
         numbers = {
             "kappa": spectral.smallest, "largest": spectral.largest, "trace": spectral.trace,
-            "resolution": spectral.resolution, "smallest_sine": found.smallest_sine,
+            "resolution": spectral.resolution, "smallest_sine": assumptions.smallest_sine,
         }  # fmt: skip
         if act.polynomial:
             return Verdict(
                 Outcome.NOT_APPLICABLE, math.nan, f"{act.name!r} is a polynomial", numbers
             )
-        if not found.smallest_norm > 0 or not found.no_parallels:
-            return Verdict(Outcome.NOT_APPLICABLE, math.nan, found.message, numbers)
+        if act.kinks and act.name != "relu":
+            text = f"{act.name!r} is neither ReLU nor analytic; kappa_n = {spectral.smallest:.3g} by its closed form"
+            return Verdict(Outcome.NOT_APPLICABLE, math.nan, text, numbers)
+        if not assumptions.smallest_norm > 0 or not assumptions.no_parallels:
+            return Verdict(Outcome.NOT_APPLICABLE, math.nan, assumptions.message, numbers)
         if not spectral.resolved:
             text = f"kappa_n = {spectral.smallest:.3g} is numerically zero (rounding {spectral.resolution:.1g})"
             return Verdict(Outcome.VACUOUS, math.nan, text, numbers)
@@ -94,7 +102,7 @@ class Proposition33(AbstractTheorem):
         self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None
     ) -> Verdict:
         """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence."""
-        act, inputs = as_activation(activation), jnp.asarray(inputs, dtype=float)
+        act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         if not act.lipschitz <= 1.0 + 1e-12:
             return Verdict(
                 Outcome.NOT_APPLICABLE, math.nan, f"|sigma'| reaches {act.lipschitz:.4g} > 1", {}
@@ -132,7 +140,7 @@ class Proposition33(AbstractTheorem):
         )
 
 
-class PropositionC1(AbstractTheorem):
+class PropositionC1(AbstractRunTheorem):
     r"""If $\gamma>0$ and $m\ge8n\log(n/\delta)/(\kappa_nd)$ then with probability at least $1-\delta$
     $\lambda_{\min}(\widehat\Theta_m(W_0))\ge\lambda_{\min}(\widehat\Theta^{(1)}_m(W_0))>\gamma\kappa_n/2$.
 
@@ -146,17 +154,19 @@ class PropositionC1(AbstractTheorem):
         return 8 * samples * math.log(samples / delta) / (kappa * features)
 
     @double
-    def __call__(self, start, data, *, delta: float = 0.1) -> Verdict:
-        """Judges the drawn network `start`; a violation has probability at most `delta`."""
+    def evaluate(self, start, data, *, delta: float = 0.1, mean: Spectrum | None = None) -> Verdict:
+        """Judges the drawn network `start`; a violation has probability at most `delta`. `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem)
         if stopped is not None:
             return stopped
         required = self.threshold(problem.samples, problem.features, problem.kappa, delta)
         features = start.embed(data.inputs).astype(float)
         gap, symmetric = (
-            float(jnp.linalg.eigvalsh(part_gram(start, features, jnp.asarray(weights)))[0])
+            float(
+                jnp.linalg.eigvalsh(part_gram(start, features, real_array("weights", weights)))[0]
+            )
             for weights in (problem.weights, problem.symmetric)
         )
         bound = problem.gamma * problem.kappa / 2

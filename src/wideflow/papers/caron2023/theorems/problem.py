@@ -6,16 +6,19 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.errors import check_between, check_kind
 from ...._core.precision import double
 from ...._core.scalings import NTK, Weights, Zipf
 from ....data.assumptions import check_data_assumptions
-from ....limits.kernels import mean_ntk, spectrum
+from ....data.dataset import Dataset
+from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....models.embeddings import Identity
-from ....models.shallow import Shallow
+from ....models.shallow import Shallow, has_own_scales
 from ....observables.kernels import KernelDrift, KernelGap
 from ....observables.movement import WeightMovement
 from ....observables.risks import Loss
 from ....theorems.base import Outcome, Verdict
+from ....theorems.gaussian_start import start_fault
 from ..limits.first_step import output_bound
 
 RECORD = (Loss(), KernelGap(), KernelDrift(), WeightMovement())
@@ -27,7 +30,11 @@ REACHABLE = 1e9
 
 @dataclass(frozen=True)
 class Problem:
-    r"""$n$, $d$, $m$, $\gamma$, $\kappa_n$, $C$, the node weights with their split, and what fails of the assumptions."""
+    r"""$n$, $d$, $m$, $\gamma$, $\kappa_n$, $C$, the node weights with their split, and what fails of the assumptions.
+
+    `fault` says what fails of Assumptions 2.1 and 2.2 and of the node weights; `law` what speaks against the random start of Assumption 2.3,
+    which deterministic statements do not ask for.
+    """
 
     samples: int
     features: int
@@ -43,10 +50,11 @@ class Problem:
     curvature: float
     kinked: bool
     fault: str
+    law: str = ""
 
     @property
     def asymmetric(self) -> np.ndarray:
-        return self.weights - self.symmetric
+        return np.maximum(self.weights - self.symmetric, 0.0)  # rounding can go below 0
 
     def numbers(self) -> dict[str, float]:
         return {
@@ -66,48 +74,65 @@ def share_of_symmetric(model: Shallow) -> float:
 
 
 @double
-def gather(start, data) -> Problem:
-    r"""Reads the constants of the theorems off the network at time zero and its dataset.
+def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
+    r"""Reads the constants of the theorems off the network at time zero and its dataset, and checks every assumption.
 
-    The Gaussian start $w_j\sim\mathcal N(0, I)$ with signs $a_j$ is taken on trust; everything else is checked.
+    The start's law, $w_j\sim\mathcal N(0, I)$ with fair signs $a_j$, is tested on the drawn numbers (`theorems.gaussian_start`).
+
+    Args:
+        start: the network.
+        data: its dataset.
+        mean: `spectrum(mean_ntk(data.inputs, start.activation))` where it is known already.
     """
     if not isinstance(start, Shallow):
         raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
+    check_kind("data", data, Dataset, "a `Dataset`")
     act, inputs = start.activation, jnp.asarray(data.inputs, dtype=float)
+    start.embed(inputs)  # refuses inputs of another dimension
     samples, features = inputs.shape
     gamma = share_of_symmetric(start)
-    found = check_data_assumptions(inputs, data.targets)
-    spectral = spectrum(mean_ntk(inputs, act))
+    assumptions = check_data_assumptions(inputs, data.targets)
+    mean = spectrum(mean_ntk(inputs, act)) if mean is None else mean
     faults = []
     if not isinstance(start.embedding, Identity):
         faults.append("the network has an embedding; the theorems speak of the plain one")
     if math.isnan(gamma):
         faults.append(f"{type(start.scaling).__name__} is no node scaling of total weight 1")
+    elif not has_own_scales(start):
+        total = float(np.sum(np.asarray(start.scales, dtype=np.float64) ** 2))
+        faults.append(
+            f"the node weights sum to {total:.4g} and are not those of {start.scaling} at width {start.width}: the network was pruned or "
+            "changed, and the theorems speak of the whole one"
+        )
     if start.output.ndim != 1 or not bool(jnp.all(jnp.abs(start.output) == 1)):
         faults.append("the output weights must be one row of signs")
-    if not found.bounded or (not found.no_parallels and not spectral.resolved):
-        faults.append(found.message)
-    if not spectral.resolved:
-        faults.append(
-            f"kappa_n = {spectral.smallest:.3g} is below its rounding {spectral.resolution:.1g}"
-        )
+    if not assumptions.bounded or (not assumptions.no_parallels and not mean.resolved):
+        faults.append(assumptions.message)
+    if not mean.resolved:
+        faults.append(f"kappa_n = {mean.smallest:.3g} is below its rounding {mean.resolution:.1g}")
     if act.polynomial:
         faults.append(f"{act.name!r} is a polynomial")
+    elif act.kinks and act.name != "relu":
+        faults.append(f"{act.name!r} is neither ReLU nor analytic (Assumption 2.2)")
     elif not act.lipschitz <= 1.0 + 1e-12:
         faults.append(f"|sigma'| reaches {act.lipschitz:.4g} > 1 for {act.name!r}")
     weights = np.asarray(start.scales, dtype=np.float64) ** 2
     symmetric = np.full(start.width, (0.0 if math.isnan(gamma) else gamma) / start.width)
     return Problem(
-        samples, features, start.width, gamma, spectral.smallest, spectral.resolved, found.target_bound,
-        found.largest_norm, weights, symmetric, float(act.lipschitz), float(act.curvature), bool(act.kinks),
-        "; ".join(dict.fromkeys(faults)),
+        samples, features, start.width, gamma, mean.smallest, mean.resolved, assumptions.target_bound,
+        assumptions.largest_norm, weights, symmetric, float(act.lipschitz), float(act.curvature), bool(act.kinks),
+        "; ".join(dict.fromkeys(faults)), start_fault(start),
     )  # fmt: skip
 
 
 def unmet(
-    problem: Problem, *, kinked: bool | None = None, positive_gamma: bool = True
+    problem: Problem,
+    *,
+    kinked: bool | None = None,
+    positive_gamma: bool = True,
+    random: bool = True,
 ) -> Verdict | None:
-    """NOT_APPLICABLE with the reason when an assumption fails, else None."""
+    """NOT_APPLICABLE with the reason when an assumption fails, else None; `random`: the statement is about a random start."""
     reasons = [problem.fault] if problem.fault else []
     if positive_gamma and not problem.gamma > 0:
         reasons.append("gamma is 0: no symmetric part keeps the Gram matrix positive")
@@ -115,25 +140,28 @@ def unmet(
         reasons.append("the statement is for ReLU; use the smooth version")
     if kinked is False and problem.kinked:
         reasons.append("the statement is for smooth activations; use the ReLU version")
+    if random and problem.law:
+        reasons.append(f"{problem.law} (Assumption 2.3)")
     if not reasons:
         return None
     return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(reasons), problem.numbers())
 
 
 def check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f"`delta` must be a probability strictly between 0 and 1, got {delta}.")
+    check_between("delta", delta, 0, 1, open=True, remedy="It is a probability.")
+
+
+NAMES = {
+    "loss": "Loss",
+    "kernel_gap": "KernelGap",
+    "kernel_drift": "KernelDrift",
+    "weight_movement": "WeightMovement",
+}
 
 
 def trajectory(table) -> dict[str, np.ndarray]:
     """Times, losses, gaps, drifts and movements of a run recorded with `RECORD`."""
-    names = {
-        "loss": "Loss",
-        "kernel_gap": "KernelGap",
-        "kernel_drift": "KernelDrift",
-        "weight_movement": "WeightMovement",
-    }
-    missing = [observable for name, observable in names.items() if name not in table]
+    missing = [observable for name, observable in NAMES.items() if name not in table]
     if missing:
         raise ValueError(
             f"`table` must hold the records of {', '.join(missing)}; train with `record=wf.theorems.caron2023.RECORD`."
@@ -148,7 +176,7 @@ def trajectory(table) -> dict[str, np.ndarray]:
         )
     return {
         "time": table["time"].values,
-        **{name: table[name].values.astype(float) for name in names},
+        **{name: table[name].values.astype(float) for name in NAMES},
     }
 
 
@@ -158,9 +186,16 @@ def smooth_output_bound(start: Shallow) -> float:
 
 
 def conclude(ratios: dict[str, float], numbers: dict[str, float], message: str) -> Verdict:
-    """HOLDS when no ratio of actual to bound exceeds 1 (to 1e-9), with margin 1 minus the largest; NaN counts as violated."""
-    worst = max(ratios.values(), key=lambda r: math.inf if r != r else r)
+    """HOLDS when no ratio of actual to bound exceeds 1 (to 1e-9), with margin 1 minus the largest; NaN shows nothing either way."""
     numbers = {**numbers, **{f"ratio_{name}": value for name, value in ratios.items()}}
+    text = ", ".join(f"{name}: {value:.3g}" for name, value in ratios.items())
+    worst = max(ratios.values(), key=lambda r: math.inf if r != r else r)
+    if worst != worst:
+        return Verdict(
+            Outcome.NOT_APPLICABLE,
+            math.nan,
+            f"{message}; not all ratios are numbers: {text}",
+            numbers,
+        )
     outcome = Outcome.HOLDS if worst <= 1.0 + 1e-9 else Outcome.VIOLATED
-    told = ", ".join(f"{name}: {value:.3g}" for name, value in ratios.items())
-    return Verdict(outcome, 1.0 - worst, f"{message}; actual/bound {told}", numbers)
+    return Verdict(outcome, 1.0 - worst, f"{message}; actual/bound {text}", numbers)

@@ -6,13 +6,16 @@ from typing import ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import unjudged
 from ..observables.kinks import gradient_change
 from .problem import Problem, check_delta, conclude, gather, unmet
 
 
-class LemmaD2(AbstractTheorem):
+class LemmaD2(AbstractRunTheorem):
     r"""ReLU. Given $c_j>0$, with probability at least $1-\delta$: for all $W$ with $|w_j-w_{0j}|\le\delta^2c_j/4$, both parts $k = 1,2$ satisfy
     $$\lVert\widehat\Theta^{(k)}(W)-\widehat\Theta^{(k)}(W_0)\rVert_2\le\frac nd\sum_j\lambda^{(k)}_jc_j + \frac{2n}d\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j\Big)^{1/2},$$
     $\gamma_1=\gamma$, $\gamma_2 = 1-\gamma$ (the statement drops $\gamma_k\le1$; its proof gives it), and
@@ -25,11 +28,11 @@ class LemmaD2(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.2")
 
     @double
-    def __call__(self, start, model, data, *, delta: float = 0.1) -> Verdict:
-        """Judges the movement from `start` to `model` on `data`."""
+    def evaluate(self, start, model, data, *, delta: float = 0.1, mean=None) -> Verdict:
+        """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
-        stopped = unmet(problem, kinked=True, positive_gamma=False)
+        problem = gather(start, data, mean=mean)
+        stopped = unmet(problem, kinked=True, positive_gamma=False) or lost(problem, model)
         if stopped is not None:
             return stopped
         n, d, m, g = problem.samples, problem.features, problem.width, problem.gamma
@@ -46,7 +49,7 @@ class LemmaD2(AbstractTheorem):
         return conclude(ratios, numbers, f"largest movement {c.max() * delta**2 / 4:.3g}")
 
 
-class LemmaD4(AbstractTheorem):
+class LemmaD4(AbstractRunTheorem):
     r"""Smooth $\sigma$, deterministic. If $|w_j-w_{0j}|\le c_j/2$ for all $j$ then
     $$\lVert\widehat\Theta^{(k)}(W)-\widehat\Theta^{(k)}(W_0)\rVert_2\le\frac{nM^2}{4d^2}\sum_j\lambda^{(k)}_jc_j^2
        +\frac{nM}{d^{3/2}}\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j^2\Big)^{1/2},$$
@@ -58,10 +61,11 @@ class LemmaD4(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.4")
 
     @double
-    def __call__(self, start, model, data) -> Verdict:
-        """Judges the movement from `start` to `model` on `data`."""
-        problem = gather(start, data)
-        stopped = unmet(problem, kinked=False, positive_gamma=False)
+    def evaluate(self, start, model, data, *, mean=None) -> Verdict:
+        """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
+        problem = gather(start, data, mean=mean)
+        stopped = unmet(problem, kinked=False, positive_gamma=False, random=False)
+        stopped = stopped or lost(problem, model)
         if stopped is not None:
             return stopped
         if not problem.curvature >= 0:
@@ -101,6 +105,13 @@ def parts(problem: Problem):
     return (("1", problem.symmetric, problem.gamma), ("2", problem.asymmetric, 1.0 - problem.gamma))
 
 
+def lost(problem: Problem, model) -> Verdict | None:
+    """NOT_APPLICABLE where the weights of `model` are no numbers any more, else None."""
+    if bool(jnp.all(jnp.isfinite(model.weights))):
+        return None
+    return unjudged("the weights after the run are not finite: it diverged", problem.numbers())
+
+
 def movement(start, model) -> np.ndarray:
     return np.linalg.norm(np.asarray(model.weights - start.weights, dtype=np.float64), axis=0)
 
@@ -120,7 +131,7 @@ def a_posteriori(problem: Problem, start, model, data) -> tuple[dict[str, float]
     ratios, numbers = {}, problem.numbers()
     total = 0.0
     for name, weights, share in parts(problem):
-        weights = jnp.asarray(weights)
+        weights = real_array("weights", weights)
         before, after = (part_gram(network, features, weights) for network in (start, model))
         drift = float(jnp.max(jnp.abs(jnp.linalg.eigvalsh(after - before))))
         change = float(gradient_change(model, start, features, weights))

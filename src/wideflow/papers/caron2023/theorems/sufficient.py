@@ -5,12 +5,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.arrays import real_values
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
-from .problem import REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import run_fault, unjudged
+from .problem import NAMES, REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
 
 
-class LemmaD3(AbstractTheorem):
+class LemmaD3(AbstractRunTheorem):
     r"""ReLU. Choose $c_j>0$. If $m\ge\max\big(\frac{8n\log(4n/\delta)}{d\kappa},\frac{8n}{d\kappa}\sum_jc_j,\frac{256n^2}{d^2\kappa^2}\sum_jc_j\big)$ and
     $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta^2c_j/64$ for all $j$ with probability at least $1-\delta/2$, then with
     probability at least $1-\delta$ for all $t$: (a) $\lambda_{\min}(\widehat\Theta_t)\ge\gamma\kappa/4$; (b) $L_t\le e^{-\gamma\kappa t/2}L_0$; (c) $|w_{tj}-w_{0j}|\le R'_j$;
@@ -23,16 +26,18 @@ class LemmaD3(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.3")
 
     @double
-    def __call__(self, start, data, table=None, *, c=None, delta: float = 0.5) -> Verdict:
-        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`."""
+    def evaluate(
+        self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
+    ) -> Verdict:
+        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True)
         if stopped is not None:
             return stopped
         n, d, k = problem.samples, problem.features, problem.kappa
         reach = radius(problem, start, data)
-        c = 1.01 * 64 * reach / delta**2 if c is None else np.asarray(c, dtype=float)
+        c = 1.01 * 64 * reach / delta**2 if c is None else _radii(c, start.width)
         total, weighted = float(c.sum()), float(np.sum(problem.weights * c))
         required = max(
             8 * n * math.log(4 * n / delta) / (d * k),
@@ -43,7 +48,7 @@ class LemmaD3(AbstractTheorem):
         return sufficient(problem, table, required, reach, delta**2 * c / 64, drift, delta)
 
 
-class LemmaD5(AbstractTheorem):
+class LemmaD5(AbstractRunTheorem):
     r"""Smooth $\sigma$. If $m\ge\max\big(\frac{8n\log(2n/\delta)}{d\kappa},\frac{nM^2\delta^2}{8d^2\kappa}\sum_jc_j^2,\frac{4n^2M^2\delta^2}{d^3\kappa^2}\sum_jc_j^2\big)$ and
     $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta c_j/8$, then with probability at least $1-\delta$ for all $t$ the conclusions (a)-(c) of
     Lemma D.3 hold, and (d) $\lVert\Delta\widehat\Theta\rVert_2\le\frac{nM^2\delta^2}{64d^2}\sum\lambda c^2+\frac{nM\delta}{2^{3/2}d^{3/2}}(\sum\lambda c^2)^{1/2}$.
@@ -54,16 +59,18 @@ class LemmaD5(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.5")
 
     @double
-    def __call__(self, start, data, table=None, *, c=None, delta: float = 0.5) -> Verdict:
-        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`."""
+    def evaluate(
+        self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
+    ) -> Verdict:
+        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
-        problem = gather(start, data)
+        problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False)
         if stopped is not None:
             return stopped
         n, d, k, curve = problem.samples, problem.features, problem.kappa, problem.curvature
         reach = radius(problem, start, data)
-        c = 1.01 * 8 * reach / delta if c is None else np.asarray(c, dtype=float)
+        c = 1.01 * 8 * reach / delta if c is None else _radii(c, start.width)
         total, weighted = float(np.sum(c**2)), float(np.sum(problem.weights * c**2))
         scale = n * curve**2 * delta**2
         required = max(
@@ -108,7 +115,9 @@ def sufficient(
     if table is None:
         text = f"m = {problem.width} >= {math.ceil(required)}: converges with probability {1 - delta:g}"
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
-    path = trajectory(table)
+    path, fault = trajectory(table), run_fault(table, NAMES)
+    if fault:
+        return unjudged(fault, numbers)
     seen = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
     gap = float(path["kernel_gap"].min())
     ratios = {
@@ -123,3 +132,11 @@ def sufficient(
         "d": float(path["kernel_drift"].max()) / drift,
     }
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
+
+
+def _radii(c, width: int) -> np.ndarray:
+    """The constants $c_j > 0$, one a node."""
+    values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), (width,))
+    if not np.all(values > 0):
+        raise ValueError(f"`c` must be positive, one number a node, got {c!r}.")
+    return values

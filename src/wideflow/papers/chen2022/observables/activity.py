@@ -14,22 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...._core.arrays import increasing, paired, real_array
+from ...._core.errors import check_between, check_count, check_interval, check_kind
 from ...._core.precision import double
+from ....data.dataset import Dataset
 from ....models.shallow import Shallow
 from ....observables.base import AbstractObservable, probe_features, test_objective
 from ....observables.kernels import gram_of_features
 
 Interval = tuple[float | int, float | int]
-
-
-def check_interval(interval: Interval) -> Interval:
-    """`interval` as two floats; it must be bounded and open (corrected: the paper lets it be unbounded, but divides by its length)."""
-    low, high = (float(end) for end in interval)
-    if not (np.isfinite(low) and np.isfinite(high) and low < high):
-        raise ValueError(
-            f"`interval` must be bounded with its lower end first, got ({low}, {high})."
-        )
-    return low, high
 
 
 def middle_third(interval: Interval) -> Interval:
@@ -193,6 +186,7 @@ class KernelTop(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, iterations: int = 60):
+        check_count("iterations", iterations)
         self.iterations = iterations
 
     def __call__(self, snapshot):
@@ -249,7 +243,8 @@ class FeatureScatter(AbstractObservable):
 
     @double
     def __init__(self, first, second):
-        self.first, self.second = jnp.asarray(first), jnp.asarray(second)
+        self.first = real_array("first", first, "(input,)")
+        self.second = real_array("second", second, f"({len(self.first)},)")
 
     def __call__(self, snapshot):
         return snapshot.model.embed(jnp.stack([self.first, self.second])) @ snapshot.model.weights
@@ -270,7 +265,7 @@ def kernel_chain(
     r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by default the activation's own for its interval."""
     low, high = check_interval(interval or model.activation.interval)
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
-    features = model.embed(jnp.asarray(inputs))
+    features = model.embed(real_array("inputs", inputs))
     h = features @ model.weights
     # c^2 G = rate factor * m * (s A)^2 * Phi Phi^T for equal node scales
     factor = model.rate_factor * model.width * jnp.max((model.scales * model.output) ** 2)
@@ -285,7 +280,8 @@ def kernel_chain(
 
 def path_integral(times, slopes) -> np.ndarray:
     r"""$\int_0^t |\dot L|^{1/2} \mathrm ds$ (44) at every record, by the trapezoid rule; record densely early."""
-    times, speed = np.asarray(times, float), np.sqrt(np.abs(np.asarray(slopes, float)))
+    times = increasing("times", times)
+    speed = np.sqrt(np.abs(paired("slopes", slopes, "times", len(times))))
     steps = np.diff(times) * (speed[1:] + speed[:-1]) / 2
     return np.concatenate([[0.0], np.cumsum(steps)])
 
@@ -296,10 +292,11 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
 
     0.1 to 0.5 is safe for `MeanField()` and `NTK()`; for `MeanField(hidden=1.0)`, whose first steps decide which neurons die, take 0.02 or less.
     """
-    if not 0 < fraction < 2:
-        raise ValueError(
-            f"`fraction` must lie in (0, 2), got {fraction}. From 2 on descent is unstable."
-        )
+    check_between("fraction", fraction, 0, 2, open=True, remedy="From 2 on descent is unstable.")
+    check_kind("model", model, Shallow, "a `Shallow` network")
+    check_kind(
+        "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."
+    )
     features = model.embed(data.inputs)
     top = float(
         jnp.linalg.eigvalsh(gram_of_features(model, features, features).astype(jnp.float64))[-1]

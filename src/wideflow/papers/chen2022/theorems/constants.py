@@ -13,9 +13,11 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from ...._core.activations import Activation, activation as as_activation
-from ...._core.errors import check_choice
+from ...._core.arrays import real_array
+from ...._core.errors import check_choice, check_interval
 from ...._core.precision import double
-from ..observables.activity import Interval, check_interval, middle_third
+from ....theorems.arguments import checked
+from ..observables.activity import Interval, middle_third
 
 VARIANTS = ("corrected", "sharp", "printed")
 ROOT = math.sqrt(2) - 1
@@ -42,7 +44,7 @@ def _floor_between(act: Activation, low: float | int, high: float | int) -> floa
     start = low + inset if low in kinks else low
     stop = high - inset if high in kinks else high
     points = np.linspace(start, stop, 4097)
-    slopes = np.asarray(act.derivative(jnp.asarray(points)))
+    slopes = np.asarray(act.derivative(real_array("points", points)))
     if slopes.min() < 0 < slopes.max():
         return 0.0
     best = int(np.argmin(np.abs(slopes)))
@@ -85,6 +87,7 @@ def suggested_interval(activation, variance: float | int) -> Interval:
     return (0.0 if low == 0 else -end, end)
 
 
+@checked
 def kappa(
     smallest: float | int,
     largest: float | int,
@@ -109,6 +112,7 @@ def kappa(
     return 9 * largest / (math.sqrt(2) * smallest * floor * length)
 
 
+@checked
 def beta(
     kappa_value: float | int,
     initial_loss: float | int,
@@ -121,6 +125,7 @@ def beta(
     return kappa_value * math.sqrt(initial_loss) / (magnitude * eta_tilde**1.5)
 
 
+@checked
 def active_floor(
     interval: Interval, least: float | int, most: float | int, variant: str = "corrected"
 ) -> float:
@@ -163,6 +168,7 @@ def output_proxies(activation: Activation, magnitude: float | int, diagonal) -> 
     return 2 * magnitude**2 * (shift**2 + activation.lipschitz**2 * diagonal)
 
 
+@checked
 def width_for_loss(proxies, target_norm: float | int, probability: float | int) -> float:
     r"""Lemma 2: $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$ gives $L^0 \le \lVert y \rVert^2$ but for probability $p$.
 
@@ -172,17 +178,20 @@ def width_for_loss(proxies, target_norm: float | int, probability: float | int) 
     return 2 * proxies.sum() * math.log(2 * len(proxies) / probability) / (ROOT**2 * target_norm**2)
 
 
+@checked
 def width_for_activity(floor: float | int, samples: int, probability: float | int) -> float:
     r"""Lemma 3: $m \ge \log(n/p) / (2 K_3^2)$ gives $\tilde\eta^0 > K_3$ but for probability $p$."""
     return math.log(samples / probability) / (2 * floor**2) if floor > 0 else math.inf
 
 
+@checked
 def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3) -> float:
     r"""$b = L_s^2 \psi \max_a \lVert x_a \rVert^2 / d$, $\psi = \lVert Z \rVert_{\psi_2}^2 = 8/3$ for a standard Gaussian (corrected: the paper drops $1/\sqrt d$ and $x$)."""
     inputs = np.asarray(inputs, dtype=float)
     return lipschitz**2 * psi * float(np.max(np.sum(inputs**2, axis=1))) / inputs.shape[1]
 
 
+@checked
 def features_for_gram(
     bound: float | int, samples: int, probability: float | int, distance: float | int
 ) -> float:

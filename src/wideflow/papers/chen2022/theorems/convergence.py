@@ -5,12 +5,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....limits.deep import hidden_gram, largest_cosine
 from ....models.embeddings import Identity, RandomFeatures
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.gaussian_start import normal_fault
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import unjudged
 from .constants import (
+    VARIANTS,
     active_floor,
     features_for_gram,
     kappa,
@@ -25,7 +30,7 @@ from .lemma1 import problem_kappa
 from .problem import REACHABLE, Problem, check_probability, gather, trajectory
 
 
-class Theorem1(AbstractTheorem):
+class Theorem1(AbstractRunTheorem):
     r"""Fixed embedding, $\lambda_{\min}(G) > 0$, Assumptions 1-3, gradient flow. With $K_3$ of Lemma 3 and $\kappa$ of Lemma 1 put
     $$c_0 = \frac{9 \sqrt2\, \lVert y \rVert}{K_s (I_r - I_l) K_3^{3/2}}, \qquad r = 2^{1/3} K_s^2 K_3.$$
     If $\hat c \ge c_0 \lambda_{\max}(G) / \lambda_{\min}(G) = 2 \kappa \lVert y \rVert / K_3^{3/2}$ and $m \ge \max\{\log(2n/p) / (2 K_3^2),\; 2 (\sum_a v_a) \log(4n/p) / ((\sqrt2-1)^2 \lVert y \rVert^2)\}$, then with probability at
@@ -36,7 +41,7 @@ class Theorem1(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 1")
 
     @double
-    def __call__(
+    def evaluate(
         self,
         start: Shallow,
         data,
@@ -48,6 +53,7 @@ class Theorem1(AbstractTheorem):
         exact: bool = False,
     ) -> Verdict:
         check_probability(probability)
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
@@ -72,7 +78,7 @@ class Theorem1(AbstractTheorem):
         return _conclude(problem, table, numbers, needed_chat, rate)
 
 
-class Corollary1(AbstractTheorem):
+class Corollary1(AbstractRunTheorem):
     r"""Theorem 1 for the plain shallow network, $G_0 = X X^\top / d$: $\lambda_{\min}(G_0) > 0$ iff rank $X = n$, so $n \le d$. Corrected: the conditions of
     Theorem 1 on $\hat c$ and $m$ are needed here too.
     """
@@ -80,7 +86,7 @@ class Corollary1(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Corollary 1")
 
     @double
-    def __call__(self, start: Shallow, data, table=None, **options) -> Verdict:
+    def evaluate(self, start: Shallow, data, table=None, **options) -> Verdict:
         rank = int(np.linalg.matrix_rank(np.asarray(data.inputs)))
         numbers = {"rank": float(rank), "n": float(len(data)), "d": float(data.dimension)}
         if not isinstance(start.embedding, Identity):
@@ -103,7 +109,7 @@ class Corollary1(AbstractTheorem):
         )
 
 
-class Theorem2(AbstractTheorem):
+class Theorem2(AbstractRunTheorem):
     r"""Random embedding with limiting Gram matrix $\bar G$, on the event $\lVert G - \bar G \rVert_2 \le \frac12 \lambda_{\min}(\bar G)$. Then $\lambda_{\min}(G) \ge \frac12 \lambda_{\min}(\bar G)$,
     $\lambda_{\max}(G) \le \frac32 \lambda_{\max}(\bar G)$ and $\frac12 \bar G_{\min} \le G_{aa} \le \frac32 \bar G_{\max}$. With $K = K_3(I, \frac12 \bar G_{\min}, 2 \bar G_{\max})$: if $\hat c \ge 8 \kappa(\bar G) \lVert y \rVert / K^{3/2}$
     and $m \ge \max\{\log(4n/p) / (2 K^2), \text{Lemma 2 at } p/4 \text{ with } G_{aa} \le 2 \bar G_{\max}\}$, then with probability at least $1 - p$
@@ -115,7 +121,7 @@ class Theorem2(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 2")
 
     @double
-    def __call__(
+    def evaluate(
         self,
         start: Shallow,
         data,
@@ -282,7 +288,8 @@ def _three_layer_fault(start: Shallow) -> str:
         return f"the explicit constant needs sigma(0) = 0, which {start.embedding.activation.name!r} lacks"
     if not math.isfinite(start.embedding.activation.lipschitz):
         return f"{start.embedding.activation.name!r} has no known Lipschitz constant"
-    return ""
+    law = normal_fault(start.embedding.weights, "the frozen weights z")
+    return f"{law} (the constants are those of Gaussian z)" if law else ""
 
 
 def _conclude(
@@ -292,6 +299,8 @@ def _conclude(
     numbers["guaranteed_rate"] = rate
     needed_width = max(numbers["width_for_activity"], numbers["width_for_loss"])
     numbers["needed_width"] = needed_width
+    if problem.law:
+        return unjudged(f"{problem.law} (Assumptions 1 and 3)", numbers)
     if problem.magnitude < needed_chat:
         message = f"chat = {problem.magnitude:.3g} is below the {needed_chat:.3g} asked for; as chat grows the network becomes lazy"
         return Verdict(
@@ -308,6 +317,8 @@ def _conclude(
             numbers,
         )
     path = trajectory(table, problem.samples)
+    if path.fault:
+        return unjudged(path.fault, numbers)
     numbers["measured_rate"] = measured_rate(path.times, path.losses)
     numbers["rate_ratio"] = numbers["measured_rate"] / rate
     envelope = path.losses[0] * np.exp(-rate * path.times)

@@ -10,10 +10,12 @@ from ...._core.precision import double
 from ....models.maps import common_magnitude
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import unjudged
 from .problem import gather, trajectory
 
 
-class MonotoneLoss(AbstractTheorem):
+class MonotoneLoss(AbstractRunTheorem):
     r"""Gradient flow (13)-(14): $\dot f = -K r$ (corrected: the left side is the derivative) and
     $\dot L = -r^\top K r \le -\hat c^2 \lambda_{\min}(G) \sum_a r_a^2 A_{aa}$, $A_{aa} = \frac1m \sum_i \sigma'(h_i(x_a))^2$. So $L$ never rises.
     """
@@ -21,11 +23,13 @@ class MonotoneLoss(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Equations 13 and 14")
 
     @double
-    def __call__(self, start: Shallow, data, table) -> Verdict:
+    def evaluate(self, start: Shallow, data, table) -> Verdict:
         problem = gather(start, data)
         if not problem.magnitude > 0:
             return problem.unmet()
         path = trajectory(table, problem.samples, ("loss_slope", "weighted_residual"))
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
         scale = 1e-10 * (1 + path.losses)
         gap = max(problem.smallest, 0.0)  # below rounding the bound is dL/dt <= 0
         # time runs in the units of MeanField(); K of another scaling carries its own factor
@@ -63,6 +67,8 @@ class MovementBound(AbstractTheorem):
                 math.nan,
                 f"{first.activation.name!r} has no known Lipschitz constant",
             )
+        if not bool(jnp.all(jnp.isfinite(second.weights))):
+            return unjudged("the weights of `second` are not finite: its run diverged", {})
         magnitude = common_magnitude(first)
         if float(jnp.ptp(first.scales)) > 1e-12 * float(jnp.max(first.scales)):
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the node scales differ")
@@ -86,7 +92,7 @@ class MovementBound(AbstractTheorem):
         )
 
 
-class PolyakLojasiewicz(AbstractTheorem):
+class PolyakLojasiewicz(AbstractRunTheorem):
     r"""(16): if $|\sigma'| \ge K_s > 0$ on all of $\mathbb{R}$, $\lambda_{\min}(G) > 0$ and $|c_i| = \hat c$, then $\dot L \le -2 \hat c^2 \lambda_{\min}(G) K_s^2 L$ and
     $L^t \le L^0 e^{-2 \hat c^2 \lambda_{\min}(G) K_s^2 t}$, at every width. Holds for linear, leaky ReLU and smoothed leaky ReLU; not for the cubic that the paper names, since
     $\sigma'(0) = 0$ there (corrected). For descent 5 % of the exponent is allowed.
@@ -95,19 +101,25 @@ class PolyakLojasiewicz(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Equation 16")
 
     @double
-    def __call__(self, start: Shallow, data, table) -> Verdict:
+    def evaluate(self, start: Shallow, data, table) -> Verdict:
         problem = gather(start, data)
         floor = global_slope_floor(start.activation)
         rate = 2 * problem.magnitude**2 * problem.smallest * floor**2
         numbers = {**problem.numbers(), "global_slope_floor": floor, "rate": rate}
         faults = [f for f in problem.faults if "Assumption 2" not in f]
-        if not floor > 0:
+        if math.isnan(floor):
+            faults.append(
+                f"whether |sigma'| of {start.activation.name!r} is bounded away from 0 on the whole line is unknown"
+            )
+        elif not floor > 0:
             faults.append(
                 f"|sigma'| of {start.activation.name!r} is not bounded away from 0 on the whole line"
             )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         path = trajectory(table, problem.samples)
+        if path.fault:
+            return unjudged(path.fault, numbers)
         allowed = rate if path.flow else 0.95 * rate
         bound = path.losses[0] * np.exp(-allowed * path.times)
         margin = float(np.min(bound * (1 + 1e-6) + 1e-14 * path.losses[0] - path.losses))
@@ -122,7 +134,9 @@ class PolyakLojasiewicz(AbstractTheorem):
 
 
 def global_slope_floor(activation) -> float:
-    r"""$\inf_{\mathbb{R}} |\sigma'|$ where it is known to be positive, else 0."""
+    r"""$\inf_{\mathbb{R}} |\sigma'|$; NaN for a user's own function, of which it is unknown."""
+    if activation.name == "custom":
+        return math.nan
     if activation.name == "linear":
         return 1.0
     if activation.name == "abs":

@@ -12,7 +12,8 @@ from ...._core.normal_rows import square_root
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....models.shallow import Shallow
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
 from ..observables.activity import middle_third, share_inside
 from .constants import (
     active_floor,
@@ -24,7 +25,7 @@ from .constants import (
 from .problem import REACHABLE, Problem, check_probability, gather
 
 
-class Lemma2(AbstractTheorem):
+class Lemma2(AbstractRunTheorem):
     r"""If $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$, then $L^0 \le \lVert y \rVert^2$ with probability at least $1 - p$ over $W_{ij} \sim \mathcal{N}(0, 1)$ and the signs of $c$.
     $v_a = \hat c^2 L_\sigma^2 G_{aa}$ where $\sigma(0) = 0$, else $2 \hat c^2 (\sigma(0)^2 + L_\sigma^2 G_{aa})$.
 
@@ -37,12 +38,14 @@ class Lemma2(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 2")
 
     @double
-    def __call__(
+    def evaluate(
         self, start: Shallow, data, *, probability: float | int = 0.1, key=None, draws: int = 200
     ) -> Verdict:
         check_probability(probability)
         problem = gather(start, data)
-        faults = [f for f in problem.faults if "singular" not in f and "bounded away" not in f]
+        faults = [
+            f for f in problem.random_faults if "singular" not in f and "bounded away" not in f
+        ]
         proxies = output_proxies(problem.activation, problem.magnitude, problem.diagonal)
         needed = (
             width_for_loss(proxies, problem.target_norm, probability)
@@ -59,7 +62,7 @@ class Lemma2(AbstractTheorem):
         )
 
 
-class Lemma3(AbstractTheorem):
+class Lemma3(AbstractRunTheorem):
     r"""If $m \ge \log(n/p) / (2 K_3^2)$ then $\tilde\eta^0 > K_3$ with probability at least $1 - p$ (corrected: the paper says $\eta^0$; its proof is about $\tilde\eta^0$), with
     $K_3 = \frac{I_r - I_l}{6 \sqrt{2\pi G_{\max}}} e^{-\max(I_l^2, I_r^2) / (2 G_{\min})}$ from the extreme diagonal entries of $G$ (corrected exponent and root).
     `exact=True` takes half the exact Gaussian mass of the middle third, which is larger.
@@ -68,7 +71,7 @@ class Lemma3(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 3")
 
     @double
-    def __call__(
+    def evaluate(
         self,
         start: Shallow,
         data,
@@ -89,6 +92,13 @@ class Lemma3(AbstractTheorem):
             "K3": floor,
             "probability": probability,
         }
+        faults = [f"{problem.law} (Assumption 3)"] if problem.law else []
+        if not math.isclose(start.hidden_scale * problem.features**0.5, 1.0, rel_tol=1e-9):
+            faults.append(
+                f"the pre-activations are not N(0, G) under {start.scaling}; `wf.maps` writes it in MeanField()"
+            )
+        if faults:
+            return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         if problem.width < needed:
             return too_narrow(problem.width, needed, numbers)
         return judged(start, data, problem, "activity", floor, probability, key, draws, numbers)

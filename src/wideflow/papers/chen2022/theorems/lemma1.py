@@ -5,11 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....models.shallow import Shallow
-from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
+from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import unjudged
 from ..observables.activity import path_integral
-from .constants import beta, kappa
+from .constants import VARIANTS, beta, kappa
 from .problem import Problem, gather, trajectory
 
 
@@ -19,7 +22,7 @@ def problem_kappa(problem: Problem, variant: str) -> float:
     )
 
 
-class Lemma1(AbstractTheorem):
+class Lemma1(AbstractRunTheorem):
     r"""Gradient flow, $\lambda_{\min}(G) > 0$, $|c_i| = \hat c$, $|\sigma'| \ge K_s$ on the bounded interval $I$. For all $t$ (19)
     $$(\eta^t)^{3/2} \ge (\tilde\eta^0)^{3/2} - \frac{\kappa}{\hat c} (\sqrt{L^0} - \sqrt{L^t}), \qquad \kappa = \frac{9 \lambda_{\max}(G)}{\sqrt2\, \lambda_{\min}(G)\, K_s\, (I_r - I_l)}.$$
     Corrected: the paper prints $\kappa = 9 \lambda_{\max} (I_r - I_l) / (2 \lambda_{\min} K_s)$, with the length in the numerator (false for short intervals) and $9/2$ for $9/\sqrt2$.
@@ -31,7 +34,7 @@ class Lemma1(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1")
 
     @double
-    def __call__(
+    def evaluate(
         self,
         start: Shallow,
         data,
@@ -41,11 +44,14 @@ class Lemma1(AbstractTheorem):
         variant: str = "corrected",
         tolerance: float | int | None = None,
     ) -> Verdict:
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
             return unmet
         path = trajectory(table, problem.samples, ("eta",))
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
         constant = problem_kappa(problem, variant)
         left = path.recorded["eta"] ** 1.5
         right = problem.eta_tilde**1.5 - constant / problem.magnitude * (
@@ -82,7 +88,7 @@ class Lemma1(AbstractTheorem):
         )
 
 
-class Lemma1Steps(AbstractTheorem):
+class Lemma1Steps(AbstractRunTheorem):
     r"""The steps of Lemma 1's proof along a gradient flow, each as ratios of actual to bound (all at most 1):
 
     (40) $\eta^t \ge \tilde\eta^0 - \max_a \frac1m \#\{|h^t - h^0| \ge \xi\}$;
@@ -93,13 +99,15 @@ class Lemma1Steps(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Appendix D, equations 40 to 50")
 
     @double
-    def __call__(self, start: Shallow, data, table, *, interval=None) -> Verdict:
+    def evaluate(self, start: Shallow, data, table, *, interval=None) -> Verdict:
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
             return unmet
         names = ("eta", "displaced", "loss_slope", "preactivation_speed")
         path = trajectory(table, problem.samples, names)
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
         eta, displaced, slope, speed = (path.recorded[name] for name in names)
         root = np.sqrt(np.abs(slope))
         xi = (problem.interval[1] - problem.interval[0]) / 3
@@ -125,7 +133,7 @@ class Lemma1Steps(AbstractTheorem):
         )
 
 
-class Certificate(AbstractTheorem):
+class Certificate(AbstractRunTheorem):
     r"""No probability and no width: from the start alone. With $\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$, if $\beta < 1$ then for all $t$ gradient flow has
     $$\eta^t \ge \tilde\eta^0 (1 - \beta)^{2/3}, \qquad L^t \le L^0 \exp(-2 \hat c^2 \lambda_{\min}(G) K_s^2\, \tilde\eta^0 (1 - \beta)^{2/3}\, t).$$
     At $\beta = 1/2$ these are the paper's factors $2^{-2/3}$ and $2^{1/3}$. Given the table of a run, both are checked along it.
@@ -134,9 +142,10 @@ class Certificate(AbstractTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1 and the proof of Theorem 1")
 
     @double
-    def __call__(
+    def evaluate(
         self, start: Shallow, data, table=None, *, interval=None, variant: str = "sharp"
     ) -> Verdict:
+        check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
         if unmet:
@@ -159,6 +168,8 @@ class Certificate(AbstractTheorem):
         if table is None:
             return Verdict(Outcome.HOLDS, 1 - ratio, message, numbers)
         path = trajectory(table, problem.samples, ("eta",))
+        if path.fault:
+            return unjudged(path.fault, numbers)
         envelope = path.losses[0] * np.exp(-rate * path.times)
         slack = {
             "active": float(np.min(path.recorded["eta"] - eta)),

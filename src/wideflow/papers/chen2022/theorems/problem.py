@@ -7,11 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.activations import Activation
+from ...._core.errors import check_interval, check_kind
 from ...._core.precision import double
 from ...._core.scalings import MeanField
+from ....data.dataset import Dataset
 from ....models.maps import common_magnitude
-from ....models.shallow import Shallow
+from ....models.shallow import Shallow, has_own_scales
 from ....theorems.base import Outcome, Verdict
+from ....theorems.gaussian_start import start_fault
+from ....theorems.recorded_run import run_fault
 from ..observables.activity import (
     DisplacedFraction,
     Eta,
@@ -20,7 +24,6 @@ from ..observables.activity import (
     PreactivationSpeed,
     SumLoss,
     WeightedResidual,
-    check_interval,
     middle_third,
     share_inside,
 )
@@ -44,7 +47,11 @@ def record(interval: Interval | None = None) -> tuple:
 
 @dataclass(frozen=True)
 class Problem:
-    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$, $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions."""
+    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$, $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions.
+
+    `faults` concern every statement; `law` says what speaks against fair signs (Assumption 1) and standard normal weights (Assumption 3), which the
+    statements about random starts ask for and the deterministic ones do not.
+    """
 
     samples: int
     width: int
@@ -62,6 +69,7 @@ class Problem:
     eta: float
     eta_tilde: float
     faults: tuple[str, ...]
+    law: str = ""
 
     @property
     def least(self) -> float:
@@ -86,12 +94,18 @@ class Problem:
             return None
         return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(self.faults), self.numbers())
 
+    @property
+    def random_faults(self) -> list[str]:
+        """What stands against a statement about random starts."""
+        return [*self.faults, *([f"{self.law} (Assumptions 1 and 3)"] if self.law else [])]
+
 
 @double
 def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     """Reads the constants off the network at time zero and its dataset; $G$ is that of its embedding."""
     if not isinstance(start, Shallow):
         raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
+    check_kind("data", data, Dataset, "a `Dataset`")
     act = start.activation
     interval = check_interval(interval or act.interval)
     features = np.asarray(start.embedding.embed(jnp.asarray(data.inputs)), dtype=np.float64)
@@ -103,6 +117,8 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
         faults.append(
             f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and MeanField(hidden=1.0) in it"
         )
+    elif not has_own_scales(start):
+        faults.append(f"the node scales are not 1/{start.width}: the network was pruned or changed")
     try:
         magnitude = common_magnitude(start)
     except ValueError:
@@ -131,18 +147,19 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     return Problem(
         len(gram), start.width, features.shape[1], magnitude, act, interval, floor, float(values[0]), float(values[-1]), resolution,
         np.diag(gram), float(np.linalg.norm(targets)), 0.5 * float(np.sum((outputs - targets) ** 2)), float(jnp.min(share_inside(h, interval))),
-        float(jnp.min(share_inside(h, middle_third(interval)))), tuple(faults),
+        float(jnp.min(share_inside(h, middle_third(interval)))), tuple(faults), start_fault(start),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Times of the half sum of squares, and what was recorded along them."""
+    """Times of the half sum of squares, and what was recorded along them; `fault` says why the run judges nothing, if so."""
 
     times: np.ndarray
     losses: np.ndarray
     flow: bool
     recorded: dict[str, np.ndarray]
+    fault: str
 
 
 def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
@@ -166,7 +183,8 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
     )
     flow = "Flow" in str(table.attrs.get("dynamics", "Flow"))
     recorded = {name: np.asarray(table[name].values, dtype=float) for name in names}
-    return Trajectory(times, np.asarray(table["sum_loss"].values, dtype=float), flow, recorded)
+    losses = np.asarray(table["sum_loss"].values, dtype=float)
+    return Trajectory(times, losses, flow, recorded, run_fault(table, ("sum_loss", *names)))
 
 
 def check_probability(probability: float | int) -> None:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_pair_with_slope
+from ...._core.arrays import real_array
 from ...._core.errors import check_count
 from ...._core.precision import double
 from .hermite import target_moments
@@ -35,7 +36,7 @@ def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Arra
     >>> round(30 * float(gaussian_cloud_loss(np.full(30, 1 / 30))), 5)
     0.04246
     """
-    a = jnp.asarray(coefficients).astype(jnp.float64)
+    a = real_array("coefficients", coefficients).astype(jnp.float64)
     d = a.shape[0] if features is None else features
     return target_moments(a)[1] + d * radial_mean(d) ** 2 * (1 - 2 * jnp.sum(a))
 

@@ -33,6 +33,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares, abs_pair, abs_pair_with_slope
+from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count
 from ...._core.memory import budget
 from ...._core.precision import double
@@ -78,7 +79,7 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
 
 def _check(weights, coefficients, directions, masses):
     """Arrays, with the target's basis and the uniform masses filled in; shapes checked."""
-    w, a = jnp.asarray(weights), jnp.asarray(coefficients)
+    w, a = real_array("weights", weights), real_array("coefficients", coefficients)
     if w.ndim != 2:
         raise ValueError(f"`weights` must have shape (width, feature), got {w.shape}.")
     if a.ndim != 1:
@@ -91,7 +92,7 @@ def _check(weights, coefficients, directions, masses):
                 f"`coefficients` must have at most {w.shape[1]} entries (features of `weights`), got {a.shape[0]}."
             )
         directions = jnp.eye(a.shape[0], w.shape[1])
-    v = jnp.asarray(directions).astype(jnp.float64)
+    v = real_array("directions", directions).astype(jnp.float64)
     if v.shape != (a.shape[0], w.shape[1]):
         raise ValueError(
             f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row a coefficient), got {v.shape}."
@@ -131,7 +132,7 @@ def target_moments(coefficients: Numbers) -> tuple[Array, Array, Array]:
     >>> [round(float(v), 6) for v in target_moments([0.5, 0.5])]
     [0.797885, 0.81831, 0.18169]
     """
-    a = jnp.asarray(coefficients).astype(jnp.float64)
+    a = real_array("coefficients", coefficients).astype(jnp.float64)
     variance = (1 - 2 / jnp.pi) * jnp.sum(a**2)
     mean = jnp.sqrt(2 / jnp.pi) * jnp.sum(a)
     return mean, variance + mean**2, variance
@@ -238,7 +239,7 @@ def population_gradient(
 
 
 def _particles(particles, w):
-    x = jnp.asarray(particles).astype(jnp.float64)
+    x = real_array("particles", particles).astype(jnp.float64)
     if x.ndim != 2 or x.shape[1] != w.shape[1]:
         raise ValueError(f"`particles` must have shape (particle, {w.shape[1]}), got {x.shape}.")
     return x
@@ -247,7 +248,9 @@ def _particles(particles, w):
 def _orders(orders, variant):
     """Orders as a tuple of whole numbers."""
     check_choice("variant", variant, VARIANTS)
-    ks = tuple(int(k) for k in np.atleast_1d(np.asarray(orders)))
+    ks = tuple(np.atleast_1d(np.asarray(orders)).tolist())
+    if not ks:
+        raise ValueError("`orders` must name at least one order, got none.")
     for k in ks:
         check_count("orders", k, least=0)
     return ks

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares
+from ...._core.arrays import real_array
 from ...._core.precision import double
 
 RECURSION_LIMIT = 12
@@ -93,8 +94,8 @@ def _by_series(x, y, half):
 
 
 def _unpack(representatives, coefficients, masses):
-    w = jnp.asarray(representatives).astype(jnp.float64)
-    a = jnp.asarray(coefficients).astype(jnp.float64)
+    w = real_array("representatives", representatives).astype(jnp.float64)
+    a = real_array("coefficients", coefficients).astype(jnp.float64)
     if w.ndim != 2 or a.shape != (w.shape[1],):
         raise ValueError(
             f"`coefficients` must have one entry per feature of `representatives` (shape {w.shape}), got {a.shape}."
@@ -141,7 +142,7 @@ def symmetric_order_field(
     """
     half = _half(order)
     _, a, p, u = _unpack(representatives, coefficients, masses)
-    v = jnp.asarray(particles).astype(jnp.float64)
+    v = real_array("particles", particles).astype(jnp.float64)
     if v.ndim != 2 or v.shape[1] != a.shape[0]:
         raise ValueError(f"`particles` must have shape (particle, {a.shape[0]}), got {v.shape}.")
     c = float(abs_hermite_squares(order)[order])

@@ -20,9 +20,10 @@ from jaxtyping import Array, Float
 from scipy.linalg import hadamard
 
 from ...._core.arc_cosine import abs_pair
+from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count, check_positive
 from ...._core.memory import budget
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.tiles import by_rows
 from ...._core.types import Key
@@ -60,7 +61,7 @@ def sign_group(features: int, kind: str = "full", variant: str = "abs") -> np.nd
     return group if variant == "abs" else np.concatenate([group, -group])
 
 
-class SymmetricCloud(eqx.Module):
+class SymmetricCloud(AbstractResult):
     r"""The uniform law on the orbit $\{s\circ w : s \in G, w \in \text{representatives}\}$.
 
     Args:
@@ -75,14 +76,14 @@ class SymmetricCloud(eqx.Module):
 
     @double
     def __init__(self, representatives, signs=None, variant: str = "abs"):
-        w = jnp.asarray(representatives)
+        w = real_array("representatives", representatives)
         if w.ndim != 2:
             raise ValueError(
                 f"`representatives` must have shape (particle, feature), got {w.shape}."
             )
         if signs is None or isinstance(signs, str):
             signs = sign_group(w.shape[1], signs or "full", variant)
-        s = jnp.asarray(signs).astype(jnp.float64)
+        s = real_array("signs", signs).astype(jnp.float64)
         if s.ndim != 2 or s.shape[1] != w.shape[1]:
             raise ValueError(f"`signs` must have shape (group, {w.shape[1]}), got {s.shape}.")
         check_choice("variant", variant, ("abs", "relu1", "relu2"))
@@ -126,7 +127,9 @@ class SymmetricCloud(eqx.Module):
     @double
     def loss(self, coefficients, memory: int | str | None = None) -> Float[Array, ""]:
         r"""$L_\infty(P)$, from pairs (representative, orbit) alone: the group makes all rows of an orbit alike."""
-        return _cloud_loss(self, jnp.asarray(coefficients).astype(jnp.float64), budget(memory))
+        return _cloud_loss(
+            self, real_array("coefficients", coefficients).astype(jnp.float64), budget(memory)
+        )
 
     @double
     def second_moments(self) -> Float[Array, " feature"]:
@@ -185,7 +188,7 @@ def evolve(
     check_count("steps", steps, least=0)
     every = max(1, steps // 100) if every is None else every
     check_count("every", every)
-    a = jnp.asarray(coefficients).astype(jnp.float64)
+    a = real_array("coefficients", coefficients).astype(jnp.float64)
     passive = (
         jnp.zeros((0, cloud.signs.shape[1]))
         if tracers is None
@@ -270,8 +273,8 @@ def coupling(
         gradient: the network's mean-field gradient as a function of (weights, coefficients, variant); default the exact
             population's. With the gradient of a sample, $\xi$ holds the sampling error too.
     """
-    a = jnp.asarray(coefficients).astype(jnp.float64)
-    w = jnp.asarray(weights).astype(jnp.float64)
+    a = real_array("coefficients", coefficients).astype(jnp.float64)
+    w = real_array("weights", weights).astype(jnp.float64)
     descent = _population_descent if gradient is None else gradient
     _, run = evolve(cloud, a, rate, steps, every=every, tracers=w, cap=cap)
     network, before = [], 0

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.arrays import paired, real_values
 from ...._core.errors import check_between, check_positive
 from ....models.homogeneous import Homogeneous
 from ....observables.base import AbstractObservable
@@ -83,7 +84,12 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
     typical neurons ($S_g$, automatic at infinite width) is not taken; see `typical_neurons`.
     """
     squares = _coordinates(initial, directions) ** 2
-    gamma = np.broadcast_to(np.asarray(thresholds, dtype=float), squares.shape[1:])
+    gamma = np.asarray(real_values("thresholds", thresholds), np.float64)
+    if gamma.shape not in ((), squares.shape[1:]):
+        raise ValueError(
+            f"`thresholds` must be one number or one for each of the {squares.shape[1]} directions, got shape {gamma.shape}."
+        )
+    gamma = np.broadcast_to(gamma, squares.shape[1:])
     if not np.all(gamma > 0):
         raise ValueError(f"`thresholds` must be positive, got {thresholds!r}.")
     margin = (
@@ -173,7 +179,8 @@ def ranking_quality(scores, winners) -> float:
     >>> ranking_quality([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     0.75
     """
-    scores, winners = np.asarray(scores, dtype=float), np.asarray(winners, dtype=bool)
+    scores = np.asarray(real_values("scores", scores, "(neuron,)"), np.float64)
+    winners = paired("winners", winners, "scores", len(scores)).astype(bool)
     if winners.all() or not winners.any():
         return math.nan
     gaps = scores[winners][:, None] - scores[~winners][None, :]

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares
+from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count
 from ...._core.precision import double
 from ...._core.tiles import by_rows
@@ -53,7 +54,7 @@ def _neurons(model):
 def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[Array, " order"]:
     r"""Raw $\ell_k = \|\mathbb Ep\,u^{\otimes k} - \sum_ia_i(w^*_i)^{\otimes k}\|_F^2$; $\ell_1 = \|\mathbb Erw\|^2$, other odd ones 0."""
     even, _, r, u, w = _neurons(model)
-    a, v = jnp.asarray(coefficients), jnp.asarray(directions)
+    a, v = real_array("coefficients", coefficients), real_array("directions", directions)
     p = even * r**2 / w.shape[0]
     powers = [k for k in orders if k > 0 and k % 2 == 0]
 
@@ -90,8 +91,11 @@ class OrderLosses(AbstractObservable):
     def __init__(
         self, orders=(0, 2, 4, 6, 8), normalisation: str = "raw", name: str = "order_losses"
     ):
+        orders = tuple(np.atleast_1d(np.asarray(orders)).tolist())
+        if not orders:
+            raise ValueError("`orders` must name at least one order, got none.")
         for k in orders:
-            check_count("orders", int(k), least=0)
+            check_count("orders", k, least=0)
         check_choice("normalisation", normalisation, NORMALISATIONS)
         self.orders, self.normalisation, self.name = (
             tuple(int(k) for k in orders),
@@ -152,7 +156,7 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
     $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$.
     """
     even, _, _, _, w = _neurons(model)
-    a, v = jnp.asarray(coefficients), jnp.asarray(directions)
+    a, v = real_array("coefficients", coefficients), real_array("directions", directions)
     moment = even * w.T @ w / w.shape[0] - (v.T * a) @ v
     q = jnp.einsum("kd,de,ke->k", v, moment, v)
     plus, minus = jnp.maximum(q, 0.0), jnp.maximum(-q, 0.0)

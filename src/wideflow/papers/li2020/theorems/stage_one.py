@@ -39,6 +39,8 @@ class MomentDecay(AbstractTheorem):
         span: float | int = 2.0,
     ) -> Verdict:
         t, q, z = (np.asarray(x, dtype=float) for x in (times, second, zeroth))
+        if q.ndim != 2:
+            raise ValueError(f"`second` must have shape (time, direction), got {q.shape}.")
         d = q.shape[1]
         level = constant / d**2
         delta, shift = B2 * np.abs(q).max(axis=1), B0 * np.abs(z)

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.errors import check_count, check_positive
-from ...._core.precision import double
+from ...._core.precision import DoubleModule, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
 
 Moments = tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]
 
 
-class AbstractRadialLaw(eqx.Module):
+class AbstractRadialLaw(DoubleModule):
     r"""The law of $r = \lVert x \rVert$ for a spherically symmetric $x \in \mathbb{R}^d$.
 
     A learner that is piecewise linear in $r$ on every ray needs three functions of the law only, the

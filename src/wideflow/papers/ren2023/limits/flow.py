@@ -8,14 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_positive
-from ...._core.precision import double
+from ...._core.arrays import real_array
+from ...._core.errors import check_count, check_positive
+from ...._core.precision import AbstractResult, double
 from ..laws.base import AbstractRadialLaw, c_gamma
 from ..laws.thresholds import Thresholds, as_thresholds
 from .field import ReducedState, reduced_field, reduced_loss
 
 
-class ReducedPath(eqx.Module):
+class ReducedPath(AbstractResult):
     r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers."""
 
     time: Float[Array, " time"]
@@ -74,7 +75,8 @@ def reduced_flow(
     """
     clip = as_thresholds(clip)
     state, scalar = start_state(law, alpha, w, b, clip)
-    times = jnp.atleast_1d(jnp.asarray(time, float))
+    times = jnp.atleast_1d(real_array("time", time).astype(float))
+    check_count("max_steps", max_steps)
     if not (
         bool(jnp.all(jnp.diff(times) > 0))
         and float(times[0]) >= 0

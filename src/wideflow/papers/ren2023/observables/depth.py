@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_same_length
-from ...._core.precision import double
+from ...._core.precision import AbstractResult, double
 from ....observables.base import AbstractObservable
 from ..laws.base import sphere
 from ..laws.stage_times import StageTimes
@@ -60,7 +61,7 @@ def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, 
     return jnp.max(jnp.abs(layer / model.alpha - 1))
 
 
-class LossParts(eqx.Module):
+class LossParts(AbstractResult):
     r"""$L = L_1 + L_2 + L_3$ on a sample, with the second term of equation (6).
 
     $L_1 = \frac12 E(f_* - \tilde f)^2$, $L_2 = \frac12 E(\tilde f - f)^2$, $L_3 = E(f_* - \tilde f)(\tilde f - f)$, and
@@ -78,7 +79,7 @@ class LossParts(eqx.Module):
 @double
 def loss_parts(model, inputs) -> LossParts:
     """The decomposition on the given inputs (sample, feature)."""
-    x = jnp.asarray(inputs).astype(model.first.dtype)
+    x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
     target, tilde = jnp.maximum(1 - r, 0), model.symmetric(r)
@@ -97,7 +98,7 @@ def loss_parts(model, inputs) -> LossParts:
 @double
 def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
     r"""$\max |f - \tilde f|$ over the inputs with $\lVert x \rVert \le$ `radius`."""
-    x = jnp.asarray(inputs).astype(model.first.dtype)
+    x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]
     return jnp.max(jnp.where(r <= radius, jnp.abs(f - model.symmetric(r)), 0.0))
@@ -125,7 +126,8 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
 def dead_fraction(model, inputs) -> Float[Array, ""]:
     """Share of second-layer neurons that are active on none of the inputs."""
     layer = model.layer(inputs)
-    return jnp.mean(jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0) <= 0)
+    highest = jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0)
+    return jnp.mean(highest <= 0, dtype=float)
 
 
 @double

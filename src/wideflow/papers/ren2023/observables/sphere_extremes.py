@@ -12,8 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.errors import check_count, check_kind
 from ...._core.precision import double
+from ...._core.randomness import as_key
 from ...._core.types import Key
+from ..depth_separator import DepthSeparator
 from ..laws.base import sphere
 from ..separator.samples import norms
 
@@ -37,7 +40,10 @@ def _layer(first, length, x):
 @double
 def sphere_extremes(model, key: Key = None, *, starts: int = 64, iterations: int = 200) -> Extremes:
     r"""Extremes of $F(\bar x)$ of a `DepthSeparator` over unit $\bar x$, from the best of neurons, their opposites and random points."""
-    key = jax.random.key(0) if key is None else key
+    check_kind("model", model, DepthSeparator, "a `DepthSeparator`")
+    check_count("starts", starts)
+    check_count("iterations", iterations)
+    key = jax.random.key(0) if key is None else as_key(key)
     return _extremes(model.first, key, starts, iterations)
 
 

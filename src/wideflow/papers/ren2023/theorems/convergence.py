@@ -9,9 +9,11 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..laws.base import AbstractRadialLaw
 from ..laws.step_bound import step_bound
 from ..laws.thresholds import Thresholds
 from ..limits.field import ReducedState, reduced_field, reduced_loss
+from ..limits.flow import ReducedPath
 from .judge import judge, not_applicable
 
 
@@ -26,7 +28,9 @@ class Lemma43(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma 4.3 and Lemmas D.20 to D.22")
 
     @double
-    def __call__(self, law, path, *, floor: float = 1e-11) -> Verdict:
+    def __call__(
+        self, law: AbstractRadialLaw, path: ReducedPath, *, floor: float = 1e-11
+    ) -> Verdict:
         """`path` is a `ReducedPath` of one neuron; records with a loss below `floor` are left out as rounding."""
         alpha, w, b, loss, t = (
             np.asarray(x, float) for x in (path.alpha, path.w, path.b, path.loss, path.time)
@@ -88,7 +92,9 @@ class StepSize(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Appendix E")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float, rate: float | None = None) -> Verdict:
+    def __call__(
+        self, law: AbstractRadialLaw, alpha: float, w: float, b: float, rate: float | None = None
+    ) -> Verdict:
         if not (w < 0 < b):
             return not_applicable("it asks for w < 0 < b")
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..laws.base import c_gamma
@@ -60,7 +61,7 @@ class LemmaD3(AbstractTheorem):
     def __call__(
         self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
+        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
         pull, layer = _residual(model, inputs, targets)
         d = inputs.shape[1]
         formula = 4 * c_gamma(d) / math.sqrt(d) * jnp.mean(pull * layer)
@@ -105,7 +106,7 @@ class LemmaD5(AbstractTheorem):
     def __call__(
         self, model, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        inputs, targets = jnp.asarray(inputs), jnp.asarray(targets)
+        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
         field = _field(model, inputs, targets)
         squares = [
             jnp.mean(field.weight**2),

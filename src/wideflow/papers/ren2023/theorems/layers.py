@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
-from ..laws.base import c_gamma
+from ..laws.base import AbstractRadialLaw, c_gamma
 from ..observables.depth import radial_spread, second_spread, tangent_spread
 from .judge import judge, not_applicable
 from .symmetry import sup_radius_density
@@ -23,7 +24,10 @@ class LemmaC11(AbstractTheorem):
 
     @double
     def __call__(self, weights, biases) -> Verdict:
-        w, b = jnp.asarray(weights, float), jnp.asarray(biases, float)
+        w, b = (
+            real_array("weights", weights).astype(float),
+            real_array("biases", biases).astype(float),
+        )
         if not bool(jnp.all(w != 0)):
             return not_applicable("a weight is zero, so its neuron has no kink")
         kink = (-b / w)[:, None]
@@ -48,8 +52,11 @@ class LemmaC13(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma C.13")
 
     @double
-    def __call__(self, law, alpha: float, weights, biases) -> Verdict:
-        w, b = jnp.asarray(weights, float), jnp.asarray(biases, float)
+    def __call__(self, law: AbstractRadialLaw, alpha: float, weights, biases) -> Verdict:
+        w, b = (
+            real_array("weights", weights).astype(float),
+            real_array("biases", biases).astype(float),
+        )
         if not (bool(jnp.all(w < 0)) and bool(jnp.all(b > 0))):
             return not_applicable("it asks for negative weights and positive biases")
         survive = law.sf(b / (-w * alpha))
@@ -77,7 +84,7 @@ class LemmaC14(AbstractTheorem):
     def __call__(self, model, start, directions) -> Verdict:
         if float(radial_spread(start)) > 1e-6:
             return not_applicable("the first layer did not start on one sphere")
-        x = jnp.asarray(directions)
+        x = real_array("directions", directions)
         d = x.shape[1]
         e0 = jnp.abs(start.layer(x) / start.alpha - 1)
         q = math.sqrt(d) / c_gamma(d) * tangent_spread(model, start)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..laws.base import c_gamma
@@ -57,7 +58,7 @@ class Lemma41(AbstractTheorem):
             )
         if inputs is None:
             return judge(margin, "no projection can act at any input", numbers)
-        x = jnp.asarray(inputs)
+        x = real_array("inputs", inputs)
         field = sample_field(
             model.first, w, b, x, jnp.maximum(1 - jnp.linalg.norm(x, axis=1), 0), clip
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..laws.base import AbstractRadialLaw
 from ..laws.thresholds import as_thresholds
 from ..limits.field import ReducedState, reduced_field
 from ..limits.stages import reduced_stages
@@ -23,6 +24,8 @@ class LemmaC5(AbstractTheorem):
     def __call__(self, times, weights, end: float, *, tolerance: float = 1e-12) -> Verdict:
         """`weights` (record, second) along a run, `end` its $T_{1.1}$."""
         t, w = np.asarray(times, float), np.asarray(weights, float)
+        if w.ndim != 2:
+            raise ValueError(f"`weights` must have shape (record, second), got {w.shape}.")
         early = w[t <= end]
         if len(early) < 2:
             return not_applicable(f"fewer than two records before T_1.1 = {end:.3g}")
@@ -41,7 +44,7 @@ class LemmaC7(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma C.7")
 
     @double
-    def __call__(self, law, alpha: float, *, clip, w: float = -1e-9) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, *, clip, w: float = -1e-9) -> Verdict:
         clip = as_thresholds(clip)
         mean = law.target_moments()[0]
         speeds = []
@@ -87,7 +90,7 @@ class LemmaC17(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma C.17")
 
     @double
-    def __call__(self, law, alpha: float, w, b, *, clip=None) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, w, b, *, clip=None) -> Verdict:
         w, b = (jnp.atleast_1d(jnp.asarray(x, float)) for x in (w, b))
         if not bool(jnp.all(w < 0)):
             return not_applicable("it asks for negative second-layer weights")

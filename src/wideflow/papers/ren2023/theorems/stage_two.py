@@ -7,8 +7,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..laws.base import AbstractRadialLaw
 from ..laws.thresholds import Thresholds
 from ..limits.field import ReducedState, reduced_field, reduced_loss
 from ..separator.directions import direction_error
@@ -25,7 +27,7 @@ class LemmaD14(AbstractTheorem):
 
     @double
     def __call__(self, model, inputs, *, tolerance: float = 1e-14) -> Verdict:
-        x = jnp.asarray(inputs)
+        x = real_array("inputs", inputs)
         r = jnp.linalg.norm(x, axis=1)
         w, b = model.second_weight, model.second_bias
         lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
@@ -50,8 +52,8 @@ class LemmaD11(AbstractTheorem):
 
     @double
     def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
-        r = jnp.linalg.norm(jnp.asarray(inputs), axis=1)
-        points = jnp.asarray(points)
+        r = jnp.linalg.norm(real_array("inputs", inputs), axis=1)
+        points = real_array("points", points)
         put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
         loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)
         shape = lambda first: put(first).layer(points) / put(first).alpha
@@ -101,7 +103,9 @@ class LemmaD15(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.15")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float, *, constant: float = 0.12) -> Verdict:
+    def __call__(
+        self, law: AbstractRadialLaw, alpha: float, w: float, b: float, *, constant: float = 0.12
+    ) -> Verdict:
         if not (w < 0 and b + w * alpha >= 0):
             return not_applicable(
                 "it asks for a negative weight and a neuron active on the unit ball"
@@ -119,7 +123,7 @@ class LemmaD16(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemmas D.16 and D.17")
 
     @double
-    def __call__(self, law, alpha: float, w: float, b: float) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, w: float, b: float) -> Verdict:
         """The barriers in line with the state: $(w, 1)$ and $(-1/\\alpha, b)$."""
         if not (-1 < w * alpha < 0 and 0 < b < 1):
             return not_applicable("it asks for a state inside both barriers")
@@ -140,7 +144,7 @@ class LemmaD18(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.18")
 
     @double
-    def __call__(self, law, alpha: float, w: float) -> Verdict:
+    def __call__(self, law: AbstractRadialLaw, alpha: float, w: float) -> Verdict:
         invariant = alpha - 2 * law.gain * w**2
         if not (abs(w) * alpha <= 1 and invariant >= 0):
             return not_applicable(

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..laws.base import c_gamma, sphere
@@ -32,7 +33,7 @@ class Lemma31(AbstractTheorem):
     @double
     def __call__(self, model, inputs, g: Callable, *, errors: float = 5.0) -> Verdict:
         """`model` is a `DepthSeparator`, `inputs` a sample of the law, `g` a function of the radius."""
-        x = jnp.asarray(inputs)
+        x = real_array("inputs", inputs)
         r = jnp.linalg.norm(x, axis=1)
         value, gain = g(r), c_gamma(x.shape[1]) / math.sqrt(x.shape[1])
         v = model.first

@@ -1,0 +1,170 @@
+"""The arguments of theorems, checked by what they are called: one concept has one name everywhere.
+
+A theorem that is asked about nonsense (a negative deviation, a list of NaN, two lists of different lengths) would answer with nonsense,
+and a verdict reads like knowledge. So every call is checked before the theorem sees it. What is annotated with a class must be of that
+class, whole numbers must be counts, numbers must be finite, lists must hold finite numbers, and lists that belong together must agree
+in length. An argument that is left at its default is not looked at.
+"""
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable
+
+import numpy as np
+
+from .._core.arrays import real_values
+from .._core.errors import (
+    check_between,
+    check_count,
+    check_flag,
+    check_kind,
+    check_nonnegative,
+    check_number,
+    check_positive,
+)
+from .._core.randomness import as_key
+
+POSITIVE = frozenset(
+    [
+        "alpha",
+        "rate",
+        "epsilon",
+        "share",
+        "constant",
+        "deviation",
+        "bound",
+        "radius",
+        "first_radius",
+        "second_radius",
+        "scale",
+        "output_std",
+        "lipschitz",
+        "baseline",
+        "step",
+        "distance",
+        "power",
+    ]
+)
+NOT_NEGATIVE = frozenset(
+    [
+        "tolerance",
+        "spread",
+        "error",
+        "loss",
+        "floor",
+        "slack",
+        "first_loss",
+        "last_loss",
+        "first_penalty",
+        "second_penalty",
+        "errors",
+    ]
+)
+CHANCES = frozenset(("delta", "probability", "failure_probability"))
+SHARES = frozenset(("quality", "persistence", "threshold"))
+FROM_ZERO = frozenset(("degree", "seed", "order"))  # whole numbers that may be 0
+MAY_BE_INFINITE = frozenset(("time", "until", "stop", "end", "cap", "horizon", "norm"))
+ARRAYS = frozenset(
+    [
+        "inputs",
+        "targets",
+        "coefficients",
+        "weights",
+        "biases",
+        "sums",
+        "errors",
+        "rates",
+        "widths",
+        "losses",
+        "times",
+        "second",
+        "second_moments",
+        "zeroth",
+        "dimensions",
+        "representatives",
+        "points",
+        "node_weights",
+        "initial",
+        "final",
+        "xi",
+    ]
+)
+TOGETHER = (
+    ("inputs", "targets"), ("weights", "biases"), ("rates", "errors"), ("widths", "losses"), ("times", "losses"),
+    ("times", "weights"), ("times", "second"), ("times", "zeroth"), ("dimensions", "times"), ("initial", "final"),
+)  # fmt: skip
+
+
+def checked(call: Callable) -> Callable:
+    """A theorem's `__call__`, or a function behind one, with its arguments checked first."""
+    signature = inspect.signature(call)
+    parameters = [p for p in signature.parameters.values() if p.name != "self"]
+
+    @functools.wraps(call)
+    def wrapper(*args, **kwargs):
+        bound = signature.bind(*args, **kwargs)
+        given = bound.arguments
+        for parameter in parameters:
+            if parameter.name in given and given[parameter.name] is not parameter.default:
+                given[parameter.name] = _one(parameter, given[parameter.name])
+        for first, second in TOGETHER:
+            _together(first, given.get(first), second, given.get(second))
+        return call(*bound.args, **bound.kwargs)
+
+    return wrapper
+
+
+def _one(parameter: inspect.Parameter, value):
+    name, kinds = parameter.name, _kinds(parameter.annotation)
+    if name == "key":
+        return as_key(value)
+    if value is None and type(None) in kinds:
+        return value
+    if not kinds and name in ARRAYS:
+        real_values(name, value)
+    elif bool in kinds:
+        check_flag(name, value)
+    elif float in kinds:
+        _check_real(name, value)
+    elif int in kinds:
+        check_count(name, value, least=0 if name in FROM_ZERO else 1)
+    elif kinds and all(isinstance(kind, type) for kind in kinds):
+        check_kind(name, value, kinds, " or ".join(f"a `{kind.__name__}`" for kind in kinds))
+    return value
+
+
+def _kinds(annotation) -> tuple:
+    """The classes that an annotation admits; nothing where there is none or it says more than classes can."""
+    if annotation in (inspect.Parameter.empty, typing.Any):
+        return ()
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return typing.get_args(annotation)
+    return (annotation,)
+
+
+def _check_real(name: str, value) -> None:
+    if name in CHANCES:
+        check_between(name, value, 0, 1, open=True, remedy="It is a probability.")
+    elif name in SHARES:
+        check_between(name, value, 0, 1)
+    elif name == "x1":
+        check_between(name, value, -1, 1)
+    elif name in POSITIVE:
+        check_positive(name, value)
+    elif name in NOT_NEGATIVE:
+        check_nonnegative(name, value)
+    elif name in MAY_BE_INFINITE:
+        check_between(name, value, -np.inf, np.inf)
+    else:
+        check_number(name, value)
+
+
+def _together(first: str, one, second: str, other) -> None:
+    if one is None or other is None or not (np.ndim(one) and np.ndim(other)):
+        return
+    if len(one) != len(other):
+        raise ValueError(
+            f"`{first}` and `{second}` must have one entry for each other, got {len(one)} and {len(other)}."
+        )

@@ -1,0 +1,104 @@
+r"""Statements about a training: a run goes in, its hypotheses are checked, a verdict comes out.
+
+A statement about gradient flow says nothing of SGD, of another network's table, or of descent in steps too large for the flow. What a
+table belongs to is read off its attributes (`dynamics`, and digests of its networks and data), never assumed.
+"""
+
+import inspect
+import math
+import re
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+
+from ..models.base import unlabelled
+from ..models.shallow import Shallow
+from ..observables.kernels import tangent_gram
+from ..training.identity import digest
+from ..training.run import Run
+from .base import AbstractTheorem, Outcome, Verdict
+from .recorded_run import run_fault
+
+RESOLVED = 1.0  # rate times the largest eigenvalue of the tangent Gram matrix: up to here descent falls monotonically along every mode
+
+
+class AbstractRunTheorem(AbstractTheorem):
+    """A statement about a training: `Theorem()(run)`.
+
+    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `data`, `table` and `model` (the trained one) where
+    they come from the run. `Theorem()(start, data, table)` judges parts that belong together; parts that do not are NOT_APPLICABLE.
+
+    Attributes:
+        of_flow: whether the table must be that of gradient flow on the half sum (or half mean) of squares, or of descent that resolves it.
+    """
+
+    of_flow: ClassVar[bool] = True
+
+    @abstractmethod
+    def evaluate(self, *parts: Any, **options: Any) -> Verdict:
+        """The verdict, once the table is known to be what the statement speaks of."""
+
+    def __call__(self, *parts: Any, **options: Any) -> Verdict:
+        """The verdict on a `Run`, or on the parts of one in the order of `evaluate`."""
+        signature = inspect.signature(self.evaluate)
+        if parts and isinstance(parts[0], Run):
+            options = _parts_of(parts[0], signature.parameters) | options
+            parts = parts[1:]
+        try:
+            bound = signature.bind(*parts, **options)
+        except TypeError as error:
+            wanted = ", ".join(f"`{name}`" for name in signature.parameters)
+            raise ValueError(
+                f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
+            ) from error
+        given = bound.arguments
+        table = given.get("table")
+        if table is not None and self.of_flow:
+            fault = flow_fault(given["start"], given.get("data"), table)
+            if fault:
+                return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
+        return self.evaluate(*bound.args, **bound.kwargs)
+
+
+def _parts_of(run: Run, wanted) -> dict[str, Any]:
+    """What of the run the statement takes, by name."""
+    if run.several:
+        raise ValueError(
+            f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
+        )
+    parts = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
+    return {name: part for name, part in parts.items() if name in wanted}
+
+
+def flow_fault(start, data, table: xr.Dataset) -> str:
+    """Why `table` does not record the gradient flow of `start` on `data`; empty where it does."""
+    for what, thing, key in (("network", unlabelled(start), "starts"), ("data", data, "data")):
+        known = str(table.attrs.get(key, "")).split(",")
+        if thing is not None and digest(thing) not in known:
+            return f"the table is not that of this {what}; judge the `Run` itself"
+    fault = run_fault(table, ("loss",) if "loss" in table else ())
+    if fault:
+        return fault
+    dynamics = str(table.attrs.get("dynamics", ""))
+    if dynamics.startswith("GradientFlow("):
+        return ""
+    step = re.match(r"GradientDescent\(rate=([^,)]+)", dynamics)
+    if step is None:
+        return f"the statement is about gradient flow, and the run is {dynamics.split('(')[0] or 'of unknown dynamics'}"
+    return _too_coarse(start, data, float(step.group(1)), str(table.attrs.get("loss", "")))
+
+
+def _too_coarse(start, data, rate: float, loss: str) -> str:
+    if not isinstance(start, Shallow) or data is None:
+        return "the statement is about gradient flow; train with `GradientFlow()`"
+    gram = np.asarray(tangent_gram(start, data.inputs))
+    samples = len(gram) if "mean" in loss else 1  # the mean's gradient is that of the sum over n
+    stiffness = rate * float(np.linalg.eigvalsh(gram)[-1]) / samples
+    if stiffness <= RESOLVED:
+        return ""
+    return (
+        f"the statement is about gradient flow, and descent of rate {rate:g} does not resolve it: rate times the largest eigenvalue is "
+        f"{stiffness:.3g} > {RESOLVED:g}; use a smaller rate or `GradientFlow()`"
+    )

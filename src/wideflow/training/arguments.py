@@ -1,0 +1,156 @@
+"""The arguments of `train`, each checked before anything is compiled."""
+
+import inspect
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._core.errors import check_callable, check_choice, check_count, check_kind, check_number
+
+MOST_STEPS = 2**62  # what a 64-bit counter holds, with room for one more chunk
+MOST_RECORDS = 10**8  # 800 MB for each recorded number
+RESERVED_AXES = ("step", "time", "solver_steps")
+PRECISIONS = ("float32", "float64")
+
+
+def check_arguments(
+    *, dynamics, data, steps, record, loss, stop_below, progress, axis, precision
+) -> None:
+    """All that can be said about the raw arguments of `train` without building anything."""
+    check_steps(steps)
+    check_record(record)
+    check_loss(loss)
+    check_stop_below(stop_below)
+    check_progress(progress)
+    check_axis(axis, record)
+    if precision is not None:
+        check_choice("precision", precision, PRECISIONS)
+    each = dynamics if isinstance(dynamics, list | tuple) else (dynamics,)
+    sets = data if isinstance(data, list | tuple) else (data,)
+    for one in each:
+        for samples in sets:
+            check_replay(one, steps, samples)
+
+
+def check_steps(steps) -> None:
+    if steps is not None:
+        check_count("steps", steps, least=0, most=MOST_STEPS)
+
+
+def check_record(record) -> None:
+    """Observables, or functions of one snapshot."""
+    if isinstance(record, str) or not (callable(record) or isinstance(record, Sequence)):
+        raise ValueError(
+            f"`record` must be a list of observables or functions of a snapshot, got {record!r}."
+        )
+    for observable in record if isinstance(record, Sequence) else (record,):
+        if isinstance(observable, type):
+            raise ValueError(
+                f"`record` must hold observables, got the class {observable.__name__} itself. "
+                f"Build one: `{observable.__name__}()`."
+            )
+        if not callable(observable):
+            raise ValueError(
+                f"`record` must hold observables or functions of a snapshot, got {observable!r}."
+            )
+        _check_takes("record", observable, ("snapshot",))
+
+
+def recorded(observable: Callable, snapshot):
+    """What an observable says, as an array; text, tables and None are refused by name."""
+    value = observable(snapshot)
+    try:
+        return jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        name = getattr(observable, "name", getattr(observable, "__name__", "an observable"))
+        raise ValueError(
+            f"`record` must hold functions that return numbers or arrays, but {name!r} returned {value!r}."
+        ) from error
+
+
+def check_loss(loss) -> None:
+    if loss is None:
+        return
+    if isinstance(loss, type) or not hasattr(loss, "check_data"):
+        given = f"the class {loss.__name__} itself" if isinstance(loss, type) else repr(loss)
+        raise ValueError(
+            f"`loss` must be one of `wideflow.losses`, built, for instance `losses.MeanSquares()`, got {given}. "
+            "One's own loss derives from `losses.AbstractLoss`."
+        )
+
+
+def check_stop_below(stop_below) -> None:
+    if stop_below is not None:
+        check_number("stop_below", stop_below, "Leave it out to run to the end.")
+
+
+def check_progress(progress) -> None:
+    if progress is not None:
+        check_callable("progress", progress, "a function of (done, total, loss)")
+        _check_takes("progress", progress, ("done", "total", "loss"))
+
+
+def check_axis(axis, record=()) -> None:
+    """The axis of several members must not be one that the table has for something else."""
+    check_kind("axis", axis, str, "the name of the members' axis, for instance 'seed'")
+    names = {"loss", *RESERVED_AXES}
+    for observable in record if isinstance(record, Sequence) else (record,):
+        names.add(getattr(observable, "name", getattr(observable, "__name__", "")))
+        names.update(getattr(observable, "axes", ()))
+    if not axis or axis in names:
+        raise ValueError(
+            f"`axis` must be a name that the table does not use otherwise, got {axis!r}. Use 'seed' or 'setting'."
+        )
+
+
+def check_records(count: float) -> None:
+    """Refuses grids of records that no memory holds."""
+    if not count <= MOST_RECORDS:
+        raise ValueError(
+            f"`every` asks for {count:.3g} records, more than {MOST_RECORDS:.0e}. "
+            "Record less often, or on a `Logarithmic()` grid."
+        )
+
+
+def check_replay(dynamics, steps, data) -> None:
+    """Dynamics that replay given indices need a row for every step, and samples that exist."""
+    replayed = getattr(dynamics, "replayed", None)
+    if replayed is None:
+        return
+    name, order = replayed
+    if steps is not None and len(order) < steps:
+        raise ValueError(
+            f"`{name}` must have a row for each of the {steps} `steps`, got {len(order)}. "
+            "Repeat the rows on purpose with `np.tile`, or take fewer steps."
+        )
+    samples = len(data) if hasattr(data, "__len__") else None
+    if samples is not None and order.size and not 0 <= order.min() <= order.max() < samples:
+        raise ValueError(
+            f"`{name}` must hold sample indices in 0..{samples - 1}, got {order.min()}..{order.max()}."
+        )
+
+
+def whole_steps(every) -> np.ndarray:
+    """Recorded steps given as a list: whole numbers."""
+    try:
+        values = np.asarray(every, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`every` must hold whole numbers of steps, got {every!r}.") from error
+    if values.ndim != 1 or not np.all(values == np.floor(values)):
+        raise ValueError(f"`every` must hold whole numbers of steps, got {every!r}.")
+    return values.astype(np.int64)
+
+
+def _check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> None:
+    """Whether `function` can be called with so many arguments; what has no signature is let through."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ValueError(
+            f"`{name}` must hold functions of ({', '.join(arguments)}), got one that takes {signature}."
+        ) from error

@@ -1,0 +1,141 @@
+"""The predicted regime and times on an ill-conditioned table, against gradient descent written in NumPy."""
+
+import numpy as np
+import pytest
+
+import wideflow as wf
+from wideflow.certify.laziness import lazy_path
+from wideflow.certify.timing import time_factor
+from wideflow.observables.regime import RICH
+
+SHARES = (0.7, 0.5, 0.3)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Two columns alike to 1e-2, a heavy tail, categories, a bias: the Gram matrix of 80 rows has condition number above 1e4."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=80)
+    copy = first + 1e-2 * rng.normal(size=80)
+    heavy = np.clip(rng.standard_cauchy(80), -20, 20) / 5
+    kind = rng.integers(1, 4, 80).astype(float)
+    x = np.stack([first, copy, heavy, kind, np.ones(80)], 1)
+    x = x / np.array([1.0, 1.0, heavy.std(), kind.std(), 1.0])
+    y = np.sin(2 * first) + 0.5 * kind + 0.2 * rng.normal(size=80)
+    return x / np.linalg.norm(x, axis=1).max(), (y - y.mean()) / y.std()
+
+
+def descend(net, x, y, shares):
+    """Time, kernel change and linearisation gap when descent with a fifth of the stable rate reaches each share of the loss."""
+    weights, features = np.array(net.hidden), x / np.sqrt(x.shape[1])
+    nodes, factor = np.asarray(net.scales * net.output), net.rate_factor
+    first, mask = weights.copy(), features @ weights.T > 0
+
+    def gram(mask):
+        return factor * (features @ features.T) * ((mask * nodes**2) @ mask.T)
+
+    start = gram(mask)
+    outputs = np.maximum(features @ first.T, 0) @ nodes
+    initial, rate = np.sum((outputs - y) ** 2), 0.2 / np.linalg.eigvalsh(start)[-1]
+    records, step = [], 0
+    while len(records) < len(shares):
+        z = features @ weights.T
+        residual = np.maximum(z, 0) @ nodes - y
+        if residual @ residual <= shares[len(records)] * initial:
+            moved = residual + y - outputs
+            linear = (features @ (weights - first).T * mask) @ nodes
+            change = np.linalg.norm(gram(z > 0) - start) / np.linalg.norm(start)
+            gap = np.linalg.norm(moved - linear) / np.linalg.norm(moved)
+            records.append((step * rate, change, gap))
+            continue
+        weights -= factor * rate * ((z > 0) * residual[:, None] * nodes).T @ features
+        step += 1
+    return records
+
+
+def network(scaling, width=256):
+    return wf.Shallow.init(0, features=5, width=width, scaling=scaling)
+
+
+NETWORKS = {
+    "ntk 1024": (wf.scalings.NTK(), 1024),
+    "ntk 256": (wf.scalings.NTK(), 256),
+    "zipf 0.5": (wf.scalings.Zipf(0.5, 0.7), 256),
+    "zipf 0": (wf.scalings.Zipf(0.0, 0.7), 256),
+}
+"""From the laziest to the richest, as theory has it."""
+
+
+@pytest.fixture(scope="module")
+def both(table):
+    x, y = table
+    data = wf.Dataset(x, y)
+    return {
+        name: (lazy_path(network(*how), data, SHARES), descend(network(*how), x, y, SHARES))
+        for name, how in NETWORKS.items()
+    }
+
+
+def test_predicted_order_is_that_of_training(both):
+    # wider is lazier under NTK, and the less weight is symmetric the richer; at half of the loss, by prediction and by descent
+    predicted = [path[1].worst for (path, _), _ in both.values()]
+    measured = [max(records[1][1:]) for _, records in both.values()]
+    assert predicted == sorted(predicted)
+    assert measured == sorted(measured)
+
+
+def test_predicted_times_are_within_their_stated_factor(both):
+    trusted = 0
+    for (regimes, times), records in both.values():
+        for regime, time, (true, _, _) in zip(regimes, times, records):
+            if regime.worst <= RICH:
+                trusted += 1
+                assert max(true / time, time / true) <= time_factor(regime)
+    assert 4 <= trusted < 12  # some are trusted, and not all
+
+
+def test_certificate_orders_gamma_and_width_and_its_headline_is_measured(table):
+    data = wf.Dataset(*table)
+    certificate = wf.certify(network(wf.scalings.NTK()), data, train=True, time=20.0)
+    along = certificate.laziness
+    indices = {g: r.index for g, r in zip(along.gammas, along.along_gamma)}
+    assert indices[1.0] > indices[0.5] > indices[0.0]
+    widths = [r.index for r in along.along_width]
+    assert widths == sorted(widths)
+    measured = certificate.followed.regime
+    assert f"laziness index {measured.index:.2f}, measured" in certificate.headline
+    rows = {name: meaning for name, _, meaning in certificate.rows()}
+    assert "within a factor" in rows["predicted time to 0.5 of the initial loss"] or (
+        "not to be trusted" in rows["predicted time to 0.5 of the initial loss"]
+    )
+    assert "not to be trusted" in rows["predicted time to 0.01 of the initial loss"]
+    assert "time to 0.5 of the initial loss" in str(certificate)
+
+
+def test_each_mean_gram_is_computed_once(table, monkeypatch):
+    import wideflow.certify.grams as grams
+    import wideflow.papers.caron2023.theorems.gram_at_start as at_start
+    import wideflow.papers.caron2023.theorems.problem as problem
+
+    calls = []
+    for module in (grams, at_start, problem):
+        true = module.mean_ntk
+        monkeypatch.setattr(module, "mean_ntk", lambda *a, true=true: calls.append(1) or true(*a))
+    wf.certify(network(wf.scalings.NTK(), 64), wf.Dataset(table[0][:12], table[1][:12]))
+    assert len(calls) == 1
+
+
+def test_advice_under_ntk_can_be_met():
+    # Lemma 2 asks c^2 A <= 1 whatever the width: not by width, but a smaller c does it
+    data = wf.data.random_labels(0, samples=4, features=9)
+    told = {}
+    for width, magnitude in ((256, 1.0), (1024, 1.0), (256, 0.05)):
+        net = wf.Shallow.init(0, features=9, width=width, activation="tanh", magnitude=magnitude)
+        told[width, magnitude] = next(
+            p for p in wf.certify(net, data).promises if p.theorem == "Lemma2"
+        )
+    for width in (256, 1024):
+        promise = told[width, 1.0]
+        assert promise.told_width() == "not by width"
+        assert "smaller output weights" in promise.message
+    assert told[256, 0.05].outcome is wf.Outcome.HOLDS

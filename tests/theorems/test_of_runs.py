@@ -1,0 +1,78 @@
+"""A theorem judges a run: what the run is decides whether it applies, and nothing is taken on trust."""
+
+import jax
+import numpy as np
+import pytest
+
+import wideflow as wf
+
+DATA = wf.data.sphere_sines(jax.random.key(0), samples=6, features=4)
+OTHER = wf.data.sphere_sines(jax.random.key(1), samples=6, features=4)
+NET = wf.Shallow.init(0, features=4, width=400, activation="tanh")
+D1 = wf.theorems.caron2023.LemmaD1()
+RECORD = wf.theorems.caron2023.RECORD
+
+
+def run(dynamics, net=NET, data=DATA, **settings):
+    length = {"time": 20.0} if isinstance(dynamics, wf.GradientFlow) else {"steps": 20}
+    return wf.train(net, data, dynamics, **length, record=RECORD, **settings)
+
+
+@pytest.fixture(scope="module")
+def flow():
+    return run(wf.GradientFlow(1e-8))
+
+
+def test_a_run_of_the_flow_is_judged(flow):
+    assert D1(flow).outcome is wf.Outcome.HOLDS
+    assert D1(flow) == D1(NET, DATA, flow.table)
+
+
+def test_descent_that_resolves_the_flow_is_judged_and_coarser_descent_is_not():
+    # rate times the largest eigenvalue below and above 1: beyond it a step overshoots along that mode
+    top = float(np.linalg.eigvalsh(wf.observables.tangent_gram(NET, DATA.inputs))[-1])
+    assert D1(run(wf.GradientDescent(0.5 / top))).outcome is wf.Outcome.HOLDS
+    for rate in (1.5 / top, 20.0 / top):
+        verdict = D1(run(wf.GradientDescent(rate)))
+        assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+        assert "does not resolve it" in verdict.message or "not finite" in verdict.message
+
+
+def test_other_dynamics_networks_and_data_are_not_what_it_speaks_of(flow):
+    cases = {
+        "SGD": (NET, DATA, run(wf.SGD(0.5, batch=2)).table),
+        "this network": (wf.Shallow.init(1, features=4, width=400, activation="tanh"), DATA, flow.table),
+        "this data": (NET, OTHER, flow.table),
+    }  # fmt: skip
+    for reason, parts in cases.items():
+        verdict = D1(*parts)
+        assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+        assert reason in verdict.message
+
+
+def test_every_statement_is_judged_at_once_and_violations_come_first(flow):
+    judgement = wf.judge(flow)
+    assert judgement["caron2023 Lemma D.1"] == D1(flow)
+    assert len(judgement) >= 12
+    assert "caron2023 Lemma D.1" in str(judgement)
+    chen = judgement["chen2022 Lemma 1"]
+    assert chen.outcome is wf.Outcome.NOT_APPLICABLE
+    order = ["violated", "holds", "vacuous", "not applicable"]
+    ranks = [order.index(verdict.outcome.value) for _, verdict in judgement]
+    assert ranks == sorted(ranks)
+
+
+def test_several_networks_are_judged_one_by_one():
+    both = run(
+        wf.GradientFlow(1e-6),
+        net=[NET, wf.Shallow.init(2, features=4, width=400, activation="tanh")],
+    )
+    with pytest.raises(ValueError, match=r"judge one of them: `run.member\(0\)`"):
+        wf.judge(both)
+    assert D1(both.member(1)).outcome is wf.Outcome.HOLDS
+
+
+def test_the_records_that_statements_need_can_be_asked_for():
+    record = wf.theorems.records()
+    names = {observable.name for observable in record}
+    assert {"kernel_gap", "weight_movement", "sum_loss"} <= names
