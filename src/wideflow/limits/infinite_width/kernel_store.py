@@ -170,14 +170,15 @@ def _prepare(k, path, x, x2, kernel, chunk) -> StoredKernel:
     path.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         place = path / name
-        if place.exists() and json.loads(place.read_text()) != json.loads(text):
+        if not place.exists():
+            temporary = path / f".{name}.{os.getpid()}.tmp"
+            temporary.write_text(text)
+            temporary.replace(place)
+        elif json.loads(place.read_text()) != json.loads(text):
             raise ValueError(
                 f"`path` {str(path)!r} holds another kernel (its {name} differs). Choose a new folder, or give the same architecture, "
                 "inputs, precision and chunk."
             )
-        temporary = path / f".{name}.{os.getpid()}.tmp"
-        temporary.write_text(text)
-        temporary.replace(place)
     return StoredKernel(path, shape, chunk, dtype)
 
 
