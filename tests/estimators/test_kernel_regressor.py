@@ -50,7 +50,7 @@ def test_convolutions_take_rows_as_images():
     chain = a.Chain(a.Conv(8, (3,), bias_std=0.1), a.Activate("relu"), a.GlobalAveragePool(), a.Dense(1))  # fmt: skip
     model = KernelRegressor(chain, shape=(3, 1)).fit(X, Y[:, 0])
     assert model.predict(Z).shape == (6,)
-    with pytest.raises(ValueError, match="`shape` .* must hold the 3 columns"):
+    with pytest.raises(ValueError, match=r"`shape` .* must hold the 3 columns"):
         KernelRegressor(chain, shape=(4, 1)).fit(X, Y[:, 0])
 
 
