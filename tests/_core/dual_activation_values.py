@@ -3,7 +3,8 @@
     python tests/_core/dual_activation_values.py            all that are missing (a minute)
 
 Every function and its derivative are written here once more, in mpmath alone. The double integral runs in whitened
-coordinates over [-9, 9], split at the kinks of both factors, with mpmath's functions in double precision.
+coordinates over [-9, 9], split at the kinks of both factors, with mpmath's functions in double precision;
+the first fourteen were written with 20 digits by mpmath's own adaptive quadrature.
 """
 
 import itertools
@@ -79,7 +80,10 @@ def expectation(f, p, q, r):
         edges = sorted({-9.0, 0.0, 9.0, *([kink] if abs(kink) < 9 else [])})
         return integral(lambda z: f(slope * t + rest * z) * density(z), edges)
 
-    return integral(lambda t: f(math.sqrt(p) * t) * inner(t) * density(t), [-9.0, 0.0, 9.0])
+    return integral(
+        lambda t: f(math.sqrt(p) * t) * inner(t) * density(t),
+        [-9.0, -2.0, -0.3, 0.0, 0.3, 2.0, 9.0],
+    )
 
 
 if __name__ == "__main__":

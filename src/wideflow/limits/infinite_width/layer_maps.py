@@ -17,6 +17,7 @@ With $\Sigma$ the covariance of one channel and $\Theta$ the tangent kernel (jac
 import functools
 import math
 
+import jax
 import jax.numpy as jnp
 
 from ..._core.architecture import (
@@ -193,8 +194,7 @@ def _(layer: Activate, state, rates, pairs_after):
     own = lambda k: both(*_sandwich(state.own_variances(k), k))[0]
     p, r = state.variances()
     if not dual(layer.activation).closed:
-        for variances in (p, r):
-            check_smooth(layer.activation, variances)
+        _check_quadrature(layer.activation, p, r)
     cross, slope = both(p, state.cross, r)
     return state.replace(
         left=None if state.left is None else own(state.left),
@@ -203,6 +203,13 @@ def _(layer: Activate, state, rates, pairs_after):
         tangent=None if state.tangent is None else state.tangent * slope,
         gaussian=False,
     )
+
+
+def _check_quadrature(activation, p, r):
+    """Measures the error where there are numbers to measure it at; inside `jax.jit` there are none, inside `jax.grad` a first call has."""
+    for variances in (p, r):
+        if not isinstance(variances, jax.core.Tracer):
+            check_smooth(activation, variances)
 
 
 def _sandwich(outer, inner):
