@@ -1,5 +1,6 @@
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -43,6 +44,37 @@ def test_cosines_that_rounding_pushed_outside_are_clipped():
     rho = jnp.array([1 + 1e-15, -1 - 1e-15])
     assert np.isfinite(abs_pair(rho)).all()
     assert np.isfinite(abs_pair_slope(rho)).all()
+
+
+def exact_pair(rho):
+    return 2 / mp.pi * (mp.sqrt(1 - rho**2) + rho * mp.asin(rho))
+
+
+@pytest.mark.parametrize("rho", [-0.999999, -0.7, -0.5, 0.0, 0.3, 0.5, 1 - 1e-9])
+def test_automatic_derivatives_against_mpmath(rho):
+    with mp.workdps(40):
+        first, second = (float(mp.diff(exact_pair, mpf(rho), n)) for n in (1, 2))
+    assert_allclose(jax.grad(abs_pair)(jnp.asarray(rho)), first, rtol=1e-14, atol=1e-16)
+    assert_allclose(jax.grad(jax.grad(abs_pair))(jnp.asarray(rho)), second, rtol=1e-14)
+    assert_allclose(jax.grad(abs_pair_slope)(jnp.asarray(rho)), second, rtol=1e-14)
+    assert_allclose(jax.grad(relu_pair)(jnp.asarray(rho)), (first + 1) / 4, rtol=1e-14)
+    assert_allclose(jax.grad(arcsin)(jnp.asarray(rho)), math.pi / 2 * second, rtol=1e-14)
+
+
+@pytest.mark.parametrize("rho", [1.0, -1.0, 1 + 2e-16, -1 - 2e-16])
+def test_automatic_derivatives_at_aligned_and_antipodal_pairs(rho):
+    # K'(+-1) = +-1; the second derivative is infinite in rho and dropped (see the angle below)
+    assert jax.grad(abs_pair)(jnp.asarray(rho)) == math.copysign(1.0, rho)
+    assert jax.grad(jax.grad(abs_pair))(jnp.asarray(rho)) == 0.0
+
+
+def test_second_derivatives_in_the_vectors_at_an_aligned_pair():
+    # K(cos t) = cos t + (2 / 3 pi) |t|^3 + ..., t the angle of e_1 and e_1 + s e_2: -1 at s = 0
+    def pair(s):
+        return abs_pair(1.0 / jnp.sqrt(1.0 + s**2))
+
+    assert jax.grad(jax.grad(pair))(0.0) == -1.0
+    assert_allclose(jax.grad(jax.grad(pair))(1e-6), -1.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("memory", [8, 24, 10_000])

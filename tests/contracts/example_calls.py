@@ -43,6 +43,7 @@ EXAMPLES = {
     "limits.largest_cosine": "L.largest_cosine(x)",
     "limits.lazy_kernel": "L.lazy_kernel(x, 'relu')",
     "limits.limit_nodes": "L.limit_nodes(zipf, 5)",
+    "limits.stack_limit": "L.stack_limit(list(zip(stack.outers, stack.inners)), x, y, [0.5, 1.0], 'tanh')",
     "limits.linearised": "L.linearised(gram, y, times, test_kernel=x2 @ x.T)",
     "limits.log_marginal_likelihood": "L.log_marginal_likelihood(gram, y, 0.3)",
     "limits.mean_field": "L.mean_field(gram, y, 'tanh', times, method='particles', particles=20, key=key)",
@@ -131,7 +132,6 @@ EXAMPLES = {
     "observables.winning_threshold": "obs.winning_threshold(a, 1.0)",
     # data
     "data.axis_types": "wf.data.axis_types(key, 5, 3).inputs",
-    "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
     "data.composite_of_sines": "wf.data.composite_of_sines(2).outputs(x)",
     "data.concept_data": "wf.data.concept_data(key, wf.data.composite_of_sines(2), samples=4, features=2).targets",
     "data.mixture_features": "wf.data.mixture_features(key, 20, 10, 4, 2)[0].inputs",
@@ -171,6 +171,7 @@ EXAMPLES = {
 }
 
 METHODS = {
+    "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
     **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
     **{f"{m}()": f"{m}(x[0])" for m in ("net", "hom", "two", "three", "sep", "stack")},
     **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
@@ -203,9 +204,10 @@ METHODS = {
 }  # fmt: skip
 
 NO_EXAMPLE = {
-    "certify": "returns a certificate of Python numbers, compared in its own tests",
+    "judge": "verdicts of Python numbers on a run",
+    "save_figure": "draws a file",
+    "sweep": "starts processes; its tables have their own tests",
     "coordinate_check": "trains six networks; returns NumPy arrays of its own",
-    "probe": "takes a user's own network in that network's own precision",
     "limits.radial.reduced_stages": "NumPy numbers from the reduced flow, which has its example",
     "observables.descent_triple": "Monte Carlo over smoothed networks, seconds to compile; a module like `smoothed_pair`",
     "observables.network_sup": "an ascent of seconds; a Python number",

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
-from .._core.precision import DoubleModule
+from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Scalar
 
@@ -63,6 +63,7 @@ class DatasetObjective(AbstractObjective):
         return f"{self.loss.formula} on {self.name} ({self.samples} samples)"
 
 
+@double
 def gradient_by_autodiff(objective: AbstractObjective, model) -> tuple[Scalar, Parameters]:
     """The witness for every hand-written gradient."""
     return jax.value_and_grad(lambda p: objective.value(with_parameters(model, p)))(

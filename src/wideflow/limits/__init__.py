@@ -82,4 +82,5 @@ from .random_gram import (
     zipf_sum as zipf_sum,
     zipf_tail as zipf_tail,
 )
+from .stack import StackPath as StackPath, stack_limit as stack_limit
 from .time_to_loss import reach_time as reach_time

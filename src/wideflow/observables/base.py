@@ -12,7 +12,10 @@ from ..dynamics.base import Snapshot
 
 
 class AbstractObservable(DoubleModule):
-    """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value."""
+    """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value.
+
+    An observable may have a mapping `coordinates` from its axes to the values along them; the table carries them.
+    """
 
     name: eqx.AbstractVar[str]
     label: eqx.AbstractVar[str]

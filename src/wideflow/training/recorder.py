@@ -1,6 +1,6 @@
 """Calls the observables at every record, keeps their values, and builds the table."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -69,10 +69,27 @@ class Recorder:
             np.asarray(step),
             time,
         )
-        row = dict(zip(self.names, gather(row, e.mesh), strict=True))
-        self.rows.append({name: np.asarray(value) for name, value in row.items()})
+        values = (np.asarray(value) for value in gather(row, e.mesh))
+        row = dict(zip(self.names, values, strict=True))
+        if not self.rows:
+            self._check_axes(row)
+        self.rows.append(row)
         self.positions.append((np.asarray(step), np.asarray(time)))
         return self.rows[-1]["loss"]
+
+    def _check_axes(self, row: dict[str, np.ndarray]) -> None:
+        """Two observables that share an axis must agree on it: told at the first record, not after the training."""
+        seen: dict[str, tuple[str, list]] = {}
+        for name, observable in zip(self.names, self.record, strict=True):
+            shape = row[name].shape[len(self._lead) :]
+            for axis, size in zip(_axes(name, observable, len(shape)), shape, strict=True):
+                values = list(_coordinates(observable).get(axis, range(size)))
+                other, theirs = seen.setdefault(axis, (name, values))
+                if values != theirs:
+                    raise ValueError(
+                        f"`record` has {other!r} and {name!r} on one axis {axis!r} with different values, {theirs} and "
+                        f"{values}: give one of them another axis (`axis=` where the observable takes it) or the same values."
+                    )
 
     def drop_last(self) -> None:
         for series in (self.rows, self.positions, self.solver_steps):
@@ -96,7 +113,7 @@ class Recorder:
     def table(self, status: tuple[Status, ...], seconds: float) -> xr.Dataset:
         e = self.ensemble
         steps = np.stack([position[0] for position in self.positions])
-        coordinates = {
+        coordinates = self._marked() | {
             "step": steps if steps.ndim == 1 else steps[:, 0],
             "time": self._times(),
         }
@@ -121,6 +138,15 @@ class Recorder:
         }
         return xr.Dataset(variables, coordinates, attributes)
 
+    def _marked(self) -> dict[str, list]:
+        """The values along the observables' own axes, where they have any."""
+        marked = {}
+        for name, observable in zip(self.names, self.record, strict=True):
+            axes = _axes(name, observable, self.rows[0][name].ndim - len(self._lead))
+            given = _coordinates(observable)
+            marked |= {axis: list(given[axis]) for axis in axes if axis in given}
+        return marked
+
     @property
     def _lead(self) -> tuple[str, ...]:
         return (self.axis,) if self.ensemble.several else ()
@@ -138,11 +164,19 @@ class Recorder:
         if self.ensemble.several:
             value = np.moveaxis(value, 1, 0)
         extra = value.ndim - len(self._lead) - 1
-        axes = tuple(getattr(observable, "axes", ()))
-        if len(axes) != extra:
-            axes = tuple(f"{name}_{i}" for i in range(extra))
+        axes = _axes(name, observable, extra)
         label = getattr(observable, "label", None) or _first_line(observable) or name
         return ((*self._lead, "step", *axes), value, {"label": label})
+
+
+def _axes(name: str, observable, dimensions: int) -> tuple[str, ...]:
+    """The names of a value's own axes; an observable that names none, or too few, gets its own."""
+    axes = tuple(getattr(observable, "axes", ()))
+    return axes if len(axes) == dimensions else tuple(f"{name}_{i}" for i in range(dimensions))
+
+
+def _coordinates(observable) -> Mapping[str, Sequence]:
+    return getattr(observable, "coordinates", {})
 
 
 def _first_line(observable) -> str:

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
+from wideflow.data.objective import gradient_by_autodiff
 from wideflow.dynamics.losses import CrossEntropy, HalfMeanSquares, HalfSumSquares, MeanSquares
 from wideflow.papers.li2020.limits import hermite
 from wideflow.papers.li2020.population import GaussianAbsTeacher
@@ -84,6 +85,80 @@ def test_aligned_and_antipodal_neurons():
     assert gradient[2, 1] > 0
 
 
+@pytest.mark.parametrize("activation", ["abs", "relu"])
+def test_the_automatic_gradient_agrees_with_the_hand_written_one(activation):
+    weights, a, _ = setting()
+    shallow = wf.Shallow(
+        np.concatenate([weights, np.zeros((1, weights.shape[1]))]),
+        np.linspace(-1, 1, len(weights) + 1),
+        activation=activation,
+    )
+    for net in (wf.Homogeneous(weights, activation), shallow):
+        objective = GaussianAbsTeacher(a).objective(MeanSquares(), net)
+        value, gradient = objective.gradient(net)
+        witness, automatic = gradient_by_autodiff(objective, net)
+        assert_allclose(value, witness, rtol=1e-13)
+        for name in gradient:
+            assert_allclose(automatic[name], gradient[name], rtol=1e-11, atol=1e-14)
+
+
+def general_teacher():
+    """Five directions in four dimensions, correlated, of different lengths, with both signs."""
+    rng = np.random.default_rng(8)
+    return GaussianAbsTeacher([0.7, -0.4, 1.1, 0.3, -0.9], rng.normal(size=(5, 4)))
+
+
+def test_any_directions_and_signs_by_samples():
+    teacher = general_teacher()
+    rng = np.random.default_rng(9)
+    net = wf.Homogeneous(rng.normal(size=(6, 4)), "relu", factor=2.0)
+    x = rng.normal(size=(400_000, 4))
+    y = np.abs(x @ np.asarray(teacher.directions).T) @ np.asarray(teacher.coefficients)
+    squares = (np.asarray(net.outputs(x)) - y) ** 2
+    error = squares.std() / np.sqrt(len(squares))
+    objective = teacher.objective(MeanSquares(), net)
+    assert abs(squares.mean() - objective.value(net)) < 4 * error
+    assert error < 0.01 * squares.mean()
+    value, gradient = objective.gradient(net)
+    witness, automatic = gradient_by_autodiff(objective, net)
+    assert_allclose([value, *gradient["weights"].ravel()], [witness, *automatic["weights"].ravel()], rtol=1e-10, atol=1e-13)  # fmt: skip
+
+
+def test_a_student_that_is_the_teacher_has_no_loss():
+    teacher = general_teacher()
+    # f* = sum_k a_k |<w*_k, x>| is a shallow network of absolute values
+    learner = lambda output: wf.Shallow(
+        teacher.directions, output, scaling=wf.scalings.NTK(), activation="abs"
+    )
+    a = np.asarray(teacher.coefficients)
+    x = np.array([1.0, -0.3, 0.2, 2.0])
+    net = learner(a * float(teacher.targets(x[None])[0] / learner(a)(x)))  # undoes the scaling
+    value, gradient = teacher.objective(MeanSquares(), net).gradient(net)
+    assert abs(value) < 1e-13
+    assert max(np.abs(g).max() for g in gradient.values()) < 1e-13
+
+
+def test_floor_of_any_directions_is_the_best_fit_of_degree_two():
+    # In the plane and in polar coordinates: f* = r g(t), the even polynomials of degree two are 1 and r^2 times
+    # cos^2, sin^2, cos sin; the radius has the moments of a chi with two degrees, the angle is uniform.
+    teacher = GaussianAbsTeacher([1.0, -0.5, 0.8], [[1.0, 0.2], [0.5, 2.0], [-1.0, 1.0]])
+    t = 2 * np.pi * (np.arange(200_000) + 0.5) / 200_000
+    circle = np.stack([np.cos(t), np.sin(t)], axis=1)
+    f = np.abs(circle @ np.asarray(teacher.directions).T) @ np.asarray(teacher.coefficients)
+    moments = {0: 1.0, 1: np.sqrt(np.pi / 2), 2: 2.0, 3: 3 * np.sqrt(np.pi / 2), 4: 8.0}  # E r^k
+    basis = [(0, np.ones_like(t)), (2, np.cos(t) ** 2), (2, np.sin(t) ** 2), (2, np.cos(t) * np.sin(t))]  # fmt: skip
+    gram = np.array([[moments[p + q] * np.mean(g * h) for q, h in basis] for p, g in basis])  # fmt: skip
+    right = np.array([moments[p + 1] * np.mean(g * f) for p, g in basis])
+    best = moments[2] * np.mean(f**2) - right @ np.linalg.solve(gram, right)
+    assert_allclose(teacher.floor, best, rtol=1e-6)
+
+
+def test_the_floor_is_float64_outside_of_64_bit_too():
+    teacher = GaussianAbsTeacher(np.full(30, 1 / 30))
+    with jax.enable_x64(False):
+        assert abs(teacher.floor / ((1 - 3 / np.pi) / 30) - 1) < 1e-14
+
+
 def test_losses_and_their_factors():
     weights, a, _ = setting()
     net, teacher = wf.Homogeneous(weights), GaussianAbsTeacher(a)
@@ -108,15 +183,17 @@ def test_target_and_condition():
     teacher = GaussianAbsTeacher([0.25, 0.75], features=3)
     assert teacher.targets([[2.0, -4.0, 9.0]]).tolist() == [0.5 + 3.0]
     assert_allclose(teacher.condition, 2.0)
-    assert_allclose(teacher.floor, (1 - 3 / np.pi) * 0.625)
+    assert_allclose(teacher.floor, (1 - 3 / np.pi) * 0.625, rtol=1e-14)
+    assert GaussianAbsTeacher([1.0, -1.0]).condition == np.inf
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
         (lambda: GaussianAbsTeacher([]), "coefficients"),
-        (lambda: GaussianAbsTeacher([-1.0]), "coefficients"),
-        (lambda: GaussianAbsTeacher([0.5, 0.5], np.ones((2, 2))), "directions"),
+        (lambda: GaussianAbsTeacher([np.nan]), "coefficients"),
+        (lambda: GaussianAbsTeacher([0.5, 0.5], [[1.0, 0.0], [0.0, 0.0]]), "directions"),
+        (lambda: GaussianAbsTeacher([0.5, 0.5], np.ones((3, 2))), "directions"),
         (lambda: GaussianAbsTeacher([0.5, 0.5], features=1), "features"),
         (lambda: GaussianAbsTeacher([0.5], memory="lots"), "memory"),
         (

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from ..._core.arc_cosine import abs_pair, abs_pair_with_slope
 from ..._core.errors import check_count
 from ..._core.memory import budget
+from ..._core.polar import polar
 from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.tiles import by_rows
@@ -21,16 +22,18 @@ _LOSS_FACTORS = {"MeanSquares": 1.0, "HalfSumSquares": 1.0, "HalfMeanSquares": 0
 
 
 class GaussianAbsTeacher(DoubleModule):
-    r"""$x \sim \mathcal N(0, I_d)$, $y = f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$ with orthonormal $w^*_k$.
+    r"""$x \sim \mathcal N(0, I_d)$, $y = f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$; in the paper with $a_k > 0$ and orthonormal $w^*_k$.
 
+    Any signs and any non-zero directions will do, also correlated or more than $d$ of them; the paper's theory (stages,
+    basis-like neurons, kernels' floor by degree) speaks of orthonormal ones.
     Given to `train` in place of a dataset, the descended objective is the exact $L = \mathbb E(f - f^*)^2$ with its
     closed-form gradient, $O(m^2d)$ a step, for any network of absolute values or ReLUs on the raw inputs
     (`Homogeneous`, `Shallow`). There is no factor one half: a population has no sum of samples, so the default
     `HalfSumSquares()` of `train` and `MeanSquares()` both mean $L$; `HalfMeanSquares()` means $L/2$.
 
     Args:
-        coefficients: $a$, positive, one a direction; $a_k = 1/d$ in the paper's simulations.
-        directions: orthonormal rows $w^*_k$; the first basis vectors by default.
+        coefficients: $a$, one a direction; $a_k = 1/d$ in the paper's simulations.
+        directions: rows $w^*_k$ of any length but zero; the first basis vectors by default.
         features: $d$, where it is not the number of coefficients and no directions are given.
         memory: budget for the pairwise arrays ('512M', bytes); default `WIDEFLOW_MEMORY`, else 2 GiB.
 
@@ -52,9 +55,9 @@ class GaussianAbsTeacher(DoubleModule):
         memory: int | str | None = None,
     ):
         a = np.asarray(coefficients, dtype=np.float64)
-        if a.ndim != 1 or a.size == 0 or not np.all(np.isfinite(a)) or np.any(a < 0):
+        if a.ndim != 1 or a.size == 0 or not np.all(np.isfinite(a)):
             raise ValueError(
-                f"`coefficients` must be a non-empty vector of non-negative numbers, got {coefficients!r}."
+                f"`coefficients` must be a non-empty vector of finite numbers, got {coefficients!r}."
             )
         if directions is None:
             features = a.size if features is None else features
@@ -69,9 +72,9 @@ class GaussianAbsTeacher(DoubleModule):
             raise ValueError(
                 f"`features` must be the {v.shape[1]} columns of `directions`, got {features}."
             )
-        if not np.allclose(v @ v.T, np.eye(a.size), atol=1e-8):
+        if not np.all(np.isfinite(v)) or not np.all(np.any(v != 0, axis=1)):
             raise ValueError(
-                "`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR)."
+                "`directions` must be finite rows other than zero; leave out the term of a zero row."
             )
         budget(memory)
         self.coefficients, self.directions, self.memory = jnp.asarray(a), jnp.asarray(v), memory
@@ -82,18 +85,21 @@ class GaussianAbsTeacher(DoubleModule):
 
     @property
     def condition(self) -> float:
-        r"""$\kappa$: the smallest with $a_k \in [1/(\kappa d), \kappa/d]$, for coefficients that sum to one."""
-        a = (
-            np.asarray(self.coefficients)
-            / float(np.sum(self.coefficients))
-            * len(self.coefficients)
-        )
-        return float(max(a.max(), 1 / a.min())) if a.min() > 0 else float("inf")
+        r"""$\kappa$: the smallest with $a_k/\sum a \in [1/(\kappa d), \kappa/d]$; infinite where a coefficient is not positive."""
+        a = np.asarray(self.coefficients)
+        if not a.min() > 0:
+            return float("inf")
+        shares = a / a.sum() * a.size
+        return float(max(shares.max(), 1 / shares.min()))
 
     @property
+    @double
     def floor(self) -> float:
-        r"""$(1 - 3/\pi)\sum a^2$: what no function of degree at most three can go below."""
-        return float((1 - 3 / np.pi) * np.sum(np.asarray(self.coefficients) ** 2))
+        r"""What no function of degree at most three can go below: $(1 - 3/\pi)\sum a^2$ for orthonormal directions.
+
+        In general $\sum_{k\ge4}c_k\|\sum_ia_i\|w^*_i\|\,(\bar w^*_i)^{\otimes k}\|^2$.
+        """
+        return float(self.objective().floor)
 
     @double
     def targets(self, inputs) -> Float[Array, " sample"]:
@@ -118,8 +124,9 @@ class GaussianAbsTeacher(DoubleModule):
                 f"`loss` must be `MeanSquares()` on an exact population (its closed form), got {name}. "
                 "For other losses train on `population.sample(key, samples)`."
             )
+        lengths, units = polar(self.directions)
         objective = GaussianAbsObjective(
-            self.coefficients, self.directions, _LOSS_FACTORS[name], budget(self.memory)
+            self.coefficients * lengths, units, _LOSS_FACTORS[name], budget(self.memory)
         )
         if model is not None:
             _neurons(model, self.features)  # a model that does not fit fails here, with its reason
@@ -165,6 +172,12 @@ class GaussianAbsObjective(AbstractObjective):
       - \sum_ka_k\chi'(S_{ik})(w^*_k - S_{ik}u_i)\Big).$$
     Computed in float64 whatever the weights are ($L$ is a small difference of numbers of order one), row by row in
     tiles that fit the memory budget; finite and continuous at aligned and antipodal neurons.
+
+    Args:
+        coefficients: $a_k\|w^*_k\|$ of a teacher whose directions have any length.
+        directions: unit rows.
+        factor: of the loss, 1 or one half.
+        memory: budget in bytes.
     """
 
     coefficients: Float[Array, " direction"]
@@ -176,7 +189,7 @@ class GaussianAbsObjective(AbstractObjective):
     def value(self, model) -> Scalar:
         output, hidden = self._neurons(model, parameters(model))
         kernel, cross = _kinds(model)
-        r, u = _polar(hidden)
+        r, u = polar(hidden)
         q = output * r
 
         def rows(unit):
@@ -194,7 +207,7 @@ class GaussianAbsObjective(AbstractObjective):
         )
         kernel, cross = _kinds(model)
         a, v = self.coefficients, self.directions
-        r, u = _polar(hidden)
+        r, u = polar(hidden)
         q = output * r
 
         def rows(unit, b):
@@ -208,17 +221,22 @@ class GaussianAbsObjective(AbstractObjective):
             tangent = pull_w @ u - pull_t @ v + (residual - inward)[:, None] * unit
             return square - 2 * overlap, residual, 2 * b[:, None] * tangent
 
+        # a neuron without weights sits at the kink, where the slope is 0 by convention
+        b = jnp.where(r > 0, output, 0.0)
         mixed, residual, along = by_rows(
-            rows, u, output, bytes_per_row=self._row_bytes(u), memory=self.memory
+            rows, u, b, bytes_per_row=self._row_bytes(u), memory=self.memory
         )
         value = q @ mixed + self._second_moment()
         (gradient,) = pull((self.factor * 2 * r * residual, self.factor * along))
         return self.factor * value, gradient
 
     @property
+    @double
     def floor(self):
-        r"""$(1 - 3/\pi)\sum a^2$, in the units of `value`."""
-        return self.factor * (1 - 3 / jnp.pi) * jnp.sum(self.coefficients**2)
+        r"""$\sum_{k\ge4}c_k\|\sum_ia_i(w^*_i)^{\otimes k}\|^2$, in the units of `value`; $(1 - 3/\pi)\sum a^2$ where orthonormal."""
+        a, overlaps = self.coefficients, self._overlaps()
+        beyond = abs_pair(overlaps) - 2 / jnp.pi - overlaps**2 / jnp.pi  # K without orders 0 and 2
+        return self.factor * a @ beyond @ a
 
     def describe(self) -> str:
         half = "half the " if self.factor == 0.5 else ""
@@ -233,17 +251,17 @@ class GaussianAbsObjective(AbstractObjective):
         wide = {name: array.astype(jnp.float64) for name, array in trained.items()}
         return _neurons(with_parameters(model, wide), self.directions.shape[1])
 
+    def _overlaps(self):
+        """Cosines between target directions, one exactly on the diagonal."""
+        cosines = self.directions @ self.directions.T
+        return jnp.where(jnp.eye(len(cosines), dtype=bool), 1.0, cosines)
+
     def _second_moment(self):
-        a = self.coefficients
-        return (1 - 2 / jnp.pi) * jnp.sum(a**2) + (2 / jnp.pi) * jnp.sum(a) ** 2
+        r"""$\mathbb Ef^{*2} = a^\top K(W^*W^{*\top})a$."""
+        return self.coefficients @ abs_pair(self._overlaps()) @ self.coefficients
 
     def _row_bytes(self, u) -> int:
         return 64 * (u.shape[0] + self.directions.shape[0] + u.shape[1])
-
-
-def _polar(hidden):
-    r = jnp.sqrt(jnp.sum(hidden**2, axis=1))
-    return r, hidden / jnp.where(r > 0, r, 1.0)[:, None]
 
 
 def _kinds(model):

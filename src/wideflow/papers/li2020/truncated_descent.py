@@ -33,10 +33,11 @@ class LossBelow(eqx.Module):
 
 
 class TruncatedState(eqx.Module):
-    """Steps taken, and whether stage 2 has begun."""
+    """Steps taken, whether stage 2 has begun, and the cap of the stage."""
 
     count: Int[Array, ""]
     second: Bool[Array, ""]
+    cap: Float[Array, ""]
 
 
 class TruncatedDescent(AbstractDynamics):
@@ -127,7 +128,8 @@ class TruncatedDescent(AbstractDynamics):
     def init(self, model, objective, key):
         _neuron_axis(model)
         _level(self.switch, objective)
-        return TruncatedState(jnp.zeros((), int), jnp.zeros((), bool))
+        first = jnp.asarray(self.switch == 0)
+        return TruncatedState(jnp.zeros((), int), first, self.cap(first))
 
     def step(self, model, state, objective):
         value, gradient = objective.gradient(model)
@@ -136,7 +138,7 @@ class TruncatedDescent(AbstractDynamics):
             second = second | (value <= _level(self.switch, objective))
         elif self.switch is not None:
             second = state.count >= self.switch
-        cap = THRESHOLDS[self.threshold] / jnp.where(second, self.lambda_1, self.lambda_0)
+        cap = self.cap(second)
         theta, factors = parameters(model), model.rate_factors()
         scale = {
             n: self.rate * (f if self.gradient_scaling == "mean_field" else 1.0)
@@ -148,7 +150,11 @@ class TruncatedDescent(AbstractDynamics):
             - scale[name].astype(theta[name].dtype) * jnp.where(active, gradient[name], 0.0)
             for name in theta
         }
-        return with_parameters(model, moved), TruncatedState(state.count + 1, second)
+        return with_parameters(model, moved), TruncatedState(state.count + 1, second, cap)
+
+    def cap(self, second) -> Float[Array, "..."]:
+        r"""$C$ of stage 1, or of stage 2 where `second`."""
+        return THRESHOLDS[self.threshold] / jnp.where(second, self.lambda_1, self.lambda_0)
 
     def active(self, model, cap) -> Bool[Array, "..."]:
         r"""$\mathbb 1\{\|w_i\|^2 \le C\}$, shaped to broadcast over the weights."""

@@ -11,6 +11,13 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from wideflow.papers.li2020.limits import hermite
+from wideflow.papers.li2020.limits.gaussian_cloud import gaussian_cloud_field
+from wideflow.papers.li2020.limits.sign_averages import (
+    plateau_drift,
+    symmetric_order_field,
+    symmetric_order_losses,
+)
+from wideflow.papers.li2020.limits.symmetric_cloud import SymmetricCloud, sign_group
 
 VARIANTS = ("abs", "relu1", "relu2")
 
@@ -87,6 +94,96 @@ def test_gradient_is_width_times_the_derivative_of_the_loss(variant):
             hermite.population_loss(weights + s * step, a, directions, variant) for s in (1, -1)
         )
         assert_allclose(gradient[index], 4 * (up - down) / (2 * h), atol=2e-9)
+
+
+def test_gradient_weights_by_hand():
+    # c_2 = 1/pi, c_4 = 1/(12 pi), c_6 = 1/(40 pi): b = 4 c, b' = (4j - 4) c, B1 = 4 j c
+    for order, c in ((2, 1 / math.pi), (4, 1 / (12 * math.pi)), (6, 1 / (40 * math.pi))):
+        j = order // 2
+        expected = (4 * c, (4 * j - 4) * c, 4 * j * c, (4 * j - 4) * c)
+        assert_allclose(hermite.gradient_weights(order), expected, rtol=1e-14)
+    assert_allclose(hermite.gradient_weights(0), (8 / math.pi, 0, 8 / math.pi, 0), rtol=1e-15)
+    with pytest.raises(ValueError, match="`order`"):
+        hermite.gradient_weights(3)
+
+
+def test_gradient_weights_are_those_of_the_order_field():
+    # (2.5) at one particle: b T + b' (T - vbar <vbar, T>), T from its definition
+    weights, a, _ = draw(5, 3, seed=7)
+    v = np.array([0.3, -0.8, 0.5])
+    r, s = np.linalg.norm(weights, axis=1), weights @ v
+    cosines, unit = s / r / np.linalg.norm(v), v / np.linalg.norm(v)
+    for order in (2, 4, 6):
+        t = (s * cosines ** (order - 2)) @ weights / 5 - a * v * unit ** (order - 2)
+        g = hermite.gradient_weights(order)
+        expected = g.b * t + g.b_prime * (t - unit * (unit @ t))
+        field = hermite.order_field(v[None], weights, a, (order,))[0, 0]
+        assert_allclose(field, expected, rtol=1e-12)
+
+
+def degenerate():
+    """Neurons that coincide, oppose each other, lie on a target direction, and one without weights."""
+    weights, a, _ = draw(8, 3, seed=4)
+    weights[1], weights[2], weights[3] = 2 * weights[0], -weights[0], [0.0, 1.3, 0.0]
+    weights[4] = 0.0
+    return weights, a
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_automatic_gradients_of_the_loss_are_finite_and_right(variant):
+    for seed in range(3):
+        weights, a, directions = draw(12, 6, seed)
+        loss = lambda w, a=a, v=directions: hermite.population_loss(w, a, v, variant)
+        expected = hermite.population_gradient(weights, a, directions, variant) / 12
+        assert_allclose(jax.grad(loss)(jnp.asarray(weights)), expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_automatic_gradients_at_degenerate_networks(variant):
+    weights, a = degenerate()
+    loss = lambda w: hermite.population_loss(w, a, variant=variant)
+    gradient = jax.grad(loss)(jnp.asarray(weights))
+    direction = np.random.default_rng(0).normal(size=weights.shape)
+    direction[4] = 0.0
+    h = 1e-4  # terms |t|^3 at coincident neurons: central differences cost O(h^2)
+    difference = (loss(weights + h * direction) - loss(weights - h * direction)) / (2 * h)
+    assert_allclose(np.sum(gradient * direction), difference, atol=3e-7)
+    assert np.all(gradient[4] == 0.0)  # 2-homogeneous: the derivative at a zero row is zero
+
+
+@pytest.mark.parametrize("variant", ["abs", "relu2"])
+def test_second_derivatives_by_differentiating_the_field(variant):
+    weights, a = degenerate()
+    weights[4] = [0.1, 0.4, -0.2]  # at a zero row a 2-homogeneous function has no second derivative
+    at = jnp.asarray(weights)
+    direction = np.random.default_rng(1).normal(size=weights.shape)
+    field = lambda w: hermite.population_gradient(w, a, variant=variant)
+    product = jax.jvp(field, (at,), (jnp.asarray(direction),))[1]
+    twice = jax.jvp(jax.grad(lambda w: hermite.population_loss(w, a, variant=variant)), (at,), (jnp.asarray(direction),))[1]  # fmt: skip
+    assert_allclose(8 * twice, product, atol=1e-12)
+    h = 1e-6  # one-sided terms |t| t of the field at coincident neurons: errors O(h)
+    difference = (field(at + h * direction) - field(at - h * direction)) / (2 * h)
+    assert_allclose(product, difference, atol=2e-5)
+
+
+def test_automatic_derivatives_of_what_stands_around_the_loss_are_finite():
+    weights, a = degenerate()
+    particles = np.concatenate([weights[:3], np.eye(3)[:1], np.zeros((1, 3))])
+    functions = {
+        "order_losses": lambda w: hermite.order_losses(w, a, range(5)),
+        "order_gradients": lambda w: hermite.order_gradients(w, a, range(5), variant="relu2"),
+        "field": lambda w: hermite.field(particles, w, a),
+        "loss_tail": lambda w: hermite.loss_tail(w, a, 4),
+        "coincidence_tail": lambda w: hermite.coincidence_tail(w, a, 4),
+        "gaussian_cloud_field": lambda w: gaussian_cloud_field(w, a),
+        "symmetric_order_losses": lambda w: symmetric_order_losses(w, a),
+        "symmetric_order_field": lambda w: symmetric_order_field(w, w, a, 4),
+        "plateau_drift": lambda w: plateau_drift(w, a),
+        "cloud": lambda w: SymmetricCloud(w, sign_group(3)).loss(a),
+    }
+    for name, function in functions.items():
+        derivative = jax.jacrev(function)(jnp.asarray(weights))
+        assert np.isfinite(np.asarray(derivative)).all(), name
 
 
 def test_monte_carlo():

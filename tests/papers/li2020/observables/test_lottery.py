@@ -114,6 +114,52 @@ def test_observables_along_a_run():
     assert int(table.frozen_neurons) == 2
 
 
+def test_frozen_neurons_by_the_dynamics_own_cap_and_by_several():
+    # WEIGHTS have squared norms of which two lie above 1.5 and one above 3
+    squares = np.sum(np.asarray(WEIGHTS) ** 2, axis=1)
+    caps = (1.5, 3.0)
+    dynamics = wf.TruncatedDescent(0.001, lambda_0=1 / 1.5, lambda_1=1 / 3.0, switch=1)
+    table = wf.train(
+        wf.Homogeneous(WEIGHTS), GaussianAbsTeacher([0.5, 0.5]), dynamics, steps=2, every=1,
+        record=[FrozenNeurons(), FrozenNeurons(caps, name="by_cap")],
+    ).table  # fmt: skip
+    counts = [int((squares > cap).sum()) for cap in caps]
+    assert counts[0] > counts[1] > 0
+    assert table.by_cap.isel(step=0).values.tolist() == counts
+    assert table.cap.values.tolist() == list(caps)
+    # records at the start and after step 1 belong to stage 1, the one after step 2 to stage 2
+    assert table.frozen_neurons.values.tolist() == [counts[0], counts[0], counts[1]]
+
+
+def test_frozen_neurons_need_a_cap():
+    with pytest.raises(ValueError, match="`cap=`"):
+        wf.train(
+            wf.Homogeneous(WEIGHTS), GaussianAbsTeacher([0.5, 0.5]), wf.GradientDescent(0.1), steps=1,
+            record=[FrozenNeurons()],
+        )  # fmt: skip
+    with pytest.raises(ValueError, match="`cap`"):
+        FrozenNeurons((1.0, -1.0))
+
+
+def test_on_samples_order_two_settles_at_its_noise_floor():
+    # l2 falls from 1 at the rate 5.1/d to a noise floor far above the population's level 0.02 floor
+    a = np.full(16, 1 / 16)
+    floor = (1 - 3 / math.pi) / 16
+    t = np.arange(0.0, 400.0, 2.0)
+    second = np.pi * floor * (50 * np.exp(-5.1 * t / 16) + 0.2)
+    loss = floor * np.where(t < 300, 1.2, 0.3)
+    fourth = np.ones_like(t)
+    assert math.isnan(stage_events(t, loss, second, fourth, a)["T1"])
+    events = stage_events(t, loss, second, fourth, a, noisy=True)
+    # 50 exp(-5.1 t/16) = 0.2 where second is twice its floor: t = 16 ln(250)/5.1 = 17.3
+    assert abs(events["T1"] - 17.3) <= 2.0
+    assert events["T1"] < events["T2"]
+    # a run that ends while order 2 still falls has not settled
+    short = t <= 12
+    cut = stage_events(t[short], loss[short], second[short], fourth[short], a, noisy=True)
+    assert math.isnan(cut["T1"])
+
+
 def test_events_on_made_up_curves():
     a = np.full(4, 0.25)
     floor = (1 - 3 / math.pi) * 0.25

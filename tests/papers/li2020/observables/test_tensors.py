@@ -51,6 +51,42 @@ def test_orders_agree_with_the_limit(variant, learner):
     assert_allclose(table.loss_tail[0], hermite.loss_tail(w, a, 8, v, variant), rtol=1e-9)
 
 
+def test_orders_of_correlated_signed_directions_by_explicit_tensors():
+    rng = np.random.default_rng(3)
+    w, a, v = rng.normal(size=(5, 3)), np.array([0.6, -0.3, 0.8, 0.5]), rng.normal(size=(4, 3))
+    r, length = np.linalg.norm(w, axis=1), np.linalg.norm(v, axis=1)
+    u, units = w / r[:, None], v / length[:, None]
+    learner = np.einsum("i,ia,ib,ic,id->abcd", r**2 / 5, u, u, u, u)
+    target = np.einsum("i,ia,ib,ic,id->abcd", a * length, units, units, units, units)
+    table = record(wf.Homogeneous(w), [OrderLosses((4,))], GaussianAbsTeacher(a, v))
+    assert_allclose(table.order_losses[0, 0], np.sum((learner - target) ** 2), rtol=1e-12)
+
+
+def test_the_axis_of_orders_carries_the_orders():
+    net, teacher = wf.Homogeneous([[1.0, 0.2], [0.3, 1.0]]), GaussianAbsTeacher([0.5, 0.5])
+    both = [OrderLosses((0, 2)), OrderLosses((4, 6, 8), "relative", name="high", axis="high_order")]
+    table = record(net, both, teacher)
+    assert table.order.values.tolist() == [0, 2]
+    assert table.high_order.values.tolist() == [4, 6, 8]
+    assert_allclose(table.order_losses.sel(order=2)[0], hermite.order_losses(net.weights, [0.5, 0.5], 2)[0])  # fmt: skip
+
+
+def test_two_observables_that_disagree_on_an_axis_are_refused_before_training():
+    net, teacher = wf.Homogeneous([[1.0, 0.2], [0.3, 1.0]]), GaussianAbsTeacher([0.5, 0.5])
+    steps = []
+    for orders in ((0, 2, 4), (0, 6)):  # another length, other values
+        with pytest.raises(ValueError, match="'order_losses' and 'other' on one axis 'order'"):
+            wf.train(
+                net,
+                teacher,
+                wf.GradientDescent(0.1),
+                steps=3,
+                record=[OrderLosses((0, 2)), OrderLosses(orders, name="other")],
+                progress=lambda done, total, loss: steps.append(done),
+            )
+    assert steps == []
+
+
 def test_on_samples_the_test_population_tells_the_target():
     teacher = GaussianAbsTeacher([0.5, 0.5])
     data = teacher.sample(jax.random.key(0), 50)

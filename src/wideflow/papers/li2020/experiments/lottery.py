@@ -1,8 +1,9 @@
 r"""Who wins the lottery, and the masses of winners against the rate equations (li2020, Lemma A.3, Claim A.10).
 
 The share $\max_i\bar v_i(0)^2$ of a neuron at the start predicts whether it is basis-like at the end of the plateau, and its largest initial
-coordinate is the direction it takes. From there on, the masses $\gamma_i$ (basis-like) and $\beta_i$ (all others) follow the rate
-equations of stage 2.
+coordinate is the direction it takes. From there on, the masses $\gamma_i$ (basis-like) and $\beta_i$ (all others) are compared with the rate
+equations of stage 2, direction by direction and in sum, along the whole run: they hold up to $O(1/d^2)$ a unit of time, and neurons that
+become basis-like later move mass from $\beta$ to $\gamma$, which the equations do not know.
 
 Run:  wideflow run li2020-lottery            Takes:  default 20 s on two cores, smoke 5 s, paper 2 min
 """
@@ -22,12 +23,12 @@ from ..limits.stage_rates import stage_flow
 from ..observables.lottery import (
     DirectionMasses,
     basis_like,
-    direction_persistence,
     lottery_scores,
     neuron_sets,
-    ranking_quality,
     winning_threshold,
 )
+from ..theorems.stage_one import Lottery
+from ..theorems.stage_two import RateEquations, WarmStart
 from .stage_runs import teacher_of
 
 
@@ -106,44 +107,81 @@ def draw(table: xr.Dataset) -> FigureSpec:
                     group=part + kind,
                 )
             )
+    directions = [
+        Line(t, table[kind].isel(seed=0).sel(part="gamma").isel(direction=i).values, label, dash=dash, group=kind)
+        for kind, label, dash in (("masses", "γ_i, measured", "solid"), ("predicted", "γ_i, rate equations", "dashed"))
+        for i in range(table.sizes["direction"])
+    ]  # fmt: skip
     return FigureSpec(
         f"The lottery, d = {table.attrs['features']}, m = {table.attrs['width_count']}",
         [
             Panel("Tickets and prizes", "initial max_i v̄_i²", "final ‖v‖²", scatter, yscale="log"),
             Panel("Masses after the plateau", "mean-field time τ", "total mass", marks),
+            Panel(
+                "Direction by direction",
+                "mean-field time τ",
+                "mass of basis-like neurons",
+                directions,
+            ),
         ],
-        caption="Left: a neuron's initial share of its largest coordinate decides. Right: rate equations started from the measured masses.",
+        caption="A neuron's initial share of its largest coordinate decides. The rate equations start from the measured masses; neurons "
+        "that become basis-like later move mass from β to γ.",
     )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    seeds = range(table.sizes["seed"])
+    d = table.attrs["features"]
     starts, drawn = table.start_weights.values, table.drawn_weights.values
-    winners = [basis_like(w)[0] for w in drawn]
-    quality = [ranking_quality(lottery_scores(starts[i]), winners[i]) for i in seeds]
-    raw = [ranking_quality(lottery_scores(starts[i], normalised=False), winners[i]) for i in seeds]
-    kept = [direction_persistence(starts[i], drawn[i]) for i in seeds]
-    sets = [
-        neuron_sets(
-            w, winning_threshold(np.full(w.shape[1], 1 / w.shape[1]), table.attrs["draw_time"])
-        )
-        for w in starts
-    ]
-    in_pot = [
-        np.mean(s.any_pot[w]) - np.mean(s.any_pot[~w]) for s, w in zip(sets, winners, strict=True)
-    ]
-    last = table.masses.isel(record=-1).sum("direction").sel(part="gamma")
-    told = table.predicted.isel(record=-1).sum("direction").sel(part="gamma")
-    full = table.attrs["features"] >= 16
-    note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else ""
+    verdicts = [Lottery()(first, then).numbers for first, then in zip(starts, drawn, strict=True)]
+    auc, raw, kept = (
+        np.array([v.get(name, np.nan) for v in verdicts])
+        for name in ("auc", "auc_raw", "persistence")
+    )
+    full = d >= 16
+    note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "asked at d = 16"
+    end = table.masses.isel(record=-1).sum("direction").sel(part="gamma")
     return (
-        Claim("the initial share ranks the winners: AUC (smallest)", float(np.min(quality)), at_least=0.85 if full else 0.7, note=note),
-        Claim("it ranks them better than the raw largest square (mean difference of AUC)", float(np.mean(quality) - np.mean(raw)), at_least=0.0),
-        Claim("winners keep their first direction (smallest share)", float(np.min(kept)), at_least=0.93 if full else 0.8),
-        Claim("winners are more often in the a priori set S_pot than losers (mean difference of shares)", float(np.mean(in_pot)), at_least=0.0),
-        Claim("Σγ at the end against the rate equations (largest relative difference)", float(abs(last / told - 1).max()), at_most=0.25, note="errors O(1/d²) per unit time, and late joiners"),
-        Claim("the winners carry most of the mass at the end (smallest Σγ)", float(last.min()), at_least=0.7),
+        Claim("Lemma A.3: the initial share ranks the winners, AUC (smallest)", float(auc.min()), at_least=0.85 if full else 0.7, note=note),
+        Claim("it ranks them better than the raw largest square (mean difference of AUC)", float(np.mean(auc - raw)), at_least=0.0),
+        Claim("Lemma A.3: winners keep their first direction (smallest share)", float(kept.min()), at_least=0.93 if full else 0.8),
+        Claim("winners are more often in the a priori set S_pot than losers (mean difference of shares)", _in_pot(table), at_least=0.0),
+        *_rate_claims(table),
+        Claim("the winners carry most of the mass at the end (smallest Σγ)", float(end.min()), at_least=0.7),
     )  # fmt: skip
+
+
+def _in_pot(table: xr.Dataset) -> float:
+    """How much more often winners than losers were in the a priori set, on average over seeds."""
+    d = table.attrs["features"]
+    threshold = winning_threshold(np.full(d, 1 / d), table.attrs["draw_time"])
+    differences = []
+    for start, drawn in zip(table.start_weights.values, table.drawn_weights.values, strict=True):
+        pot, winners = neuron_sets(start, threshold).any_pot, basis_like(drawn)[0]
+        differences.append(np.mean(pot[winners]) - np.mean(pot[~winners]))
+    return float(np.mean(differences))
+
+
+def _rate_claims(table: xr.Dataset) -> list[Claim]:
+    """Lemma A.5 and Claim A.10 on the final weights, and the masses along the whole run against the rate equations."""
+    d, final = table.attrs["features"], table.final_weights.values
+    a = np.full(d, 1 / d)
+    warm = [WarmStart()(w, a).numbers["loss_over_floor"] for w in final]
+    growth = [RateEquations()(w, a).numbers.get("error_times_d2", np.nan) for w in final]
+    gap = abs(table.masses - table.predicted)
+    measured, predicted = (x.sum("direction") for x in (table.masses, table.predicted))
+    relative = abs(measured / predicted - 1).max(("seed", "record"))
+    gamma, beta = (float(relative.sel(part=part)) for part in ("gamma", "beta"))
+    # at d = 10 typical neurons still carry a fifth of the mass at the end of the run
+    full = d >= 16
+    other = "four other seeds at d = 16: up to 0.025 and 0.19" if full else "asked at d = 16"
+    basis = "Claim A.10: growth rates of basis-like neurons at the end, error times d² (largest)"
+    return [
+        *([Claim(basis, max(growth), at_most=1.0)] if full else []),
+        Claim("Lemma A.5: the loss over the floor at the end (largest)", max(warm), at_most=0.1),
+        Claim("Σγ along the run against the rate equations (largest relative difference)", gamma, at_most=0.05 if full else 0.4, note=f"late joiners; {other}"),
+        Claim("Σβ along the run against the rate equations (largest relative difference)", beta, at_most=0.3 if full else 0.6, note=f"late joiners; {other}"),
+        Claim("γ_i direction by direction (mean difference at the end, in units of 1/d)", d * float(gap.sel(part="gamma").isel(record=-1).mean()), at_most=0.04 if full else 0.15),
+    ]  # fmt: skip
 
 
 EXPERIMENT = Experiment(

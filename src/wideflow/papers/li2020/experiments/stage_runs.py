@@ -26,10 +26,11 @@ EVENT_LABELS = {
     "T3": "T₃: a tenth",
     "T4": "T₄: a hundredth",
 }
+EVENT_DASHES = {"T1": "dotted", "T2": "dashed", "T3": "dashdot", "T4": "solid"}
 
 
 def teacher_of(features: int, condition: float = 1.0) -> GaussianAbsTeacher:
-    r"""$a_i = 1/d$, or for $\kappa > 1$ alternately $0.5/d$ and $1.5/d$ (which is $\kappa = 2$)."""
+    r"""$a_i = 1/d$, or for $\kappa > 1$ one half of them $0.5/d$ and the other $1.5/d$ (which is $\kappa = 2$)."""
     if condition == 1.0:
         return GaussianAbsTeacher(np.full(features, 1 / features))
     return GaussianAbsTeacher(np.repeat([0.5, 1.5], features // 2) / features)
@@ -49,13 +50,14 @@ def stage_table(
     factor: float = 1.0,
     scale: float = 1.0,
     dynamics=None,
+    extra: tuple = (),
     stop_below: float | None = None,
     session: Session | None = None,
 ) -> xr.Dataset:
     """Runs of equal shape from different seeds, on the exact population or (samples > 0) on a sample each.
 
     Variables (seed, step): `population` the exact loss, `training` the descended one, `order_losses` raw by order,
-    `basis_neurons`, `covered_directions`, `largest_neuron`, `zeroth_moment_error`, `spectral_moment_error`.
+    `basis_neurons`, `covered_directions`, `largest_neuron`, `zeroth_moment_error`, `spectral_moment_error`, and `extra`.
     """
     teacher = teacher_of(features)
     nets = [
@@ -72,7 +74,7 @@ def stage_table(
     steps = math.ceil(time / rate)
     record = [
         OrderLosses(ORDERS), BasisNeurons(), CoveredDirections(), LargestNeuron(),
-        MomentError("zeroth"), MomentError("spectral"),
+        MomentError("zeroth"), MomentError("spectral"), *extra,
     ]  # fmt: skip
     shared = dict(
         steps=steps, every=max(1, steps // records), loss=MeanSquares(), stop_below=stop_below,
@@ -95,9 +97,8 @@ def stage_table(
         run = train(nets, teacher, how, record=record, **shared)
         table = run.table.rename(loss="population")
         table["training"] = table.population
-    table = table.assign_coords(order=list(ORDERS))
-    told = dict(features=features, width=width, samples=samples, rate=rate, floor=teacher.floor)
-    return table.assign_attrs(told)
+    sizes = dict(features=features, width=width, samples=samples, rate=rate, floor=teacher.floor)
+    return table.assign_attrs(sizes)
 
 
 def scaled_orders(table: xr.Dataset) -> xr.DataArray:
@@ -109,16 +110,16 @@ def scaled_orders(table: xr.Dataset) -> xr.DataArray:
 
 
 def run_events(table: xr.Dataset) -> dict[str, np.ndarray]:
-    """Each stage event, one number a seed."""
-    d = int(table.attrs["features"])
-    found = [
+    """Each stage event, one number a seed; on samples order 2 settles at its noise floor."""
+    d, noisy = int(table.attrs["features"]), bool(table.attrs["samples"])
+    events = [
         stage_events(
             table.time.values, table.population.isel(seed=i).values, table.order_losses.isel(seed=i).sel(order=2).values,
-            table.order_losses.isel(seed=i).sel(order=4).values, np.full(d, 1 / d),
+            table.order_losses.isel(seed=i).sel(order=4).values, np.full(d, 1 / d), noisy=noisy,
         )
         for i in range(table.sizes["seed"])
     ]  # fmt: skip
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+    return {name: np.array([one[name] for one in events]) for name in events[0]}
 
 
 def median(values) -> float:
@@ -126,12 +127,31 @@ def median(values) -> float:
     return float(np.median(np.where(np.isnan(values), np.inf, values)))
 
 
+def furthest(values, low: float, high: float) -> float:
+    """The value of any seed that is furthest from the middle of an interval: what a claim on every seed asks."""
+    values = np.asarray(values, dtype=float)
+    if np.isnan(values).any():
+        return float("nan")
+    return float(values[np.argmax(np.abs(values - (low + high) / 2))])
+
+
 def value_at(table: xr.Dataset, variable: xr.DataArray, time: float) -> np.ndarray:
     """`variable` at the record nearest to `time`, by seed."""
     return variable.isel(step=int(np.argmin(np.abs(table.time.values - time)))).values
 
 
-def order_panel(table: xr.Dataset, title: str, seed: int = 0) -> Panel:
+def event_marks(events: dict[str, float]) -> list[VLine]:
+    """Vertical lines at the stage events that were reached, each with its own dashes."""
+    return [
+        VLine(events[name], label, dash=EVENT_DASHES[name])
+        for name, label in EVENT_LABELS.items()
+        if name in events and np.isfinite(events[name])
+    ]
+
+
+def order_panel(
+    table: xr.Dataset, title: str, seed: int = 0, events: tuple[str, ...] = tuple(EVENT_LABELS)
+) -> Panel:
     """The paper's picture: order losses against time, stage events as vertical lines."""
     curves = scaled_orders(table).isel(seed=seed)
     time = table.time.values
@@ -140,15 +160,12 @@ def order_panel(table: xr.Dataset, title: str, seed: int = 0) -> Panel:
         Line(time[keep], np.maximum(curves.sel(order=k).values[keep], 1e-12), f"order {k}")
         for k in table.order.values
     ]
-    events = {
-        name: values[seed] for name, values in run_events(table).items() if name in EVENT_LABELS
-    }
-    marks = [VLine(t, EVENT_LABELS[name]) for name, t in events.items() if np.isfinite(t)]
+    times = {name: values[seed] for name, values in run_events(table).items() if name in events}
     return Panel(
         title,
         "mean-field time τ",
         "d² c_k × loss of order k",
-        [*lines, *marks],
+        [*lines, *event_marks(times)],
         xscale="log",
         yscale="log",
     )

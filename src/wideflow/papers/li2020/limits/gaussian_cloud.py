@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ...._core.arc_cosine import abs_pair_with_slope
 from ...._core.arrays import real_array
 from ...._core.errors import check_count
+from ...._core.polar import polar
 from ...._core.precision import double
 from .hermite import target_moments
 
@@ -50,13 +51,12 @@ def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feat
             f"`particles` must have at least {a.shape[0]} features, got shape {v.shape}."
         )
     d = v.shape[1]
-    r = jnp.sqrt(jnp.sum(v**2, axis=1, keepdims=True))
-    unit = v / r
+    r, unit = polar(v)
     axes = unit[:, : a.shape[0]]
     value, slope = abs_pair_with_slope(axes)
     pull = jnp.pad(slope * a, ((0, 0), (0, d - a.shape[0])))
     tangent = pull - jnp.sum(slope * a * axes, axis=1, keepdims=True) * unit
-    return 4 * v * (d * radial_mean(d) ** 2 - value @ a)[:, None] - 2 * r * tangent
+    return 4 * v * (d * radial_mean(d) ** 2 - value @ a)[:, None] - 2 * r[:, None] * tangent
 
 
 def width_excess(features: int, width: int) -> float:

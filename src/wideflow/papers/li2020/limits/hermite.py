@@ -25,6 +25,7 @@ only the elementwise powers $R^{\circ k}$, $S^{\circ k}$.
 
 import functools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ from ...._core.arc_cosine import abs_hermite_squares, abs_pair, abs_pair_with_sl
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count
 from ...._core.memory import budget
+from ...._core.polar import polar
 from ...._core.precision import double
 from ...._core.tiles import by_rows
 
@@ -77,6 +79,34 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
     return jnp.asarray(c)
 
 
+class GradientWeights(NamedTuple):
+    r"""$b_{2j}$, $b'_{2j}$ of (2.5) and $B_{1,2j} = b_{2j} + b'_{2j}$, $B_{2,2j} = b'_{2j}$ of Appendix A."""
+
+    b: float
+    b_prime: float
+    B1: float
+    B2: float
+
+
+def gradient_weights(order: int) -> GradientWeights:
+    r"""The constants of the order-$2j$ gradient $\nabla_{2j,v} = b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ (see `order_field`), `order` $= 2j$.
+
+    $b_{2j} = 4c_{2j}$, $b'_{2j} = (4j-4)c_{2j}$, so $B_{1,2j} = 4jc_{2j}$ and $B_{2,2j} = (4j-4)c_{2j}$; $b_0 = 4c_0 = 8/\pi$.
+    Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. For order 0 the tensor is a number and $b' = 0$.
+
+    >>> [round(x, 7) for x in gradient_weights(4)]  # 4 c_4 = 1/(3 pi) twice, their sum 2/(3 pi)
+    [0.1061033, 0.1061033, 0.2122066, 0.1061033]
+    """
+    check_count("order", order, least=0)
+    if order % 2:
+        raise ValueError(
+            f"`order` must be even, got {order}: the only odd order, 1, has b_1 = 2 c_1."
+        )
+    c = float(abs_hermite_squares(order)[order])
+    b, b_prime = 4 * c, max(2 * order - 4, 0) * c
+    return GradientWeights(b, b_prime, b + b_prime, b_prime)
+
+
 def _check(weights, coefficients, directions, masses):
     """Arrays, with the target's basis and the uniform masses filled in; shapes checked."""
     w, a = real_array("weights", weights), real_array("coefficients", coefficients)
@@ -111,12 +141,6 @@ def _check(weights, coefficients, directions, masses):
     if q.shape != (w.shape[0],):
         raise ValueError(f"`masses` must have shape {(w.shape[0],)}, one a neuron, got {q.shape}.")
     return w, a, v, q
-
-
-def _polar(w):
-    """(r, u) of the rows; a zero row has u = 0."""
-    r = jnp.sqrt(jnp.sum(w * w, axis=1))
-    return r, w / jnp.where(r > 0, r, 1.0)[:, None]
 
 
 def _bytes(w, v):
@@ -165,7 +189,7 @@ def population_loss(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _loss(w, a, v, q, variant, memory):
     quadratic, linear, even = _LEARNER[variant]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = q * r**2
 
     def pairs(unit):
@@ -199,11 +223,11 @@ def field(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _field(x, w, a, v, q, variant, memory):
     quadratic, linear, even = _LEARNER[variant]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = q * r**2
 
     def rows(x):
-        length, unit = _polar(x)
+        length, unit = polar(x)
         cos_w, cos_t = unit @ u.T, unit @ v.T
         k_w, slope_w = abs_pair_with_slope(cos_w)
         k_t, slope_t = abs_pair_with_slope(cos_t)
@@ -286,12 +310,13 @@ def order_losses(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _order_losses(order, w, a, v, q, variant, memory):
     even = _LEARNER[variant][2]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = even * q * r**2
 
     def rows(unit):
         cos_w, cos_t = jnp.abs(unit @ u.T), jnp.abs(unit @ v.T)
-        return jax.lax.map(lambda k: cos_w**k @ p - 2 * cos_t**k @ a, order).T
+        powers = jnp.maximum(order, 2.0)  # orders 0 and 1 have their own forms below
+        return jax.lax.map(lambda k: cos_w**k @ p - 2 * cos_t**k @ a, powers).T
 
     even_values = p @ by_rows(rows, u, bytes_per_row=_bytes(w, v), memory=memory) + jnp.sum(a**2)
     values = jnp.where(order % 2 == 0, even_values, 0.0)
@@ -331,21 +356,23 @@ def order_field(
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _order_field(x, order, c, w, a, v, q, variant, memory):
     even = _LEARNER[variant][2]
-    r, u = _polar(w)
+    r, u = polar(w)
     p = even * q * r**2
     mean = (q * r) @ w
 
     def rows(x):
-        length, unit = _polar(x)
+        length, unit = polar(x)
         cos_w, cos_t = unit @ u.T, unit @ v.T
         zeroth = even * 4 * (jnp.sum(p) - jnp.sum(a)) * x
         first = 2 * _FIRST[variant] * (length[:, None] * mean + (unit @ mean)[:, None] * x)
 
         def gradient(of):
             k, weight = of
-            # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor is halved
-            pow_w = jnp.sign(cos_w) * jnp.abs(cos_w) ** (k - 1)
-            pow_t = jnp.sign(cos_t) * jnp.abs(cos_t) ** (k - 1)
+            # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor is halved.
+            # Orders 0 and 1 have their own forms: there a power that stays finite at cosine 0 stands in.
+            power = jnp.maximum(k - 1, 1.0)
+            pow_w = jnp.sign(cos_w) * jnp.abs(cos_w) ** power
+            pow_t = jnp.sign(cos_t) * jnp.abs(cos_t) ** power
             f = (pow_w * cos_w) @ p - (pow_t * cos_t) @ a
             d = k * ((pow_w * p) @ u - (pow_t * a) @ v)
             higher = even * 2 * length[:, None] * (d - (k - 2) * f[:, None] * unit)

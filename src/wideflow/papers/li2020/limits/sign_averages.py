@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.arrays import real_array
+from ...._core.polar import polar
 from ...._core.precision import double
 
 RECURSION_LIMIT = 12
@@ -101,8 +102,8 @@ def _unpack(representatives, coefficients, masses):
             f"`coefficients` must have one entry per feature of `representatives` (shape {w.shape}), got {a.shape}."
         )
     q = jnp.full(w.shape[0], 1.0 / w.shape[0]) if masses is None else jnp.asarray(masses)
-    r = jnp.sqrt(jnp.sum(w**2, axis=1))
-    return w, a, q * r**2, w / jnp.where(r > 0, r, 1.0)[:, None]
+    r, u = polar(w)
+    return w, a, q * r**2, u
 
 
 @double
@@ -148,8 +149,7 @@ def symmetric_order_field(
     c = float(abs_hermite_squares(order)[order])
     if order == 0:
         return 4 * c * (jnp.sum(p) - jnp.sum(a)) * v
-    length = jnp.sqrt(jnp.sum(v**2, axis=1, keepdims=True))
-    unit = v / jnp.where(length > 0, length, 1.0)
+    length, unit = polar(v)
     if order <= RECURSION_LIMIT:
         kappa, moments = sign_cumulants(half), sign_moments(unit, u, order)
         met = moments[half] @ p
@@ -168,7 +168,7 @@ def symmetric_order_field(
         (slope,) = pull(jnp.ones_like(met))
     f = met - unit**order @ a
     d = slope - order * a * unit ** (order - 1)
-    return 2 * c * length * (d - (order - 2) * f[:, None] * unit)
+    return 2 * c * length[:, None] * (d - (order - 2) * f[:, None] * unit)
 
 
 @double
@@ -180,6 +180,6 @@ def plateau_drift(particles, coefficients) -> Float[Array, "particle feature"]:
     """
     v, a = (jnp.asarray(x).astype(jnp.float64) for x in (particles, coefficients))
     d = v.shape[1]
-    squares = v**2 / jnp.sum(v**2, axis=1, keepdims=True)
+    squares = polar(v)[1] ** 2
     shared = 3 / (2 * d * (d + 2)) + 0.5 * jnp.sum(a * squares**2, axis=1, keepdims=True)
     return 8 * float(abs_hermite_squares(4)[4]) * v * (a * squares - shared)

@@ -23,6 +23,7 @@ from ...._core.arc_cosine import abs_pair
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count, check_positive
 from ...._core.memory import budget
+from ...._core.polar import polar
 from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.tiles import by_rows
@@ -144,7 +145,7 @@ def _cloud_loss(cloud, a, memory):
     even = 0.5 if cloud.variant == "relu1" else 1.0
     p = even * jnp.sum(cloud.representatives**2, axis=1)
     p_orbit = jnp.tile(p, cloud.signs.shape[0]) / orbit.shape[0]
-    unit = orbit / jnp.sqrt(jnp.sum(orbit**2, axis=1))[:, None]
+    _, unit = polar(orbit)
 
     def rows(u):
         cosines = u @ unit.T

@@ -5,6 +5,7 @@ of interest. Coordinates are those of the target's basis: $v_i = \langle w^*_i, 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -268,7 +269,7 @@ class NeuronSizes(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=("width",))
 
     def __call__(self, snapshot):
-        return jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1)
+        return _sizes(snapshot.model)
 
 
 class LargestNeuron(AbstractObservable):
@@ -279,23 +280,48 @@ class LargestNeuron(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot):
-        return jnp.max(jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1))
+        return jnp.max(_sizes(snapshot.model))
 
 
 class FrozenNeurons(AbstractObservable):
-    r"""How many neurons have $\|w_i\|^2 >$ `cap` and are not updated by a truncated descent."""
+    r"""How many neurons have $\|w_i\|^2 > C$ and are not updated by a truncated descent.
 
-    cap: float | int = eqx.field(static=True)
-    name: str = eqx.field(static=True, default="frozen_neurons")
+    Args:
+        cap: $C$; without it the cap of the stage in which the run's own `TruncatedDescent` is. Several caps are counted
+            side by side, along the table's axis `cap`.
+        name: of the table's variable, where two of them are recorded.
+    """
+
+    cap: float | int | tuple[float | int, ...] | None = eqx.field(static=True)
+    name: str = eqx.field(static=True)
     label: str = eqx.field(static=True, default="frozen neurons")
-    axes: tuple[str, ...] = eqx.field(static=True, default=())
+    axes: tuple[str, ...] = eqx.field(static=True)
 
-    def __init__(self, cap: float | int):
-        check_positive("cap", cap)
-        self.cap = cap
+    def __init__(self, cap=None, name: str = "frozen_neurons"):
+        several = isinstance(cap, Sequence)
+        for one in cap if several else () if cap is None else (cap,):
+            check_positive("cap", one, "Without a number it is the dynamics' own.")
+        self.cap = tuple(cap) if several else cap
+        self.name, self.axes = name, ("cap",) if several else ()
+
+    @property
+    def coordinates(self) -> dict[str, tuple[float | int, ...]]:
+        return {"cap": self.cap} if isinstance(self.cap, tuple) else {}
 
     def __call__(self, snapshot):
-        return jnp.sum(jnp.sum(snapshot.model.weights.astype(jnp.float64) ** 2, axis=1) > self.cap)
+        cap = getattr(snapshot.state, "cap", None) if self.cap is None else jnp.asarray(self.cap)
+        if cap is None:
+            raise ValueError(
+                "`FrozenNeurons()` counts by the cap of a `TruncatedDescent`, and these dynamics have none; "
+                "give `cap=` a number."
+            )
+        squares = _sizes(snapshot.model)
+        return jnp.sum(squares[:, None] > jnp.atleast_1d(cap), axis=0).reshape(jnp.shape(cap))
+
+
+def _sizes(model):
+    r"""$\|w_i\|^2$ of every neuron, whichever axis of `weights` runs over them."""
+    return jnp.sum(model.weights.astype(jnp.float64) ** 2, axis=1 - model.neuron_axes["weights"])
 
 
 def _cosines(snapshot):

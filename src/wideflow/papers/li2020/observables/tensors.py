@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_count
+from ...._core.polar import polar
 from ...._core.precision import double
 from ...._core.tiles import by_rows
 from ....models.homogeneous import Homogeneous
@@ -38,14 +39,14 @@ def _neurons(model):
             "tensor orders are of `Homogeneous` networks with 'abs' or 'relu' neurons."
         )
     w = model.weights.astype(jnp.float64)
-    r = jnp.sqrt(jnp.sum(w**2, axis=1))
+    r, u = polar(w)
     relu = model.activation.name == "relu"
     even = model.factor / 2 if relu else model.factor
     return (
         even,
         (model.factor / 2) ** 2 if relu else 0.0,
         r,
-        w / jnp.where(r > 0, r, 1.0)[:, None],
+        u,
         w,
     )
 
@@ -62,34 +63,42 @@ def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[
         own, cross = (unit @ u.T) ** 2, (unit @ v.T) ** 2
         return jnp.stack([own ** (k // 2) @ p - 2 * cross ** (k // 2) @ a for k in powers], axis=1)
 
+    overlaps = (v @ v.T) ** 2
+    own_target = [a @ overlaps ** (k // 2) @ a for k in powers]
     values = {0: (jnp.sum(p) - jnp.sum(a)) ** 2, 1: jnp.sum((r @ w / w.shape[0]) ** 2)}
     if powers:
         width, count = w.shape[0], len(powers)
         even_values = p @ by_rows(
             rows, u, bytes_per_row=16 * (width + a.shape[0]) * (count + 2)
-        ) + jnp.sum(a**2)
+        ) + jnp.stack(own_target)
         values |= dict(zip(powers, even_values, strict=True))
     return jnp.stack([values.get(k, jnp.zeros(())) for k in orders])
 
 
 class OrderLosses(AbstractObservable):
-    r"""The losses of the tensor orders. Along the table's axis `order`, in the order given.
+    r"""The losses of the tensor orders. Along the table's axis `order`, whose coordinate holds the orders given.
 
     Args:
         orders: 0, 1 and even numbers; odd ones above 1 are zero in every learner.
         normalisation: "raw" $\ell_k$; "weighted" $c_k\ell_k$ (they sum to the loss); "figure" $d^2c_k\ell_k$, the loss of
             the un-normalised target $\sum|x_i|$, which fits the axes of the paper's Figures 1 and 2; "relative"
             $\ell_k/\|\text{target tensor}\|^2$.
+        name, axis: of the variable and of its axis; two of them in one record need different names, and different
+            axes where their orders differ.
     """
 
     orders: tuple[int, ...] = eqx.field(static=True)
     normalisation: str = eqx.field(static=True)
     name: str = eqx.field(static=True)
     label: str = eqx.field(static=True)
-    axes: tuple[str, ...] = eqx.field(static=True, default=("order",))
+    axes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
-        self, orders=(0, 2, 4, 6, 8), normalisation: str = "raw", name: str = "order_losses"
+        self,
+        orders=(0, 2, 4, 6, 8),
+        normalisation: str = "raw",
+        name: str = "order_losses",
+        axis: str = "order",
     ):
         orders = tuple(np.atleast_1d(np.asarray(orders)).tolist())
         if not orders:
@@ -97,15 +106,16 @@ class OrderLosses(AbstractObservable):
         for k in orders:
             check_count("orders", k, least=0)
         check_choice("normalisation", normalisation, NORMALISATIONS)
-        self.orders, self.normalisation, self.name = (
-            tuple(int(k) for k in orders),
-            normalisation,
-            name,
-        )
+        self.orders, self.normalisation = tuple(int(k) for k in orders), normalisation
+        self.name, self.axes = name, (axis,)
         self.label = {
             "raw": "order-k loss", "weighted": "c_k x order-k loss", "figure": "d^2 c_k x order-k loss",
             "relative": "relative order-k loss",
         }[normalisation]  # fmt: skip
+
+    @property
+    def coordinates(self) -> dict[str, tuple[int, ...]]:
+        return {self.axes[0]: self.orders}
 
     def __call__(self, snapshot):
         a, v = target(snapshot)
@@ -113,8 +123,10 @@ class OrderLosses(AbstractObservable):
         if self.normalisation == "raw":
             return raw
         if self.normalisation == "relative":
-            size = jnp.asarray([0.0 if k == 0 else 1.0 for k in self.orders])
-            return raw / jnp.where(size == 0, jnp.sum(a) ** 2, jnp.sum(a**2))
+            overlaps = (
+                v @ v.T
+            )  # of unit directions: 0 to the power 0 is 1, so that order 0 has (sum a)^2
+            return raw / jnp.stack([a @ overlaps**k @ a for k in self.orders])
         weights = np.array([abs_hermite_squares(k)[k] for k in self.orders])
         first = _neurons(snapshot.model)[1]
         weights = np.where(np.array(self.orders) == 1, first, weights)
@@ -153,7 +165,8 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
     "zeroth" $z = \mathbb E\|w\|^2 - \sum a$; "second" $q_i = \mathbb Ew_i^2 - a_i$; "spectral"
     $\tilde\delta = \|\mathbb Eww^\top - A\|_2$; "Delta_plus", "Delta_minus" $= b_0\sum[\pm q_i]^+$ and "Delta" their
     difference, $b_0z$ (stage 1; stage 2 of the paper redefines it as twice that); "delta_plus", "delta_minus"
-    $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$.
+    $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$. Where the target's directions are not
+    orthonormal $q_i = \langle w^*_i, (\mathbb Eww^\top - \sum_ka_kw^*_kw^{*\top}_k)w^*_i\rangle$.
     """
     even, _, _, _, w = _neurons(model)
     a, v = real_array("coefficients", coefficients), real_array("directions", directions)

@@ -26,7 +26,7 @@ class HermiteExpansion(AbstractTheorem):
         directions=None,
         variant: str = "abs",
         through: int = 1200,
-        tolerance: float | int = 1e-10,
+        tolerance: float | int = 1e-12,
     ) -> Verdict:
         c = np.asarray(hermite.coefficients(through, variant))
         parts = np.asarray(
@@ -79,8 +79,8 @@ class OrderGradients(AbstractTheorem):
         numbers = {
             "relative_error": error,
             "printed_error": off,
-            "b": 4 * c,
-            "b_prime": (2 * order - 4) * c,
+            "b": hermite.gradient_weights(order).b,
+            "b_prime": hermite.gradient_weights(order).b_prime,
         }
         return judged(
             tolerance - error, f"order {order}: difference quotient matched to {error:.1e}", numbers
