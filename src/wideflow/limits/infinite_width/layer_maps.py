@@ -35,7 +35,7 @@ from ..._core.architecture import (
 )
 from ..._core.dual_activations import check_smooth, dual
 from ..._core.scalings import NTK
-from .covariances import Covariances, mean_over_positions, of_inputs, position_variances
+from .covariances import Covariances, mean_over_positions, of_inputs
 from .windows import convolve, pool
 
 
@@ -341,15 +341,3 @@ def _(layer: Chain, x):
 def _(layer: Residual, x):
     around = x if layer.shortcut is None else on_inputs(layer.shortcut, x)
     return on_inputs(layer.body, x) + around
-
-
-__all__ = [
-    "Rates",
-    "activations_of",
-    "apply_layer",
-    "pairs_before",
-    "position_variances",
-    "run_layers",
-    "start",
-    "weighted_layers",
-]
