@@ -1,4 +1,4 @@
-"""Architectures as descriptions: layers, chains and residuals without a single array."""
+"""Architectures as descriptions: layers without arrays, read by `Deep` as networks and by `limits` as kernels."""
 
 from ._core.architecture import (
     AbstractLayer,
