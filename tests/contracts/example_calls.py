@@ -13,7 +13,7 @@ net = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], activation="tanh
 relu = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0])
 mean = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "tanh")
 older = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(hidden=1.0), "tanh")
-p3 = wf.Shallow(N.normal(size=(4, 5)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
+p3 = wf.Shallow(N.normal(size=(5, 5)), [1.0, -1.0, 1.0, -1.0, 1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
 hom = wf.Homogeneous(w)
 two = wf.BiasedTwoLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=4), 0.1 * N.normal(size=(4, 3)))
 three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=(5, 4)), N.normal(size=5), N.normal(size=5),
@@ -70,6 +70,7 @@ EXAMPLES = {
     "limits.weight_speed": "L.weight_speed(x, y, 'relu', [0.5, 0.5])",
     "limits.zipf_sum": "L.zipf_sum(0.5)",
     "limits.zipf_tail": "L.zipf_tail(0.5, 10)",
+    "limits.hermite.gradient_weights": "H.gradient_weights(6)",
     "limits.hermite.coefficients": "H.coefficients(6)",
     "limits.hermite.coincidence_tail": "H.coincidence_tail(w, a, 4)",
     "limits.hermite.field": "H.field(x, w, a)",
