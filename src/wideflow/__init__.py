@@ -61,6 +61,7 @@ from .training.train import train
 __version__ = "0.2.0"
 
 _LATE = {  # neither scikit-learn, Dask nor Matplotlib is imported before one of these is asked for
+    "KernelRegressor": "estimators",
     "WideClassifier": "estimators",
     "WideRegressor": "estimators",
     "save_figure": "report.static",
@@ -96,6 +97,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "GradientDescent",
     "GradientFlow",
     "Homogeneous",
+    "KernelRegressor",
     "Langevin",
     "Logarithmic",
     "LossBelow",

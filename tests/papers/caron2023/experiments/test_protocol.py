@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow.training.session import Session
 from wideflow.papers.caron2023.experiments import members, regression, transfer
+from wideflow.training.session import Session
 
 KEY = jax.random.key(0)
 
