@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erf as _erf
 
 from .errors import (
     check_between,
     check_callable,
+    check_count,
     check_number,
     check_positive,
     did_you_mean,
@@ -266,6 +268,61 @@ def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
         top * b * math.sqrt(2) * math.exp(-0.5), interval=(-1 / b, 1 / b),
         interval_slope=top * math.exp(-1.0), odd=True, parameters=(b,),
     )  # fmt: skip
+
+
+def sign() -> Activation:
+    r"""$\mathrm{sign}(z)$, a teacher's activation: its slope is 0, so that a student of signs never moves."""
+    return Activation(
+        "sign",
+        jnp.sign,
+        _zero,
+        _zero,
+        math.inf,
+        math.nan,
+        degree=0.0,
+        kinks=(0.0,),
+        odd=True,
+        analytic=False,
+    )
+
+
+def hermite(degree: int) -> Activation:
+    r"""$\mathrm{He}_k(z)$, $k$ = `degree`: the monic polynomials orthogonal under the normal law, $E\,\mathrm{He}_k^2 = k!$."""
+    check_count("degree", degree)
+    value, slope, bend = (_polynomial(_hermite_powers(degree, order)) for order in range(3))
+    linear_one = degree == 1
+    return Activation(
+        "hermite",
+        value,
+        slope,
+        bend,
+        1.0 if linear_one else math.inf,
+        {1: 0.0, 2: 2.0}.get(degree, math.inf),
+        degree=1.0 if linear_one else None,
+        odd=degree % 2 == 1,
+        polynomial=True,
+        parameters=(float(degree),),
+    )
+
+
+def powers(act: Activation) -> tuple[float, ...] | None:
+    """The coefficients of a polynomial activation, the constant first; None for all others."""
+    if act.name == "hermite":
+        return _hermite_powers(int(act.parameters[0]), 0)
+    return {"linear": (0.0, 1.0), "square": (0.0, 0.0, 1.0)}.get(act.name)
+
+
+def _hermite_powers(degree: int, order: int) -> tuple[float, ...]:
+    """Of the derivative of that order: He_k' = k He_(k-1)."""
+    if order > degree:
+        return (0.0,)
+    series = np.zeros(degree - order + 1)
+    series[-1] = math.perm(degree, order)
+    return tuple(float(c) for c in np.polynomial.hermite_e.herme2poly(series))
+
+
+def _polynomial(coefficients: tuple[float, ...]) -> Function:
+    return lambda z: jnp.polyval(jnp.asarray(coefficients[::-1], z.dtype), z)
 
 
 def gelu() -> Activation:
