@@ -16,6 +16,7 @@ from .data.dataset import Dataset
 from .dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from .dynamics.descent import GradientDescent
 from .dynamics.flow import GradientFlow
+from .dynamics.online_sgd import OnlineSGD
 from .dynamics.sgd import SGD
 from .experiments.base import Claim, Experiment
 from .models.base import AbstractModel
@@ -79,6 +80,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "Logarithmic",
     "LossBelow",
     "MeanFieldStack",
+    "OnlineSGD",
     "Outcome",
     "ReplayedNoise",
     "Run",

@@ -34,6 +34,12 @@ from .deep import (
     sampled_gram as sampled_gram,
     slope_gram as slope_gram,
 )
+from .hermite_order import (
+    hermite_coefficients as hermite_coefficients,
+    information_exponent as information_exponent,
+    leap as leap,
+    recovery_samples as recovery_samples,
+)
 from .kernels import (
     Spectrum as Spectrum,
     kappa as kappa,
@@ -46,6 +52,13 @@ from .mean_field import (
     MeanFieldPath as MeanFieldPath,
     collapsed_mean_field as collapsed_mean_field,
     mean_field as mean_field,
+)
+from .order_parameters import (
+    OnlineEquations as OnlineEquations,
+    OrderParameterPath as OrderParameterPath,
+    Overlaps as Overlaps,
+    order_parameter_error as order_parameter_error,
+    order_parameters as order_parameters,
 )
 from .random_gram import (
     departure as departure,

@@ -47,6 +47,14 @@ def noise_matrix(
     return _by_quadruples(student, teacher, covariance, c, width, order)
 
 
+def has_exact_noise(student: Activation, teacher: Activation) -> bool:
+    """Whether `noise_matrix` needs no rule of a chosen order."""
+    if student.name in ("erf", "unit_erf"):
+        return True
+    straight = _slopes(student) is not None and _slopes(teacher) is not None
+    return straight or exact_order(student, teacher) is not None
+
+
 def exact_order(student: Activation, teacher: Activation) -> int | None:
     """Nodes that integrate the product of two slopes and two values exactly; None unless both are polynomials."""
     p, q = powers(student), powers(teacher)
@@ -247,7 +255,7 @@ def _by_quadruples(student, teacher, covariance, c, width, order):
              for i in range(units) for j in range(i, units)]  # fmt: skip
 
     def one(quad):
-        k, l, i, j = quad
+        _, _, i, j = quad
         h = points @ psd_root(covariance[quad][:, quad]).T
         unit = lambda m, z: jnp.where(m < width, student.value(z), teacher.value(z))
         product = student.slope(h[:, 0]) * student.slope(h[:, 1])
