@@ -1,5 +1,6 @@
 """Four ridge functions: the printed closed form for erf, normal orthants by SciPy for ReLU, tensor rules for the rest."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -9,7 +10,7 @@ from wideflow.limits.ridge_quads import noise_matrix, positive_quad
 
 ROOT = np.array([[0.9, 0, 0, 0], [0.3, 0.8, 0, 0], [-0.2, 0.4, 1.0, 0], [0.5, -0.3, 0.2, 0.7]])
 C = ROOT @ ROOT.T
-WEIGHTS = np.array([0.7, -0.4, 0.5, -1.1])
+WEIGHTS = jnp.array([0.7, -0.4, 0.5, -1.1])
 
 
 def saad_solla(c):
@@ -33,7 +34,9 @@ def test_erf_is_the_printed_formula():
         [[sum(WEIGHTS[i] * WEIGHTS[j] * saad_solla(C[np.ix_([k, l, i, j], [k, l, i, j])])
               for i in units for j in units) for l in (0, 1)] for k in (0, 1)]
     )  # fmt: skip
-    np.testing.assert_allclose(noise_matrix(act, act, C, WEIGHTS, 2, 8), expected, atol=1e-13)
+    np.testing.assert_allclose(
+        noise_matrix(act, act, jnp.asarray(C), WEIGHTS, 2, 8), expected, atol=1e-13
+    )
 
 
 def test_positive_quad_against_orthants():
@@ -48,7 +51,7 @@ def test_positive_quad_against_orthants():
     rest = C[:2, :2] - gain @ C[2:, :2]
     corner = multivariate_normal(cov=rest).cdf(grid @ gain.T)
     expected = np.sum(area * density * grid[:, 0] * grid[:, 1] * corner)
-    np.testing.assert_allclose(positive_quad(C), expected, atol=1e-7)
+    np.testing.assert_allclose(positive_quad(jnp.asarray(C)), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +67,13 @@ def test_positive_quad_against_orthants():
 )
 def test_positive_quad_of_equal_and_independent_variables(rows, expected):
     eye = np.eye(4)[rows]
-    np.testing.assert_allclose(positive_quad(eye @ eye.T), expected, atol=1e-13)
+    np.testing.assert_allclose(positive_quad(jnp.asarray(eye @ eye.T)), expected, atol=1e-13)
 
 
 @pytest.mark.parametrize(("student", "teacher"), [("he3", "square"), ("tanh", "tanh")])
 def test_quadruples_agree_with_one_joint_rule(student, teacher, monkeypatch):
     pick = lambda name: hermite(3) if name == "he3" else activation(name)
-    args = pick(student), pick(teacher), C, WEIGHTS, 2, 10
+    args = pick(student), pick(teacher), jnp.asarray(C), WEIGHTS, 2, 10
     joint = noise_matrix(*args)
     monkeypatch.setattr("wideflow.limits.ridge_quads.MOST_DIMENSIONS", 3)
     np.testing.assert_allclose(noise_matrix(*args), joint, rtol=2e-4 if student == "tanh" else 1e-11)  # fmt: skip

@@ -60,6 +60,7 @@ from .order_parameters import (
     order_parameter_error as order_parameter_error,
     order_parameters as order_parameters,
 )
+from .plateau import Plateau as Plateau, plateau as plateau
 from .random_gram import (
     departure as departure,
     gram_variance as gram_variance,

@@ -42,7 +42,6 @@ from .ridge_quads import (
     unit_pairs,
 )
 
-
 BLOWUP = 1e8  # a length squared this many times above its start is divergence
 
 

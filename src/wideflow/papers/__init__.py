@@ -12,11 +12,13 @@ KEYS = (
     "ren2023",
     "allenzhu2018",
 )
+EXPERIMENTS_ONLY = ("saad1995",)  # papers without theorems or a tour of their own
 
-__all__ = ["KEYS", "Paper", "papers"]
+__all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]
 
 
 @functools.cache
 def papers() -> dict[str, Paper]:
     """Every paper by its bib key."""
-    return {key: importlib.import_module(f".{key}", __name__).PAPER for key in KEYS}
+    keys = (*KEYS, *EXPERIMENTS_ONLY)
+    return {key: importlib.import_module(f".{key}", __name__).PAPER for key in keys}
