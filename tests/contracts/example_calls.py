@@ -26,6 +26,7 @@ moves = 0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(5, 4))
 xi, diagonal = np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, -1.0, 1.0, -1.0])
 law, key, times = L.radial.UniformBall(3), jax.random.key(0), np.array([0.5, 1.0])
 state = L.radial.ReducedState(np.array(0.3), np.array([-0.5]), np.array([0.4]))
+online = L.OnlineEquations("erf", lambda rho: rho[0] ** 2, rate=0.5, order=6)
 zipf, loss = wf.scalings.Zipf(0.5, 0.5), wf.losses.Huber()
 """
 
@@ -35,6 +36,7 @@ EXAMPLES = {
     "limits.departure": "L.departure(zipf, 10)",
     "limits.gram_variance": "L.gram_variance(x, zipf, 'relu', 10)",
     "limits.hidden_gram": "L.hidden_gram(x, 'relu', depth=2)",
+    "limits.hermite_coefficients": "L.hermite_coefficients('relu', degree=3)",
     "limits.kappa": "L.kappa(x, 'relu')",
     "limits.largest_cosine": "L.largest_cosine(x)",
     "limits.lazy_kernel": "L.lazy_kernel(x, 'relu')",
@@ -46,8 +48,12 @@ EXAMPLES = {
     "limits.mean_weight_velocity": "L.mean_weight_velocity(x, 'relu', [0.5, 0.5])",
     "limits.nngp": "L.nngp(x, 'relu', x2)",
     "limits.node_limit": "L.node_limit(key, x, zipf, 'tanh', nodes=5)",
+    "limits.order_parameter_error": "L.order_parameter_error(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]))",
+    "limits.order_parameters": "L.order_parameters(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), times)",
     "limits.output_bound": "L.output_bound('tanh', 3)",
+    "limits.plateau": "L.plateau([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 0.1])",
     "limits.random_ntg": "L.random_ntg(key, x, zipf, 'relu', nodes=5)",
+    "limits.recovery_samples": "L.recovery_samples(2, 100.0)",
     "limits.reach_time": "L.reach_time(gram + np.eye(4), y, 0.1)",
     "limits.sampled_gram": "L.sampled_gram(key, x, 'relu', samples=50)",
     "limits.self_correlation": "L.self_correlation(x, 'relu')",
@@ -188,12 +194,16 @@ METHODS = {
     "embeddings.Function": "wf.embeddings.Function(lambda v: v**2)(x[0])",
     "scalings": "(zipf.node_scales(4), wf.scalings.NTK().node_scales(4), wf.scalings.MeanField().node_scales(4))",
     "activations": "[f(x) for act in (wf.activations.relu(), wf.activations.gelu()) for f in (act, act.derivative, act.second)]",
+    "populations.MultiIndex": "wf.populations.MultiIndex('erf', x2).objective(None, net).gradient(net)",
     "populations.GaussianAbsTeacher": "wf.populations.GaussianAbsTeacher(a).objective(None, hom).gradient(hom)",
     "law.density": "(law.moments(np.array(0.5)), law.gain)",
     "own model": "Own(key).respond(x)",
 }  # fmt: skip
 
 NO_EXAMPLE = {
+    "limits.information_exponent": "a whole number",
+    "limits.leap": "whole numbers",
+    "observables.weak_recovery_time": "reads a table",
     "certify": "returns a certificate of Python numbers, compared in its own tests",
     "coordinate_check": "trains six networks; returns NumPy arrays of its own",
     "probe": "takes a user's own network in that network's own precision",

@@ -11,6 +11,7 @@ from wideflow.limits import OnlineEquations, Overlaps, order_parameters
 N = np.random.default_rng(3)
 H, V, A = N.normal(size=(2, 5)) / 2, N.normal(size=(1, 5)) / 2, np.array([0.8, -1.2])
 STATE = Overlaps.of_weights(H, V, A)
+SMALL = Overlaps.of_weights(H / 2, V, A)  # variances up to one
 
 
 @pytest.mark.parametrize("name", ["erf", "relu", "square"])
@@ -39,10 +40,10 @@ def test_closed_forms_agree_with_the_rule_for_general_teachers():
     common = dict(rate=0.5, noise=0.3, decay=0.1, batch=2, output_rate=1.0)
     closed = OnlineEquations("erf", "erf", [0.7], **common)
     general = OnlineEquations("erf", lambda rho: 0.7 * erf(rho[0]), **common, order=40)
-    for one, two in zip(closed.field(STATE), general.field(STATE), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-8)
-    assert wf.limits.order_parameter_error(closed, STATE) == 0.0
-    assert 0 < wf.limits.order_parameter_error(general, STATE) < 1e-8
+    for one, two in zip(closed.field(SMALL), general.field(SMALL), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-7)
+    assert wf.limits.order_parameter_error(closed, SMALL) == 0.0
+    assert 0 < wf.limits.order_parameter_error(general, SMALL) < 1e-7
 
 
 def test_labels_noise_and_batch_by_hand():

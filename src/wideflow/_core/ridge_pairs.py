@@ -180,6 +180,24 @@ def hermite_nodes(order: int) -> tuple[np.ndarray, np.ndarray]:
     return t, weights / weights.sum()
 
 
+def trapezoid_nodes(order: int) -> tuple[np.ndarray, np.ndarray]:
+    r"""The trapezoid rule for the normal law with `order` nodes, for analytic functions whose features are as narrow as the law itself.
+
+    On $e^{-ax^2/2}$ the rule errs by $e^{-2\pi^2/(h^2(1+a))}$ and its end at $L = nh/2$ by $e^{-L^2/2}$; they balance at
+    $h = (16\pi^2/(n^2(1+a)))^{1/4}$, here with $a = 5$ (four slopes of erf at variance one): 1e-9 at 32 nodes, where Gauss-Hermite's
+    $(a/(1+a))^n$ is 3e-3.
+    """
+    spacing = (16 * np.pi**2 / (6 * order**2)) ** 0.25
+    t = spacing * (np.arange(order) - (order - 1) / 2)
+    weights = np.exp(-(t**2) / 2)
+    return t, weights / weights.sum()
+
+
+def smooth_nodes(act: Activation, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Hermite where the activation is a polynomial, else the trapezoid rule."""
+    return hermite_nodes(order) if powers(act) is not None else trapezoid_nodes(order)
+
+
 def _by_quadrature(f: Activation, g: Activation, k11, k12, k22) -> Pair:
     r"""$u = \sqrt{k_{11}}\,t_1$, $v = (k_{12}/\sqrt{k_{11}})\,t_1 + \sqrt{k_{22} - k_{12}^2/k_{11}}\;t_2$; singular covariances are no exception."""
     t, weights = hermite_nodes(ORDER)

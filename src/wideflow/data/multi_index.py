@@ -11,7 +11,7 @@ from .._core.arrays import real_array
 from .._core.errors import check_callable, check_count, check_nonnegative
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
-from .._core.ridge_pairs import check_ridge, hermite_nodes, ridge_pair
+from .._core.ridge_pairs import check_ridge, ridge_pair, smooth_nodes
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Key, Scalar
 from .dataset import Dataset
@@ -20,8 +20,8 @@ from .objective import AbstractObjective
 LOSS_FACTORS = {"HalfSumSquares": 0.5, "HalfMeanSquares": 0.5, "MeanSquares": 1.0}
 NODES = {
     1: 96,
-    2: 40,
-    3: 24,
+    2: 48,
+    3: 32,
 }  # a dimension of the rule for one neuron and a general teacher's indices
 
 
@@ -214,7 +214,7 @@ def _general(g, act: Activation, v, h):
     $E[\sigma'gt] = \beta E[\sigma''g]$; $g$ is never differentiated.
     """
     indices = len(v)
-    t, w = hermite_nodes(NODES[indices])
+    t, w = smooth_nodes(act, NODES[indices])
     grid = lambda x: np.stack(np.meshgrid(*[x] * indices, indexing="ij"), -1).reshape(-1, indices)
     z, weights = jnp.asarray(grid(t)), jnp.asarray(np.prod(grid(w), axis=1))
     root = jnp.linalg.cholesky(v @ v.T)

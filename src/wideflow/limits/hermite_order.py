@@ -17,6 +17,7 @@ import numpy as np
 from .._core.activations import Activation, activation as as_activation
 from .._core.errors import check_callable, check_count, check_positive
 from .._core.precision import double
+from .._core.ridge_pairs import hermite_nodes
 from .ridge_quads import tensor_rule
 
 NODES = {1: 128, 2: 64, 3: 40, 4: 24}  # a dimension: polynomials to twice as many are exact
@@ -39,7 +40,7 @@ def hermite_coefficients(g, indices: int = 1, degree: int = 6) -> dict[tuple[int
     function = _function(g)
     check_count("indices", indices, most=4)
     check_count("degree", degree, most=12)
-    points, weights = tensor_rule(indices, NODES[indices])
+    points, weights = tensor_rule(indices, *hermite_nodes(NODES[indices]))
     values = jax.vmap(function)(jnp.asarray(points))
     if values.ndim != 1 or not bool(jnp.all(jnp.isfinite(values))):
         raise ValueError("`g` must give one finite number for a vector of indices.")

@@ -32,7 +32,7 @@ from .._core.errors import (
     check_positive,
 )
 from .._core.precision import AbstractResult, DoubleModule, double
-from .._core.ridge_pairs import check_ridge
+from .._core.ridge_pairs import check_ridge, smooth_nodes
 from .ridge_quads import (
     has_exact_noise,
     mean_square,
@@ -133,7 +133,7 @@ class OnlineEquations(DoubleModule):
     def __init__(
         self, activation="erf", teacher="erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
         scale: float = 1.0, noise: float = 0.0, decay: float = 0.0, batch: int = 1, spherical: bool = False,
-        online: bool = True, order: int = 24,
+        online: bool = True, order: int = 32,
     ):  # fmt: skip
         self.activation = as_activation(activation)
         if self.activation.name == "sign":
@@ -247,7 +247,8 @@ class OnlineEquations(DoubleModule):
         return drift, response, noise
 
     def _nodes(self, M, Q, P, a, order):
-        points, weights = tensor_rule(len(a) + len(P), order)
+        rule = smooth_nodes(self.activation, order)
+        points, weights = tensor_rule(len(a) + len(P), *rule)
         h = jnp.asarray(points) @ psd_root(_covariance(M, Q, P)).T
         width = len(a)
         outputs = self.activation.value(h[:, :width]) @ (self.scale * a)

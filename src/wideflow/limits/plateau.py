@@ -33,7 +33,7 @@ def plateau(times, errors, slope: float = 0.2, drop: float = 2.0) -> Plateau | N
     """
     t = np.asarray(real_values("times", times, "(time,)"), float)
     e = np.asarray(real_values("errors", errors, "(time,)"), float)
-    check_same_length(times=t, errors=e)
+    check_same_length(times=t.tolist(), errors=e.tolist())
     check_positive("slope", slope)
     check_positive("drop", drop)
     if len(t) < 3 or not (np.all(np.diff(t) > 0) and t[0] > 0 and np.all(e > 0)):

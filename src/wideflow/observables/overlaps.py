@@ -67,7 +67,7 @@ def weak_recovery_time(times, cosines, threshold: float = 0.5) -> float:
     """
     t = np.asarray(real_values("times", times, "(time,)"), float)
     c = np.asarray(real_values("cosines", cosines, "(time,)"), float)
-    check_same_length(times=t, cosines=c)
+    check_same_length(times=t.tolist(), cosines=c.tolist())
     check_between("threshold", threshold, 0.0, 1.0, open=True)
     above = np.flatnonzero(c >= threshold)
     if not above.size:
