@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from wideflow._core.activations import activation, hermite, sign
+from wideflow._core.activations import activation, hermite, sign, two_slopes
 from wideflow._core.ridge_pairs import ridge_pair
 
 # value and slope, written again with NumPy
@@ -15,7 +15,11 @@ FUNCTIONS = {
     "abs": (np.abs, np.sign),
     "sign": (np.sign, None),
     "square": (np.square, lambda z: 2 * z),
-    "he3": (lambda z: z**3 - 3 * z, lambda z: 3 * z**2 - 3),
+    "he3": (lambda z: (z**3 - 3 * z) / 6**0.5, lambda z: (z**2 - 1) * 1.5**0.5),
+    "two_slopes": (
+        lambda z: np.where(z > 0, 2 * z, -0.5 * z),
+        lambda z: np.where(z > 0, 2.0, -0.5),
+    ),
     "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),
 }
 COVARIANCE = np.array([[1.3, 0.6], [0.6, 0.8]])
@@ -43,7 +47,11 @@ def expectation(function):
 
 
 def act(name):
-    return {"sign": sign, "he3": lambda: hermite(3)}.get(name, lambda: activation(name))()
+    return {
+        "sign": sign,
+        "he3": lambda: hermite(3),
+        "two_slopes": lambda: two_slopes(-0.5, 2.0),
+    }.get(name, lambda: activation(name))()
 
 
 CLOSED = [n for n in FUNCTIONS if n != "tanh"]

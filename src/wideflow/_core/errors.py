@@ -46,6 +46,14 @@ def check_between(name: str, value, low, high, *, open: bool = False, remedy: st
         )
 
 
+def check_probability(name: str, value) -> None:
+    number = _number(value)
+    if number is None or not 0 < number < 1:
+        raise ValueError(
+            f"`{name}` must be a probability strictly between 0 and 1, got {_shown(value)}."
+        )
+
+
 def check_count(
     name: str, value, least: int = 1, most: int | None = None, remedy: str = ""
 ) -> None:

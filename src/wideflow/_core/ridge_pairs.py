@@ -57,9 +57,9 @@ def parts(act: Activation) -> list | None:
         return [Polynomial(coefficients)]
     if act.name == "relu":
         return [Polynomial((0.0, 0.5)), Absolute(0.5)]
-    if act.name == "leaky_relu":
-        (a,) = act.parameters
-        return [Polynomial((0.0, (1 + a) / 2)), Absolute((1 - a) / 2)]
+    if act.name in ("leaky_relu", "two_slopes"):
+        a, b = (*act.parameters, 1.0)[:2]  # slopes on the left and on the right
+        return [Polynomial((0.0, (b + a) / 2)), Absolute((b - a) / 2)]
     if act.name == "abs":
         return [Absolute(1.0)]
     if act.name in ("erf", "unit_erf"):

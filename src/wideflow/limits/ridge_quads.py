@@ -108,8 +108,10 @@ def _tilted(student, teacher, covariance, c, width):
 
 def _slopes(act: Activation) -> tuple[float, float] | None:
     r"""$(\alpha, \beta)$ of $\alpha\,u^+ + \beta\,(-u)^+$."""
-    table = {"relu": (1.0, 0.0), "abs": (1.0, 1.0), "linear": (1.0, -1.0)}
-    return (1.0, -act.parameters[0]) if act.name == "leaky_relu" else table.get(act.name)
+    if act.name in ("leaky_relu", "two_slopes"):
+        left, right = (*act.parameters, 1.0)[:2]
+        return right, -left
+    return {"relu": (1.0, 0.0), "abs": (1.0, 1.0), "linear": (1.0, -1.0)}.get(act.name)
 
 
 def _piecewise_linear(student, teacher, covariance, c, width):

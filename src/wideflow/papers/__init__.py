@@ -12,7 +12,13 @@ KEYS = (
     "ren2023",
     "allenzhu2018",
 )
-EXPERIMENTS_ONLY = ("saad1995",)  # papers without theorems or a tour of their own
+EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
+    "yang2021",
+    "yang2022",
+    "chizat2019",
+    "cohen2021",
+    "saad1995",
+)
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]
 

@@ -72,7 +72,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         )
     ends = [median(run_events(table.sel(setting=n))["T2"]) for n in table.setting.values]
     reached = [(n, t) for n, t in zip(table.setting.values, ends, strict=True) if np.isfinite(t)]
-    never = [n for n, t in zip(table.setting.values, ends, strict=True) if not np.isfinite(t)]
+    never = [int(n) for n, t in zip(table.setting.values, ends, strict=True) if not np.isfinite(t)]
     panels = [
         order_panel(middle, f"Loss by tensor order, N = {int(middle.setting)} (one seed)"),
         Panel("Training and population loss", "mean-field time τ", "d × loss", [*losses, HLine(d * floor, "degree-two floor")], yscale="log"),
