@@ -15,6 +15,14 @@ def test_a_staircase():
     assert flat.length == 40.0
 
 
+def test_noise_far_below_the_curve_is_no_plateau():
+    t = np.arange(1.0, 101.0)
+    error = np.where(t < 20, np.exp(-2 * t), 1e-17)
+    error[-1] = 1e-19
+    assert plateau(t, error) is None
+    assert plateau(t, error, floor=0.0).escape == 99.0
+
+
 def test_no_plateau():
     t = np.arange(1.0, 20.0)
     assert plateau(t, 1 / t) is None

@@ -39,7 +39,7 @@ class Settings:
     difference: float = 0.1  # M_kk - M_kr at the start of the simulations
     differences: tuple[float, ...] = (1e-1, 1e-2, 1e-3, 1e-4)  # of the equations alone
     simulated: float = 60.0
-    horizon: float = 600.0
+    horizon: float = 1200.0
     records: int = 30
     seeds: int = 10
 
@@ -55,7 +55,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     records = np.linspace(0.0, settings.simulated, settings.records + 1)
     steps = np.round(records * settings.features).astype(int)
     times = steps / settings.features
-    grid = np.concatenate([[0.0], np.geomspace(0.1, settings.horizon, 400)])
+    grid = np.concatenate([[0.0], np.geomspace(0.1, settings.horizon, 600)])
     simulated = np.full((len(widths), settings.seeds, len(times)), np.nan)
     predicted = np.full((len(widths), len(times)), np.nan)
     curves = np.full((len(widths), len(settings.differences), len(grid)), np.nan)
@@ -104,10 +104,23 @@ def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray
 
 
 def escapes(table: xr.Dataset, width: int) -> np.ndarray:
-    """The escape time of each start of the equations; NaN without a plateau."""
+    """When each start of the equations falls to half the plateau of the most symmetric one; NaN where it does not."""
     curves = table["curve"].sel(width=width).values[:, 1:]
-    flats = [plateau(table["tau"].values[1:], np.maximum(c, 1e-300)) for c in curves]
-    return np.array([math.nan if flat is None else flat.escape for flat in flats])
+    tau = table["tau"].values[1:]
+    flat = plateau(tau, curves[-1])
+    if flat is None:
+        return np.full(len(curves), math.nan)
+    return np.array([_crossing(tau, curve, flat.level / 2) for curve in curves])
+
+
+def _crossing(tau, curve, level: float) -> float:
+    """The last time above the level and the next, by a straight line in the error's logarithm."""
+    above = np.flatnonzero(curve > level)[-1]
+    if above == len(tau) - 1:
+        return math.nan
+    high, low = np.log(curve[above]), np.log(curve[above + 1])
+    share = (high - math.log(level)) / (high - low)
+    return float(tau[above] + share * (tau[above + 1] - tau[above]))
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
