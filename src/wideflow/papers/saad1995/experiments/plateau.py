@@ -29,6 +29,7 @@ from ....training.train import train
 
 ERF = scaled_erf(1 / math.sqrt(2))
 LENGTH = 0.25  # Q_kk at the start
+ROUNDING = 1e-16  # the error is a difference of numbers of order one, and ends at zero
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
         start = _start(width, settings.difference)
         predicted[i] = order_parameters(equations, start, times).error
         for j, difference in enumerate(settings.differences):
-            curves[i, j] = order_parameters(equations, _start(width, difference), grid).error
+            errors = order_parameters(equations, _start(width, difference), grid).error
+            curves[i, j] = np.maximum(errors, ROUNDING)
         part = session.within(i, len(widths), f"{width} units")
         simulated[i] = _simulate(settings, key, width, steps, part)
     return xr.Dataset(
