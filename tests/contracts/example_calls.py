@@ -226,7 +226,6 @@ NO_EXAMPLE = {
     "limits.information_exponent": "a whole number",
     "limits.leap": "whole numbers",
     "observables.weak_recovery_time": "reads a table",
-    "certify": "returns a certificate of Python numbers, compared in its own tests",
     "judge": "verdicts of Python numbers on a run",
     "save_figure": "draws a file",
     "sweep": "starts processes; its tables have their own tests",
