@@ -338,9 +338,10 @@ NOTES = """### Where a goal is missed
 - *Descent against PyTorch*: on these cores PyTorch's times swing by up to two between runs (eager, n=100, float64: 961 and 2,230 microseconds on one day; compiled, float32: 396 and 878), wideflow's by a fifth; so do the ratios.
 - *Flow*: evaluations count forward passes of the network. A stage of the exponential flow also forms the Gram matrix and decomposes it, which costs about
   as much as three to five passes at these sizes; the ratio of times is therefore smaller than that of evaluations.
-- *Flow with ReLU*: a step follows the neurons through their kinks, which costs 32 sweeps, each counted as an evaluation; a sweep takes three to five times as long as a forward pass, and following takes half of a step's
+- *Flow with ReLU*: a step follows the neurons through their kinks, which costs 40 sweeps for each of three single steps, each counted as an evaluation; a sweep takes three to five times as long as a forward pass, and following takes half of a step's
   time, though it goes through the neurons in blocks that fit the cache. Over these times descent at its largest rate takes 18,000 to 38,000 steps and needs no accuracy of single paths to have the right loss: it is the harder rival, and the table tells both.
   On energy the loss falls to 2e-5 of the first, where 2 % need small steps; at gamma of 0.5 single neurons carry much of the function, and steps are short because what they meet cannot be predicted for long.
+  The ReLU rows were measured before each step was checked by two of half its size: at the same tolerance a step now costs 129 evaluations in place of 35, a record ends a step, and the loss is far more accurate; at the same accuracy they have to be measured again.
 - *Growth with the width*: up to 1e5 neurons weights and pre-activations of 20 samples stay in the cache and a neuron costs 7 to 13 ns; beyond, neurons are taken in blocks whose pre-activations do, but
   weights and gradients go through the memory, and it costs 22 to 26 ns (33 to 40 without blocks). The slope over the last three sizes has that step in it; on either side of it the growth is linear.
 - A busy machine slows programs with two threads more than those with one; `load` tells."""

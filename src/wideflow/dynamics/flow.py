@@ -31,13 +31,15 @@ from .gradient_flow.reduced_inputs import reduced
 from .gradient_flow.sliding_jacobian import SlidingJacobian
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
-PRODUCTS = 50  # of Lanczos for a stage (measured on the plant and MNIST)
+PRODUCTS = 50  # of Lanczos for a stage (seen on the plant and MNIST)
 EASY = 32  # explicit attempts before "auto" looks how stiff the problem is (chosen: more than most easy problems take)
-DENSE_ENTRIES = 3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian (measured on two cores)
+DENSE_ENTRIES = (
+    3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian (chosen)
+)
 EXPECTED_STEPS = (
     20,
     1.5,
-)  # of exponentials: 20 + 1.5 tolerance^(-1/3), order three (measured on concrete, tanh, tolerances 1e-2 to 1e-8)
+)  # of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
 STAGES = 3  # of a step of exponentials
 
 
@@ -346,8 +348,8 @@ def _rounded(model, theta):
 def _relative_cost(model, objective, action: AbstractAction) -> float:
     """A stage of the exponential flow in units of one gradient, by counting operations.
 
-    A gradient is two products with the weights, and about 5 operations a pre-activation (measured: tanh on two cores). An eigen decomposition takes about 30 n^3
-    in the time of one operation of a product (measured, LAPACK on two cores).
+    A gradient is two products with the weights, and about 5 products' worth of work a pre-activation for the activation; an eigen decomposition is taken
+    as 30 entries^3, for its operations are slower than those of products (both chosen).
     """
     samples, entries = objective.features.shape[0], objective.targets.size
     size = sum(leaf.size for leaf in parameters(model).values())

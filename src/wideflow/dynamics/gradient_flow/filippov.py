@@ -25,12 +25,8 @@ from .linearisation import GramProblem, Linearisation, Outputs, exponential, exp
 from .sliding_jacobian import Constraints, SlidingPoint, active_constraints
 from .step_base import AbstractStep, StepResult
 
-PARTS = (
-    8  # measured on concrete and energy, m = 2000: 6 and 12 need more evaluations for the same loss
-)
-SWEEPS = (
-    2  # damped ones a part (measured there and on small random problems: 1 is worse, 4 no better)
-)
+PARTS = 8  # 6 and 12 were tried on energy and on concrete at gamma = .5: 8 was the best
+SWEEPS = 2  # damped ones a part (1 was worse there, 4 no better on small random problems)
 BLOCK = 2_000_000  # bytes of pre-activations of the neurons that are followed together: a core's L2 cache
 EVALUATIONS = 3 + PARTS * (SWEEPS + 3)  # of a single step; a sweep costs as much as a forward pass
 

@@ -18,9 +18,7 @@ from .jacobian import AbstractJacobian, ShallowJacobian, gram_map_in_blocks
 Pairs = Float[Array, "sample width"]
 Constraints = Float[Array, "rank embedded width"]
 
-MAX_CONSTRAINTS = (
-    8  # a neuron (chosen: more were rare on the UCI sets); pairs beyond them keep their mean slopes
-)
+MAX_CONSTRAINTS = 8  # a neuron (chosen); pairs beyond them keep their mean slopes
 SHARES = 4  # of the width: a block of constraints (chosen)
 DEPENDENT = 1e-8  # an input whose square lies outside the earlier ones by a smaller share is no new constraint: sqrt(eps)
 
