@@ -42,9 +42,8 @@ EXPECTED_STEPS = (
     1.5,
 )  # of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
 STAGES = 3  # of a step of exponentials
-# Operations that "auto" may spend on descent of kinked networks: about BUDGET_SECONDS on two cores; a step counts PER_STEP operations besides its own (measured).
-DESCENT_OPERATIONS = 4e10
-PER_STEP = 1e4
+DESCENT_OPERATIONS = 1e11  # of gradients, that "auto" may spend on descent of kinked networks: about half a minute on two cores (measured)
+PER_STEP = 1e4  # operations in whose time a step begins and ends, whatever its size (measured: some microseconds)
 
 
 class FlowState(eqx.Module):
@@ -78,12 +77,14 @@ class GradientFlow(AbstractFlow):
     Args:
         tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
             for squared losses) for the exponential flow, so that the loss is relatively off by about twice as much a step. What that makes of the loss at the
-            end is measured in the guide "Flow or descent?". Default: 1e-8, and 1e-3 for the exponential flow of kinked activations,
-            whose solution is one in Filippov's sense ("auto" never asks it for less: chatter would only cost steps).
-        method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", one of
-            Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
+            end is measured in the guide "Flow or descent?". For "descent" it is the difference, of residuals and of losses, that paths in steps of
+            $h$ and of $h/2$ may have at the end of a recording interval. Default: 1e-8; for kinked activations, whose solution is one in Filippov's
+            sense, 3e-5 for descent and 1e-3 for the exponential flow ("auto" never asks them for less).
+        method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", "descent" (explicit steps
+            in proportion to $1/\lambda_{\max}$, each interval walked twice), one of Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
         depth: of the Krylov spaces at most; they grow until nothing is missing.
-        max_steps: per recording interval; beyond it the run stops as stalled.
+        max_steps: per recording interval; beyond it the run stops as stalled. For "descent" it counts the steps of all paths, and finer
+            paths are walked as far as it allows.
         most_steps: the old name of `max_steps`, deprecated.
 
     Where the path inside a step is known (Diffrax's solvers; the exponential flow of smooth networks and squared losses) steps do not end at recording
@@ -91,8 +92,11 @@ class GradientFlow(AbstractFlow):
     (kinks, other losses, "krylov") steps end at recording times.
 
     "auto" starts with the explicit `tsit5` and goes over to the exponential flow once the explicit solver has done as much work as the
-    exponential flow is expected to need; on easy problems that moment never comes, on stiff ones little is lost. Populations,
-    which have no training points and hence no Gram matrix, stay with `tsit5`.
+    exponential flow is expected to need; on easy problems that moment never comes, on stiff ones little is lost. With kinked activations it goes over
+    to descent wherever all that is left of the run can be walked twice at $h = 1/(4\lambda_{\max})$ within 1e11 operations of gradients (about half a minute on
+    two cores), 1e4 added a step; what is left of these operations pays for finer steps. Elsewhere the exponential flow goes on, and where that finds no step,
+    descent walks the interval, if it is affordable. Clocks have no part in the choice. Populations, which have no training points and hence no Gram
+    matrix, stay with `tsit5`.
     """
 
     tolerance: float | None = eqx.field(static=True)

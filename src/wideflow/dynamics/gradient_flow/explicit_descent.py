@@ -100,7 +100,8 @@ class ExplicitDescent(eqx.Module):
             share = jnp.clip(both_paths(horizon - now.end, 1.0) / left, now.share, LARGEST_SHARE)
             least = both_paths(length, LARGEST_SHARE)
             spare = left - both_paths(horizon - now.end, FIRST_SHARE)
-            limit = SPENDABLE * jnp.maximum(spare, 0.0) + least
+            final = now.end + length >= horizon
+            limit = jnp.where(final, 1.0, SPENDABLE) * jnp.maximum(spare, 0.0) + least
 
             still = is_still(problem, start, rate)
             hopeless = ~(least <= left) | ~jnp.isfinite(start.loss)
