@@ -1,16 +1,17 @@
 r"""Multilayer mean-field networks: two-layer blocks joined by bottlenecks of fixed dimension (Appendix A)."""
 
+import math
 import re
 from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_count, check_positive
+from .._core.errors import check_between, check_count, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.types import Key
@@ -78,11 +79,28 @@ class MeanFieldStack(AbstractModel):
         widths: Sequence[int],
         activation="relu",
         deviation: float = 1.0,
+        correlation: float = 0.5,
     ) -> "MeanFieldStack":
-        r"""Independent normal neurons; `dimensions` $(D_0, ..., D_L)$, `widths` $(m_1, ..., m_L)$.
+        r"""Independent neurons, each with normal entries; `dimensions` $(D_0, ..., D_L)$, `widths` $(m_1, ..., m_L)$.
 
-        Rows of $W_l$ have variance `deviation`$^2/D_{l-1}$ per entry, entries of $A_l$ variance `deviation`$^2$.
+        With $s$ = `deviation` and $D = D_{l-1}$ the rows of $W_l$ are $\mathcal{N}(0, s^2/D)$, the entries of $A_l$ are $\mathcal{N}(0, s^2)$, and inside a neuron
+        $$A_l[i, j] = s\,(\rho\, u_{ij} + \sqrt{1 - \rho^2}\, \xi_{ij}), \qquad u_{ij} = \pm \sqrt D\, W_l[j, i \bmod D] / s, \qquad \xi_{ij} \sim \mathcal{N}(0, 1),$$
+        with $\rho$ = `correlation` and the minus sign where $i$ has gone round $D$ an odd number of times. By Stein's identity the limit of infinite width starts at
+        $F^{(l)}_i(x) = \pm\rho\, \frac{s^2}{\sqrt D}\, E\sigma'(w\cdot F^{(l-1)})\, F^{(l-1)}_{i \bmod D}$, for ReLU $\frac{\rho s^2}{2\sqrt D} F^{(l-1)}_{i \bmod D}$: a function that depends on the input
+        and can learn.
+
+        `correlation=0` draws the factors $A$ apart from the weights $W$. Then every $F^{(l)}$ has mean 0 and vanishes like $m_l^{-1/2}$, so does every gradient
+        below the last block, and the limit of infinite width is a stationary point from two blocks on: the wider the network, the longer it
+        stands still. An even activation ($E\sigma' = 0$) has that limit for every `correlation`.
+
+        Args:
+            key: of the draws.
+            dimensions, widths: as above.
+            activation: $\sigma$.
+            deviation: $s$.
+            correlation: $\rho \in [-1, 1]$.
         """
+        check_between("correlation", correlation, -1.0, 1.0)
         if len(dimensions) != len(widths) + 1:
             raise ValueError(
                 f"`dimensions` must have one entry more than `widths`, got {len(dimensions)} and {len(widths)}."
@@ -92,13 +110,13 @@ class MeanFieldStack(AbstractModel):
         check_positive("deviation", deviation)
         layers = []
         for l, width in enumerate(widths):
-            inner = jax.random.normal(
-                named_key(key, "hidden", l), (width, dimensions[l]), dtype=float
-            )
-            outer = jax.random.normal(
-                named_key(key, "output", l), (dimensions[l + 1], width), dtype=float
-            )
-            layers.append((deviation * outer, deviation * inner / dimensions[l] ** 0.5))
+            fan, out = dimensions[l], dimensions[l + 1]
+            unit = jax.random.normal(named_key(key, "hidden", l), (width, fan), dtype=float)
+            noise = jax.random.normal(named_key(key, "output", l), (out, width), dtype=float)
+            rounds, entry = divmod(jnp.arange(out), fan)
+            along = jnp.where(rounds % 2 == 0, 1.0, -1.0)[:, None] * unit.T[entry]
+            outer = correlation * along + math.sqrt(1 - correlation**2) * noise
+            layers.append((deviation * outer, deviation * unit / math.sqrt(fan)))
         return cls(layers, activation)
 
     @property
@@ -133,19 +151,44 @@ class MeanFieldStack(AbstractModel):
         return tuple(found)
 
     @double
-    def resample(self, key: Key, widths: Sequence[int]) -> "MeanFieldStack":
-        """A finite network drawn from this one read as a measure: `widths[l]` neurons with replacement."""
-        if len(widths) != self.blocks:
-            raise ValueError(
-                f"`widths` must have one entry per block ({self.blocks}), got {len(widths)}."
-            )
-        layers = []
-        for l, width in enumerate(widths):
+    def neurons(self, key: Key, widths: Sequence[int]) -> tuple[Int[Array, " width"], ...]:
+        """Which neurons a finite network drawn from this one consists of: `widths[l]` of block l, with replacement.
+
+        `select` of them is that network; neuron i of its block l starts at neuron `rows[l][i]` of this one, so that the
+        two can be compared pair by pair while both are trained (`limits.StackPath.coupled_distance`).
+        """
+        self._one_per_block("widths", widths)
+        for width in widths:
             check_count("widths", width)
-            here = self.inners[l].shape[0]
-            rows = jax.random.choice(named_key(key, "neurons", l), here, (width,), p=self.masses[l])
-            layers.append((self.outers[l][:, rows], self.inners[l][rows]))
+        draw = lambda l, width: jax.random.choice(
+            named_key(key, "neurons", l), self.inners[l].shape[0], (width,), p=self.masses[l]
+        )
+        return tuple(draw(l, width) for l, width in enumerate(widths))
+
+    @double
+    def select(self, rows: Sequence) -> "MeanFieldStack":
+        """The network of equal weights that consists of the neurons `rows[l]` of each block l."""
+        self._one_per_block("rows", rows)
+        layers = []
+        for l, chosen in enumerate(rows):
+            chosen, here = jnp.asarray(chosen), self.inners[l].shape[0]
+            if chosen.ndim != 1 or not chosen.size or not jnp.issubdtype(chosen.dtype, jnp.integer):
+                raise ValueError(f"`rows[{l}]` must be a vector of neuron numbers, got {rows[l]}.")
+            if not bool(jnp.all((chosen >= 0) & (chosen < here))):
+                raise ValueError(f"`rows[{l}]` must lie in [0, {here}), got {rows[l]}.")
+            layers.append((self.outers[l][:, chosen], self.inners[l][chosen]))
         return MeanFieldStack(layers, self.activation)
+
+    @double
+    def resample(self, key: Key, widths: Sequence[int]) -> "MeanFieldStack":
+        """A finite network drawn from this one read as a measure: `select(neurons(key, widths))`."""
+        return self.select(self.neurons(key, widths))
+
+    def _one_per_block(self, name: str, values: Sequence) -> None:
+        if len(values) != self.blocks:
+            raise ValueError(
+                f"`{name}` must have one entry per block ({self.blocks}), got {len(values)}."
+            )
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:

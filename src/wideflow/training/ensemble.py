@@ -32,7 +32,7 @@ class Ensemble:
         objective, test, dynamics, keys: what belongs to them.
         count, several: how many models, and whether they came as a list.
         shared: whether objective, test and dynamics are one for all.
-        title, factors, precision: the model's class, its learning-rate multipliers, its dtype.
+        title, factors, precision: the model's class, its learning-rate multipliers (numbers, or one a neuron), its dtype.
         statics: structure and fixed part of each model as it was given, labels included.
         mesh: the devices over which neurons are spread, or None.
     """
@@ -46,7 +46,7 @@ class Ensemble:
     several: bool
     shared: tuple[bool, bool, bool]  # objective, test, dynamics
     title: str
-    factors: dict[str, float]
+    factors: dict[str, Any]
     precision: str
     statics: tuple
     mesh: Mesh | None = None
@@ -166,7 +166,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
         if not isinstance(one, AbstractModel):
             raise ValueError(
                 f"`model` must be a wideflow model such as `Shallow.init(...)`, got {type(one).__name__}. "
-                "A network of another library becomes one by a class of `wf.models.AbstractModel`."
+                "A network of Equinox or Flax, or a function of parameters and inputs, becomes one by `wideflow.wrap`."
             )
     count = len(models)
     if precision is not None:

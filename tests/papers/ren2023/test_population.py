@@ -75,19 +75,52 @@ def test_control_variate_changes_the_noise_and_not_the_mean():
     assert errors[True] < 0.6 * errors[False]
 
 
-def test_integrated_directions_agree_with_many_directions():
-    # a wide first layer, so that third order in F/alpha - 1 is small; 20 000 directions leave about 1 % of noise
-    law, model = BesselLaw(4), net(width=300)
-    many = ray_field(
-        law, *parts(model), sphere(KEY, 20_000, 4, antithetic=True), Thresholds(), control=True
-    )
-    none = integrated_field(law, *parts(model), Thresholds())
-    e2 = float(jnp.sqrt(direction_error(model.first)))
-    scale = float(jnp.linalg.norm(many.first))
-    assert float(jnp.linalg.norm(none.first - many.first)) / scale < 0.5 * e2**2 + 0.01
-    assert_allclose(none.weight, many.weight, rtol=5e-3)
-    assert_allclose(none.bias, many.bias, rtol=2e-2, atol=1e-4)
-    assert_allclose(none.loss, many.loss, rtol=5e-3)
+@pytest.mark.parametrize(("weight", "bias"), [(-0.05, 0.3), (-0.6, 0.5), (-1.0, 0.7)])
+def test_integrated_directions_agree_with_many_directions(weight, bias):
+    # single neurons against exact radius on 20 000 directions, whose own noise is 2e-4 of the mean velocity of a weight
+    # and 2e-3 of that of the first layer; the derivatives at the point alpha are those of the wave, off by 0.05 to 0.26
+    law, second = BesselLaw(10), 8
+    first = sphere(jax.random.key(1), 256, 10)
+    w, b = weight * (1 + 0.1 * np.linspace(-1, 1, second)), np.full(second, bias)
+    directions = sphere(KEY, 20_000, 10, antithetic=True)
+    learner = (first, jnp.asarray(w), jnp.asarray(b))
+    many = ray_field(law, *learner, directions, Thresholds(), control=True)
+    none = integrated_field(law, *learner, Thresholds())
+    for name in ("weight", "bias"):
+        exact = np.asarray(getattr(many, name))
+        error = np.abs(getattr(none, name) - exact).max() / np.abs(exact).mean()
+        assert error < 1e-3, name
+    first_error = jnp.linalg.norm(none.first - many.first) / jnp.linalg.norm(many.first)
+    assert float(first_error) < 5e-3
+    assert_allclose(none.loss, many.loss, rtol=1.5e-3)  # three of their standard errors
+    # d/dt (mean |w_1|^2 - 2 mean w_2^2) vanishes, as for the true flow
+    rate = 2 * jnp.mean(jnp.sum(first * none.first, axis=1)) - 4 * jnp.mean(w * none.weight)
+    assert abs(float(rate)) < 1e-15
+
+
+def test_integrated_field_counts_what_the_bounds_hold():
+    law, model = BesselLaw(4), net(width=60)
+    free = integrated_field(law, *parts(model), Thresholds(1e9, 1e9, 1e9))
+    held = integrated_field(law, *parts(model), Thresholds(1e-3, 1e-3, 1e-3))
+    assert_allclose(free.pairs, 0)
+    assert_allclose(held.pairs, [60, 3, 3])
+    assert_allclose(held.share, 1)
+
+
+def test_a_layer_that_misses_a_ray_is_refused_where_its_gradient_is_infinite():
+    # all neurons in the half space x_1 > 0: F = 0 on the ray through -e_1
+    narrow = np.abs(np.asarray(sphere(KEY, 30, 4)))
+    model = DepthSeparator(narrow, [-0.8, -0.6], [0.7, 0.5])
+    inf = float("inf")
+    train = lambda population, flow: wf.train(model, population, flow, steps=1)
+    heavy = BesselLaw(4)
+    for population in (Radial.integrated(heavy), Radial.rays(heavy, KEY, 32)):
+        with pytest.raises(ValueError, match="does not see every direction"):
+            train(population, wf.GradientDescent(0.1))
+        with pytest.raises(ValueError, match="does not see every direction"):
+            train(population, wf.ClippedFlow(0.1, inf, inf, inf))
+    assert train(Radial.rays(heavy, KEY, 32), wf.ClippedFlow(0.1)).status.good
+    assert train(Radial.rays(UniformRadius(4, 2.0), KEY, 32), wf.GradientDescent(0.1)).status.good
 
 
 def test_direction_error_by_many_directions():

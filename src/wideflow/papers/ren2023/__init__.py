@@ -17,5 +17,6 @@ PAPER = Paper(
         "ren2023-regular-laws": "regular_laws",
         "ren2023-clipping": "clipping",
         "ren2023-deterministic": "deterministic",
+        "ren2023-stack": "stack",
     },
 )

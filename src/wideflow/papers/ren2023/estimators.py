@@ -29,6 +29,8 @@ class AbstractEstimator(DoubleModule):
     """How velocity and loss of the learner (first layer, weights, biases) are averaged over the inputs."""
 
     random: ClassVar[bool]
+    exact_radius: ClassVar[bool]  # integrates each ray to infinity
+    projects_first: ClassVar[bool] = True  # whether the first layer's projection is carried out
 
     @abc.abstractmethod
     def field(self, law: AbstractRadialLaw, learner: Learner, clip: Thresholds, key: Key) -> Field:
@@ -47,6 +49,7 @@ class Fresh(AbstractEstimator):
     """New samples at every step (Appendix E); the recorded loss is that of one stratified sample, kept."""
 
     random: ClassVar[bool] = True
+    exact_radius: ClassVar[bool] = False
     batch: int = eqx.field(static=True)
     stratified: bool = eqx.field(static=True)
     antithetic: bool = eqx.field(static=True)
@@ -75,6 +78,7 @@ class Fixed(AbstractEstimator):
     """One sample, kept: a deterministic flow on an empirical law, for which the exact identities hold."""
 
     random: ClassVar[bool] = False
+    exact_radius: ClassVar[bool] = False
     sample: Float[Array, "sample feature"]
 
     def field(self, law, learner, clip, key):
@@ -92,6 +96,7 @@ class Rays(AbstractEstimator):
     """Exact integrals over the radius on directions that are kept (`directions`)."""
 
     random: ClassVar[bool] = False
+    exact_radius: ClassVar[bool] = True
     directions: Float[Array, "direction feature"]
     control: bool = eqx.field(static=True)
 
@@ -109,6 +114,7 @@ class FreshRays(AbstractEstimator):
     """Exact integrals over the radius on new directions at every step; the loss is that on kept ones."""
 
     random: ClassVar[bool] = True
+    exact_radius: ClassVar[bool] = True
     count: int = eqx.field(static=True)
     antithetic: bool = eqx.field(static=True)
     control: bool = eqx.field(static=True)
@@ -131,6 +137,8 @@ class Integrated(AbstractEstimator):
     """Radius and directions integrated, to the order stated in `integrated_field`: no samples."""
 
     random: ClassVar[bool] = False
+    exact_radius: ClassVar[bool] = True
+    projects_first: ClassVar[bool] = False
 
     def field(self, law, learner, clip, key):
         return integrated_field(law, *learner, clip)

@@ -1,5 +1,8 @@
 r"""A radial law with the target $\max(1 - \lVert x \rVert, 0)$, standing where a dataset stands."""
 
+import math
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +28,7 @@ from .laws.base import AbstractRadialLaw, sphere
 from .laws.step_bound import step_bound
 from .laws.thresholds import Thresholds
 from .separator.samples import Field
+from .separator.spanning import sees_every_ray
 
 
 class Radial(DoubleModule):
@@ -38,7 +42,7 @@ class Radial(DoubleModule):
     | `fresh` | new samples at every step | heavy-tailed; stratified radii and antithetic directions remove most |
     | `fixed` | one sample, kept | none; another law |
     | `rays` | exact radius, kept or fresh directions | of directions only, with `control` of order $F/\alpha - 1$ |
-    | `integrated` | exact radius and directions | none; second order in $F/\alpha - 1$ left out |
+    | `integrated` | exact radius, directions in closed form | none; in the first layer second order in $F/\alpha - 1$, in the second third order left out |
 
     `Radial(law)` is `Radial.fresh(law)`.
     """
@@ -121,7 +125,7 @@ class Radial(DoubleModule):
 
     @classmethod
     def integrated(cls, law: AbstractRadialLaw) -> "Radial":
-        """No samples at all: radius exact, directions in closed form to second order."""
+        """No samples at all: radius exact, directions in closed form to second order (`integrated_field`)."""
         return cls(law, Integrated())
 
     @double
@@ -148,7 +152,10 @@ class Radial(DoubleModule):
             raise ValueError(
                 f"`model` reads {model.first.shape[1]} features, but the law has dimension {self.law.d}."
             )
-        return RadialObjective(self.law, self.estimator)
+        endless = self.law.tail > 0 and self.estimator.exact_radius
+        return RadialObjective(
+            self.law, self.estimator, endless and not sees_every_ray(model.first)
+        )
 
 
 LEARNER_FIELDS = ("first", "second_weight", "second_bias")
@@ -159,12 +166,19 @@ class RadialObjective(AbstractObjective):
 
     law: AbstractRadialLaw
     estimator: AbstractEstimator
+    blind: bool = eqx.field(static=True)  # F = 0 on some ray of a heavy-tailed law
 
     def value(self, model) -> Scalar:
         return self.estimator.loss(self.law, learner_of(model))
 
     def field(self, model, clip: Thresholds, key: Key) -> Field:
         """The projected mean-field velocity at `model`; `key` is that of the step."""
+        if self.blind and not (self.estimator.projects_first and math.isfinite(clip.first)):
+            raise ValueError(
+                f"`model` has a first layer of {model.first.shape[0]} neurons that does not see every direction: on a ray "
+                "with F = 0 the gradient is infinite on a heavy-tailed law. Take a larger `width`, `Truncated(law, radius)`, "
+                "samples (`Radial.fresh`), or `ClippedFlow` on `Radial.rays`."
+            )
         return self.estimator.field(self.law, learner_of(model), clip, key)
 
     def gradient(self, model) -> tuple[Scalar, Parameters]:

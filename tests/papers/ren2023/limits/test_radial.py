@@ -7,7 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
+from scipy.special import gamma, jv
 
+from wideflow.papers.ren2023.laws.arcsine import ArcsineLaw
 from wideflow.papers.ren2023.laws.bessel import BesselLaw
 from wideflow.papers.ren2023.laws.regular import GaussianRadius, UniformRadius
 from wideflow.papers.ren2023.laws.step_bound import step_bound
@@ -134,6 +138,15 @@ def test_stage_times_of_the_worked_example():
     assert stages.level_time == pytest.approx(stages.t1, rel=1e-6)
 
 
+def test_an_event_inside_a_bent_step_is_found():
+    # the arcsine law has a corner at its edge: Newton's method on the dense output does not converge here
+    law, clip = ArcsineLaw(3), (30.0, 27.0, 10.0)
+    start = alpha_of_norm(3, 3**-0.5), np.array([2, -1, 0.5, -2]) * 1e-6, np.full(4, 0.3)
+    stages = reduced_stages(law, *start, clip=clip, epsilon=3e-2, horizon=40.0)
+    loss = reduced_flow(law, *start, stages.t2, clip=clip).loss[0]
+    assert float(loss) == pytest.approx(3e-2, rel=1e-7)
+
+
 @pytest.mark.parametrize(
     ("norm", "expected"), [(10**-0.5, (108.5, 163.6, 212.5)), (1.0, (48.7, 103.2, 151.9))]
 )
@@ -150,6 +163,66 @@ def test_times_on_a_gaussian_law():
     law = GaussianRadius(5)
     times = [time_to_loss(law, alpha_of_norm(5, 1.0), -0.01, 0.3, level) for level in (1e-3, 1e-4)]
     assert_allclose(times, [155.317006, 236.419487], rtol=1e-6)
+
+
+class Reference:
+    """The one-neuron system at d = 10 with the elementary forms of M0 and M2 and a spline for the integral of J_5^2."""
+
+    def __init__(self, ab):
+        radius = gamma(6.0) ** 0.1 / math.sqrt(math.pi)
+        self.scale = 2 * math.pi * radius * math.sqrt(10.0) * ab
+        self.gain = gamma(5.0) / (2 * math.sqrt(math.pi) * gamma(5.5))
+        grid = np.arange(0.0, 3000.0, 0.02)
+        self.squares = CubicSpline(grid, jv(5, grid) ** 2).antiderivative()
+
+    def moments(self, a):
+        x = self.scale * a
+        j = jv(np.arange(7), x)
+        outside = j[0] ** 2 + 2 * np.sum(j[1:5] ** 2) + j[5] ** 2
+        lommel = x**2 / 2 * (j[5] ** 2 - j[4] * j[6])
+        return 1 - outside, 10 / self.scale * self.squares(x), 10 / self.scale**2 * lommel
+
+    def parts(self, alpha, w, b):
+        rho, slope = b / (-w * alpha), w * alpha
+        m, r, one = (self.moments(a) for a in (min(1.0, rho), rho, 1.0))
+        zeroth = m[0] - m[1] - b * r[0] - slope * r[1]
+        first = m[1] - m[2] - b * r[1] - slope * r[2]
+        cross = b * m[0] + (slope - b) * m[1] - slope * m[2]
+        square = b**2 * r[0] + 2 * b * slope * r[1] + slope**2 * r[2]
+        return zeroth, first, 0.5 * (one[0] - 2 * one[1] + one[2] - 2 * cross + square)
+
+    def time_to_loss(self, start, epsilon):
+        def field(t, y):
+            zeroth, first, _ = self.parts(*y)
+            return [4 * self.gain * y[0] * y[1] * first, y[0] * first, zeroth]
+
+        event = lambda t, y: math.log(self.parts(*y)[2] / epsilon)
+        event.terminal = True
+        options = dict(method="LSODA", rtol=1e-11, atol=1e-13, events=event)
+        return solve_ivp(field, (0.0, 1e4), start, **options).t_events[0][0]
+
+
+def test_ordinary_starts_all_arrive():
+    # where the speed of w happens to vanish, a first step set by w alone is endless: its trial stages leave the domain
+    law, reference = BesselLaw(10, 1.3), Reference(1.3)
+    assert time_to_loss(law, 0.17, -0.65, 0.45, 1e-3) == pytest.approx(75.743205, rel=1e-7)
+    rng = np.random.default_rng(0)
+    starts = np.stack(
+        [rng.uniform(0.05, 0.8, 300), -rng.uniform(0.1, 2.0, 300), rng.uniform(0.2, 1.2, 300)], 1
+    )
+    times = [time_to_loss(law, *start, 1e-3) for start in starts]
+    assert np.isfinite(times).all()
+    expected = [reference.time_to_loss(start, 1e-3) for start in starts[:8]]
+    assert_allclose(times[:8], expected, rtol=3e-7)
+
+
+def test_a_solver_that_gives_up_is_not_a_level_that_is_never_reached():
+    law = UniformRadius(10, 2.0)  # quick to compile
+    assert math.isinf(time_to_loss(law, *START, 1e-3, horizon=10.0))
+    with pytest.raises(ValueError, match="`max_steps` = 7"):
+        time_to_loss(law, *START, 1e-3, max_steps=7)
+    with pytest.raises(ValueError, match="`max_steps` = 7"):
+        reduced_flow(law, *START, 40.0, max_steps=7)
 
 
 def test_loss_is_infinite_with_a_positive_weight():
@@ -175,6 +248,7 @@ def test_step_bound_at_the_limit_of_training():
     [
         (lambda: reduced_flow(LAW, -0.2, -0.8, 0.5, 1.0), "`alpha`"),
         (lambda: reduced_flow(LAW, 0.2, [-0.8, -0.1], 0.5, 1.0), "`w` and `b`"),
+        (lambda: reduced_flow(LAW, 0.2, -0.8, math.nan, 1.0), "`b`"),
         (lambda: reduced_flow(LAW, *START, [2.0, 1.0]), "`time`"),
         (lambda: reduced_flow(LAW, *START, 1.0, rate=-0.1), "`rate`"),
         (lambda: reduced_flow(LAW, *START, 1.0, clip=(1.0, -1.0, 1.0)), "`clip`"),

@@ -117,6 +117,12 @@ def test_convergence_rate(path):
     verdict = ren2023.Lemma43()(LAW, path)
     assert verdict.holds, verdict
     assert 1.0 < verdict.numbers["smallest_ratio"] < 1.1
+    # down to losses of 1e-10 in another dimension, where the ratio is 1 to within the rounding of the loss
+    law = UniformRadius(3, 2.0)
+    late = reduced_flow(law, alpha_of_norm(3, 1.0), -0.01, 0.3, np.linspace(1.0, 250.0, 250))
+    assert float(late.loss[-1]) < 1e-9
+    assert ren2023.Lemma43()(law, late).holds
+    assert ren2023.Lemma43()(law, late, floor=1e-12).holds
     assert ren2023.TimeToLoss()(10, 1e-2, 108.5).holds
     assert ren2023.TimeToLoss()(10, 1e-2, 1e6).outcome is Outcome.VIOLATED
 
@@ -140,10 +146,15 @@ def test_stage_two_lemmas(path):
     assert ren2023.LemmaD12()(net()).holds
     for i in (0, 50, 300):
         at = float(path.alpha[i]), float(path.w[i]), float(path.b[i])
-        assert ren2023.LemmaD15()(LAW, *at, constant=0.12).holds
+        verdict = ren2023.LemmaD15()(LAW, *at, constant=0.05)
+        assert verdict.holds
+        assert verdict.numbers["constant"] <= 0.0113  # the largest along such a path, tabulated
         assert ren2023.LemmaD16()(LAW, *at).holds
     assert ren2023.LemmaD15()(LAW, 0.2, 0.8, 0.5).outcome is Outcome.NOT_APPLICABLE
-    assert ren2023.LemmaD18()(LAW, 0.5, -1.2).outcome in (Outcome.HOLDS, Outcome.NOT_APPLICABLE)
+    assert ren2023.LemmaD18()(LAW, path.alpha, path.w).holds
+    # a path that does not conserve alpha - 2 C w^2 / sqrt d breaks the bound 1.57 of d = 10
+    assert ren2023.LemmaD18()(LAW, [0.5, 0.1], [-0.5, -3.0]).outcome is Outcome.VIOLATED
+    assert ren2023.LemmaD18()(LAW, 0.1, -3.0).outcome is Outcome.NOT_APPLICABLE
     size, alpha = ren2023.fixed_point(BesselLaw(100))
     assert (size, alpha) == (pytest.approx(2.3209, abs=1e-4), pytest.approx(0.43087, abs=1e-5))
 

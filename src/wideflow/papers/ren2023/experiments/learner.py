@@ -9,6 +9,7 @@ import xarray as xr
 
 from ...._core.precision import double
 from ...._core.randomness import named_key
+from ....theorems.base import Verdict
 from ....training.train import train
 from ..clipped_flow import ClippedFlow
 from ..depth_separator import DepthSeparator
@@ -17,6 +18,8 @@ from ..laws.base import sphere
 from ..limits.flow import alpha_of_norm, reduced_flow
 from ..observables import depth
 from ..population import Radial
+from ..theorems.layers import LemmaC11, LemmaC13, LemmaC14
+from ..theorems.projections import Lemma41
 
 RADII = np.linspace(0.0, 2.0, 81)
 
@@ -24,8 +27,8 @@ RADII = np.linspace(0.0, 2.0, 81)
 @double
 def train_learner(
     law, settings, key, session=None, *, time_grid=None
-) -> tuple[xr.Dataset, DepthSeparator]:
-    """One seed. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
+) -> tuple[xr.Dataset, dict[str, Verdict]]:
+    """One seed: its table, and what the lemmas say of the network at the end. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
     net, population, key, redraws = beginning(law, settings, key)
     evaluation = population.estimator.evaluation
     record = [
@@ -45,7 +48,27 @@ def train_learner(
     table["symmetry_gap"] = float(depth.symmetry_gap(run.model, evaluation))
     table["exact_eq6"] = float(_exact_term(law, run.model))
     table["projected_steps"] = ("threshold", np.asarray(run.state.held_steps))
-    return table.map(lambda values: values.astype(float)), run.model
+    verdicts = _verdicts(
+        law, net, run.model, ClippedFlow(settings.rate).thresholds(law.d), evaluation
+    )
+    return table.map(lambda values: values.astype(float)), verdicts
+
+
+@double
+def _verdicts(law, start, end, clip, inputs) -> dict[str, Verdict]:
+    """Lemmas on the trained network, in double precision."""
+    start, end = (
+        DepthSeparator(*(np.asarray(a, float) for a in (m.first, m.second_weight, m.second_bias)))
+        for m in (start, end)
+    )
+    w, b = end.second_weight, end.second_bias
+    directions = inputs / jnp.linalg.norm(inputs, axis=1, keepdims=True)
+    return {
+        "Lemma 4.1: no projection can act at the end": Lemma41()(end, clip, inputs, spread=float(depth.direction_sup(end))),
+        "Lemma C.11: where one neuron bends, the others are near their bend": LemmaC11()(w, b),
+        "Lemma C.13: neurons differ on few inputs": LemmaC13()(law, float(end.alpha), w, b),
+        "Lemma C.14: the first layer stays near its start": LemmaC14()(end, start, directions),
+    }  # fmt: skip
 
 
 @double

@@ -1,7 +1,7 @@
 r"""The same learner on laws with finite moments (ren2023, extension of Section 4).
 
-Uniform and Gaussian radii need no projection. The start is norm 1, weight -0.01, bias 0.3; a start at weight 0 is about 1 % later. A Gaussian radius concentrates as $d$ grows, so the target's variance, and with
-it the loss to be learnt, vanishes.
+Uniform and Gaussian radii need no projection. Two starts, norm 1 and bias 0.3 both: weight $0^-$ and weight -0.01, which is about 1 % earlier. A Gaussian
+radius concentrates as $d$ grows, so the target's variance, and with it the loss to be learnt, vanishes.
 
 Run:  wideflow run ren2023-regular-laws     Takes:  default about 30 s, most of it compilation
 """
@@ -19,12 +19,15 @@ from ..laws.arcsine import ArcsineLaw
 from ..laws.bessel import BesselLaw
 from ..laws.regular import GaussianRadius, UniformRadius
 from ..limits.flow import alpha_of_norm, reduced_flow
+from .crossings import first_times
 
-EXPECTED = {
-    "uniform radius, d = 20": (109.0, 146.0),
-    "Gaussian, d = 20": (859.0, 1352.0),
-    "Gaussian, d = 5": (155.0, 236.0),
+EXPECTED = {  # times to L = 1e-3, 1e-4 from 0- and from -0.01; LSODA on the incomplete gamma function and on polynomials
+    "uniform radius, d = 20": ((109.47, 146.80), (108.81, 146.15)),
+    "Gaussian, d = 20": ((868.12, 1360.49), (859.38, 1351.75)),
+    "Gaussian, d = 5": ((156.41, 237.51), (155.32, 236.42)),
 }
+WEIGHTS = (-1e-6, -0.01)
+LEVELS = (1e-3, 1e-4)
 
 LAWS = {
     "uniform radius, d = 20": lambda: UniformRadius(20, 2.0),
@@ -39,7 +42,6 @@ LAWS = {
 class Settings:
     horizon: float = 1500.0
     points: int = 3000
-    weight: float = -0.01
     bias: float = 0.3
     laws: tuple[str, ...] = tuple(LAWS)
     seeds: int = 1
@@ -52,66 +54,52 @@ class Settings:
 @double
 def run(settings: Settings, key, session) -> xr.Dataset:
     times = np.linspace(settings.horizon / settings.points, settings.horizon, settings.points)
-    losses = []
+    losses = np.zeros((len(settings.laws), len(WEIGHTS), settings.points))
     for i, name in enumerate(settings.laws):
         law = LAWS[name]()
-        path = reduced_flow(law, alpha_of_norm(law.d, 1.0), settings.weight, settings.bias, times)
-        losses.append(np.asarray(path.loss))
+        for j, weight in enumerate(WEIGHTS):
+            losses[i, j] = reduced_flow(law, alpha_of_norm(law.d, 1.0), weight, settings.bias, times).loss  # fmt: skip
         session.progress(i + 1, len(settings.laws), name)
+    reached = np.array([[first_times(curve, times, LEVELS) for curve in pair] for pair in losses])
     return xr.Dataset(
-        {"loss": (("law", "time"), np.array(losses))}, {"law": list(settings.laws), "time": times}
+        {
+            "loss": (("law", "start", "time"), losses),
+            "reached": (("law", "start", "level"), reached),
+        },
+        {"law": list(settings.laws), "time": times, "start": list(WEIGHTS), "level": list(LEVELS)},
+        {"bias": settings.bias},
     )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    lines = [
-        Line(table.time.values, table.loss.sel(law=name).values, str(name))
-        for name in table.law.values
-    ]
+    late = table.time.values >= 1
+    lines = []
+    for name in table.law.values:
+        loss = table.loss.sel(law=name).isel(start=0).values[late]
+        dash = "dashed" if str(name).startswith("arcsine") else "solid"
+        lines.append(Line(table.time.values[late], np.where(loss > 1e-9, loss, np.nan), str(name), dash=dash))  # fmt: skip
     panel = Panel("Loss at infinite width", "time t", "L", lines, xscale="log", yscale="log")
-    return FigureSpec("The learner on other radial laws", (panel,), columns=1)
-
-
-def _time(table, law, level) -> float:
-    curve = table.loss.sel(law=law).values
-    below = np.flatnonzero(curve <= level)
-    return float(table.time.values[below[0]]) if below.size else np.inf
+    return FigureSpec("The learner on other radial laws", (panel,), columns=1, caption="From weight 0⁻; losses below 1e-9 are not drawn.")  # fmt: skip
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     found = [
-        Claim(
-            f"{name}: loss falls monotonically",
-            holds=bool(np.all(np.diff(table.loss.sel(law=name).values) < 1e-12)),
-        )
+        Claim(f"{name}: loss falls monotonically, largest rise", float(table.loss.sel(law=name).diff("time").max()), at_most=1e-12)
         for name in table.law.values
-    ]
-    if table.time.values[-1] >= 1500:
-        for name, expected in EXPECTED.items():
-            if name not in table.law.values:
-                continue
-            for level, time in zip((1e-3, 1e-4), expected, strict=True):
-                found.append(
-                    Claim(
-                        f"{name}: time to L = {level:g}",
-                        _time(table, name, level),
-                        expected=time,
-                        tolerance=1.5,
-                    )
-                )
-    if {"arcsine, d = 100", "Bessel, d = 100"} <= set(table.law.values) and table.time.values[
-        -1
-    ] >= 400:
-        gap = abs(
-            _time(table, "arcsine, d = 100", 1e-3) / _time(table, "Bessel, d = 100", 1e-3) - 1
-        )
-        found.append(
-            Claim(
-                "arcsine limit of the Bessel law: time to L = 1e-3, relative difference",
-                gap,
-                at_most=0.02,
+    ]  # fmt: skip
+    if table.attrs["bias"] != 0.3 or table.time.values[-1] < 1500:
+        return tuple(found)
+    for name in set(EXPECTED) & set(table.law.values):
+        for start, expected in zip(table.start.values, EXPECTED[str(name)], strict=True):
+            error = np.abs(table.reached.sel(law=name, start=start).values - expected).max()
+            text = (
+                f"{name}, from weight {start:g}: times to the two levels, distance from the table"
             )
-        )
+            found.append(Claim(text, float(error), at_most=0.02))
+    if {"arcsine, d = 100", "Bessel, d = 100"} <= set(table.law.values):
+        times = table.reached.isel(start=0)
+        gap = abs(times.sel(law="arcsine, d = 100") / times.sel(law="Bessel, d = 100") - 1)
+        found.append(Claim("arcsine limit of the Bessel law: times at d = 100, relative difference", float(gap.max()), at_most=2e-3, note="the partial moments differ by 3e-4 to 5e-4"))  # fmt: skip
     return tuple(found)
 
 

@@ -122,3 +122,10 @@ def steepest(pieces: Pieces, c):
     )
     line = pieces.p + guarded(pieces.q, points)
     return jnp.max(guarded(jnp.abs(c * line), points))
+
+
+def largest(pieces: Pieces, on):
+    r"""$\sup |p + q r|$ over the pieces on which a neuron is active."""
+    ends = jnp.stack([pieces.low, pieces.high])
+    line = jnp.abs(pieces.p + jnp.where(pieces.q == 0, 0.0, pieces.q * ends))
+    return jnp.max(jnp.where(on & (pieces.low < pieces.high), line, 0.0))

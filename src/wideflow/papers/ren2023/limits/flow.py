@@ -60,12 +60,13 @@ def reduced_flow(
         time: end, or increasing times to report.
         clip: None, or the three projection radii $(R_{v_1}, R_{v_2}, R_{r_2})$ (`Thresholds`).
         rate: if given, explicit Euler steps of this length instead of the flow.
-        rtol, atol: tolerances of the adaptive solver (Dopri8).
-        max_steps: most steps of the solver.
+        rtol, atol: tolerances of the adaptive solver (Tsit5), per step and component.
+        max_steps: most steps of the solver, rejected ones included.
 
     Raises:
         ValueError: without projections on a heavy-tailed law, if some weight is not negative: the network then
-            does not vanish at infinity and its gradient is infinite.
+            does not vanish at infinity and its gradient is infinite. Also where the solver gives up before
+            the last time.
 
     Example:
         >>> from wideflow.limits.radial import BesselLaw
@@ -87,9 +88,7 @@ def reduced_flow(
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
     states, steps, good = _solve(law, state, times, clip, rate, rtol, atol, max_steps)
     if not bool(good):
-        raise ValueError(
-            f"`max_steps` = {max_steps} did not reach `time` = {float(times[-1])}; allow more steps."
-        )
+        raise gave_up(max_steps, float(times[-1]))
     losses = _losses(law, states)
     shape = (lambda x: x[:, 0]) if scalar else (lambda x: x)
     return ReducedPath(times, states.alpha, shape(states.w), shape(states.b), losses, int(steps))
@@ -104,6 +103,9 @@ def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]
         raise ValueError(
             f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, norm)`."
         )
+    for name, value in (("alpha", alpha), ("w", w), ("b", b)):
+        if not bool(jnp.all(jnp.isfinite(value))):
+            raise ValueError(f"`{name}` must be finite, got {value}.")
     if w.shape != b.shape or w.ndim > 1:
         raise ValueError(
             f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} and {b.shape}."
@@ -121,6 +123,14 @@ def alpha_of_norm(d: int, norm: float) -> float:
     return c_gamma(d) / math.sqrt(d) * norm**2
 
 
+def gave_up(max_steps: int, time: float) -> ValueError:
+    """The error of a solver that ran out of steps: its answer is unknown, not infinite."""
+    return ValueError(
+        f"`max_steps` = {max_steps} solver steps did not reach time {time:g}; allow more steps, an earlier end "
+        "or larger tolerances."
+    )
+
+
 def integrate(
     law,
     state,
@@ -136,17 +146,14 @@ def integrate(
 ):
     """Diffrax on the reduced field; `options` (`saveat`, `event`) pass through.
 
-    The first step is a hundredth of the time in which the smallest weight would double: a second layer that
-    starts next to zero moves on that scale, and a trial step across zero meets an infinite gradient.
+    The field is evaluated at the nearest state of its domain (`_inside`): a trial stage may leave the domain, and one
+    NaN there would make the next step length NaN and every later step a rejection.
     """
-    term = diffrax.ODETerm(lambda t, y, args: reduced_field(law, y, clip))
+    field = lambda y: reduced_field(law, _inside(law, y, clip), clip)
+    term = diffrax.ODETerm(lambda t, y, args: field(y))
     if rate is None:
-        speed = reduced_field(law, state, clip).w
-        first = 0.01 * jnp.min(
-            jnp.maximum(jnp.abs(state.w), 1e3 * atol) / jnp.maximum(jnp.abs(speed), 1e-12)
-        )
         solver, control = diffrax.Tsit5(), diffrax.PIDController(rtol=rtol, atol=atol)
-        first = jnp.minimum(first, 0.1 * (stop - start))
+        first = jnp.minimum(_first_step(state, field(state), atol), 0.1 * (stop - start))
     else:
         solver, control, first = diffrax.Euler(), diffrax.ConstantStepSize(), rate
     return diffrax.diffeqsolve(
@@ -161,6 +168,30 @@ def integrate(
         throw=False,
         **options,
     )
+
+
+def _first_step(state: ReducedState, speed: ReducedState, atol: float):
+    r"""A hundredth of the shortest time in which a component would double.
+
+    All components count: where $\dot w$ happens to vanish, $\alpha$ and $b$ still move. A second layer that starts next to zero moves on
+    the scale of its own size, but nothing below the tolerance matters.
+    """
+    times = [
+        jnp.min(jnp.maximum(jnp.abs(y), 1e3 * atol) / jnp.maximum(jnp.abs(v), 1e-12))
+        for y, v in zip(state, speed, strict=True)
+    ]
+    return 0.01 * jnp.min(jnp.stack(times))
+
+
+def _inside(law, state: ReducedState, clip: Thresholds) -> ReducedState:
+    r"""The nearest state at which the field is finite.
+
+    $\alpha > 0$ always; on a heavy-tailed law without all three projections also $w < 0$. The flow leaves neither: $\dot\alpha$ is
+    proportional to $\alpha$, and as $w \to 0^-$ the far samples, where $f > f_* = 0$, push $w$ down with infinite strength.
+    """
+    alpha = jnp.clip(state.alpha, 1e-30, 1e30)
+    highest = -1e-30 if law.tail > 0 and math.isinf(sum(clip)) else 1e30
+    return ReducedState(alpha, jnp.clip(state.w, -1e30, highest), jnp.clip(state.b, -1e30, 1e30))
 
 
 @eqx.filter_jit

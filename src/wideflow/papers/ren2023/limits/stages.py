@@ -13,7 +13,7 @@ from ..laws.base import AbstractRadialLaw
 from ..laws.stage_times import StageTimes
 from ..laws.thresholds import as_thresholds
 from .field import ReducedState, reduced_loss
-from .flow import integrate, start_state
+from .flow import gave_up, integrate, start_state
 
 
 @double
@@ -54,14 +54,9 @@ def reduced_stages(
     def run(kind: str, level: float, time: float, state: ReducedState):
         if not math.isfinite(time):
             return math.inf, state
-        number = jnp.asarray(_EVENTS.index(kind))
-        if float(_gap(law, state, number, level)) <= 0:
+        if float(_gap(law, state, _EVENTS.index(kind), level)) <= 0:
             return time, state
-        begin, end, aim = (jnp.asarray(x, float) for x in (time, horizon, level))
-        found, at, state = _until(
-            law, state, begin, end, clip, number, aim, (rtol, atol), max_steps
-        )
-        return (float(at) if bool(found) else math.inf), state
+        return _event_time(law, state, time, horizon, clip, kind, level, (rtol, atol), max_steps)
 
     level = constant / clip.weight
     t11, at11 = run("signs", 0.0, 0.0, start)
@@ -77,27 +72,36 @@ def reduced_stages(
 
 @double
 def time_to_loss(
-    law: AbstractRadialLaw, alpha, w, b, epsilon: float, *, clip=None, horizon: float = 1e6
+    law: AbstractRadialLaw,
+    alpha,
+    w,
+    b,
+    epsilon: float,
+    *,
+    clip=None,
+    horizon: float = 1e6,
+    rtol: float = 1e-9,
+    atol: float = 1e-13,
+    max_steps: int = 100_000,
 ) -> float:
-    r"""First time at which the reduced flow has $L \le$ `epsilon`; infinite if not before `horizon`."""
+    r"""First time at which the reduced flow has $L \le$ `epsilon`; infinite if not before `horizon`.
+
+    Args:
+        law, alpha, w, b, clip, rtol, atol, max_steps: as for `reduced_flow`.
+        epsilon: the level of the loss.
+        horizon: latest time to look at.
+
+    Raises:
+        ValueError: if `max_steps` end before the level or the horizon: then the time is unknown.
+    """
     check_positive("epsilon", epsilon)
+    check_positive("horizon", horizon)
     clip = as_thresholds(clip)
     start, _ = start_state(law, alpha, w, b, clip)
     if float(reduced_loss(law, start)) <= epsilon:
         return 0.0
-    begin, end, aim = (jnp.asarray(x, float) for x in (0.0, horizon, epsilon))
-    found, at, _ = _until(
-        law,
-        start,
-        begin,
-        end,
-        clip,
-        jnp.asarray(_EVENTS.index("loss")),
-        aim,
-        (1e-9, 1e-13),
-        100_000,
-    )
-    return float(at) if bool(found) else math.inf
+    tolerances = (rtol, atol)
+    return _event_time(law, start, 0.0, horizon, clip, "loss", epsilon, tolerances, max_steps)[0]
 
 
 def spread(state: ReducedState) -> float:
@@ -115,12 +119,24 @@ def _gap(law, state: ReducedState, kind, level):
     return jnp.stack([jnp.max(state.w) - level, jnp.mean(state.w) + level, loss - level])[kind]
 
 
+def _event_time(law, state, begin, horizon, clip, kind: str, level, tolerances, max_steps: int):
+    """Time and state of the event, or infinity and the state at the horizon; a solver that gives up raises."""
+    numbers = (jnp.asarray(x, float) for x in (begin, horizon, level))
+    reached, stopped, at, state = _until(
+        law, state, clip, jnp.asarray(_EVENTS.index(kind)), *numbers, tolerances, max_steps
+    )
+    if not (bool(reached) or bool(stopped)):
+        raise gave_up(max_steps, horizon)
+    return (float(at) if bool(reached) else math.inf), state
+
+
 @eqx.filter_jit
-def _until(law, state, start, horizon, clip, kind, level, tolerances, max_steps):
+def _until(law, state, clip, kind, start, horizon, level, tolerances, max_steps):
     def condition(t, y, args, **_):
         return _gap(law, y, kind, level)
 
-    event = diffrax.Event(condition, optimistix.Newton(rtol=1e-10, atol=1e-13))
+    # bisection: Newton's method does not converge where the loss bends inside a step, and its failure looks like "never"
+    event = diffrax.Event(condition, optimistix.Bisection(rtol=1e-12, atol=1e-14))
     solution = integrate(
         law,
         state,
@@ -132,5 +148,6 @@ def _until(law, state, start, horizon, clip, kind, level, tolerances, max_steps)
         max_steps=max_steps,
         event=event,
     )
-    found = solution.result == diffrax.RESULTS.event_occurred
-    return found, solution.ts[-1], ReducedState(*(leaf[-1] for leaf in solution.ys))
+    reached = solution.result == diffrax.RESULTS.event_occurred
+    stopped = solution.result == diffrax.RESULTS.successful
+    return reached, stopped, solution.ts[-1], ReducedState(*(leaf[-1] for leaf in solution.ys))

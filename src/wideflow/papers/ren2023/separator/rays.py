@@ -6,6 +6,7 @@ $\dot v = 2 g\, s(\alpha) v + E_{\bar x}\{(s(\varphi) - s(\alpha))(\bar v\,\math
 likewise for the second layer: the noise is then proportional to $F/\alpha - 1$.
 """
 
+import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..laws.base import AbstractRadialLaw
-from ..laws.rays import cut, projected, ray_integrals, steepest
+from ..laws.rays import cut, largest, projected, ray_integrals, steepest
 from ..laws.thresholds import Thresholds
 from .directions import alpha_of
 from .samples import Field, norms
@@ -46,7 +47,8 @@ def ray_field(
     active = h > 0
     p = jnp.where(active, h, 0)
     phi = p @ length / width
-    phi = jnp.where(phi > 0, phi, jnp.nan)  # F vanishes on a ray: the pull there is infinite
+    if law.tail > 0 and math.isinf(clip.first):
+        phi = jnp.where(phi > 0, phi, jnp.nan)  # F vanishes on a ray: the pull there is infinite
 
     if clip.off:
         on_ray = jax.vmap(lambda value: _free(law, value, w, b))
@@ -107,7 +109,7 @@ def _held(law, phi, w, b, size, clip: Thresholds) -> _Ray:
     strongest = steepest(pieces, share)
     pull = jax.lax.cond(jnp.max(size) * strongest > clip.first, every_neuron, together, None)
     reach = jax.vmap(lambda on: steepest(pieces, phi * on), in_axes=1)(pieces.active)
-    high = jax.vmap(lambda on: _largest(pieces, on), in_axes=1)(pieces.active)
+    high = jax.vmap(lambda on: largest(pieces, on), in_axes=1)(pieces.active)
     held = [
         (size * strongest > clip.first).sum(),
         (reach > clip.weight).sum(),
@@ -120,10 +122,3 @@ def _held(law, phi, w, b, size, clip: Thresholds) -> _Ray:
         ray_integrals(law, phi, w, b).loss,
         jnp.stack(held).astype(float),
     )
-
-
-def _largest(pieces, on):
-    r"""$\sup |p + q r|$ over the pieces on which a neuron is active."""
-    ends = jnp.stack([pieces.low, pieces.high])
-    line = jnp.abs(pieces.p + jnp.where(pieces.q == 0, 0.0, pieces.q * ends))
-    return jnp.max(jnp.where(on & (pieces.low < pieces.high), line, 0.0))

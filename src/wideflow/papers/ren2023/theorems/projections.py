@@ -33,6 +33,10 @@ class Lemma41(AbstractTheorem):
         w, b = model.second_weight, model.second_bias
         if not (bool(jnp.all(w < 0)) and bool(jnp.all((b > 0) & (b <= 1)))):
             return not_applicable("it asks for negative weights and biases in (0, 1]")
+        if not 0 <= spread < 1:
+            return not_applicable(
+                f"with a spread of {spread:.3g} the first layer may vanish on a ray"
+            )
         alpha, largest = float(model.alpha), float(b.max())
         norm = float(jnp.max(jnp.linalg.norm(model.first, axis=1)))
         # on a ray with F = c alpha r the reach is 1 / c of that on the mean ray, the slope c times as large

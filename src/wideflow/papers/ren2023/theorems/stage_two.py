@@ -6,6 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
@@ -103,18 +104,25 @@ class LemmaD15(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.15")
 
     @double
-    def __call__(
-        self, law: AbstractRadialLaw, alpha: float, w: float, b: float, *, constant: float = 0.12
-    ) -> Verdict:
-        if not (w < 0 and b + w * alpha >= 0):
+    def __call__(self, law: AbstractRadialLaw, alpha, w, b, *, constant: float = 0.12) -> Verdict:
+        """At one state, or at all states (record,) of a path; losses below 1e-10 are rounding and left out."""
+        alpha, w, b = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w, b))
+        if not np.all((w < 0) & (b + w * alpha >= 0)):
             return not_applicable(
                 "it asks for a negative weight and a neuron active on the unit ball"
             )
-        loss = float(reduced_loss(law, _state(alpha, w, b)))
-        if loss < 1e-10:
-            return not_applicable(f"the loss {loss:.1e} is at rounding level")
+        states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
+        loss = np.asarray(jax.vmap(lambda state: reduced_loss(law, state))(states))
+        resolved = loss >= 1e-10
+        if not resolved.any():
+            return not_applicable(f"the loss {loss.max():.1e} is at rounding level")
         ratio = loss / ((1 - b) ** 2 + ((1 + w * alpha) / (w * alpha)) ** 2)
-        return judge(constant - ratio, f"c = {ratio:.4f}", {"constant": ratio, "loss": loss})
+        largest = float(ratio[resolved].max())
+        return judge(
+            constant - largest,
+            f"c = {largest:.4f}",
+            {"constant": largest, "loss": loss[resolved].min()},
+        )
 
 
 class LemmaD16(AbstractTheorem):
@@ -139,23 +147,29 @@ class LemmaD16(AbstractTheorem):
 
 
 class LemmaD18(AbstractTheorem):
-    r"""$|\bar w_2| \le (\sqrt d/(2 C_\Gamma))^{1/3}$ while $|w\alpha| \le 1$: the invariant $\alpha - (2 C_\Gamma/\sqrt d) w^2 \ge 0$ gives $|w|^3 \le \sqrt d/(2 C_\Gamma)$."""
+    r"""If $\alpha \ge (2 C_\Gamma/\sqrt d) w^2$ at the start, then $|w| \le (\sqrt d/(2 C_\Gamma))^{1/3}$ as long as $|w\alpha| \le 1$: the flow conserves
+    $\alpha - (2 C_\Gamma/\sqrt d) w^2 \ge 0$, so that $|w|^3 \le |w\alpha| \sqrt d/(2 C_\Gamma)$.
+    """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.18")
 
     @double
-    def __call__(self, law: AbstractRadialLaw, alpha: float, w: float) -> Verdict:
-        invariant = alpha - 2 * law.gain * w**2
-        if not (abs(w) * alpha <= 1 and invariant >= 0):
+    def __call__(self, law: AbstractRadialLaw, alpha, w) -> Verdict:
+        """`alpha` and `w` (record,) along a run from its start on, $w$ the mean of the second layer."""
+        alpha, w = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w))
+        invariant = alpha[0] - 2 * law.gain * w[0] ** 2
+        inside = np.abs(w) * alpha <= 1
+        if not (invariant >= 0 and inside.any()):
             return not_applicable(
-                "it asks for |w alpha| <= 1 and a start with alpha >= 2 C w^2 / sqrt d",
+                "it asks for a start with alpha >= 2 C w^2 / sqrt d and for records with |w alpha| <= 1",
                 {"invariant": invariant},
             )
         bound = (1 / (2 * law.gain)) ** (1 / 3)
+        largest = float(np.abs(w[inside]).max())
         return judge(
-            bound - abs(w),
-            f"|w| = {abs(w):.4g}, bound {bound:.4g}",
-            {"bound": bound, "invariant": invariant},
+            bound - largest,
+            f"largest |w| = {largest:.4g} over {inside.sum()} records, bound {bound:.4g}",
+            {"bound": bound, "largest": largest, "invariant": invariant},
         )
 
 
