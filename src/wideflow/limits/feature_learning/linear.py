@@ -3,8 +3,8 @@ r"""Deep linear networks: the field theory without Monte Carlo, closed matrix eq
 With $\phi(h) = h$ the fields are linear in the Gaussian sources: over all (step, point) rows,
 $$h = R\,(u + C r), \qquad z = r + D h, \qquad R = (I - C D)^{-1},$$
 hence $\Phi^l = R (\Phi^{l-1} + C G^{l+1} C^\top) R^\top$, $G^l = \langle z z^\top \rangle$, $\bar A^l = R C$,
-$\bar B^{l-1} = D R$ and $f = \mathrm{diag} \langle z^L h^{L\top} \rangle / \gamma_0$. They are solved by substitution over the whole history. Since all
-is causal, a sweep makes one more step exact, so that sweeps end after about as many as there are steps; the last change is the residual.
+$\bar B^{l-1} = D R$ and $f = \mathrm{diag} \langle z^L h^{L\top} \rangle / \gamma_0$. They are solved by substitution over the whole history: all is
+causal, so a sweep makes one more step exact; one sweep more than there are steps gives the residual.
 """
 
 import equinox as eqx
@@ -71,11 +71,12 @@ def _sweeps(gram, targets, depth, rate, steps, richness):
     eye, ones = jnp.eye(rows), jnp.ones((rows, rows))
     still = jnp.tile(gram, (count, count))
 
-    def sweep(state):
+    def sweep(number, state):
+        # Errors of steps that are not yet exact are left out: they could grow without bound before they are corrected.
         outputs, features, gradients, forward, backward = state
         errors = jnp.zeros((count, points))
         errors = errors.at[:, : len(targets)].set(targets - outputs[:, : len(targets)]).ravel()
-        weights = rate * richness * errors * before
+        weights = rate * richness * errors * before * (place < number)
         features, gradients, forward, backward = map(list, (features, gradients, forward, backward))
         for l in [*range(depth), *reversed(range(depth))]:
             below = still if l == 0 else features[l - 1]
@@ -92,17 +93,11 @@ def _sweeps(gram, targets, depth, rate, steps, richness):
                 outputs = jnp.diagonal(cross.T + d @ features[l]) / richness
         return outputs.reshape(count, points), *map(jnp.stack, (features, gradients, forward, backward))
 
-    def again(carry):
-        _, change, number = carry
-        return (change > TOLERANCE) & (number < 4 * (count + depth))
-
-    def once(carry):
-        state, _, number = carry
-        new = sweep(state)
-        change = jnp.array([jnp.max(jnp.abs(a - b)) / (1 + jnp.max(jnp.abs(b))) for a, b in zip(new, state)])
-        return new, jnp.max(change), number + 1
-
     zeros = jnp.zeros((depth, rows, rows))
-    start = jnp.zeros((count, points)), zeros, zeros, zeros, zeros
-    state, change, _ = jax.lax.while_loop(again, once, (start, jnp.asarray(jnp.inf), 0))
-    return state[:3], change, change <= TOLERANCE
+    state = jnp.zeros((count, points)), zeros, zeros, zeros, zeros
+    state = jax.lax.fori_loop(0, count, sweep, state)
+    checked = sweep(count, state)
+    change = jnp.array(
+        [jnp.max(jnp.abs(a - b)) / (1 + jnp.max(jnp.abs(b))) for a, b in zip(checked, state)]
+    )
+    return checked[:3], jnp.max(change), jnp.max(change) <= TOLERANCE

@@ -3,7 +3,6 @@ r"""The infinite-width limit of deep networks that learn features (bordelon2022)
 Derivation, index of the responses and map of parametrisations: `docs/theory/field-theory.md`.
 """
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..._core.activations import Activation
 from ..._core.errors import check_callable, check_choice, check_count, check_positive
+from ..._core.gaussian import pair_matrix
 from ..._core.memory import budget
 from ..._core.precision import AbstractResult, double
 from ..._core.randomness import as_key, named_key
@@ -126,7 +126,7 @@ def field_theory(
     _check_memory(depth, rows, samples, repeats, memory)
     settings = depth, act, float(rate), steps, float(richness), samples, readout, loss, neurons
     problem = Problem(*settings)
-    _check_rate(key, gram, targets, problem)
+    _check_rate(gram, targets, problem)
     keys = jnp.stack([named_key(key, "repeat", number) for number in range(repeats)])
     return _gather(_march_all(keys, gram, targets, problem), gram, targets, problem)
 
@@ -189,15 +189,10 @@ def _check_memory(depth, rows, samples, repeats, memory) -> None:
         )
 
 
-def _check_rate(key, gram, targets, problem) -> None:
+def _check_rate(gram, targets, problem) -> None:
     """Descent on the tangent kernel at the start must be stable: rate x curvature x largest eigenvalue below 2."""
-    start = eqx.filter_jit(march)(
-        named_key(key, "start"), gram, targets, dataclasses.replace(problem, steps=0, neurons=0)
-    )
-    shape = (problem.depth, 1, len(gram), 1, len(gram))
-    features, gradients = start["features"].reshape(shape), start["gradients"].reshape(shape)
     count = len(targets)
-    kernel = _tangent_kernels(gram, features, gradients, problem)[0, :count, :count]
+    kernel = _kernel_at_start(gram[:count, :count], problem)
     curvature = jax.vmap(jax.grad(jax.grad(problem.loss)))(jnp.zeros(count), targets)
     largest = float(jnp.linalg.eigvalsh(kernel)[-1] * jnp.max(curvature))
     if not problem.rate * largest < 2:
@@ -205,3 +200,14 @@ def _check_rate(key, gram, targets, problem) -> None:
             f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the tangent kernel at the start, got {problem.rate}: "
             "descent diverges. Take a smaller one."
         )
+
+
+def _kernel_at_start(gram, problem):
+    r"""$\Theta \leftarrow \Theta \circ \mathrm{Dual}_{\phi'}(\Phi) + \mathrm{Dual}_\phi(\Phi)$ layer by layer."""
+    features, tangent = gram, gram
+    for l in range(problem.depth):
+        tangent = tangent * pair_matrix(problem.activation, features, order=1)
+        features = pair_matrix(problem.activation, features)
+        frozen = l == problem.depth - 1 and problem.readout == "frozen signs"
+        tangent = tangent if frozen else tangent + features
+    return tangent
