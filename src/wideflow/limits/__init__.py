@@ -34,6 +34,12 @@ from .deep import (
     sampled_gram as sampled_gram,
     slope_gram as slope_gram,
 )
+from .feature_learning import (
+    FieldTheory as FieldTheory,
+    LinearFieldTheory as LinearFieldTheory,
+    field_theory as field_theory,
+    linear_field_theory as linear_field_theory,
+)
 from .kernels import (
     Spectrum as Spectrum,
     kappa as kappa,

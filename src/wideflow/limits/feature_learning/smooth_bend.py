@@ -41,7 +41,7 @@ def check_continuous(activation: Activation) -> None:
             f"`activation` must be continuous, got {activation!r}, which is not the integral of its derivative: "
             "its features jump and have no response. Use a smooth one such as 'tanh' or 'erf'."
         )
-    jumps = sum(j for k, j in zip(activation.kinks, _jumps(activation)) if abs(k) < REACH)
+    jumps = sum(float(j) for k, j in zip(activation.kinks, _jumps(activation)) if abs(k) < REACH)
     change = slope[-1] - slope[0] - np.trapezoid(bend, z) - jumps
     if not abs(change) <= 1e-2 * max(np.ptp(slope), 1e-12):
         raise ValueError(
@@ -50,8 +50,9 @@ def check_continuous(activation: Activation) -> None:
         )
 
 
-def _jumps(activation: Activation) -> tuple[float, ...]:
+def _jumps(activation: Activation) -> tuple:
     """How much the slope jumps at each kink."""
-    side = 1e-6
-    slope = lambda z: float(np.asarray(activation.derivative(np.asarray(z, float))))
-    return tuple(slope(k + side) - slope(k - side) for k in activation.kinks)
+    slope, side = activation.derivative, 1e-6
+    return tuple(
+        slope(jnp.asarray(k + side)) - slope(jnp.asarray(k - side)) for k in activation.kinks
+    )
