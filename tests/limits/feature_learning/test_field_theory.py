@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from finite_network import trained
 from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow._core.architecture import mlp
+from wideflow.papers.bordelon2022.finite_network import trained_networks
 
 INPUTS = np.random.default_rng(0).normal(size=(4, 5))
 TARGETS = np.array([1.0, -1.0, 0.5, -0.5])
@@ -22,20 +22,28 @@ def test_linear_networks_come_out_exactly_by_both_routes(depth):
     settings = {"rate": 0.1, "steps": 4, "richness": 1.5, "test": INPUTS[3:]}
     exact = wf.limits.linear_field_theory(INPUTS[:3], TARGETS[:3], depth=depth, **settings)
     sampled = wf.limits.field_theory(
-        KEY, INPUTS[:3], TARGETS[:3], mlp(depth, activation="linear"), samples=80, repeats=2, **settings
+        KEY,
+        INPUTS[:3],
+        TARGETS[:3],
+        mlp(depth, activation="linear"),
+        samples=80,
+        repeats=2,
+        **settings,
     )
     assert exact.converged
     assert_allclose(sampled.outputs, exact.outputs, atol=1e-10)
     assert_allclose(sampled.features, exact.features, atol=1e-8)
     assert_allclose(sampled.gradients, exact.gradients, atol=1e-8)
-    assert float(np.abs(exact.features[-1, -1] - exact.features[-1, 0]).max()) > 0.1  # features moved
+    assert (
+        float(np.abs(exact.features[-1, -1] - exact.features[-1, 0]).max()) > 0.1
+    )  # features moved
 
 
 def test_the_linear_theory_is_the_limit_of_linear_networks():
     width, seeds, settings = 1000, 4, {"depth": 2, "rate": 0.15, "steps": 6, "richness": 2.0}
     exact = wf.limits.linear_field_theory(INPUTS, TARGETS, **settings)
-    train = jax.jit(lambda key: trained(key, INPUTS, TARGETS, lambda h: h, width=width, **settings))
-    runs = np.stack([train(jax.random.key(s))[0] for s in range(seeds)])
+    networks = {"activation": "linear", "width": width, "seeds": seeds}
+    runs = np.asarray(trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)[1])
     error = runs.std(axis=0, ddof=1).max() / np.sqrt(seeds)
     # Four standard errors of the worst entry, and the finite width's own bias of order 1/width.
     assert_allclose(runs.mean(axis=0), exact.outputs, atol=4 * error + 5 / width)
@@ -49,19 +57,21 @@ def rich():
 
 
 def test_finite_networks_approach_the_theory_where_features_move(rich):
-    width, seeds, settings = 1000, 4, {"depth": 2, "rate": 0.15, "steps": 12, "richness": 2.0}
-    train = jax.jit(lambda key: trained(key, INPUTS, TARGETS, jnp.tanh, width=width, **settings))
-    runs = [train(jax.random.key(s)) for s in range(seeds)]
-    outputs, grams = (np.stack([run[i] for run in runs]) for i in range(2))
+    seeds, settings = 4, {"depth": 2, "rate": 0.15, "steps": 12, "richness": 2.0}
+    networks = {"activation": "tanh", "width": 1000, "seeds": seeds}
+    _, outputs, grams = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)
+    outputs, network_features = np.asarray(outputs), np.asarray(grams).mean(axis=0)
     assert rich.status.good
     # The networks' standard error and the theory's (from two repeats only, hence the factor) at the worst entry.
     error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(rich.outputs_error.max())
     assert_allclose(outputs.mean(axis=0), rich.outputs, atol=4 * error)
     for layer in range(2):
         theory = np.asarray(rich.features)[layer, -1, :, -1, :]
-        network, start = grams.mean(axis=0)[-1, layer], grams.mean(axis=0)[0, layer]
+        network, start = network_features[layer], np.asarray(rich.features)[layer, 0, :, 0, :]
         gap = np.linalg.norm(network - theory) / np.linalg.norm(theory)
-        assert gap < 0.06  # 1/sqrt(4 x 1000) and 1/sqrt(2 x 2048) at relative deviations of order one, four times
+        assert (
+            gap < 0.06
+        )  # 1/sqrt(4 x 1000) and 1/sqrt(2 x 2048) at relative deviations of order one, four times
         assert np.linalg.norm(network - start) > 0.3 * np.linalg.norm(start)  # far from lazy
 
 
@@ -78,7 +88,9 @@ def test_single_neurons_are_shown(rich):
     assert rich.preactivations.shape == (2, 13, 4, 64)
     second = np.mean(np.asarray(rich.preactivations)[0, 0] ** 2, axis=-1)
     start = np.sum(INPUTS**2, axis=1) / 5
-    assert_allclose(second, start, rtol=4 * np.sqrt(2 / 16))  # 16 independent draws, four signs each
+    assert_allclose(
+        second, start, rtol=4 * np.sqrt(2 / 16)
+    )  # 16 independent draws, four signs each
 
 
 def test_small_richness_is_descent_on_the_tangent_kernel():

@@ -47,9 +47,13 @@ def linear_field_theory(
     check_positive("rate", rate)
     check_positive("richness", richness)
     gram, targets = checked_data(inputs, targets, test)
-    state, residual, converged = _sweeps(gram, targets, depth, float(rate), steps, float(richness))
+    state, residual, converged = _sweeps(
+        gram, targets, depth, jnp.asarray(rate, float), steps, jnp.asarray(richness, float)
+    )
     outputs, features, gradients = state
-    losses = jnp.sum(jax.vmap(jax.vmap(half_square), (0, None))(outputs[:, : len(targets)], targets), 1)
+    losses = jnp.sum(
+        jax.vmap(jax.vmap(half_square), (0, None))(outputs[:, : len(targets)], targets), 1
+    )
     shape = (depth, steps + 1, len(gram), steps + 1, len(gram))
     return LinearFieldTheory(
         rate * jnp.arange(steps + 1.0),
@@ -91,7 +95,9 @@ def _sweeps(gram, targets, depth, rate, steps, richness):
             forward[l], backward[l] = solve @ c, d @ solve
             if l == depth - 1:
                 outputs = jnp.diagonal(cross.T + d @ features[l]) / richness
-        return outputs.reshape(count, points), *map(jnp.stack, (features, gradients, forward, backward))
+        return outputs.reshape(count, points), *map(
+            jnp.stack, (features, gradients, forward, backward)
+        )
 
     zeros = jnp.zeros((depth, rows, rows))
     state = jnp.zeros((count, points)), zeros, zeros, zeros, zeros

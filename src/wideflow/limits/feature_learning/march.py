@@ -33,13 +33,14 @@ HISTORIES = (
 ARRAYS_A_LAYER = len(HISTORIES) + 3  # and the draws
 
 
-def march(key, input_gram, targets, problem):
+def march(key, input_gram, targets, rate, richness, problem):
     """One solution of the field theory.
 
     Args:
         input_gram: $\\Phi^0$ over training points, then test points, (point, point).
         targets: one number a training point.
-        problem: `Problem`, the settings.
+        rate, richness: $\\eta$ and $\\gamma_0$.
+        problem: `Problem`, the settings that shape the program.
 
     Returns:
         outputs (step, point), features and gradients (layer, row, row), forward and backward responses
@@ -69,7 +70,7 @@ def march(key, input_gram, targets, problem):
         "h": jnp.zeros((depth, rows, problem.neurons)),
     }
     tiled_inputs = jnp.tile(input_gram, (1, problem.steps + 1))
-    strength = problem.rate * problem.richness
+    strength = rate * richness
     place = jnp.arange(rows) // points
 
     def block(array, start):
@@ -131,7 +132,7 @@ def march(key, input_gram, targets, problem):
                 drive = above * weights + block(state["backward"][l + 1], start) * until
             z = r + drive @ past["phi"]
             if l == depth - 1:
-                outputs = jnp.mean(z * here["phi"], axis=1) / problem.richness
+                outputs = jnp.mean(z * here["phi"], axis=1) / richness
             slope, bent = here["slope"], here["bend"] * z
             from_u = drive @ past["dphi_u"]
             second = drive @ (past["dphi_u"] - past["slope_probe"])

@@ -11,7 +11,10 @@ import numpy as np
 from ..._core.activations import Activation
 
 WIDTH = 0.1  # chosen: bias of order WIDTH^2 of a term that is itself a correction, and a tenth of the neurons count
-REACH, POINTS = 6.0, 24_001  # where activations are checked; the trapezoid rule is exact to 1e-6 there
+REACH, POINTS = (
+    6.0,
+    24_001,
+)  # where activations are checked; the trapezoid rule is exact to 1e-6 there
 
 
 def smooth_bend(activation: Activation, h, variance):

@@ -29,13 +29,11 @@ BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged
 
 @dataclass(frozen=True)
 class Problem:
-    """Settings of a march; hashable, so that a compiled program is reused."""
+    """Settings that shape a march's program; hashable, so that a compiled one is reused."""
 
     depth: int
     activation: Activation
-    rate: float
     steps: int
-    richness: float
     samples: int
     readout: str
     loss: Callable
@@ -124,19 +122,20 @@ def field_theory(
             f"{steps + 1} times may have, got {samples}. Draw more, or take fewer steps."
         )
     _check_memory(depth, rows, samples, repeats, memory)
-    settings = depth, act, float(rate), steps, float(richness), samples, readout, loss, neurons
-    problem = Problem(*settings)
-    _check_rate(gram, targets, problem)
+    problem = Problem(depth, act, steps, samples, readout, loss, neurons)
+    _check_rate(rate, gram, targets, problem)
     keys = jnp.stack([named_key(key, "repeat", number) for number in range(repeats)])
-    return _gather(_march_all(keys, gram, targets, problem), gram, targets, problem)
+    strengths = jnp.asarray(rate, float), jnp.asarray(richness, float)
+    paths = _march_all(keys, gram, targets, *strengths, problem)
+    return _gather(paths, rate, gram, targets, problem)
 
 
 @eqx.filter_jit
-def _march_all(keys, gram, targets, problem):
-    return jax.lax.map(lambda key: march(key, gram, targets, problem), keys)
+def _march_all(keys, gram, targets, rate, richness, problem):
+    return jax.lax.map(lambda key: march(key, gram, targets, rate, richness, problem), keys)
 
 
-def _gather(paths, gram, targets, problem) -> FieldTheory:
+def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
     points, count, depth = len(gram), problem.steps + 1, problem.depth
     trained = len(targets)
     losses = jnp.sum(
@@ -153,7 +152,7 @@ def _gather(paths, gram, targets, problem) -> FieldTheory:
     bad = not bool(jnp.all(jnp.isfinite(losses)))
     bad = bad or bool(jnp.max(losses) > BLOWN_UP * jnp.max(losses[:, 0]))
     return FieldTheory(
-        times=problem.rate * jnp.arange(float(count)),
+        times=rate * jnp.arange(float(count)),
         outputs=mean(paths["outputs"]),
         outputs_error=error(paths["outputs"]),
         losses=mean(losses),
@@ -189,15 +188,15 @@ def _check_memory(depth, rows, samples, repeats, memory) -> None:
         )
 
 
-def _check_rate(gram, targets, problem) -> None:
+def _check_rate(rate, gram, targets, problem) -> None:
     """Descent on the tangent kernel at the start must be stable: rate x curvature x largest eigenvalue below 2."""
     count = len(targets)
     kernel = _kernel_at_start(gram[:count, :count], problem)
     curvature = jax.vmap(jax.grad(jax.grad(problem.loss)))(jnp.zeros(count), targets)
     largest = float(jnp.linalg.eigvalsh(kernel)[-1] * jnp.max(curvature))
-    if not problem.rate * largest < 2:
+    if not rate * largest < 2:
         raise ValueError(
-            f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the tangent kernel at the start, got {problem.rate}: "
+            f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the tangent kernel at the start, got {rate}: "
             "descent diverges. Take a smaller one."
         )
 

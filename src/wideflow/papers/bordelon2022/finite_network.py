@@ -12,7 +12,9 @@ from ..._core.randomness import named_key
 
 
 @double
-def trained_networks(key, inputs, targets, *, activation, depth, width, rate, steps, richness, seeds):
+def trained_networks(
+    key, inputs, targets, *, activation, depth, width, rate, steps, richness, seeds
+):
     """Losses (seed, step), outputs (seed, step, point), and last features' Gram matrices at the end (seed, layer, point, point)."""
     settings = activation, depth, width, float(rate), steps, float(richness)
     data = jnp.asarray(inputs, float), jnp.asarray(targets, float)
