@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from .causal_factor import append_rows
 from .draws import layer_draws
-from .smooth_bend import smooth_bend
+from .smooth_bend import PROBE_WIDTH, WIDTH, smooth_bend
 
 # Histories of a layer, each (row, sample), rows ordered by (step, point):
 HISTORIES = (
@@ -115,8 +115,9 @@ def march(key, input_gram, targets, rate, richness, problem):
             state["layers"][l] = past
             state["h"] = jax.lax.dynamic_update_slice(state["h"], h[None, :, shown], (l, start, 0))
             variance = jnp.mean(h**2, axis=1)
-            bend = smooth_bend(problem.activation, h, variance)
-            local[l] = {"bend": bend, "slope": slope, "slopes": slopes, "probe": probe}
+            bend = smooth_bend(problem.activation, h, variance, WIDTH)
+            broad = smooth_bend(problem.activation, h, variance, PROBE_WIDTH)
+            local[l] = {"bend": bend, "broad": broad, "slope": slope, "slopes": slopes, "probe": probe}
             local[l] |= {"shift_r": shift_r, "shift_u": shift_u, "phi": phi}
         for l in reversed(range(depth)):  # downwards: z and g
             past, draw, here = dict(state["layers"][l]), draws[l], local[l]
@@ -133,7 +134,7 @@ def march(key, input_gram, targets, rate, richness, problem):
             z = r + drive @ past["phi"]
             if l == depth - 1:
                 outputs = jnp.mean(z * here["phi"], axis=1) / richness
-            slope, bent = here["slope"], here["bend"] * z
+            slope, bent = here["slope"], here["broad"] * z
             from_u = drive @ past["dphi_u"]
             second = drive @ (past["dphi_u"] - past["slope_probe"])
             values = (
@@ -144,7 +145,7 @@ def march(key, input_gram, targets, rate, richness, problem):
             past |= {n: put(past[n], v, start) for n, v in zip(("g", "dg_r", "dg_u"), values)}
             indirect = bent * here["shift_u"] + slope * second
             response = drive * here["slopes"] + (indirect @ draw["probe"].T / samples) * until
-            equal = jnp.diag(jnp.mean(bent, axis=1))
+            equal = jnp.diag(jnp.mean(here["bend"] * z, axis=1))
             corner = jax.lax.dynamic_slice(response, (0, start), (points, points)) + equal
             response = jax.lax.dynamic_update_slice(response, corner, (0, start))
             gradients = values[0] @ past["g"].T / samples * until
