@@ -1,6 +1,6 @@
 """Time, memory and test error of the estimators as the table grows: Friedman's first function of ten columns, noise of deviation 1.
 
-Run:  python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl [--methods sgd flow] [--rows 1000 20000] [--seeds 0 1 2]
+Run:  python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl [--methods adam flow] [--rows 1000 20000] [--seeds 0 1 2]
       python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl --show      the table of docs/estimators.md from what is there
 
 Every fit has a process of its own, whose memory peak (VmHWM) is taken after the fit and includes the libraries. The error is the root mean square over
@@ -17,9 +17,10 @@ import time
 import numpy as np
 
 METHODS = {
-    "sgd": "`WideRegressor()`",
-    "descent": '`solver="descent"`',
-    "flow": '`solver="flow"`',
+    "adam": "`WideRegressor()`",
+    "sgd": '`solver="sgd", width=512`',
+    "descent": '`solver="descent", width=512`',
+    "flow": '`solver="flow", width=512`',
     "boosting": "gradient boosting",
     "slow boosting": "boosting, rate 0.05, at most 1000 rounds",
 }
@@ -36,7 +37,9 @@ def estimator(method: str):
         return HistGradientBoostingRegressor(random_state=0, **more)
     import wideflow as wf
 
-    return wf.WideRegressor(solver=method, random_state=0)
+    if method == "adam":
+        return wf.WideRegressor(random_state=0)
+    return wf.WideRegressor(solver=method, width=512, random_state=0)
 
 
 def peak() -> float:

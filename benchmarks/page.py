@@ -157,6 +157,19 @@ def kernels_part(rows, goals):
     return table_of(["n", "wideflow, ms", "neural-tangents, ms"], body)
 
 
+def deep_kernels_part(rows, goals):
+    names = {"conv": "two convolutions and pooling, 200 images of 8 x 8 x 3"}
+    cases = list(dict.fromkeys(r["case"] for r in rows if "case" in r))
+    programs = ("wideflow", "neural-tangents")
+    body = []
+    for case in cases:
+        name = names.get(case, f"depth 5, n={case}")
+        mine, theirs = (seconds_of(rows, p, case=case) for p in programs)
+        body.append([name, number(1e3 * mine), number(1e3 * theirs), number(theirs / mine)])
+        goals.add(f"deep kernels, {name}: neural-tangents / wideflow", theirs / mine, 1.5)
+    return table_of(["kernel", "wideflow, ms", "neural-tangents, ms", "ratio"], body)
+
+
 RIVALS = {
     "the best explicit solver": ("SciPy RK45", "Diffrax tsit5"),
     "descent at its largest rate": ("descent",),
@@ -297,7 +310,8 @@ def gpu_part(results: pathlib.Path, goals) -> str:
 
 PARTS = {
     "descent": ("Full-batch descent", descent_part), "gram": ("Tangent Gram matrix (d=50, m=2000, float64)", gram_part),
-    "kernels": ("Limit kernels (ReLU, d=50, float64)", kernels_part), "flow": ("Gradient flow to a stated accuracy of the loss", flow_part),
+    "kernels": ("Limit kernels (ReLU, d=50, float64)", kernels_part),
+    "deep_kernels": ("Deep limit kernels (ReLU, both kernels, float64)", deep_kernels_part), "flow": ("Gradient flow to a stated accuracy of the loss", flow_part),
     "population": ("Exact population gradient against sampling", population_part), "growth": ("Growth", growth_part),
 }  # fmt: skip
 

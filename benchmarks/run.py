@@ -44,6 +44,7 @@ def commands(quick: bool) -> dict[str, list[list[str]]]:
         "descent": [[here, "descent.py"], [torch, "peers/descent_torch.py"]],
         "gram": gram,
         "kernels": [[here, "kernels.py"], [nt, "peers/kernels_nt.py"]],
+        "deep_kernels": [[here, "deep_kernels.py"], [nt, "peers/deep_kernels_nt.py"]],
         "flow": [
             *([here, "flow.py", case] for case in (FLOW_CASES[-3:] if quick else FLOW_CASES)),
             [here, "easy_flow.py"],

@@ -37,6 +37,15 @@ DESCENT_SIZES = ((100, 50, 2000, 300), (412, 8, 2000, 100), (601, 5, 2000, 60), 
 """(samples, features, width, steps): Figure 1 of caron2023, its concrete and airfoil sets, and a small case."""
 GRAM_SIZES = (100, 500, 2000)
 KERNEL_SIZES = (500, 2000, 5000)
+DEEP_KERNEL_CASES = ("500", "2000", "5000", "conv")
+"""Samples of a depth-5 ReLU network on 50 features, and a convolutional one with pooling on 200 images of 8 x 8 x 3."""
+
+
+def deep_kernel_inputs(case: str) -> np.ndarray:
+    shape = (200, 8, 8, 3) if case == "conv" else (int(case), 50)
+    return np.random.default_rng(0).standard_normal(shape)
+
+
 FLOW_CASES = (
     "concrete tanh", "energy tanh", "airfoil tanh", "concrete softplus", "energy softplus", "airfoil softplus",
     "concrete relu", "energy relu", "airfoil relu",

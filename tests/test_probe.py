@@ -1,5 +1,6 @@
 """The probe against closed forms and dense Jacobians; the coordinate check against known exponents."""
 
+import dataclasses
 import math
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from numpy.testing import assert_allclose
 
@@ -318,3 +320,31 @@ def test_coordinate_check_names_wrong_input(change, message):
     }
     with pytest.raises(ValueError, match=message):
         wf.coordinate_check(**(given | change))
+
+
+@pytest.mark.parametrize("optimiser", ["descent", "adam"])
+def test_coordinate_check_of_deep_networks_stands_beside_theory(optimiser):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 4)), rng.normal(size=6)
+    build = lambda key, width: wf.Deep.init(key, wf.mlp(2, width, "tanh"), 4, "maximal-update")
+    dynamics = None if optimiser == "descent" else wf.Optax(optax.adam(0.02))
+    check = wf.coordinate_check(build, (64, 256), x, y, rate=0.3, seeds=5, dynamics=dynamics)
+    assert check.predicted == {"layer_1": 0.0, "layer_2": 0.0, "outputs": 0.0, "kernel": 0.0}
+    for name in ("layer_1", "layer_2"):
+        low, high = check.intervals[name]
+        assert low - 0.1 <= 0 <= high + 0.1, check
+        assert check.verdicts[name] != "refuted"
+    wrong = dataclasses.replace(check, predicted={"layer_2": -0.5})
+    assert wrong.verdicts == {"layer_2": "refuted"}
+    assert "predicted 0" in str(check)
+
+
+def test_coordinate_check_predicts_nothing_where_theory_is_silent():
+    x, y = np.ones((2, 3)), np.ones(2)
+    plain = wf.parametrisations.STANDARD.with_rate_exponent(0)
+    build = lambda key, width: wf.Deep.init(key, wf.mlp(1, width, "tanh"), 3, plain)
+    adam = wf.Optax(optax.adam(1e-3))
+    assert wf.coordinate_check(build, (4, 8), x, y, seeds=1, dynamics=adam).predicted == {}
+    pair = lambda key, width: (lambda p, inputs: inputs @ p, np.ones(3))
+    with pytest.raises(ValueError, match="`dynamics` needs wideflow models"):
+        wf.coordinate_check(pair, (4, 8), x, y, dynamics=adam)

@@ -40,7 +40,7 @@ BESIDE = {
     "coordinate_check": "wideflow.coordinates",
     "figures": "wideflow.figures",
 }
-CORE = {"activations": "wideflow._core.activations", "scalings": "wideflow._core.scalings", "Status": "wideflow._core.status"}  # fmt: skip
+CORE = {"activations": "wideflow._core.activations", "architecture": "wideflow._core.architecture", "mlp": "wideflow._core.architecture", "parametrisations": "wideflow._core.parametrisations", "scalings": "wideflow._core.scalings", "Status": "wideflow._core.status"}  # fmt: skip
 
 
 def exported(package: str) -> dict[str, bool]:
@@ -110,7 +110,8 @@ def overview() -> str:
     lines += ["", "Every folder has a page:", "", "| page | holds |", "|---|---|"]
     lines += [f"| [{page}]({_file(page)}) | {about} |" for page, about in PAGES.items()]
     lines += ["", "## Beside the folders", ""]
-    lines += [f"::: {module}" for module in (*BESIDE.values(), *CORE.values())]
+    beside = dict.fromkeys((*BESIDE.values(), *CORE.values()))  # one module may hold two names
+    lines += [f"::: {module}" for module in beside]
     return "\n".join(lines) + "\n"
 
 

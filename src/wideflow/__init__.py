@@ -9,20 +9,39 @@ _os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 from . import data, limits, observables, theorems
 
 # isort: split
-from . import activations, certify, embeddings, figures, losses, maps, populations, probe, scalings
+from . import (
+    activations,
+    architecture,
+    certify,
+    embeddings,
+    figures,
+    losses,
+    maps,
+    parametrisations,
+    populations,
+    probe,
+    scalings,
+)
+from ._core.architecture import mlp
 from ._core.status import Status
 from .coordinates import coordinate_check
 from .data.dataset import Dataset
 from .dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from .dynamics.descent import GradientDescent
 from .dynamics.flow import GradientFlow
+from .dynamics.langevin import Langevin
+from .dynamics.optimisers import Optax
 from .dynamics.sgd import SGD
 from .experiments.base import Claim, Experiment
 from .models.base import AbstractModel
+from .models.deep import Deep
 from .models.homogeneous import Homogeneous
 from .models.mean_field_stack import MeanFieldStack
 from .models.pruning import features, importance, prune, pruning_curve
+from .models.rescaled import rescaled
 from .models.shallow import Shallow
+from .models.taylor import taylor
+from .models.wrapped import wrap
 from .observables.base import AbstractObservable
 from .papers.allenzhu2018.best_iterate import BestIterate
 from .papers.allenzhu2018.models.biased_three_layer import BiasedThreeLayer
@@ -42,6 +61,7 @@ from .training.train import train
 __version__ = "0.2.0"
 
 _LATE = {  # neither scikit-learn, Dask nor Matplotlib is imported before one of these is asked for
+    "KernelRegressor": "estimators",
     "WideClassifier": "estimators",
     "WideRegressor": "estimators",
     "save_figure": "report.static",
@@ -70,15 +90,19 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "Claim",
     "ClippedFlow",
     "Dataset",
+    "Deep",
     "DepthSeparator",
     "DrawnNoise",
     "Experiment",
     "GradientDescent",
     "GradientFlow",
     "Homogeneous",
+    "KernelRegressor",
+    "Langevin",
     "Logarithmic",
     "LossBelow",
     "MeanFieldStack",
+    "Optax",
     "Outcome",
     "ReplayedNoise",
     "Run",
@@ -92,6 +116,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "WideClassifier",
     "WideRegressor",
     "activations",
+    "architecture",
     "certify",
     "coordinate_check",
     "data",
@@ -103,14 +128,19 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "limits",
     "losses",
     "maps",
+    "mlp",
     "observables",
+    "parametrisations",
     "populations",
     "probe",
     "prune",
     "pruning_curve",
+    "rescaled",
     "save_figure",
     "scalings",
     "sweep",
+    "taylor",
     "theorems",
     "train",
+    "wrap",
 ]

@@ -1,7 +1,8 @@
 r"""The coordinate check: how the size of activations and of their updates depends on the width.
 
 After a few steps of training at one rate, a parameterisation in which features are learnt at every width has updates of size $m^0$; under the NTK
-scaling those of the hidden layer go like $m^{-1/2}$; one that blows up has a positive exponent. The slopes tell.
+scaling those of the hidden layer go like $m^{-1/2}$; one that blows up has a positive exponent. The slopes tell. For `Deep` networks they stand
+beside the exponents that `scalings.classify` predicts, which they confirm or refute.
 """
 
 import math
@@ -12,17 +13,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import stdtrit
 
 from ._core.errors import check_callable, check_count, check_kind, check_positive
 from ._core.precision import double
 from ._core.randomness import as_key, named_key
+from ._core.scalings import ABC, classify
 from .data.dataset import Dataset
 from .dynamics.descent import GradientDescent
 from .dynamics.losses import HalfMeanSquares
 from .figures import FigureSpec, Line, Panel
 from .models.base import AbstractModel
+from .models.deep import Deep
 from .models.shallow import Shallow
+from .observables.kernels import tangent_gram
 from .training.train import train
+
+MARGIN = 0.1  # a measured slope this close to a predicted one agrees with it: finite widths bend the line
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,9 @@ class CoordinateCheck:
         initial: size of the activations at the start, by layer.
         updates: size of their change after `steps` steps.
         slopes: of log(update) on log(width), by layer; 0 means features move at every width.
-        errors: standard error of each slope.
+        errors: standard error of each slope, from the scatter of the points around the line.
+        intervals: 95 % confidence interval of each slope, from the scatter between seeds (Student's t); NaN for one seed.
+        predicted: slopes that theory predicts, by layer; empty where it says nothing of the network.
     """
 
     widths: tuple[int, ...]
@@ -43,15 +52,36 @@ class CoordinateCheck:
     updates: dict[str, np.ndarray]
     slopes: dict[str, float]
     errors: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    predicted: dict[str, float]
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """For every predicted slope: 'confirmed', 'refuted' (the interval misses it by more than 0.1), or 'undecided' (too few seeds to say)."""
+        said = {}
+        for name, expected in self.predicted.items():
+            low, high = self.intervals[name]
+            if low > expected + MARGIN or high < expected - MARGIN:
+                said[name] = "refuted"
+            elif abs(self.slopes[name] - expected) <= MARGIN and high - low < 4 * MARGIN:
+                said[name] = "confirmed"
+            else:
+                said[name] = "undecided"
+        return said
 
     def __str__(self) -> str:
         lines = [
             f"coordinate check: {self.steps} steps at rate {self.rate:g}, widths {', '.join(map(str, self.widths))}"
         ]
+        verdicts = self.verdicts
         for name, slope in self.slopes.items():
             sizes = ", ".join(f"{value:.3g}" for value in self.updates[name])
+            theory = ""
+            if name in verdicts:
+                low, high = self.intervals[name]
+                theory = f"; predicted {self.predicted[name]:g}, interval [{low:.2f}, {high:.2f}]: {verdicts[name]}"
             lines.append(
-                f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: {_reading(slope)}"
+                f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: {_reading(slope)}{theory}"
             )
         return "\n".join(lines)
 
@@ -67,6 +97,8 @@ class CoordinateCheck:
             **arrays,
             "slopes": self.slopes,
             "errors": self.errors,
+            "intervals": {name: list(ends) for name, ends in self.intervals.items()},
+            "predicted": self.predicted,
         }
 
     def figure(self) -> FigureSpec:
@@ -103,6 +135,7 @@ def coordinate_check(
     steps: int = 3,
     seeds: int = 3,
     key: int | object = 0,
+    dynamics=None,
 ) -> CoordinateCheck:
     """Trains networks of several widths for a few steps and measures how their activations move.
 
@@ -110,9 +143,11 @@ def coordinate_check(
         constructor: `constructor(key, width)` gives a wideflow model, or a pair `(apply, params)` with `apply(params, inputs)` on a batch.
         widths: at least two.
         inputs, targets: a batch and what is to be fitted, by half the mean of squares.
-        activations: `activations(model_or_params, inputs)` gives a dictionary of arrays, one a layer; default: pre-activations (for `Shallow`) and outputs.
+        activations: `activations(model_or_params, inputs)` gives a dictionary of arrays, one a layer; default: pre-activations (for `Shallow` and,
+            layer by layer, for `Deep`), outputs, and for `Deep` the tangent kernel, whose change is relative.
         rate: of gradient descent, the same at every width; wideflow models add their own neuron factor, others get none.
         steps, seeds: how many steps, and over how many draws the squares are averaged.
+        dynamics: instead of gradient descent at `rate`, for instance `Optax(optax.adam(1e-3))`; wideflow models only.
     """
     check_callable("constructor", constructor, "a function of (key, width)")
     check_kind("widths", widths, (Sequence, np.ndarray), "a list of widths")
@@ -127,39 +162,73 @@ def coordinate_check(
     data, key = Dataset(inputs, targets, "batch"), as_key(key)
     initial: dict[str, list] = {}
     updates: dict[str, list] = {}
+    slopes_by_seed: dict[str, list] = {}
+    predicted: dict[str, float] = {}
     for width in widths:
         squares: dict[str, list] = {}
         for seed in range(seeds):
             try:
-                made = constructor(named_key(key, "coordinates", seed), width)
+                network = constructor(named_key(key, "coordinates", seed), width)
             except TypeError as error:
                 raise ValueError(
                     f"`constructor` must be a function of (key, width), but it raises: {error}."
                 ) from error
-            before, after = _trained(made, data, rate, steps, activations)
+            before, after = _trained(network, data, rate, steps, activations, dynamics)
             for name, start in before.items():
-                moved = np.asarray(after[name], float) - np.asarray(start, float)
-                squares.setdefault(name, []).append(
-                    (np.mean(np.square(np.asarray(start, float))), np.mean(np.square(moved)))
-                )
+                squares.setdefault(name, []).append(_mean_squares(name, start, after[name]))
+            if activations is None:
+                predicted = _predicted(network, dynamics)
         for name, pairs in squares.items():
             first, second = np.mean(pairs, axis=0)
             initial.setdefault(name, []).append(math.sqrt(first))
             updates.setdefault(name, []).append(math.sqrt(second))
+            slopes_by_seed.setdefault(name, []).append([math.sqrt(pair[1]) for pair in pairs])
     fits = {name: _slope(widths, values) for name, values in updates.items()}
+    intervals = {name: _interval(widths, np.array(v)) for name, v in slopes_by_seed.items()}
     return CoordinateCheck(
         widths, steps, rate, {n: np.array(v) for n, v in initial.items()}, {n: np.array(v) for n, v in updates.items()},
-        {n: f[0] for n, f in fits.items()}, {n: f[1] for n, f in fits.items()},
+        {n: f[0] for n, f in fits.items()}, {n: f[1] for n, f in fits.items()}, intervals, predicted,
     )  # fmt: skip
 
 
-def _trained(made, data: Dataset, rate: float, steps: int, activations) -> tuple[dict, dict]:
+def _mean_squares(name: str, start, end) -> tuple[float, float]:
+    """Of the start and of the change; a kernel's change counts relative to its size."""
+    start, end = np.asarray(start, float), np.asarray(end, float)
+    first, moved = np.mean(start**2), np.mean((end - start) ** 2)
+    return (first, moved / first) if name == "kernel" else (first, moved)
+
+
+def _predicted(network, dynamics) -> dict[str, float]:
+    """What `classify` says of a `Deep` chain; nothing for other models and for one rate under adaptive updates."""
+    if not isinstance(network, Deep) or any(place.role == "input" for place in network.places[1:]):
+        return {}
+    given, adaptive = network.parametrisation, getattr(dynamics, "kind", "sgd") == "adaptive"
+    if network.layers < 2 or (adaptive and getattr(given, "one_rate", False)):
+        return {}
+    exponents = given if isinstance(given, ABC) else given.abc(network.layers - 1)
+    return classify(exponents, [place.layer.trained for place in network.places]).slopes
+
+
+def _interval(widths, values: np.ndarray) -> tuple[float, float]:
+    """95 % for the mean over seeds of each seed's own slope; `values` is (width, seed)."""
+    seeds = values.shape[1]
+    if seeds < 2 or not np.min(values) > 0:
+        return math.nan, math.nan
+    slopes = [_slope(widths, values[:, k])[0] for k in range(seeds)]
+    half = float(stdtrit(seeds - 1, 0.975)) * float(np.std(slopes, ddof=1)) / math.sqrt(seeds)
+    return float(np.mean(slopes)) - half, float(np.mean(slopes)) + half
+
+
+def _trained(made, data: Dataset, rate: float, steps: int, activations, dynamics=None):
     if isinstance(made, AbstractModel):
-        run = train(
-            made, data, GradientDescent(rate), steps=steps, loss=HalfMeanSquares(), every=steps
-        )
+        moving = GradientDescent(rate) if dynamics is None else dynamics
+        run = train(made, data, moving, steps=steps, loss=HalfMeanSquares(), every=steps)
         look = activations or _layers
         return look(made, data.inputs), look(run.model, data.inputs)
+    if dynamics is not None:
+        raise ValueError(
+            "`dynamics` needs wideflow models; give the pair (apply, params) to `wideflow.wrap` in the constructor."
+        )
     try:
         apply, params = made
     except (TypeError, ValueError) as error:
@@ -186,6 +255,12 @@ def _trained(made, data: Dataset, rate: float, steps: int, activations) -> tuple
 
 def _layers(model, inputs) -> dict:
     layers = {"outputs": model.outputs(inputs)}
+    if isinstance(model, Deep):
+        return {
+            **model.preactivations(inputs),
+            **layers,
+            "kernel": tangent_gram(model, inputs),
+        }
     return (
         {"preactivations": model.preactivations(inputs), **layers}
         if isinstance(model, Shallow)

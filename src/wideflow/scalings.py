@@ -6,8 +6,10 @@ from ._core.scalings import (
     NTK,
     AbstractScaling,
     MeanField,
+    ScalingVerdict,
     Weights,
     Zipf,
+    classify,
     parse_scaling,
 )
 
@@ -17,7 +19,9 @@ __all__ = [
     "NTK",
     "AbstractScaling",
     "MeanField",
+    "ScalingVerdict",
     "Weights",
     "Zipf",
+    "classify",
     "parse_scaling",
 ]

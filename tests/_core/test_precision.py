@@ -21,7 +21,19 @@ run = wf.train(net, data, wf.GradientDescent(0.1), steps=3, record=[wf.observabl
 assert run.table.loss.dtype == np.float64 and run.model.weights.dtype == np.float64
 flow = wf.train(net, data, wf.GradientFlow(), time=1.0)
 assert float(flow.table.loss[-1]) < float(flow.table.loss[0])
-wf.limits.mean_ntk(x, "tanh")
+gram = wf.limits.mean_ntk(x, "tanh")
+assert isinstance(gram, np.ndarray) and (2 * gram).dtype == (gram - np.eye(2)).dtype == np.float64
+gram[0, 0] = 1.0  # a copy of one's own
+assert f"{net(x[0]):.3f}"  # one number formats like one
+path = wf.limits.linearised(gram, np.ones(2), [0.0, 1.0])
+assert path.losses.mean().dtype == np.float64
+assert isinstance(net.weights, jax.Array) and isinstance(run.model.weights, jax.Array)
+weights = jax.numpy.asarray(np.eye(2))
+assert jax.vmap(net)(weights).shape == (2,) and jax.jit(net.outputs)(weights).shape == (2,)
+with jax.enable_x64(True):  # differentiating is JAX's own work, in JAX's own precision
+    loss = lambda w: wf.limits.hermite.population_loss(w, [0.5, 0.5])
+    gradient = jax.grad(loss)(np.array([[1.0, 0.2], [0.3, 0.8]]))
+    assert isinstance(gradient, jax.Array) and gradient.dtype == np.float64
 assert not jax.config.jax_enable_x64
 """
 

@@ -127,6 +127,7 @@ def test_an_axis_of_one_output_changes_nothing():
     assert_allclose(one.own.eigenvalues, other.own.eigenvalues, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # three epochs
 def test_the_classifier_certifies_all_its_outputs():
     x = np.random.default_rng(0).normal(size=(12, 2))
     model = wf.WideClassifier(width=32, epochs=3, solver="descent", early_stopping=False)

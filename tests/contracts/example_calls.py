@@ -13,7 +13,7 @@ net = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], activation="tanh
 relu = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0])
 mean = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "tanh")
 older = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(hidden=1.0), "tanh")
-p3 = wf.Shallow(N.normal(size=(4, 5)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
+p3 = wf.Shallow(N.normal(size=(5, 5)), [1.0, -1.0, 1.0, -1.0, 1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
 hom = wf.Homogeneous(w)
 two = wf.BiasedTwoLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=4), 0.1 * N.normal(size=(4, 3)))
 three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=(5, 4)), N.normal(size=5), N.normal(size=5),
@@ -21,6 +21,7 @@ three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(si
 start = wf.BiasedThreeLayer(three.first, three.first_bias, three.second, three.second_bias, three.output)
 sep = wf.DepthSeparator(N.normal(size=(4, 3)), -abs(N.normal(size=4)), abs(N.normal(size=4)))
 stack = wf.MeanFieldStack([(N.normal(size=(2, 4)), N.normal(size=(4, 3))), (N.normal(size=(1, 4)), N.normal(size=(4, 2)))])
+deep = wf.Deep.init(0, wf.mlp(2, 4, "tanh", bias_std=0.1), 3, "mean-field")
 data = wf.Dataset(x, y)
 moves = 0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(5, 4))
 xi, diagonal = np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, -1.0, 1.0, -1.0])
@@ -31,27 +32,36 @@ zipf, loss = wf.scalings.Zipf(0.5, 0.5), wf.losses.Huber()
 
 EXAMPLES = {
     # limits
+    "limits.apply_kernel": "L.apply_kernel(L.kernels(wf.architecture.mlp()), x, x2, x2)",
     "limits.collapsed_mean_field": "L.collapsed_mean_field(gram, y, 'tanh', times)",
+    "limits.cross_entropy": "L.cross_entropy(y2, abs(y2))",
     "limits.departure": "L.departure(zipf, 10)",
     "limits.field_theory": "L.field_theory(key, x, y, 1, steps=1, samples=32, repeats=2)",
     "limits.linear_field_theory": "L.linear_field_theory(x, y, steps=1)",
+    "limits.ensemble": "L.ensemble(L.KernelPair(gram + np.eye(4), gram + 2 * np.eye(4)), y, times)",
     "limits.gram_variance": "L.gram_variance(x, zipf, 'relu', 10)",
     "limits.hidden_gram": "L.hidden_gram(x, 'relu', depth=2)",
     "limits.kappa": "L.kappa(x, 'relu')",
+    "limits.kernels": "L.kernels(wf.architecture.mlp(depth=2)).both(x, x2)",
     "limits.largest_cosine": "L.largest_cosine(x)",
     "limits.lazy_kernel": "L.lazy_kernel(x, 'relu')",
     "limits.limit_nodes": "L.limit_nodes(zipf, 5)",
     "limits.stack_limit": "L.stack_limit(list(zip(stack.outers, stack.inners)), x, y, [0.5, 1.0], 'tanh')",
     "limits.linearised": "L.linearised(gram, y, times, test_kernel=x2 @ x.T)",
+    "limits.log_marginal_likelihood": "L.log_marginal_likelihood(gram, y, 0.3)",
     "limits.mean_field": "L.mean_field(gram, y, 'tanh', times, method='particles', particles=20, key=key)",
     "limits.mean_kernel_velocity": "L.mean_kernel_velocity(x, 'tanh', [0.5, 0.5], order=8)",
     "limits.mean_ntk": "L.mean_ntk(x, 'relu')",
     "limits.mean_weight_velocity": "L.mean_weight_velocity(x, 'relu', [0.5, 0.5])",
+    "limits.monte_carlo_kernel": "L.monte_carlo_kernel(key, lambda k: wf.Shallow.init(k, features=3, width=4), x, samples=3)",
     "limits.nngp": "L.nngp(x, 'relu', x2)",
     "limits.node_limit": "L.node_limit(key, x, zipf, 'tanh', nodes=5)",
     "limits.output_bound": "L.output_bound('tanh', 3)",
+    "limits.output_flow": "L.output_flow(gram + np.eye(4), abs(y2), times)",
+    "limits.posterior": "L.posterior(gram, y, ridge=0.3)",
     "limits.random_ntg": "L.random_ntg(key, x, zipf, 'relu', nodes=5)",
     "limits.reach_time": "L.reach_time(gram + np.eye(4), y, 0.1)",
+    "limits.regress": "L.regress(L.kernels(wf.architecture.mlp()), x, y, ridge=0.3)",
     "limits.sampled_gram": "L.sampled_gram(key, x, 'relu', samples=50)",
     "limits.self_correlation": "L.self_correlation(x, 'relu')",
     "limits.slope_gram": "L.slope_gram(gram, 'relu')",
@@ -63,6 +73,7 @@ EXAMPLES = {
     "limits.weight_speed": "L.weight_speed(x, y, 'relu', [0.5, 0.5])",
     "limits.zipf_sum": "L.zipf_sum(0.5)",
     "limits.zipf_tail": "L.zipf_tail(0.5, 10)",
+    "limits.hermite.gradient_weights": "H.gradient_weights(6)",
     "limits.hermite.coefficients": "H.coefficients(6)",
     "limits.hermite.coincidence_tail": "H.coincidence_tail(w, a, 4)",
     "limits.hermite.field": "H.field(x, w, a)",
@@ -85,14 +96,18 @@ EXAMPLES = {
     "observables.bilinear_bound": "obs.bilinear_bound(three, 10, 0.1, 0.1)",
     "observables.bilinear_rademacher": "obs.bilinear_rademacher(three, x, xi[None], 0.1, 0.1)",
     "observables.bilinear_sup": "obs.bilinear_sup(three, x, xi, 0.1, 0.1)",
+    "observables.centred_alignment": "obs.centred_alignment(gram, gram**2)",
     "observables.coupled_main_part": "obs.coupled_main_part(three, x, *moves)",
     "observables.coupling_error": "obs.coupling_error(three, start, x)",
     "observables.cross_coefficients": "obs.cross_coefficients(three, x, obs.signs(three, x), *moves)",
     "observables.cross_variance": "obs.cross_variance(three, x, obs.signs(three, x), *moves)",
     "observables.direction_persistence": "obs.direction_persistence(np.eye(3), np.eye(3))",
+    "observables.feature_kernels": "obs.feature_kernels(deep, x)",
     "observables.first_time": "obs.first_time(times, [False, True])",
     "observables.gap_bound_variant1": "obs.gap_bound_variant1(three, 10)",
     "observables.gap_bound_variant2": "obs.gap_bound_variant2(three, 10)",
+    "observables.gradient_kernels": "obs.gradient_kernels(deep, x)",
+    "observables.hessian_eigenvalues": "obs.hessian_eigenvalues(deep, data, 2)",
     "observables.ignored": "obs.ignored(obs.neuron_sets(w, a), w)",
     "observables.kernel_chain": "obs.kernel_chain(mean, x)",
     "observables.kernel_velocity": "obs.kernel_velocity(net, x, y)",
@@ -120,12 +135,13 @@ EXAMPLES = {
     "observables.sphere_extremes": "obs.sphere_extremes(sep, starts=4, iterations=5)",
     "observables.stage_events": "obs.stage_events(times, [1.0, 0.1], [1.0, 0.1], [1.0, 0.5], a)",
     "observables.tangent_gram": "obs.tangent_gram(net, x, x2)",
+    "observables.tangent_gram_parts": "obs.tangent_gram_parts(deep, x, x2)",
+    "observables.tangent_products": "obs.tangent_products(deep, x)(y)",
     "observables.two_layer_bound": "obs.two_layer_bound(two, 10, 0.5)",
     "observables.typical_neurons": "obs.typical_neurons(w, a)",
     "observables.winning_threshold": "obs.winning_threshold(a, 1.0)",
     # data
     "data.axis_types": "wf.data.axis_types(key, 5, 3).inputs",
-    "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
     "data.composite_of_sines": "wf.data.composite_of_sines(2).outputs(x)",
     "data.concept_data": "wf.data.concept_data(key, wf.data.composite_of_sines(2), samples=4, features=2).targets",
     "data.mixture_features": "wf.data.mixture_features(key, 20, 10, 4, 2)[0].inputs",
@@ -161,15 +177,20 @@ EXAMPLES = {
     "importance": "wf.importance(net)",
     "prune": "wf.prune(net, 2).outputs(x)",
     "pruning_curve": "wf.pruning_curve(net, x, y)",
+    "rescaled": "wf.rescaled(deep, alpha=3.0, centred=True).outputs(x + 1)",
+    "taylor": "wf.taylor(deep, 2).outputs(x)",
+    "wrap": "wf.wrap(lambda p, v: jnp.tanh(v @ p), a).outputs(x)",
     "train": "wf.train(relu, data, wf.GradientDescent(0.1), steps=3).table.loss.values",
 }
 
 METHODS = {
-    **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}()": f"{m}(x[0])" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.respond": f"{m}.respond({m}.embed(x))" for m in ("net", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.pullback": f"[p(np.ones_like(f)) for f, p in [{m}.pullback({m}.embed(x))]]" for m in ("net", "hom", "two", "three", "sep", "stack")},
+    "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
+    **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}()": f"{m}(x[0])" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.respond": f"{m}.respond({m}.embed(x))" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{f"{m}.pullback": f"[p(np.ones_like(f)) for f, p in [{m}.pullback({m}.embed(x))]]" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    "deep.preactivations": "deep.preactivations(x)",
     "net.preactivations": "net.preactivations(x)",
     "two.preactivations": "two.preactivations(x)",
     "three.preactivations": "three.preactivations(x)",
@@ -197,9 +218,10 @@ METHODS = {
 }  # fmt: skip
 
 NO_EXAMPLE = {
-    "certify": "returns a certificate of Python numbers, compared in its own tests",
+    "judge": "verdicts of Python numbers on a run",
+    "save_figure": "draws a file",
+    "sweep": "starts processes; its tables have their own tests",
     "coordinate_check": "trains six networks; returns NumPy arrays of its own",
-    "probe": "takes a user's own network in that network's own precision",
     "limits.radial.reduced_stages": "NumPy numbers from the reduced flow, which has its example",
     "observables.descent_triple": "Monte Carlo over smoothed networks, seconds to compile; a module like `smoothed_pair`",
     "observables.network_sup": "an ascent of seconds; a Python number",
@@ -207,6 +229,8 @@ NO_EXAMPLE = {
     "observables.smoothed_objective": "Monte Carlo over smoothed networks; see `smoothed_pair`",
     "observables.stability": "reads a table",
     "observables.two_layer_sup": "an ascent of seconds; a Python number",
+    "limits.open_kernel": "reads a folder of NumPy arrays",
+    "limits.write_kernel": "writes a folder of NumPy arrays",
     "data.cifar10_features": "reads a file",
     "data.mnist": "reads a file",
     "data.read_csv": "reads a file",

@@ -13,7 +13,7 @@ import pytest
 
 from wideflow.experiments.base import SIZES
 from wideflow.experiments.registry import experiments
-from wideflow.papers import KEYS, papers
+from wideflow.papers import papers
 from wideflow.report.interactive import plots
 from wideflow.report.static import build
 from wideflow.runs import Store, perform, read_record
@@ -54,7 +54,7 @@ def test_the_smoke_size_runs_is_judged_and_drawn(name, request, tmp_path):
 def test_it_declares_itself_properly(name):
     experiment = EXPERIMENTS[name]
     assert experiment.name.startswith(experiment.paper + "-")
-    assert experiment.paper in KEYS
+    assert experiment.paper in papers()
     assert experiment.title
     assert experiment.figure
     settings = experiment.settings
@@ -85,7 +85,7 @@ def test_every_setting_is_used(name):
     assert unused == set()
 
 
-@pytest.mark.parametrize("paper", KEYS)
+@pytest.mark.parametrize("paper", papers())
 def test_every_experiment_module_is_registered(paper):
     folder = importlib.import_module(f"wideflow.papers.{paper}.experiments")
     registered = papers()[paper].experiments

@@ -64,9 +64,7 @@ def noticed(experiment, table, name: str) -> bool:
 
 def silent_quantities(experiment, table) -> set[str]:
     """The measured quantities that may be wrong by `FACTOR` without any claim noticing."""
-    measured = [
-        str(name) for name, values in table.data_vars.items() if values.dtype.kind == "f"
-    ]
+    measured = [str(name) for name, values in table.data_vars.items() if values.dtype.kind == "f"]
     return {name for name in measured if not noticed(experiment, table, name)}
 
 

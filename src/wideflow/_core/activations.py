@@ -16,6 +16,7 @@ from jax.scipy.special import erf as _erf
 from .errors import (
     check_between,
     check_callable,
+    check_count,
     check_number,
     check_positive,
     did_you_mean,
@@ -281,6 +282,115 @@ def gelu() -> Activation:
     )  # fmt: skip
 
 
+def polynomial(coefficients) -> Activation:
+    r"""$\sum_k c_k z^k$ from its coefficients $(c_0, c_1, \dots)$.
+
+    >>> float(polynomial((1.0, 0.0, 2.0))(3.0))
+    19.0
+    """
+    c = tuple(float(value) for value in coefficients)
+    if not c or not all(map(math.isfinite, c)):
+        raise ValueError(
+            f"`coefficients` must be one or more finite numbers, got {coefficients!r}."
+        )
+    first = tuple(k * c[k] for k in range(1, len(c))) or (0.0,)
+    second = tuple(k * first[k] for k in range(1, len(first))) or (0.0,)
+    powers = {k for k, value in enumerate(c) if value}
+    return Activation(
+        "polynomial", _horner(c), _horner(first), _horner(second),
+        abs(first[0]) if max(powers, default=0) <= 1 else math.inf,
+        abs(second[0]) if max(powers, default=0) <= 2 else math.inf,
+        degree=float(*powers) if len(powers) == 1 else None, odd=all(k % 2 for k in powers),
+        polynomial=True, parameters=c,
+    )  # fmt: skip
+
+
+def _horner(coefficients: tuple[float, ...]) -> Function:
+    def value(z):
+        total = jnp.full_like(z, coefficients[-1])
+        for c in coefficients[-2::-1]:
+            total = total * z + c
+        return total
+
+    return value
+
+
+def monomial(degree: int) -> Activation:
+    r"""$z^k$ with $k$ = `degree`."""
+    check_count("degree", degree, least=0)
+    return polynomial((0.0,) * degree + (1.0,))
+
+
+def hermite(degree: int) -> Activation:
+    r"""$\mathrm{He}_k(z)/\sqrt{k!}$, of unit mean square under $N(0, 1)$; $k$ = `degree`.
+
+    >>> hermite(2)  # (z^2 - 1) / sqrt(2)
+    polynomial(-0.707107, 0, 0.707107)
+    """
+    check_count("degree", degree, least=0)
+    before, now = [0.0], [1.0]
+    for k in range(degree):  # He_{k+1} = z He_k - k He_{k-1}
+        lower = before + [0.0] * (k + 2 - len(before))
+        before, now = now, [a - k * b for a, b in zip([0.0, *now], lower)]
+    return polynomial(value / math.sqrt(math.factorial(degree)) for value in now)
+
+
+def rectified_power(degree: int) -> Activation:
+    r"""$\max(z, 0)^k$ with $k$ = `degree`; the step $1_{z > 0}$ for $k = 0$."""
+    check_count("degree", degree, least=0)
+    k = degree
+    power = lambda j: lambda z: jnp.where(z > 0, z, 0.0) ** j if j else (z > 0).astype(z.dtype)
+    slope = (lambda z: k * power(k - 1)(z)) if k else _zero
+    bend = (lambda z: k * (k - 1) * power(k - 2)(z)) if k > 1 else _zero
+    return Activation(
+        "rectified_power", power(k), slope, bend, float(k) if k < 2 else math.inf,
+        math.nan if k < 2 else 2.0 if k == 2 else math.inf, degree=float(k), interval=(1.0, 2.71),
+        interval_slope=float(k), kinks=(0.0,) if k < 2 else (), analytic=False, parameters=(float(k),),
+    )  # fmt: skip
+
+
+def sign() -> Activation:
+    r"""$\mathrm{sign}(z)$, 0 at 0; its slope is 0 wherever it exists, so that no layer below it trains."""
+    return Activation(
+        "sign", jnp.sign, _zero, _zero, 0.0, math.nan, degree=0.0, interval_slope=0.0,
+        kinks=(0.0,), odd=True, analytic=False,
+    )  # fmt: skip
+
+
+def gaussian(sharpness: float = 1.0) -> Activation:
+    r"""$e^{-b z^2}$ with $b$ = `sharpness`."""
+    check_positive("sharpness", sharpness)
+    b = float(sharpness)
+    value = lambda z: jnp.exp(-b * z**2)
+    low, high = 0.25 / math.sqrt(b), 1.5 / math.sqrt(b)
+    return Activation(
+        "gaussian", value, lambda z: -2 * b * z * value(z),
+        lambda z: (4 * b**2 * z**2 - 2 * b) * value(z), math.sqrt(2 * b / math.e), 2 * b,
+        interval=(low, high),
+        interval_slope=min(2 * b * z * math.exp(-b * z**2) for z in (low, high)), parameters=(b,),
+    )  # fmt: skip
+
+
+def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> Activation:
+    r"""$a\sin(bz + c)$ with $a$ = `amplitude`, $b$ = `frequency`, $c$ = `phase`."""
+    a, b, c = float(amplitude), float(frequency), float(phase)
+    return Activation(
+        "wave", lambda z: a * jnp.sin(b * z + c), lambda z: a * b * jnp.cos(b * z + c),
+        lambda z: -a * b**2 * jnp.sin(b * z + c), abs(a * b), abs(a) * b**2, parameters=(a, b, c),
+    )  # fmt: skip
+
+
+def two_slopes(negative: float, positive: float = 1.0) -> Activation:
+    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and size."""
+    a, b = float(negative), float(positive)
+    slope = lambda z: jnp.where(z > 0, b, jnp.where(z < 0, a, 0.0)).astype(z.dtype)
+    return Activation(
+        "two_slopes", lambda z: jnp.where(z > 0, b * z, a * z), slope, _zero,
+        max(abs(a), abs(b)), math.nan, degree=1.0, interval=(0.0, 2.71), interval_slope=abs(b),
+        kinks=(0.0,), analytic=False, parameters=(a, b),
+    )  # fmt: skip
+
+
 def custom(
     function: Function, *, lipschitz: float = math.nan, curvature: float = math.nan
 ) -> Activation:
@@ -320,7 +430,7 @@ TABLE: dict[str, Callable[[], Activation]] = {
     "abs": absolute, "linear": linear, "square": square, "tanh": scaled_tanh,
     "sigmoid": sigmoid, "softplus": softplus, "sin": sine, "cos": cosine, "exp": exponential,
     "erf": scaled_erf, "unit_erf": lambda: scaled_erf(math.sqrt(math.pi) / 2, name="unit_erf"),
-    "gelu": gelu,
+    "gelu": gelu, "gaussian": gaussian,
 }  # fmt: skip
 
 

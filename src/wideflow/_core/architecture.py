@@ -12,7 +12,7 @@ not the function's law at the start. Inputs are one sample without a batch axis:
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .activations import Activation, activation as as_activation
@@ -176,7 +176,7 @@ class LayerNorm(AbstractLayer):
 class Activate(AbstractLayer):
     """An elementwise activation: a name, an `Activation` or a function."""
 
-    activation: str | Activation
+    activation: str | Activation | Callable
 
     def __post_init__(self):
         object.__setattr__(self, "activation", as_activation(self.activation))
@@ -244,7 +244,7 @@ class Residual(AbstractLayer):
 def mlp(
     depth: int = 1,
     width: int = 512,
-    activation: "str | Activation" = "relu",
+    activation: "str | Activation | Callable" = "relu",
     outputs: int = 1,
     *,
     weight_std: float = 1.0,

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import zeta
 
+from .classification import ScalingVerdict as ScalingVerdict, classify as classify
 from .errors import check_between, check_count, check_kind, check_number, check_same_length
 from .precision import double
 
@@ -181,36 +182,56 @@ def _floats(sequence) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ABC(AbstractScaling):
-    r"""Width exponents $(a, b, c)$ of the hidden and the output layer (yang2021).
+    r"""Width exponents $(a, b, c)$, one of each for every layer from the first to the output (yang2021).
 
     At width $m$ layer $l$ acts as $m^{-a_l} w^l$ with $w^l \sim N(0, m^{-2 b_l})$ at time zero and is
-    trained at rate $\eta\, m^{-c}$; the hidden layer keeps the factor $D^{-1/2}$ of its input.
+    trained at rate $\eta\, m^{-c_l}$; the first layer keeps the factor $D^{-1/2}$ of its input. `Shallow` takes two layers,
+    `Deep` as many as it has.
+
+    Args:
+        c: one exponent for all layers, or one for each.
     """
 
-    a: tuple[float, ...]
-    b: tuple[float, ...] = (0.0, 0.0)
-    c: float = 0.0
+    a: tuple[float | int, ...]
+    b: tuple[float | int, ...] = (0.0, 0.0)
+    c: float | int | tuple[float | int, ...] = 0.0
 
     def __post_init__(self):
         for name, exponents in (("a", self.a), ("b", self.b)):
-            check_kind(name, exponents, (tuple, list), "a pair of exponents (hidden, output)")
+            check_kind(name, exponents, (tuple, list), "exponents, one a layer")
             for exponent in exponents:
                 check_number(name, exponent)
-        check_number("c", self.c)
+            object.__setattr__(self, name, tuple(float(x) for x in exponents))
         check_same_length(a=self.a, b=self.b)
-        if len(self.a) != 2:
-            raise ValueError(f"`a` must have two exponents (hidden, output), got {len(self.a)}.")
+        if len(self.a) < 2:
+            raise ValueError(
+                f"`a` must have one exponent a layer, at least two (hidden, output), got {len(self.a)}."
+            )
+        each = self.c if isinstance(self.c, tuple | list) else (self.c,)
+        for exponent in each:
+            check_number(
+                "c", exponent, "A layer that is not trained is `Dense(..., trained=False)`."
+            )
+        if isinstance(self.c, tuple | list):
+            object.__setattr__(self, "c", tuple(float(x) for x in self.c))
+            check_same_length(a=self.a, c=self.c)
+
+    @property
+    def rate_exponents(self) -> tuple[float, ...]:
+        """$c_l$, one a layer."""
+        return self.c if isinstance(self.c, tuple) else (float(self.c),) * len(self.a)
 
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         check_count("width", width)
+        self._check_shallow()
         return jnp.full(width, float(width) ** -self.a[1])
 
     def hidden_scale(self, width: int, features: int) -> float:
         return float(width) ** -self.a[0] * features**-0.5
 
     def rate_factor(self, width: int, features: int) -> float:
-        return float(width) ** -self.c
+        return float(width) ** -self.rate_exponents[0]
 
     def initial_deviation(self, width: int) -> float:
         return float(width) ** -self.b[0]
@@ -219,10 +240,18 @@ class ABC(AbstractScaling):
         return float(width) ** -self.b[1]
 
     def shifted(self, theta: float) -> "ABC":
-        r"""The same training path: $a_l + \theta$, $b_l - \theta$, $c - 2\theta$ (yang2021; chen2022, App. C)."""
-        a = (self.a[0] + theta, self.a[1] + theta)
-        b = (self.b[0] - theta, self.b[1] - theta)
+        r"""The same training path: $a_l + \theta$, $b_l - \theta$, $c_l - 2\theta$ (yang2021; chen2022, App. C)."""
+        a, b = tuple(x + theta for x in self.a), tuple(x - theta for x in self.b)
+        if isinstance(self.c, tuple):
+            return ABC(a, b, tuple(x - 2 * theta for x in self.c))
         return ABC(a, b, self.c - 2 * theta)
+
+    def _check_shallow(self) -> None:
+        if len(self.a) != 2:
+            raise ValueError(
+                f"`a` must have two exponents (hidden, output) for a shallow network, got {len(self.a)}. "
+                "For more layers use `Deep`."
+            )
 
 
 MAXIMAL_UPDATE = ABC(a=(-0.5, 0.5), b=(0.5, 0.5), c=0.0)

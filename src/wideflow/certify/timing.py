@@ -1,8 +1,9 @@
 r"""When the loss should have fallen how far, by the linearised dynamics $\dot r = -\widehat\Theta_0 r$, and what that is worth.
 
 The times are exact for the linearised dynamics. Training itself leaves that path; how far, the path itself tells (`certify.laziness`): with $w = \max(R, G)$
-where the linearised loss reaches a share, measured times lie within a factor $1 + 3w$ of the predicted ones as long as $w\le1/2$. The factor is no
-theorem: it covers every one of the networks of `tests/certify/test_regime.py`, most with room.
+where the linearised loss reaches a share, measured times lie within a factor $1 + 5w$ of the predicted ones as long as $w\le1/2$. The factor is no
+theorem: on two ill-conditioned tables, eight ReLU networks from NTK to pure power law, the largest (ratio - 1)/w was 3.4; 5 leaves room, and
+`tests/certify/test_regime.py` asks it of a third table.
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ POINTS = 80
 
 
 def time_factor(regime) -> float:
-    r"""$1 + 3\max(R, G)$: within this factor of the predicted time the network itself gets there."""
-    return 1.0 + 3.0 * regime.worst
+    r"""$1 + 5\max(R, G)$: within this factor of the predicted time the network itself gets there."""
+    return 1.0 + 5.0 * regime.worst
 
 
 @dataclass(frozen=True)

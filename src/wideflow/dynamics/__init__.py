@@ -18,4 +18,6 @@ from .base import (
 )
 from .descent import GradientDescent as GradientDescent
 from .flow import GradientFlow as GradientFlow
+from .langevin import Langevin as Langevin
+from .optimisers import Optax as Optax
 from .sgd import SGD as SGD

@@ -31,11 +31,14 @@ class AbstractLoss(DoubleModule):
 
 
 def check_targets(outputs, targets) -> None:
-    if outputs.shape != targets.shape:
-        raise ValueError(
-            f"`targets` of shape {targets.shape} do not fit outputs of shape {outputs.shape}. "
-            "Give the model as many outputs as the targets have columns."
-        )
+    if outputs.shape == targets.shape:
+        return
+    remedy = "Give the model as many outputs as the targets have columns."
+    if targets.shape == (*outputs.shape, 1):
+        remedy = "A network of one output has outputs without an axis: take `targets[:, 0]`."
+    raise ValueError(
+        f"`targets` of shape {targets.shape} do not fit outputs of shape {outputs.shape}. {remedy}"
+    )
 
 
 def check_shares(targets) -> None:

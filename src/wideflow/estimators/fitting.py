@@ -1,6 +1,7 @@
 r"""What both estimators do: standardise, start a network, train with early stopping, keep plain arrays.
 
-The rate needs no tuning. On the half mean of squares over a batch of $b$ samples descent is stable below $2b/\lambda_{\max}(\Theta_B)$; half of that, with the
+The rate needs no tuning. Adam moves every weight by about its rate $\eta$, so that one step changes the outputs by at most $\eta\,|p\,\phi(x)|_1 \sum_j s_j |A_j|$ where $|\sigma'| \le 1$; $\eta$ makes
+the mean of this bound `REACH`, and is at most `LARGEST` (weights start at deviation 1). For the other solvers: on the half mean of squares over a batch of $b$ samples descent is stable below $2b/\lambda_{\max}(\Theta_B)$; half of that, with the
 largest $\lambda_{\max}(\Theta_B)$ over some batches and all outputs together, is the rate (for full-batch descent with $\Theta$ itself). If training diverges it is
 halved and begun again.
 """
@@ -23,7 +24,12 @@ from ..models.embeddings import AbstractEmbedding, RandomFeatures
 from ..models.shallow import Shallow
 from .search import Stage, follow, search
 
-SOLVERS = ("sgd", "descent", "flow")
+SOLVERS = ("adam", "kernel", "sgd", "descent", "flow")
+WIDTHS = (512, 4096)  # least and largest width chosen, while the weights outnumber the rows
+WEIGHTS = 4  # trained weights a row
+STEPS, EPOCHS, LONG = 65_536, 2_000, 4_000  # caps: Adam's steps and epochs; the others' epochs
+REACH = 8.0  # chosen on folds of the UCI sets (docs/estimators.md says which)
+LARGEST = 0.3  # chosen: a third of the deviation that weights start with
 HALVINGS = 6
 BATCHES = 16  # how many are looked at for the rate
 KEPT = 400  # training rows kept for the certificate
@@ -88,9 +94,11 @@ class Settings:
     patience: int
 
     @classmethod
-    def of(cls, estimator) -> "Settings":
-        check_count("width", estimator.width)
-        check_count("epochs", estimator.epochs)
+    def of(cls, estimator, rows: int, features: int) -> "Settings":
+        """The parameters for a table of `rows` and `features` (bias column included), which fill in width and epochs where they are None."""
+        for name in ("width", "epochs"):
+            if getattr(estimator, name) is not None:
+                check_count(name, getattr(estimator, name))
         check_count("batch", estimator.batch)
         check_count("patience", estimator.patience)
         check_choice("solver", estimator.solver, SOLVERS)
@@ -113,10 +121,32 @@ class Settings:
                 f"`embedding` must be None, a number of random features or one of `wf.embeddings`, got {embedding!r}."
             )
         as_activation(estimator.activation)
+        embedded = embedding or features
+        if isinstance(embedding, AbstractEmbedding):
+            embedded = embedding.features(features)
+        width = estimator.width or width_for(rows, embedded)
+        epochs = estimator.epochs or epochs_for(estimator.solver, rows, int(estimator.batch))
         return cls(
-            int(estimator.width), scaling, estimator.activation, embedding, estimator.solver, int(estimator.epochs), int(estimator.batch),
+            int(width), scaling, estimator.activation, embedding, estimator.solver, int(epochs), int(estimator.batch),
             estimator.rate, bool(estimator.early_stopping), float(estimator.validation_fraction), int(estimator.patience),
         )  # fmt: skip
+
+
+def width_for(rows: int, features: int) -> int:
+    r"""Nodes with `WEIGHTS` trained weights a row, within `WIDTHS`; beyond them still as many weights as rows.
+
+    Fewer weights than rows cannot fit a table whatever the training: the error is then that of the width.
+    """
+    least, largest = WIDTHS
+    width = min(max(-(-WEIGHTS * rows // features), least), largest)
+    return max(width, -(-rows // features))
+
+
+def epochs_for(solver: str, rows: int, batch: int) -> int:
+    """The cap on epochs where none is given: so many steps of Adam, but no more than `EPOCHS` passes."""
+    if solver != "adam":
+        return LONG
+    return min(EPOCHS, -(-STEPS // max(1, rows // batch)))
 
 
 @dataclass
@@ -127,6 +157,7 @@ class Fitted:
     end: Network
     epochs: int
     rate: float
+    cut_short: bool = False
     train_curve: list[float] = field(default_factory=list)
     validation_curve: list[float] = field(default_factory=list)
 
@@ -155,7 +186,7 @@ def fit(
         )
     )
     start = _start(settings, inputs.shape[1], targets.shape[1], seed)
-    rate = settings.rate or safe_rate(settings, start, some.inputs)
+    rate = settings.rate or _rate(settings, start, some.inputs)
     for _ in range(HALVINGS):
         if rest is None:
             last = found = follow(
@@ -171,6 +202,7 @@ def fit(
                 as_arrays(last.net, settings),
                 epochs,
                 rate,
+                found.cut_short,
                 found.losses,
                 found.validation,
             )
@@ -200,12 +232,17 @@ def _split(settings: Settings, samples: int, strata, random) -> tuple[np.ndarray
 
 
 @double
-def _start(settings: Settings, features: int, outputs: int, seed: int) -> Shallow:
+def embedding_of(settings: Settings, features: int, seed: int) -> AbstractEmbedding | None:
+    """The embedding itself, or the random features that a number asks for."""
     embedding = settings.embedding
     if isinstance(embedding, int):
-        embedding = RandomFeatures.init(
-            jax.random.key(seed), features, embedding, settings.activation
-        )
+        return RandomFeatures.init(jax.random.key(seed), features, embedding, settings.activation)
+    return embedding
+
+
+@double
+def _start(settings: Settings, features: int, outputs: int, seed: int) -> Shallow:
+    embedding = embedding_of(settings, features, seed)
     net = Shallow.init(
         seed,
         features=features,
@@ -218,6 +255,18 @@ def _start(settings: Settings, features: int, outputs: int, seed: int) -> Shallo
     return jax.tree.map(
         lambda leaf: leaf.astype(jnp.float32) if eqx.is_inexact_array(leaf) else leaf, net
     )
+
+
+def _rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
+    return (adam_rate if settings.solver == "adam" else safe_rate)(settings, net, inputs)
+
+
+@double
+def adam_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
+    """See the head of this file."""
+    sizes = np.abs(np.asarray(net.embed(inputs), dtype=float)).sum(axis=1)
+    mixed = np.abs(np.asarray(net.scales * jnp.atleast_2d(net.output), dtype=float)).sum(axis=1)
+    return float(min(REACH / (sizes.mean() * mixed.mean()), LARGEST))
 
 
 @double

@@ -11,22 +11,27 @@ from .shared import WideBase
 class WideRegressor(RegressorMixin, MultiOutputMixin, WideBase):
     r"""Least squares by a wide shallow network $f(x) = \sum_j \sqrt{\lambda_j}\, a_j\, \sigma(\langle w_j, x\rangle/\sqrt d)$ (caron2023, equation 2).
 
-    Works on raw tables: columns and targets are standardised inside, a bias column is added, the rate is chosen from the tangent kernel.
+    Works on raw tables: columns and targets are standardised inside, a bias column is added, width, rate and length of training are chosen.
 
     Parameters:
-        width: number of nodes.
+        width: number of nodes; None takes four trained weights a row, between 512 and 4096 nodes, and beyond that as many weights as rows.
         scaling: 'ntk', 'mean-field', 'zipf:GAMMA,ALPHA', or one of `wf.scalings`. Zipf learns features and prunes well.
         activation: 'relu', 'tanh', ... or any activation of wideflow (by name, if the estimator is to be pickled).
         embedding: None, a number of frozen random features, or one of `wf.embeddings`.
-        solver: 'sgd', 'descent' (full batch) or 'flow'.
-        epochs: at most so many passes; for 'descent' steps, for 'flow' units of the fastest time scale.
-        batch: samples a step of 'sgd'.
-        rate: None chooses a stable one.
-        early_stopping, validation_fraction, patience: hold rows out and keep the network of the best validation loss; stop after `patience` epochs without gain.
+        solver: 'adam' (rate falling along a cosine), 'sgd', 'descent' (full batch), 'flow', or 'kernel': no network but its limit of infinite
+            width, ridge regression with the mean tangent kernel, with ridge and bias by leave-one-out.
+        epochs: at most so many passes; for 'descent' steps, for 'flow' units of the fastest time scale. None: for 'adam' 65,536 steps but no more
+            than 2000 passes, for the others 4000. Where training was still gaining at this cap, a `ConvergenceWarning` says so.
+        batch: samples a step of 'adam' and 'sgd'.
+        rate: None chooses one.
+        early_stopping, validation_fraction: hold rows out, choose the length of training (for 'adam' among lengths that grow fourfold) by
+            their loss, and train so long on all rows.
+        patience: of the solvers other than 'adam': stop after so many epochs without gain.
         random_state: seed of weights, split and batches.
 
     Attributes:
-        model_: the fitted `wf.Shallow`. n_epochs_, rate_, loss_curve_, validation_curve_: how training went.
+        n_epochs_, rate_, loss_curve_, validation_curve_: how training went (with 'adam' the curves have one entry a length).
+        model_: the fitted `wf.Shallow`. With 'kernel' there is none, but `kernel_` with its `ridge`, `bias` and `loo_error`.
         certificate_: `wf.certify` of the network at time zero on the training rows.
 
     Methods beside scikit-learn's: `transform` (hidden features by importance) and `prune(keep)`.

@@ -1,9 +1,11 @@
 """What both estimators share with their users: transform, prune, certificate, the fitted network."""
 
 import copy
+import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,7 +15,15 @@ from ..certify.certificate import Certificate
 from ..data.dataset import Dataset
 from ..models.pruning import features, importance, prune as prune_network
 from ..models.shallow import Shallow
-from .fitting import KEPT, Fitted, Network, Settings, fit, standardise
+from .fitting import KEPT, Fitted, Network, Settings, embedding_of, fit, standardise
+from .kernel_ridge import fit_kernel
+
+
+def _check_network(estimator) -> None:
+    if estimator.solver == "kernel":
+        raise AttributeError(
+            "`solver`='kernel' fits the limit of infinite width, which has no nodes; use solver='adam' for a network."
+        )
 
 
 class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -23,12 +33,12 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __init__(
         self,
-        width=512,
+        width=None,
         scaling="zipf:0.5,0.7",
         activation="relu",
         embedding=None,
-        solver="sgd",
-        epochs=4000,
+        solver="adam",
+        epochs=None,
         batch=32,
         rate=None,
         early_stopping=True,
@@ -49,20 +59,35 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.patience = patience
         self.random_state = random_state
 
-    def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> Fitted:
-        """Fits the network to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
-        settings = Settings.of(self)
+    def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> None:
+        """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
+        rows, features = X.shape[0], X.shape[1] + 1
+        settings = Settings.of(self, rows, features)
         seed = _seed(self.random_state)
         self.input_mean_, self.input_scale_ = standardise(X)
         inputs = self._inputs(X)
+        if settings.solver == "kernel":
+            embedding = embedding_of(settings, features, seed)
+            self.kernel_ = fit_kernel(settings, inputs, targets, embedding, strata, seed)
+            self.n_epochs_ = self.n_iter_ = 1  # solved in one go
+            return
         fitted = fit(settings, inputs, targets, loss, strata, seed)
+        self._keep(fitted, inputs, targets, seed)
+        if fitted.cut_short:
+            warnings.warn(
+                f"training was cut short by `epochs`={settings.epochs}: the loss was still falling. Give more `epochs`"
+                + (", or solver='kernel'." if settings.solver == "adam" else ", or solver='adam'."),
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _keep(self, fitted: Fitted, inputs: np.ndarray, targets: np.ndarray, seed: int) -> None:
         self.network_, self._start = fitted.end, fitted.start
-        self.n_epochs_, self.rate_ = fitted.epochs, fitted.rate
+        self.rate_ = fitted.rate
         self.loss_curve_, self.validation_curve_ = fitted.train_curve, fitted.validation_curve
-        self.n_iter_ = fitted.epochs
-        rows = np.random.default_rng(seed).permutation(len(X))[:KEPT]
+        self.n_epochs_ = self.n_iter_ = fitted.epochs
+        rows = np.random.default_rng(seed).permutation(len(inputs))[:KEPT]
         self._sample = (inputs[rows], targets[rows])
-        return fitted
 
     def _inputs(self, X: np.ndarray) -> np.ndarray:
         return np.concatenate(
@@ -70,15 +95,18 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         )
 
     def _raw(self, X) -> np.ndarray:
-        """Outputs of the network, (sample, output)."""
+        """Outputs of the network or of its limit, (sample, output)."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
+        if self.solver == "kernel":
+            return self.kernel_.outputs(self._inputs(X))
         return np.asarray(self.model_.outputs(self._inputs(X)), dtype=np.float64)
 
     @property
     def model_(self) -> Shallow:
         """The fitted `wf.Shallow`, on standardised inputs with a bias column."""
         check_is_fitted(self)
+        _check_network(self)
         return self.network_.model()
 
     @property
@@ -94,12 +122,14 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def transform(self, X) -> np.ndarray:
         """Hidden features of the nodes, most important first."""
         check_is_fitted(self)
+        _check_network(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(features(self.model_, self._inputs(X)), dtype=np.float64)
 
     def prune(self, keep):
         """A fitted copy with the `keep` most important nodes alone (a count, or a share below 1); nothing is retrained."""
         check_is_fitted(self)
+        _check_network(self)
         pruned = copy.copy(self)
         small = prune_network(self.model_, keep)
         whole = self.network_
@@ -116,6 +146,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         It speaks of least squares, for the classifier on the classes as rows of 0 and 1. Computed when asked for.
         """
         check_is_fitted(self)
+        _check_network(self)
         inputs, targets = self._sample
         data = Dataset(
             inputs.astype(np.float64), targets.astype(np.float64), "training rows"

@@ -27,15 +27,15 @@ class Claim:
     """
 
     text: str
-    value: float = math.nan
-    expected: float | None = None
-    tolerance: float | None = None
+    value: float | int = math.nan
+    expected: float | int | None = None
+    tolerance: float | int | None = None
     relative: bool = False
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: float | int | None = None
+    at_most: float | int | None = None
     holds: bool | None = None
     reproduces: bool = True
-    published: float | None = None
+    published: float | int | None = None
     note: str = ""
 
     @property

@@ -40,9 +40,25 @@ from .feature_learning import (
     field_theory as field_theory,
     linear_field_theory as linear_field_theory,
 )
+from .infinite_width.architecture_kernels import (
+    KernelPair as KernelPair,
+    Kernels as Kernels,
+    LayerKernel as LayerKernel,
+)
+from .infinite_width.kernel_store import (
+    StoredKernel as StoredKernel,
+    open_kernel as open_kernel,
+    write_kernel as write_kernel,
+)
+from .infinite_width.regression import (
+    Regression as Regression,
+    apply_kernel as apply_kernel,
+    regress as regress,
+)
 from .kernels import (
     Spectrum as Spectrum,
     kappa as kappa,
+    kernels as kernels,  # the function, in the place of the module
     mean_ntk as mean_ntk,
     nngp as nngp,
     spectrum as spectrum,
@@ -52,6 +68,15 @@ from .mean_field import (
     MeanFieldPath as MeanFieldPath,
     collapsed_mean_field as collapsed_mean_field,
     mean_field as mean_field,
+)
+from .monte_carlo import KernelEstimate as KernelEstimate, monte_carlo_kernel as monte_carlo_kernel
+from .predict import (
+    Prediction as Prediction,
+    cross_entropy as cross_entropy,
+    ensemble as ensemble,
+    log_marginal_likelihood as log_marginal_likelihood,
+    output_flow as output_flow,
+    posterior as posterior,
 )
 from .random_gram import (
     departure as departure,

@@ -1,5 +1,6 @@
-r"""Mean kernels of a shallow network whose first layer alone is trained (caron2023, equations 8 and 9).
+r"""Kernels of wide networks: `kernels(architecture)` for every depth and layer, and the shallow ones of caron2023.
 
+The shallow ones are those of a network whose first layer alone is trained (equations 8 and 9).
 With $w \sim \mathcal N(0, I_d)$ the pre-activations $u = \langle w, x\rangle/\sqrt d$, $v = \langle w, x'\rangle/\sqrt d$ are a
 centred Gaussian pair of covariance $\begin{psmallmatrix}|x|^2 & \langle x,x'\rangle\\ \cdot & |x'|^2\end{psmallmatrix}/d$, and
 
@@ -18,8 +19,17 @@ from .._core.activations import activation as as_activation
 from .._core.arrays import real_array, square_matrix
 from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
+from .infinite_width.architecture_kernels import kernels
 
-__all__ = ["Spectrum", "kappa", "mean_ntk", "nngp", "preactivation_covariance", "spectrum"]
+__all__ = [
+    "Spectrum",
+    "kappa",
+    "kernels",
+    "mean_ntk",
+    "nngp",
+    "preactivation_covariance",
+    "spectrum",
+]
 
 
 class Spectrum(NamedTuple):

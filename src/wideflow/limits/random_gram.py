@@ -23,7 +23,7 @@ from .._core.arrays import real_array
 from .._core.errors import check_between, check_count
 from .._core.gaussian import expect_pair, pair_derivative
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import as_key, named_key
 from .._core.scalings import NTK, AbstractScaling, Weights, Zipf
 from .kernels import mean_ntk, preactivation_covariance
 
@@ -132,7 +132,7 @@ def random_ntg(
         nodes: how many nodes are drawn.
         draws: number of matrices; one without a leading axis when missing.
     """
-    act = as_activation(activation)
+    act, key = as_activation(activation), as_key(key)
     inputs = real_array("inputs", inputs).astype(float)
     limit = limit_nodes(scaling, nodes)
     mean = mean_ntk(inputs, act)

@@ -2,6 +2,7 @@ r"""What every model is: a module that maps one input to outputs, and says which
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar, TypeVar
@@ -22,7 +23,8 @@ class AbstractModel(DoubleModule):
 
     Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
     on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
-    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices.
+    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices;
+    `input_shape` is the shape of one input where it may have more axes than one.
     `labels` names fixed fields that describe the model and decide none of its numbers; `unlabelled` takes them off, so that
     models which differ in them alone share one compiled program.
     """
@@ -30,6 +32,7 @@ class AbstractModel(DoubleModule):
     trained: ClassVar[tuple[str, ...]]
     neuron_axes: ClassVar[Mapping[str, int]] = MappingProxyType({})
     labels: ClassVar[tuple[str, ...]] = ()
+    input_shape = None  # a field of its own in models of images
 
     @abc.abstractmethod
     def embed(self, inputs: Float[Array, "sample feature"]) -> Float[Array, "sample embedded"]:
@@ -53,7 +56,7 @@ class AbstractModel(DoubleModule):
     def outputs(self, inputs) -> Float[Array, " sample *output"]:
         """Outputs on a batch (sample, feature)."""
         inputs = real_array("inputs", inputs, finite=False)
-        if inputs.ndim != 2:
+        if inputs.ndim != 2 and inputs.shape[1:] != self.input_shape:
             raise ValueError(
                 f"`inputs` must have shape (sample, feature), got {inputs.shape}. "
                 "For one input call the model itself."
@@ -64,11 +67,20 @@ class AbstractModel(DoubleModule):
     def __call__(self, x) -> Float[Array, "*output"]:
         """Outputs on one input (feature,)."""
         x = real_array("x", x, finite=False)
-        if x.ndim != 1:
+        if x.ndim != 1 and x.shape != self.input_shape:
             raise ValueError(
                 f"`x` must be one input of shape (feature,), got {x.shape}. Use `.outputs` for a batch."
             )
         return self.respond(self.embed(x[None]))[0]
+
+
+@functools.singledispatch
+def adaptive_rate_factors(model: AbstractModel) -> dict[str, float]:
+    """The factor of each trained array under updates whose size does not depend on the gradient's (Adam and its kin).
+
+    1 where a model states none.
+    """
+    return dict.fromkeys(model.trained, 1.0)
 
 
 def unlabelled(model: Model) -> Model:

@@ -110,6 +110,18 @@ from .kernels import (
     KernelSpectrum as KernelSpectrum,
     KernelTrace as KernelTrace,
     tangent_gram as tangent_gram,
+    tangent_gram_parts as tangent_gram_parts,
+    tangent_products as tangent_products,
+)
+from .layers import (
+    ArrayMovement as ArrayMovement,
+    FeatureAlignment as FeatureAlignment,
+    FeatureKernelDrift as FeatureKernelDrift,
+    GradientKernelDrift as GradientKernelDrift,
+    LayerFeatureMovement as LayerFeatureMovement,
+    centred_alignment as centred_alignment,
+    feature_kernels as feature_kernels,
+    gradient_kernels as gradient_kernels,
 )
 from .laziness import KernelChange as KernelChange, LinearisationGap as LinearisationGap
 from .movement import (
@@ -127,6 +139,10 @@ from .risks import (
     Risk as Risk,
     TestLoss as TestLoss,
     TestRisk as TestRisk,
+)
+from .sharpness import (
+    Sharpness as Sharpness,
+    hessian_eigenvalues as hessian_eigenvalues,
 )
 from .stages import (
     first_time as first_time,

@@ -15,7 +15,10 @@ from jaxtyping import Array, Float
 from .._core.arrays import real_array
 from .._core.precision import double
 from .._core.trees import parameters, with_parameters
+from ..models import deep_gram
 from ..models.base import AbstractModel
+from ..models.deep import Deep
+from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 from .kernels import spectral_norm
@@ -56,6 +59,16 @@ def _(model: Shallow, features):
     pairs = (slopes[:, None, :] * mixed).reshape(-1, model.width)
     products = jnp.repeat(jnp.repeat(features @ features.T, len(mixed), 0), len(mixed), 1)
     return products * (model.rate_factor * pairs @ pairs.T)
+
+
+@block_of_features.register
+def _(model: Deep, features):
+    return deep_gram.gram(model, features, output=None)
+
+
+@block_of_features.register
+def _(model: Rescaled, features):
+    return block_of_features(model.model, features)  # the factors cancel
 
 
 def _now(model, snapshot):

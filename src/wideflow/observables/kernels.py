@@ -18,9 +18,45 @@ from .._core.memory import tile_rows
 from .._core.precision import double
 from .._core.symmetric_product import symmetric_product
 from .._core.trees import parameters, with_parameters
+from ..dynamics.gradient_flow.jacobian import jacobian_of
+from ..models import deep_gram
 from ..models.base import AbstractModel
+from ..models.deep import Deep
+from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, Snapshot, check_samples, probe_features
+
+
+@double
+def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, Array]:
+    """The tangent Gram matrix's part of every trained array, by name; their sum is `tangent_gram`.
+
+    >>> import wideflow as wf
+    >>> net = wf.Deep(wf.mlp(depth=1, width=1, activation="linear"), 1, [[[2.0]], [[3.0]]])
+    >>> {name: float(part[0, 0]) for name, part in wf.observables.tangent_gram_parts(net, [[1.0]]).items()}
+    {'weight_1': 9.0, 'weight_2': 4.0}
+    """
+    left = model.embed(jnp.asarray(inputs))
+    right = left if other is None else model.embed(jnp.asarray(other))
+    if isinstance(model, Rescaled):
+        model = model.model
+    if isinstance(model, Deep):
+        return deep_gram.gram_parts(model, left, None if other is None else right, output)
+    ours = gradient_rows(model, left, output)
+    theirs = ours if other is None else gradient_rows(model, right, output)
+    return _row_products(model, ours, theirs)
+
+
+@double
+def tangent_products(model, inputs):
+    r"""The map $v \mapsto \Theta v$ over all samples and outputs, without the matrix: one product with $J^\top$, one with $J$.
+
+    `v` has the shape of the outputs. One product costs about three forward passes and holds no more than they do.
+    """
+    jacobian = jacobian_of(model, model.embed(jnp.asarray(inputs)))
+    _, here = jacobian.linearise(parameters(model))
+    product = jax.jit(jacobian.gram_map(here))
+    return double(lambda vector: product(jnp.asarray(vector)))
 
 
 @double
@@ -52,31 +88,48 @@ def check_output(model, features, output) -> None:
 
 @functools.singledispatch
 def gram_of_features(model: AbstractModel, left, right, output: int = 0):
-    """The same from embedded inputs; by autodiff where no structured form is registered.
+    """The same from embedded inputs; from gradient rows where no structured form is registered.
 
-    Rows are worked off in tiles that fit the memory budget: the left Jacobian is never whole.
+    Rows are worked off in tiles that fit the memory budget: a Jacobian is never whole.
     """
-    theta, factors = parameters(model), model.rate_factors()
+    size = sum(leaf.size for leaf in parameters(model).values())
+    tile = tile_rows(max(len(left), len(right)), 4 * left.dtype.itemsize * size)
 
-    def scalar(p, feature):
-        value = with_parameters(model, p).respond(feature[None])[0]
+    def block(i: int, j: int):
+        ours = gradient_rows(model, left[i : i + tile], output)
+        same = right is left and i == j
+        theirs = ours if same else gradient_rows(model, right[j : j + tile], output)
+        return sum(_row_products(model, ours, theirs).values())
+
+    seconds = range(0, len(right), tile)
+    rows = [jnp.concatenate([block(i, j) for j in seconds], 1) for i in range(0, len(left), tile)]
+    return jnp.concatenate(rows)
+
+
+def gradient_rows(model: AbstractModel, features, output: int = 0) -> dict[str, Array]:
+    """The gradient of one output at every sample, array by array, with samples first."""
+
+    def scalar(theta, feature):
+        value = with_parameters(model, theta).respond(feature[None])[0]
         return value if value.ndim == 0 else value[output]
 
-    size = sum(leaf.size for leaf in theta.values())
-    rows = tile_rows(left.shape[0], 2 * left.dtype.itemsize * size)
+    return jax.vmap(jax.grad(scalar), in_axes=(None, 0))(parameters(model), features)
 
-    def row_block(block):
-        def against(feature):
-            def along(p):
-                return jax.vmap(lambda f: scalar(p, f))(block)
 
-            tangent = jax.grad(scalar)(theta, feature)
-            tangent = {name: factors[name] * tangent[name] for name in tangent}
-            return jax.jvp(along, (theta,), (tangent,))[1]
+def _row_products(model: AbstractModel, ours, theirs) -> dict[str, Array]:
+    factors = model.rate_factors()  # numbers, or one factor a neuron
+    flat = lambda rows: rows.reshape(len(rows), -1)
+    return {name: flat(ours[name]) @ flat(factors[name] * theirs[name]).T for name in ours}
 
-        return jax.lax.map(against, right).T
 
-    return jnp.concatenate([row_block(left[i : i + rows]) for i in range(0, len(left), rows)])
+@gram_of_features.register
+def _(model: Deep, left, right, output: int = 0):
+    return deep_gram.gram(model, left, None if right is left else right, output)
+
+
+@gram_of_features.register
+def _(model: Rescaled, left, right, output: int = 0):
+    return gram_of_features(model.model, left, right, output)  # the factors cancel
 
 
 @gram_of_features.register

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 
 from .._core.errors import check_interval
 from .._core.trees import parameters
+from ..models.deep import Deep
+from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 
@@ -45,7 +47,10 @@ class ParameterMovement(AbstractObservable):
 
 
 class FeatureMovement(AbstractObservable):
-    r"""Mean over nodes and inputs of $|h_j(x_i; t) - h_j(x_i; 0)|$, `relative` to the mean of $|h(0)|$ or not."""
+    r"""Mean over nodes and inputs of $|h_j(x_i; t) - h_j(x_i; 0)|$, `relative` to the mean of $|h(0)|$ or not.
+
+    The nodes of a `Deep` network are those of all its hidden layers; `LayerFeatureMovement` takes them layer by layer.
+    """
 
     relative: bool = eqx.field(static=True)
     samples: int | None = eqx.field(static=True)
@@ -58,8 +63,8 @@ class FeatureMovement(AbstractObservable):
 
     def __call__(self, snapshot):
         features = probe_features(snapshot, self.samples)
-        start = features @ snapshot.start.weights
-        moved = jnp.mean(jnp.abs(features @ snapshot.model.weights - start))
+        start, now = (_preactivations(m, features) for m in (snapshot.start, snapshot.model))
+        moved = jnp.mean(jnp.abs(now - start))
         return moved / jnp.mean(jnp.abs(start)) if self.relative else moved
 
 
@@ -82,6 +87,20 @@ class ActiveFraction(AbstractObservable):
         low, high = self.interval or snapshot.model.activation.interval
         h = probe_features(snapshot, None) @ snapshot.model.weights
         return jnp.mean(((h > low) & (h < high)).astype(jnp.float64))
+
+
+def _preactivations(model, features):
+    """Of all hidden nodes, (sample, node)."""
+    while isinstance(model, Rescaled):
+        model = model.model
+    if isinstance(model, Deep):
+        layers = model.hidden(features).values()
+        return jnp.concatenate([h.reshape(h.shape[0], -1) for h in layers], axis=1)
+    if "weights" not in model.trained:
+        raise ValueError(
+            f"{type(model).__name__} does not say what its hidden nodes are; use `ParameterMovement`."
+        )
+    return features @ model.weights
 
 
 def hidden_change(snapshot):

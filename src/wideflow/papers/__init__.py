@@ -12,11 +12,19 @@ KEYS = (
     "ren2023",
     "allenzhu2018",
 )
+EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
+    "yang2021",
+    "yang2022",
+    "chizat2019",
+    "cohen2021",
+    "bordelon2022",
+)
 
-__all__ = ["KEYS", "Paper", "papers"]
+__all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]
 
 
 @functools.cache
 def papers() -> dict[str, Paper]:
     """Every paper by its bib key."""
-    return {key: importlib.import_module(f".{key}", __name__).PAPER for key in KEYS}
+    keys = (*KEYS, *EXPERIMENTS_ONLY)
+    return {key: importlib.import_module(f".{key}", __name__).PAPER for key in keys}

@@ -3,6 +3,7 @@
 import io
 import pathlib
 import re
+import textwrap
 
 import numpy as np
 
@@ -76,13 +77,18 @@ def build(spec: FigureSpec):
         for number, panel in enumerate(spec.panels):
             axes = figure.add_subplot(rows, columns, number + 1)
             _draw_panel(figure, axes, panel, style, seen)
-        if seen:
+        caption = textwrap.fill(spec.caption, int(17 * width)) if spec.caption else ""
+        if seen:  # the caption as the legend's title: the layout makes room for the two together
             figure.legend(
                 list(seen.values()),
                 list(seen),
                 loc="outside lower center",
                 ncols=_columns(list(seen), width),
+                title=caption or None,
+                title_fontsize=7.5,
             )
+        elif caption:
+            figure.supxlabel(caption, fontsize=7.5)
         figure.suptitle(spec.title, fontsize=11.5, fontweight="bold", x=0.01, ha="left")
     return figure
 

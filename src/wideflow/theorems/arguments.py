@@ -23,6 +23,7 @@ from .._core.errors import (
     check_nonnegative,
     check_number,
     check_positive,
+    check_probability,
 )
 from .._core.randomness import as_key
 
@@ -146,7 +147,7 @@ def _kinds(annotation) -> tuple:
 
 def _check_real(name: str, value) -> None:
     if name in CHANCES:
-        check_between(name, value, 0, 1, open=True, remedy="It is a probability.")
+        check_probability(name, value)
     elif name in SHARES:
         check_between(name, value, 0, 1)
     elif name == "x1":

@@ -166,7 +166,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
         if not isinstance(one, AbstractModel):
             raise ValueError(
                 f"`model` must be a wideflow model such as `Shallow.init(...)`, got {type(one).__name__}. "
-                "A network of another library becomes one by a class of `wf.models.AbstractModel`."
+                "A network of Equinox or Flax, or a function of parameters and inputs, becomes one by `wideflow.wrap`."
             )
     count = len(models)
     if precision is not None:

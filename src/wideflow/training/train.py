@@ -16,7 +16,7 @@ from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
-from ..models.base import AbstractModel, unlabelled
+from ..models.base import unlabelled
 from .arguments import MOST_STEPS, check_arguments
 from .checkpoint import fingerprint, pack, unpack
 from .crossing import crossing
@@ -39,7 +39,7 @@ SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that pro
 
 @double
 def train(
-    model: AbstractModel | Sequence[AbstractModel],
+    model,
     data,
     dynamics: AbstractDynamics | AbstractFlow | Sequence,
     *,

@@ -100,6 +100,20 @@ def test_twenty_steps_with_all_randomness_given(variant, scaling, power):
     assert int(run.state.shrinks) == shrinks == 4
 
 
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: wf.BestIterate(d, every=1)])
+def test_a_replay_longer_than_its_rows_is_refused(wrap):
+    # JAX clips the row index: the run repeated its last row without a word
+    net, x, y, draws = setup()
+    model, data = wf.BiasedThreeLayer(**net), wf.Dataset(x, y)
+    dynamics = wf.SmoothedSGD(0.05, window=5, noise=wf.ReplayedNoise(**draws))
+    with pytest.raises(ValueError, match=f"`indices` must have a row for each of the {T + 1}"):
+        wf.train(model, data, wrap(dynamics), steps=T + 1)
+    beyond = draws | {"indices": np.full(T, len(x))}
+    dynamics = wf.SmoothedSGD(0.05, window=5, noise=wf.ReplayedNoise(**beyond))
+    with pytest.raises(ValueError, match="`indices` must hold sample indices in 0"):
+        wf.train(model, data, wrap(dynamics), steps=T)
+
+
 def test_objective_gradient_is_that_of_autodiff():
     net, x, y, draws = setup(seed=3)
     model = with_parameters(
@@ -270,35 +284,34 @@ def test_sgd_is_algorithm_one():
 
 
 def test_variant_two_escapes_its_saddle():
+    # At W = V = 0 the mean gradient over Sigma is zero; SGD's noise leaves the saddle. Bounds of the specification: relative test error <= 0.4 as
+    # the mean over Sigma, <= 0.25 for the prediction averaged over Sigma, after 2000 steps (nine seeds there: 0.18-0.38 and 0.07-0.16).
     concept = wf.data.product_concept(wf.data.smooth("sin", 3.0), wf.data.smooth("sin", 2.0), 5)
     data = wf.data.concept_data(jax.random.key(0), concept, samples=200, features=5)
+    test = wf.data.concept_data(jax.random.key(2), concept, samples=1000, features=5)
     m, std = 100, 0.3
     net = wf.BiasedThreeLayer.init(jax.random.key(1), features=6, width=m, output_std=std)
     dynamics = wf.SmoothedSGD(
         0.5 / (std**2 * m), variant=2, batch=4, shrink=False, first_smoothing=0.5 * m**-0.99, second_smoothing=0.05 / m**0.5, gradient_noise=1e-4 / m
     )  # fmt: skip
     run = wf.train(
-        net, data, dynamics, steps=1000, every=1000, loss=wf.losses.Huber(), precision="float32"
+        net, data, dynamics, steps=2000, every=2000, loss=wf.losses.Huber(), precision="float32"
     )
-    model = run.model
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(20, m)).astype(np.float32)
-    outputs = np.mean(
-        [
-            with_parameters(
-                model,
-                {
-                    "first_increment": s[:, None] * model.first_increment,
-                    "second_increment": model.second_increment * s,
-                },
-            ).outputs(data.inputs)
-            for s in signs
-        ],
-        axis=0,
-    )
-    relative = np.mean((outputs - np.asarray(data.targets)) ** 2) / np.var(np.asarray(data.targets))
-    assert (
-        relative <= 0.5
-    )  # 1 or more at the start; the specification measured 0.07-0.16 after 2000 steps
+    outputs = np.array([_signed(run.model, s).outputs(test.inputs) for s in signs])
+    targets = np.asarray(test.targets)
+    relative = lambda f: np.mean((f - targets) ** 2, axis=-1) / np.var(targets)
+    assert relative(np.asarray(net.outputs(test.inputs))) >= 1
+    assert np.mean(relative(outputs)) <= 0.4
+    assert relative(outputs.mean(axis=0)) <= 0.25
+
+
+def _signed(model, signs):
+    increments = {
+        "first_increment": signs[:, None] * model.first_increment,
+        "second_increment": model.second_increment * signs,
+    }
+    return with_parameters(model, increments)
 
 
 def test_errors_name_the_argument():

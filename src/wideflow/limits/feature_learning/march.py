@@ -117,7 +117,13 @@ def march(key, input_gram, targets, rate, richness, problem):
             variance = jnp.mean(h**2, axis=1)
             bend = smooth_bend(problem.activation, h, variance, WIDTH)
             broad = smooth_bend(problem.activation, h, variance, PROBE_WIDTH)
-            local[l] = {"bend": bend, "broad": broad, "slope": slope, "slopes": slopes, "probe": probe}
+            local[l] = {
+                "bend": bend,
+                "broad": broad,
+                "slope": slope,
+                "slopes": slopes,
+                "probe": probe,
+            }
             local[l] |= {"shift_r": shift_r, "shift_u": shift_u, "phi": phi}
         for l in reversed(range(depth)):  # downwards: z and g
             past, draw, here = dict(state["layers"][l]), draws[l], local[l]

@@ -35,7 +35,7 @@ def _two_layers(case: Case) -> Verdict:
         terms=1, outputs=outputs, sup=sup, error=error, output_std=error
     )
     verdict = paper.Theorem41()(
-        math.nan,
+        None,
         prediction,
         width=width,
         samples=samples,
@@ -55,9 +55,7 @@ def _three_layers(theorem, case: Case) -> Verdict:
         log_complexity=log_three_layer_complexity(sine, sine, 1, error, CONSTANT), outputs=outputs, outer_terms=1, inner_terms=1,
         error=error, width=width,
     )  # fmt: skip
-    verdict = theorem()(
-        math.nan, prediction, width=width, samples=samples, error=error, terms=outputs
-    )
+    verdict = theorem()(None, prediction, width=width, samples=samples, error=error, terms=outputs)
     needed = verdict.numbers["log10_samples_needed"]
     numbers = {
         "width_needed": 10.0 ** min(prediction.log10_width, 300.0),
@@ -74,18 +72,19 @@ def _three_layers(theorem, case: Case) -> Verdict:
 
 def _told(verdict: Verdict, text: str, met: bool) -> Verdict:
     """Without a test loss of the paper's learner there is no conclusion to judge: either the sizes fall short, or only they were checked."""
+    numbers = {**verdict.numbers, "loss": math.nan}
     if met:
         return Verdict(
             Outcome.NOT_APPLICABLE,
             math.nan,
             text + "; the sizes suffice, but the concept behind the data is unknown",
-            verdict.numbers,
+            numbers,
         )
     return Verdict(
         Outcome.NOT_APPLICABLE,
         math.nan,
         text + "; too few even for the kindest concept",
-        verdict.numbers,
+        numbers,
     )
 
 

@@ -34,7 +34,14 @@ class UnitPadding(DoubleModule):
     @double
     def __call__(self, raw) -> Float[Array, "sample feature"]:
         """Padded inputs. A point outside the fitted radius is pulled back onto it; on the sphere every point is."""
-        z = self.factor * jnp.asarray(raw, dtype=float)
+        raw = _finite_rows(raw)
+        if self.spherical and not np.all(np.any(raw != 0, axis=1)):
+            row = int(np.flatnonzero(~np.any(raw != 0, axis=1))[0])
+            raise ValueError(
+                f"`raw` must hold nonzero rows, since the rule was fitted on a sphere and zero has no direction, got zero in row {row}. "
+                "Leave such rows out, or fit `unit_padding` on all rows together."
+            )
+        z = self.factor * jnp.asarray(raw)
         norms = jnp.linalg.norm(z, axis=1, keepdims=True)
         half = jnp.full((z.shape[0], 1), 0.5)
         if self.spherical:
@@ -50,16 +57,23 @@ def unit_padding(raw) -> UnitPadding:
 
     Points of equal norm (a sphere, to 1e-9) are scaled onto radius $\sqrt3/2$ and get one new coordinate instead of two.
     """
-    raw = np.asarray(raw, dtype=float)
-    if raw.ndim != 2:
-        raise ValueError(
-            f"`raw` must have shape (sample, feature), got {raw.shape}. For one feature use `raw[:, None]`."
-        )
-    norms = np.linalg.norm(raw, axis=1)
+    norms = np.linalg.norm(_finite_rows(raw), axis=1)
     largest = float(norms.max())
     if not largest > 0:
         raise ValueError("`raw` must hold a nonzero row, got zeros only.")
     return UnitPadding(_RADIUS / largest, bool(norms.min() >= largest * (1 - 1e-9)))
+
+
+def _finite_rows(raw) -> np.ndarray:
+    raw = np.asarray(raw, dtype=float)
+    if raw.ndim != 2 or raw.shape[0] == 0:
+        raise ValueError(
+            f"`raw` must have shape (sample, feature) with at least one sample, got {raw.shape}. For one feature use `raw[:, None]`."
+        )
+    if not np.all(np.isfinite(raw)):
+        row = int(np.flatnonzero(~np.all(np.isfinite(raw), axis=1))[0])
+        raise ValueError(f"`raw` must be finite, got {raw[row]} in row {row}. Leave such rows out.")
+    return raw
 
 
 @double

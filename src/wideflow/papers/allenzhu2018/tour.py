@@ -3,6 +3,9 @@ r"""Tour: three layers against two (allenzhu2018, Theorem 4.2 and its section 4.
 The target is the product $\cos(6x_1)\cos(6x_2)$ on the sphere in five dimensions. A two-layer network with five times the neurons is trained first and for longer; then a
 three-layer network, by the same SGD on the same data. The error is the mean square over the variance of the test targets: answering the mean has error 1.
 
+Two layers end with a training error ten times that of three (0.17 against 0.02), so most of the gap at the end is a gap in fitting. Both are therefore also compared at one
+training error, the one that two layers ended with: there three layers' test error is about four fifths of two layers' (0.75 to 0.81 on three seeds).
+
 Run:  wideflow run tour-allenzhu2018            Takes:  default 10 s on two cores, smoke 7 s
 """
 
@@ -144,13 +147,44 @@ def three_layers_win(table: xr.Dataset) -> Moment | None:
     )
 
 
+def training_errors(table: xr.Dataset, name: str) -> np.ndarray:
+    """Relative training errors of one learner."""
+    return of(table, name).risk.values / table.attrs["variance"]
+
+
+def equal_fit(table: xr.Dataset) -> Moment | None:
+    """Three layers fit the samples as well as two layers did at their end: the test errors at this one training error."""
+    times, error = errors(table, "three layers")
+    two, reached = errors(table, "two layers")[1][-1], training_errors(table, "two layers")[-1]
+    return moment_when(
+        times,
+        training_errors(table, "three layers") <= reached,
+        lambda time, now: (
+            f"After {time:.0f} passes three layers have the training error that two layers ended with ({reached:.2f}); their test error is {error[now]:.2f} against {two:.2f}."
+        ),
+    )
+
+
+def equal_fit_ratio(table: xr.Dataset) -> float:
+    """Test error of three layers over that of two, both at the training error that two layers ended with, on the line between two records."""
+    logs = [np.log(training_errors(table, name)) for name in LEARNERS]
+    below = np.flatnonzero(logs[1] <= logs[0][-1])
+    if below.size == 0 or below[0] == 0:
+        return float("nan")
+    i = below[0]
+    share = (logs[0][-1] - logs[1][i - 1]) / (logs[1][i] - logs[1][i - 1])
+    tests = np.log(errors(table, "three layers")[1])
+    three = np.exp(tests[i - 1] + share * (tests[i] - tests[i - 1]))
+    return float(three / errors(table, "two layers")[1][-1])
+
+
 def live(table: xr.Dataset) -> FigureSpec:
     found = line_at(three_layers_win(table), "three layers: half of two layers' best")
+    equal = line_at(equal_fit(table), "three layers: two layers' last training error")
     tests = [Line(*errors(table, name), name) for name in LEARNERS]
     trains = [
-        Line(of(table, name).time.values, of(table, name).risk.values / table.attrs["variance"], name)
-        for name in LEARNERS
-    ]  # fmt: skip
+        Line(of(table, name).time.values, training_errors(table, name), name) for name in LEARNERS
+    ]
     square = lambda values: np.reshape(values, (AXIS.size, AXIS.size))
     now = {"target": table.target.values}
     for name in LEARNERS:
@@ -173,9 +207,9 @@ def live(table: xr.Dataset) -> FigureSpec:
         f"Three layers against two on {NAME}",
         [
             *maps,
-            Panel("Test error", "passes over the data", "mean square / variance", [*tests, mean, found], yscale="log"),
+            Panel("Test error", "passes over the data", "mean square / variance", [*tests, mean, found, equal], yscale="log"),
             Panel("Cut through the maps", "x₁ at x₂ = 0", "f(x)", cut),
-            Panel("Training error", "passes over the data", "mean square / variance", [*trains, mean], yscale="log"),
+            Panel("Training error", "passes over the data", "mean square / variance", [*trains, mean, equal], yscale="log"),
         ],
         columns=3,
         caption=f"{widths} a layer; the same SGD on the same data, two layers first. Compare allenzhu2018, Theorem 4.2.",
@@ -188,6 +222,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("three layers reach half of two layers' best test error", holds=three_layers_win(table) is not None),
         Claim("relative test error of three layers at the end", float(three[-1]), at_most=0.12),
         Claim("three layers at the end over the best of two layers", float(three[-1] / two.min()), at_most=0.5),
+        Claim(
+            "at the training error that two layers ended with: test error of three layers over that of two", equal_fit_ratio(table), at_most=1.0,
+            note="0.75 to 0.81 on three seeds: at equal fit the gap is far smaller than at the end, where three layers fit the samples ten times better",
+        ),
         Claim("two layers learn something: relative test error at the end", float(two[-1]), at_most=0.6),
     )  # fmt: skip
 

@@ -28,9 +28,16 @@ TOUR = Tour(
             look="Learnt by three layers",
         ),
         Step(
+            "At equal fit",
+            "A fair moment to compare is when three layers have just the training error that two layers ended with. Their test error is then about four fifths of two "
+            "layers': they generalise better from the same fit, but not by much.",
+            look="Training error",
+            moment=told.equal_fit,
+        ),
+        Step(
             "The gap",
-            "Three layers get to half of the best test error that two layers ever had, and on. "
-            "The same holds against the tangent kernels of both networks (`wideflow run allenzhu2018-three-beat-two`); on easier targets there is no gap.",
+            "Three layers go on to fit the samples ten times better than two layers did in all their passes, and their test error follows: half of the best that two layers ever "
+            "had, and on. So the gap is mostly one of what descent can fit. It is there too against the tangent kernels of both networks (`wideflow run allenzhu2018-three-beat-two`); on easier targets there is no gap.",
             look="Test error",
             moment=told.three_layers_win,
         ),

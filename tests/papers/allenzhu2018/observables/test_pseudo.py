@@ -100,7 +100,7 @@ def test_smoothed_pair_error_is_quadratic():
     w2, v2 = rng.normal(size=(30, 4)) / 30, rng.normal(size=(32, 30)) / 30
     ratios = []
     pair = eqx.filter_jit(obs.smoothed_pair)
-    for eta in (0.3, 0.1):
+    for eta in (0.3, 0.1, 0.03):
         errors = []
         for draw in range(60):
             noise = np.random.default_rng(draw)
@@ -108,7 +108,7 @@ def test_smoothed_pair_error_is_quadratic():
             p, q = pair(model, x, first, second, w2, v2, noise.choice([-1.0, 1.0], size=30), eta)
             errors.append(np.mean(np.abs(p - q)))
         ratios.append(np.mean(errors) / eta**2)
-    assert max(ratios) / min(ratios) <= 1.8  # linear in eta would give 3
+    assert max(ratios) / min(ratios) <= 1.5  # linear in eta would give 10
 
 
 def test_coupled_main_part():

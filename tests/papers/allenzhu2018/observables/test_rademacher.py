@@ -56,6 +56,18 @@ def test_bilinear_sup_is_attained_and_not_exceeded():
         assert_allclose(best, got.value, rtol=1e-6)
 
 
+def test_bilinear_sup_of_a_network_that_is_off_is_zero_and_finite():
+    # biases far below zero: no node is on, every B_q is zero, and the maximisers were 0 / 0
+    net, x = setup()
+    off = wf.BiasedThreeLayer(
+        net.first, net.first_bias - 100.0, net.second, net.second_bias, net.output
+    )
+    got = obs.bilinear_sup(off, x, np.ones(8), 0.7, 0.4)
+    assert_allclose(got.value, 0.0, atol=0)
+    assert_allclose(got.first, np.zeros((12, 4)), atol=0)
+    assert_allclose(got.second, np.zeros(np.shape(net.second)), atol=0)
+
+
 def test_bilinear_rademacher_over_all_signs():
     net, x = setup(samples=5)
     xi = obs.rademacher_signs(jax.random.key(0), 5)

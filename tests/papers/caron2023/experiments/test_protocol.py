@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.papers.caron2023.experiments import members, regression, transfer
+from wideflow.training.session import Session
 
 KEY = jax.random.key(0)
 
@@ -60,7 +61,7 @@ def test_members_of_one_program_are_the_single_runs():
     )
     table, nets = members.train_members(
         settings, KEY, data, None, wf.GradientDescent(1.0), loss=wf.losses.HalfSumSquares(),
-        record=[wf.observables.Risk(), wf.observables.WeightMovement()], progress=None,
+        record=[wf.observables.Risk(), wf.observables.WeightMovement()], session=Session(),
     )  # fmt: skip
     assert table["risk"].dims == ("setting", "seed", "step")
     for i, name in enumerate(("γ=1", "γ=.5, α=.7")):

@@ -150,7 +150,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 "shrinking",
                 "iteration",
                 "λ",
-                [*scales, HLine(float(table["expected_scale"]), "ε^{2/(3K_w)}")],
+                [*scales, HLine(float(table["expected_scale"]), r"$\varepsilon^{2/(3K_w)}$")],
             ),
         ),
     )
@@ -164,14 +164,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "variant 1: test Huber loss",
             float(mean.sel(variant=1)),
-            at_most=0.004,
-            note="reference run 0.0008",
+            at_most=0.0016,
+            note="twice the reference run's 0.0008",
         ),
         Claim(
             "variant 2: test Huber loss",
             float(mean.sel(variant=2)),
-            at_most=0.03,
-            note="reference run 0.012",
+            at_most=0.024,
+            note="twice the reference run's 0.012",
         ),
         Claim(
             "final scale over eps^{2/(3 K_w)}",
@@ -182,7 +182,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
         Claim(
             "fewest shrinks over T/(2 T_w)",
-            float(table["shrinks"].min()) / np.floor(steps / (2 * window)),
+            float(table["shrinks"].min()) / (steps / (2 * window)),
             at_least=1.0,
         ),
         Claim(
@@ -193,7 +193,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "gain of the selected candidate over the mean one, variant 1",
             float(gain.sel(variant=1).mean()),
-            at_least=0.03,
+            at_least=0.1,
             note="reference run 0.1-0.2",
         ),
     )

@@ -15,7 +15,7 @@ import xarray as xr
 from ...._core.randomness import named_key
 from ....dynamics.losses import Huber
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, HLine, Line, Panel
+from ....figures import Bars, FigureSpec, HLine, Panel
 from ..concept_data import concept_data, padded_sphere, product_concept
 from ..laws.power_series import smooth
 from ..limits.constructions.three_layer import ridge_carrier, three_layer_weights
@@ -115,17 +115,17 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 def draw(table: xr.Dataset) -> FigureSpec:
     seeds, rate = table["seed"].values, table["rate"].values[0]
     one = table.sel(rate=rate)
-    lines = [
-        Line(seeds, one[name].values, label)
+    bars = [
+        Bars([f"{seed}" for seed in seeds], one[name].values, label)
         for name, label in (
-            ("moved", "(c₁ − c₃)/η"),
-            ("shrunk", "(c₂ − c₃)/η"),
+            ("moved", r"$(c_1 - c_3)/\eta$"),
+            ("shrunk", r"$(c_2 - c_3)/\eta$"),
             ("excess", "excess of (360)"),
         )
     ]
     return FigureSpec(
         "The existential direction lowers the smoothed loss",
-        (Panel(f"η = {rate:g}", "initialisation", "rate of change", [*lines, HLine(0.0)]),),
+        (Panel(f"η = {rate:g}", "initialisation", "rate of change", [*bars, HLine(0.0)]),),
         columns=1,
     )
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, HLine, Line, Panel
+from ....figures import FigureSpec, HLine, Panel
 from ..concept_data import padded_sphere
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
@@ -25,6 +25,7 @@ from ..observables.rademacher import (
     two_layer_bound,
     two_layer_sup,
 )
+from .marks import measured
 
 
 @dataclass(frozen=True)
@@ -100,21 +101,27 @@ def draw(table: xr.Dataset) -> FigureSpec:
     labels = {
         "exact": "bilinear part, exact",
         "chain": "the paper's chain",
-        "bound": "τ_w τ_v m^{1/4} ‖a‖/√N",
+        "bound": r"$\tau_w \tau_v m^{1/4} \|a\| / \sqrt{N}$",
         "network": "true network, ascent (beyond its start)",
     }
-    three = [
-        Line(table["width"].values, table[name].values, label) for name, label in labels.items()
-    ]
-    two = [
-        Line(table["shallow_width"].values, table["two_layer_ratio"].values, "ascent / bound"),
-        HLine(1.0, "bound"),
-    ]
+    three = []
+    for name, label in labels.items():
+        three += measured(table["width"].values, table[name].values, label)
+    ratios = measured(
+        table["shallow_width"].values, table["two_layer_ratio"].values, "ascent / bound"
+    )
+    two = [*ratios, HLine(1.0, "bound")]
     return FigureSpec(
         "Rademacher complexity beside its bounds",
         (
             Panel("three layers", "width m", "complexity", three, xscale="log", yscale="log"),
-            Panel("two layers", "width m", "complexity / (‖a‖₁ τ/√N)", two, xscale="log"),
+            Panel(
+                "two layers",
+                "width m",
+                r"complexity / $(\|a\|_1 \tau / \sqrt{N})$",
+                two,
+                xscale="log",
+            ),
         ),
     )
 
@@ -139,8 +146,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "true network over the chain: falls from the smallest to the largest width",
             float(excess[-1] / excess[0]),
-            at_most=1.0,
-            note="the coupling error that (50) leaves out",
+            at_most=0.8,
+            note="the coupling error that (50) leaves out; reference runs give 0.66 from m = 100 to 400, two seeds from 50 to 400 gave 0.5 and 0.70",
         ),
         Claim(
             "two layers: complexity over its bound, largest",

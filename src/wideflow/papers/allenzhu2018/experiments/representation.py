@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, Line, Panel
+from ....figures import FigureSpec, Panel
 from ..concept_data import product_concept
 from ..laws.concepts import TwoLayerConcept, plain_concept
 from ..laws.power_series import polynomial, smooth
@@ -26,6 +26,7 @@ from ..limits.constructions.three_layer import (
 )
 from ..limits.constructions.two_layer import two_layer_representation, two_layer_weights
 from .generators import generator
+from .marks import measured
 from .three_layer_runs import slope
 
 FUNCTIONS = {"sin": (smooth("sin"), 9), "exp": (smooth("exp"), 10), "cos": (smooth("cos"), 10)}
@@ -118,7 +119,7 @@ def shallow(settings: Settings, key) -> xr.Dataset:
 
 
 def deep(settings: Settings, key, session) -> xr.Dataset:
-    r"""Error of Lemma 5.6 with ridge carriers, $\varepsilon_a = 1$: mean over inputs, median over draws ($h$ has heavy tails)."""
+    r"""Error of Lemma 5.6 with ridge carriers, $\varepsilon_a = 1$: mean over inputs and draws ($h$ has heavy tails)."""
     basis = np.eye(6)
     targets = {
         "sin(x1)cos(x2)": product_concept(smooth("sin"), smooth("cos"), 5),
@@ -140,7 +141,7 @@ def deep(settings: Settings, key, session) -> xr.Dataset:
                 values = three_layer_representation(w, b1, v, b2, a, star, x)
                 errors[i, j, draw] = np.mean(np.abs(values - np.asarray(concept.outputs(x))))
     return xr.Dataset(
-        {"error56": (("deep", "deep_width"), np.median(errors, axis=-1))},
+        {"error56": (("deep", "deep_width"), np.mean(errors, axis=-1))},
         {"deep": list(targets), "deep_width": list(settings.deep_widths)},
     )
 
@@ -190,9 +191,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     def lines(name, along, across):
+        pairs = ((c, table[name].sel({across: c}).values) for c in table[across].values)
         return [
-            Line(table[along].values, table[name].sel({across: c}).values, str(c))
-            for c in table[across].values
+            mark for c, values in pairs for mark in measured(table[along].values, values, str(c))
         ]
 
     return FigureSpec(
@@ -258,24 +259,37 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             Claim(
                 f"Lemma G.1, {name}: slope of the error",
                 slope(table["width"], table["error_g1"].sel(shallow=name)),
-                expected=-0.5,
-                tolerance=0.12,
+                at_least=-0.6,
+                at_most=-0.4,
             )
         )
-    first = table["error56"].isel(deep=0)
+    for name in table["deep"].values:
+        made.append(
+            Claim(
+                f"Lemma 5.6, {name}: slope of the error",
+                slope(table["deep_width"], table["error56"].sel(deep=name)),
+                at_least=-1.0,
+                at_most=-0.2,
+                note="three seeds: -0.53 to -0.77 for the product, -0.26 to -0.76 for the composition",
+            )
+        )
+    errors = table["error56"].isel(deep=0).values
     made.append(
         Claim(
-            "Lemma 5.6, sin(x1)cos(x2): slope of the error",
-            slope(table["deep_width"], first),
-            at_least=-1.0,
-            at_most=-0.2,
+            "Lemma 5.6, sin(x1)cos(x2): the error falls over every fourfold of the width, largest ratio",
+            float((errors[2:] / errors[:-2]).max(initial=0.0)),
+            at_most=1.0,
+            note="over a twofold a few draws of a heavy-tailed error do not decide, nor over a fourfold for sin(sin(x1)): 1.04 to 1.2 on three seeds",
         )
     )
-    made.append(
-        Claim(
-            "Lemma 5.6, sin(x1)cos(x2): error at the largest width", float(first[-1]), at_most=0.3
+    if table["deep_width"].values[-1] >= 4000:
+        made.append(
+            Claim(
+                "Lemma 5.6, sin(x1)cos(x2): error at m = 4000",
+                float(table["error56"].isel(deep=0).sel(deep_width=4000)),
+                at_most=0.2,
+            )
         )
-    )
     good, bad = (table["residual52"].sel(direction=d) for d in DIRECTIONS)
     made.append(
         Claim("Lemma 5.2, w* = e1: rms of R sqrt(m1 m2), largest", float(good.max()), at_most=0.5)

@@ -12,9 +12,10 @@ import numpy as np
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, Line, Panel
+from ....figures import FigureSpec, Line, Panel, Points
 from ..limits.sign_changes import first_layer_flips, greedy_flips
 from .generators import biased_preactivations, generator
+from .marks import guide, measured
 from .three_layer_runs import slope, three_layer_table
 from .two_layer_runs import two_layer_table
 
@@ -83,38 +84,22 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    trained = [
-        Line(
-            table["width"].values,
-            table["flipped"].sel(samples=n).mean("seed").values,
-            f"two layers, N = {n}",
-        )
-        for n in table["samples"].values
-    ]
+    widths, trained = table["width"].values, []
+    for n in table["samples"].values:
+        flipped = table["flipped"].sel(samples=n).mean("seed").values
+        trained += measured(widths, flipped, f"two layers, N = {n}")
+    trained.append(guide(widths, 1.5 * flipped[0], -0.5, "$m^{-1/2}$"))
     for layer in ("first", "second"):
-        trained.append(
-            Line(
-                table["width3"].values,
-                table[f"flipped_{layer}"].mean("seed3").values,
-                f"three layers, {layer} layer",
-                dash="dashed",
-            )
-        )
+        flipped = table[f"flipped_{layer}"].mean("seed3").values
+        label = f"three layers, {layer} layer"
+        trained += measured(table["width3"].values, flipped, label, dash="dashed")
     worst = []
     for a in table["exponent"].values:
-        one = table.sel(exponent=a)
-        worst.append(
-            Line(table["worst_width"].values, one["worst"].values, f"τ_w = m^-{a:g}", group=f"{a}")
-        )
-        worst.append(
-            Line(
-                table["worst_width"].values,
-                one["worst_formula"].values,
-                "",
-                dash="dotted",
-                group=f"{a}",
-            )
-        )
+        # the formula alone as a line: it would hide one through the points
+        one, label = table.sel(exponent=a), rf"$\tau_w = m^{{-{a:g}}}$"
+        worst.append(Points(table["worst_width"].values, one["worst"].values, label))
+        formula = one["worst_formula"].values
+        worst.append(Line(table["worst_width"].values, formula, group=label, dash="dotted"))
     return FigureSpec(
         "Sign changes against width",
         (
@@ -127,13 +112,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 yscale="log",
             ),
             Panel(
-                "worst case, ‖W'‖_{2,4} ≤ τ_w",
+                r"worst case, $\|W'\|_{2,4} \leq \tau_w$",
                 "width m",
                 "signs changed",
                 worst,
                 xscale="log",
                 yscale="log",
-                note="dotted: 0.9526 τ_w^{4/5} m^{6/5}",
+                note=r"dotted: $0.9526\,\tau_w^{4/5} m^{6/5}$",
             ),
         ),
     )

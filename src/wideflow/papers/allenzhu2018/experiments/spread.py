@@ -133,8 +133,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "correlation of a random half at the largest width",
             float(mean["half_correlation"].isel(width=-1)),
-            at_least=0.98,
-            note="reference run 0.998",
+            at_least=0.995,
+            note="reference runs 0.980, 0.994, 0.998 at m = 400, 1600, 6400",
         ),
         Claim(
             "three layers: slope of ||W||_{2,4}",

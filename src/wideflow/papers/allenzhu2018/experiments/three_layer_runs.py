@@ -27,11 +27,11 @@ MEASURES = {
     "coupling3": "rms |f - g|, three layers",
     "flipped_first": "first-layer signs changed",
     "flipped_second": "second-layer signs changed",
-    "first_norm_4": "‖W‖_{2,4}",
+    "first_norm_4": r"$\|W\|_{2,4}$",
     "first_norm_2": "‖W‖_F",
-    "first_norm_inf": "‖W‖_{2,∞}",
+    "first_norm_inf": r"$\|W\|_{2,\infty}$",
     "second_norm_2": "‖V‖_F",
-    "second_norm_inf": "‖V‖_{2,∞}",
+    "second_norm_inf": r"$\|V\|_{2,\infty}$",
 }
 
 

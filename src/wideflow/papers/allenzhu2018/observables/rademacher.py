@@ -54,7 +54,8 @@ def bilinear_sup(
     r"""$\sup|\sum_j\xi_j\,aD_v(x_j)V'D_w(x_j)W'x_j| = \tau_w\tau_v(\sum_q\sigma_{\max}(B_q)^4)^{1/4}$, signs at the model's weights.
 
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
-    The chain bounds it by $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$.
+    The chain bounds it by $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$. Where the sup is zero (no node is on at any sample) every point of the
+    balls attains it; the maximiser told is then zero.
     """
     inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
     frozen = signs(model, inputs)
@@ -71,10 +72,11 @@ def bilinear_sup(
         * second_radius
         * jnp.sqrt(jnp.max(jnp.trace(squares, axis1=1, axis2=2)))
     )
-    first = first_radius * tops[:, None] * vectors[:, :, -1] / total
+    first = first_radius * tops[:, None] * vectors[:, :, -1] / jnp.where(total > 0, total, 1.0)
     # V'_{iq} is along sum_j xi_j Dw_q (a Dv)_i <w_q, x_j>
     columns = jnp.einsum("qnd,qd,ni->iq", gated, first, rows)
-    second = second_radius * columns / jnp.linalg.norm(columns)
+    size = jnp.linalg.norm(columns)
+    second = second_radius * columns / jnp.where(size > 0, size, 1.0)
     return BilinearSup(first_radius * second_radius * total, chain, first, second)
 
 

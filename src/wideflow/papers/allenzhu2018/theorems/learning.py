@@ -23,7 +23,7 @@ class Theorem41(AbstractTheorem):
 
     def __call__(
         self,
-        loss: float | int,
+        loss: float | int | None,
         prediction: TwoLayerPrediction,
         *,
         width: int,
@@ -34,7 +34,8 @@ class Theorem41(AbstractTheorem):
         terms: int = 1,
         outputs: int = 1,
     ) -> Verdict:
-        r"""`loss` is the test loss reached, `floor` is $\varepsilon_0$, `error` is $\varepsilon$."""
+        r"""`loss` is the test loss reached (None before training), `floor` is $\varepsilon_0$, `error` is $\varepsilon$."""
+        loss = math.nan if loss is None else loss
         numbers = {
             "loss": loss, "bound": floor + error, "width": float(width), "width_needed": prediction.width, "samples": float(samples),
             "samples_needed": prediction.samples, "iterations": float(iterations), "iterations_needed": prediction.iterations,
@@ -99,6 +100,7 @@ class WidthIndependence(AbstractTheorem):
 def _three_layers(
     loss, prediction, needed, *, width, samples, error, floor, gamma, terms
 ) -> Verdict:
+    loss = math.nan if loss is None else loss  # before training there is none
     bound = (1 + gamma) * floor + error
     numbers = {
         "loss": loss, "bound": bound, "log10_width": math.log10(width), "log10_width_needed": prediction.log10_width,
@@ -127,7 +129,7 @@ class Theorem42(AbstractTheorem):
 
     def __call__(
         self,
-        loss: float | int,
+        loss: float | int | None,
         prediction: ThreeLayerPrediction,
         *,
         width: int,
@@ -150,7 +152,7 @@ class Theorem43(AbstractTheorem):
 
     def __call__(
         self,
-        loss: float | int,
+        loss: float | int | None,
         prediction: ThreeLayerPrediction,
         *,
         width: int,

@@ -8,7 +8,7 @@ import xarray as xr
 
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec
-from .images import Settings, accuracy_at, common_claims, panels, run
+from .images import Settings, accuracy_at, common_claims, has_features, panels, run
 
 GRID = {"gammas": (0.1, 0.2, 0.5, 0.7), "alphas": (0.5, 0.5, 0.5, 0.5)}
 
@@ -16,7 +16,8 @@ GRID = {"gammas": (0.1, 0.2, 0.5, 0.7), "alphas": (0.5, 0.5, 0.5, 0.5)}
 def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"{table.attrs['features']}: the share γ of the symmetric part", panels(table),
-        caption="Mean over seeds, band of one deviation. Compare caron2023, Figure 11, which has features of ResNet-18.",
+        caption=f"{table.attrs['features']}, width {table.attrs['width']}, {table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
+        "deviation. Compare caron2023, Figure 11, which has features of ResNet-18.",
     )  # fmt: skip
 
 
@@ -25,12 +26,13 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if int(table["step"].values[-1]) < 500:
         return tuple(found)
     half = accuracy_at(table, 0.5).values
-    found.append(
-        Claim(
-            "50% removed: accuracy of γ=.1 minus that of γ=.7", float(half[0] - half[-1]), at_least=-0.05, at_most=0.05,
-            note="the paper expects it to fall in γ from half on; on MobileNetV2 features all γ are about equal at half",
-        )
-    )  # fmt: skip
+    if has_features(table):
+        found.append(
+            Claim(
+                "50% removed: accuracy of γ=.1 minus that of γ=.7", float(half[0] - half[-1]), at_least=0.0, reproduces=False,
+                note=f"the paper expects it to fall in γ from half on; on {table.attrs['features']} all γ are about equal at half",
+            )
+        )  # fmt: skip
     for share in (0.75, 0.9):
         values = accuracy_at(table, share).values
         found += [

@@ -119,14 +119,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     )  # before that the slowest mode does not yet rule the decay
     for setting in table["setting"].values:
         one = table.sel(setting=setting).mean("seed")
-        found.append(
-            Claim(
-                f"{setting}: observed rate over that of the averaged mask",
-                float(one["observed"] / one["averaged"]),
-                at_least=0.97,
+        ratio = float(one["observed"] / one["averaged"])
+        text = f"{setting}: observed rate over that of the averaged mask"
+        if not late:
+            found.append(
+                Claim(text, ratio, at_least=0.97, note="faster modes still add to the decay")
             )
-        )
         if late:
+            found.append(Claim(text, ratio, expected=1.0, tolerance=0.011, note="the specification saw 0.4 and 1.1 %"))  # fmt: skip
             found += [
                 Claim(f"{setting}: share of pairs that stick", float(one["stuck"] / one["pairs"]), at_least=0.005),
                 Claim(f"{setting}: observed rate over that of the hard mask (Lemma D.1 asks 1)", float(one["observed"] / one["hard"]), at_least=1.0, reproduces=False, note="the gap of the ReLU proof"),

@@ -176,10 +176,6 @@ def _one(settings: Settings, key, name: str, session) -> xr.Dataset:
     )
     table["initial_gap"] = (("setting", "seed"), table["kernel_gap"].isel(step=0).values)
     table["mean_initial_gap"] = ("setting", _initial_gaps(settings, key, parts["train"]))
-    table["target_squares"] = (
-        "part",
-        [float(np.mean(np.asarray(parts[p].targets) ** 2)) for p in ("train", "test")],
-    )
     return table
 
 
@@ -236,11 +232,10 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     by_weight = pruned.sel(importance="released")
     width = int(table["removed"].values[-1])
     at = lambda values, share: values.sel(removed=int(round(share * width)))
-    squares = table["target_squares"].values
-    empty = pruned.sel(removed=width)
+    whole = by_weight.sel(removed=0, part="train") / end["risk"]
     found = [
-        Claim(f"{name}: with every node removed the risk is the mean of squared targets",
-              float(np.max(np.abs(empty - xr.DataArray(squares, dims="part")))), at_most=1e-6),
+        Claim(f"{name}: with no node removed the pruned network's training risk is the trained one's, largest relative difference",
+              float(np.max(np.abs(whole - 1))), at_most=1e-2),
     ]  # fmt: skip
     if not set(PUBLISHED_ORDER) <= set(table["setting"].values) or int(attrs["steps"]) < 500:
         return found
@@ -276,7 +271,7 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
         Claim(f"{name}: γ=1 after removing half, test risk over unpruned", float(half.sel(part="test") / unpruned.sel(part="test")), at_least=1.5),
         Claim(f"{name}: transfer with {top} features, γ=1 is worst", holds=bool(transfer.values.argmax() == 0)),
         Claim(f"{name}: transfer with {top} features, (0, .4) over the best", float(transfer.sel(setting=RICH) / transfer.min()), at_most=1.15),
-        Claim(f"{name}: 5 % removed, share of runs with γ>0 where ranking by λ‖w‖² beats ranking by λ", float(better), at_least=0.5),
+        Claim(f"{name}: 5 % removed, share of runs with γ>0 where ranking by λ‖w‖² beats ranking by λ", float(better), at_least=0.501, note="a majority"),
     ]  # fmt: skip
     if full and width == 2000 and attrs["convention"] == "released" and not int(attrs["largest"]):
         found += _published(name, table, end, at, by_weight)

@@ -187,6 +187,7 @@ EXPERIMENT = Experiment(
     paper="caron2023",
     title="Feature learning as the width grows",
     figure="Theorems 4.1 and 5.1, scaling in the width",
+    asks_from="default",
     settings={
         "smoke": Settings(widths=(125, 500), steps=200, seeds=2),
         "default": Settings(),

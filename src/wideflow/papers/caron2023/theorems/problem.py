@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from ...._core.errors import check_between, check_kind
+from ...._core.errors import check_kind, check_probability
 from ...._core.precision import double
 from ...._core.scalings import NTK, Weights, Zipf
 from ....data.assumptions import check_data_assumptions
@@ -148,7 +148,7 @@ def unmet(
 
 
 def check_delta(delta: float) -> None:
-    check_between("delta", delta, 0, 1, open=True, remedy="It is a probability.")
+    check_probability("delta", delta)
 
 
 NAMES = {

@@ -21,7 +21,11 @@ from .common import LITERAL_STEPS, descend, last, records_of, slope, stack, tell
 
 FLOOR = 1e-22  # times the first loss: rounding of the outputs
 
-SLOW = "beyond n = d about one draw of the data in six lets λ_min(K) fall a hundredfold during training, at every width tried; it converges later"
+SLOW = (
+    "beyond n = d about 5 % of the draws of the data (3 of 60, 95 % interval 1 to 14 %) let λ_min(K) fall a hundredfold during training; they show no "
+    "linear rate, and one followed for forty times the paper's run did not recover it"
+)
+SHARE = 0.8  # of the seeds: four of five
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
         lines = []
         for n in table.n.values:
             one = table.sel(m=m, n=n)
-            mean = np.exp(np.log(np.maximum(one.sum_loss / n, 1e-35)).mean("seed"))
+            losses = np.maximum(one.sum_loss / n, 1e-35)
             good = np.isfinite(one.step.values)
-            lines.append(Line(one.time.values[good] * n, mean.values[good], f"n = {n}"))
+            steps, group = one.time.values[good] * n, f"n = {n}"
+            lines.append(Line(steps, losses.mean("seed").values[good], group, group=group))
+            lines += [
+                Line(steps, losses.sel(seed=seed).values[good], "", dash="dotted", group=group)
+                for seed in one.seed.values
+            ]
         panels.append(
             Panel(
                 f"Training loss, m = {m}",
@@ -105,7 +114,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Random labels are fitted at a linear rate",
         panels,
-        caption=table.attrs["loss"] + ". Geometric mean over seeds.",
+        caption=f"{table.attrs['loss']}. Mean over {table.sizes['seed']} seeds (solid, as in the paper) and every seed (dotted); d = {table.attrs['features']}.",
     )
 
 
@@ -155,24 +164,24 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             continue
         fitted, explained = _slopes(one.sel(n=n))
         crowded = n > table.attrs["features"]
-        where, note = ("the median seed", SLOW) if crowded else ("the worst seed", "")
-        share = float(np.median(explained) if crowded else explained.min())
-        found.append(
-            Claim(f"n = {n}: log L is linear in t, R² of {where}", share, at_least=0.98, note=note)
-        )
-        if n >= table.attrs["features"]:
-            ratio = fitted / (-2 * last(one.kernel_gap.sel(n=n)).values)
-            allowed = 0.1 if not crowded else 0.2 if long else 0.35
-            value = float(np.median(ratio) if crowded else ratio[np.argmax(np.abs(ratio - 1))])
-            found.append(
-                Claim(
-                    f"n = {n}: slope over −2 λ_min(K), {where}",
-                    value,
-                    expected=1.0,
-                    tolerance=allowed,
-                    note=note,
-                )
+        ratio = fitted / (-2 * last(one.kernel_gap.sel(n=n)).values)
+        if crowded:
+            allowed = 0.2 if long else 0.35
+            found += _in_most_seeds(
+                f"n = {n}: log L is linear in t (R² at least 0.98)", explained >= 0.98
             )
+            found += _in_most_seeds(
+                f"n = {n}: slope within {allowed:.0%} of −2 λ_min(K)", np.abs(ratio - 1) <= allowed
+            )
+        else:
+            found.append(
+                Claim(f"n = {n}: log L is linear in t, R² of the worst seed", float(explained.min()), at_least=0.98)
+            )  # fmt: skip
+        if n == table.attrs["features"]:
+            worst = float(ratio[np.argmax(np.abs(ratio - 1))])
+            found.append(
+                Claim(f"n = {n}: slope over −2 λ_min(K), the worst seed", worst, expected=1.0, tolerance=0.1)
+            )  # fmt: skip
         gap = (
             float(one.gram_gap.sel(n=n).min())
             if n <= table.attrs["features"]
@@ -188,17 +197,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                     f"n = {n} > d: λ_min(G) is rounding, Corollary 1 is silent", gap, at_most=1e-10
                 )
             )
-            ended = float(
-                (last(one.sum_loss.sel(n=n)) / one.sum_loss.sel(n=n).isel(record=0)).median()
-            )
-            found.append(
-                Claim(
-                    f"n = {n} > d: and yet the loss vanishes, L(T)/L(0) of the median seed",
-                    ended,
-                    at_most=1e-3,
-                    note=SLOW,
-                )
-            )
+            ended = (last(one.sum_loss.sel(n=n)) / one.sum_loss.sel(n=n).isel(record=0)).values
+            text = f"n = {n} > d: and yet the loss falls a thousandfold"
+            found += _in_most_seeds(text, ended <= 1e-3)
     if len(table.m) > 1 and table.m.min() >= 4096:
         logs = (
             np.log10(_after(table, 10_000))
@@ -213,6 +214,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
         )
     return tuple(found)
+
+
+def _in_most_seeds(text: str, good: np.ndarray) -> list[Claim]:
+    """The share of seeds, and the paper's "every seed": declared as not reproducing where this run shows a slow one."""
+    share = float(np.mean(good))
+    return [
+        Claim(f"{text}: share of seeds", share, at_least=SHARE, note=SLOW),
+        Claim(f"{text}, in every seed", share, at_least=1.0, reproduces=bool(good.all())),
+    ]
 
 
 EXPERIMENT = Experiment(

@@ -126,12 +126,6 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "ReLU: the smallest eigenvalue falls with depth", holds=bool((np.diff(relu) < 0).all())
         ),
-        Claim(
-            "Lemma 4's D over the largest D tried",
-            table.attrs["needed_features"] / float(table.features.max()),
-            at_least=1e3,
-            note="pessimistic by many orders",
-        ),
     )
 
 

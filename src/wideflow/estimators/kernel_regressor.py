@@ -1,0 +1,149 @@
+"""`KernelRegressor`: least squares with the kernel of an infinitely wide network."""
+
+import math
+
+import numpy as np
+import scipy.linalg
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._core.architecture import AbstractLayer, mlp
+from .._core.errors import check_choice, check_positive
+from .._core.precision import double
+from ..limits.infinite_width.architecture_kernels import KernelPair, Kernels, kernels
+from ..limits.predict import cholesky, ensemble, learnt_part, posterior, spectrum_of
+
+
+class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
+    r"""What infinitely many infinitely wide networks predict on average, and how far they spread.
+
+    $f(x) = k(x, X)\,T\,y$ with $T = (k + \lambda I)^{-1}(I - e^{-(k + \lambda I)t})$; $k$ is the tangent kernel (all layers trained) or the covariance of
+    random networks (the posterior of their Gaussian process). Columns and targets are standardised inside.
+
+    Parameters:
+        architecture: a description from `wf.architecture`; None for `depth` hidden layers of `activation` with `weight_std` and `bias_std`.
+        depth, activation, weight_std, bias_std: as in `wf.architecture.mlp`, where no `architecture` is given. He's sqrt(2) suits ReLU.
+        kernel: 'ntk' or 'nngp'.
+        ridge: $\lambda$ as a share of the mean of the kernel's diagonal.
+        time: how long the networks are trained, in units of 1 / (mean of the kernel's diagonal); the end if infinite. Only for 'ntk'.
+        shape: shape of one input for convolutions, such as (28, 28, 1); None for vectors.
+
+    Attributes:
+        dual_coef_: $T y$ in standardised targets. kernels_: the `wf.limits.Kernels`.
+    """
+
+    def __init__(
+        self,
+        architecture=None,
+        depth=3,
+        activation="relu",
+        weight_std=math.sqrt(2),
+        bias_std=0.1,
+        kernel="ntk",
+        ridge=1e-6,
+        time=math.inf,
+        shape=None,
+    ):
+        self.architecture = architecture
+        self.depth = depth
+        self.activation = activation
+        self.weight_std = weight_std
+        self.bias_std = bias_std
+        self.kernel = kernel
+        self.ridge = ridge
+        self.time = time
+        self.shape = shape
+
+    @property
+    def kernels_(self) -> Kernels:
+        architecture = self.architecture
+        if architecture is None:
+            architecture = mlp(
+                self.depth, 1, self.activation, weight_std=self.weight_std, bias_std=self.bias_std
+            )
+        if not isinstance(architecture, AbstractLayer):
+            raise ValueError(
+                f"`architecture` must be a layer or chain of `wf.architecture`, got {architecture!r}."
+            )
+        return kernels(architecture)
+
+    @double
+    def fit(self, X, y):
+        """Fits to X (sample, feature) and y (sample,) or (sample, output)."""
+        check_choice("kernel", self.kernel, ("ntk", "nngp"))
+        if not self.time > 0:
+            raise ValueError(f"`time` must be positive, got {self.time}.")
+        if self.kernel == "nngp" and math.isfinite(self.time):
+            raise ValueError("`time` must be infinite for kernel='nngp', which is not trained.")
+        check_positive("ridge", self.ridge, "The kernel of many rows is singular to rounding.")
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64)
+        self._single = y.ndim == 1
+        targets = y[:, None] if self._single else y
+        self.input_mean_, self.input_scale_ = X.mean(0), _scale(X)
+        self.target_mean_, self.target_scale_ = targets.mean(0), _scale(targets)
+        self.inputs_ = self._inputs(X)
+        self.targets_ = (targets - self.target_mean_) / self.target_scale_
+        gram = getattr(self.kernels_, self.kernel)(self.inputs_)
+        self.size_ = float(np.mean(np.diagonal(gram)))
+        if math.isfinite(self.time):
+            values, vectors = spectrum_of("kernel", gram)
+            learnt = learnt_part(values + self._ridge, np.array([self.time / self.size_]))[0]
+            self.dual_coef_ = np.asarray(vectors @ (learnt[:, None] * (vectors.T @ self.targets_)))
+        else:
+            factor = np.asarray(cholesky("kernel", gram, self._ridge))
+            self.dual_coef_ = scipy.linalg.cho_solve((factor, True), self.targets_)
+        return self
+
+    @double
+    def predict(self, X, return_std: bool = False):
+        """The mean, (sample,) or (sample, output) as y was; with `return_std` also the standard deviation of one network's prediction."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        inputs, k = self._inputs(X), self.kernels_
+        cross = getattr(k, self.kernel)(inputs, self.inputs_)
+        mean = np.asarray(cross) @ self.dual_coef_ * self.target_scale_ + self.target_mean_
+        mean = mean[:, 0] if self._single else mean
+        if not return_std:
+            return mean
+        variances = np.maximum(np.asarray(self._variances(k, inputs)), 0.0)
+        std = np.sqrt(variances)[:, None] * self.target_scale_
+        return mean, std[:, 0] if self._single else std
+
+    def _variances(self, k: Kernels, inputs):
+        own = k.nngp_diagonal(inputs)
+        if self.kernel == "nngp":
+            train, cross = k.nngp(self.inputs_), k.nngp(inputs, self.inputs_)
+            return posterior(
+                train, self.targets_, cross=cross, test_nngp=own, ridge=self._ridge
+            ).covariance
+        train, cross = k.both(self.inputs_), k.both(inputs, self.inputs_)
+        return ensemble(
+            KernelPair(*train),
+            self.targets_,
+            self.time / self.size_,
+            cross=cross,
+            test_nngp=own,
+            ridge=self._ridge,
+        ).covariance
+
+    @property
+    def _ridge(self) -> float:
+        return self.ridge * self.size_
+
+    def _inputs(self, X: np.ndarray) -> np.ndarray:
+        inputs = (X - self.input_mean_) / self.input_scale_
+        if self.shape is None:
+            return inputs
+        if math.prod(self.shape) != X.shape[1]:
+            raise ValueError(
+                f"`shape` {tuple(self.shape)} must hold the {X.shape[1]} columns of X, but holds {math.prod(self.shape)}."
+            )
+        return inputs.reshape(len(X), *self.shape)
+
+
+def _scale(columns: np.ndarray) -> np.ndarray:
+    """The deviation of each column, 1 for constant ones."""
+    deviation = columns.std(axis=0)
+    small = 1e-12 * np.maximum(np.abs(columns.mean(axis=0)), 1e-300)
+    return np.where(deviation > small, deviation, 1.0)

@@ -1,0 +1,109 @@
+r"""The network at infinite width: ridge regression with its mean tangent kernel.
+
+As the width grows, a network trained to time infinity from a function of zero predicts $k(x)^\top (\Theta^* + \rho I)^{-1} y$ with the mean tangent kernel $\Theta^*$
+(`limits.mean_ntk`) and $\rho \to 0$; a positive ridge $\rho$ stands for stopping early. Ridge and size of the bias column are those of the least leave-one-out error, which has
+a closed form: with $S = \Theta^*(\Theta^* + \rho I)^{-1}$ the prediction of row $i$ by all others misses by $(y - S y)_i / (1 - S_{ii})$.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+
+from .._core.memory import budget
+from .._core.precision import double
+from ..limits.kernels import mean_ntk
+from ..models.embeddings import AbstractEmbedding
+
+RIDGES = np.logspace(-10, 1, 23)  # over the largest eigenvalue
+BIASES = (0.3, 1.0, 3.0)
+CHOSEN_ON = 2000  # rows at most, for ridge and bias
+MATRICES = 2  # of n x n numbers are held at once: the kernel and its factor
+
+
+@dataclass(frozen=True)
+class KernelMachine:
+    r"""$f(x) = c \sum_i \Theta^*(x, x_i)\, \alpha_i$, as plain arrays, which pickle.
+
+    `inputs` are the training rows $x_i$ with their bias column, `weights` the $\alpha_i$ (sample, output), `scale` is $c$ (1 for regression).
+    """
+
+    inputs: np.ndarray
+    weights: np.ndarray
+    activation: object
+    embedding: AbstractEmbedding | None
+    bias: float
+    ridge: float
+    loo_error: float
+    scale: float = 1.0
+
+    def outputs(self, inputs: np.ndarray) -> np.ndarray:
+        """(sample, output), a block of rows at a time within the memory budget."""
+        size = max(1, budget() // (8 * 8 * len(self.inputs)))  # the kernel and its intermediates
+        blocks = [inputs[i : i + size] for i in range(0, len(inputs), size)]
+        left = [_embedded(self.embedding, block, self.bias) for block in blocks]
+        return self.scale * np.concatenate(
+            [np.asarray(mean_ntk(b, self.activation, self.inputs)) @ self.weights for b in left]
+        )
+
+
+@double
+def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> KernelMachine:
+    """Ridge regression of `targets` (sample, output); with `labels` the outputs are logits of the best leave-one-out likelihood."""
+    rows = len(inputs)
+    if MATRICES * 8 * rows**2 > budget():
+        most = int((budget() / (8 * MATRICES)) ** 0.5)
+        raise ValueError(
+            f"`solver`='kernel' holds matrices of {rows} x {rows} numbers, more than the memory budget; give at most {most} rows, a "
+            "larger WIDEFLOW_MEMORY, or solver='adam'."
+        )
+    some = np.random.default_rng(seed).permutation(rows)[:CHOSEN_ON]
+    trials = []
+    for bias in BIASES:
+        features = _embedded(embedding, inputs[some], bias)
+        trials.append((*_leave_one_out(features, targets[some], settings.activation), bias))
+    error, ridge, predicted, bias = min(trials, key=lambda trial: trial[0])
+    features = _embedded(embedding, inputs, bias)
+    kernel = np.array(mean_ntk(features, settings.activation))
+    kernel[np.diag_indices(rows)] += ridge
+    weights = cho_solve(cho_factor(kernel, lower=True, overwrite_a=True), targets)
+    scale = 1.0 if labels is None else _sharpness(predicted, labels[some])
+    return KernelMachine(
+        features, weights, settings.activation, embedding, bias, ridge, error, scale
+    )
+
+
+def _embedded(embedding, inputs: np.ndarray, bias: float) -> np.ndarray:
+    scaled = np.concatenate([inputs[:, :-1], bias * inputs[:, -1:]], axis=1)
+    return scaled if embedding is None else np.asarray(embedding.embed(scaled), dtype=float)
+
+
+def _leave_one_out(features, targets, activation) -> tuple[float, float, np.ndarray]:
+    """The least mean square over the ridges, the ridge, and every row's prediction by all others."""
+    values, vectors = np.linalg.eigh(np.asarray(mean_ntk(features, activation)))
+    values, modes = np.maximum(values, 0.0), vectors.T @ targets
+    best = (np.inf, np.nan, targets)
+    top = max(float(values[-1]), np.finfo(float).tiny)
+    for ridge in RIDGES * top:
+        kept = values / (values + ridge)
+        leverage = (vectors**2) @ kept
+        # a leverage that rounds to 1 leaves nothing of the row for others to predict it by
+        misses = (targets - vectors @ (kept[:, None] * modes)) / np.maximum(1 - leverage, 1e-12)[
+            :, None
+        ]
+        error = float(np.mean(misses**2))
+        if error < best[0]:
+            best = (error, float(ridge), targets - misses)
+    return best
+
+
+def _sharpness(predicted: np.ndarray, labels: np.ndarray) -> float:
+    """The factor that turns scores into logits: the most likely one on rows that were left out."""
+
+    def surprise(log_factor):
+        logits = np.exp(log_factor) * predicted
+        return -np.mean(log_softmax(logits, axis=1)[np.arange(len(labels)), labels])
+
+    return float(np.exp(minimize_scalar(surprise, bounds=(-3.0, 5.0), method="bounded").x))

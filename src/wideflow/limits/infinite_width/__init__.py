@@ -1,0 +1,1 @@
+"""Infinitely wide networks from their description: covariances carried through the layers, tiles, predictions."""

@@ -1,0 +1,313 @@
+r"""What infinitely many infinitely wide networks predict: their mean and covariance at any time of training.
+
+A wide network trained on $\frac12\lVert f - y\rVert^2$ moves as its linearisation, $f_t(x) = f_0(x) - \Theta(x, X)\,T\,(f_0(X) - y)$ with
+$$T = \Theta^{-1}(I - e^{-\Theta t}) \quad\text{(flow)}, \qquad T = \Theta^{-1}\big(I - (I - \eta\Theta)^k\big) \quad\text{(descent, } t = k\eta),$$
+and starts as a Gaussian process of covariance $K$. Hence (lee2019, equations 14 to 16) the ensemble is Gaussian with
+$$\mu(x) = \Theta(x, X)\,T\,y, \qquad C(x, x') = K(x, x') + \Theta(x, X)\,T K T\,\Theta(X, x') - \Theta(x, X)\,T K(X, x') - K(x, X)\,T\,\Theta(X, x').$$
+A penalty $\frac\lambda2\lVert\theta - \theta_0\rVert^2$ (`ridge`) replaces $\Theta$ by $\Theta + \lambda I$ inside $T$. The time is that of the half sum
+of squares; for the mean divide it by $n$. Several outputs are independent and share the covariance.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._core.precision import double
+from .infinite_width.architecture_kernels import KernelPair
+
+
+class Prediction(NamedTuple):
+    """Mean (time, test sample, output) and covariance (time, test sample, test sample); axes that were not given are left out.
+
+    `covariance` holds variances alone, (time, test sample), where the diagonal of the test kernel was given, and is None
+    where no test kernel was.
+    """
+
+    mean: Float[Array, "..."]
+    covariance: Float[Array, "..."] | None
+
+
+@double
+def ensemble(
+    train: KernelPair,
+    targets,
+    times=math.inf,
+    *,
+    cross: KernelPair | None = None,
+    test_nngp=None,
+    rate: float | int | None = None,
+    ridge: float | int = 0.0,
+) -> Prediction:
+    r"""Mean and covariance of infinitely many trained networks, from both kernels.
+
+    Args:
+        train: both kernels of the training inputs, $(K, \Theta)$, each (sample, sample); `kernels(...).both(x)`.
+        targets: $y$, (sample,) or (sample, output).
+        times: one time or several, `inf` allowed.
+        cross: both kernels of test against training inputs, (test sample, sample); the training inputs themselves if None.
+        test_nngp: $K$ of the test inputs, (test sample, test sample), or its diagonal for variances alone; no covariance if None.
+        rate: gradient descent at this rate instead of the flow; times are then rounded to whole steps $t = k\eta$.
+        ridge: the penalty's $\lambda$.
+
+    Returns:
+        `Prediction(mean, covariance)`; a leading time axis where `times` is a sequence.
+
+    >>> import wideflow as wf
+    >>> k, x = wf.limits.kernels(wf.architecture.mlp(depth=2)), [[1.0, 0.0], [0.0, 1.0]]
+    >>> y = [1.0, -1.0]
+    >>> wf.limits.ensemble(k.both(x), y).mean.round(6).tolist()  # at infinite time the data are met
+    [1.0, -1.0]
+    """
+    nngp, ntk = (jnp.asarray(matrix) for matrix in train)
+    y, several = _targets(targets, ntk.shape[0])
+    _check_ridge(ridge)
+    if rate is not None and not rate > 0:
+        raise ValueError(f"`rate` must be positive, got {rate}. For its limit leave it out.")
+    moments = jnp.atleast_1d(jnp.asarray(times, float))
+    if not np.all(np.asarray(moments) >= 0):
+        raise ValueError(f"`times` must not be negative, got {np.asarray(moments).min()}.")
+    values, vectors = spectrum_of("train.ntk", ntk)
+    check_definite("train.nngp", nngp)
+    learnt = learnt_part(values + ridge, moments, rate)  # the spectrum of T, (time, eigenvalue)
+    _check_rate(values + ridge, rate)
+    if cross is None:
+        cross, test_nngp = KernelPair(nngp, ntk), nngp if test_nngp is None else test_nngp
+    test_nngp_cross, test_ntk = _test_kernels(cross, ntk.shape[0])
+    read = test_ntk @ vectors  # Theta(x, X) V
+    mean = jnp.einsum("xe,te,eo->txo", read, learnt, vectors.T @ y)
+    covariance = None
+    if test_nngp is not None:
+        covariance = _covariance(read, learnt, vectors, nngp, test_nngp_cross, test_nngp)
+    mean = mean if several else mean[..., 0]
+    if jnp.ndim(jnp.asarray(times)) == 0:
+        mean, covariance = mean[0], None if covariance is None else covariance[0]
+    return Prediction(mean, covariance)
+
+
+def _covariance(read, learnt, vectors, nngp, cross, test):
+    r"""$K(x,x') + A K A^\top - A K(X,x') - K(x,X) A^\top$ with $A = \Theta(x,X)T$, in the eigenvectors of $\Theta$."""
+    test = jnp.asarray(test)
+    rotated = vectors.T @ nngp @ vectors
+    crossed = cross @ vectors  # K(x, X) V
+    weights = read * learnt[:, None, :]  # A V, (time, test sample, eigenvalue)
+    if test.ndim == 1:
+        spread = jnp.einsum("txe,ef,txf->tx", weights, rotated, weights)
+        return test + spread - 2 * jnp.einsum("txe,xe->tx", weights, crossed)
+    both = jnp.einsum("txe,ze->txz", weights, crossed)
+    spread = jnp.einsum("txe,ef,tzf->txz", weights, rotated, weights)
+    return test + spread - both - jnp.swapaxes(both, 1, 2)
+
+
+def learnt_part(values, times, rate=None):
+    r"""$(1 - e^{-\lambda t})/\lambda$ for each time and eigenvalue (or its form for descent); $t$ at $\lambda = 0$, and 0 there at $t = \infty$.
+
+    A direction of zero eigenvalue never moves: at infinite time it is left out, as in the pseudo-inverse.
+    """
+    moving = values > 0
+    safe = jnp.where(moving, values, 1.0)
+    if rate is None:
+        gone = -jnp.expm1(-jnp.where(moving, safe * times[:, None], 0.0))
+    else:
+        steps = jnp.round(times[:, None] / rate)
+        gone = 1 - jnp.where(moving, (1 - rate * safe) ** steps, 1.0)
+        gone = jnp.where(jnp.isinf(steps), 1.0, gone)
+    still = jnp.where(jnp.isfinite(times), times, 0.0)[:, None]
+    return jnp.where(moving, gone / safe, still)
+
+
+@double
+def posterior(nngp, targets, *, cross=None, test_nngp=None, ridge: float | int = 0.0) -> Prediction:
+    r"""The posterior of the Gaussian process of wide networks: all layers random, conditioned on the data (lee2018).
+
+    $$\mu(x) = K(x, X)(K + \lambda I)^{-1}y, \qquad C(x, x') = K(x, x') - K(x, X)(K + \lambda I)^{-1}K(X, x').$$
+
+    Args:
+        nngp: $K$ of the training inputs, (sample, sample).
+        targets: $y$, (sample,) or (sample, output).
+        cross: $K$ of test against training inputs; the training inputs themselves if None.
+        test_nngp: as in `ensemble`.
+        ridge: $\lambda$, the variance of the noise in the targets.
+    """
+    nngp = jnp.asarray(nngp)
+    y, several = _targets(targets, nngp.shape[0])
+    factor = cholesky("nngp", nngp, ridge)
+    if cross is None:
+        cross, test_nngp = nngp, nngp if test_nngp is None else test_nngp
+    cross = jnp.asarray(cross)
+    mean = cross @ jax.scipy.linalg.cho_solve((factor, True), y)
+    covariance = None
+    if test_nngp is not None:
+        test = jnp.asarray(test_nngp)
+        half = jax.scipy.linalg.solve_triangular(factor, cross.T, lower=True)
+        gained = (half**2).sum(0) if test.ndim == 1 else half.T @ half
+        covariance = test - gained
+    return Prediction(mean if several else mean[:, 0], covariance)
+
+
+@double
+def log_marginal_likelihood(nngp, targets, ridge: float | int = 0.0) -> Float[Array, ""]:
+    r"""$\log p(y) = -\frac12 y^\top(K+\lambda I)^{-1}y - \frac12\log\det(K + \lambda I) - \frac n2\log 2\pi$, summed over outputs."""
+    nngp = jnp.asarray(nngp)
+    y, _ = _targets(targets, nngp.shape[0])
+    factor = cholesky("nngp", nngp, ridge)
+    half = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
+    n, outputs = y.shape
+    logs = jnp.sum(jnp.log(jnp.diagonal(factor)))
+    return -0.5 * jnp.sum(half**2) - outputs * (logs + 0.5 * n * jnp.log(2 * jnp.pi))
+
+
+@double
+def cross_entropy(outputs, targets):
+    r"""$-\sum_i \log\mathrm{softmax}(f_i)_{y_i}$ for targets as probabilities (sample, output)."""
+    return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1))
+
+
+@double
+def output_flow(
+    ntk,
+    targets,
+    times,
+    *,
+    loss: Callable = cross_entropy,
+    cross=None,
+    start=None,
+    test_start=None,
+    ridge: float | int = 0.0,
+    tolerance: float = 1e-9,
+) -> Float[Array, "time sample *output"]:
+    r"""Outputs over time under any loss, with a constant tangent kernel.
+
+    Linearised networks stay at $f_t(x) = f_0(x) + \Theta(x, X)a_t$, where $\dot a = -\nabla\ell(f_t(X)) - \lambda a$ from $a_0 = 0$: one system of
+    (sample, output) numbers whatever the test points. For the half sum of squares `ensemble` has the closed form.
+
+    Args:
+        ntk: $\Theta$ of the training inputs.
+        targets: what `loss` takes as its second argument, one row a sample.
+        times: increasing finite times.
+        loss: `loss(outputs, targets)`, a number: summed over the samples; `cross_entropy` by default.
+        cross: $\Theta$ of test against training inputs; the training outputs are given if None.
+        start, test_start: outputs at time 0 on the training and on the test inputs; zero by default.
+        ridge: the penalty's $\lambda$.
+        tolerance: relative tolerance of the solver, a hundredth of it absolute.
+
+    Returns:
+        The outputs at the test inputs (or at the training inputs), with a leading axis of times.
+    """
+    ntk, targets = jnp.asarray(ntk), jnp.asarray(targets)
+    _targets(targets, ntk.shape[0])
+    _check_ridge(ridge)
+    check_definite("ntk", ntk)
+    times = jnp.asarray(times, float)
+    if times.ndim != 1 or not bool(jnp.all(jnp.isfinite(times)) and jnp.all(jnp.diff(times) > 0)):
+        raise ValueError(f"`times` must be finite and increase, got {np.asarray(times)}.")
+    if times.size and not times[0] >= 0:
+        raise ValueError(f"`times` must not be negative, got {float(times[0])}.")
+    first = jnp.zeros(targets.shape, float) if start is None else jnp.asarray(start, float)
+    slope = jax.grad(loss)
+    velocity = lambda t, a, _: -slope(first + jnp.tensordot(ntk, a, 1), targets) - ridge * a
+    path = diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity),
+        diffrax.Tsit5(),
+        t0=0.0,
+        t1=times[-1],
+        dt0=None,
+        y0=jnp.zeros_like(first),
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
+        max_steps=1_000_000,
+    ).ys
+    if cross is None:
+        return first + jnp.einsum("ns,ts...->tn...", ntk, path)
+    moved = jnp.einsum("ns,ts...->tn...", jnp.asarray(cross), path)
+    return moved if test_start is None else jnp.asarray(test_start) + moved
+
+
+def spectrum_of(name: str, matrix):
+    """Eigenvalues (those below rounding set to 0) and eigenvectors of a kernel matrix; refused where it is none."""
+    check_symmetric(name, matrix)
+    values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
+    floor = matrix.shape[0] * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
+    _refuse_negative(name, float(values[0]), float(values[-1]), float(floor))
+    return jnp.where(values > floor, values, 0.0), vectors
+
+
+def check_definite(name: str, matrix) -> None:
+    """Refuses a matrix that is no kernel: not symmetric, or with an eigenvalue below zero by more than rounding."""
+    check_symmetric(name, matrix)
+    values = jnp.linalg.eigvalsh((matrix + matrix.T) / 2)
+    floor = matrix.shape[0] * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
+    _refuse_negative(name, float(values[0]), float(values[-1]), float(floor))
+
+
+def _refuse_negative(name, smallest, largest, floor):
+    if not smallest >= -10 * floor:
+        raise ValueError(
+            f"`{name}` must be positive semi-definite, but its eigenvalues run from {smallest:.3g} to {largest:.3g}. "
+            "Give the kernel of one set of inputs with itself."
+        )
+
+
+def check_symmetric(name: str, matrix) -> None:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"`{name}` must be a square matrix, got shape {matrix.shape}.")
+    if isinstance(
+        matrix, jax.core.Tracer
+    ):  # inside `jit` or `grad` there are no numbers to look at
+        return
+    gap, size = float(jnp.max(jnp.abs(matrix - matrix.T))), float(jnp.max(jnp.abs(matrix)))
+    if not gap <= 1e-6 * size:
+        raise ValueError(
+            f"`{name}` must be symmetric and finite, but it differs from its transpose by {gap:.3g}."
+        )
+
+
+def cholesky(name: str, matrix, ridge):
+    r"""The lower factor of $K + \lambda I$; refused where it is not positive definite."""
+    check_symmetric(name, matrix)
+    _check_ridge(ridge)
+    factor = jnp.linalg.cholesky(matrix + ridge * jnp.eye(matrix.shape[0], dtype=matrix.dtype))
+    if not isinstance(factor, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(factor))):
+        raise ValueError(
+            f"`{name}` plus `ridge` {ridge:g} must be positive definite, but has no Cholesky factor. Raise `ridge`, or drop inputs "
+            "that occur twice."
+        )
+    return factor
+
+
+def _check_ridge(ridge) -> None:
+    if not (ridge >= 0 and math.isfinite(ridge)):
+        raise ValueError(f"`ridge` must be non-negative and finite, got {ridge}.")
+
+
+def _check_rate(values, rate) -> None:
+    largest = float(values[-1])
+    if rate is not None and rate * largest >= 2:
+        raise ValueError(
+            f"`rate` must be below 2/{largest:.3g} = {2 / largest:.3g}, or descent diverges, got {rate}."
+        )
+
+
+def _targets(targets, samples: int):
+    y = jnp.asarray(targets)
+    if y.ndim not in (1, 2) or y.shape[0] != samples:
+        raise ValueError(
+            f"`targets` must have shape ({samples},) or ({samples}, output) to fit the kernel, got {y.shape}."
+        )
+    y = y.astype(jnp.result_type(float)) if not jnp.issubdtype(y.dtype, jnp.floating) else y
+    return (y, True) if y.ndim == 2 else (y[:, None], False)
+
+
+def _test_kernels(cross: KernelPair, samples: int):
+    matrices = tuple(jnp.asarray(matrix) for matrix in cross)
+    for name, matrix in zip(("cross.nngp", "cross.ntk"), matrices):
+        if matrix.ndim != 2 or matrix.shape[1] != samples:
+            raise ValueError(
+                f"`{name}` must have shape (test sample, {samples}), got {matrix.shape}."
+            )
+    return matrices

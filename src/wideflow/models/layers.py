@@ -1,0 +1,118 @@
+r"""An architecture read as a function of a batch: every layer's forward pass, on arrays (sample, \*position, channel)."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._core.architecture import (
+    AbstractLayer,
+    Activate,
+    AveragePool,
+    Chain,
+    Conv,
+    Dense,
+    Flatten,
+    GlobalAveragePool,
+    LayerNorm,
+    Residual,
+    SumPool,
+)
+
+Batch = Float[Array, "sample ..."]
+Weigh = Callable[[int, Dense | Conv, Batch], Batch]
+"""What a weight layer does: its number in the order of `weight_layers`, its description, and what comes in."""
+
+
+def forward(
+    architecture: AbstractLayer, x: Batch, weigh: Weigh, nodes: tuple[Array | None, ...]
+) -> Batch:
+    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l` hand on."""
+    return _run(Chain(architecture), x, weigh, nodes, itertools.count())
+
+
+def _run(chain: Chain, x, weigh: Weigh, nodes, numbers: Iterator[int]):
+    waiting = None  # node scales of a dense layer, until its activation is through
+    for position, layer in enumerate(chain.layers):
+        if isinstance(layer, Dense | Conv):
+            number = next(numbers)
+            x, waiting = weigh(number, layer, x), nodes[number]
+        elif isinstance(layer, Residual):
+            body = _run(layer.body, x, weigh, nodes, numbers)
+            around = x
+            if layer.shortcut is not None:
+                around = _run(layer.shortcut, x, weigh, nodes, numbers)
+            x = around + body
+        else:
+            x = _fixed(layer, x)
+        follows = chain.layers[position + 1] if position + 1 < len(chain.layers) else None
+        if waiting is not None and not isinstance(follows, Activate):
+            x, waiting = waiting * x, None
+    return x
+
+
+def _fixed(layer: AbstractLayer, x):
+    """A layer without weights."""
+    if isinstance(layer, Activate):
+        return layer.activation(x)
+    if isinstance(layer, Flatten):
+        return x.reshape(x.shape[0], -1)
+    if isinstance(layer, GlobalAveragePool):
+        return jnp.mean(x, axis=tuple(range(1, x.ndim - 1)))
+    if isinstance(layer, LayerNorm):
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        return centred / jnp.sqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + layer.epsilon)
+    if isinstance(layer, SumPool):
+        return _window_sums(layer, x)
+    if isinstance(layer, AveragePool):
+        if layer.padding == "SAME":  # the mean over the window's pixels inside the image
+            return _window_sums(layer, x) / _window_sums(layer, jnp.ones_like(x[:1, ..., :1]))
+        return _window_sums(layer, x) / math.prod(layer.window)
+    raise ValueError(f"`architecture` holds {type(layer).__name__}, which networks cannot read.")
+
+
+def _window_sums(layer: AveragePool | SumPool, x):
+    x, padding = padded(layer, x)
+    whole = (1, *layer.window, 1), (1, *layer.strides, 1)
+    return jax.lax.reduce_window(x, np.zeros((), x.dtype), jax.lax.add, *whole, padding)
+
+
+def padded(layer, x) -> tuple[Batch, str]:
+    """Circular padding put on, so that 'VALID' windows remain; other paddings are left to JAX."""
+    if layer.padding != "CIRCULAR":
+        return x, layer.padding
+    ends = [(0, 0)]
+    for size, window, stride in zip(x.shape[1:-1], layer.window, layer.strides, strict=True):
+        missing = max((-(-size // stride) - 1) * stride + window - size, 0)
+        ends.append((missing // 2, missing - missing // 2))
+    return jnp.pad(x, [*ends, (0, 0)], mode="wrap"), "VALID"
+
+
+def convolve(layer: Conv, x, weights):
+    """A convolution with weights (*window, channel in, channel out)."""
+    x, padding = padded(layer, x)
+    return jax.lax.conv_general_dilated(
+        x, weights, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
+    )
+
+
+def patches(layer: Dense | Conv, x) -> Float[Array, "sample position fan_in"]:
+    """What each output position of a weight layer sees of its input."""
+    if isinstance(layer, Dense):
+        return x.reshape(x.shape[0], -1, x.shape[-1])
+    x, padding = padded(layer, x)
+    seen = jax.lax.conv_general_dilated_patches(
+        x, layer.window, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
+    )
+    return seen.reshape(x.shape[0], -1, seen.shape[-1])
+
+
+def _numbers(axes: int) -> jax.lax.ConvDimensionNumbers:
+    """Channels last: (sample, *position, channel) and (*window, in, out)."""
+    space = tuple(range(1, axes + 1))
+    sides = (0, axes + 1, *space)
+    return jax.lax.ConvDimensionNumbers(sides, (axes + 1, axes, *range(axes)), sides)

@@ -1,0 +1,68 @@
+"""Kernel regression by blocks, by conjugate gradients and in float32, against one dense solve."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import wideflow as wf
+from wideflow.limits import apply_kernel, regress
+
+RNG = np.random.default_rng(2)
+X, Z = RNG.standard_normal((90, 5)), RNG.standard_normal((30, 5))
+Y = RNG.standard_normal((90, 2))
+CHAIN = wf.architecture.mlp(depth=1, weight_std=1.4, bias_std=0.2)
+K = wf.limits.kernels(CHAIN)
+RIDGE = 0.05
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return np.linalg.solve(np.asarray(K.ntk(X)) + RIDGE * np.eye(90), Y)
+
+
+def test_by_blocks(exact):
+    answer = regress(K, X, Y, ridge=RIDGE, rows=30)
+    assert answer.method == "cholesky"
+    assert_allclose(answer.coefficients, exact, rtol=1e-10)
+    predicted = apply_kernel(K, Z, X, answer.coefficients, rows=30)
+    assert_allclose(predicted, np.asarray(K.ntk(Z, X)) @ exact, rtol=1e-9)
+
+
+def test_by_conjugate_gradients_where_the_matrix_does_not_fit(exact):
+    done = []
+    small = regress(
+        K, X, Y, ridge=RIDGE, rows=30, memory=20_000, rank=30, tolerance=1e-10,
+        progress=lambda step, most: done.append(step),
+    )  # fmt: skip
+    assert small.method == "cg"
+    assert small.residual <= 1e-10
+    assert_allclose(small.coefficients, exact, rtol=1e-7)
+    plain = regress(K, X, Y[:, 0], ridge=RIDGE, rows=30, method="cg", rank=1, tolerance=1e-10)
+    assert_allclose(plain.coefficients, exact[:, 0], rtol=1e-7)
+    assert len(done) == small.steps < plain.steps  # the preconditioner earns its columns
+
+
+def test_single_precision_is_refined_to_double(exact):
+    single = wf.limits.kernels(CHAIN, precision="float32")
+    answer = regress(single, X, Y, ridge=RIDGE, rows=30, tolerance=1e-12)
+    assert answer.coefficients.dtype == np.float64
+    assert_allclose(answer.coefficients, exact, rtol=1e-9)
+    assert answer.steps > 1
+
+
+def test_wrong_input_is_named():
+    twice = np.concatenate([X[:3], X[:3]])
+    cases = [
+        (dict(ridge=0.0), "`ridge` must be positive"),
+        (dict(ridge=RIDGE, kernel="rbf"), "`kernel` must be 'ntk' or 'nngp'"),
+        (dict(ridge=RIDGE, method="lu"), "`method` must be 'cholesky' or 'cg'"),
+        (dict(ridge=1e-9, rows=30, method="cg", rank=1, max_steps=2), "above `tolerance`"),
+    ]
+    for settings, words in cases:
+        with pytest.raises(ValueError, match=words):
+            regress(K, X, Y, **settings)
+    with pytest.raises(ValueError, match="`targets` must have shape"):
+        regress(K, X, Y[:5], ridge=RIDGE)
+    single = wf.limits.kernels(CHAIN, precision="float32")
+    with pytest.raises(ValueError, match="must be positive definite"):
+        regress(single, twice, np.ones(6), ridge=1e-30, rows=6)
