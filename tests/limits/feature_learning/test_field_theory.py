@@ -75,6 +75,20 @@ def test_finite_networks_approach_the_theory_where_features_move(rich):
         assert np.linalg.norm(network - start) > 0.3 * np.linalg.norm(start)  # far from lazy
 
 
+def test_kinks_are_answered_for():
+    # With a slope that jumps the response is a density at the kink, of which derivatives along a path know nothing.
+    seeds, settings = 4, {"rate": 0.15, "steps": 8, "richness": 2.0, "activation": "relu"}
+    theory = wf.limits.field_theory(KEY, INPUTS, TARGETS, 2, samples=2048, repeats=2, **settings)
+    _, outputs, _ = trained_networks(
+        KEY, INPUTS, TARGETS, depth=2, width=1000, seeds=seeds, **settings
+    )
+    outputs = np.asarray(outputs)
+    error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(theory.outputs_error.max())
+    assert error < 0.05
+    assert_allclose(outputs.mean(axis=0), theory.outputs, atol=4 * error)
+    assert np.abs(np.asarray(theory.backward_responses)[0, -1, :, -1].diagonal()).max() > 0.1
+
+
 def test_responses_are_causal_and_at_equal_times_not_zero(rich):
     forward, backward = np.asarray(rich.forward_responses), np.asarray(rich.backward_responses)
     for k in range(13):
@@ -108,7 +122,9 @@ def test_small_richness_is_descent_on_the_tangent_kernel():
         path.append(outputs)
         outputs = outputs + rate * kernel @ (y - outputs)
     atol = 5 * float(theory.outputs_error.max()) + 1e-4  # and what richness 1e-3 moves
-    assert atol < 5e-3
+    assert (
+        atol < 0.03
+    )  # 5 deviations of order one over the root of 2 x 40,000 draws; the path itself is of order one
     assert_allclose(theory.outputs, np.stack(path), atol=atol)
     assert_allclose(theory.kernels[0], kernel, rtol=2e-2)
 
@@ -120,13 +136,15 @@ def test_one_hidden_layer_with_frozen_signs_is_the_shallow_mean_field():
     ends = []
     for steps in (4, 8):
         path = wf.limits.field_theory(
-            KEY, x, y, 1, rate=time / steps, steps=steps, samples=40_000, repeats=2, readout="frozen signs"
+            KEY, x, y, 1, rate=time / steps, steps=steps, samples=8000, repeats=2, readout="frozen signs"
         )  # fmt: skip
         ends.append(np.asarray(path.outputs)[-1])
     error = float(path.outputs_error[-1].max())
     extrapolated = 2 * ends[1] - ends[0]  # descent differs from the flow in first order of the rate
     assert np.abs(ends[1] - flow).max() > 3 * np.abs(extrapolated - flow).max()
-    assert_allclose(extrapolated, flow, atol=8 * error + 2e-3)
+    assert_allclose(
+        extrapolated, flow, atol=8 * error + 2e-3
+    )  # the extrapolation triples the error
 
 
 @pytest.mark.parametrize(
@@ -140,7 +158,6 @@ def test_one_hidden_layer_with_frozen_signs_is_the_shallow_mean_field():
         ({"richness": 0.0}, "`richness` must be positive"),
         ({"repeats": 1}, "`repeats` must be a whole number of at least 2"),
         ({"architecture": mlp(2, bias_std=0.1)}, "`architecture` must be a multilayer perceptron"),
-        ({"readout": "frozen"}, "`readout` must be"),
     ],
 )
 def test_bad_input_is_one_sentence(changes, sentence):

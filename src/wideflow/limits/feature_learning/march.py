@@ -6,10 +6,12 @@ $$z^l_\mu(k) = r^l_\mu(k) + \sum_{j\le k,a} D^l_{\mu a}(k,j)\, \phi(h^l_a(j)), \
 $g^l = \phi'(h^l) z^l$. Everything at step $k$ depends on earlier steps, on lower layers (for $h$) and on upper ones (for $z$): going up and
 then down at every step solves the self-consistent equations exactly for the given draws. Nothing is iterated and nothing has to converge.
 
-Responses. With $v$ a white probe, $\langle \partial g / \partial u \rangle = \langle dg[v]\, v^\top \rangle$, where $dg[v]$ runs
-through the same recursion. The parts of first order, $C \circ \langle\phi'\phi'^\top\rangle$, $D \circ \langle\phi'\phi'^\top\rangle$ and
-$\langle\phi'' z\rangle$ at equal times, are known without the probe, so that its noise only enters in second order. (Stein's lemma,
-$\langle g\,u^\top \rangle \Phi^{-1}$, would divide that noise by the smallest eigenvalues of a nearly singular $\Phi$.)
+Responses. With $v$ a white probe, $\langle \partial g / \partial u \rangle = \langle (g[u + \epsilon v] - g[u])\, v^\top \rangle / \epsilon$, where the shifted
+sources run through the same recursion. Three parts are known without that noise and serve as control variates: $C \circ \langle\phi'\phi'^\top\rangle$,
+$D \circ \langle\phi'\phi'^\top\rangle$, and the direct share of $u(k)$ in $g(k)$, which is diagonal; noise only enters in second order. Smooth
+activations take a tiny $\epsilon$. With kinks derivatives along a path are useless (they know nothing of the density at the kink, and kernels in
+their place multiply over time), while differences stay bounded: there $\epsilon$ is a fraction of a standard deviation, at a bias of second order.
+(Stein's lemma, $\langle g\,u^\top \rangle \Phi^{-1}$, would divide the noise by the smallest eigenvalues of a nearly singular $\Phi$.)
 """
 
 import jax
@@ -17,7 +19,6 @@ import jax.numpy as jnp
 
 from .causal_factor import append_rows
 from .draws import layer_draws
-from .smooth_bend import PROBE_WIDTH, WIDTH, smooth_bend
 
 # Histories of a layer, each (row, sample), rows ordered by (step, point):
 HISTORIES = (
@@ -25,12 +26,14 @@ HISTORIES = (
     "slope",  # phi'(h)
     "g",
     "slope_probe",  # phi'(h) v
-    "dg_r",  # dg from r -> r + v
-    "dphi_r",  # dphi(h) from r -> r + v
-    "dg_u",  # dg from u -> u + v
-    "dphi_u",  # dphi(h) from u -> u + v
+    "phi_r",  # phi(h) under r + epsilon v
+    "g_r",
+    "phi_u",  # phi(h) under u + epsilon v
+    "g_u",
 )
 ARRAYS_A_LAYER = len(HISTORIES) + 3  # and the draws
+SMOOTH_SHIFT = 1e-4  # standard deviations: truncation 1e-8, rounding 1e-12
+KINKED_SHIFT = 0.2  # r is of order one whatever the inputs; chosen: bias of about its square in a correction; a fifth of the neurons near the kink count
 
 
 def march(key, input_gram, targets, rate, richness, problem):
@@ -72,6 +75,8 @@ def march(key, input_gram, targets, rate, richness, problem):
     tiled_inputs = jnp.tile(input_gram, (1, problem.steps + 1))
     strength = rate * richness
     place = jnp.arange(rows) // points
+    act = problem.activation
+    shift = KINKED_SHIFT if act.kinks else SMOOTH_SHIFT
 
     def block(array, start):
         return jax.lax.dynamic_slice_in_dim(array, start, points, 0)
@@ -100,13 +105,16 @@ def march(key, input_gram, targets, rate, richness, problem):
                 state["factor_u"][l] = factor
                 u = block(factor, start) @ draw["u"]
                 drive = below * weights + block(state["forward"][l - 1], start) * before
+            variance = input_gram if l == 0 else state["features"][l - 1][:points, :points]
+            spread = jnp.mean(jnp.diagonal(variance))
+            epsilon = shift * jnp.where(spread > 0, jnp.sqrt(spread), 1.0)
             h = u + drive @ past["g"]
-            shift_r, shift_u = drive @ past["dg_r"], drive @ past["dg_u"]
-            phi, slope = problem.activation(h), problem.activation.derivative(h)
-            indirect = slope * (shift_r - drive @ past["slope_probe"])
-            values = (phi, slope, slope * probe, slope * shift_r, slope * (probe + shift_u))
-            names = ("phi", "slope", "slope_probe", "dphi_r", "dphi_u")
+            h_r, h_u = u + drive @ past["g_r"], u + epsilon * probe + drive @ past["g_u"]
+            phi, slope = act(h), act.derivative(h)
+            values = (phi, slope, slope * probe, act(h_r), act(h_u))
+            names = ("phi", "slope", "slope_probe", "phi_r", "phi_u")
             past |= {n: put(past[n], value, start) for n, value in zip(names, values)}
+            indirect = (values[3] - phi) / shift - slope * (drive @ past["slope_probe"])
             slopes = slope @ past["slope"].T / samples * until
             response = drive * slopes + (indirect @ draw["probe"].T / samples) * before
             features = phi @ past["phi"].T / samples * until
@@ -114,17 +122,8 @@ def march(key, input_gram, targets, rate, richness, problem):
             state["forward"][l] = put(state["forward"][l], response, start)
             state["layers"][l] = past
             state["h"] = jax.lax.dynamic_update_slice(state["h"], h[None, :, shown], (l, start, 0))
-            variance = jnp.mean(h**2, axis=1)
-            bend = smooth_bend(problem.activation, h, variance, WIDTH)
-            broad = smooth_bend(problem.activation, h, variance, PROBE_WIDTH)
-            local[l] = {
-                "bend": bend,
-                "broad": broad,
-                "slope": slope,
-                "slopes": slopes,
-                "probe": probe,
-            }
-            local[l] |= {"shift_r": shift_r, "shift_u": shift_u, "phi": phi}
+            local[l] = {"h": h, "h_r": h_r, "h_u": h_u, "slope": slope, "slopes": slopes}
+            local[l] |= {"phi": phi, "probe": probe, "epsilon": epsilon}
         for l in reversed(range(depth)):  # downwards: z and g
             past, draw, here = dict(state["layers"][l]), draws[l], local[l]
             if l == depth - 1:
@@ -140,18 +139,21 @@ def march(key, input_gram, targets, rate, richness, problem):
             z = r + drive @ past["phi"]
             if l == depth - 1:
                 outputs = jnp.mean(z * here["phi"], axis=1) / richness
-            slope, bent = here["slope"], here["broad"] * z
-            from_u = drive @ past["dphi_u"]
-            second = drive @ (past["dphi_u"] - past["slope_probe"])
+            slope, probe, epsilon = here["slope"], here["probe"], here["epsilon"]
+            z_r = r + shift * probe + drive @ past["phi_r"]
+            z_u = r + drive @ past["phi_u"]
             values = (
                 slope * z,
-                bent * here["shift_r"] + slope * (here["probe"] + drive @ past["dphi_r"]),
-                bent * (here["probe"] + here["shift_u"]) + slope * from_u,
+                act.derivative(here["h_r"]) * z_r,
+                act.derivative(here["h_u"]) * z_u,
             )
-            past |= {n: put(past[n], v, start) for n, v in zip(("g", "dg_r", "dg_u"), values)}
-            indirect = bent * here["shift_u"] + slope * second
+            past |= {n: put(past[n], v, start) for n, v in zip(("g", "g_r", "g_u"), values)}
+            # What u(k) does to g(k) = phi'(h(k)) z(k) directly: <phi'' z>, on the diagonal.
+            direct = (act.derivative(here["h"] + epsilon * probe) - slope) * z / epsilon
+            indirect = (values[2] - values[0]) / epsilon - direct
+            indirect = indirect - slope * (drive @ past["slope_probe"])
             response = drive * here["slopes"] + (indirect @ draw["probe"].T / samples) * until
-            equal = jnp.diag(jnp.mean(here["bend"] * z, axis=1))
+            equal = jnp.diag(jnp.mean(direct * probe, axis=1))
             corner = jax.lax.dynamic_slice(response, (0, start), (points, points)) + equal
             response = jax.lax.dynamic_update_slice(response, corner, (0, start))
             gradients = values[0] @ past["g"].T / samples * until

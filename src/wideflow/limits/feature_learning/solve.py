@@ -20,9 +20,9 @@ from ..._core.precision import AbstractResult, double
 from ..._core.randomness import as_key, named_key
 from ..._core.status import Status
 from .arguments import checked_data, checked_network, half_square
+from .continuity import check_continuous
 from .draws import SIGNS
 from .march import ARRAYS_A_LAYER, march
-from .smooth_bend import check_continuous
 
 BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged
 

@@ -1,33 +1,12 @@
-r"""$\sigma''$ as responses need it: at a kink a narrow normal density of the slope's jump.
-
-The response $\langle \sigma''(h) z \rangle$ of a kinked activation is the jump times the density of $h$ at the kink times the mean of $z$
-there. Autodiff knows nothing of it. It is not zero once training has made $z$ depend on $h$, so it is estimated with a kernel of some
-standard deviations (bias of second order in the width, variance $1/(S \cdot \text{width})$). In the probes' recursion such kernels are multiplied over
-time and would make rare neurons count for everything; there they are broader.
-"""
+"""Activations that the field theory can take: continuous, with every kink declared."""
 
 import jax.numpy as jnp
 import numpy as np
 
 from ..._core.activations import Activation
 
-WIDTH = 0.1  # chosen: bias of order WIDTH^2 of a term that is itself a correction, and a tenth of the neurons count
-PROBE_WIDTH = 0.5  # chosen: the least at which error bars of rich relu networks stay small; second-order terms only
-REACH, POINTS = (
-    6.0,
-    24_001,
-)  # where activations are checked; the trapezoid rule is exact to 1e-6 there
-
-
-def smooth_bend(activation: Activation, h, variance, share: float):
-    """$\\sigma''(h)$ with the kinks' share; the width is `share` times the root of `variance` (one a row of `h`)."""
-    bend = activation.second(h)
-    width = share * jnp.sqrt(jnp.maximum(variance, jnp.finfo(h.dtype).tiny))[:, None]
-    for kink, jump in zip(activation.kinks, _jumps(activation)):
-        bend = bend + jump * jnp.exp(-0.5 * ((h - kink) / width) ** 2) / (
-            width * np.sqrt(2 * np.pi)
-        )
-    return bend
+REACH = 6.0  # where activations are checked
+POINTS = 24_001  # the trapezoid rule is exact to 1e-6 there
 
 
 def check_continuous(activation: Activation) -> None:
