@@ -24,7 +24,7 @@ class Settings:
     rate: float = 0.1
     steps: int = 20
     samples: int = 4096
-    repeats: int = 2
+    seeds: int = 2  # independent solutions of the theory
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
@@ -45,7 +45,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 steps=settings.steps,
                 richness=richness,
                 samples=settings.samples,
-                repeats=settings.repeats,
+                repeats=settings.seeds,
             )
             features = np.asarray(theory.features)[-1]
             start, stop = features[0, :, 0], features[-1, :, -1]
