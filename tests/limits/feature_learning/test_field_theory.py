@@ -77,8 +77,8 @@ def test_finite_networks_approach_the_theory_where_features_move(rich):
 
 def test_kinks_are_answered_for():
     # With a slope that jumps the response is a density at the kink, of which derivatives along a path know nothing.
-    seeds, settings = 4, {"rate": 0.15, "steps": 8, "richness": 2.0, "activation": "relu"}
-    theory = wf.limits.field_theory(KEY, INPUTS, TARGETS, 2, samples=2048, repeats=2, **settings)
+    seeds, settings = 4, {"rate": 0.15, "steps": 6, "richness": 2.0, "activation": "relu"}
+    theory = wf.limits.field_theory(KEY, INPUTS, TARGETS, 2, samples=4096, repeats=2, **settings)
     _, outputs, _ = trained_networks(
         KEY, INPUTS, TARGETS, depth=2, width=1000, seeds=seeds, **settings
     )
