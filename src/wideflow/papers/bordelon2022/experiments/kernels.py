@@ -2,7 +2,7 @@ r"""Kernels and losses of finite networks approach the field theory (bordelon202
 
 One network differs from the theory by $O(N^{-1/2})$, with features that have moved by more than a third.
 
-Run:  wideflow run bordelon2022-kernels      Takes:  smoke 30 s, default 3 min on two busy cores
+Run:  wideflow run bordelon2022-kernels
 """
 
 from dataclasses import dataclass

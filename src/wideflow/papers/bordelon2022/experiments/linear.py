@@ -1,6 +1,6 @@
 r"""Deep linear networks: closed equations, the sampled theory and finite networks (bordelon2022: deep linear networks).
 
-Run:  wideflow run bordelon2022-linear      Takes:  smoke 20 s, default 2 min on two busy cores
+Run:  wideflow run bordelon2022-linear
 """
 
 from dataclasses import dataclass

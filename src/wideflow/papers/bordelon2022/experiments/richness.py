@@ -1,6 +1,6 @@
 r"""From lazy to rich: loss, movement and alignment of the features over $\gamma_0$ and depth (bordelon2022: loss and kernels against $\gamma_0$).
 
-Run:  wideflow run bordelon2022-richness      Takes:  smoke 30 s, default 3 min on two busy cores
+Run:  wideflow run bordelon2022-richness
 """
 
 from dataclasses import dataclass
