@@ -39,6 +39,11 @@ from .hermite_order import (
     information_exponent as information_exponent,
     leap as leap,
     recovery_samples as recovery_samples,
+from .feature_learning import (
+    FieldTheory as FieldTheory,
+    LinearFieldTheory as LinearFieldTheory,
+    field_theory as field_theory,
+    linear_field_theory as linear_field_theory,
 )
 from .infinite_width.architecture_kernels import (
     KernelPair as KernelPair,

@@ -18,6 +18,7 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "chizat2019",
     "cohen2021",
     "saad1995",
+    "bordelon2022",
 )
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]

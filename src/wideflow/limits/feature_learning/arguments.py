@@ -1,0 +1,55 @@
+"""What the field theory is given: data as a Gram matrix, the loss, the network."""
+
+import jax.numpy as jnp
+
+from ..._core.activations import Activation, activation as as_activation
+from ..._core.architecture import Activate, Chain, Dense
+from ..._core.arrays import real_array
+from ..._core.errors import check_count
+
+
+def half_square(output, target):
+    """The default loss of one point."""
+    return 0.5 * (output - target) ** 2
+
+
+def checked_data(inputs, targets, test):
+    r"""$\Phi^0 = x \cdot x' / D$ over training points, then test points; and the targets."""
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
+    targets = real_array("targets", targets, "(sample,)").astype(float)
+    if len(targets) != len(inputs):
+        raise ValueError(
+            f"`targets` must hold one number a sample ({len(inputs)}), got {len(targets)}."
+        )
+    features = inputs.shape[1]
+    if test is not None:
+        test = real_array("test", test, f"(sample, {features})").astype(float)
+        inputs = jnp.concatenate([inputs, test])
+    return inputs @ inputs.T / features, targets
+
+
+def checked_network(architecture, activation) -> tuple[int, Activation]:
+    """Depth and activation, from a depth or from an architecture such as `mlp(depth=2, activation='tanh')`."""
+    if not isinstance(architecture, Chain):
+        check_count("architecture", architecture, remedy="Give a depth, or an `mlp(...)`.")
+        return int(architecture), as_activation("tanh" if activation is None else activation)
+    if activation is not None:
+        raise ValueError(
+            f"`activation` must be left out where `architecture` brings its own, got {activation!r}."
+        )
+    layers = architecture.layers
+    dense, between = layers[::2], layers[1::2]
+    plain = len(layers) % 2 == 1 and len(layers) > 1
+    plain = plain and all(_plain_dense(layer) for layer in dense) and dense[-1].width == 1
+    plain = plain and all(isinstance(layer, Activate) for layer in between)
+    if not plain or len({layer.activation for layer in between}) != 1:
+        raise ValueError(
+            f"`architecture` must be a multilayer perceptron with one activation, one output, `weight_std` 1 and no bias, got {architecture!r}. "
+            "Build it with `mlp(depth=2, activation='tanh')`."
+        )
+    return len(between), between[0].activation
+
+
+def _plain_dense(layer) -> bool:
+    plain = isinstance(layer, Dense) and layer.weight_std == 1.0 and layer.bias_std is None
+    return plain and layer.trained and layer.node_scaling is None

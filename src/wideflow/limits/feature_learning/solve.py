@@ -1,0 +1,212 @@
+r"""The infinite-width limit of deep networks that learn features (bordelon2022): the public entry.
+
+Derivation, index of the responses and map of parametrisations: `docs/theory/field-theory.md`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._core.activations import Activation
+from ..._core.errors import check_callable, check_choice, check_count, check_positive
+from ..._core.gaussian import pair_matrix
+from ..._core.memory import budget
+from ..._core.precision import AbstractResult, double
+from ..._core.randomness import as_key, named_key
+from ..._core.status import Status
+from .arguments import checked_data, checked_network, half_square
+from .continuity import check_continuous
+from .draws import SIGNS
+from .march import ARRAYS_A_LAYER, march
+
+BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Settings that shape a march's program; hashable, so that a compiled one is reused."""
+
+    depth: int
+    activation: Activation
+    steps: int
+    samples: int
+    readout: str
+    loss: Callable
+    neurons: int
+
+
+class FieldTheory(AbstractResult):
+    """The limit along the steps of descent; points are the training samples, then the test points.
+
+    Every `..._error` is a standard error over independent repeats; the bias of one repeat is of order 1 / samples.
+    """
+
+    times: jax.Array
+    outputs: jax.Array  # (step, point)
+    outputs_error: jax.Array
+    losses: jax.Array  # (step,), summed over training points
+    losses_error: jax.Array
+    features: jax.Array  # Phi^l, (layer, step, point, step, point), l = 1 .. L
+    features_error: jax.Array
+    gradients: jax.Array  # G^l, the same
+    gradients_error: jax.Array
+    forward_responses: jax.Array  # <d phi(h^l_mu(k)) / d r^l_a(j)>, l = 1 .. L - 1, per step
+    backward_responses: jax.Array  # <d g^{l+1}_mu(k) / d u^{l+1}_a(j)>, l = 1 .. L - 1, per step
+    kernels: jax.Array  # tangent kernel Theta, (step, point, point)
+    preactivations: jax.Array  # of single neurons, (layer, step, point, neuron)
+    status: Status = eqx.field(static=True)
+
+
+@double
+def field_theory(
+    key,
+    inputs,
+    targets,
+    architecture=2,
+    *,
+    activation=None,
+    rate: float | int = 0.1,
+    steps: int = 20,
+    richness: float | int = 1.0,
+    samples: int = 4096,
+    repeats: int = 4,
+    test=None,
+    loss: Callable | None = None,
+    readout: Literal["trained", "frozen signs"] = "trained",
+    neurons: int = 0,
+    memory: int | str | None = None,
+) -> FieldTheory:
+    r"""Solves the dynamical mean-field theory of descent at infinite width.
+
+    The network is $h^1 = W^0 x/\sqrt D$, $h^{l+1} = W^l \phi(h^l)/\sqrt N$, $f = w \cdot \phi(h^L)/(\gamma_0 N)$ with standard normal weights, descent
+    is $\theta \leftarrow \theta - \eta \gamma_0^2 N \nabla \sum_\mu \ell(f_\mu, y_\mu)$, and $N \to \infty$. Time is $k \eta$; for the flow take
+    a small rate (the error is of first order in it).
+
+    Args:
+        key: of the draws.
+        inputs, targets: $x$, (sample, feature), and $y$, (sample,).
+        architecture: $L$, or `mlp(depth=L, activation=...)`.
+        activation: $\phi$, 'tanh' by default; continuous.
+        rate, steps: $\eta$ and the number of steps.
+        richness: $\gamma_0$: towards 0 the tangent kernel stands still, larger values learn more features.
+        samples: neurons drawn a layer and repeat, a multiple of 4.
+        repeats: independent solutions; means and standard errors are over them.
+        test: inputs that are carried along without being trained on.
+        loss: $\ell(f, y)$ of one point, written with `jax.numpy`; half the square by default.
+        readout: 'frozen signs' keeps $w = \pm 1$, as the shallow `mean_field` does.
+        neurons: how many single neurons' pre-activations to return.
+        memory: budget in bytes or as text.
+    """
+    depth, act = checked_network(architecture, activation)
+    check_positive("rate", rate)
+    check_positive("richness", richness, "For the lazy limit take a small one such as 1e-3.")
+    check_count("steps", steps, least=0)
+    check_count("repeats", repeats, least=2, remedy="Standard errors need two.")
+    check_count("neurons", neurons, least=0, most=samples)
+    check_choice("readout", readout, ("trained", "frozen signs"))
+    loss = half_square if loss is None else loss
+    check_callable("loss", loss, "a function of one output and one target")
+    check_continuous(act)
+    key = as_key(key)
+    gram, targets = checked_data(inputs, targets, test)
+    points, rows = len(gram), (steps + 1) * len(gram)
+    check_count("samples", samples)
+    if samples % SIGNS or samples < SIGNS * rows:
+        raise ValueError(
+            f"`samples` must be a multiple of {SIGNS} and at least {SIGNS * rows}, {SIGNS} times the rank that the processes of {points} points at "
+            f"{steps + 1} times may have, got {samples}. Draw more, or take fewer steps."
+        )
+    _check_memory(depth, rows, samples, repeats, memory)
+    problem = Problem(depth, act, steps, samples, readout, loss, neurons)
+    _check_rate(rate, gram, targets, problem)
+    keys = jnp.stack([named_key(key, "repeat", number) for number in range(repeats)])
+    strengths = jnp.asarray(rate, float), jnp.asarray(richness, float)
+    paths = _march_all(keys, gram, targets, *strengths, problem)
+    return _gather(paths, rate, gram, targets, problem)
+
+
+@eqx.filter_jit
+def _march_all(keys, gram, targets, rate, richness, problem):
+    return jax.lax.map(lambda key: march(key, gram, targets, rate, richness, problem), keys)
+
+
+def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
+    points, count, depth = len(gram), problem.steps + 1, problem.depth
+    trained = len(targets)
+    losses = jnp.sum(
+        jax.vmap(problem.loss)(
+            paths["outputs"][..., :trained].ravel(),
+            jnp.broadcast_to(targets, paths["outputs"][..., :trained].shape).ravel(),
+        ).reshape(*paths["outputs"].shape[:2], trained),
+        axis=-1,
+    )
+    mean = lambda values: jnp.mean(values, axis=0)
+    error = lambda values: jnp.std(values, axis=0, ddof=1) / np.sqrt(len(values))
+    square = lambda values: values.reshape(len(values), count, points, count, points)
+    features, gradients = square(mean(paths["features"])), square(mean(paths["gradients"]))
+    bad = not bool(jnp.all(jnp.isfinite(losses)))
+    bad = bad or bool(jnp.max(losses) > BLOWN_UP * jnp.max(losses[:, 0]))
+    return FieldTheory(
+        times=rate * jnp.arange(float(count)),
+        outputs=mean(paths["outputs"]),
+        outputs_error=error(paths["outputs"]),
+        losses=mean(losses),
+        losses_error=error(losses),
+        features=features,
+        features_error=square(error(paths["features"])),
+        gradients=gradients,
+        gradients_error=square(error(paths["gradients"])),
+        forward_responses=square(mean(paths["forward"])[: depth - 1]),
+        backward_responses=square(mean(paths["backward"])[1:]),
+        kernels=_tangent_kernels(gram, features, gradients, problem),
+        preactivations=paths["preactivations"][0].reshape(depth, count, points, problem.neurons),
+        status=Status.DIVERGED if bad else Status.FINISHED,
+    )
+
+
+def _tangent_kernels(gram, features, gradients, problem):
+    r"""$\Theta(k) = \sum_{l=0}^{L} G^{l+1}(k,k) \circ \Phi^l(k,k)$; a frozen readout has no last term."""
+    at_once = lambda kernel: jnp.einsum("lkakb->lkab", kernel)
+    phi, g = at_once(features), at_once(gradients)
+    total = g[0] * gram + jnp.sum(g[1:] * phi[:-1], axis=0)
+    return total + phi[-1] if problem.readout == "trained" else total
+
+
+def _check_memory(depth, rows, samples, repeats, memory) -> None:
+    # Updates of histories may be held twice by the compiler; six square matrices a layer in a march, four in what is kept of each repeat.
+    needed = 8 * depth * (2 * ARRAYS_A_LAYER * rows * samples + (6 + 4 * repeats) * rows**2)
+    allowed = budget(memory)
+    if needed > allowed:
+        raise ValueError(
+            f"`memory` allows {allowed / 2**30:.3g} GiB, but {samples} samples of {rows} rows (steps times points) in {depth} layers need "
+            f"{needed / 2**30:.3g} GiB. Take fewer `steps` or `samples`, or give `memory='{int(np.ceil(needed / 2**30))}G'`."
+        )
+
+
+def _check_rate(rate, gram, targets, problem) -> None:
+    """Descent on the tangent kernel at the start must be stable: rate x curvature x largest eigenvalue below 2."""
+    count = len(targets)
+    kernel = _kernel_at_start(gram[:count, :count], problem)
+    curvature = jax.vmap(jax.grad(jax.grad(problem.loss)))(jnp.zeros(count), targets)
+    largest = float(jnp.linalg.eigvalsh(kernel)[-1] * jnp.max(curvature))
+    if not rate * largest < 2:
+        raise ValueError(
+            f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the tangent kernel at the start, got {rate}: "
+            "descent diverges. Take a smaller one."
+        )
+
+
+def _kernel_at_start(gram, problem):
+    r"""$\Theta \leftarrow \Theta \circ \mathrm{Dual}_{\phi'}(\Phi) + \mathrm{Dual}_\phi(\Phi)$ layer by layer."""
+    features, tangent = gram, gram
+    for l in range(problem.depth):
+        tangent = tangent * pair_matrix(problem.activation, features, order=1)
+        features = pair_matrix(problem.activation, features)
+        frozen = l == problem.depth - 1 and problem.readout == "frozen signs"
+        tangent = tangent if frozen else tangent + features
+    return tangent
