@@ -34,16 +34,17 @@ from .deep import (
     sampled_gram as sampled_gram,
     slope_gram as slope_gram,
 )
-from .hermite_order import (
-    hermite_coefficients as hermite_coefficients,
-    information_exponent as information_exponent,
-    leap as leap,
-    recovery_samples as recovery_samples,
 from .feature_learning import (
     FieldTheory as FieldTheory,
     LinearFieldTheory as LinearFieldTheory,
     field_theory as field_theory,
     linear_field_theory as linear_field_theory,
+)
+from .hermite_order import (
+    hermite_coefficients as hermite_coefficients,
+    information_exponent as information_exponent,
+    leap as leap,
+    recovery_samples as recovery_samples,
 )
 from .infinite_width.architecture_kernels import (
     KernelPair as KernelPair,
