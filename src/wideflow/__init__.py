@@ -1,6 +1,7 @@
 """wideflow: wide neural networks, their infinite-width limits, and what theory predicts of them."""
 
 import os as _os
+import typing as _typing
 
 # LAPACK's threads leave the cores to JAX as soon as they are done; else they spin for tens of milliseconds after each decomposition
 _os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
@@ -61,6 +62,11 @@ from .training.train import train
 
 __version__ = "0.2.0"
 
+if _typing.TYPE_CHECKING:
+    from .estimators import KernelRegressor, WideClassifier, WideRegressor
+    from .report.static import save_figure
+    from .runs.sweeps.sweep import sweep
+
 _LATE = {  # neither scikit-learn, Dask nor Matplotlib is imported before one of these is asked for
     "KernelRegressor": "estimators",
     "WideClassifier": "estimators",
@@ -78,7 +84,7 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'wideflow' has no attribute {name!r}")
 
 
-__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [
     "SGD",
     "AbstractDynamics",
     "AbstractFlow",
