@@ -14,6 +14,7 @@ from wideflow._core.arrays import (
     real_values,
     square_matrix,
 )
+from wideflow._core.errors import check_positive
 
 
 @pytest.mark.parametrize("value", [[[1, 2]], np.ones((1, 2), np.float32), jnp.ones((1, 2)), [[True, False]]])  # fmt: skip
@@ -72,3 +73,13 @@ def test_times_must_grow():
     assert_array_equal(increasing("times", [0, 1, 2]), [0.0, 1.0, 2.0])
     with pytest.raises(ValueError, match="`times` must increase"):
         increasing("times", [0.0, 2.0, 1.0])
+
+
+def test_a_number_inside_a_compiled_program_is_not_looked_at():
+    def double_of(radius):
+        check_positive("radius", radius)
+        return 2 * radius
+
+    assert float(jax.jit(double_of)(3.0)) == 6.0
+    with pytest.raises(ValueError, match="`radius` must be positive"):
+        double_of(-1.0)

@@ -9,11 +9,19 @@ import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 
+import jax
 import numpy as np
+
+
+def _traced(value) -> bool:
+    """Whether the value is not known yet: inside a compiled program, whose caller was checked."""
+    return isinstance(value, jax.core.Tracer)
 
 
 def check_number(name: str, value, remedy: str = "") -> None:
     """A finite real number."""
+    if _traced(value):
+        return
     number = _number(value)
     if number is None or not math.isfinite(number):
         raise ValueError(
@@ -22,6 +30,8 @@ def check_number(name: str, value, remedy: str = "") -> None:
 
 
 def check_positive(name: str, value, remedy: str = "") -> None:
+    if _traced(value):
+        return
     number = _number(value)
     if number is None or not 0 < number < math.inf:
         raise ValueError(
@@ -30,6 +40,8 @@ def check_positive(name: str, value, remedy: str = "") -> None:
 
 
 def check_nonnegative(name: str, value, remedy: str = "") -> None:
+    if _traced(value):
+        return
     number = _number(value)
     if number is None or not 0 <= number < math.inf:
         raise ValueError(
@@ -38,6 +50,8 @@ def check_nonnegative(name: str, value, remedy: str = "") -> None:
 
 
 def check_between(name: str, value, low, high, *, open: bool = False, remedy: str = "") -> None:
+    if _traced(value):
+        return
     number = _number(value)
     if number is None or not (low < number < high if open else low <= number <= high):
         interval = f"({low}, {high})" if open else f"[{low}, {high}]"
@@ -47,6 +61,8 @@ def check_between(name: str, value, low, high, *, open: bool = False, remedy: st
 
 
 def check_probability(name: str, value) -> None:
+    if _traced(value):
+        return
     number = _number(value)
     if number is None or not 0 < number < 1:
         raise ValueError(
