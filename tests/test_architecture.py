@@ -138,23 +138,25 @@ def test_every_folder_is_on_the_map():
 
 MEASURE = """
 import json, sys, time
-import jax
+began = time.process_time()
+import jax, equinox, diffrax, optax, lineax, matfree, jaxtyping, scipy.special, xarray
+libraries = time.process_time() - began
 began = time.process_time()
 import wideflow
-spent = time.process_time() - began
-print(json.dumps({"spent": spent, "modules": sorted({name.partition(".")[0] for name in sys.modules}), "x64": jax.config.jax_enable_x64}))
+own = time.process_time() - began
+print(json.dumps({"own": own, "libraries": libraries, "modules": sorted({name.partition(".")[0] for name in sys.modules}), "x64": jax.config.jax_enable_x64}))
 """
 
 
 def test_importing_is_quick_and_needs_nothing_heavy():
-    """Under 2 s beyond JAX's own import, as time of the processor, so that a busy machine does not fail it."""
+    """wideflow's own share is at most half again that of the libraries it stands on, in processor time of one process."""
     done = subprocess.run(
         [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True
     )
-    told = json.loads(done.stdout)
-    assert HEAVY & set(told["modules"]) == set()
-    assert told["x64"] is False  # the flag is the user's
-    assert told["spent"] < 2.0
+    measured = json.loads(done.stdout)
+    assert HEAVY & set(measured["modules"]) == set()
+    assert measured["x64"] is False  # the flag is the user's
+    assert measured["own"] < 1.5 * measured["libraries"]
 
 
 SPINNING = """

@@ -30,6 +30,7 @@ from .dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from .dynamics.descent import GradientDescent
 from .dynamics.flow import GradientFlow
 from .dynamics.langevin import Langevin
+from .dynamics.online_sgd import OnlineSGD
 from .dynamics.optimisers import Optax
 from .dynamics.sgd import SGD
 from .experiments.base import Claim, Experiment
@@ -102,6 +103,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "Logarithmic",
     "LossBelow",
     "MeanFieldStack",
+    "OnlineSGD",
     "Optax",
     "Outcome",
     "ReplayedNoise",

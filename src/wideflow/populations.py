@@ -2,10 +2,12 @@
 
 from .data.populations import (
     GaussianAbsTeacher,
+    MultiIndex,
     Radial,
 )
 
 __all__ = [
     "GaussianAbsTeacher",
+    "MultiIndex",
     "Radial",
 ]

@@ -29,7 +29,7 @@ path = wf.limits.linearised(gram, np.ones(2), [0.0, 1.0])
 assert path.losses.mean().dtype == np.float64
 assert isinstance(net.weights, jax.Array) and isinstance(run.model.weights, jax.Array)
 weights = jax.numpy.asarray(np.eye(2))
-assert jax.vmap(net)(weights).shape == (2,) and jax.jit(net.outputs)(weights).shape == (2,)
+assert jax.vmap(net)(weights).shape == (2,) and jax.jit(lambda w: net.outputs(w))(weights).shape == (2,)
 with jax.enable_x64(True):  # differentiating is JAX's own work, in JAX's own precision
     loss = lambda w: wf.limits.hermite.population_loss(w, [0.5, 0.5])
     gradient = jax.grad(loss)(np.array([[1.0, 0.2], [0.3, 0.8]]))

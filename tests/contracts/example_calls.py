@@ -27,6 +27,7 @@ moves = 0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(5, 4))
 xi, diagonal = np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, -1.0, 1.0, -1.0])
 law, key, times = L.radial.UniformBall(3), jax.random.key(0), np.array([0.5, 1.0])
 state = L.radial.ReducedState(np.array(0.3), np.array([-0.5]), np.array([0.4]))
+online = L.OnlineEquations("erf", lambda rho: rho[0] ** 2, rate=0.5, order=6)
 zipf, loss = wf.scalings.Zipf(0.5, 0.5), wf.losses.Huber()
 """
 
@@ -39,6 +40,7 @@ EXAMPLES = {
     "limits.ensemble": "L.ensemble(L.KernelPair(gram + np.eye(4), gram + 2 * np.eye(4)), y, times)",
     "limits.gram_variance": "L.gram_variance(x, zipf, 'relu', 10)",
     "limits.hidden_gram": "L.hidden_gram(x, 'relu', depth=2)",
+    "limits.hermite_coefficients": "L.hermite_coefficients('relu', degree=3)",
     "limits.kappa": "L.kappa(x, 'relu')",
     "limits.kernels": "L.kernels(wf.architecture.mlp(depth=2)).both(x, x2)",
     "limits.largest_cosine": "L.largest_cosine(x)",
@@ -54,10 +56,14 @@ EXAMPLES = {
     "limits.monte_carlo_kernel": "L.monte_carlo_kernel(key, lambda k: wf.Shallow.init(k, features=3, width=4), x, samples=3)",
     "limits.nngp": "L.nngp(x, 'relu', x2)",
     "limits.node_limit": "L.node_limit(key, x, zipf, 'tanh', nodes=5)",
+    "limits.order_parameter_error": "L.order_parameter_error(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]))",
+    "limits.order_parameters": "L.order_parameters(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), times)",
     "limits.output_bound": "L.output_bound('tanh', 3)",
+    "limits.plateau": "L.plateau([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 0.1])",
     "limits.output_flow": "L.output_flow(gram + np.eye(4), abs(y2), times)",
     "limits.posterior": "L.posterior(gram, y, ridge=0.3)",
     "limits.random_ntg": "L.random_ntg(key, x, zipf, 'relu', nodes=5)",
+    "limits.recovery_samples": "L.recovery_samples(2, 100.0)",
     "limits.reach_time": "L.reach_time(gram + np.eye(4), y, 0.1)",
     "limits.regress": "L.regress(L.kernels(wf.architecture.mlp()), x, y, ridge=0.3)",
     "limits.sampled_gram": "L.sampled_gram(key, x, 'relu', samples=50)",
@@ -210,12 +216,16 @@ METHODS = {
     "embeddings.Function": "wf.embeddings.Function(lambda v: v**2)(x[0])",
     "scalings": "(zipf.node_scales(4), wf.scalings.NTK().node_scales(4), wf.scalings.MeanField().node_scales(4))",
     "activations": "[f(x) for act in (wf.activations.relu(), wf.activations.gelu()) for f in (act, act.derivative, act.second)]",
+    "populations.MultiIndex": "wf.populations.MultiIndex('erf', x2).objective(None, net).gradient(net)",
     "populations.GaussianAbsTeacher": "wf.populations.GaussianAbsTeacher(a).objective(None, hom).gradient(hom)",
     "law.density": "(law.moments(np.array(0.5)), law.gain)",
     "own model": "Own(key).respond(x)",
 }  # fmt: skip
 
 NO_EXAMPLE = {
+    "limits.information_exponent": "a whole number",
+    "limits.leap": "whole numbers",
+    "observables.weak_recovery_time": "reads a table",
     "judge": "verdicts of Python numbers on a run",
     "save_figure": "draws a file",
     "sweep": "starts processes; its tables have their own tests",

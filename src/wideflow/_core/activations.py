@@ -315,6 +315,13 @@ def _horner(coefficients: tuple[float, ...]) -> Function:
     return value
 
 
+def powers(act: Activation) -> tuple[float, ...] | None:
+    """The coefficients of a polynomial activation, the constant first; None for all others."""
+    if act.name == "polynomial":
+        return act.parameters
+    return {"linear": (0.0, 1.0), "square": (0.0, 0.0, 1.0)}.get(act.name)
+
+
 def monomial(degree: int) -> Activation:
     r"""$z^k$ with $k$ = `degree`."""
     check_count("degree", degree, least=0)

@@ -2,3 +2,4 @@
 
 from ..papers.li2020.population import GaussianAbsTeacher as GaussianAbsTeacher
 from ..papers.ren2023.population import Radial as Radial
+from .multi_index import MultiIndex as MultiIndex

@@ -44,8 +44,9 @@ class AbstractFlow(DoubleModule):
         objective: AbstractObjective,
         start: Float[Array, ""],
         stop: Float[Array, ""],
+        horizon: Float[Array, ""] | None = None,
     ) -> tuple[AbstractModel, PyTree]:
-        """Moves from time `start` to time `stop`; pure and compilable."""
+        """Moves from time `start` to time `stop` of a run that ends at `horizon` (default: at `stop`); pure and compilable."""
 
 
 class Snapshot(eqx.Module):

@@ -16,6 +16,7 @@ from ..data.objective import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
 from .gradient_flow.diffrax_solver import SOLVERS, DiffraxSolver, DiffraxState
+from .gradient_flow.explicit_descent import DescentState, ExplicitDescent
 from .gradient_flow.exponential_integrator import (
     NOISE,
     ExponentialIntegrator,
@@ -30,7 +31,7 @@ from .gradient_flow.output_hessian import output_hessian
 from .gradient_flow.reduced_inputs import reduced
 from .gradient_flow.sliding_jacobian import SlidingJacobian
 
-SMOOTH_TOLERANCE, KINKED_TOLERANCE = 1e-8, 1e-3
+SMOOTH_TOLERANCE, KINKED_TOLERANCE, DESCENT_TOLERANCE = 1e-8, 1e-3, 3e-5
 PRODUCTS = 50  # of Lanczos for a stage (seen on the plant and MNIST)
 EASY = 32  # explicit attempts before "auto" looks how stiff the problem is (chosen: more than most easy problems take)
 DENSE_ENTRIES = (
@@ -41,6 +42,8 @@ EXPECTED_STEPS = (
     1.5,
 )  # of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
 STAGES = 3  # of a step of exponentials
+DESCENT_OPERATIONS = 1e11  # of gradients, that "auto" may spend on descent of kinked networks: about half a minute on two cores (measured)
+PER_STEP = 1e4  # operations in whose time a step begins and ends, whatever its size (measured: some microseconds)
 
 
 class FlowState(eqx.Module):
@@ -50,7 +53,8 @@ class FlowState(eqx.Module):
         steps, evaluations: so far; an evaluation is a forward pass of the network.
         rate: the fastest decay, once "auto" has asked for it.
         diffrax, exponential: the solvers' last steps, which may reach beyond the recording time.
-        switched: whether "auto" has gone over to the exponential flow.
+        descent: where descent of a kinked network stands; under "auto" the exponential flow starts there too.
+        switched: whether "auto" has left the explicit Runge-Kutta method.
         failed, stationary: why the run cannot, or need not, go on.
     """
 
@@ -59,6 +63,7 @@ class FlowState(eqx.Module):
     rate: Float[Array, ""]
     diffrax: DiffraxState | None
     exponential: IntegratorState | None
+    descent: DescentState | None
     switched: Array
     failed: Array
     stationary: Array
@@ -72,12 +77,14 @@ class GradientFlow(AbstractFlow):
     Args:
         tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
             for squared losses) for the exponential flow, so that the loss is relatively off by about twice as much a step. What that makes of the loss at the
-            end is measured in the guide "Flow or descent?". Default: 1e-8, and 1e-3 for the exponential flow of kinked activations,
-            whose solution is one in Filippov's sense ("auto" never asks it for less: chatter would only cost steps).
-        method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", one of
-            Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
+            end is measured in the guide "Flow or descent?". For "descent" it is the difference, of residuals and of losses, that paths in steps of
+            $h$ and of $h/2$ may have at the end of a recording interval. Default: 1e-8; for kinked activations, whose solution is one in Filippov's
+            sense, 3e-5 for descent and 1e-3 for the exponential flow ("auto" never asks them for less).
+        method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", "descent" (explicit steps
+            in proportion to $1/\lambda_{\max}$, each interval walked twice), one of Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
         depth: of the Krylov spaces at most; they grow until nothing is missing.
-        max_steps: per recording interval; beyond it the run stops as stalled.
+        max_steps: per recording interval; beyond it the run stops as stalled. For "descent" it counts the steps of all paths, and finer
+            paths are walked as far as it allows.
         most_steps: the old name of `max_steps`, deprecated.
 
     Where the path inside a step is known (Diffrax's solvers; the exponential flow of smooth networks and squared losses) steps do not end at recording
@@ -85,8 +92,11 @@ class GradientFlow(AbstractFlow):
     (kinks, other losses, "krylov") steps end at recording times.
 
     "auto" starts with the explicit `tsit5` and goes over to the exponential flow once the explicit solver has done as much work as the
-    exponential flow is expected to need; on easy problems that moment never comes, on stiff ones little is lost. Populations,
-    which have no training points and hence no Gram matrix, stay with `tsit5`.
+    exponential flow is expected to need; on easy problems that moment never comes, on stiff ones little is lost. With kinked activations it goes over
+    to descent wherever all that is left of the run can be walked twice at $h = 1/(4\lambda_{\max})$ within 1e11 operations of gradients (about half a minute on
+    two cores), 1e4 added a step; what is left of these operations pays for finer steps. Elsewhere the exponential flow goes on, and where that finds no step,
+    descent walks the interval, if it is affordable. Clocks have no part in the choice. Populations, which have no training points and hence no Gram
+    matrix, stay with `tsit5`.
     """
 
     tolerance: float | None = eqx.field(static=True)
@@ -105,7 +115,7 @@ class GradientFlow(AbstractFlow):
         if most_steps is not None:
             warnings.warn("`most_steps` is now called `max_steps`.", DeprecationWarning, 3)
             max_steps = most_steps
-        check_choice("method", method, ("auto", "gram", "krylov", *SOLVERS))
+        check_choice("method", method, ("auto", "gram", "krylov", "descent", *SOLVERS))
         check_count("depth", depth, least=2)
         check_count("max_steps", max_steps)
         self.tolerance, self.method = tolerance, method
@@ -113,7 +123,7 @@ class GradientFlow(AbstractFlow):
 
     def init(self, model, objective, key):
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
-        diffrax, exponential, rate = None, None, jnp.asarray(jnp.nan)
+        diffrax, exponential, descent, rate = None, None, None, jnp.asarray(jnp.nan)
         method = self._method(objective)
         small, fewer, _ = self._prepared(model, objective)
         theta = parameters(small)
@@ -121,16 +131,19 @@ class GradientFlow(AbstractFlow):
             diffrax = self._diffrax().init(
                 _field(small, fewer), self._loss(small, fewer), theta, 0.0
             )
-        if method not in SOLVERS:
+        if self._descends(method, model):
+            descent = self._descent(model).init(theta, 0.0)
+        if method not in (*SOLVERS, "descent"):
             integrator, problem = self._integrator(model), self._problem(small, fewer)
             begin = lambda theta: integrator.init(problem, theta, 0.0)
             # "auto" computes nothing of the exponential flow before it is needed
             exponential = zeros_of(begin, theta) if method == "auto" else begin(theta)
         count = zero + (1 if diffrax is None else 2)
-        return FlowState(zero, count, rate, diffrax, exponential, no, no, no)
+        return FlowState(zero, count, rate, diffrax, exponential, descent, no, no, no)
 
-    def advance(self, model, state, objective, start, stop):
+    def advance(self, model, state, objective, start, stop, horizon=None):
         start, stop = jnp.asarray(start, float), jnp.asarray(stop, float)
+        horizon = stop if horizon is None else jnp.asarray(horizon, float)
         small, fewer, whole = self._prepared(model, objective)
         loss, before = self._loss(small, fewer), parameters(small)
         eps = jnp.finfo(jax.tree.leaves(parameters(model))[0].dtype).eps
@@ -143,7 +156,7 @@ class GradientFlow(AbstractFlow):
             now = jax.lax.cond(
                 exactly, lambda: self._rewound(model, small, fewer, now, start), lambda: now
             )
-            theta, now = self._advanced(model, small, fewer, now, stop, exactly)
+            theta, now = self._advanced(model, small, fewer, now, stop, horizon, exactly)
             value, (high, rounding) = loss(theta)[0], loss(before)
             end, end_loss = _last_step(now)
             low = jnp.where(end > stop, end_loss, -jnp.inf)
@@ -156,7 +169,7 @@ class GradientFlow(AbstractFlow):
         state, _, theta, _ = jax.lax.while_loop(again, attempt, first)
         return _rounded(model, parameters(whole(with_parameters(small, theta)))), state
 
-    def _advanced(self, model, small, fewer, state: FlowState, stop, exactly):
+    def _advanced(self, model, small, fewer, state: FlowState, stop, horizon, exactly):
         """The parameters at `stop`, and the state after steps by whichever solver's turn it is."""
         method = self._method(fewer)
         if method in SOLVERS:
@@ -168,6 +181,9 @@ class GradientFlow(AbstractFlow):
             state = _counted(state, solver, moved)
             failed = state.failed | (moved.end < stop)
             return solver.interpolate(moved, stop), dataclasses.replace(state, failed=failed)
+        if method == "descent":
+            state = self._walked(model, small, fewer, state, stop, stop, self.max_steps)
+            return state.descent.theta, state
         if method != "auto":
             return self._exponential(model, small, fewer, state, stop, exactly)
         state = self._explicit_share(model, small, fewer, state, stop, exactly)
@@ -175,10 +191,12 @@ class GradientFlow(AbstractFlow):
         def explicitly():
             return self._diffrax().interpolate(state.diffrax, stop), state
 
-        def exponentially():
+        def switched():
+            if state.descent is not None:
+                return self._kinked(model, small, fewer, state, stop, horizon)
             return self._exponential(model, small, fewer, state, stop, exactly)
 
-        return jax.lax.cond(state.switched, exponentially, explicitly)
+        return jax.lax.cond(state.switched, switched, explicitly)
 
     def _rewound(self, model, small, fewer, state: FlowState, start) -> FlowState:
         """Back at the last record, whose model `small` is."""
@@ -193,9 +211,13 @@ class GradientFlow(AbstractFlow):
         if exponential is not None:
             problem = self._problem(small, fewer)
             exponential = self._integrator(model).restart(problem, exponential, theta, start)
+        descent = state.descent
+        if descent is not None:
+            descent = self._descent(model).restart(descent, theta, start)
         return dataclasses.replace(
-            state, diffrax=diffrax, exponential=exponential, failed=no, stationary=no
-        )
+            state, diffrax=diffrax, exponential=exponential, descent=descent, failed=no,
+            stationary=no,
+        )  # fmt: skip
 
     def _explicit_share(self, model, small, fewer, state: FlowState, stop, exactly) -> FlowState:
         """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
@@ -227,8 +249,13 @@ class GradientFlow(AbstractFlow):
             lambda: state.exponential,
         )
         state = _counted(state, solver, moved)
+        descent = state.descent
+        if descent is not None:
+            there = self._descent(model).restart(descent, moved.theta, moved.end)
+            descent = jax.tree.map(lambda a, b: jnp.where(switches, a, b), there, descent)
         return dataclasses.replace(
-            state, rate=rate, exponential=exponential, switched=state.switched | switches,
+            state, rate=rate, exponential=exponential, descent=descent,
+            switched=state.switched | switches,
             evaluations=state.evaluations + rate_needed + switches,
         )  # fmt: skip
 
@@ -246,10 +273,53 @@ class GradientFlow(AbstractFlow):
             stationary=state.stationary | (moved.still & (moved.end <= stop)),
         )  # fmt: skip
 
+    def _kinked(self, model, small, fewer, state: FlowState, stop, horizon):
+        """Descent to `stop` where all that is left of the run is affordable; else the exponential flow, and descent from where that cannot go on."""
+        solver, integrator = self._descent(model), self._integrator(model)
+        before, plain = state.descent, self._matrix_free(small, fewer)
+        most = DESCENT_OPERATIONS / (_gradient_operations(small, fewer) + PER_STEP)
+        left = jnp.maximum(most - before.evaluations, 0.0)
+        affordable = solver.least_evaluations(plain, before, horizon) <= left
+
+        def exponentially():
+            problem = self._problem(small, fewer)
+            begun = state.exponential
+            # where descent, or nothing, was last
+            begun = jax.lax.cond(
+                begun.end == before.end,
+                lambda: begun,
+                lambda: integrator.restart(problem, begun, before.theta, before.end),
+            )
+            moved = dataclasses.replace(state, exponential=begun)
+            theta, moved = self._exponential(model, small, fewer, moved, stop, True)
+            arrived = moved.exponential
+            descent = solver.restart(before, theta, arrived.end)
+            return dataclasses.replace(moved, descent=descent, failed=state.failed)
+
+        state = jax.lax.cond(affordable, lambda: state, exponentially)
+        # twice the budget for a rate that grows on the way; this interval alone where the exponential flow gave up
+        horizon = jnp.where(affordable, horizon, stop)
+        state = self._walked(model, small, fewer, state, stop, horizon, left + most)
+        return state.descent.theta, state
+
+    def _walked(self, model, small, fewer, state: FlowState, stop, horizon, most) -> FlowState:
+        """Descent up to `stop`, unless the flow is there or has come to rest."""
+        before, until = state.descent, jnp.where(state.stationary, -jnp.inf, stop)
+        problem = self._matrix_free(small, fewer)
+        moved = self._descent(model).advance(problem, before, until, horizon, most)
+        return dataclasses.replace(
+            state, descent=moved, steps=state.steps + moved.steps - before.steps,
+            evaluations=state.evaluations + moved.evaluations - before.evaluations,
+            failed=state.failed | moved.stuck, stationary=state.stationary | moved.still,
+        )  # fmt: skip
+
+    def _descends(self, method: str, model) -> bool:
+        return method == "descent" or (method == "auto" and has_kinks(model))
+
     def _method(self, objective) -> str:
         if isinstance(objective, DatasetObjective):
             return self.method
-        if self.method in ("gram", "krylov"):
+        if self.method in ("gram", "krylov", "descent"):
             raise ValueError(
                 f"`method` {self.method!r} needs training points, but the run is on an exact population; "
                 "use `method='tsit5'` or train on a `Dataset`."
@@ -270,6 +340,11 @@ class GradientFlow(AbstractFlow):
     def _integrator(self, model) -> ExponentialIntegrator:
         return ExponentialIntegrator(self._tolerance(model), has_kinks(model))
 
+    def _descent(self, model) -> ExplicitDescent:
+        if self.method == "descent":
+            return ExplicitDescent(self.tolerance or DESCENT_TOLERANCE)
+        return ExplicitDescent(max(self.tolerance or 0.0, DESCENT_TOLERANCE))
+
     def _loss(self, model, objective):
         """Parameters to the loss and its rounding error: the most by which a step may raise it.
 
@@ -277,6 +352,11 @@ class GradientFlow(AbstractFlow):
         """
         unchecked = self.method in SOLVERS and has_kinks(model)
         return lambda theta: _loss_and_rounding(with_parameters(model, theta), objective, unchecked)
+
+    def _matrix_free(self, small, objective) -> GramProblem:
+        """For descent, which needs no Gram matrix."""
+        operator, targets = jacobian_of(small, objective.features), jnp.asarray(objective.targets)
+        return GramProblem(operator, targets, objective.loss, Krylov(self.depth))
 
     def _problem(self, small, objective) -> GramProblem:
         entries = objective.targets.size
@@ -330,6 +410,8 @@ def _counted(state: FlowState, solver: DiffraxSolver, moved: DiffraxState) -> Fl
 
 def _last_step(state: FlowState):
     """When the last step ended, and the loss there."""
+    if state.exponential is None and state.diffrax is None:
+        return state.descent.end, jnp.asarray(-jnp.inf)
     if state.exponential is None:
         return state.diffrax.end, state.diffrax.loss
     here = (state.exponential.end, state.exponential.last.end.loss)
@@ -348,21 +430,27 @@ def _rounded(model, theta):
 def _relative_cost(model, objective, action: AbstractAction) -> float:
     """A stage of the exponential flow in units of one gradient, by counting operations.
 
-    A gradient is two products with the weights, and about 5 products' worth of work a pre-activation for the activation; an eigen decomposition is taken
-    as 30 entries^3, for its operations are slower than those of products (both chosen).
+    An eigen decomposition is taken as 30 entries^3, for its operations are slower than those of products (chosen).
     """
     samples, entries = objective.features.shape[0], objective.targets.size
     size = sum(leaf.size for leaf in parameters(model).values())
+    gradient = _gradient_operations(model, objective)
     if isinstance(model, Shallow):
-        gradient = 4.0 * samples * (size + 5 * model.width)
         gram = 2.0 * entries**2 * model.width
     else:
-        gradient, gram = 4.0 * samples * size, 4.0 * entries * samples * size
+        gram = 4.0 * entries * samples * size
     if isinstance(action, Krylov):
         products = min(action.depth, PRODUCTS)
         orthogonalising = 8.0 * products * entries  # twice two products with the basis
         return 1 + products * (1 + orthogonalising / gradient)
     return 1 + (gram + 30.0 * entries**3) / gradient
+
+
+def _gradient_operations(model, objective) -> float:
+    """Of one gradient: two products with the weights, and about 5 products' worth of work a pre-activation for the activation (chosen)."""
+    samples = objective.features.shape[0]
+    size = sum(leaf.size for leaf in parameters(model).values())
+    return 4.0 * samples * (size + (5 * model.width if isinstance(model, Shallow) else 0))
 
 
 def has_kinks(thing) -> bool:

@@ -34,6 +34,12 @@ from .deep import (
     sampled_gram as sampled_gram,
     slope_gram as slope_gram,
 )
+from .hermite_order import (
+    hermite_coefficients as hermite_coefficients,
+    information_exponent as information_exponent,
+    leap as leap,
+    recovery_samples as recovery_samples,
+)
 from .infinite_width.architecture_kernels import (
     KernelPair as KernelPair,
     Kernels as Kernels,
@@ -64,6 +70,14 @@ from .mean_field import (
     mean_field as mean_field,
 )
 from .monte_carlo import KernelEstimate as KernelEstimate, monte_carlo_kernel as monte_carlo_kernel
+from .order_parameters import (
+    OnlineEquations as OnlineEquations,
+    OrderParameterPath as OrderParameterPath,
+    Overlaps as Overlaps,
+    order_parameter_error as order_parameter_error,
+    order_parameters as order_parameters,
+)
+from .plateau import Plateau as Plateau, plateau as plateau
 from .predict import (
     Prediction as Prediction,
     cross_entropy as cross_entropy,

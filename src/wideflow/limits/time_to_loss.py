@@ -9,7 +9,6 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
 
 from .._core.arrays import real_array
 from .._core.errors import check_between
@@ -56,6 +55,8 @@ def reach_times(kernel, residual, shares) -> np.ndarray:
 
 
 def _root(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+    from scipy.optimize import brentq  # a fifth of a second that importing wideflow need not take
+
     if share >= 1:
         return 0.0
     moving = values > 0

@@ -131,6 +131,13 @@ from .movement import (
     ParameterMovement as ParameterMovement,
     WeightMovement as WeightMovement,
 )
+from .overlaps import (
+    GeneralisationError as GeneralisationError,
+    LargestCosine as LargestCosine,
+    StudentOverlap as StudentOverlap,
+    TeacherOverlap as TeacherOverlap,
+    weak_recovery_time as weak_recovery_time,
+)
 from .pruned import PrunedRisk as PrunedRisk
 from .risks import (
     Accuracy as Accuracy,

@@ -17,6 +17,7 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "yang2022",
     "chizat2019",
     "cohen2021",
+    "saad1995",
 )
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]

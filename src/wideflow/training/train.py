@@ -294,6 +294,7 @@ def _note_flow(status: list[Status], alive) -> None:
 
 
 STEP_ROLES = ("member", "member", "objective", "dynamics", "member", "plain")
+FLOW_ROLES = (*STEP_ROLES, "plain")
 
 
 def _many_steps(model, state, objective, dynamics, time, count):
@@ -309,8 +310,8 @@ def _many_steps(model, state, objective, dynamics, time, count):
     return eqx.combine(jax.lax.fori_loop(0, count, body, arrays), static)
 
 
-def _move(model, state, objective, dynamics, start, stop):
-    return dynamics.advance(model, state, objective, start, stop)
+def _move(model, state, objective, dynamics, start, stop, horizon):
+    return dynamics.advance(model, state, objective, start, stop, horizon)
 
 
 def _step_advance(members: Ensemble):
@@ -342,8 +343,8 @@ def _step_advance(members: Ensemble):
 def _flow_advance(members: Ensemble):
     def advance(model, state, step, time, target, progress, values, total):
         model, state = members.move(
-            _move, STEP_ROLES, model, state, members.objective, members.dynamics, time,
-            np.asarray(float(target)),
+            _move, FLOW_ROLES, model, state, members.objective, members.dynamics, time,
+            np.asarray(float(target)), np.asarray(float(total)),
         )  # fmt: skip
         taken = np.asarray(state.steps)
         alive = (state.failed, state.stationary)

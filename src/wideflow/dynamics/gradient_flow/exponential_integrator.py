@@ -128,11 +128,11 @@ class ExponentialIntegrator(eqx.Module):
             new = self._step(problem, here, h, use_rodas)
 
             # the verdict: finite, descending, and accurate
-            defect = _norm(new.end.cotangent - new.predicted_gradient)
-            allowed = self.tolerance * _norm(here.cotangent) + _gradient_rounding(problem, here)
+            defect = norm(new.end.cotangent - new.predicted_gradient)
+            allowed = self.tolerance * norm(here.cotangent) + gradient_rounding(problem, here)
             error = defect / allowed
             highest_loss = jnp.maximum(new.end.loss, new.highest_loss)
-            descends = highest_loss <= here.loss + _loss_rounding(problem, here)
+            descends = highest_loss <= here.loss + linearisation_rounding(problem, here)
             descends = descends & jnp.isfinite(defect) & jnp.isfinite(highest_loss)
             accepted = descends & ((error <= 1) | (h <= floor))
 
@@ -151,7 +151,7 @@ class ExponentialIntegrator(eqx.Module):
 
             moved = dataclasses.replace(
                 now, begin=now.end, end=jnp.where(cut, stop, now.end + h), start=here, last=new,
-                rodas=use_rodas, steps=now.steps + 1, still=_is_still(problem, new.end, rate),
+                rodas=use_rodas, steps=now.steps + 1, still=is_still(problem, new.end, rate),
             )  # fmt: skip
             after = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), moved, now)
             # a size that time itself cannot resolve would never arrive
@@ -169,7 +169,7 @@ class ExponentialIntegrator(eqx.Module):
         start = state.last.end
         ready = dataclasses.replace(
             state,
-            still=state.still | _is_still(problem, start, rate),
+            still=state.still | is_still(problem, start, rate),
             stuck=state.stuck | ~jnp.isfinite(rate) | ~jnp.isfinite(start.loss),
         )
         return jax.lax.while_loop(going, attempt, ready)
@@ -237,19 +237,19 @@ def largest_rate(
 
     def iterate(_, v):
         new = product(v)
-        size = _norm(new)
+        size = norm(new)
         return jnp.where(size > 0, new / jnp.where(size > 0, size, 1.0), v)
 
     # twice as much of the one as of the other, so that the first vector is never 0: for one sample they may point against each other
     g, ones = start.cotangent, jnp.ones_like(start.cotangent)
-    v = 2 * ones / _norm(ones) + g / _positive(_norm(g))
-    v = jax.lax.fori_loop(0, iterations, iterate, v / _norm(v))
-    return _positive(_norm(product(v)) * start.hessian.largest_eigenvalue())
+    v = 2 * ones / norm(ones) + g / _positive(norm(g))
+    v = jax.lax.fori_loop(0, iterations, iterate, v / norm(v))
+    return _positive(norm(product(v)) * start.hessian.largest_eigenvalue())
 
 
 def output_rounding(outputs: Outputs, targets: Outputs) -> Float[Array, ""]:
     """The rounding error of the outputs, as a norm over samples."""
-    scale = _norm(jnp.abs(outputs) + jnp.abs(targets))
+    scale = norm(jnp.abs(outputs) + jnp.abs(targets))
     return NOISE * jnp.finfo(scale.dtype).eps * scale
 
 
@@ -258,25 +258,27 @@ def loss_rounding(
 ) -> Float[Array, ""]:
     r"""What it makes of the loss: $(|g| + |H|\epsilon)\,\epsilon$ for outputs that are $\epsilon$ off, and the rounding of the sum itself."""
     error = output_rounding(outputs, targets)
-    of_outputs = (_norm(cotangent) + largest_eigenvalue * error) * error
+    of_outputs = (norm(cotangent) + largest_eigenvalue * error) * error
     return of_outputs + NOISE * jnp.finfo(error.dtype).eps * jnp.abs(loss)
 
 
-def _gradient_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
+def gradient_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
+    """Of the output gradient, as a norm over samples."""
     return at.hessian.largest_eigenvalue() * output_rounding(at.outputs, problem.targets)
 
 
-def _loss_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
+def linearisation_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
+    """Of the loss there."""
     largest = at.hessian.largest_eigenvalue()
     return loss_rounding(at.outputs, problem.targets, at.loss, at.cotangent, largest)
 
 
-def _is_still(problem: GramProblem, at: Linearisation, rate) -> Array:
+def is_still(problem: GramProblem, at: Linearisation, rate) -> Array:
     r"""The gradient vanished: the outputs fit, or $g^\top\Theta g$, the speed of the loss, does, to rounding."""
     g = at.cotangent
     speed = jnp.vdot(g, problem.product((1.0,), (at,), g))
-    smallest = (NOISE * jnp.finfo(g.dtype).eps * _norm(g)) ** 2
-    fits = _norm(g) <= _gradient_rounding(problem, at)
+    smallest = (NOISE * jnp.finfo(g.dtype).eps * norm(g)) ** 2
+    fits = norm(g) <= gradient_rounding(problem, at)
     return fits | (speed <= smallest * rate / at.hessian.largest_eigenvalue())
 
 
@@ -284,5 +286,6 @@ def _positive(x):
     return jnp.where(x > 0, x, jnp.finfo(x.dtype).tiny ** 0.5)
 
 
-def _norm(v):
+def norm(v):
+    """Over all entries."""
     return jnp.sqrt(jnp.sum(v**2))

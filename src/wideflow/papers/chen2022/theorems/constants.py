@@ -9,7 +9,6 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from ...._core.activations import Activation, activation as as_activation
@@ -39,6 +38,10 @@ def slope_floor(activation, interval: Interval) -> float:
 
 def _floor_between(act: Activation, low: float | int, high: float | int) -> float:
     """The infimum on a piece without kinks inside."""
+    from scipy.optimize import (
+        minimize_scalar,  # a fifth of a second that importing wideflow need not take
+    )
+
     kinks = set(act.kinks)
     inset = 1e-9 * (high - low)  # a kink's own value is not part of the open piece
     start = low + inset if low in kinks else low
@@ -63,6 +66,10 @@ def suggested_interval(activation, variance: float | int) -> Interval:
 
     Which of the two is that of the activation's own interval; an activation with another kind of interval keeps it.
     """
+    from scipy.optimize import (
+        minimize_scalar,  # a fifth of a second that importing wideflow need not take
+    )
+
     act = as_activation(activation)
     low, high = act.interval
     if low not in (0.0, -high):

@@ -1,7 +1,6 @@
 r"""Whether the first layer sees every ray: $F(\bar x) > 0$ for all directions."""
 
 import numpy as np
-from scipy.optimize import linprog
 
 
 def sees_every_ray(first) -> bool:
@@ -10,6 +9,8 @@ def sees_every_ray(first) -> bool:
     By Stiemke's lemma: the rows have rank $d$, and $\sum_i \lambda_i w_i = 0$ for some $\lambda \ge 1$. On a ray with $F = 0$ the network is
     constant, and on a heavy-tailed law the pull $E_r\{S r\}$ is infinite there.
     """
+    from scipy.optimize import linprog  # a fifth of a second that importing wideflow need not take
+
     rows = np.asarray(first, float)
     width, d = rows.shape
     if np.linalg.matrix_rank(rows) < d:

@@ -18,13 +18,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.special as sp
-from scipy.optimize import brentq
 
 from ....._core.errors import check_between
 from .hermite_functions import Numbers, normal_density
 
 # The mean of [l, u] of mass tau/2 is largest at u = infinity, n(l) / (1 - N(l)), which is 1 at this l; beyond 2 (1 - N(l)) no interval has mean 1.
-_EDGE = brentq(lambda l: float(normal_density(l) - sp.ndtr(-l)), 0.0, 1.0, xtol=1e-15)
+_EDGE = 0.5
+for _ in range(
+    40
+):  # n(l) - N(-l) has the slope (1 - l) n(l): Newton's steps, far more than double precision takes
+    _EDGE -= float(
+        (normal_density(_EDGE) - sp.ndtr(-_EDGE)) / ((1 - _EDGE) * normal_density(_EDGE))
+    )
 LARGEST_MASS = 2 * float(sp.ndtr(-_EDGE))
 
 _NEWTON = 40  # twelve do for tau <= 1/100; the rest are halvings near the largest mass

@@ -1,0 +1,384 @@
+r"""Online learning in high dimension: the closed equations of the overlaps (saad1995; goldt2019; veiga2022).
+
+A student $f(x) = s\sum_ka_k\sigma(\lambda_k)$ sees each sample of a teacher $y = \sum_ra^*_r\sigma^*(\rho_r) + \sqrt\Delta\,\xi$ once, $x \sim N(0, I_d)$, with
+$\lambda_k = \langle w_k, x\rangle/\sqrt d$, $\rho_r = \langle w^*_r, x\rangle/\sqrt d$. The overlaps $Q = WW^\top/d$, $M = WW^{*\top}/d$, $P = W^*W^{*\top}/d$ are the
+covariance of $(\lambda, \rho)$. The step $w_k \mathrel{-}= \frac\eta{\sqrt d}\,s\,a_k\sigma'(\lambda_k)\,(f - y)\,x$ moves them, in the time $\tau$ = steps$/d$ and as
+$d\to\infty$, by
+$$\dot M_{kr} = -\eta s a_k E[\sigma'(\lambda_k)\rho_re], \qquad \dot a_k = -\eta_a s E[\sigma(\lambda_k)e],$$
+$$\dot Q_{kl} = -\eta s\big(a_kE[\sigma'(\lambda_k)\lambda_le] + a_lE[\sigma'(\lambda_l)\lambda_ke]\big)
+  + \tfrac{\eta^2}B s^2a_ka_lE[\sigma'(\lambda_k)\sigma'(\lambda_l)(e^2 + \Delta)],$$
+$e = f - E[y|x]$, $B$ the samples of a step. Without the last term this is the flow of the population loss $\frac12Ee^2$, and then the equations
+hold at every finite $d$: $\dot w = -\eta\,d\,\nabla_w\frac12Ee^2$ in the same time.
+"""
+
+import math
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._core.activations import Activation, activation as as_activation
+from .._core.arrays import real_array, square_matrix
+from .._core.errors import (
+    check_between,
+    check_count,
+    check_flag,
+    check_kind,
+    check_nonnegative,
+    check_number,
+    check_positive,
+)
+from .._core.precision import AbstractResult, DoubleModule, double
+from .._core.ridge_pairs import check_ridge, smooth_nodes
+from .ridge_quads import (
+    has_exact_noise,
+    mean_square,
+    noise_matrix,
+    psd_root,
+    tensor_rule,
+    unit_pairs,
+)
+
+BLOWUP = 1e8  # a length squared this many times above its start is divergence
+
+
+class Overlaps(AbstractResult):
+    r"""Where a student stands: $M$ (width, index), $Q$ (width, width), $P$ (index, index), $a$ (width).
+
+    >>> Overlaps(M=[[0.1]], Q=[[1.0]], P=[[1.0]], output=[1.0]).M.shape
+    (1, 1)
+    """
+
+    M: Float[Array, "width index"]
+    Q: Float[Array, "width width"]
+    P: Float[Array, "index index"]
+    output: Float[Array, " width"]
+
+    @double
+    def __init__(self, M, Q, P, output):
+        self.M = real_array("M", M, "(width, index)").astype(float)
+        self.Q = square_matrix("Q", Q).astype(float)
+        self.P = square_matrix("P", P).astype(float)
+        self.output = real_array("output", output, "(width,)").astype(float)
+        width, indices = self.M.shape
+        for name, array, length in (("Q", self.Q, width), ("P", self.P, indices), ("output", self.output, width)):  # fmt: skip
+            if len(array) != length:
+                raise ValueError(
+                    f"`{name}` must have length {length} to fit `M` of shape {self.M.shape}, got {len(array)}."
+                )
+        _check_covariance(self.covariance)
+
+    @classmethod
+    @double
+    def of_weights(cls, hidden, directions, output) -> "Overlaps":
+        r"""At a finite $d$: $\lambda = Hx$ and $\rho = Vx$ give $Q = HH^\top$, $M = HV^\top$, $P = VV^\top$.
+
+        Args:
+            hidden: $H$, one row a neuron, with its factor: $w_k/\sqrt d$ (`net.hidden_scale * net.hidden`).
+            directions: $V$, one row an index.
+        """
+        h = real_array("hidden", hidden, "(width, feature)").astype(float)
+        v = real_array("directions", directions, "(index, feature)").astype(float)
+        if h.shape[1] != v.shape[1]:
+            raise ValueError(
+                f"`directions` must have the {h.shape[1]} columns of `hidden`, got {v.shape[1]}."
+            )
+        return cls(h @ v.T, h @ h.T, v @ v.T, output)
+
+    @property
+    def covariance(self) -> Float[Array, "unit unit"]:
+        r"""Of $(\lambda, \rho)$: $((Q, M), (M^\top, P))$."""
+        return _covariance(self.M, self.Q, self.P)
+
+
+class OnlineEquations(DoubleModule):
+    r"""The right-hand sides.
+
+    Args:
+        activation: $\sigma$ of the student: closed forms for erf, ReLU and its kin, polynomials (`square`, `activations.hermite(k)`);
+            quadrature for other smooth ones.
+        teacher: $\sigma^*$, likewise, or `activations.sign()`; or a function $g$ of the vector $\rho$, written with `jax.numpy`, by
+            quadrature over all indices together (at most four of student and teacher; $a^*$ is then not used).
+        coefficients: $a^*$; ones by default.
+        rate: $\eta$. output_rate: $\eta_a$, 0 for a frozen second layer.
+        scale: $s$. noise: $\Delta$. decay: $\gamma$ of $w \mathrel{-}= \frac{\eta\gamma}dw$.
+        batch: $B$, fixed as $d$ grows.
+        spherical: after each step every neuron is set back to its length.
+        online: False leaves out the $\eta^2$ term: the flow of the population loss.
+        order: nodes a dimension where quadrature is needed.
+
+    >>> equations = OnlineEquations("erf", "erf", rate=0.5)
+    >>> start = Overlaps(M=[[1.0]], Q=[[1.0]], P=[[1.0]], output=[1.0])
+    >>> float(equations.error(start))  # the teacher itself
+    0.0
+    """
+
+    activation: Activation = eqx.field(static=True)
+    teacher: object = eqx.field(static=True)
+    coefficients: Float[Array, " index"] | None
+    rate: Float[Array, ""]
+    output_rate: Float[Array, ""]
+    scale: Float[Array, ""]
+    noise: Float[Array, ""]
+    decay: Float[Array, ""]
+    batch: int = eqx.field(static=True)
+    spherical: bool = eqx.field(static=True)
+    online: bool = eqx.field(static=True)
+    order: int = eqx.field(static=True)
+
+    @double
+    def __init__(
+        self, activation="erf", teacher="erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
+        scale: float = 1.0, noise: float = 0.0, decay: float = 0.0, batch: int = 1, spherical: bool = False,
+        online: bool = True, order: int = 32,
+    ):  # fmt: skip
+        self.activation = as_activation(activation)
+        if self.activation.name == "sign":
+            raise ValueError("`activation` must have a slope, got 'sign': its student never moves.")
+        check_ridge("activation", self.activation)
+        general = callable(teacher) and not isinstance(teacher, Activation)
+        self.teacher = teacher if general else as_activation(teacher)
+        if not general:
+            check_ridge("teacher", self.teacher)
+        self.coefficients = _coefficients(coefficients)
+        check_positive("rate", rate)
+        check_nonnegative("output_rate", output_rate)
+        check_number("scale", scale)
+        check_nonnegative("noise", noise, "It is the variance of the labels' noise.")
+        check_nonnegative("decay", decay)
+        check_count("batch", batch)
+        check_flag("spherical", spherical)
+        check_flag("online", online)
+        check_count("order", order, least=2, most=64)
+        as_number = lambda number: jnp.asarray(float(number))
+        self.rate, self.output_rate, self.scale = map(as_number, (rate, output_rate, scale))
+        self.noise, self.decay = map(as_number, (noise, decay))
+        self.batch, self.spherical, self.online, self.order = batch, spherical, online, order
+        if online and not general and not has_exact_noise(self.activation, self.teacher):
+            for act in (self.activation, self.teacher):
+                if act.kinks:
+                    raise ValueError(
+                        f"`online` must be False for the student {self.activation.name!r} of the teacher "
+                        f"{self.teacher.name!r}: the kinks of {act.name!r} leave the noise term without an accurate rule."
+                    )
+
+    @property
+    def general(self) -> bool:
+        """Whether the teacher is a function of all indices together."""
+        return not isinstance(self.teacher, Activation)
+
+    @double
+    def error(self, overlaps: Overlaps) -> Float[Array, ""]:
+        r"""The generalisation error $\frac12Ee^2$, without the labels' noise."""
+        self._check(overlaps)
+        return self._error(overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
+
+    @double
+    def field(self, overlaps: Overlaps) -> tuple[Array, Array, Array]:
+        r"""$(\dot M, \dot Q, \dot a)$."""
+        self._check(overlaps)
+        return self._field(overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
+
+    def _check(self, overlaps) -> None:
+        check_kind("overlaps", overlaps, Overlaps, "`limits.Overlaps`")
+        width, indices = overlaps.M.shape
+        if self.coefficients is not None and len(self.coefficients) != indices:
+            raise ValueError(
+                f"`coefficients` must have one number an index ({indices}), got {len(self.coefficients)}."
+            )
+        if self.general and width + indices > 4:
+            raise ValueError(
+                f"`teacher` is a function of {indices} indices; with {width} neurons that makes {width + indices} "
+                "dimensions of quadrature, at most 4 are possible. Write it as a sum of one activation over indices."
+            )
+        if self.spherical and not bool(np.all(np.diag(np.asarray(overlaps.Q)) > 0)):
+            raise ValueError("`overlaps` must have no neuron of length zero for spherical SGD.")
+
+    def _error(self, M, Q, P, a):
+        if self.general:
+            _, _, e, weights = self._nodes(M, Q, P, a, self.order)
+            return 0.5 * (weights @ e**2)
+        width, c = len(a), self._signed(a, len(P))
+        rows, target = unit_pairs(self.activation, self.teacher, _covariance(M, Q, P), width)
+        # a difference of numbers of order one: rounding can go below 0
+        return jnp.maximum(0.5 * mean_square(rows, target, c, width), 0.0)
+
+    def _field(self, M, Q, P, a, order: int | None = None):
+        order = self.order if order is None else order
+        terms = self._by_nodes if self.general else self._by_pairs
+        drift, response, noise = terms(M, Q, P, a, order)
+        width, eta = len(a), self.rate
+        dM = -eta * (drift[:, width:] + self.decay * M)
+        dQ = -eta * (drift[:, :width] + drift[:, :width].T + 2 * self.decay * Q)
+        if self.online:
+            dQ = dQ + eta**2 / self.batch * noise
+        da = -self.output_rate * self.scale * response
+        if (
+            self.spherical
+        ):  # the radial part of a neuron's move is taken back, to first order in 1/d
+            radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
+            dM = dM - radial[:, None] * M
+            dQ = dQ - (radial[:, None] + radial) * Q
+        return dM, dQ, da
+
+    def _by_pairs(self, M, Q, P, a, order):
+        r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$ with $z$ over all units."""
+        width, c, cov = len(a), self._signed(a, len(P)), _covariance(M, Q, P)
+        rows, _ = unit_pairs(self.activation, self.teacher, cov, width)
+        own = c[:width]
+        # Stein: E[sigma'(l_k) z e] = Cov(z, l_k) sum_j c_j E[sigma'' phi_j] + sum_j c_j E[sigma' phi_j'] Cov(z, h_j)
+        drift = (rows.first @ c)[:, None] * cov[:width] + (rows.mixed * c) @ cov
+        noise = jnp.zeros_like(Q)
+        if self.online:
+            noise = noise_matrix(self.activation, self.teacher, cov, c, width, order)
+            noise = jnp.outer(own, own) * (noise + self.noise * rows.mixed[:, :width])
+        return own[:, None] * drift, rows.value @ c, noise
+
+    def _by_nodes(self, M, Q, P, a, order):
+        width, own = len(a), self.scale * a
+        h, slope, e, weights = self._nodes(M, Q, P, a, order)
+        pull = slope * own
+        drift = (pull * (weights * e)[:, None]).T @ h
+        response = (weights * e) @ self.activation.value(h[:, :width])
+        noise = (pull * (weights * (e**2 + self.noise))[:, None]).T @ pull
+        return drift, response, noise
+
+    def _nodes(self, M, Q, P, a, order):
+        rule = smooth_nodes(self.activation, order)
+        points, weights = tensor_rule(len(a) + len(P), *rule)
+        h = jnp.asarray(points) @ psd_root(_covariance(M, Q, P)).T
+        width = len(a)
+        outputs = self.activation.value(h[:, :width]) @ (self.scale * a)
+        targets = jax.vmap(self.teacher)(h[:, width:])
+        return h, self.activation.slope(h[:, :width]), outputs - targets, jnp.asarray(weights)
+
+    def _signed(self, a, indices: int):
+        """The coefficients of e: s a of the student, minus a* of the teacher."""
+        star = jnp.ones(indices) if self.coefficients is None else self.coefficients
+        return jnp.concatenate([self.scale * a, -star])
+
+
+class OrderParameterPath(AbstractResult):
+    r"""A solution: the overlaps and the generalisation error at `times` ($\tau$), and anywhere between by `at`."""
+
+    times: Float[Array, " time"]
+    M: Float[Array, "time width index"]
+    Q: Float[Array, "time width width"]
+    output: Float[Array, "time width"]
+    error: Float[Array, " time"]
+    P: Float[Array, "index index"]
+    interpolation: diffrax.DenseInterpolation
+    status: str = eqx.field(static=True)
+
+    def at(self, time: float) -> Overlaps:
+        r"""The overlaps at any $\tau$ up to the last of `times`, by the solver's own interpolation."""
+        check_between("time", time, 0.0, float(self.times[-1]))
+        M, Q, a = self.interpolation.evaluate(jnp.asarray(float(time)))
+        return Overlaps(M, (Q + Q.T) / 2, self.P, a)
+
+
+@double
+def order_parameters(
+    equations: OnlineEquations,
+    start: Overlaps,
+    times,
+    *,
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    max_steps: int = 16_384,
+) -> OrderParameterPath:
+    r"""Solves the equations from `start`; the cost does not depend on $d$.
+
+    Args:
+        times: $\tau$ = steps$/d$, rising, from 0 on.
+        rtol, atol: of Diffrax's Tsit5 with its step controller.
+
+    Returns:
+        The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$ grow without bound, or 'max_steps';
+        what lies beyond the end of a path that is not done is NaN.
+    """
+    check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
+    equations._check(start)
+    ts = real_array("times", times, "(time,)").astype(float)
+    host = np.asarray(ts)
+    if host[0] < 0 or not np.all(np.diff(host) > 0):
+        raise ValueError("`times` must rise from 0 or later, each one larger than the one before.")
+    check_positive("rtol", rtol)
+    check_positive("atol", atol)
+    check_count("max_steps", max_steps)
+    solution, errors = _solve(equations, start, ts, rtol, atol, max_steps)
+    M, Q, a = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys)
+    status = "max_steps"
+    if bool(solution.result == diffrax.RESULTS.successful):
+        status = "done"
+    elif bool(solution.result == diffrax.RESULTS.event_occurred):
+        status = "diverged"
+    return OrderParameterPath(ts, M, Q, a, errors, start.P, solution.interpolation, status)
+
+
+@eqx.filter_jit
+def _solve(equations, start, ts, rtol, atol, max_steps):
+    def field(t, y, args):
+        M, Q, a = y
+        return equations._field(M, Q, start.P, a)
+
+    def blown(t, y, args, **kwargs):
+        return jnp.max(jnp.abs(y[1])) > BLOWUP * (1 + jnp.max(jnp.abs(start.Q)))
+
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(field), diffrax.Tsit5(), 0.0, ts[-1], None, (start.M, start.Q, start.output),
+        saveat=diffrax.SaveAt(ts=ts, dense=True), max_steps=max_steps, throw=False,
+        event=diffrax.Event(blown),
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+    )  # fmt: skip
+    errors = jax.lax.map(lambda y: equations._error(y[0], y[1], start.P, y[2]), solution.ys)
+    return solution, errors
+
+
+@double
+def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> float:
+    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at one and a half times as many nodes.
+
+    Zero where no rule of that order is used (pairs of smooth activations always take 96 nodes); the finer rule is the judge, so the error of smooth integrands is
+    stated to a small factor. With kinks inside a general teacher it falls only like a power of `order`, and this number shows it.
+    """
+    check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
+    equations._check(overlaps)
+    if not equations.general and (
+        not equations.online or has_exact_noise(equations.activation, equations.teacher)
+    ):
+        return 0.0
+    state = (overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
+    orders = (equations.order, math.ceil(1.5 * equations.order))
+    fields = [equations._field(*state, order) for order in orders]
+    gaps = [float(jnp.max(jnp.abs(p - q))) for p, q in zip(*fields, strict=True)]
+    return max(gaps)
+
+
+def _covariance(M, Q, P):
+    return jnp.block([[Q, M], [M.T, P]])
+
+
+def _check_covariance(covariance) -> None:
+    if isinstance(covariance, jax.core.Tracer):
+        return
+    values = np.linalg.eigvalsh(np.asarray(covariance))
+    if values[0] < -1e-10 * max(values[-1], 1e-300):
+        raise ValueError(
+            f"`M`, `Q` and `P` must be the overlaps of vectors, but their covariance has the negative eigenvalue "
+            f"{values[0]:.3g}. Take them from weights with `Overlaps.of_weights`."
+        )
+
+
+def _coefficients(given):
+    if given is None:
+        return None
+    star = real_array("coefficients", given, "(index,)").astype(float)
+    if not isinstance(star, jax.core.Tracer) and bool(jnp.any(star == 0)):
+        raise ValueError(
+            "`coefficients` must not be zero; leave out the index that the teacher does not use."
+        )
+    return star

@@ -1,0 +1,1 @@
+"""The experiments of saad1995, registered by name in `PAPER`."""

@@ -1,0 +1,67 @@
+"""One step by hand, lengths on the sphere, and a simulation against the equations."""
+
+import jax
+import numpy as np
+import pytest
+
+import wideflow as wf
+from wideflow._core.randomness import named_key
+
+N = np.random.default_rng(2)
+
+
+def test_a_step_is_the_printed_one():
+    d, rate = 5, 0.4
+    population = wf.populations.MultiIndex("erf", np.eye(1, d), noise=0.5)
+    net = wf.Shallow(N.normal(size=(2, d)), [1.0, -0.5], activation="erf")
+    run = wf.train(net, population, wf.OnlineSGD(rate, decay=0.3), steps=1, key=7)
+    key = jax.random.fold_in(named_key(jax.random.key(7), "samples"), 0)
+    x, y = population.objective().draw(key, 1, np.float64)
+    x, w = np.asarray(x)[0], np.asarray(net.hidden)
+    preactivations = w @ x / np.sqrt(d)
+    slope = 2 / np.sqrt(np.pi) * np.exp(-(preactivations**2))
+    e = float(net(x) - y[0])
+    move = rate / np.sqrt(d) * 2**-0.5 * np.array([1.0, -0.5]) * slope * e
+    expected = w - move[:, None] * x - rate * 0.3 / d * w
+    np.testing.assert_allclose(run.model.hidden, expected, atol=1e-13)
+
+
+def test_simulations_follow_the_equations():
+    """12 seeds from one start at d = 300: means within three standard errors, and 3/d for what the limit leaves out."""
+    d, width, seeds, tau, rate = 300, 2, 12, 3, 0.5
+    v = np.eye(2, d)
+    weights = N.normal(size=(width, d))
+    net = wf.Shallow(weights, [1.0, 1.0], activation="erf")
+    population = wf.populations.MultiIndex("erf", v, noise=0.1)
+    run = wf.train(
+        [net] * seeds, population, wf.OnlineSGD(rate), steps=tau * d, every=tau * d, key=list(range(seeds)),
+        record=[wf.observables.TeacherOverlap(), wf.observables.StudentOverlap(), wf.observables.GeneralisationError()],
+    )  # fmt: skip
+    start = wf.limits.Overlaps.of_weights(weights / np.sqrt(d), v, [1.0, 1.0])
+    equations = wf.limits.OnlineEquations("erf", "erf", rate=rate, scale=2**-0.5, noise=0.1)
+    path = wf.limits.order_parameters(equations, start, [float(tau)])
+    first = run.table.isel(step=0)
+    np.testing.assert_allclose(first.teacher_overlap.values[0], start.M, atol=1e-12)
+    np.testing.assert_allclose(first.generalisation_error.values, float(equations.error(start)))
+    end = run.table.isel(step=-1)
+    predictions = {"teacher_overlap": path.M, "student_overlap": path.Q, "generalisation_error": path.error}  # fmt: skip
+    for name, predicted in predictions.items():
+        sample = end[name].values
+        error = sample.std(axis=0, ddof=1) / np.sqrt(seeds)
+        assert np.all(np.abs(sample.mean(axis=0) - predicted[-1]) < 3 * error + 3 / d), name
+
+
+def test_neurons_on_the_sphere_keep_their_length():
+    net = wf.Shallow(N.normal(size=(2, 6)), [1.0, 1.0], activation="erf")
+    population = wf.populations.MultiIndex("erf", np.eye(1, 6))
+    end = wf.train(net, population, wf.OnlineSGD(0.5, 3, spherical=True), steps=5).model
+    lengths = lambda model: np.linalg.norm(np.asarray(model.hidden), axis=1)
+    np.testing.assert_allclose(lengths(end), lengths(net), rtol=1e-13)
+    assert np.abs(np.asarray(end.hidden) - np.asarray(net.hidden)).max() > 1e-3
+
+
+def test_a_dataset_has_no_fresh_samples():
+    with pytest.raises(ValueError, match="OnlineSGD"):
+        wf.train(
+            wf.Shallow(np.eye(2), [1.0, 1.0]), wf.Dataset(np.eye(2), [0.0, 1.0]), wf.OnlineSGD(0.1), steps=1
+        )  # fmt: skip
