@@ -72,6 +72,11 @@ def stage_events(
     floor = (1 - 3 / np.pi) * np.sum(a**2)
     settled = l2 / np.pi <= 0.02 * floor
     if noisy:
+        if np.max(np.diff(t), initial=0.0) > a.size / 2:
+            raise ValueError(
+                f"`times` must be at most d/2 = {a.size / 2:g} apart with `noisy=True`, got a step of "
+                f"{np.max(np.diff(t)):g}: order 2 is not seen to settle. Record more often."
+            )
         settled |= _stopped_falling(t, l2, a.size)
     events = {
         "T1": first_time(t, settled),

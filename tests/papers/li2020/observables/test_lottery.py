@@ -158,6 +158,10 @@ def test_on_samples_order_two_settles_at_its_noise_floor():
     short = t <= 12
     cut = stage_events(t[short], loss[short], second[short], fourth[short], a, noisy=True)
     assert math.isnan(cut["T1"])
+    # records 10 apart in windows of d = 16 cannot show it, and T1 would come out after T2
+    rare = t % 10 == 0
+    with pytest.raises(ValueError, match="`times` must be at most d/2 = 8 apart"):
+        stage_events(t[rare], loss[rare], second[rare], fourth[rare], a, noisy=True)
 
 
 def test_events_on_made_up_curves():

@@ -148,14 +148,26 @@ def test_an_event_inside_a_bent_step_is_found():
 
 
 @pytest.mark.parametrize(
-    ("norm", "expected"), [(10**-0.5, (108.5, 163.6, 212.5)), (1.0, (48.7, 103.2, 151.9))]
+    ("weight", "expected"),
+    [
+        (-1e-6, (108.54069621, 163.67959189, 212.62723139)),
+        (-1e-3, (108.45668003, 163.59557594, 212.54321555)),  # the tabulated 108.5, 163.6, 212.5
+    ],
 )
-def test_times_to_loss_levels(norm, expected):
+def test_times_to_loss_levels_from_a_small_first_layer(weight, expected):
+    # SciPy's DOP853 at 1e-11 on closed forms of M0, M2 and Gauss-Legendre sums for M1, written apart from this package
     times = [
-        time_to_loss(LAW, alpha_of_norm(10, norm), -1e-6, 0.3, level)
+        time_to_loss(LAW, alpha_of_norm(10, 10**-0.5), weight, 0.3, level)
         for level in (1e-2, 1e-3, 1e-4)
     ]
-    assert_allclose(times, expected, atol=0.2)
+    assert_allclose(times, expected, rtol=1e-6)
+
+
+def test_times_to_loss_levels_from_norm_one():
+    times = [
+        time_to_loss(LAW, alpha_of_norm(10, 1.0), -1e-6, 0.3, level) for level in (1e-2, 1e-3, 1e-4)
+    ]
+    assert_allclose(times, (48.7, 103.2, 151.9), atol=0.06)  # tabulated to one decimal
 
 
 def test_times_on_a_gaussian_law():

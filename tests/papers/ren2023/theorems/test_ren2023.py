@@ -151,6 +151,12 @@ def test_stage_two_lemmas(path):
         assert verdict.numbers["constant"] <= 0.0113  # the largest along such a path, tabulated
         assert ren2023.LemmaD16()(LAW, *at).holds
     assert ren2023.LemmaD15()(LAW, 0.2, 0.8, 0.5).outcome is Outcome.NOT_APPLICABLE
+    # at the minimum alpha w = -1, b = 1 rounding decides whether the neuron is active: such states are left out
+    alpha, w, b = (
+        np.append(x, end) for x, end in ((path.alpha, 0.5), (path.w, -2.0), (path.b, 1 - 1e-9))
+    )
+    assert ren2023.LemmaD15()(LAW, alpha, w, b, constant=0.05).holds
+    assert ren2023.LemmaD15()(LAW, [0.5], [-2.0], [0.9]).outcome is Outcome.NOT_APPLICABLE
     assert ren2023.LemmaD18()(LAW, path.alpha, path.w).holds
     # a path that does not conserve alpha - 2 C w^2 / sqrt d breaks the bound 1.57 of d = 10
     assert ren2023.LemmaD18()(LAW, [0.5, 0.1], [-0.5, -3.0]).outcome is Outcome.VIOLATED

@@ -233,9 +233,14 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     width = int(table["removed"].values[-1])
     at = lambda values, share: values.sel(removed=int(round(share * width)))
     whole = by_weight.sel(removed=0, part="train") / end["risk"]
+    tested = by_weight.sel(removed=0, part="test") / end["test_risk"]
+    empty = by_weight.sel(removed=width, part="train")
     found = [
         Claim(f"{name}: with no node removed the pruned network's training risk is the trained one's, largest relative difference",
               float(np.max(np.abs(whole - 1))), at_most=1e-2),
+        Claim(f"{name}: the same of its test risk", float(np.max(np.abs(tested - 1))), at_most=1e-2),
+        Claim(f"{name}: with every node removed the training risk is the mean square of the targets, largest difference from 1",
+              float(np.max(np.abs(empty - 1))), at_most=1e-6),
     ]  # fmt: skip
     if not set(PUBLISHED_ORDER) <= set(table["setting"].values) or int(attrs["steps"]) < 500:
         return found
@@ -270,9 +275,12 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
         Claim(f"{name}: γ=1 after removing half, training risk over unpruned", float(half.sel(part="train") / unpruned.sel(part="train")), at_least=3.0 if full else 2.0),
         Claim(f"{name}: γ=1 after removing half, test risk over unpruned", float(half.sel(part="test") / unpruned.sel(part="test")), at_least=1.5),
         Claim(f"{name}: transfer with {top} features, γ=1 is worst", holds=bool(transfer.values.argmax() == 0)),
-        Claim(f"{name}: transfer with {top} features, (0, .4) over the best", float(transfer.sel(setting=RICH) / transfer.min()), at_most=1.15),
         Claim(f"{name}: 5 % removed, share of runs with γ>0 where ranking by λ‖w‖² beats ranking by λ", float(better), at_least=0.501, note="a majority"),
     ]  # fmt: skip
+    if full:  # in short runs single seeds decide: on energy (0, .4) is best at one seed and 66 % behind (.2, .5) at the next
+        behind = float(transfer.sel(setting=RICH) / transfer.min())
+        text = f"{name}: transfer with {top} features, (0, .4) over the best"
+        found.append(Claim(text, behind, at_most=1.15))
     if full and width == 2000 and attrs["convention"] == "released" and not int(attrs["largest"]):
         found += _published(name, table, end, at, by_weight)
     return found

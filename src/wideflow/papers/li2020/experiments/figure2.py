@@ -23,7 +23,7 @@ from .stage_runs import median, order_panel, run_events, scaled_orders, stage_ta
 class Settings:
     features: int = 30
     widths: tuple[int, ...] = (30, 60, 100)
-    time: float = 1500.0
+    time: float = 3000.0  # m = d takes up to 1820 to a hundredth of the floor
     rate: float = 0.25
     sample_features: int = 16
     sample_widths: tuple[int, ...] = (32, 53)
@@ -34,7 +34,7 @@ class Settings:
     scales: tuple[float, ...] = (0.18, 1.83, 4.0)
     scale_features: int = 16
     scale_time: float = 700.0
-    records: int = 250
+    records: int = 500  # at most d/2 apart, so that order 2 is seen to settle
     seeds: int = 5
 
     @property

@@ -143,6 +143,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
     ]
     if table.attrs["features"] == 100 and table.attrs["steps"] >= 900:
+        parts = {name: end.loss_parts.sel(part=name) for name in ("L1", "L2", "L3", "eq6")}
+        share = abs(parts["L3"]) / np.maximum(parts["L1"], parts["L2"])
         found += [
             Claim("loss at the end, largest over seeds", float(end.loss.max()), at_most=2e-4),
             Claim("neurons concentrate: δ₂/|w̄₂| at the end", spread, at_most=0.01),
@@ -152,6 +154,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             Claim("α against infinite width, relative", float((abs(end.alpha - end.limit_alpha) / end.limit_alpha).max()), at_most=0.04),
             Claim("first-layer error falls: e₂(end)/e₂(0)", float((end.direction_error / table.direction_error.isel(step=0)).max()), at_most=0.65),
             Claim("δ₂(end)/δ₂(0)", float((end.second_spread / table.second_spread.isel(step=0)).max()), at_most=1.05),
+            Claim("equation (6) for L₂ on the same samples, relative error at the end", float(abs(parts["L2"] / parts["eq6"] - 1).max()), at_most=0.06),
+            Claim("equation (6) for L₂ in its exact form, relative error at the end", float(abs(parts["L2"] / table.exact_eq6 - 1).max()), at_most=0.15),
+            Claim("L₃ over the larger of L₁ and L₂ at the end", float(share.max()), at_most=0.1),
             *verdict_claims(table),
         ]  # fmt: skip
     return tuple(found)

@@ -168,7 +168,26 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 relative=True,
             )
         )
+        t1, t2 = float(table.event.sel(name="T_1")), float(table.event.sel(name="T_2"))
+        states = {
+            "the loss passes 1e-2 at T_2": (table.loss, t2, 1e-2),
+            "α passes its value at T_1": (table.alpha, t1, table.attrs["alpha_at_t1"]),
+            "the mean bias passes its value at T_1": (
+                table.bias.mean("second"),
+                t1,
+                table.attrs["bias_at_t1"],
+            ),
+        }
+        for text, (curve, time, level) in states.items():
+            found.append(Claim(f"on the path {text}", holds=_passes(curve, time, level)))
     return tuple(found)
+
+
+def _passes(curve: xr.DataArray, time: float, level: float) -> bool:
+    """Whether `level` lies between the last record before `time` and the first one after it."""
+    before = float(curve.values[curve.time.values <= time][-1])
+    after = float(curve.values[curve.time.values >= time][0])
+    return min(before, after) <= level <= max(before, after)
 
 
 EXPERIMENT = Experiment(

@@ -105,17 +105,20 @@ class LemmaD15(AbstractTheorem):
 
     @double
     def __call__(self, law: AbstractRadialLaw, alpha, w, b, *, constant: float = 0.12) -> Verdict:
-        """At one state, or at all states (record,) of a path; losses below 1e-10 are rounding and left out."""
+        """At one state, or at all states (record,) of a path; states with a loss below 1e-10 are rounding and left out.
+
+        Near the minimum $b + w\\alpha \\to 0$, so that rounding decides there even whether the neuron is active.
+        """
         alpha, w, b = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w, b))
-        if not np.all((w < 0) & (b + w * alpha >= 0)):
+        states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
+        loss = np.asarray(jax.vmap(lambda state: reduced_loss(law, state))(states))
+        resolved = ~(loss < 1e-10)  # a loss that is not a number is not small
+        if not resolved.any():
+            return not_applicable(f"the loss {loss.max():.1e} is at rounding level")
+        if not np.all(((w < 0) & (b + w * alpha >= 0))[resolved]):
             return not_applicable(
                 "it asks for a negative weight and a neuron active on the unit ball"
             )
-        states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
-        loss = np.asarray(jax.vmap(lambda state: reduced_loss(law, state))(states))
-        resolved = loss >= 1e-10
-        if not resolved.any():
-            return not_applicable(f"the loss {loss.max():.1e} is at rounding level")
         ratio = loss / ((1 - b) ** 2 + ((1 + w * alpha) / (w * alpha)) ** 2)
         largest = float(ratio[resolved].max())
         return judge(
