@@ -29,7 +29,7 @@ class Own(wf.models.base.AbstractModel):
     def pullback(self, features): return wf.models.base.pullback_by_autodiff(self, features)
 
 def flat(value):
-    if dataclasses.is_dataclass(value) and not isinstance(value, jax.Array):
+    if dataclasses.is_dataclass(value) and not isinstance(value, (jax.Array, type)):
         return [leaf for f in dataclasses.fields(value) for leaf in flat(getattr(value, f.name))]
     if isinstance(value, dict):
         return [leaf for name in sorted(value) for leaf in flat(value[name])]
