@@ -39,7 +39,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     ]
     table = train(
         nets, dataset, GradientDescent(settings.rate), steps=settings.steps, every=settings.every,
-        precision=settings.precision, session=session.within(0, 1, settings.label),
+        precision=settings.precision, session=session.within(0, settings.steps, settings.label, weight=settings.steps),
     ).table  # fmt: skip
     told = {
         "gammas": settings.gammas,
