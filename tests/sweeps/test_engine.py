@@ -55,7 +55,8 @@ def undisturbed(spec, watched, tmp_path_factory):
     out = tmp_path_factory.mktemp("undisturbed")
     with cluster.connected(None, 1, 1) as engine:
         progress = lambda *told: watched.append(told)
-        return wf.sweep(spec, out, scheduler=engine.client.scheduler.address, progress=progress)
+        address, certificates = engine.client.scheduler.address, engine.crew.certificates
+        return wf.sweep(spec, out, scheduler=address, security=certificates, progress=progress)
 
 
 def test_progress_counts_every_run_and_begins_with_the_dashboard(undisturbed, watched):
@@ -90,7 +91,7 @@ def test_a_run_of_a_sweep_is_the_run_alone(undisturbed):
     """The same settings and seed through `train` itself, in this process."""
     run = undisturbed.plan.runs[1]
     kind = type(experiment("train").settings["smoke"])
-    alone = experiment("train").run(kind(**run.settings), jax.random.key(run.seed), lambda *_: None)
+    alone = experiment("train").run(kind(**run.settings), jax.random.key(run.seed), wf.Session())
     together = undisturbed.table.isel(point=0, seed=1)
     np.testing.assert_allclose(together.loss.values, alone.loss.values, rtol=1e-12)
 

@@ -39,7 +39,6 @@ def others() -> dict[str, Experiment]:
     return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules if module is not None}
 
 
-@functools.cache
 def experiment(name: str) -> Experiment:
     """The experiment of that name, or an error that lists what exists. Only what is asked for is imported."""
     for paper in own_papers().values():
