@@ -134,7 +134,9 @@ class _Identity:
     def _decorated(self, function: types.FunctionType) -> None:
         """What was decorated, the decorator's code, and what of its state can be told (a type checker's cannot)."""
         if any(name in function.__code__.co_filename for name in TYPE_CHECKERS):
-            self.feed(function.__wrapped__)  # with or without a type checker it is the same function
+            self.feed(
+                function.__wrapped__
+            )  # with or without a type checker it is the same function
             return
         self.text("decorated")
         self.feed(function.__wrapped__)
