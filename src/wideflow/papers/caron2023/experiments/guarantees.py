@@ -119,7 +119,7 @@ def _relu(settings: Settings, key, session, total):
             every=max(1, settings.relu_steps // 10),
             record=RECORD,
         )
-        found.append(Theorem41()(net, dataset, result.table, delta=0.1))
+        found.append(Theorem41().evaluate(net, dataset, result.table, delta=0.1))
     return found
 
 
