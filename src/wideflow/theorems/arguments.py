@@ -53,7 +53,6 @@ NOT_NEGATIVE = frozenset(
         "tolerance",
         "spread",
         "error",
-        "loss",
         "floor",
         "slack",
         "first_loss",
@@ -154,6 +153,8 @@ def _check_real(name: str, value) -> None:
         check_between(name, value, -1, 1)
     elif name in POSITIVE:
         check_positive(name, value)
+    elif name == "loss":  # measured: a diverged run has NaN, which violates what bounds it
+        check_between(name, 0.0 if value != value else value, 0, np.inf)
     elif name in NOT_NEGATIVE:
         check_nonnegative(name, value)
     elif name in MAY_BE_INFINITE:
