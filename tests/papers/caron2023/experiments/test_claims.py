@@ -68,9 +68,7 @@ def regression_table() -> xr.Dataset:
         dataset=["concrete"], part=["train", "test"],
     )  # fmt: skip
     pruned = made["pruned_risk"].copy()
-    pruned.loc[dict(removed=0, part="test")] = np.reshape(
-        five(numbers["test_risk"]), (1, 5, 1, 1)
-    )
+    pruned.loc[dict(removed=0, part="test")] = np.reshape(five(numbers["test_risk"]), (1, 5, 1, 1))
     pruned.loc[dict(removed=1000)] = np.reshape(five(numbers["pruned_half"]), (1, 5, 1, 1, 1))
     pruned.loc[dict(removed=1900)] = np.reshape(five(numbers["pruned_most"]), (1, 5, 1, 1, 1))
     pruned.loc[dict(removed=2000)] = 1.0
