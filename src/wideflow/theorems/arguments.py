@@ -26,6 +26,7 @@ from .._core.errors import (
     check_probability,
 )
 from .._core.randomness import as_key
+from .._core.renamed import under_new_names
 
 POSITIVE = frozenset(
     [
@@ -62,6 +63,7 @@ NOT_NEGATIVE = frozenset(
         "errors",
     ]
 )
+OLD_NAMES = {"delta": "failure_probability", "probability": "failure_probability"}
 CHANCES = frozenset(("delta", "probability", "failure_probability"))
 SHARES = frozenset(("quality", "persistence", "threshold"))
 FROM_ZERO = frozenset(("degree", "functions", "seed", "order"))  # whole numbers that may be 0
@@ -104,6 +106,8 @@ def checked(call: Callable) -> Callable:
 
     @functools.wraps(call)
     def wrapper(*args, **kwargs):
+        if "failure_probability" in signature.parameters:
+            kwargs = under_new_names(kwargs, OLD_NAMES)
         bound = signature.bind(*args, **kwargs)
         given = bound.arguments
         for parameter in parameters:

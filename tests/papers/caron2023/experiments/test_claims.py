@@ -149,7 +149,7 @@ def test_cifar_tables():
     )
     half = next(c for c in figure11.claims(swapped) if c.text.startswith("50%"))
     assert half.verdict == "does not reproduce (declared)"
-    assert half.acceptable
+    assert half.ok
     mixture = made.assign_attrs(features="Gaussian mixture, train")
     asked = {c.text for c in figure4.claims(made)} - {c.text for c in figure4.claims(mixture)}
     assert any("accuracy lost" in text for text in asked)  # asked of the features alone
