@@ -57,7 +57,6 @@ from ..papers.chen2022.observables.activity import (
     Diversity as Diversity,
     FeatureScatter as FeatureScatter,
     KernelChain as KernelChain,
-    LeastActiveFraction as Eta,  # its name in version 0.1
     LeastActiveFraction as LeastActiveFraction,
     LossSlope as LossSlope,
     PointMovement as PointMovement,
@@ -165,3 +164,5 @@ from .stages import (
     stage_events as stage_events,
 )
 from .visual import FeaturePair as FeaturePair, NeuronPlaces as NeuronPlaces, OutputsAt as OutputsAt
+
+Eta = LeastActiveFraction  # its name in version 0.1
