@@ -170,5 +170,5 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     needs_data=("mnist",),
-    asks_from="default",
+    claims_from_size="default",
 )  # fmt: skip
