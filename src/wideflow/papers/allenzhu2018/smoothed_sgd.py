@@ -168,7 +168,7 @@ class SmoothedSGD(AbstractDynamics):
         """
         check_count("width", width)
         check_positive("output_std", output_std)
-        chosen = {
+        defaults = {
             "rate": 0.25 / (output_std**2 * width),
             "first_smoothing": 0.5 * width**-0.99,
             "second_smoothing": 0.05 * width**-0.5,
@@ -176,13 +176,13 @@ class SmoothedSGD(AbstractDynamics):
             "first_penalty": 2 * width**3 / first_ball**4,
             "second_penalty": 2 / second_ball**2,
         }
-        return cls(horizon=horizon, **{**chosen, **options})
+        return cls(horizon=horizon, **{**defaults, **options})
 
     @property
     def replayed(self) -> tuple[str, np.ndarray] | None:
         """The explicit indices and what they are called, for `train` to check against its steps and samples."""
-        given = isinstance(self.noise, ReplayedNoise)
-        return ("indices", np.asarray(self.noise.indices)) if given else None
+        explicit = isinstance(self.noise, ReplayedNoise)
+        return ("indices", np.asarray(self.noise.indices)) if explicit else None
 
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
@@ -333,8 +333,8 @@ class SmoothedSGD(AbstractDynamics):
             )
 
         losses = jax.lax.map(lambda j: objective.value(candidate(j)), jnp.arange(count))
-        chosen = jnp.argmin(losses)
-        return Selection(candidate(chosen), chosen, losses)
+        best = jnp.argmin(losses)
+        return Selection(candidate(best), best, losses)
 
 
 def _replace(model: BiasedThreeLayer, **fields) -> BiasedThreeLayer:

@@ -70,10 +70,10 @@ class Radial(DoubleModule):
         _check(law)
         check_count("batch", batch)
         check_count("evaluation", evaluation)
-        kept = law.inputs(
+        evaluated = law.inputs(
             named_key(jax.random.key(0), "evaluation"), evaluation, stratified=True, antithetic=True
         )
-        return cls(law, Fresh(batch, stratified, antithetic, kept))
+        return cls(law, Fresh(batch, stratified, antithetic, evaluated))
 
     @classmethod
     @double
@@ -117,9 +117,11 @@ class Radial(DoubleModule):
         """Exact radial integrals on `directions` unit vectors, kept or drawn anew at every step."""
         _check(law)
         check_count("directions", directions)
-        kept = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
+        unit_vectors = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
         estimator = (
-            FreshRays(directions, antithetic, control, kept) if fresh else Rays(kept, control)
+            FreshRays(directions, antithetic, control, unit_vectors)
+            if fresh
+            else Rays(unit_vectors, control)
         )
         return cls(law, estimator)
 

@@ -40,8 +40,8 @@ def _check_outputs(output: Array) -> None:
         )
 
 
-def _activations(name: str, given, count: int) -> tuple[Callable, ...]:
-    functions = (given,) * count if callable(given) else tuple(given)
+def _activations(name: str, activations, count: int) -> tuple[Callable, ...]:
+    functions = (activations,) * count if callable(activations) else tuple(activations)
     if len(functions) != count:
         raise ValueError(
             f"`{name}` must hold {count} functions (or be one for all), got {len(functions)}."

@@ -197,8 +197,8 @@ class PowerSeries:
         i = np.arange(degree + 1)
         if self.name == "polynomial":
             terms = np.zeros(degree + 1)
-            kept = self.terms[: degree + 1]
-            terms[: len(kept)] = kept
+            leading = self.terms[: degree + 1]
+            terms[: len(leading)] = leading
             signs, logs = np.sign(terms), np.log(np.abs(np.where(terms == 0, 1.0, terms)))
         else:
             signs, logs = SERIES[self.name].sign(i), SERIES[self.name].log_size(i)

@@ -142,10 +142,10 @@ class BiasedThreeLayer(AbstractModel):
         return self.scale * (jnp.maximum(q, 0) @ self.output.T), pull
 
 
-def _like(name: str, given, reference: Array) -> Array:
-    if given is None:
+def _like(name: str, value, reference: Array) -> Array:
+    if value is None:
         return jnp.zeros_like(reference)
-    array = real_array(name, given).astype(reference.dtype)
+    array = real_array(name, value).astype(reference.dtype)
     if array.shape != reference.shape:
         raise ValueError(
             f"`{name}` must have the shape of the initial weights, {reference.shape}, got {array.shape}."

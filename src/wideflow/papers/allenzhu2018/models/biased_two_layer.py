@@ -125,8 +125,8 @@ def half_zero_bias(key: Key, width: int) -> Float[Array, " width"]:
     return jnp.where(jax.random.bernoulli(named_key(key, "zero"), 0.5, (width,)), 0.0, drawn)
 
 
-def vector(name: str, given, length: int, dtype) -> Float[Array, " width"]:
-    array = real_array(name, given).astype(dtype)
+def vector(name: str, value, length: int, dtype) -> Float[Array, " width"]:
+    array = real_array(name, value).astype(dtype)
     if array.shape != (length,):
         raise ValueError(
             f"`{name}` must have shape ({length},), one entry a neuron, got {array.shape}."
@@ -134,8 +134,8 @@ def vector(name: str, given, length: int, dtype) -> Float[Array, " width"]:
     return array
 
 
-def readout(name: str, given, width: int, dtype) -> Float[Array, "*output width"]:
-    array = real_array(name, given).astype(dtype)
+def readout(name: str, value, width: int, dtype) -> Float[Array, "*output width"]:
+    array = real_array(name, value).astype(dtype)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise ValueError(
             f"`{name}` must have shape ({width},) or (outputs, {width}), got {array.shape}."

@@ -37,8 +37,8 @@ class IncrementNorm(AbstractObservable):
         check_choice("part", part, ("increment", "first_increment", "second_increment"))
         check_between("power", power, 1.0, math.inf)
         self.part, self.power = part, float(power)
-        told = "inf" if math.isinf(power) else f"{power:g}"
-        self.name, self.label, self.axes = f"{part}_norm_{told}", f"{part} norm (2,{told})", ()
+        text = "inf" if math.isinf(power) else f"{power:g}"
+        self.name, self.label, self.axes = f"{part}_norm_{text}", f"{part} norm (2,{text})", ()
 
     def __call__(self, snapshot):
         if self.part not in snapshot.model.trained:

@@ -51,11 +51,11 @@ class Theorem41(AbstractTheorem):
             if numbers[name] < numbers[f"{name}_needed"]
         ]
         if short:
-            told = ", ".join(
+            shortfalls = ", ".join(
                 f"{name} {numbers[name]:.3g} < {numbers[f'{name}_needed']:.3g}" for name in short
             )
             return unmet(
-                f"too small for the theorem: {told}; the loss is {loss:.3g} against {floor + error:.3g}",
+                f"too small for the theorem: {shortfalls}; the loss is {loss:.3g} against {floor + error:.3g}",
                 numbers,
             )
         return judge(
@@ -84,14 +84,14 @@ class WidthIndependence(AbstractTheorem):
     ) -> Verdict:
         """`losses` at `widths`, both sequences; only widths from `least_width` on are judged."""
         widths, losses = np.asarray(widths, float), np.asarray(losses, float)
-        kept = losses[widths >= least_width]
-        numbers = {"widths": float(kept.size), "baseline": baseline}
-        if kept.size < 2:
+        wide = losses[widths >= least_width]
+        numbers = {"widths": float(wide.size), "baseline": baseline}
+        if wide.size < 2:
             return unmet(f"needs two widths of at least {least_width}", numbers)
-        ratio = float(kept.max() / kept.min())
-        numbers |= {"max_over_min": ratio, "largest_loss": float(kept.max())}
+        ratio = float(wide.max() / wide.min())
+        numbers |= {"max_over_min": ratio, "largest_loss": float(wide.max())}
         return judge(
-            {"spread": ratio / spread, "baseline": float(kept.max()) / baseline},
+            {"spread": ratio / spread, "baseline": float(wide.max()) / baseline},
             f"max/min of the loss is {ratio:.3g}",
             numbers,
         )

@@ -120,13 +120,14 @@ def sufficient(
     path, fault = trajectory(table), run_fault(table, NAMES)
     if fault:
         return unjudged(fault, numbers)
-    seen = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
+    resolved = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
     gap = float(path["kernel_gap"].min())
     ratios = {
         "a": numbers["bound_gap"] / gap if gap > 0 else math.inf,
         "b": float(
             np.max(
-                path["loss"][seen] * np.exp(numbers["bound_rate"] * path["time"][seen]), initial=0.0
+                path["loss"][resolved] * np.exp(numbers["bound_rate"] * path["time"][resolved]),
+                initial=0.0,
             )
             / path["loss"][0]
         ),

@@ -212,19 +212,19 @@ class Lemma4(AbstractTheorem):
         features = start.weights.shape[0]
         numbers.update(b=bound, needed_features=needed, D=float(features), distance=float(distance))
         reached = numbers["gram_distance"] <= distance
-        told = f"|G - limit| = {numbers['gram_distance']:.3g} against {distance:.3g}"
+        comparison = f"|G - limit| = {numbers['gram_distance']:.3g} against {distance:.3g}"
         if features < needed:
             outcome = Outcome.VACUOUS if needed > REACHABLE else Outcome.NOT_APPLICABLE
             return Verdict(
                 outcome,
                 features / needed - 1,
-                f"D = {features} is below the {needed:.3g} asked for; {told}",
+                f"D = {features} is below the {needed:.3g} asked for; {comparison}",
                 numbers,
             )
         return Verdict(
             Outcome.HOLDS if reached else Outcome.VIOLATED,
             distance - numbers["gram_distance"],
-            told,
+            comparison,
             numbers,
         )
 

@@ -148,6 +148,6 @@ def global_slope_floor(activation) -> float:
 
 def measured_rate(times, losses) -> float:
     r"""The decay rate over the whole run, $-\log(L^T / L^0) / T$, up to where the loss reaches the rounding floor."""
-    seen = losses > 1e-22 * losses[0]
-    last = len(losses) - 1 if seen.all() else int(np.argmin(seen)) - 1
+    above_floor = losses > 1e-22 * losses[0]
+    last = len(losses) - 1 if above_floor.all() else int(np.argmin(above_floor)) - 1
     return float(-np.log(losses[last] / losses[0]) / times[last]) if last > 0 else math.nan

@@ -147,11 +147,11 @@ class LossTail(AbstractObservable):
         self.through = through
 
     def __call__(self, snapshot):
-        kept = OrderLosses(range(self.through + 1), "weighted")(snapshot)
+        orders = OrderLosses(range(self.through + 1), "weighted")(snapshot)
         population = (
             snapshot.objective if hasattr(snapshot.objective, "directions") else snapshot.test
         )
-        return population.value(snapshot.model) / population.factor - jnp.sum(kept)
+        return population.value(snapshot.model) / population.factor - jnp.sum(orders)
 
 
 B0 = 4 * 2 / np.pi

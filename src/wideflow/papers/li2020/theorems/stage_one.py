@@ -146,10 +146,10 @@ class Lottery(AbstractTheorem):
             return not_applicable("all or none of the neurons are basis-like", basis=winners.sum())
         auc = ranking_quality(lottery_scores(initial, directions), winners)
         raw = ranking_quality(lottery_scores(initial, directions, normalised=False), winners)
-        kept = direction_persistence(initial, final, directions, threshold)
-        numbers = {"auc": auc, "auc_raw": raw, "persistence": kept, "basis": winners.sum()}
+        share = direction_persistence(initial, final, directions, threshold)
+        numbers = {"auc": auc, "auc_raw": raw, "persistence": share, "basis": winners.sum()}
         return judged(
-            min(auc - quality, kept - persistence),
-            f"AUC {auc:.3f}, direction kept {kept:.1%}",
+            min(auc - quality, share - persistence),
+            f"AUC {auc:.3f}, direction kept {share:.1%}",
             numbers,
         )

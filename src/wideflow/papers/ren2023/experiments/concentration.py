@@ -96,7 +96,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     parts = {p: end.loss_parts.sel(part=p) for p in ("L1", "L2", "L3", "eq6")}
     worst = lambda values: float(values.max())
     total = parts["L1"] + parts["L2"] + parts["L3"]
-    found = [
+    statements = [
         Claim(
             "L = L1 + L2 + L3, relative error",
             worst(abs(total / end.loss - 1)),
@@ -115,7 +115,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
     ]
     if not table.attrs["full"]:
-        return tuple(found)
+        return tuple(statements)
     at = table.isel(step=int(np.argmin(np.abs(table.time.values - TIMES[0]))))
     alphas = [table.alpha.isel(step=int(np.argmin(np.abs(table.time.values - t)))) for t in TIMES]
     drift = max(
@@ -123,7 +123,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     )
     nearest = [int(np.argmin(np.abs(table.time.values - t))) for t in TIMES]
     limit_error = np.max(np.abs(table.limit_alpha.values[nearest] / LIMIT_ALPHA - 1))
-    found += [
+    statements += [
         Claim("loss at t = 250, largest over seeds", worst(end.loss), at_most=2e-4),
         Claim("loss at t = 83.5, smallest", float(at.loss.min()), at_least=5.8e-3),
         Claim("loss at t = 83.5, largest", worst(at.loss), at_most=7.5e-3),
@@ -157,7 +157,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
         *verdict_claims(table),
     ]
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(
