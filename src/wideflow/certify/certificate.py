@@ -90,8 +90,8 @@ class Certificate:
         words = {
             Outcome.HOLDS: "hold", Outcome.VIOLATED: "are violated", Outcome.VACUOUS: "are vacuous", Outcome.NOT_APPLICABLE: "do not apply",
         }  # fmt: skip
-        told = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
-        return f"{len(self.promises)} statements: {told}"
+        counts = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
+        return f"{len(self.promises)} statements: {counts}"
 
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         """The numbers beside the theorems: (what, value, meaning)."""

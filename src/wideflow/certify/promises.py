@@ -185,9 +185,9 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
         )
         record = [Loss(), BlockGap(), BlockDrift(), ParameterMovement(), *watched]
     elif isinstance(model, Shallow):
-        chosen = (*caron2023.RECORD, FeatureMovement(relative=True), *chen2022.record(interval))
-        names = {observable.name for observable in chosen}
-        record = [*chosen, *(o for o in record if o.name not in names)]
+        needed = (*caron2023.RECORD, FeatureMovement(relative=True), *chen2022.record(interval))
+        names = {observable.name for observable in needed}
+        record = [*needed, *(o for o in record if o.name not in names)]
     kinked = getattr(getattr(model, "activation", None), "kinks", ())
     tolerance = 1e-3 if kinked else 1e-8  # finer steps would only follow the chatter at kinks
     run = train(
@@ -207,8 +207,8 @@ def measure(start, run, data) -> Followed:
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     gap = linearisation_gap(start, run.model, data.inputs)
     losses, times = run.table["loss"].values, run.table["time"].values
-    seen = losses > 1e-22 * losses[0]
-    last = int(np.flatnonzero(seen)[-1])
+    above_floor = losses > 1e-22 * losses[0]
+    last = int(np.flatnonzero(above_floor)[-1])
     rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
     outputs, targets = (
         np.asarray(v, float).reshape(-1) for v in (start.outputs(data.inputs), data.targets)

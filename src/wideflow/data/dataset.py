@@ -116,9 +116,9 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
     return np.eye(count)[labels]
 
 
-def _numbers(name: str, given) -> np.ndarray:
+def _numbers(name: str, value) -> np.ndarray:
     try:
-        values = np.asarray(given)
+        values = np.asarray(value)
         if values.dtype.kind in "cmM":
             raise TypeError(f"got {values.dtype}")
         if values.dtype not in (np.float32, np.float64):

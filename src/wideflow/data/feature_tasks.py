@@ -47,12 +47,12 @@ def axis_types(key: Key, samples: int, features: int = 50) -> Dataset:
     check_count("samples", samples)
     check_count("features", features, least=2)
     types = jax.random.randint(named_key(key, "types"), (samples,), 0, 4)
-    chosen = jnp.asarray(AXIS_TYPES)[types]
+    rows = jnp.asarray(AXIS_TYPES)[types]
     rest = jax.random.uniform(
         named_key(key, "inputs"), (samples, features - 2), minval=-1.0, maxval=1.0
     )
     return Dataset(
-        jnp.concatenate([chosen[:, :2], rest], axis=1),
-        chosen[:, 2],
+        jnp.concatenate([rows[:, :2], rest], axis=1),
+        rows[:, 2],
         f"axis types (n={samples}, d={features})",
     )

@@ -42,7 +42,7 @@ def cifar10_features(
 def _read(path: pathlib.Path, extractor: str, samples: int) -> tuple[Dataset, Dataset]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            told = str(file["extractor"])
+            source = str(file["extractor"])
             parts = {
                 part: (file[f"{part}_inputs"], file[f"{part}_labels"]) for part in ("train", "test")
             }
@@ -50,8 +50,8 @@ def _read(path: pathlib.Path, extractor: str, samples: int) -> tuple[Dataset, Da
         raise ValueError(
             f"{path} is damaged or another file: {error}. Compute the features again."
         ) from error
-    if told != extractor:
-        raise ValueError(f"{path} holds features of {told!r}, not of {extractor!r}. Rename it.")
+    if source != extractor:
+        raise ValueError(f"{path} holds features of {source!r}, not of {extractor!r}. Rename it.")
     count = samples or len(parts["train"][1])
     if not 0 < count <= len(parts["train"][1]):
         raise ValueError(

@@ -92,9 +92,9 @@ class DataNotFoundError(ValueError):
 
 def cache_folder() -> pathlib.Path:
     """Where downloads and computed features are kept: `WIDEFLOW_CACHE` or the user's cache folder."""
-    given = os.environ.get("WIDEFLOW_CACHE")
+    own = os.environ.get("WIDEFLOW_CACHE")
     base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return pathlib.Path(given or pathlib.Path(base) / "wideflow").expanduser()
+    return pathlib.Path(own or pathlib.Path(base) / "wideflow").expanduser()
 
 
 def locate(source: Source) -> pathlib.Path:
@@ -137,8 +137,8 @@ def locate(source: Source) -> pathlib.Path:
 
 def available(name: str) -> bool:
     """Whether the file of that UCI set is on this machine, without a download."""
-    file, given = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
-    folders = [cache_folder(), *([pathlib.Path(given).expanduser()] if given else [])]
+    file, local = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
+    folders = [cache_folder(), *([pathlib.Path(local).expanduser()] if local else [])]
     return any((folder / file).is_file() for folder in folders)
 
 
@@ -148,10 +148,10 @@ def _download(url: str, source: Source) -> pathlib.Path:
     last: Exception | None = None
     for sha in source.sha256:
         try:
-            kept = pooch.retrieve(
+            file = pooch.retrieve(
                 url, f"sha256:{sha}", source.file, cache_folder(), progressbar=False
             )
-            return pathlib.Path(kept)
+            return pathlib.Path(file)
         except ValueError as error:  # another checksum may be the right one
             last = error
     raise last or ValueError("no checksum is known")
@@ -207,9 +207,9 @@ def mnist(part: str = "train", start: int = 0, count: int | None = None) -> Data
         raise ValueError(
             f"`start` and `count` must stay within the {len(images)} images, got {start} and {count}."
         )
-    chosen = slice(start, stop)
+    rows = slice(start, stop)
     return Dataset(
-        images[chosen] / 255.0, one_hot(labels[chosen].astype(int), 10),
+        images[rows] / 255.0, one_hot(labels[rows].astype(int), 10),
         f"MNIST {part} {start}-{stop - 1}",
     )  # fmt: skip
 

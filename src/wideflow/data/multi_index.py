@@ -59,8 +59,8 @@ class MultiIndex(DoubleModule):
         if isinstance(teacher, str | Activation):
             teacher = as_activation(teacher)
             check_ridge("teacher", teacher)
-            given = np.ones(len(v)) if coefficients is None else coefficients
-            a = real_array("coefficients", given, f"({len(v)},)").astype(float)
+            values = np.ones(len(v)) if coefficients is None else coefficients
+            a = real_array("coefficients", values, f"({len(v)},)").astype(float)
             if bool(jnp.any(a == 0)):
                 raise ValueError(
                     "`coefficients` must not be zero; leave out the index that the teacher does not use."

@@ -62,8 +62,8 @@ def _settings(function: Callable) -> type:
 
 def _run(function: Callable, settings, key, session) -> xr.Dataset:
     wanted = inspect.signature(function).parameters
-    given = {n: v for n, v in (("key", key), ("session", session)) if n in wanted}
-    result = function(**given, **vars(settings))
+    context = {n: v for n, v in (("key", key), ("session", session)) if n in wanted}
+    result = function(**context, **vars(settings))
     if isinstance(result, xr.Dataset):
         return result
     if not isinstance(result, Mapping):

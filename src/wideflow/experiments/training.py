@@ -195,11 +195,11 @@ def _plane(training: data.Dataset) -> tuple[np.ndarray, xr.Dataset]:
     lines = [np.linspace(a - 0.1 * (b - a), b + 0.1 * (b - a), count) for a, b in zip(low, high)]
     mesh = np.stack([axis.ravel() for axis in np.meshgrid(*lines)], axis=1)
     grid = unit * np.concatenate([mesh, np.ones((len(mesh), 1))], axis=1)
-    told = {
+    places = {
         "grid_places": (("grid", "plane"), mesh), "data_places": (("sample", "plane"), points),
         "data_targets": ("sample", np.asarray(training.targets, float)),
     }  # fmt: skip
-    return grid, xr.Dataset(told)
+    return grid, xr.Dataset(places)
 
 
 def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset | None]:
@@ -243,12 +243,12 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "Training",
         panels,
         columns=2 if len(panels) < 6 else 3,
-        caption=f"{table.attrs['model']}, {_told(table.attrs['dynamics'])}; {table.attrs['status']}.",
+        caption=f"{table.attrs['model']}, {_short(table.attrs['dynamics'])}; {table.attrs['status']}.",
         first=COLOURS if whole else (),
     )
 
 
-def _told(dynamics: str) -> str:
+def _short(dynamics: str) -> str:
     """Descent and SGD with their numbers, flow without those of its solver."""
     return dynamics.partition("(")[0] if dynamics.startswith("GradientFlow") else dynamics
 

@@ -105,10 +105,10 @@ def patches(layer: Dense | Conv, x) -> Float[Array, "sample position fan_in"]:
     if isinstance(layer, Dense):
         return x.reshape(x.shape[0], -1, x.shape[-1])
     x, padding = padded(layer, x)
-    seen = jax.lax.conv_general_dilated_patches(
+    windows = jax.lax.conv_general_dilated_patches(
         x, layer.window, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
     )
-    return seen.reshape(x.shape[0], -1, seen.shape[-1])
+    return windows.reshape(x.shape[0], -1, windows.shape[-1])
 
 
 def _numbers(axes: int) -> jax.lax.ConvDimensionNumbers:

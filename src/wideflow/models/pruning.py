@@ -105,11 +105,11 @@ def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
     if keep > model.width:
         raise ValueError(f"`keep` must not exceed the width {model.width}, got {keep}.")
     removed_first = jnp.argsort(importance(model, convention), stable=True)
-    kept = jnp.sort(removed_first[model.width - keep :])
+    nodes = jnp.sort(removed_first[model.width - keep :])
     return eqx.tree_at(
         lambda m: (m.weights, m.output, m.scales),
         model,
-        (model.weights[:, kept], model.output[..., kept], model.scales[kept]),
+        (model.weights[:, nodes], model.output[..., nodes], model.scales[nodes]),
     )
 
 
@@ -131,9 +131,9 @@ def features(
     check_count("top", top)
     if top > model.width:
         raise ValueError(f"`top` must not exceed the width {model.width}, got {top}.")
-    chosen = jnp.argsort(-importance(model, convention), stable=True)[:top]
-    hidden = model.activation(model.embed(inputs) @ model.weights[:, chosen])
-    return hidden * model.scales[chosen] if scaled else hidden
+    nodes = jnp.argsort(-importance(model, convention), stable=True)[:top]
+    hidden = model.activation(model.embed(inputs) @ model.weights[:, nodes])
+    return hidden * model.scales[nodes] if scaled else hidden
 
 
 @double

@@ -143,12 +143,12 @@ class Record:
 
     def about(self) -> dict[str, Any]:
         """Everything but the table, in plain values."""
-        told = {
+        values = {
             f.name: getattr(self, f.name)
             for f in fields(self)
             if f.name not in ("table", "path", "claims")
         }
-        return {"format": FORMAT, **told, "claims": [asdict(claim) for claim in self.claims]}
+        return {"format": FORMAT, **values, "claims": [asdict(claim) for claim in self.claims]}
 
 
 def repeat_command(experiment: str, size: str, seed: int, changed: Mapping[str, Any]) -> str:

@@ -109,12 +109,12 @@ def checked(call: Callable) -> Callable:
         if "failure_probability" in signature.parameters:
             kwargs = under_new_names(kwargs, OLD_NAMES)
         bound = signature.bind(*args, **kwargs)
-        given = bound.arguments
+        arguments = bound.arguments
         for parameter in parameters:
-            if parameter.name in given and given[parameter.name] is not parameter.default:
-                given[parameter.name] = _one(parameter, given[parameter.name])
+            if parameter.name in arguments and arguments[parameter.name] is not parameter.default:
+                arguments[parameter.name] = _one(parameter, arguments[parameter.name])
         for first, second in TOGETHER:
-            _together(first, given.get(first), second, given.get(second))
+            _together(first, arguments.get(first), second, arguments.get(second))
         return call(*bound.args, **bound.kwargs)
 
     return wrapper

@@ -65,12 +65,12 @@ def judge(run: Run) -> Judgement:
 
 def records() -> tuple:
     """The observables that the statements about a training need, for `train(record=...)`."""
-    chosen = {}
+    observables = {}
     for paper in papers().values():
         module = paper.module("theorems")
         own = getattr(module, "RECORD", None) or getattr(module, "record", tuple)()
-        chosen |= {observable.name: observable for observable in own}
-    return tuple(chosen.values())
+        observables |= {observable.name: observable for observable in own}
+    return tuple(observables.values())
 
 
 def _verdict(theorem: AbstractRunTheorem, run: Run) -> Verdict:

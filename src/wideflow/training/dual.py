@@ -99,7 +99,7 @@ class WeightSpace:
     def __init__(self, members: Ensemble):
         self.members = members
 
-    def seen(self, model):
+    def as_model(self, model):
         """The model as observables see it."""
         return model
 
@@ -117,7 +117,7 @@ class FunctionSpace:
         shared = (not members.several, *members.shared[1:])
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
 
-    def seen(self, model):
+    def as_model(self, model):
         whole = self.whole
         return whole.call(
             from_dual, ("member", "member", "objective"), model, whole.start, whole.objective

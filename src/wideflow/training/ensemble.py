@@ -145,8 +145,10 @@ def _sequentially(function, own: tuple[bool, ...], *args):
 
     def one(slices):
         parts = eqx.combine(slices, fixed)
-        chosen = (part if mine else arg for part, arg, mine in zip(parts, args, own, strict=True))
-        moved, left["fixed"] = eqx.partition(function(*chosen), eqx.is_array)
+        arguments = (
+            part if mine else arg for part, arg, mine in zip(parts, args, own, strict=True)
+        )
+        moved, left["fixed"] = eqx.partition(function(*arguments), eqx.is_array)
         return moved
 
     return eqx.combine(jax.lax.map(one, arrays), left["fixed"])
@@ -207,16 +209,16 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     )  # fmt: skip
 
 
-def _each(name: str, given, count: int, several: bool):
-    if isinstance(given, list | tuple):
+def _each(name: str, value, count: int, several: bool):
+    if isinstance(value, list | tuple):
         if not several:
             raise ValueError(
                 f"`{name}` is a list, but there is one model; give a list of models too."
             )
-        if len(given) != count:
-            raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(given)}.")
-        return False, list(given)
-    return True, [given] * count
+        if len(value) != count:
+            raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(value)}.")
+        return False, list(value)
+    return True, [value] * count
 
 
 def _objective(data, loss, model, dtype):

@@ -50,8 +50,8 @@ def gpus() -> tuple[str, ...]:
     """The GPUs that workers may use, without waking them in this process."""
     if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
         return ()
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return tuple(part for part in chosen.split(",") if part and part != "-1")
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return tuple(part for part in visible.split(",") if part and part != "-1")
     if shutil.which("nvidia-smi") is None:
         return ()
     listed = subprocess.run(
@@ -218,9 +218,9 @@ class Crew:
 
     def _environment(self, number: int) -> Mapping[str, str]:
         cache = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
-        kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
+        cache_setting = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
         return {
-            **os.environ, **kept, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
+            **os.environ, **cache_setting, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
             "WIDEFLOW_SCRATCH": str(self.scratch), **QUIET_WORKER,
             **({} if self.certificates is None else {"WIDEFLOW_CERTIFICATES": str(self.certificates)}),
         }  # fmt: skip

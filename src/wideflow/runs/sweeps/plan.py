@@ -45,10 +45,10 @@ class Plan:
 
     @property
     def groups(self) -> dict[str, list[PlannedRun]]:
-        found: dict[str, list[PlannedRun]] = {}
+        groups: dict[str, list[PlannedRun]] = {}
         for run in self.by_address.values():
-            found.setdefault(run.group, []).append(run)
-        return found
+            groups.setdefault(run.group, []).append(run)
+        return groups
 
     def file_name(self, run: PlannedRun) -> str:
         return f"{self.spec.experiment.name}-{self.spec.size}-{run.address}.nc"

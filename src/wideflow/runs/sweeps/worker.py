@@ -59,8 +59,8 @@ def work(
     Runs of equal shape are not fused into one: a fused program may differ in the last bit from the run alone.
     """
     store = Store(folder, small=True)
-    chosen = experiment_of(experiment) if callable(experiment) else registry.experiment(experiment)
-    return _my_address(), [_one(store, chosen, size, task) for task in tasks]
+    target = experiment_of(experiment) if callable(experiment) else registry.experiment(experiment)
+    return _my_address(), [_one(store, target, size, task) for task in tasks]
 
 
 def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome:
@@ -79,8 +79,8 @@ def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome
         troubles.note(task.address, sentence)
         return Outcome(task.address, "failed", sentence)
     troubles.clear(task.address)
-    told = "" if set(record.status.split("; ")) <= GOOD else record.status
-    return Outcome(task.address, "done", told, record.seconds)
+    remark = "" if set(record.status.split("; ")) <= GOOD else record.status
+    return Outcome(task.address, "done", remark, record.seconds)
 
 
 def is_there(path: pathlib.Path) -> bool:
