@@ -199,7 +199,7 @@ def _mean_squares(name: str, start, end) -> tuple[float, float]:
 
 
 def _predicted(network, dynamics) -> dict[str, float]:
-    """What `classify` says of a `Deep` chain; nothing for other models and for one rate under adaptive updates."""
+    """What `classify` says about a `Deep` chain; nothing for other models and for one rate under adaptive updates."""
     if not isinstance(network, Deep) or any(place.role == "input" for place in network.places[1:]):
         return {}
     scheme, adaptive = network.parametrisation, getattr(dynamics, "kind", "sgd") == "adaptive"

@@ -244,7 +244,7 @@ def _inputs(inputs):
     arrays = jax.tree.map(lambda leaf: real_array("inputs", leaf), inputs)
     leaves = jax.tree.leaves(arrays)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
-        raise ValueError(f"`inputs` must hold arrays with one row a sample, got {inputs!r}.")
+        raise ValueError(f"`inputs` must hold arrays with one row per sample, got {inputs!r}.")
     return arrays
 
 
@@ -432,7 +432,7 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     if bool(jnp.allclose(together, apart, rtol=1e-3, atol=1e-6)):
         return True
     raise ValueError(
-        f"`{name}` gives different values on a batch and on its single inputs; say which is meant with `batched=True` or `False`."
+        f"`{name}` gives different values on a batch and on its single inputs; say which of them is right with `batched=True` or `False`."
     )
 
 

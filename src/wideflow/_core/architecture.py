@@ -39,7 +39,7 @@ def _check_std(name: str, value: float | None, *, zero: bool) -> None:
 def _check_window(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
     if isinstance(value, int):
         raise ValueError(
-            f"`{name}` must be one number a spatial axis, such as (3, 3), got {value}."
+            f"`{name}` must be one number per spatial axis, such as (3, 3), got {value}."
         )
     for size in value:
         check_count(name, size)

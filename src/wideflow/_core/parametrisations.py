@@ -167,7 +167,7 @@ def _exponents(scheme, layers: tuple[WeightLayer, ...]) -> list[Exponents]:
     if len(scheme.a) != len(layers):
         raise ValueError(
             f"`parametrisation` has exponents for {len(scheme.a)} layers, but the architecture has {len(layers)} "
-            "with weights. Give one exponent a layer, or a `Parametrisation`, which fits any depth."
+            "with weights. Give one exponent per layer, or a `Parametrisation`, which fits any depth."
         )
     return list(zip(scheme.a, scheme.b, scheme.rate_exponents, strict=True))
 

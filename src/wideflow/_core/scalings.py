@@ -205,7 +205,7 @@ class ABC(AbstractScaling):
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(
-                f"`a` must have one exponent a layer, at least two (hidden, output), got {len(self.a)}."
+                f"`a` must have one exponent per layer, at least two (hidden, output), got {len(self.a)}."
             )
         each = self.c if isinstance(self.c, tuple | list) else (self.c,)
         for exponent in each:

@@ -47,7 +47,7 @@ def zeros_of(function, *args):
 
 
 def describe(thing) -> str:
-    """A dataclass as 'Name(field=value, ...)' with arrays told by their shape."""
+    """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape."""
     if not dataclasses.is_dataclass(thing):
         return repr(thing)
     parts = []

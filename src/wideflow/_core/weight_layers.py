@@ -54,9 +54,7 @@ def weight_layers(
     last = _last(chain)
     layers = tuple(_walk(chain, tuple(input_shape), False, last))
     if not layers:
-        raise ValueError(
-            "`architecture` must have at least one `Dense` or `Conv` layer, got none of them."
-        )
+        raise ValueError("`architecture` must have at least one `Dense` or `Conv` layer, got none.")
     return layers
 
 

@@ -37,7 +37,7 @@ def certify(
     key: int | object = 0,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
-    r"""What theory says of `model` at time zero on `data`.
+    r"""What theory says about `model` at time zero on `data`.
 
     Checks the data, takes the spectra of the mean tangent Gram matrix $\widehat\Theta^*$ (whose smallest eigenvalue is $\kappa_n$) and of the network's own,
     evaluates every registered statement with its hypotheses, required width and promised rate, predicts from the linearised dynamics when which loss is

@@ -21,7 +21,7 @@ ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABL
 
 @dataclass(frozen=True)
 class Certificate:
-    """What theory says of a network on a dataset. `print(certificate)` shows it; `.to_dict()` has every number; `.figure()` draws it.
+    """What theory says about a network on a dataset. `print(certificate)` shows it; `.to_dict()` has every number; `.figure()` draws it.
 
     Attributes:
         subject: of what: data, network, scaling, width.
@@ -119,7 +119,7 @@ class Certificate:
                 (
                     "coupling of the outputs",
                     f"{self.coupling[0]:.4g} to {self.coupling[-1]:.4g}",
-                    "the mean Gram over all outputs is the one above times a matrix with these eigenvalues; all 1 if the outputs leave each other alone",
+                    "the mean Gram over all outputs is the one above times a matrix with these eigenvalues; all 1 if the outputs do not interact",
                 )
             )
         rows += [

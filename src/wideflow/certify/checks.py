@@ -55,13 +55,13 @@ def _norms(assumptions: DataAssumptions) -> Check:
             assumptions.largest_norm,
         )
     if assumptions.largest_norm > 1 + 1e-12:
-        text = "theorems ask |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); this rescales time only for ReLU"
+        text = "the theorems require |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); this rescales time only for ReLU"
         return Check("norm bound", NOTE, norms, text, assumptions.largest_norm)
     return Check(
         "norm bound",
         WELL,
         norms,
-        "0 < |x| <= 1 as the convergence theorems ask",
+        "0 < |x| <= 1 as the convergence theorems require",
         assumptions.largest_norm,
     )
 

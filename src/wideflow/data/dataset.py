@@ -70,7 +70,9 @@ class Dataset:
     def objective(self, loss, model) -> DatasetObjective:
         """What dynamics descend: `loss` of `model` on these samples."""
         if not hasattr(loss, "check_data"):
-            raise ValueError(f"`loss` must be one of `wideflow.losses`, built, got {loss!r}.")
+            raise ValueError(
+                f"`loss` must be an instance of one of `wideflow.losses`, got {loss!r}."
+            )
         loss.check_data(self.targets)
         x, y = jnp.asarray(self.inputs), jnp.asarray(self.targets)
         return DatasetObjective(x, y, model.embed(x), loss, self.name)

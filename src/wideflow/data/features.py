@@ -34,8 +34,8 @@ def cifar10_features(
         if place and path.is_file():
             return _read(path, extractor, samples)
     raise DataNotFoundError(
-        f"the features {name} are not there. Looked into WIDEFLOW_DATA ({places[0]}) and the cache ({places[1]}). "
-        f"Compute them once with `python tools/cifar10_features.py --out {pathlib.Path(places[1]) / name}`; its header tells how."
+        f"the features {name} were not found. Looked in WIDEFLOW_DATA ({places[0]}) and the cache ({places[1]}). "
+        f"Compute them once with `python tools/cifar10_features.py --out {pathlib.Path(places[1]) / name}`; see the header of that script."
     )
 
 
@@ -48,7 +48,7 @@ def _read(path: pathlib.Path, extractor: str, samples: int) -> tuple[Dataset, Da
             }
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
-            f"{path} is damaged or another file: {error}. Compute the features again."
+            f"{path} is damaged or a different file: {error}. Compute the features again."
         ) from error
     if source != extractor:
         raise ValueError(f"{path} holds features of {source!r}, not of {extractor!r}. Rename it.")

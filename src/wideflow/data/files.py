@@ -17,7 +17,7 @@ MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 @dataclass(frozen=True)
 class Source:
-    """A file: its name here, the checksums under which it is known, and where it can be had."""
+    """A file: its name here, the checksums under which it is known, and where to download it."""
 
     file: str
     sha256: tuple[str, ...]
@@ -87,7 +87,7 @@ MNIST = {
 
 
 class DataNotFoundError(ValueError):
-    """A data file is nowhere to be had; the message says what was tried."""
+    """A data file was not found; the message says where it was looked for."""
 
 
 def cache_folder() -> pathlib.Path:
@@ -130,7 +130,7 @@ def locate(source: Source) -> pathlib.Path:
         except Exception as error:
             tried.append(f"{url} (download): {type(error).__name__}: {error}")
     raise DataNotFoundError(
-        f"the data file {source.file} is nowhere to be had. Tried " + "; ".join(tried) + ". "
+        f"the data file {source.file} was not found. Tried " + "; ".join(tried) + ". "
         f"Put the file (sha256 {source.sha256[-1][:16]}...) into a folder and set WIDEFLOW_DATA to it."
     )
 
@@ -161,7 +161,7 @@ def _check(path: pathlib.Path, source: Source) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest not in source.sha256:
         raise ValueError(
-            f"{path} is damaged or another file: its sha256 is {digest[:16]}..., expected "
+            f"{path} is damaged or a different file: its sha256 is {digest[:16]}..., expected "
             f"{source.sha256[-1][:16]}.... Replace it."
         )
 

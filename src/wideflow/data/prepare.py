@@ -23,7 +23,11 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     Rows with equal inputs become one with their mean target: networks cannot tell them apart and would have a gap of zero.
     """
     check_kind(
-        "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."
+        "data",
+        data,
+        Dataset,
+        "a `Dataset`",
+        "Build one from arrays with `Dataset(inputs, targets)`.",
     )
     check_flag("bias", bias)
     notes, name = [], data.name
@@ -81,6 +85,6 @@ def _outliers(x: np.ndarray, names: list[str]) -> list[str]:
     far = np.abs(x - np.median(x, axis=0))
     usual, largest = np.quantile(far, 0.9, axis=0), far.max(axis=0)
     return [
-        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of its values, beside which the others look equal: is that meant?"
+        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of its values, next to which the others look equal: is that intended?"
         for i in np.flatnonzero((usual > 0) & (largest > OUTLYING * usual))
     ]

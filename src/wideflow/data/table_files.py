@@ -1,4 +1,4 @@
-"""A CSV file as a table of text and numbers, or one sentence on why it is none: encoding, compression, separator, header."""
+"""A CSV file as a table of text and numbers, or one sentence on why it is not one: encoding, compression, separator, header."""
 
 import lzma
 import pathlib
@@ -85,7 +85,7 @@ def _parsed(path: pathlib.Path, rows: int | None, separator: str, header) -> pd.
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
         raise ValueError(
-            f"{path.name} cannot be unpacked or read: {str(error).rstrip('.')}. Is it whole, and compressed as its name says?"
+            f"{path.name} cannot be unpacked or read: {str(error).rstrip('.')}. Is it complete, and compressed as its name says?"
         ) from error
     except (pd.errors.ParserError, ValueError) as error:
         reason = (

@@ -84,7 +84,7 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
             f"`target` {position} is out of range: {path.name} has {len(columns)} columns."
         )
     raise ValueError(
-        f"`target` {target!r} is no column of {path.name}.{did_you_mean(target, columns)} "
+        f"`target` {target!r} is not a column of {path.name}.{did_you_mean(target, columns)} "
         f"Columns: {', '.join(columns)}."
     )
 
@@ -111,7 +111,7 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
         bad, row = _first(infinite)
         raise ValueError(
             f"{path.name} has values that are infinite or too large for a number, in column {_some(bad)}; the first is in line {row + 2}. "
-            "Mend them or drop those rows."
+            "Correct them or drop those rows."
         )
 
 

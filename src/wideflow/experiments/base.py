@@ -19,7 +19,7 @@ SIZES = ("smoke", "default", "paper")
 
 @dataclass(frozen=True)
 class Claim:
-    """A number against what the paper (or the specification) says of it.
+    """A number against what the paper (or the specification) says about it.
 
     Give `expected` with `tolerance` (absolute, or relative with `relative=True`), and/or `at_least` and `at_most`, or `holds`.
     `expected_to_hold=False` declares a claim of the paper that does not reproduce: it is shown as such and
@@ -74,7 +74,7 @@ class Claim:
 
     @property
     def bound(self) -> str:
-        """What is asked of the value, as text."""
+        """The bound on the value, as text."""
         parts = []
         if self.expected is not None:
             unit = (
@@ -111,7 +111,7 @@ class Experiment:
 
     The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
-    `claims_from_size` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
+    `claims_from_size` is the smallest size at which the claims are checked; a smaller run shows their numbers unjudged.
     """
 
     name: str

@@ -44,7 +44,7 @@ def _load(point: importlib.metadata.EntryPoint) -> Experiment:
         experiment = point.load()
     except Exception as error:
         raise ValueError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error} Mend it, or uninstall {package}."
+            f"{where} cannot be loaded: {type(error).__name__}: {error} Fix it, or uninstall {package}."
         ) from error
     if not isinstance(experiment, Experiment):
         raise ValueError(f"{where} must be an `Experiment`, got {type(experiment).__name__}.")

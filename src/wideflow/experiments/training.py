@@ -127,7 +127,7 @@ class Settings:
             self.seeds > 1 or len(self.record) > 1 or self.dynamics == "sgd"
         ):
             raise ValueError(
-                f"`record` = 'all' stands alone, and is for one network under descent or flow, got {self.record} with "
+                f"`record` = 'all' must be the only entry, for one network under descent or flow, got {self.record} with "
                 f"`seeds` = {self.seeds} and `dynamics` = {self.dynamics!r}."
             )
         if "test_risk" in self.record and not self.test_samples:
@@ -203,7 +203,7 @@ def _plane(training: data.Dataset) -> tuple[np.ndarray, xr.Dataset]:
 
 
 def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset | None]:
-    """The networks before training, the training set, and the test set where one is asked for."""
+    """The networks before training, the training set, and the test set if there is one."""
     training, test = _data(s, named_key(key, "data"))
     networks = [
         Shallow.init(
@@ -216,7 +216,7 @@ def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset |
 
 
 def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
-    """The training set, and the test set where one is asked for; both from one draw."""
+    """The training set, and the test set if there is one; both from one draw."""
     if s.data not in GENERATED:
         table = data.uci(s.data.removeprefix("uci:")) if s.data.startswith("uci:") else None
         table = table or data.read_csv(s.data, s.target or None, constant="drop")
@@ -266,12 +266,12 @@ def _curves(table: xr.Dataset) -> list[Panel]:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    """None: whoever asks for a run of their own claims nothing."""
+    """None: a run with settings of one's own claims nothing."""
     return ()
 
 
 EXPERIMENT = Experiment(
-    name="train", paper="", title="A shallow network trained on the asked data", figure="",
+    name="train", paper="", title="A shallow network trained on data of your choice", figure="",
     settings={
         "smoke": Settings(samples=16, features=8, width=64, steps=50, records=5),
         "default": Settings(),

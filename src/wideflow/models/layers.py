@@ -31,7 +31,7 @@ Weigh = Callable[[int, Dense | Conv, Batch], Batch]
 def forward(
     architecture: AbstractLayer, x: Batch, weigh: Weigh, nodes: tuple[Array | None, ...]
 ) -> Batch:
-    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l` hand on."""
+    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l` pass on."""
     return _run(Chain(architecture), x, weigh, nodes, itertools.count())
 
 
@@ -72,7 +72,7 @@ def _fixed(layer: AbstractLayer, x):
         if layer.padding == "SAME":  # the mean over the window's pixels inside the image
             return _window_sums(layer, x) / _window_sums(layer, jnp.ones_like(x[:1, ..., :1]))
         return _window_sums(layer, x) / math.prod(layer.window)
-    raise ValueError(f"`architecture` holds {type(layer).__name__}, which networks cannot read.")
+    raise ValueError(f"`architecture` holds {type(layer).__name__}, which networks do not support.")
 
 
 def _window_sums(layer: AveragePool | SumPool, x):

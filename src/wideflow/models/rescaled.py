@@ -26,7 +26,7 @@ class Rescaled(AbstractModel):
 
     def __getattr__(self, name: str):
         if name in ("model", "alpha", "anchor") or name.startswith("__"):
-            raise AttributeError(name)  # asked for before it is there
+            raise AttributeError(name)  # read before it is set
         return getattr(self.model, name)
 
     def embed(self, inputs) -> Float[Array, "sample embedded"]:

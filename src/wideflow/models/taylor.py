@@ -30,7 +30,7 @@ class Taylor(AbstractModel):
 
     def __getattr__(self, name: str):
         if name in ("model", "anchor", "order") or name.startswith("__"):
-            raise AttributeError(name)  # asked for before it is there
+            raise AttributeError(name)  # read before it is set
         return getattr(self.model, name)
 
     def embed(self, inputs) -> Float[Array, "sample embedded"]:

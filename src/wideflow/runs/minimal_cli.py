@@ -36,7 +36,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", help="cpu, gpu, gpu:1; default is JAX's own choice")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs"))
-    parser.add_argument("--fresh", action="store_true", help="run even if the result is there")
+    parser.add_argument("--fresh", action="store_true", help="run even if the result exists")
     parser.add_argument("--flow", action="store_true", help="gradient flow in place of descent")
     arguments = parser.parse_args(words)
     if arguments.name is None:
@@ -57,7 +57,7 @@ def main(words: list[str] | None = None) -> int:
     )
     write_whole(arguments.out / f"{record.stem}.claims.json", claims.encode())
     for claim in record.claims:
-        print(f"{claim.verdict:>30}  {claim.text}: {claim.value:.6g} (asked {claim.bound})")
+        print(f"{claim.verdict:>30}  {claim.text}: {claim.value:.6g} (expected {claim.bound})")
     save_figure(experiment.draw(record.table), arguments.out / record.stem)
     print(
         f"{record.path} in {record.seconds:.1f} s on {record.device}"

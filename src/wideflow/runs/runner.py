@@ -145,7 +145,7 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
     table = experiment.run(settings, jax.random.key(seed), session)
     if session.flow and not session.counts.flows:
         raise ValueError(
-            f"`{experiment.name}` descends nowhere, so --flow means nothing to it; run it without."
+            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run it without."
         )
     return table
 

@@ -1,4 +1,4 @@
-"""A folder of runs, each found by a hash of what was asked: asking again reads the file."""
+"""A folder of runs, each found by a hash of the request: the same request again reads the file."""
 
 import contextlib
 import hashlib
@@ -59,7 +59,7 @@ class Store:
         return written
 
     def records(self) -> tuple[list[Record], list[Damage]]:
-        """All runs, oldest first, and every file that is none."""
+        """All runs, oldest first, and every file that is not a run."""
         records, damaged = [], []
         for path in self._paths("*.nc"):
             try:

@@ -1,6 +1,6 @@
 """The arguments of theorems, checked by what they are called: one concept has one name everywhere.
 
-A theorem that is asked about nonsense (a negative deviation, a list of NaN, two lists of different lengths) would answer with nonsense,
+A theorem called with nonsense (a negative deviation, a list of NaN, two lists of different lengths) would answer with nonsense,
 and a verdict reads like knowledge. So every call is checked before the theorem sees it. What is annotated with a class must be of that
 class, whole numbers must be counts, numbers must be finite, lists must hold finite numbers, and lists that belong together must agree
 in length. An argument that is left at its default is not looked at.
@@ -172,5 +172,5 @@ def _together(first: str, one, second: str, other) -> None:
         return
     if len(one) != len(other):
         raise ValueError(
-            f"`{first}` and `{second}` must have one entry for each other, got {len(one)} and {len(other)}."
+            f"`{first}` and `{second}` must have the same number of entries, got {len(one)} and {len(other)}."
         )

@@ -8,7 +8,7 @@ from .arguments import checked
 
 
 class Outcome(enum.Enum):
-    """HOLDS and VIOLATED speak of a checked conclusion; the other two say why there is none."""
+    """HOLDS and VIOLATED are about a checked conclusion; the other two say why there is none."""
 
     HOLDS = "holds"
     VIOLATED = "violated"

@@ -58,6 +58,6 @@ def start_fault(start) -> str:
         and np.array_equal(weights[:, :half], weights[:, half:])
     ):
         faults.append(
-            "the start is symmetric: every neuron comes twice, so the draws are not independent"
+            "the start is symmetric: every neuron appears twice, so the draws are not independent"
         )
     return "; ".join(fault for fault in faults if fault)

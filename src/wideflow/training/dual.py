@@ -47,7 +47,7 @@ class DualShallow(AbstractModel):
 
     def embed(self, inputs):
         raise ValueError(
-            "`inputs` other than the training points are unknown to a network in dual coordinates; bring it back by `from_dual` first."
+            "`inputs` other than the training points are unknown to a network in dual coordinates; convert it with `from_dual` first."
         )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
@@ -127,7 +127,7 @@ class FunctionSpace:
 def engine_for(
     name: str, members: Ensemble, steps: int | None, records: int
 ) -> WeightSpace | FunctionSpace:
-    """The engine asked for; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
+    """The requested engine; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
     check_choice("engine", name, ENGINES)
     fault = _fault(members)
     if name == "function" and fault:

@@ -62,7 +62,7 @@ class Ensemble:
     def call(self, function, roles: tuple[str, ...], *args):
         """`function` compiled once per shape and mapped over the member axis.
 
-        `roles` says of each argument what it is: "member" (always stacked), "objective", "test",
+        `roles` says what each argument is: "member" (always stacked), "objective", "test",
         "dynamics" (stacked unless shared) or "plain".
         """
         if not self.several:
@@ -168,7 +168,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
         if not isinstance(one, AbstractModel):
             raise ValueError(
                 f"`model` must be a wideflow model such as `Shallow.init(...)`, got {type(one).__name__}. "
-                "A network of Equinox or Flax, or a function of parameters and inputs, becomes one by `wideflow.wrap`."
+                "Wrap a network of Equinox or Flax, or a function of parameters and inputs, with `wideflow.wrap`."
             )
     count = len(models)
     if precision is not None:
@@ -227,7 +227,7 @@ def _objective(data, loss, model, dtype):
     if not hasattr(data, "objective"):
         raise ValueError(
             f"`data` must be a `Dataset` or one of `wideflow.populations`, got {type(data).__name__}. "
-            "Arrays become one by `wideflow.Dataset(inputs, targets)`."
+            "Build one from arrays with `wideflow.Dataset(inputs, targets)`."
         )
     objective = data.objective(loss, model)
     return (

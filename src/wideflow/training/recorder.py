@@ -78,7 +78,7 @@ class Recorder:
         return self.rows[-1]["loss"]
 
     def _check_axes(self, row: dict[str, np.ndarray]) -> None:
-        """Two observables that share an axis must agree on it: told at the first record, not after the training."""
+        """Two observables that share an axis must agree on it: checked at the first record, not after the training."""
         first_uses: dict[str, tuple[str, list]] = {}
         for name, observable in zip(self.names, self.record, strict=True):
             shape = row[name].shape[len(self._lead) :]

@@ -81,7 +81,7 @@ def train(
             `engine` says which one ran.
         devices: spread the neurons over several devices: "all", a count, or the devices; default the one JAX prefers. With
             `jax.distributed` initialised, "all" are those of all processes.
-        session: checkpoints, whoever looks on, and the wish for a flow; experiments hand on the one they were given.
+        session: checkpoints, a callback for records, and the request for a flow; experiments pass on the one they received.
 
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.

@@ -1,7 +1,7 @@
 """allenzhu2018 on a user's data: what width and sample size its theorems ask for.
 
 The theorems speak of their own learners on padded inputs (`wf.data.unit_padding` pads any dataset) and of the best concept in a smooth class, which no
-dataset reveals. They are told for the kindest case: one term, sin(z), error 0.1, the complexity constant 1 in place of the paper's 10^4. If the sizes
+dataset reveals. They are evaluated in the most favourable case: one term, sin(z), error 0.1, the complexity constant 1 in place of the paper's 10^4. If the sizes
 fall short even there, they fall short for every richer concept.
 """
 

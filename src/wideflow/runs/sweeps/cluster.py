@@ -104,7 +104,7 @@ def connected(
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's own log is still: lost workers and schedulers are told in the sweep's words."""
+    """Dask's own log is silenced: the sweep itself reports lost workers and schedulers."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
     levels = {handler: handler.level for handler in handlers}
@@ -165,7 +165,7 @@ class Engine:
         return self.client.dashboard_link or ""
 
     def size(self) -> int:
-        """How many workers there are, asked at most twice a second."""
+        """How many workers there are, looked up at most twice a second."""
         now = time.monotonic()
         if now - self._counted[0] > 0.5 and self.client.status == "running":
             try:

@@ -76,7 +76,7 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     finite = values.values[np.isfinite(values.values)]
     if not finite.size:
         raise ValueError(
-            f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` tells what is done."
+            f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` shows what is done."
         )
     log_x = numeric and bool(np.all(place > 0)) and place.max() >= 4 * place.min()
     log_y = bool(np.all(finite > 0)) and (log_x or finite.max() >= 10 * finite.min())
@@ -145,7 +145,7 @@ def _positions(table: xr.Dataset, x: str, along: str) -> np.ndarray:
 
 
 def _at(values: xr.DataArray, table: xr.Dataset, at: str | None, keep: str) -> xr.DataArray:
-    """The values at the asked step, or at each run's last one, unless the steps are what is drawn over."""
+    """The values at the requested step, or at each run's last one, unless the steps are what is drawn over."""
     if "step" not in values.dims or keep == "step":
         return values
     if at is not None:

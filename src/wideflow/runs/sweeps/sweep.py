@@ -57,7 +57,7 @@ class Swept:
 
     @property
     def troubles(self) -> list[tuple[str, str, str]]:
-        """(what, which run or file, why) of all that is worth telling."""
+        """(what, which run or file, why) of all that the user should know."""
         rows = [
             ("damaged, run again", damage.path.name, damage.reason)
             for damage in self.before.damaged

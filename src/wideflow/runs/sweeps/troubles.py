@@ -1,4 +1,4 @@
-"""Notes on runs that raised: kept until the run succeeds, so that the status of a sweep can tell them."""
+"""Notes on runs that raised: kept until the run succeeds, so that the status of a sweep can show them."""
 
 import contextlib
 import json

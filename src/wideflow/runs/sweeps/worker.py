@@ -42,7 +42,7 @@ class Outcome:
     """What became of a run.
 
     `kind` is "done" (computed now), "found" (it was there), "busy" (somebody else is at work on it) or "failed";
-    `sentence` says what is worth telling: why it failed, or that a finished run diverged.
+    `sentence` says what the user should know: why it failed, or that a finished run diverged.
     """
 
     address: str
@@ -69,7 +69,7 @@ def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome
         with Reservations(store.folder).take(task.address) as ours:
             if not ours:
                 return Outcome(task.address, "busy")
-            if is_there(store.folder / task.file_name):  # asked when nobody else can make it
+            if is_there(store.folder / task.file_name):  # checked while nobody else can write it
                 return Outcome(task.address, "found")
             settings = type(experiment.settings[size])(**task.settings)
             record = compute(experiment, store, settings, size=size, seed=task.seed)

@@ -285,6 +285,6 @@ class ClaimB1(AbstractTheorem):
         numbers = {"value": value, "bound": bound, "over_bound": value / bound}
         return judge(
             {"lower_bound": bound / value},
-            f"|p'_{degree}| = {value:.4g}, at least {bound:.4g} asked",
+            f"|p'_{degree}| = {value:.4g}, at least {bound:.4g} required",
             numbers,
         )

@@ -16,7 +16,7 @@ class Theorem41(AbstractTheorem):
     $\mathbb E L(F(x; W^{(0)}+W_T), y) \le \varepsilon_0 + \varepsilon$.
 
     Checked with the explicit width, samples and iterations of appendix G (`limits.complexity.two_layer_prediction`). Corrected: Lemma G.4 behind it is
-    for the best (or average) iterate, so give the best iterate's loss. Too small sizes make it NOT_APPLICABLE; the comparison is told all the same.
+    for the best (or average) iterate, so give the best iterate's loss. Sizes that are too small make it NOT_APPLICABLE; the comparison is reported all the same.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.1")

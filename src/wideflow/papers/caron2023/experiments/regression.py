@@ -72,7 +72,7 @@ PUBLISHED = {  # released figure files after 100 000 steps, in the order of PUBL
     },
 }  # fmt: skip
 
-WITHIN = {  # how close to the published mean of five runs ours are asked to be, as a factor
+WITHIN = {  # how close to the published mean of five runs ours must be, as a factor
     "risk": 1.5, "test_risk": 1.5, "movement": 1.5, "root_drift": 1.5, "gap": 3.0,
     "pruned_half": 2.5, "pruned_most": 2.5, "transfer_10": 2.0, "transfer_100": 2.0,
 }  # fmt: skip

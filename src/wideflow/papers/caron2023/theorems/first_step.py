@@ -67,7 +67,7 @@ class Theorem52(AbstractTheorem):
     [\langle x_k,x_i\rangle g_2(x_k,x_l,x_i)+\langle x_l,x_i\rangle g_2(x_l,x_k,x_i)]$,
     $g_2(x_k,x_l,x_i) = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$.
 
-    Corrected: the paper prints $d^{3/2}$ for $d^2$. Both are compared with Monte Carlo, and `errors_printed` tells how far off the printed power is.
+    Corrected: the paper prints $d^{3/2}$ for $d^2$. Both are compared with Monte Carlo, and `errors_printed` says how far off the printed power is.
     """
 
     citation: ClassVar = Citation("caron2023", "Theorem 5.2, with the prefactor corrected")

@@ -40,7 +40,7 @@ class PropositionA2(AbstractTheorem):
             "roots_above": roots / math.sqrt(width) / within,
             "roots_below": math.sqrt(limit.gamma * width) / roots / within,
             "order": 1.0 if np.all(np.diff(weights) <= 1e-16) else math.inf,
-            # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is asked of the least one
+            # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is required of the least one
             "least": limit.gamma / width / float(weights.min()) / within if limit.gamma else 0.0,
             "power_below": lower_sum / middle / within,
             "power_above": middle / upper_sum / within,

@@ -1,4 +1,4 @@
-r"""Active neurons and what Lemma 1 of chen2022 says of them along a run.
+r"""Active neurons and what Lemma 1 of chen2022 says about them along a run.
 
 With an open interval $I = (I_l, I_r)$, $\xi = (I_r - I_l)/3$ and its middle third $I_0$,
 $$\eta^t = \min_a \frac1m \#\{i : h^t_i(x_a) \in I\}, \qquad \tilde\eta^0 = \min_a \frac1m \#\{i : h^0_i(x_a) \in I_0\} \quad (18).$$

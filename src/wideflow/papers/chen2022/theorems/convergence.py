@@ -218,7 +218,7 @@ class Lemma4(AbstractTheorem):
             return Verdict(
                 outcome,
                 features / needed - 1,
-                f"D = {features} is below the {needed:.3g} asked for; {comparison}",
+                f"D = {features} is below the required {needed:.3g}; {comparison}",
                 numbers,
             )
         return Verdict(
@@ -306,7 +306,7 @@ def _conclude(
     if problem.law:
         return unjudged(f"{problem.law} (Assumptions 1 and 3)", numbers)
     if problem.magnitude < needed_chat:
-        message = f"chat = {problem.magnitude:.3g} is below the {needed_chat:.3g} asked for; as chat grows the network becomes lazy"
+        message = f"chat = {problem.magnitude:.3g} is below the required {needed_chat:.3g}; as chat grows the network becomes lazy"
         return Verdict(
             Outcome.NOT_APPLICABLE, problem.magnitude / needed_chat - 1, message, numbers
         )

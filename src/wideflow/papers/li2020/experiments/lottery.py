@@ -138,7 +138,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         for name in ("auc", "auc_raw", "persistence")
     )
     full = d >= 16
-    note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "asked at d = 16"
+    note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "checked at d = 16"
     end = table.masses.isel(record=-1).sum("direction").sel(part="gamma")
     return (
         Claim("Lemma A.3: the initial share ranks the winners, AUC (smallest)", float(auc.min()), at_least=0.85 if full else 0.7, note=note),
@@ -173,7 +173,7 @@ def _rate_claims(table: xr.Dataset) -> list[Claim]:
     gamma, beta = (float(relative.sel(part=part)) for part in ("gamma", "beta"))
     # at d = 10 typical neurons still carry a fifth of the mass at the end of the run
     full = d >= 16
-    other = "four other seeds at d = 16: up to 0.025 and 0.19" if full else "asked at d = 16"
+    other = "four other seeds at d = 16: up to 0.025 and 0.19" if full else "checked at d = 16"
     basis = "Claim A.10: growth rates of basis-like neurons at the end, error times d² (largest)"
     return [
         *([Claim(basis, max(growth), at_most=1.0)] if full else []),

@@ -71,7 +71,7 @@ class Lemma43(AbstractTheorem):
         )
         return judge(
             margin,
-            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} asked",
+            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} required",
             numbers,
         )
 
