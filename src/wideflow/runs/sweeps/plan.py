@@ -53,7 +53,7 @@ class Plan:
     def file_name(self, run: PlannedRun) -> str:
         return f"{self.spec.experiment.name}-{self.spec.size}-{run.address}.nc"
 
-    def told(self, run: PlannedRun) -> str:
+    def describe(self, run: PlannedRun) -> str:
         """The run in words: its values along the axes."""
         names = [name for axis in self.spec.axes for name in axis.fields]
         return " ".join(

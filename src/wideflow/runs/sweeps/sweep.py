@@ -68,7 +68,7 @@ class Swept:
                 rows.append(
                     (
                         "failed" if outcome.kind == "failed" else "warning",
-                        self.plan.told(run),
+                        self.plan.describe(run),
                         outcome.sentence,
                     )
                 )
