@@ -18,7 +18,7 @@ Claim tables of runs at the size `{size}` (JAX {jax}), as today's claims judge t
 
 def rows(claims) -> list[str]:
     worst_first = sorted(claims, key=lambda claim: claim.ok)
-    lines = ["| claim | ours | expected | verdict |", "|---|---|---|---|"]
+    lines = ["| claim | ours | asked | verdict |", "|---|---|---|---|"]
     for claim in worst_first:
         number = "" if claim.value != claim.value else f"{claim.value:.4g}"
         text = claim.text.replace("|", "\\|")
@@ -31,12 +31,12 @@ def section(name: str, record: Record | None, experiment, size: str) -> list[str
     if record is None:
         return ["", f"## {name}", "", f"{command}: not finished."]
     claims = [judged(claim, experiment.asks(size)) for claim in experiment.claims(record.table)]
-    summary = f"{command}: {record.seconds:.0f} s on {record.device}; {record.status}."
+    told = f"{command}: {record.seconds:.0f} s on {record.device}; {record.status}."
     return [
         "",
         f"## {experiment.title}",
         "",
-        summary,
+        told,
         "",
         *(rows(claims) if claims else ["No claims."]),
     ]

@@ -219,9 +219,9 @@ def probe(
     width = first.reshape(len(first), -1).shape[1]
     if output is not None and not 0 <= output < width:
         raise ValueError(f"`output` must lie in 0..{width - 1}, got {output}.")
-    indices = range(width) if output is None else (output,)
+    chosen = range(width) if output is None else (output,)
     kernels = [
-        np.mean([network.kernel(p, k, memory) for k in indices], axis=0) for p in (before, after)
+        np.mean([network.kernel(p, k, memory) for k in chosen], axis=0) for p in (before, after)
     ]
     tangent = np.asarray(
         network.along(before, jax.tree.map(lambda a, b: b - a, before, after)), dtype=float

@@ -137,8 +137,8 @@ def locate(source: Source) -> pathlib.Path:
 
 def available(name: str) -> bool:
     """Whether the file of that UCI set is on this machine, without a download."""
-    file, local = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
-    folders = [cache_folder(), *([pathlib.Path(local).expanduser()] if local else [])]
+    file, given = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
+    folders = [cache_folder(), *([pathlib.Path(given).expanduser()] if given else [])]
     return any((folder / file).is_file() for folder in folders)
 
 

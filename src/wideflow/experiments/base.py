@@ -74,7 +74,7 @@ class Claim:
 
     @property
     def bound(self) -> str:
-        """The bound on the value, as text."""
+        """What is asked of the value, as text."""
         parts = []
         if self.expected is not None:
             unit = (
@@ -111,7 +111,7 @@ class Experiment:
 
     The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
-    `claims_from_size` is the smallest size at which the claims are checked; a smaller run shows their numbers unjudged.
+    `claims_from_size` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
     """
 
     name: str

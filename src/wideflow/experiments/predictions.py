@@ -49,15 +49,15 @@ def predict(
     limit = np.linalg.eigvalsh(
         _node_factor(network) * np.asarray(mean_ntk(inputs, network.activation))
     )
-    columns = {
+    found = {
         "linearised_loss": ("ahead", factor * np.asarray(lazy.losses), {"label": "loss, linearised"}),
         "time_ahead": ("ahead", np.asarray(times)),
         "limit_spectrum": ("eigenvalue", limit, {"label": "eigenvalues of the limit kernel"}),
         "limit_gap": ("draw", _limit_gaps(network, inputs, limit, key), {"label": "gap of the limit kernel"}),
     }  # fmt: skip
     if lazy.test_outputs is not None:
-        columns["linearised_function"] = ("grid", np.asarray(lazy.test_outputs)[-1])
-    return xr.Dataset(columns)
+        found["linearised_function"] = ("grid", np.asarray(lazy.test_outputs)[-1])
+    return xr.Dataset(found)
 
 
 def _node_factor(network: Shallow) -> float:

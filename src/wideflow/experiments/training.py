@@ -127,7 +127,7 @@ class Settings:
             self.seeds > 1 or len(self.record) > 1 or self.dynamics == "sgd"
         ):
             raise ValueError(
-                f"`record` = 'all' must be the only entry, for one network under descent or flow, got {self.record} with "
+                f"`record` = 'all' stands alone, and is for one network under descent or flow, got {self.record} with "
                 f"`seeds` = {self.seeds} and `dynamics` = {self.dynamics!r}."
             )
         if "test_risk" in self.record and not self.test_samples:
@@ -195,15 +195,15 @@ def _plane(training: data.Dataset) -> tuple[np.ndarray, xr.Dataset]:
     lines = [np.linspace(a - 0.1 * (b - a), b + 0.1 * (b - a), count) for a, b in zip(low, high)]
     mesh = np.stack([axis.ravel() for axis in np.meshgrid(*lines)], axis=1)
     grid = unit * np.concatenate([mesh, np.ones((len(mesh), 1))], axis=1)
-    places = {
+    told = {
         "grid_places": (("grid", "plane"), mesh), "data_places": (("sample", "plane"), points),
         "data_targets": ("sample", np.asarray(training.targets, float)),
     }  # fmt: skip
-    return grid, xr.Dataset(places)
+    return grid, xr.Dataset(told)
 
 
 def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset | None]:
-    """The networks before training, the training set, and the test set if there is one."""
+    """The networks before training, the training set, and the test set where one is asked for."""
     training, test = _data(s, named_key(key, "data"))
     networks = [
         Shallow.init(
@@ -216,7 +216,7 @@ def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset |
 
 
 def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
-    """The training set, and the test set if there is one; both from one draw."""
+    """The training set, and the test set where one is asked for; both from one draw."""
     if s.data not in GENERATED:
         table = data.uci(s.data.removeprefix("uci:")) if s.data.startswith("uci:") else None
         table = table or data.read_csv(s.data, s.target or None, constant="drop")
@@ -243,12 +243,12 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "Training",
         panels,
         columns=2 if len(panels) < 6 else 3,
-        caption=f"{table.attrs['model']}, {_short(table.attrs['dynamics'])}; {table.attrs['status']}.",
+        caption=f"{table.attrs['model']}, {_told(table.attrs['dynamics'])}; {table.attrs['status']}.",
         first=COLOURS if whole else (),
     )
 
 
-def _short(dynamics: str) -> str:
+def _told(dynamics: str) -> str:
     """Descent and SGD with their numbers, flow without those of its solver."""
     return dynamics.partition("(")[0] if dynamics.startswith("GradientFlow") else dynamics
 
@@ -266,12 +266,12 @@ def _curves(table: xr.Dataset) -> list[Panel]:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    """None: a run with settings of one's own claims nothing."""
+    """None: whoever asks for a run of their own claims nothing."""
     return ()
 
 
 EXPERIMENT = Experiment(
-    name="train", paper="", title="A shallow network trained on data of your choice", figure="",
+    name="train", paper="", title="A shallow network trained on the asked data", figure="",
     settings={
         "smoke": Settings(samples=16, features=8, width=64, steps=50, records=5),
         "default": Settings(),
