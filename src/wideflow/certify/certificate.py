@@ -100,12 +100,12 @@ class Certificate:
             rows += [
                 (
                     "kappa_n (smallest eigenvalue of the mean Gram)",
-                    self.mean.told_smallest(),
+                    self.mean.smallest_text(),
                     "promised rates are gamma kappa_n / 2; it enters every required width",
                 ),
                 (
                     "condition number of the mean Gram",
-                    self.mean.told_condition(),
+                    self.mean.condition_text(),
                     "ratio of the fastest to the slowest mode",
                 ),
                 (
@@ -125,10 +125,10 @@ class Certificate:
         rows += [
             (
                 "gap of this network's Gram",
-                self.own.told_smallest(),
+                self.own.smallest_text(),
                 "the loss now falls at least at twice this rate",
             ),
-            ("condition number of this network's Gram", self.own.told_condition(), ""),
+            ("condition number of this network's Gram", self.own.condition_text(), ""),
             (
                 "predicted laziness index",
                 f"{self.laziness.here.index:.3f} ({self.laziness.here.verdict})",
@@ -163,7 +163,7 @@ class Certificate:
             "Theorems",
             *columns(
                 [
-                    (p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message)
+                    (p.outcome.name, p.name, p.width_text(), p.rate_text(), p.message)
                     for p in self.telling
                 ]
             ),

@@ -59,7 +59,7 @@ class Promise:
         """Whether a wider network comes nearer to the hypothesis."""
         return self.numbers.get("width_helps", 1.0) > 0
 
-    def told_width(self) -> str:
+    def width_text(self) -> str:
         if not self.width_helps:
             return "not by width"
         if not math.isfinite(self.required):
@@ -67,7 +67,7 @@ class Promise:
         verdict = f"{self.shortfall:.2g} times too narrow" if self.shortfall > 1 else "met"
         return f"m >= {self.required:.3g} ({verdict})"
 
-    def told_rate(self) -> str:
+    def rate_text(self) -> str:
         return f"rate {self.rate:.3g}" if math.isfinite(self.rate) else ""
 
     def to_dict(self) -> dict:
