@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def renamed(**names: str) -> Callable[[Callable], Callable]:
-    """A decorator: `@renamed(old="new")` hands an argument given under its old name on under the new one.
+    """A decorator: `@renamed(old="new")` passes an argument given under its old name on under the new one.
 
     >>> @renamed(deviation="weight_std")
     ... def spread(weight_std=1.0):

@@ -70,6 +70,8 @@ class Promise:
     def rate_text(self) -> str:
         return f"rate {self.rate:.3g}" if math.isfinite(self.rate) else ""
 
+    told_width, told_rate = width_text, rate_text  # their names before 0.2.0
+
     def to_dict(self) -> dict:
         return {
             "name": self.name, "theorem": self.theorem, "about": self.about, "outcome": self.outcome.value, "margin": self.margin,

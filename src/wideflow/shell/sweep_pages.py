@@ -38,7 +38,8 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
     }  # fmt: skip
     if as_json:
         troubles = [
-            {"run": plan.describe(plan.by_address[a]), "reason": why} for a, why in seen.failed.items()
+            {"run": plan.describe(plan.by_address[a]), "reason": why}
+            for a, why in seen.failed.items()
         ]
         damaged = [{"file": str(d.path), "reason": d.reason} for d in seen.damaged]
         terminal.print_json(

@@ -60,6 +60,8 @@ class Plan:
             [*(f"{name}={short(run.settings[name])}" for name in names), f"seed={run.seed}"]
         )
 
+    told = describe  # its name before 0.2.0
+
 
 @dataclass(frozen=True)
 class Survey:
