@@ -106,7 +106,7 @@ def test_what_was_tried_is_told(tmp_path, monkeypatch):
     monkeypatch.delenv("WIDEFLOW_DATA_URL", raising=False)
     with pytest.raises(
         DataNotFoundError,
-        match=r"WIDEFLOW_DATA\): not there.*cache\): not there.*WIDEFLOW_DATA_URL",
+        match=r"WIDEFLOW_DATA\): not found.*cache\): not found.*WIDEFLOW_DATA_URL",
     ):
         wf.data.uci("concrete")
 

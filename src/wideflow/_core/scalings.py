@@ -198,7 +198,7 @@ class ABC(AbstractScaling):
 
     def __post_init__(self):
         for name, exponents in (("a", self.a), ("b", self.b)):
-            check_kind(name, exponents, (tuple, list), "exponents, one a layer")
+            check_kind(name, exponents, (tuple, list), "exponents, one per layer")
             for exponent in exponents:
                 check_number(name, exponent)
             object.__setattr__(self, name, tuple(float(x) for x in exponents))

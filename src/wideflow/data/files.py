@@ -110,14 +110,14 @@ def locate(source: Source) -> pathlib.Path:
         if path.is_file():
             _check(path, source)
             return path
-        tried.append(f"{path} (WIDEFLOW_DATA): not there")
+        tried.append(f"{path} (WIDEFLOW_DATA): not found")
     else:
         tried.append("WIDEFLOW_DATA: not set")
     cached = cache_folder() / source.file
     if cached.is_file():
         _check(cached, source)
         return cached
-    tried.append(f"{cached} (cache): not there")
+    tried.append(f"{cached} (cache): not found")
     mirror = os.environ.get("WIDEFLOW_DATA_URL")
     url = mirror.rstrip("/") + "/" + source.file if mirror else source.url
     if url is None:

@@ -130,7 +130,7 @@ class ReplayedNoise(AbstractNoise):
     def index(self, key, step, samples, batch):
         if self.indices.shape[1] != batch:
             raise ValueError(
-                f"`indices` must have {batch} columns, one a sample of the batch, got {self.indices.shape[1]}."
+                f"`indices` must have {batch} columns, one per sample of the batch, got {self.indices.shape[1]}."
             )
         return self.indices[step]
 

@@ -129,7 +129,7 @@ def vector(name: str, value, length: int, dtype) -> Float[Array, " width"]:
     array = real_array(name, value).astype(dtype)
     if array.shape != (length,):
         raise ValueError(
-            f"`{name}` must have shape ({length},), one entry a neuron, got {array.shape}."
+            f"`{name}` must have shape ({length},), one entry per neuron, got {array.shape}."
         )
     return array
 

@@ -141,5 +141,5 @@ def _radii(c, width: int) -> np.ndarray:
     """The constants $c_j > 0$, one a node."""
     values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), (width,))
     if not np.all(values > 0):
-        raise ValueError(f"`c` must be positive, one number a node, got {c!r}.")
+        raise ValueError(f"`c` must be positive, one number per node, got {c!r}.")
     return values
