@@ -113,7 +113,9 @@ def _check(weights, coefficients, directions, masses):
     if w.ndim != 2:
         raise ValueError(f"`weights` must have shape (width, feature), got {w.shape}.")
     if a.ndim != 1:
-        raise ValueError(f"`coefficients` must be a vector, one entry per direction, got shape {a.shape}.")
+        raise ValueError(
+            f"`coefficients` must be a vector, one entry per direction, got shape {a.shape}."
+        )
     w = w.astype(jnp.float64)
     a = a.astype(jnp.float64)
     if directions is None:
@@ -139,7 +141,9 @@ def _check(weights, coefficients, directions, masses):
         else jnp.asarray(masses).astype(jnp.float64)
     )
     if q.shape != (w.shape[0],):
-        raise ValueError(f"`masses` must have shape {(w.shape[0],)}, one per neuron, got {q.shape}.")
+        raise ValueError(
+            f"`masses` must have shape {(w.shape[0],)}, one per neuron, got {q.shape}."
+        )
     return w, a, v, q
 
 
