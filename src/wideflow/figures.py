@@ -7,6 +7,8 @@ import numpy as np
 
 from ._core.errors import check_choice
 
+__all__ = ["Bars", "FigureSpec", "HLine", "Heatmap", "Line", "Panel", "Points", "VLine"]
+
 Numbers = Sequence[float | int] | np.ndarray
 
 SCALES = ("linear", "log", "symlog")

@@ -12,6 +12,8 @@ from .._core.errors import check_count, check_kind
 from .._core.precision import double
 from .objective import DatasetObjective
 
+__all__ = ["Dataset", "one_hot"]
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:

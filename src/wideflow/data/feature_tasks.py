@@ -9,6 +9,8 @@ from .._core.randomness import named_key
 from .._core.types import Key
 from .dataset import Dataset
 
+__all__ = ["axis_types", "quadratic_teacher"]
+
 
 @double
 def quadratic_teacher(

@@ -12,6 +12,18 @@ from .._core.errors import check_choice, check_kind
 from .dataset import Dataset, one_hot
 from .tables import read_csv
 
+__all__ = [
+    "MNIST",
+    "UCI",
+    "DataNotFoundError",
+    "available",
+    "cache_folder",
+    "locate",
+    "mnist",
+    "split",
+    "uci",
+]
+
 MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 

@@ -10,6 +10,8 @@ from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Scalar
 
+__all__ = ["AbstractObjective", "DatasetObjective", "gradient_by_autodiff"]
+
 
 class AbstractObjective(DoubleModule):
     """A scalar function of a model, with its gradient in the trained arrays."""

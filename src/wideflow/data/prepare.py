@@ -7,6 +7,8 @@ import numpy as np
 from .._core.errors import check_flag, check_kind
 from .dataset import Dataset
 
+__all__ = ["Prepared", "prepare"]
+
 OUTLYING = 1e4  # times the distance of nine tenths of a column's values from its median
 
 

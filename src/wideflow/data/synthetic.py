@@ -10,6 +10,8 @@ from .._core.randomness import as_key, named_key
 from .._core.types import Key
 from .dataset import Dataset
 
+__all__ = ["random_labels", "sphere", "sphere_sines", "waves"]
+
 
 @double
 def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample feature"]:

@@ -11,6 +11,8 @@ import pandas as pd
 
 from .._core.errors import did_you_mean
 
+__all__ = ["TableError", "open_table"]
+
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
 

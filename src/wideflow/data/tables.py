@@ -11,6 +11,8 @@ from .._core.errors import check_kind, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
 
+__all__ = ["read_csv"]
+
 SHOWN = 5  # offending rows or columns named in an error
 
 

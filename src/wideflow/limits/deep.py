@@ -18,6 +18,8 @@ from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
 from .._core.randomness import as_key
 
+__all__ = ["hidden_gram", "largest_cosine", "lazy_kernel", "sampled_gram", "slope_gram"]
+
 
 @double
 def hidden_gram(inputs, activation, depth: int = 1, other=None):

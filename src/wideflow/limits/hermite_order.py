@@ -20,6 +20,8 @@ from .._core.precision import double
 from .._core.ridge_pairs import hermite_nodes
 from .ridge_quads import tensor_rule
 
+__all__ = ["hermite_coefficients", "information_exponent", "leap", "recovery_samples"]
+
 NODES = {1: 128, 2: 64, 3: 40, 4: 24}  # a dimension: polynomials to twice as many are exact
 
 

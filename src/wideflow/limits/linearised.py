@@ -14,6 +14,8 @@ from .._core.arrays import real_array, square_matrix
 from .._core.errors import check_positive
 from .._core.precision import AbstractResult, double
 
+__all__ = ["Linearised", "linearised"]
+
 NEGATIVE = 1e-6  # relative to the largest eigenvalue: sampled kernels in float32 stay within it
 
 

@@ -25,6 +25,8 @@ from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
 from .._core.precision import AbstractResult, double
 
+__all__ = ["MeanFieldPath", "collapsed_mean_field", "mean_field"]
+
 LARGEST_GRID = 1_000_000  # nodes; no finer grid is tried
 KINKED_GRID = 200_000  # convergence is slow there, and more nodes buy little
 

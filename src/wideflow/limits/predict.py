@@ -21,6 +21,15 @@ from jaxtyping import Array, Float
 from .._core.precision import double
 from .infinite_width.architecture_kernels import KernelPair
 
+__all__ = [
+    "Prediction",
+    "cross_entropy",
+    "ensemble",
+    "log_marginal_likelihood",
+    "output_flow",
+    "posterior",
+]
+
 
 class Prediction(NamedTuple):
     """Mean (time, test sample, output) and covariance (time, test sample, test sample); axes that were not given are left out.

@@ -22,6 +22,8 @@ from .._core.activations import Activation, powers
 from .._core.gaussian import angle
 from .._core.ridge_pairs import ridge_pair, smooth_nodes
 
+__all__ = ["has_exact_noise", "noise_matrix"]
+
 MOST_DIMENSIONS = 4  # of tensor rules: 24^4 nodes are 0.3 million
 
 

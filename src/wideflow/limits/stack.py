@@ -26,6 +26,8 @@ from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
 
+__all__ = ["StackPath", "stack_limit"]
+
 
 @dataclass(frozen=True, eq=False)
 class StackPath:

@@ -14,6 +14,8 @@ from .._core.arrays import real_array
 from .._core.errors import check_between
 from .._core.precision import double
 
+__all__ = ["reach_time", "reach_times"]
+
 
 @double
 def reach_time(kernel, residual, share: float) -> float:

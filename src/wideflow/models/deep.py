@@ -21,6 +21,8 @@ from .._core.weight_layers import WeightLayer, weight_layers
 from .base import AbstractModel, Pullback, adaptive_rate_factors, pullback_by_autodiff
 from .layers import convolve, forward
 
+__all__ = ["Deep"]
+
 
 class Deep(AbstractModel):
     r"""A network read off an architecture: weight layer $l$ gives $h^l = k_l\, n^{-a_l}\, w^l x^{l-1} + k'_l\, b^l$.

@@ -19,6 +19,16 @@ from .._core.normal_rows import square_root
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
 
+__all__ = [
+    "AbstractEmbedding",
+    "DeepRandomFeatures",
+    "Function",
+    "Identity",
+    "Quadratic",
+    "RandomFeatures",
+    "virtual_inputs",
+]
+
 
 class AbstractEmbedding(DoubleModule):
     """A fixed map of one input to its features; `embed` maps a batch."""

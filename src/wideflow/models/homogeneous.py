@@ -17,6 +17,8 @@ from .._core.randomness import named_key
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 
+__all__ = ["Homogeneous"]
+
 
 class Homogeneous(AbstractModel):
     r"""$f_W(x) = \frac sm\sum_{i=1}^m \|w_i\|\,\sigma(\langle w_i, x\rangle)$, positively 2-homogeneous in $W$.

@@ -15,6 +15,22 @@ from .._core.scalings import ABC, NTK, MeanField
 from .embeddings import DeepRandomFeatures, RandomFeatures
 from .shallow import Shallow, has_own_scales
 
+__all__ = [
+    "Equivalent",
+    "Exponents",
+    "abc_network",
+    "as_xavier",
+    "common_magnitude",
+    "maximal_update_exponents",
+    "ntk_as_mean_field",
+    "ntk_exponents",
+    "older_as_mean_field",
+    "older_mean_field_exponents",
+    "ours_exponents",
+    "unit_magnitude",
+    "xavier_network",
+]
+
 
 class Equivalent(NamedTuple):
     """Another network with the same path: original outputs are `output_factor` times those of `model`.

@@ -22,6 +22,8 @@ from .._core.types import Key
 from .base import AbstractModel, Pullback
 from .embeddings import AbstractEmbedding, Identity
 
+__all__ = ["Shallow"]
+
 
 class Shallow(AbstractModel):
     r"""$f_k(x) = \sum_j s_j A_{kj}\, \sigma(h_j(x))$, $h_j(x) = p\,\langle w_j, \phi(x)\rangle$.

@@ -23,6 +23,8 @@ from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 from .kernels import spectral_norm
 
+__all__ = ["BlockDrift", "BlockGap", "block_gram", "block_of_features"]
+
 
 @double
 def block_gram(model, inputs) -> Float[Array, "pair pair"]:

@@ -26,6 +26,20 @@ from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, Snapshot, check_samples, probe_features
 
+__all__ = [
+    "EffectiveRank",
+    "KernelAlignment",
+    "KernelDistance",
+    "KernelMaxEigenvalue",
+    "KernelMinEigenvalue",
+    "KernelSpectrum",
+    "KernelTrace",
+    "gram_of_features",
+    "tangent_gram",
+    "tangent_gram_parts",
+    "tangent_products",
+]
+
 
 @double
 def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, Array]:

@@ -17,6 +17,17 @@ from ..models.deep_gram import sides
 from ..models.rescaled import Rescaled
 from .base import AbstractObservable, probe_features
 
+__all__ = [
+    "ArrayMovement",
+    "FeatureAlignment",
+    "FeatureKernelDrift",
+    "GradientKernelDrift",
+    "LayerFeatureMovement",
+    "centred_alignment",
+    "feature_kernels",
+    "gradient_kernels",
+]
+
 NORMS = ("relative", "frobenius", "spectral")
 
 

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 from .._core.trees import parameters, with_parameters
 from .base import AbstractObservable, probe_features
 
+__all__ = ["LinearisationGap"]
+
 
 class LinearisationGap(AbstractObservable):
     r"""$\lVert f_t-f_0-J_0(\theta_t-\theta_0)\rVert/\lVert f_t-f_0\rVert$ on the training inputs; 0 where nothing has moved."""

@@ -10,6 +10,14 @@ from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 
+__all__ = [
+    "ActiveFraction",
+    "FeatureMovement",
+    "LargestMovement",
+    "ParameterMovement",
+    "WeightMovement",
+]
+
 
 class WeightMovement(AbstractObservable):
     r"""$\lVert w_j(t) - w_j(0)\rVert$ of every node: the norm of the difference."""

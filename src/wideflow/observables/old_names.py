@@ -2,6 +2,8 @@
 
 from .kernels import KernelDistance, KernelMaxEigenvalue, KernelMinEigenvalue
 
+__all__ = ["KernelChange", "KernelDrift", "KernelGap", "KernelMovement", "KernelTop"]
+
 KernelGap = KernelMinEigenvalue
 KernelTop = KernelMaxEigenvalue
 

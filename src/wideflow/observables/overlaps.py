@@ -8,6 +8,14 @@ from .._core.arrays import real_values
 from .._core.errors import check_between, check_same_length
 from .base import AbstractObservable
 
+__all__ = [
+    "GeneralisationError",
+    "LargestCosine",
+    "StudentOverlap",
+    "TeacherOverlap",
+    "weak_recovery_time",
+]
+
 
 class TeacherOverlap(AbstractObservable):
     r"""$M = HV^\top$, the covariance of $\lambda = Hx$ with the indices $\rho = Vx$."""

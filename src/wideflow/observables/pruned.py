@@ -10,6 +10,8 @@ from .._core.precision import double
 from ..models.pruning import CONVENTIONS, pruning_curve
 from .base import AbstractObservable
 
+__all__ = ["PrunedRisk"]
+
 
 class PrunedRisk(AbstractObservable):
     r"""Mean of squares on the given data with the $k$ least important nodes removed, for every $k$ of `levels`; see `pruning_curve`."""

@@ -8,6 +8,8 @@ by as much as it was, or the linearisation misses all that happened.
 
 from typing import NamedTuple
 
+__all__ = ["Regime"]
+
 LAZY, RICH = 0.1, 0.5  # below: first-order theory is good to 10 %; above: it misses half
 
 

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from .._core.errors import check_flag
 from .base import AbstractObservable, test_objective
 
+__all__ = ["Accuracy", "Loss", "Outputs", "Risk", "TestLoss", "TestRisk"]
+
 
 class Loss(AbstractObservable):
     """The descended objective itself."""

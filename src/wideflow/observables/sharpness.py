@@ -12,6 +12,8 @@ from .._core.trees import parameters, with_parameters
 from ..dynamics.losses import HalfSumSquares
 from .base import AbstractObservable
 
+__all__ = ["Sharpness", "hessian_eigenvalues"]
+
 DEPTH = 40  # Lanczos steps; the top eigenvalues stand apart, and their error falls geometrically
 
 

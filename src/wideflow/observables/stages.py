@@ -23,6 +23,8 @@ import numpy as np
 from .._core.arrays import increasing, paired
 from .._core.errors import check_number, check_same_length
 
+__all__ = ["first_time", "late_exponent", "moment_decay_time", "stage_events"]
+
 STAGES = {
     "T1": "end of stage 1.1",
     "T2": "end of stage 1.2",

@@ -8,6 +8,8 @@ from .._core.arrays import real_array
 from .._core.precision import double
 from .base import AbstractObservable, probe_features
 
+__all__ = ["FeaturePair", "NeuronPlaces", "OutputsAt"]
+
 
 class OutputsAt(AbstractObservable):
     """The outputs at given inputs, for instance on a grid."""

@@ -15,6 +15,23 @@ import numpy as np
 from ...._core.errors import check_between, check_positive
 from ..laws.power_series import PowerSeries
 
+__all__ = [
+    "TheoryParameters",
+    "ThreeLayerPrediction",
+    "TwoLayerPrediction",
+    "class_complexity",
+    "complexity",
+    "expected_shrinkage",
+    "log_complexity",
+    "log_three_layer_complexity",
+    "theory_min_width",
+    "theory_parameters",
+    "three_layer_complexity",
+    "three_layer_prediction",
+    "two_layer_complexity",
+    "two_layer_prediction",
+]
+
 PAPER_CONSTANT = 1e4
 
 

@@ -11,6 +11,16 @@ from numpy.typing import ArrayLike
 
 from ...._core.errors import check_positive
 
+__all__ = [
+    "first_layer_flips",
+    "greedy_flips",
+    "noise_flip_fraction",
+    "second_layer_change",
+    "second_layer_flips",
+    "uniform_coupling_error",
+    "uniform_flip_fraction",
+]
+
 NORMAL_AT_ZERO = 1 / math.sqrt(2 * math.pi)
 BIASED_AT_ZERO = 0.5 * NORMAL_AT_ZERO * (1 + 1 / math.sqrt(3))
 

@@ -16,6 +16,8 @@ from ...._core.polar import polar
 from ...._core.precision import double
 from .hermite import target_moments
 
+__all__ = ["gaussian_cloud_field", "gaussian_cloud_loss", "radial_mean", "width_excess"]
+
 
 def radial_mean(features: int) -> float:
     r"""$\mu_d = \Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2)) = \mathbb E|\bar w_1|$.

@@ -41,6 +41,21 @@ from ...._core.polar import polar
 from ...._core.precision import double
 from ...._core.tiles import by_rows
 
+__all__ = [
+    "GradientWeights",
+    "coefficients",
+    "coincidence_tail",
+    "field",
+    "gradient_weights",
+    "loss_tail",
+    "order_field",
+    "order_gradients",
+    "order_losses",
+    "population_gradient",
+    "population_loss",
+    "target_moments",
+]
+
 Numbers = ArrayLike | Sequence
 
 VARIANTS = ("abs", "relu1", "relu2")

@@ -19,6 +19,20 @@ from scipy.linalg import hadamard
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.errors import check_count
 
+__all__ = [
+    "block_directions",
+    "block_energy",
+    "block_signs",
+    "degree_floor",
+    "feature_loss",
+    "floor_constant",
+    "fourier_coefficient",
+    "hard_family",
+    "kernel_floor",
+    "largest_size",
+    "union_bound_size",
+]
+
 Blocks = Sequence[Sequence[int]]
 
 

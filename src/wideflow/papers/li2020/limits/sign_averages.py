@@ -23,6 +23,14 @@ from ...._core.arrays import real_array
 from ...._core.polar import polar
 from ...._core.precision import double
 
+__all__ = [
+    "plateau_drift",
+    "sign_cumulants",
+    "sign_moments",
+    "symmetric_order_field",
+    "symmetric_order_losses",
+]
+
 RECURSION_LIMIT = 12
 
 

@@ -15,6 +15,8 @@ from jaxtyping import Array, Float
 
 from ...._core.precision import double
 
+__all__ = ["B0", "B2", "C1", "C2", "potential", "stage_flow", "stage_rates"]
+
 B0 = 8 / math.pi
 B2 = 4 / math.pi
 C1 = 2 * B2

@@ -30,6 +30,16 @@ from ...._core.tiles import by_rows
 from ...._core.types import Key
 from .hermite import field, population_gradient, target_moments
 
+__all__ = [
+    "CloudRun",
+    "Coupling",
+    "SymmetricCloud",
+    "coupling",
+    "evolve",
+    "sign_group",
+    "truncated",
+]
+
 GROUPS = ("full", "hadamard", "pairs")
 
 

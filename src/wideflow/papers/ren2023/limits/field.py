@@ -22,6 +22,8 @@ from ..laws.base import AbstractRadialLaw
 from ..laws.rays import cut, projected, ray_integrals, steepest
 from ..laws.thresholds import Thresholds, as_thresholds
 
+__all__ = ["ReducedState", "reduced_field", "reduced_loss"]
+
 ANGLES = 64
 
 

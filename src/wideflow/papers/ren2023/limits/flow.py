@@ -15,6 +15,8 @@ from ..laws.base import AbstractRadialLaw, c_gamma
 from ..laws.thresholds import Thresholds, as_thresholds
 from .field import ReducedState, reduced_field, reduced_loss
 
+__all__ = ["ReducedPath", "alpha_of_norm", "reduced_flow"]
+
 
 class ReducedPath(AbstractResult):
     r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers."""

@@ -16,6 +16,35 @@ from ..separator.directions import direction_error
 from ..separator.samples import forward, norms
 from .sphere_extremes import sphere_extremes
 
+__all__ = [
+    "Alpha",
+    "DirectionError",
+    "DirectionSup",
+    "EnergyBalance",
+    "LossDecomposition",
+    "LossParts",
+    "Profile",
+    "ProjectedPairs",
+    "RadialSpread",
+    "SecondBiases",
+    "SecondSpread",
+    "SecondWeights",
+    "TangentSpread",
+    "dead_fraction",
+    "direction_l2",
+    "direction_sup",
+    "direction_sup_sampled",
+    "energy_balance",
+    "envelope",
+    "loss_parts",
+    "partition_radii",
+    "radial_spread",
+    "second_spread",
+    "stage_times",
+    "symmetry_gap",
+    "tangent_spread",
+]
+
 
 @double
 def tangent_spread(model, start) -> Float[Array, ""]:

@@ -28,6 +28,16 @@ from numpy.typing import ArrayLike
 from ....._core.errors import check_choice, check_positive
 from ...laws.power_series import PowerSeries
 
+__all__ = [
+    "HermiteFunction",
+    "hermite_function",
+    "normalised_hermite",
+    "paper_clip",
+    "practical_clip",
+    "window_constant",
+    "window_end",
+]
+
 Numbers = (
     ArrayLike | float | bool
 )  # run-time type checks do not count these as complex, as numpy's alias does

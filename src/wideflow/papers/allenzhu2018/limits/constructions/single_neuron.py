@@ -19,6 +19,8 @@ import numpy as np
 from .hermite_functions import HermiteFunction, Numbers
 from .intervals import IntervalPartition
 
+__all__ = ["SplitNeuron", "split_neuron"]
+
 _LAST = 0.5  # x_d, the constant coordinate of every input
 
 

@@ -24,6 +24,15 @@ import numpy as np
 from ...laws.concepts import ThreeLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
+__all__ = [
+    "ThreeLayerWeights",
+    "explicit_carrier",
+    "first_function",
+    "ridge_carrier",
+    "three_layer_representation",
+    "three_layer_weights",
+]
+
 
 def explicit_carrier(
     first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options

@@ -11,6 +11,8 @@ import numpy as np
 from ...laws.concepts import TwoLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
+__all__ = ["two_layer_representation", "two_layer_weights"]
+
 
 def two_layer_weights(
     first: Numbers,
