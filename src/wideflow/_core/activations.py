@@ -116,6 +116,11 @@ def _zero(z):
 
 
 def relu(at_kink: float = 0.0) -> Activation:
+    r"""$\max(z, 0)$.
+
+    Args:
+        at_kink: $\sigma'(0)$, between 0 and 1.
+    """
     check_between("at_kink", at_kink, 0.0, 1.0)
     if at_kink == 0.0:
         slope = lambda z: (z > 0).astype(z.dtype)
