@@ -39,6 +39,8 @@ class Activation:
         interval: default bounded open interval on which $|\sigma'| \ge$ `interval_slope` $> 0$
             (chen2022, section 3) for pre-activations of unit variance.
         kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags. switch: $\sigma'$ is only 0 or 1.
+        at_kink: the value of $\sigma'$ at a kink. parameters: the numbers by which two of one name
+            differ.
     """
 
     name: str
@@ -151,7 +153,12 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 
 
 def smoothed_leaky_relu(slope: float = 0.1, sharpness: float = 1.0) -> Activation:
-    r"""$\alpha z + (1-\alpha)\log(1 + e^{\beta z})/\beta$: slope at least $\alpha$ everywhere."""
+    r"""$\alpha z + (1-\alpha)\log(1 + e^{\beta z})/\beta$: slope at least $\alpha$ everywhere.
+
+    Args:
+        slope: $\alpha$, the slope towards $-\infty$.
+        sharpness: $\beta > 0$; the leaky ReLU is its limit $\beta \to \infty$.
+    """
     check_positive("sharpness", sharpness)
     _check_slope(slope)
     a, b = slope, sharpness
@@ -194,7 +201,11 @@ def _tanh_slope(z):
 
 
 def scaled_tanh(scale: float = 1.0) -> Activation:
-    r"""$\tanh(bz)/b$: slope at most 1, curvature $4b/(3\sqrt3)$, as small as one likes."""
+    r"""$\tanh(bz)/b$: slope at most 1, curvature $4b/(3\sqrt3)$, as small as one likes.
+
+    Args:
+        scale: $b > 0$.
+    """
     check_positive("scale", scale)
     b = scale
 
@@ -259,7 +270,12 @@ def exponential() -> Activation:
 
 
 def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
-    r"""$\mathrm{erf}(bz)$; 'unit_erf' is $b = \sqrt\pi/2$, whose slope at 0 is exactly 1."""
+    r"""$\mathrm{erf}(bz)$; 'unit_erf' is $b = \sqrt\pi/2$, whose slope at 0 is exactly 1.
+
+    Args:
+        scale: $b > 0$.
+        name: what the activation is called in tables and messages.
+    """
     check_positive("scale", scale)
     b = scale
     top = 2 * b / math.sqrt(math.pi)
@@ -289,6 +305,9 @@ def gelu() -> Activation:
 
 def polynomial(coefficients) -> Activation:
     r"""$\sum_k c_k z^k$ from its coefficients $(c_0, c_1, \dots)$.
+
+    Args:
+        coefficients: $c_0, c_1, \dots$, the constant first.
 
     >>> float(polynomial((1.0, 0.0, 2.0))(3.0))
     19.0
@@ -406,7 +425,13 @@ def two_slopes(negative: float, positive: float = 1.0) -> Activation:
 def custom(
     function: Function, *, lipschitz: float = math.nan, curvature: float = math.nan
 ) -> Activation:
-    """Any elementwise JAX function; derivatives by autodiff, unknown constants are NaN."""
+    r"""Any elementwise JAX function; derivatives by autodiff, unknown constants are NaN.
+
+    Args:
+        function: $\sigma$, from one number to one number, twice differentiable by JAX.
+        lipschitz: $\sup|\sigma'|$; theorems that need it do not apply where it is NaN.
+        curvature: $\sup|\sigma''|$, likewise.
+    """
     _check_elementwise(function)
     for name, constant in (("lipschitz", lipschitz), ("curvature", curvature)):
         if not (isinstance(constant, int | float) and not constant < 0):
@@ -448,6 +473,10 @@ TABLE: dict[str, Callable[[], Activation]] = {
 
 def activation(given: "str | Activation | Function") -> Activation:
     """An `Activation` from its name, from itself, or from any elementwise JAX function.
+
+    Args:
+        given: a name of the table (`"relu"`, `"tanh"`, ...), an `Activation`, which is returned as
+            it is, or a function.
 
     >>> activation("tanh").curvature
     0.769800358919501

@@ -13,7 +13,15 @@ UNEVEN = 1e3  # ratio of column deviations above which one column drowns the oth
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, what was found, how bad it is, and what it means."""
+    """What was looked at, what was found, how bad it is, and what it means.
+
+    Attributes:
+        name: what was looked at.
+        verdict: "well", "note" or "wrong".
+        found: what was seen, with its numbers.
+        meaning: what that means for the theorems, and what to do about it.
+        value: the number behind it.
+    """
 
     name: str
     verdict: str

@@ -35,6 +35,7 @@ def read_csv(
         constant: what to do with columns that never vary: "error", "drop" or "keep".
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
+        name: the dataset's name; the file's own if None.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.

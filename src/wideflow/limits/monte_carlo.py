@@ -20,7 +20,12 @@ __all__ = ["KernelEstimate", "monte_carlo_kernel"]
 
 
 class KernelEstimate(NamedTuple):
-    """The mean over networks and its standard error, entry by entry."""
+    """The mean over networks and its standard error, entry by entry.
+
+    Attributes:
+        mean: the estimate, shape (left, right).
+        error: its standard error, likewise.
+    """
 
     mean: Float[Array, "left right"]
     error: Float[Array, "left right"]

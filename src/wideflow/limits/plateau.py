@@ -11,7 +11,13 @@ __all__ = ["Plateau", "plateau"]
 
 
 class Plateau(NamedTuple):
-    """Begin and escape in the curve's time, and the error between them."""
+    """Begin and escape in the curve's time, and the error between them.
+
+    Attributes:
+        begin: where it sets in.
+        escape: where it ends.
+        level: the median error between them.
+    """
 
     begin: float
     escape: float

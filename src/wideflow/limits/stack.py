@@ -31,14 +31,21 @@ __all__ = ["StackPath", "stack_limit"]
 
 @dataclass(frozen=True, eq=False)
 class StackPath:
-    """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are the nodes of block l."""
+    """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are the nodes of block l.
+
+    Attributes:
+        outputs: shape (time, sample, output).
+        losses: half the mean over samples of the squared residual, shape (time,).
+        weights: those of the nodes, one array (node,) a block, constant in time.
+        steps: how many the solver took.
+    """
 
     times: np.ndarray
-    outputs: np.ndarray  # (time, sample, output)
-    losses: np.ndarray  # (time,), half the mean over samples of the squared residual
+    outputs: np.ndarray
+    losses: np.ndarray
     outers: tuple[np.ndarray, ...]
     inners: tuple[np.ndarray, ...]
-    weights: tuple[np.ndarray, ...]  # (node,), constant in time
+    weights: tuple[np.ndarray, ...]
     steps: int
 
     def coupled_distance(

@@ -84,6 +84,10 @@ class RandomFeatures(AbstractEmbedding):
     r"""$\phi_j(x) = \sigma(z_j \cdot x / \sqrt d)$, the frozen first layer of a P-3L network (chen2022, equations 4-5).
 
     `weights` are the $z_j$, shape (feature, input). The paper takes the same $\sigma$ here and in the trained layer.
+
+    Args:
+        weights: the $z_j$.
+        activation: $\sigma$.
     """
 
     weights: Float[Array, "feature input"]
@@ -118,6 +122,11 @@ class DeepRandomFeatures(AbstractEmbedding):
     $\phi_j = \sigma(h^{L-2}_j)$. With no `inner` weights ($L = 3$) this is `RandomFeatures`.
 
     `first` is (feature, input); `inner` is a sequence of the $L - 3$ matrices $\bar W^l$, each (feature, feature).
+
+    Args:
+        first: the $z_j$, shape (feature, input).
+        inner: the $\bar W^l$, each (feature, feature).
+        activation: $\sigma$.
     """
 
     first: Float[Array, "feature input"]
@@ -172,7 +181,11 @@ class DeepRandomFeatures(AbstractEmbedding):
 
 
 class Function(AbstractEmbedding):
-    """Any function of one input to a vector of features, written with `jax.numpy`."""
+    r"""Any function of one input to a vector of features, written with `jax.numpy`.
+
+    Args:
+        function: $\phi$, from shape (input,) to shape (feature,).
+    """
 
     function: Callable = eqx.field(static=True)
 
@@ -203,6 +216,9 @@ def virtual_inputs(gram) -> Float[Array, "point point"]:
     A `Shallow` network with $W_{ij} \sim \mathcal{N}(0, 1)$ on them starts from pre-activations whose rows are exactly $\mathcal{N}(0, G)$ and then
     trains exactly like any network of Gram matrix $G$: an embedding of infinitely many features ($G$ = `limits.hidden_gram`), or one
     too large to store. Give training and test points together and split the rows.
+
+    Args:
+        gram: $G$, symmetric and positive semi-definite, shape (point, point).
     """
     root = square_root(gram)
     return jnp.sqrt(jnp.asarray(root.shape[0], root.dtype)) * root

@@ -36,6 +36,9 @@ class Shallow(AbstractModel):
     Args:
         hidden: $w$, shape (width, D) with $D$ the number of embedded features.
         output: $A$, shape (width,) for one output or (outputs, width).
+        scaling: where $s_j$ and $p$ come from; `NTK()` if None.
+        activation: $\sigma$: a name, an `Activation` or an elementwise JAX function.
+        embedding: $\phi$; `Identity()` if None.
 
     >>> net = Shallow([[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
     >>> net([1.0, 1.0])  # (2 - 1) / sqrt(2) in each factor: NTK scaling, D = 2

@@ -70,6 +70,7 @@ class SmoothedSGD(AbstractDynamics):
         window: $T_w$ itself, overriding the formula.
         shrink: False keeps $\lambda = 1$ throughout.
         noise: where the random numbers come from; `ReplayedNoise(...)` injects them all.
+        batch: samples a step, drawn with replacement.
     """
 
     rate: Float[Array, ""]

@@ -45,6 +45,10 @@ class Radial(DoubleModule):
     | `integrated` | exact radius, directions in closed form | none; in the first layer second order in $F/\alpha - 1$, in the second third order left out |
 
     `Radial(law)` is `Radial.fresh(law)`.
+
+    Args:
+        law: of the radius $r$.
+        estimator: how the expectation is taken; the classmethods build it.
     """
 
     law: AbstractRadialLaw
