@@ -51,7 +51,11 @@ def noise_matrix(
 
 
 def has_exact_noise(student: Activation, teacher: Activation) -> bool:
-    """Whether `noise_matrix` needs no rule of a chosen order."""
+    """Whether `noise_matrix` needs no rule of a chosen order.
+
+    Args:
+        student, teacher: the two activations.
+    """
     if student.name in ("erf", "unit_erf"):
         return True
     straight = _slopes(student) is not None and _slopes(teacher) is not None

@@ -37,7 +37,13 @@ def reach_time(kernel, residual, share: float) -> float:
 
 @double
 def reach_times(kernel, residual, shares) -> np.ndarray:
-    """`reach_time` for several shares, from one eigen decomposition."""
+    """`reach_time` for several shares, from one eigen decomposition.
+
+    Args:
+        kernel: $K$, shape (sample, sample).
+        residual: $r(0)$, shape (sample,) or (sample, output).
+        shares: of the initial loss, each in (0, 1].
+    """
     kernel, residual = (
         real_array("kernel", kernel).astype(float),
         real_array("residual", residual).astype(float),

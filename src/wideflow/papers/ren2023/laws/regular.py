@@ -12,7 +12,12 @@ from .base import AbstractRadialLaw, Moments, bisect, check_law
 
 
 class UniformRadius(AbstractRadialLaw):
-    r"""$r$ uniform on $[0, \varrho]$, $\varrho$ = `radius`: $M_k(a) = \min(a, \varrho)^{k+1}/((k+1)\varrho)$."""
+    r"""$r$ uniform on $[0, \varrho]$, $\varrho$ = `radius`: $M_k(a) = \min(a, \varrho)^{k+1}/((k+1)\varrho)$.
+
+    Args:
+        d: the dimension of the inputs.
+        radius: $\varrho > 0$.
+    """
 
     d: int = eqx.field(static=True)
     radius: float = eqx.field(static=True)
@@ -153,7 +158,12 @@ class GaussianRadius(AbstractRadialLaw):
 
 
 class FixedRadius(AbstractRadialLaw):
-    r"""All mass at `radius` $\varrho$, the uniform law of a sphere: $M_k(a) = \varrho^k 1\{\varrho \le a\}$."""
+    r"""All mass at `radius` $\varrho$, the uniform law of a sphere: $M_k(a) = \varrho^k 1\{\varrho \le a\}$.
+
+    Args:
+        d: the dimension of the inputs.
+        radius: $\varrho > 0$.
+    """
 
     d: int = eqx.field(static=True)
     radius: float = eqx.field(static=True)

@@ -38,7 +38,13 @@ class ReducedState(NamedTuple):
 @double
 @eqx.filter_jit
 def reduced_field(law: AbstractRadialLaw, state: ReducedState, clip=None) -> ReducedState:
-    """Time derivative of the state under the population gradient, projected by the bounds `clip` if given."""
+    r"""Time derivative of the state under the population gradient, projected by the bounds `clip` if given.
+
+    Args:
+        law: of the radius.
+        state: $\alpha$, $w$ and $b$.
+        clip: `Thresholds`, three numbers in their order, or None.
+    """
     clip = as_thresholds(clip)
     return _free_field(law, state) if clip.off else _projected_field(law, state, clip)
 
@@ -99,5 +105,10 @@ def _angles(d: int):
 @double
 @eqx.filter_jit
 def reduced_loss(law: AbstractRadialLaw, state: ReducedState) -> Float[Array, ""]:
-    r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law."""
+    r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law.
+
+    Args:
+        law: of the radius.
+        state: $\alpha$, $w$ and $b$.
+    """
     return ray_integrals(law, state.alpha, state.w, state.b).loss

@@ -19,7 +19,13 @@ __all__ = ["ReducedPath", "alpha_of_norm", "reduced_flow"]
 
 
 class ReducedPath(AbstractResult):
-    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers."""
+    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers.
+
+    Attributes:
+        alpha: $\alpha$, shape (time,).
+        loss: $L$, shape (time,).
+        steps: how many the solver took.
+    """
 
     time: Float[Array, " time"]
     alpha: Float[Array, " time"]
