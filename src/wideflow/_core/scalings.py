@@ -261,6 +261,9 @@ MAXIMAL_UPDATE = ABC(a=(-0.5, 0.5), b=(0.5, 0.5), c=0.0)
 def parse_scaling(text: str) -> AbstractScaling:
     """A scaling from shell text: 'ntk', 'mean-field', 'zipf:0.5,0.7', 'abc:0,0.5;0,0;0'.
 
+    Args:
+        text: the name, and after a colon its numbers.
+
     >>> parse_scaling("zipf:0.5,0.7")
     Zipf(gamma=0.5, alpha=0.7, released=False)
     """

@@ -73,6 +73,9 @@ def _derivative(function, direction):
 def taylor(model, order: int = 1) -> Taylor:
     """The expansion of `model` around its present parameters; order 1 is the linearised network. It trains like any model.
 
+    Args:
+        order: the highest power of the change of the parameters.
+
     >>> import wideflow as wf
     >>> net = wf.Shallow([[1.0]], [1.0], activation="square")
     >>> twin = wf.taylor(net, order=2)

@@ -30,6 +30,10 @@ __all__ = ["BlockDrift", "BlockGap", "block_gram", "block_of_features"]
 def block_gram(model, inputs) -> Float[Array, "pair pair"]:
     """The tangent Gram matrix over all pairs (sample, output); for one output that of `tangent_gram`.
 
+    Args:
+        model: where the Jacobian is taken.
+        inputs: shape (sample, feature).
+
     >>> import wideflow as wf
     >>> net = wf.Shallow([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, -1.0]])
     >>> block_gram(net, [[1.0, 0.0]])  # one node is on: both outputs move together
@@ -41,7 +45,12 @@ def block_gram(model, inputs) -> Float[Array, "pair pair"]:
 
 @functools.singledispatch
 def block_of_features(model: AbstractModel, features):
-    """The same from embedded inputs; by autodiff where no structured form is registered, a column at a time."""
+    """The same from embedded inputs; by autodiff where no structured form is registered, a column at a time.
+
+    Args:
+        model: where the Jacobian is taken; its class chooses the form.
+        features: embedded inputs (`model.embed`), shape (sample, embedded).
+    """
     outputs, pull = model.pullback(features)
     factors, theta = model.rate_factors(), parameters(model)
 

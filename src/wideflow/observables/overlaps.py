@@ -70,6 +70,10 @@ class LargestCosine(AbstractObservable):
 def weak_recovery_time(times, cosines, threshold: float = 0.5) -> float:
     """The first time at which the recorded cosine reaches `threshold`, between records by a straight line; NaN where it never does.
 
+    Args:
+        times: of the records.
+        cosines: one a record, for instance one entry of `LargestCosine`.
+
     >>> weak_recovery_time([0.0, 1.0, 2.0], [0.1, 0.4, 0.6])
     1.5
     """

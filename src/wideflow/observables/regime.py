@@ -14,7 +14,12 @@ LAZY, RICH = 0.1, 0.5  # below: first-order theory is good to 10 %; above: it mi
 
 
 class Regime(NamedTuple):
-    """Relative kernel change $R$ and linearisation gap $G$, with the verdict they give."""
+    """Relative kernel change $R$ and linearisation gap $G$, with the verdict they give.
+
+    Attributes:
+        kernel_change: $R$.
+        linearisation_gap: $G$.
+    """
 
     kernel_change: float
     linearisation_gap: float

@@ -82,7 +82,12 @@ class Accuracy(AbstractObservable):
 
 
 class Outputs(AbstractObservable):
-    """The outputs at the training points (or at the test points)."""
+    """The outputs at the training points (or at the test points).
+
+    Args:
+        test: whether to take the test points.
+        several: whether the model has several outputs, which adds the axis `output`.
+    """
 
     test: bool = eqx.field(static=True)
     name: str = eqx.field(static=True)

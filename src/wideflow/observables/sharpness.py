@@ -50,6 +50,7 @@ def hessian_eigenvalues(model, data, count: int = 1, *, loss=None, depth: int = 
         data: a `Dataset` or a population.
         loss: default `HalfSumSquares()`.
         depth: Lanczos steps.
+        model: where the Hessian is taken, in its trained arrays.
     """
     check_count("count", count)
     objective = data.objective(loss or HalfSumSquares(), model)

@@ -12,7 +12,11 @@ __all__ = ["FeaturePair", "NeuronPlaces", "OutputsAt"]
 
 
 class OutputsAt(AbstractObservable):
-    """The outputs at given inputs, for instance on a grid."""
+    """The outputs at given inputs, for instance on a grid.
+
+    Args:
+        inputs: shape (grid, feature).
+    """
 
     inputs: Float[Array, "grid feature"]
     name: str = eqx.field(static=True, default="learned_function")

@@ -14,7 +14,11 @@ ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABL
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdicts on a run by the statement's name, violated ones first; `print` shows them as a table."""
+    """The verdicts on a run by the statement's name, violated ones first; `print` shows them as a table.
+
+    Attributes:
+        verdicts: one `Verdict` for each statement that was judged.
+    """
 
     verdicts: dict[str, Verdict]
 

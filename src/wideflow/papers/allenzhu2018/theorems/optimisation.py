@@ -101,7 +101,13 @@ class Lemma53Printed(AbstractTheorem):
 
 
 def signed_quartic(first, first_star, rate: float | int) -> float:
-    r"""(336): $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma W^\star\rVert_{2,4}^4$ in closed form."""
+    r"""(336): $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma W^\star\rVert_{2,4}^4$ in closed form.
+
+    Args:
+        first: $W$, shape (m1, d).
+        first_star: $W^\star$, likewise.
+        rate: $\eta$.
+    """
     w, ws = np.asarray(first, float), np.asarray(first_star, float)
     a, b, c = np.sum(w**2, axis=1), np.sum(ws**2, axis=1), np.sum(w * ws, axis=1)
     return float(np.sum(a**2 + 4 * rate * c**2 + rate**2 * b**2 + 2 * rate * a * b))

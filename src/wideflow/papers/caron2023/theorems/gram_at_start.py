@@ -29,6 +29,12 @@ def chernoff_lower(
     $\Pr(\lambda_{\min}(\sum X_j)\le(1-\epsilon)\mu_{\min})\le n\big[e^{-\epsilon}/(1-\epsilon)^{1-\epsilon}\big]^{\mu_{\min}/R}\le ne^{-\epsilon^2\mu_{\min}/(2R)}$.
 
     Returns both bounds, the sharp one first.
+
+    Args:
+        dimension: $n$.
+        epsilon: $\epsilon$, from 0 to 1.
+        smallest_mean: $\mu_{\min}$, the smallest eigenvalue of $\mathbb E\sum X_j$.
+        bound: $R$.
     """
     check_between("epsilon", epsilon, 0.0, 1.0)
     check_positive("bound", bound)
@@ -44,7 +50,14 @@ def chernoff_upper(
     dimension: int, epsilon: float, largest_mean: float, bound: float
 ) -> tuple[float, float]:
     r"""Upper tail: $\Pr(\lambda_{\max}(\sum X_j)\ge(1+\epsilon)\mu_{\max})\le n\big[e^{\epsilon}/(1+\epsilon)^{1+\epsilon}\big]^{\mu_{\max}/R}
-    \le ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first."""
+    \le ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first.
+
+    Args:
+        dimension: $n$.
+        epsilon: $\epsilon > 0$.
+        largest_mean: $\mu_{\max}$, the largest eigenvalue of $\mathbb E\sum X_j$.
+        bound: $R$.
+    """
     check_positive("epsilon", epsilon)
     check_positive("bound", bound)
     ratio = largest_mean / bound

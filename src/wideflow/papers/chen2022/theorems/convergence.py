@@ -265,7 +265,13 @@ class Theorem3(AbstractTheorem):
 
 @double
 def gram_event(start: Shallow, data, limit) -> dict[str, float]:
-    """How far the embedding's Gram matrix is from its limit, and the four consequences of being near."""
+    """How far the embedding's Gram matrix is from its limit, and the four consequences of being near.
+
+    Args:
+        start: a `Shallow` network at time zero.
+        data: the training set.
+        limit: the Gram matrix of infinitely many features, shape (sample, sample).
+    """
     limit = np.asarray(limit, dtype=float)
     gram = np.asarray(start.embedding.gram(data.inputs), dtype=float)
     if limit.shape != gram.shape:

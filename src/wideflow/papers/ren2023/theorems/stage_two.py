@@ -181,5 +181,9 @@ def _state(alpha, w, b) -> ReducedState:
 
 
 def fixed_point(law) -> tuple[float, float]:
-    r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$."""
+    r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$.
+
+    Args:
+        law: of the radius; gives $g$.
+    """
     return (1 / (2 * law.gain)) ** (1 / 3), math.pow(2 * law.gain, 1 / 3)

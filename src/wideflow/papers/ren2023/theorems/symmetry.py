@@ -110,6 +110,10 @@ class InfiniteWidthSymmetry(AbstractTheorem):
 
 
 def sup_radius_density(law) -> float:
-    r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is not uniform in $d$ near the edge."""
+    r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is not uniform in $d$ near the edge.
+
+    Args:
+        law: of the radius, with density $P$.
+    """
     r = np.concatenate([np.linspace(0.5, 3, 4001), np.geomspace(3, 50, 2001)]) * law.ppf(0.1)
     return float(np.max(r**2 * np.asarray(law.density(r))))
