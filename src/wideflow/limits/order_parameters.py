@@ -85,6 +85,7 @@ class Overlaps(AbstractResult):
         Args:
             hidden: $H$, one row a neuron, with its factor: $w_k/\sqrt d$ (`net.hidden_scale * net.hidden`).
             directions: $V$, one row an index.
+            output: $a$, shape (width,).
         """
         h = real_array("hidden", hidden, "(width, feature)").astype(float)
         v = real_array("directions", directions, "(index, feature)").astype(float)

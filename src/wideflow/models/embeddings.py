@@ -101,7 +101,13 @@ class RandomFeatures(AbstractEmbedding):
     @classmethod
     @double
     def init(cls, key, input_dimension: int, features: int, activation="relu") -> "RandomFeatures":
-        r"""Draws $z_j \sim \mathcal{N}(0, I_d)$."""
+        r"""Draws $z_j \sim \mathcal{N}(0, I_d)$.
+
+        Args:
+            input_dimension: $d$.
+            features: $D$, the number of $z_j$.
+            activation: $\sigma$.
+        """
         _check_counts(input_dimension=input_dimension, features=features)
         return cls(_normal(named_key(key, "first"), (features, input_dimension)), activation)
 
@@ -150,7 +156,14 @@ class DeepRandomFeatures(AbstractEmbedding):
     def init(
         cls, key, input_dimension: int, features: int, layers: int = 3, activation="relu"
     ) -> "DeepRandomFeatures":
-        r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too."""
+        r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too.
+
+        Args:
+            input_dimension: $d$.
+            features: $D$, of every frozen layer.
+            layers: $L \ge 3$.
+            activation: $\sigma$.
+        """
         _check_counts(input_dimension=input_dimension, features=features)
         check_count("layers", layers, least=3, remedy="For two layers use `Identity`.")
         first = _normal(named_key(key, "first"), (features, input_dimension))

@@ -114,6 +114,10 @@ class Shallow(AbstractModel):
             output_scale: absolute value of every output weight.
             symmetric: rows $j$ and $j + m/2$ are equal with opposite output weights, so that the
                 network starts at exactly zero; needs an even width and equal node scales in pairs.
+            width: $m$, the number of neurons.
+            scaling: where $s_j$ and $p$ come from; `NTK()` if None.
+            activation: $\sigma$: a name, an `Activation` or an elementwise JAX function.
+            embedding: $\phi$; `Identity()` if None.
         """
         key = as_key(key)
         check_count("features", features)

@@ -76,7 +76,12 @@ class Proposition31(AbstractTheorem):
 
     @double
     def __call__(self, inputs, activation, *, mean: Spectrum | None = None) -> Verdict:
-        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`."""
+        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`.
+
+        Args:
+            inputs: shape (sample, feature).
+            activation: a name, an `Activation` or a function.
+        """
         act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         assumptions = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
         spectral = spectrum(mean_ntk(inputs, act)) if mean is None else mean
@@ -114,7 +119,13 @@ class Proposition33(AbstractTheorem):
     def __call__(
         self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None
     ) -> Verdict:
-        """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence."""
+        """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence.
+
+        Args:
+            inputs: shape (sample, feature).
+            scaling: where the node weights come from.
+            activation: a name, an `Activation` or a function.
+        """
         act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         if not act.lipschitz <= 1.0 + 1e-12:
             return Verdict(

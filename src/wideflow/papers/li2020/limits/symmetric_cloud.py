@@ -117,7 +117,15 @@ class SymmetricCloud(AbstractResult):
         variant: str = "abs",
         balanced: bool = True,
     ) -> "SymmetricCloud":
-        r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that $\mathbb Ew_i^2 = 1/d$ exactly."""
+        r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that $\mathbb Ew_i^2 = 1/d$ exactly.
+
+        Args:
+            features: $d$.
+            particles: how many representatives.
+            signs: the kind of group, as in `sign_group`.
+            variant: the learner, see `hermite`.
+            balanced: whether columns are rescaled.
+        """
         check_count("features", features)
         check_count("particles", particles)
         w = (

@@ -67,7 +67,14 @@ class InfiniteWidthSymmetry(AbstractTheorem):
     projection (Appendix B.4; corrected: $\dot v_1 = \langle \bar v_1, E\{...\}\rangle \bar v_1$, the print has twice that).
 
     Tested with a first layer of $K$ directions $\pm\bar w$: angles must fall like $K^{-1/2}$ and the radial speed must agree
-    with the reduced flow, both within `constant`$/\sqrt K$.
+    with the reduced flow, both within `constant`$\sqrt{d/K}$.
+
+    Args:
+        law: of the radius.
+        norm: $\lVert v_1\rVert$ of all neurons.
+        w, b: the second layer.
+        clip: the bounds of the projection, or None.
+        width: $K$.
     """
 
     citation: ClassVar = Citation("ren2023", "Appendix B.4")
