@@ -1,6 +1,7 @@
 """What users type exists, says what it takes, and what they never typed does not."""
 
 import enum
+import functools
 import inspect
 import re
 import types
@@ -120,10 +121,23 @@ def _is_explained(name: str, text: str) -> bool:
     )
 
 
+def _ways_to_call(path, thing):
+    """The callable with its docstring; of a class also its other constructors, and how a theorem is asked."""
+    yield path, thing, _explanation(thing)
+    for name, member in vars(thing).items() if isinstance(thing, type) else ():
+        method = getattr(thing, name)
+        if isinstance(member, classmethod) and not name.startswith("_"):
+            yield f"{path}.{name}", method, inspect.getdoc(method) or ""
+        if name == "__call__" and issubclass(thing, wf.AbstractTheorem):
+            asked = functools.partial(method, None)  # without `self`
+            yield f"{path}()", asked, _explanation(thing) + (inspect.getdoc(method) or "")
+
+
 def test_every_exported_callable_explains_its_arguments():
     missing = {
-        path: [name for name in _arguments(thing) if not _is_explained(name, _explanation(thing))]
-        for path, thing in _exported(wf, "wf", set())
+        path: [name for name in _arguments(call) if not _is_explained(name, text)]
+        for place, thing in _exported(wf, "wf", set())
+        for path, call, text in _ways_to_call(place, thing)
     }
-    assert len(missing) > 500, "the walk has lost its way"
+    assert len(missing) > 700, "the walk has lost its way"
     assert not {path: names for path, names in missing.items() if names}
