@@ -363,6 +363,10 @@ def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> flo
 
     Zero where no rule of that order is used (pairs of smooth activations always take 96 nodes); the finer rule is the judge, so the error of smooth integrands is
     stated to a small factor. With kinks inside a general teacher it falls only like a power of `order`, and this number shows it.
+
+    Args:
+        equations: the right-hand sides, with their `order`.
+        overlaps: the state at which they are compared.
     """
     check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
     equations._check(overlaps)
