@@ -77,7 +77,12 @@ def _exported(module, path, visited):
     gathers = hasattr(module, "__path__")
     names = getattr(module, "__all__", vars(module) if gathers else ())
     for name in sorted(n for n in names if not n.startswith("_")):
-        value = getattr(module, name)
+        try:
+            value = getattr(module, name)
+        except (
+            ModuleNotFoundError
+        ):  # what an optional library brings is walked where it is installed
+            continue
         ours = (
             value if isinstance(value, types.ModuleType) else inspect.getmodule(value)
         ) or module

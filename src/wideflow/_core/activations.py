@@ -142,7 +142,11 @@ def _check_slope(slope) -> None:
 
 
 def leaky_relu(slope: float = 0.01) -> Activation:
-    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`."""
+    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`.
+
+    Args:
+        slope: $\beta$, the slope below 0.
+    """
     _check_slope(slope)
     return Activation(
         "leaky_relu", lambda z: jnp.where(z > 0, z, slope * z),
@@ -347,13 +351,20 @@ def powers(act: Activation) -> tuple[float, ...] | None:
 
 
 def monomial(degree: int) -> Activation:
-    r"""$z^k$ with $k$ = `degree`."""
+    r"""$z^k$ with $k$ = `degree`.
+
+    Args:
+        degree: $k$.
+    """
     check_count("degree", degree, least=0)
     return polynomial((0.0,) * degree + (1.0,))
 
 
 def hermite(degree: int) -> Activation:
     r"""$\mathrm{He}_k(z)/\sqrt{k!}$, of unit mean square under $N(0, 1)$; $k$ = `degree`.
+
+    Args:
+        degree: $k$.
 
     >>> hermite(2)  # (z^2 - 1) / sqrt(2)
     polynomial(-0.707107, 0, 0.707107)
@@ -367,7 +378,11 @@ def hermite(degree: int) -> Activation:
 
 
 def rectified_power(degree: int) -> Activation:
-    r"""$\max(z, 0)^k$ with $k$ = `degree`; the step $1_{z > 0}$ for $k = 0$."""
+    r"""$\max(z, 0)^k$ with $k$ = `degree`; the step $1_{z > 0}$ for $k = 0$.
+
+    Args:
+        degree: $k$.
+    """
     check_count("degree", degree, least=0)
     k = degree
     power = lambda j: lambda z: jnp.where(z > 0, z, 0.0) ** j if j else (z > 0).astype(z.dtype)
@@ -389,7 +404,11 @@ def sign() -> Activation:
 
 
 def gaussian(sharpness: float = 1.0) -> Activation:
-    r"""$e^{-b z^2}$ with $b$ = `sharpness`."""
+    r"""$e^{-b z^2}$ with $b$ = `sharpness`.
+
+    Args:
+        sharpness: $b > 0$.
+    """
     check_positive("sharpness", sharpness)
     b = float(sharpness)
     value = lambda z: jnp.exp(-b * z**2)
@@ -403,7 +422,13 @@ def gaussian(sharpness: float = 1.0) -> Activation:
 
 
 def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> Activation:
-    r"""$a\sin(bz + c)$ with $a$ = `amplitude`, $b$ = `frequency`, $c$ = `phase`."""
+    r"""$a\sin(bz + c)$ with $a$ = `amplitude`, $b$ = `frequency`, $c$ = `phase`.
+
+    Args:
+        amplitude: $a$.
+        frequency: $b$, an angle a unit of $z$.
+        phase: $c$.
+    """
     a, b, c = float(amplitude), float(frequency), float(phase)
     return Activation(
         "wave", lambda z: a * jnp.sin(b * z + c), lambda z: a * b * jnp.cos(b * z + c),
@@ -412,7 +437,12 @@ def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> 
 
 
 def two_slopes(negative: float, positive: float = 1.0) -> Activation:
-    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and size."""
+    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and size.
+
+    Args:
+        negative: $a$, the slope below 0.
+        positive: $b$, the slope above.
+    """
     a, b = float(negative), float(positive)
     slope = lambda z: jnp.where(z > 0, b, jnp.where(z < 0, a, 0.0)).astype(z.dtype)
     return Activation(

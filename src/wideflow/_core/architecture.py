@@ -173,7 +173,11 @@ class Flatten(AbstractLayer):
 
 @dataclass(frozen=True)
 class LayerNorm(AbstractLayer):
-    r"""$(x - \bar x)/\sqrt{\mathrm{var}(x) + \epsilon}$ over the last axis, without trained scale and shift."""
+    r"""$(x - \bar x)/\sqrt{\mathrm{var}(x) + \epsilon}$ over the last axis, without trained scale and shift.
+
+    Args:
+        epsilon: $\epsilon$, which keeps the root away from 0.
+    """
 
     epsilon: float = 1e-12
 

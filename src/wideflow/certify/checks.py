@@ -31,7 +31,11 @@ class Check:
 
 
 def check_dataset(data: Dataset) -> tuple[tuple[Check, ...], DataAssumptions]:
-    """All checks of `data`, and the assumptions of the convergence theorems as numbers."""
+    """All checks of `data`, and the assumptions of the convergence theorems as numbers.
+
+    Args:
+        data: a `Dataset`, as it is.
+    """
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
     found = check_data_assumptions(x, y)
     checks = (

@@ -100,6 +100,10 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
 
     `Weights` with a function is taken at its word that the sequence sums to 1; its tail of squares is then the bound
     $\tilde\lambda_J\sum_{j>J}\tilde\lambda_j$. `Weights` with a list ends with the list.
+
+    Args:
+        scaling: `NTK`, `Zipf` or `Weights`.
+        nodes: $J$.
     """
     check_count("nodes", nodes)
     if isinstance(scaling, NTK):

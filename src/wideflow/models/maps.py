@@ -33,9 +33,13 @@ __all__ = [
 
 
 class Equivalent(NamedTuple):
-    """Another network with the same path: original outputs are `output_factor` times those of `model`.
+    """Another network with the same path.
 
-    Train `model` with `rate` on `target_factor` times the original targets.
+    Attributes:
+        model: the other network.
+        rate: with which it is trained.
+        output_factor: the original outputs over those of `model`.
+        target_factor: the targets for `model` over the original ones.
     """
 
     model: Shallow
@@ -155,6 +159,11 @@ class Exponents:
 
     Layer $l = 1..L_h + 1$ acts as $m^{-a_l} w^l$ with entries of size $m^{-b_l}$ at the start, and is trained at rate $\delta\, m^{-c}$. $L_h$
     counts hidden layers: a P-L network has $L_h = L - 1$ (corrected: the paper writes $L$ for both). The input's $1/\sqrt d$ stays outside.
+
+    Attributes:
+        a: $a_l$, one a layer.
+        b: $b_l$, likewise.
+        c: $c$, one for all.
     """
 
     a: tuple[float | int, ...]
@@ -197,7 +206,11 @@ class Exponents:
 
 
 def ours_exponents(layers: int = 3) -> Exponents:
-    """`MeanField()` with all frozen layers of the same width; `layers` is the paper's L."""
+    """`MeanField()` with all frozen layers of the same width.
+
+    Args:
+        layers: $L$ of the P-L network, which counts frozen, trained and output layers.
+    """
     return Exponents((0.0, *[0.5] * _inner(layers), 1.0), (0.0,) * layers, -1.0)
 
 

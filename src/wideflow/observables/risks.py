@@ -58,7 +58,11 @@ class TestLoss(AbstractObservable):
 
 
 class Accuracy(AbstractObservable):
-    """Share of samples whose largest output is their class; `test` says on which data."""
+    """Share of samples whose largest output is their class; `test` says on which data.
+
+    Args:
+        test: whether to take the test data.
+    """
 
     test: bool = eqx.field(static=True)
     name: str = eqx.field(static=True)

@@ -22,6 +22,10 @@ class Sharpness(AbstractObservable):
 
     $c$ are the model's rate factors, so that in every parametrisation descent at rate $\eta$ is stable in a quadratic model of the loss where
     this is below $2/\eta$. By Lanczos with `depth` Hessian-vector products; no Hessian is formed.
+
+    Args:
+        count: how many eigenvalues.
+        depth: Lanczos steps, at least `count`.
     """
 
     count: int = eqx.field(static=True)

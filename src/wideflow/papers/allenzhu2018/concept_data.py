@@ -25,7 +25,9 @@ _RADIUS = 0.75**0.5
 class UnitPadding(DoubleModule):
     r"""The padding rule fitted on one set of raw inputs, to be used on others: $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
 
-    `factor` multiplies raw inputs; `spherical` says that all raw points had one norm, in which case only $1/2$ is appended.
+    Args:
+        factor: multiplies raw inputs.
+        spherical: whether all raw points had one norm, in which case only $1/2$ is appended.
     """
 
     factor: float = eqx.field(static=True)

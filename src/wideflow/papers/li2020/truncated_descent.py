@@ -23,6 +23,9 @@ class LossBelow(eqx.Module):
 
     `level=None` takes half the degree-two floor, $\frac12(1-\frac3\pi)\sum a^2$, of the population objective (the
     event "half" of the end of the plateau); on samples give a number.
+
+    Args:
+        level: of the loss, or None.
     """
 
     level: float | int | None = eqx.field(static=True, default=None)

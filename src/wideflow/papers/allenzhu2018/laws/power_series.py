@@ -295,5 +295,9 @@ def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
 
 
 def polynomial(coefficients: tuple[float, ...] | list[float]) -> PowerSeries:
-    r"""$\phi(z) = c_0 + c_1 z + c_2 z^2 + \dots$ from `coefficients` $(c_0, c_1, \dots)$."""
+    r"""$\phi(z) = c_0 + c_1 z + c_2 z^2 + \dots$ from `coefficients` $(c_0, c_1, \dots)$.
+
+    Args:
+        coefficients: the constant first.
+    """
     return PowerSeries("polynomial", 1.0, tuple(float(c) for c in coefficients))

@@ -162,9 +162,13 @@ def three_layer_complexity(
 class TwoLayerPrediction:
     r"""What appendix G guarantees for Algorithm 1, with the constants traced. All but `rate` and `movement` are free of $m$ up to logs.
 
-    `norm` is $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$ (the construction has $\lVert\tilde w_j\rVert \le C_0/m$), `width` the $m$ of (404),
-    `iterations` $T$, `rate` $\eta$, `movement` $\tau = \sqrt{k}\max|a|\,\eta T$, `gap` $2k\lVert a\rVert_1\tau/\sqrt N$ at `samples`, which is
-    the $N$ that makes it $\varepsilon$.
+    Attributes:
+        norm: $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; the construction has $\lVert\tilde w_j\rVert \le C_0/m$.
+        width: the $m$ of (404).
+        iterations: $T$.
+        rate: $\eta$.
+        movement: $\tau = \sqrt{k}\max|a|\,\eta T$.
+        samples: the $N$ at which the gap $2k\lVert a\rVert_1\tau/\sqrt N$ is $\varepsilon$.
     """
 
     norm: float
@@ -193,16 +197,20 @@ def two_layer_prediction(
 ) -> TwoLayerPrediction:
     r"""Width, iterations, step, movement and samples for the two-layer class, traced from appendix G.
 
-    With $p$ = `terms`, $k$ = `outputs`, $C_\phi$ = `sup` (sup of the Hermite functions $|h|$), $\varepsilon$ = `error`,
-    $\varepsilon_a$ = `output_std`, $B$ = `log_factor`:
-
     $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; $m \ge (4Bpk\,C_\phi/\varepsilon)^2$ for (404); $G^2 = k\varepsilon_a^2/2$,
     $T \ge (C_0 G/\varepsilon)^2 = p^2k^2C_\phi^2/(2\varepsilon^2)$; $\eta = C_0/(mG\sqrt T)$;
     $\tau = \sqrt{k}\,\max|a|\,\eta T$; $N \ge (2k\lVert a\rVert_1\tau/\varepsilon)^2$.
 
-    `width` (default: the bound itself) sets the $m$ of $\eta$ and $\tau$. `largest_output` is $\max|a|$ and `output_norm` is
-    $\lVert a\rVert_1$ of one output; their defaults are the Gaussian values $\varepsilon_a\sqrt{2\log(2km)}$ and
-    $m\,\varepsilon_a\sqrt{2/\pi}$.
+    Args:
+        terms: $p$.
+        outputs: $k$.
+        sup: $C_\phi$, the sup of the Hermite functions $|h|$.
+        error: $\varepsilon$, between 0 and 1.
+        output_std: $\varepsilon_a$.
+        width: the $m$ of $\eta$ and $\tau$; the bound itself if None.
+        log_factor: $B$.
+        largest_output: $\max|a|$; $\varepsilon_a\sqrt{2\log(2km)}$, that of a Gaussian, if None.
+        output_norm: $\lVert a\rVert_1$ of one output; $m\,\varepsilon_a\sqrt{2/\pi}$ if None.
     """
     _check_positive(
         terms=terms, outputs=outputs, sup=sup, output_std=output_std, log_factor=log_factor

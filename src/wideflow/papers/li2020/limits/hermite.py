@@ -116,6 +116,9 @@ def gradient_weights(order: int) -> GradientWeights:
     $b_{2j} = 4c_{2j}$, $b'_{2j} = (4j-4)c_{2j}$, so $B_{1,2j} = 4jc_{2j}$ and $B_{2,2j} = (4j-4)c_{2j}$; $b_0 = 4c_0 = 8/\pi$.
     Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. For order 0 the tensor is a number and $b' = 0$.
 
+    Args:
+        order: $2j$, even.
+
     >>> [round(x, 7) for x in gradient_weights(4)]  # 4 c_4 = 1/(3 pi) twice, their sum 2/(3 pi)
     [0.1061033, 0.1061033, 0.2122066, 0.1061033]
     """

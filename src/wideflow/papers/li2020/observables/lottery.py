@@ -258,7 +258,11 @@ def direction_persistence(initial, final, directions=None, threshold: float | in
 
 
 class BasisNeurons(AbstractObservable):
-    r"""How many neurons are basis-like: $\max_i\bar v_i^2 \ge$ `threshold`."""
+    r"""How many neurons are basis-like: $\max_i\bar v_i^2 \ge$ `threshold`.
+
+    Args:
+        threshold: between 0 and 1.
+    """
 
     threshold: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="basis_neurons")
@@ -274,7 +278,11 @@ class BasisNeurons(AbstractObservable):
 
 
 class CoveredDirections(AbstractObservable):
-    r"""How many target directions have a neuron with $|\langle w^*_k, u_i\rangle| >$ `alignment`."""
+    r"""How many target directions have a neuron with $|\langle w^*_k, u_i\rangle| >$ `alignment`.
+
+    Args:
+        alignment: a cosine, between 0 and 1.
+    """
 
     alignment: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="covered_directions")

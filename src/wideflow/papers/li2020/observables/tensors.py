@@ -135,7 +135,11 @@ class OrderLosses(AbstractObservable):
 
 
 class LossTail(AbstractObservable):
-    r"""$L - \sum_{k\le J}c_k\ell_k$: the part of the population loss beyond order $J$ = `through`."""
+    r"""$L - \sum_{k\le J}c_k\ell_k$: the part of the population loss beyond order $J$ = `through`.
+
+    Args:
+        through: $J$, the last order that is taken off.
+    """
 
     through: int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="loss_tail")

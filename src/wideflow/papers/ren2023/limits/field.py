@@ -28,7 +28,13 @@ ANGLES = 64
 
 
 class ReducedState(NamedTuple):
-    r"""$\alpha$ and the second-layer particles $(w_j, b_j)$."""
+    r"""$\alpha$ and the second-layer particles $(w_j, b_j)$.
+
+    Attributes:
+        alpha: $\alpha$.
+        w: $w_j$, shape (second,).
+        b: $b_j$, likewise.
+    """
 
     alpha: Float[Array, ""]
     w: Float[Array, " width"]

@@ -127,7 +127,12 @@ def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]
 
 
 def alpha_of_norm(d: int, norm: float) -> float:
-    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius `norm`."""
+    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius `norm`.
+
+    Args:
+        d: the dimension of the inputs.
+        norm: $\lVert v_1\rVert$.
+    """
     return c_gamma(d) / math.sqrt(d) * norm**2
 
 

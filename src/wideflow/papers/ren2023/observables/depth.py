@@ -70,7 +70,12 @@ def radial_spread(model) -> Float[Array, ""]:
 
 @double
 def second_spread(w, b) -> Float[Array, ""]:
-    r"""$\delta_2 = \max_{j,l} \lVert (w_j, b_j) - (w_l, b_l) \rVert$."""
+    r"""$\delta_2 = \max_{j,l} \lVert (w_j, b_j) - (w_l, b_l) \rVert$.
+
+    Args:
+        w: $w_j$, shape (second,).
+        b: $b_j$, likewise.
+    """
     w, b = jnp.asarray(w), jnp.asarray(b)
     return jnp.sqrt(jnp.max((w[:, None] - w) ** 2 + (b[:, None] - b) ** 2))
 

@@ -40,7 +40,11 @@ _NEWTON = 40  # twelve do for tau <= 1/100; the rest are halvings near the large
 
 @dataclass(frozen=True)
 class IntervalPartition:
-    r"""The intervals and signs of Lemma A.4 at mass `tau` $= \tau$, which every $|y| \le 1$ can reach: $0 < \tau <$ `LARGEST_MASS`."""
+    r"""The intervals and signs of Lemma A.4 at mass `tau` $= \tau$, which every $|y| \le 1$ can reach: $0 < \tau <$ `LARGEST_MASS`.
+
+    Args:
+        tau: $\tau$; the lemma asks for at most 1/100.
+    """
 
     tau: float
 
