@@ -23,7 +23,14 @@ from .architecture_kernels import Kernels
 
 @dataclass(frozen=True)
 class StoredKernel:
-    """A kernel matrix on disk; `block`, `rows` and `@` read what they need and no more."""
+    """A kernel matrix on disk; `block`, `rows` and `@` read what they need and no more.
+
+    Attributes:
+        path: the folder.
+        shape: of the whole matrix.
+        chunk: rows and columns of one file.
+        dtype: of the numbers.
+    """
 
     path: pathlib.Path
     shape: tuple[int, int]
@@ -138,7 +145,11 @@ def write_kernel(
 
 
 def open_kernel(path) -> StoredKernel:
-    """A kernel that `write_kernel` has written, or has begun."""
+    """A kernel that `write_kernel` has written, or has begun.
+
+    Args:
+        path: the folder.
+    """
     place = pathlib.Path(path)
     if not (place / ".zarray").is_file():
         raise ValueError(
