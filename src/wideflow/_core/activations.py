@@ -7,7 +7,7 @@ kernels and models cannot disagree about it.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import jax
 import jax.numpy as jnp
@@ -106,6 +106,12 @@ class Activation:
 
     def __hash__(self) -> int:
         return hash(self.key if self.name != "custom" else self.value)
+
+    def __reduce__(self):
+        """Pickled by what it was built from: its functions are local ones, which `pickle` does not take."""
+        if self.name in _BUILDERS:
+            return _rebuild, self.key
+        return Activation, tuple(getattr(self, part.name) for part in fields(self) if part.init)
 
 
 def _step(z, at_kink=0.0):
@@ -499,6 +505,18 @@ TABLE: dict[str, Callable[[], Activation]] = {
     "erf": scaled_erf, "unit_erf": lambda: scaled_erf(math.sqrt(math.pi) / 2, name="unit_erf"),
     "gelu": gelu, "gaussian": gaussian,
 }  # fmt: skip
+
+
+_BUILDERS: dict[str, Callable[..., Activation]] = TABLE | {
+    "unit_erf": lambda _: TABLE["unit_erf"](), "polynomial": lambda *c: polynomial(c),
+    "rectified_power": lambda degree: rectified_power(int(degree)), "scaled_tanh": scaled_tanh, "sign": sign, "wave": wave,
+    "two_slopes": two_slopes,
+}  # fmt: skip
+
+
+def _rebuild(name: str, parameters: tuple[float, ...], at_kink: float) -> Activation:
+    """The activation of that `key`."""
+    return relu(at_kink) if name == "relu" else _BUILDERS[name](*parameters)
 
 
 def activation(given: "str | Activation | Function") -> Activation:

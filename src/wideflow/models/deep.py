@@ -241,7 +241,9 @@ def _array(name: str, value, shape: tuple[int, ...]):
         raise ValueError(
             f"`{name}` must have shape {shape} (channels in, then channels out), got {array.shape}."
         )
-    if not bool(jnp.all(jnp.isfinite(array))):
+    # inside `jax.jit` or `jax.vmap` (many random networks at once) there are no values to look at
+    traced = isinstance(array, jax.core.Tracer)
+    if not traced and not bool(jnp.all(jnp.isfinite(array))):
         raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 

@@ -248,7 +248,10 @@ _compiled = functools.partial(jax.jit, static_argnums=(0, 1, 2))(_propagate)
 
 def _samples(name: str, values, precision: Precision):
     try:
-        values = jnp.asarray(values).astype(jnp.dtype(precision))
+        values = jnp.asarray(values)
+        if jnp.iscomplexobj(values):
+            raise TypeError("it holds complex numbers")
+        values = values.astype(jnp.dtype(precision))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{name}` must be an array of numbers with one row a sample: {error}."
