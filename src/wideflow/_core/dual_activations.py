@@ -77,7 +77,7 @@ def check_smooth(act: Activation, variances) -> float:
     if not worst <= QUADRATURE_ERROR:
         raise ValueError(
             f"`activation` {act!r} is not smooth enough for quadrature: the error is {worst:.1g} at deviations up to "
-            f"{float(some[-1]):.3g}, where {QUADRATURE_ERROR:g} is wanted. Use an activation with a closed form "
+            f"{float(some[-1]):.3g}, where {QUADRATURE_ERROR:g} is required. Use an activation with a closed form "
             "('relu', `two_slopes`, `rectified_power`, ...) or a smooth one, or scale the inputs down."
         )
     return worst

@@ -193,14 +193,16 @@ def fit(
     settings: Settings, inputs: np.ndarray, targets: np.ndarray, loss, strata, seed: int
 ) -> Fitted:
     """Trains on standardised `inputs` (with bias) and `targets` (sample, output); `strata` are labels to split by, or None."""
-    kept, held = _split(settings, len(inputs), strata, np.random.default_rng(seed))
+    training_rows, validation_rows = _split(
+        settings, len(inputs), strata, np.random.default_rng(seed)
+    )
     some, rest, whole = (
         Dataset(inputs[rows].astype(np.float32), targets[rows].astype(np.float32), name)
         if len(rows)
         else None
         for rows, name in (
-            (kept, "training"),
-            (held, "validation"),
+            (training_rows, "training"),
+            (validation_rows, "validation"),
             (np.arange(len(inputs)), "all rows"),
         )
     )
@@ -208,22 +210,22 @@ def fit(
     rate = settings.rate or _rate(settings, start, some.inputs)
     for _ in range(HALVINGS):
         if rest is None:
-            last = found = follow(
+            last = result = follow(
                 settings, start, some, loss, (Stage(rate, settings.epochs),), seed
             )
         else:
-            found = search(settings, start, some, rest, loss, rate, seed)
-            last = found and follow(settings, start, whole, loss, found.plan, seed)
-        if found is not None and last is not None:
-            epochs = sum(stage.epochs for stage in found.plan)
+            result = search(settings, start, some, rest, loss, rate, seed)
+            last = result and follow(settings, start, whole, loss, result.plan, seed)
+        if result is not None and last is not None:
+            epochs = sum(stage.epochs for stage in result.plan)
             return Fitted(
                 as_arrays(start, settings),
                 as_arrays(last.net, settings),
                 epochs,
                 rate,
-                found.cut_short,
-                found.losses,
-                found.validation,
+                result.cut_short,
+                result.losses,
+                result.validation,
             )
         rate /= 2
     raise ValueError(

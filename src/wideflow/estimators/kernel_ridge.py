@@ -118,12 +118,12 @@ def _leave_one_out(gram, targets) -> tuple[float, float, np.ndarray]:
     best = (np.inf, np.nan, targets)
     top = max(float(values[-1]), np.finfo(float).tiny)
     for ridge in RIDGES * top:
-        kept = values / (values + ridge)
-        leverage = (vectors**2) @ kept
+        shrinkage = values / (values + ridge)
+        leverage = (vectors**2) @ shrinkage
         # a leverage that rounds to 1 leaves nothing of the row for others to predict it by
-        misses = (targets - vectors @ (kept[:, None] * modes)) / np.maximum(1 - leverage, 1e-12)[
-            :, None
-        ]
+        misses = (targets - vectors @ (shrinkage[:, None] * modes)) / np.maximum(
+            1 - leverage, 1e-12
+        )[:, None]
         error = float(np.mean(misses**2))
         if error < best[0]:
             best = (error, float(ridge), targets - misses)

@@ -143,9 +143,9 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def certificate_(self) -> Certificate:
-        """What theory says of the network at time zero on (at most 400 of) the training rows, put into the unit ball.
+        """What theory says about the network at time zero on (at most 400 of) the training rows, put into the unit ball.
 
-        It speaks of least squares, for the classifier on the classes as rows of 0 and 1. Computed when asked for.
+        It is about least squares, for the classifier on the classes as rows of 0 and 1. Computed on first access.
         """
         check_is_fitted(self)
         _check_network(self)

@@ -25,7 +25,14 @@ from .architecture_kernels import Kernels
 
 @dataclass(frozen=True)
 class StoredKernel:
-    """A kernel matrix on disk; `block`, `rows` and `@` read what they need and no more."""
+    """A kernel matrix on disk; `block`, `rows` and `@` read what they need and no more.
+
+    Attributes:
+        path: the folder.
+        shape: of the whole matrix.
+        chunk: rows and columns of one file.
+        dtype: of the numbers.
+    """
 
     path: pathlib.Path
     shape: tuple[int, int]
@@ -169,7 +176,11 @@ def _on_workers(client, tasks, left: Callable, right: Callable):
 
 
 def open_kernel(path) -> StoredKernel:
-    """A kernel that `write_kernel` has written, or has begun."""
+    """A kernel that `write_kernel` has written, or has begun.
+
+    Args:
+        path: the folder.
+    """
     place = pathlib.Path(path)
     if not (place / ".zarray").is_file():
         raise ValueError(
