@@ -15,6 +15,7 @@ import xarray as xr
 
 from ...._core.architecture import mlp
 from ...._core.errors import check_count, check_positive
+from ...._core.parametrisations import STANDARD
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....data.dataset import Dataset
@@ -30,6 +31,7 @@ from ....training.session import Session
 from ....training.train import train
 
 KERNELS = ("nngp", "ntk")
+PLAIN = STANDARD.with_rate_exponent(0.0)  # plain layers under one rate, whatever the width
 MEAN_PIXEL = 0.1307  # of the training images
 # lee2018, Table 1: error of the best Gaussian process over depths and variances, at 1000, 10,000 and 50,000 images
 PUBLISHED = {1000: 0.0721, 10_000: 0.0235, 60_000: 0.0125}
@@ -106,7 +108,7 @@ def _network_error(settings: Settings, key, data: Dataset, test: Dataset, sessio
     chain = mlp(
         settings.depth, settings.width, outputs=10, weight_std=math.sqrt(2), bias_std=settings.bias_std
     )  # fmt: skip
-    net = Deep.init(named_key(key, "network"), chain, data.dimension, "standard")
+    net = Deep.init(named_key(key, "network"), chain, data.dimension, PLAIN)
     adam = Optax(optax.adam(1.0), min(settings.batch, len(data)), rate=settings.rate)
     end = train(
         net, data, adam, steps=settings.steps, every=settings.steps, loss=HalfMeanSquares(),
