@@ -13,7 +13,7 @@ import numpy as np
 import optax
 import xarray as xr
 
-from ...._core.architecture import mlp
+from ...._core.architecture import Chain, Dense, mlp
 from ...._core.errors import check_count, check_positive
 from ...._core.parametrisations import STANDARD
 from ...._core.precision import double
@@ -105,9 +105,11 @@ def _kernel_error(settings: Settings, kernel: str, data: Dataset, test: Dataset)
 
 
 def _network_error(settings: Settings, key, data: Dataset, test: Dataset, session: Session):
-    chain = mlp(
-        settings.depth, settings.width, outputs=10, weight_std=math.sqrt(2), bias_std=settings.bias_std
-    )  # fmt: skip
+    hidden = mlp(
+        settings.depth, settings.width, weight_std=math.sqrt(2), bias_std=settings.bias_std
+    )
+    # a readout that starts small: the random function at the start stays in the prediction as noise (lee2019, equation 16)
+    chain = Chain(*hidden.layers[:-1], Dense(10, weight_std=0.1))
     net = Deep.init(named_key(key, "network"), chain, data.dimension, PLAIN)
     adam = Optax(optax.adam(1.0), min(settings.batch, len(data)), rate=settings.rate)
     end = train(
