@@ -41,6 +41,10 @@ UsageError = typer.BadParameter.__base__  # of the click that this typer brings 
 
 @app.command("list")
 def list_(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Show only experiments in whose name, title or paper all these occur."),
+    ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="Show the saved runs instead of the experiments.")
     ] = False,
@@ -80,7 +84,7 @@ def list_(
         return OK
     from .experiments.registry import experiments, others, papers
 
-    found = [*experiments().values(), *others().values()]
+    words = words or []
     if as_json:
         terminal.print_json(
             [
@@ -89,11 +93,14 @@ def list_(
                     "figure": experiment.figure, "needs_data": experiment.needs_data,
                     "settings": {size: asdict(settings) for size, settings in experiment.settings.items()},
                 }
-                for experiment in found
+                for experiment in (*experiments().values(), *others().values())
+                if terminal.matches(experiment, words)
             ]
         )  # fmt: skip
-    else:
-        terminal.out().print(terminal.experiments_table(experiments(), papers(), others()))
+    elif not terminal.print_experiments(experiments(), papers(), others(), words):
+        raise CommandError(
+            f"no experiment matches {' '.join(words)!r}; `wideflow list` shows all.", USAGE
+        )
     return OK
 
 
@@ -195,10 +202,11 @@ def reproduce(
         terminal.remarks().print(
             f"[yellow]{experiment.name} {told[-1]['outcome']}:[/yellow] {told[-1]['reason']}"
         )
-    page = write_report(Store(out), out / "report.html")
+    shown = any(line["outcome"] in ("acceptable", "failed") for line in told)
+    page = write_report(Store(out), out / "report.html") if shown else None
     bad = [line["experiment"] for line in told if line["outcome"] in ("failed", "stopped")]
     if as_json:
-        terminal.print_json({"experiments": told, "report": str(page)})
+        terminal.print_json({"experiments": told, "report": page and str(page)})
     else:
         skipped = sum(line["outcome"] == "skipped" for line in told)
         terminal.out().print(
@@ -206,7 +214,8 @@ def reproduce(
             + (f", {skipped} skipped for want of data" if skipped else "")
             + (f"; [bold red]not so:[/] {', '.join(bad)}" if bad else "")
         )
-        terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
+        if page is not None:
+            terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
     return FAILED if bad else OK
 
 
@@ -225,7 +234,8 @@ def report(
     from .runs.store import Store
     from .shell import terminal
 
-    page = write_report(Store(out), file or out / "report.html")
+    with asked_wrongly():
+        page = write_report(Store(out), file or out / "report.html")
     if as_json:
         terminal.print_json({"report": str(page)})
     else:
