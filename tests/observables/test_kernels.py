@@ -61,8 +61,8 @@ def test_everything_read_off_the_gram_matrix():
     start = wf.Shallow(W, A[0], wf.scalings.Zipf(0.2, 0.4), "tanh")
     obs = wf.observables
     record = [
-        obs.KernelDrift(),
-        obs.KernelGap(),
+        obs.KernelDistance("spectral", relative=False),
+        obs.KernelMinEigenvalue(),
         obs.KernelTrace(),
         obs.EffectiveRank(),
         obs.KernelAlignment(),

@@ -83,7 +83,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         for name, group in groups
     ]
     place = {name: number for number, name in enumerate(drawn)}
-    sections.sort(key=lambda s: (s.record.acceptable, place.get(s.record.experiment, len(place))))
+    sections.sort(key=lambda s: (s.record.ok, place.get(s.record.experiment, len(place))))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
