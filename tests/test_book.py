@@ -117,7 +117,7 @@ def test_every_public_name_is_in_the_book(site, package):
             assert f">wf.{name}<" in source, f"wf.{name} is not in the overview"
         assert "is explained in" in text
         return
-    anchors = site[f"api/{package.removeprefix('wideflow.')}/index.html"].anchors
+    anchors = site[f"api/{package.removeprefix('wideflow.')}.html"].anchors
     for name in public(package):
         assert name in anchors, f"{name} is not on its page"
 

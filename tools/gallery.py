@@ -2,19 +2,20 @@
 
 The pictures are kept in docs/gallery, so that the book is built without running anything. They are drawn from saved records:
 
-    python tools/gallery.py --runs FOLDER [FOLDER ...]     a record of each experiment, the largest size first
-    python tools/gallery.py --missing                      names the experiments that have no picture yet
+    python tools/gallery.py FOLDER ...     draws what has no picture yet (--again: all) from the records in these folders,
+                                           and names the experiments that no folder has
 """
 
 import argparse
 import io
 import pathlib
+from collections.abc import Iterator
 
 from PIL import Image
 
 from wideflow.experiments.base import SIZES
 from wideflow.papers import Paper, papers
-from wideflow.report.static import render
+from wideflow.report.static import build
 from wideflow.runs.records import DamagedRecordError, Record, read_record
 
 PICTURES = pathlib.Path(__file__).parents[1] / "docs" / "gallery"
@@ -60,15 +61,11 @@ def on_files(files, config):
     return files
 
 
-def records(folders: list[pathlib.Path]) -> dict[str, Record]:
-    """A record of each experiment in the folders; the first folder that has one, there the default size before others."""
-    chosen: dict[str, Record] = {}
+def records(folders: list[pathlib.Path], name: str) -> Iterator[Record]:
+    """The records of an experiment in the folders, in their order, in each the default size before larger and smaller ones."""
     for folder in folders:
-        found = [_read(path) for path in sorted(folder.glob("*.nc"))]
-        order = ("default", *SIZES[::-1])
-        for record in sorted(filter(None, found), key=lambda r: order.index(r.size)):
-            chosen.setdefault(record.experiment, record)
-    return chosen
+        for size in ("default", *(size for size in reversed(SIZES) if size != "default")):
+            yield from filter(None, map(_read, sorted(folder.glob(f"{name}-{size}-*.nc"))))
 
 
 def _read(path: pathlib.Path) -> Record | None:
@@ -78,26 +75,31 @@ def _read(path: pathlib.Path) -> Record | None:
         return None
 
 
-def draw(experiment, record: Record) -> None:
-    """The figure as a small WebP picture."""
-    png, _ = render(experiment.draw(record.table))
-    image = Image.open(io.BytesIO(png)).convert("RGB")
+def draw(experiment, record: Record) -> bool:
+    """The figure as a small WebP picture; False where the table is of an older version and lacks something."""
+    try:
+        figure, png = build(experiment.draw(record.table)), io.BytesIO()
+    except (ValueError, KeyError, AttributeError) as error:
+        print(f"{record.path}: {error}", flush=True)
+        return False
+    figure.savefig(png, format="png", dpi=1.5 * WIDTH / figure.get_size_inches()[0])
+    image = Image.open(png).convert("RGB")
     image.thumbnail((WIDTH, 3 * WIDTH), Image.Resampling.LANCZOS)
     image.save(PICTURES / f"{experiment.name}.webp", quality=QUALITY, method=6)
+    return True
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--runs", nargs="*", type=pathlib.Path, default=[])
-    parser.add_argument("--missing", action="store_true")
+    parser.add_argument("folders", nargs="+", type=pathlib.Path)
+    parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
-    saved = records(options.runs)
-    for paper in papers().values():
-        for name in paper.experiments:
-            if name in saved:
-                draw(paper.experiment(name), saved[name])
-            elif options.missing and not (PICTURES / f"{name}.webp").is_file():
-                print(name)
+    names = {name: paper for paper in papers().values() for name in paper.experiments}
+    if not options.again:
+        names = {n: p for n, p in names.items() if not (PICTURES / f"{n}.webp").is_file()}
+    for name, paper in names.items():
+        if not any(draw(paper.experiment(name), each) for each in records(options.folders, name)):
+            print(f"{name}: no record in these folders that can be drawn", flush=True)
 
 
 if __name__ == "__main__":
