@@ -136,7 +136,7 @@ def test_list_runs_names_what_is_damaged(capsys, tmp_path):
 def test_reproduce_runs_all_and_reports_even_what_fails(capsys, tmp_path):
     assert main(["reproduce", "caron2023", "--size", "smoke", "--out", "o"]) == 1
     said = capsys.readouterr().out
-    assert "not so: small-failing" in said.replace("\n", " ")
+    assert "these did not: small-failing" in said.replace("\n", " ")
     page = (tmp_path / "o" / "report.html").read_text()
     assert "two is three" in page
     assert main(["reproduce", "li2020", "--size", "smoke", "--out", "o"]) == 0  # none there

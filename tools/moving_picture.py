@@ -1,6 +1,6 @@
 """Draws docs/images/lazy-to-rich.webp: two networks of one width learn the same wave, one lazily and one by moving its features.
 
-    python tools/moving_picture.py        about a minute
+python tools/moving_picture.py        about a minute
 """
 
 import io
@@ -84,7 +84,9 @@ def main() -> None:
         (_, start), (_, end) = path[0], path[-1]
         moved = np.linalg.norm(end - start) / np.linalg.norm(start)
         error = np.interp(wave().inputs[:, 0], GRID, path[-1][0]) - wave().targets
-        print(f"{title}: weights moved by {moved:.2f} of their size, largest error {np.abs(error).max():.3f}")
+        print(
+            f"{title}: weights moved by {moved:.2f} of their size, largest error {np.abs(error).max():.3f}"
+        )
     print(f"{OUT.name}: {OUT.stat().st_size / 1e3:.0f} kB, {len(pictures)} frames")
 
 

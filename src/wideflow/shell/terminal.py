@@ -86,7 +86,7 @@ def claims_table(record: Record) -> Table:
         ("verdict", "left"),
         ("claim", "left"),
         ("ours", "right"),
-        ("asked", "left"),
+        ("expected", "left"),
     ):
         table.add_column(heading, justify=justify)
     if any(claim.published is not None for claim in record.claims):
