@@ -276,7 +276,7 @@ class KernelTrace(AbstractObservable):
 
 
 class EffectiveRank(AbstractObservable):
-    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel."""
+    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel; 0 for a kernel that has vanished."""
 
     watched: _Watched
     name: str = eqx.field(static=True, default="effective_rank")
@@ -288,11 +288,11 @@ class EffectiveRank(AbstractObservable):
 
     def __call__(self, snapshot):
         gram = self.watched.gram(snapshot.model, snapshot)
-        return jnp.trace(gram) ** 2 / jnp.sum(gram**2)
+        return _share(jnp.trace(gram), jnp.linalg.norm(gram)) ** 2
 
 
 class KernelAlignment(AbstractObservable):
-    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output."""
+    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output; 0 where either has vanished."""
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_alignment")
@@ -306,4 +306,10 @@ class KernelAlignment(AbstractObservable):
         gram = self.watched.gram(snapshot.model, snapshot)
         y = snapshot.objective.targets.astype(jnp.float64)
         y = (y if y.ndim == 1 else y[:, self.watched.output])[: gram.shape[0]]
-        return y @ gram @ y / (jnp.linalg.norm(gram) * jnp.vdot(y, y))
+        y = _share(y, jnp.linalg.norm(y))
+        return _share(y @ gram @ y, jnp.linalg.norm(gram))
+
+
+def _share(part, whole):
+    """Their ratio; 0 of a whole that is 0 (units that are all saturated have no tangent kernel)."""
+    return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1.0), 0.0)
