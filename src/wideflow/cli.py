@@ -186,7 +186,9 @@ def reproduce(
             done = work.perform_shown(experiment, out, size.value, overrides, seed, device, fresh)
             figures = work.draw(experiment, done.record)
         except DataNotFoundError as error:
-            outcomes.append({"experiment": experiment.name, "outcome": "skipped", "reason": str(error)})
+            outcomes.append(
+                {"experiment": experiment.name, "outcome": "skipped", "reason": str(error)}
+            )
         except CommandError as error:
             if error.code != FAILED:
                 raise
@@ -195,7 +197,9 @@ def reproduce(
             )
         else:
             outcome = "acceptable" if done.record.ok else "failed"
-            outcomes.append({"experiment": experiment.name, "outcome": outcome, **done.record.counts})
+            outcomes.append(
+                {"experiment": experiment.name, "outcome": outcome, **done.record.counts}
+            )
             if not as_json:
                 terminal.print_done(done, figures, briefly=done.record.ok)
             continue
