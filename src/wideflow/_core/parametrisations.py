@@ -103,6 +103,10 @@ TABLE = {p.name: p for p in (NTK, STANDARD, MEAN_FIELD, MAXIMAL_UPDATE)}
 def parametrisation(given: "str | Parametrisation | ABC") -> "Parametrisation | ABC":
     """A parametrisation from its name or from itself; explicit exponents stay `ABC`.
 
+    Args:
+        given: "ntk", "standard", "mean-field" or "maximal-update", a `Parametrisation` or
+            `scalings.ABC`.
+
     >>> parametrisation("ntk").output
     (0.5, 0.0, 0.0)
     """

@@ -53,6 +53,7 @@ def certify(
             By interlacing, $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
         time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
         key: for the sample and for redrawn networks of other widths.
+        notes: sentences about the data or the network that the certificate repeats.
 
     Returns:
         A `Certificate`: prints as a table, `.to_dict()`, `.figure()`.

@@ -13,7 +13,15 @@ UNEVEN = 1e3  # ratio of column deviations above which one column drowns the oth
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, what was found, how bad it is, and what it means."""
+    """What was looked at, what was found, how bad it is, and what it means.
+
+    Attributes:
+        name: what was looked at.
+        verdict: "well", "note" or "wrong".
+        found: what was seen, with its numbers.
+        meaning: what that means for the theorems, and what to do about it.
+        value: the number behind it.
+    """
 
     name: str
     verdict: str
@@ -23,7 +31,11 @@ class Check:
 
 
 def check_dataset(data: Dataset) -> tuple[tuple[Check, ...], DataAssumptions]:
-    """All checks of `data`, and the assumptions of the convergence theorems as numbers."""
+    """All checks of `data`, and the assumptions of the convergence theorems as numbers.
+
+    Args:
+        data: a `Dataset`, as it is.
+    """
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
     assumptions = check_data_assumptions(x, y)
     checks = (

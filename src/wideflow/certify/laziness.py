@@ -81,6 +81,11 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
 
     For several outputs the kernel is that of all samples and outputs. Modes slower than its error bar stay where they are; if they keep the loss
     above `share`, $T$ is where the slowest resolved mode has decayed.
+
+    Args:
+        model: the network at time zero.
+        data: the training set.
+        share: of the initial loss, at which $T$ is reached.
     """
     regimes, times = lazy_path(model, data, (share,))
     return regimes[0], times[0]

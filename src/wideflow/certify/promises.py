@@ -35,6 +35,9 @@ class Promise:
         required: the width it asks for (NaN where it asks for none); `available` is the network's.
         rate: the decay rate of the loss that it promises, NaN where none.
         bounds: further promised numbers, by name.
+        name, theorem, about: the statement's title, the class that judges it, and what it speaks
+            of.
+        outcome, margin, message, numbers: those of its `Verdict`.
     """
 
     name: str

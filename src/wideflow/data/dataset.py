@@ -12,6 +12,8 @@ from .._core.errors import check_count, check_kind
 from .._core.precision import double
 from .objective import DatasetObjective
 
+__all__ = ["Dataset", "one_hot"]
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
@@ -100,7 +102,12 @@ class Dataset:
 
 
 def one_hot(labels, classes: int | None = None) -> np.ndarray:
-    """Labels 0..K-1 as rows of 0 and 1."""
+    """Labels 0..K-1 as rows of 0 and 1.
+
+    Args:
+        labels: whole numbers from 0, shape (sample,).
+        classes: $K$; one more than the largest label if None.
+    """
     labels = np.asarray(labels)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(

@@ -9,6 +9,8 @@ from .._core.randomness import named_key
 from .._core.types import Key
 from .dataset import Dataset
 
+__all__ = ["axis_types", "quadratic_teacher"]
+
 
 @double
 def quadratic_teacher(
@@ -18,6 +20,12 @@ def quadratic_teacher(
 
     The teacher is a network of width $k$ on the quadratic embedding. It depends on `key` alone; `part` names the draw of the inputs, so that
     training and test data of one key share their teacher.
+
+    Args:
+        samples: $n$.
+        features: $d$.
+        teacher_width: $k$.
+        part: the name of the draw of the inputs, such as "train" or "test".
     """
     check_count("samples", samples)
     check_count("features", features)
@@ -43,6 +51,10 @@ def axis_types(key: Key, samples: int, features: int = 50) -> Dataset:
     r"""$(x_1, x_2, y)$ uniform on $(1, 0, 1), (-1, 0, 1), (0, 1, -1), (0, -1, -1)$; all other coordinates uniform on $[-1, 1]$ (chen2022, equations 93-96).
 
     The label is $x_1^2 - x_2^2$: no linear function sees it, and $d - 2$ coordinates are noise.
+
+    Args:
+        samples: $n$.
+        features: $d \ge 2$.
     """
     check_count("samples", samples)
     check_count("features", features, least=2)

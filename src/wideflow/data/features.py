@@ -79,7 +79,15 @@ def mixture_features(
     classes: int = 10,
     spread: float = 1.0,
 ) -> tuple[Dataset, Dataset]:
-    r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class means $\mu_k\sim\mathcal N(0, \tfrac14I)$."""
+    r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class means $\mu_k\sim\mathcal N(0, \tfrac14I)$.
+
+    Args:
+        samples: rows of the training set.
+        tests: rows of the test set.
+        features: the dimension of $x$.
+        classes: the number of means, equally likely.
+        spread: the deviation within a class, in each coordinate.
+    """
     for name, value in (
         ("samples", samples),
         ("tests", tests),

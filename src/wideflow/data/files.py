@@ -12,6 +12,18 @@ from .._core.errors import check_choice, check_kind
 from .dataset import Dataset, one_hot
 from .tables import read_csv
 
+__all__ = [
+    "MNIST",
+    "UCI",
+    "DataNotFoundError",
+    "available",
+    "cache_folder",
+    "locate",
+    "mnist",
+    "split",
+    "uci",
+]
+
 MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 
@@ -102,6 +114,9 @@ def locate(source: Source) -> pathlib.Path:
 
     Looks into the folder `WIDEFLOW_DATA`, then into the cache, then downloads into the cache: from
     `WIDEFLOW_DATA_URL` (a place that serves files of these names) or from the file's own address.
+
+    Args:
+        source: the file's name, its checksums and its address.
     """
     tried = []
     folder = os.environ.get("WIDEFLOW_DATA")
@@ -136,7 +151,11 @@ def locate(source: Source) -> pathlib.Path:
 
 
 def available(name: str) -> bool:
-    """Whether the file of that UCI set is on this machine, without a download."""
+    """Whether the file of that UCI set is on this machine, without a download.
+
+    Args:
+        name: 'concrete', 'energy', 'airfoil' or 'plant'.
+    """
     file, given = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
     folders = [cache_folder(), *([pathlib.Path(given).expanduser()] if given else [])]
     return any((folder / file).is_file() for folder in folders)
@@ -170,6 +189,9 @@ def uci(name: str) -> Dataset:
     """One of the four UCI regression sets: 'concrete', 'energy', 'airfoil', 'plant'; raw values.
 
     Rows come in the files' own order: shuffle before splitting. Energy's second target is dropped.
+
+    Args:
+        name: 'concrete', 'energy', 'airfoil' or 'plant'.
     """
     check_choice("name", name, UCI)
     entry = UCI[name]
@@ -180,6 +202,11 @@ def split(data: Dataset, fractions: tuple[float, ...], seed: int = 10) -> tuple[
     """Random parts of the given fractions; the last part takes what is left.
 
     The permutation is NumPy's `RandomState(seed)`, as in the released code of caron2023 (seed 10).
+
+    Args:
+        data: the dataset to be cut.
+        fractions: shares of the rows, positive, with a sum of at most 1.
+        seed: of the permutation.
     """
     check_kind("data", data, Dataset, "a `Dataset`")
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:

@@ -17,6 +17,8 @@ from .._core.types import Key, Scalar
 from .dataset import Dataset
 from .objective import AbstractObjective
 
+__all__ = ["MultiIndex"]
+
 LOSS_FACTORS = {"HalfSumSquares": 0.5, "HalfMeanSquares": 0.5, "MeanSquares": 1.0}
 NODES = {
     1: 96,

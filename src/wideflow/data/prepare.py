@@ -7,11 +7,18 @@ import numpy as np
 from .._core.errors import check_flag, check_kind
 from .dataset import Dataset
 
+__all__ = ["Prepared", "prepare"]
+
 OUTLYING = 1e4  # times the distance of nine tenths of a column's values from its median
 
 
 class Prepared(NamedTuple):
-    """The dataset and one sentence for each thing done to it."""
+    """The dataset and one sentence for each thing done to it.
+
+    Attributes:
+        data: the dataset in the form that theorems ask for.
+        notes: what was done to it.
+    """
 
     data: Dataset
     notes: tuple[str, ...]
@@ -21,6 +28,10 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     """Repetitions merged, constant columns dropped, columns and targets standardised, a bias column, inputs on the unit ball.
 
     Rows with equal inputs become one with their mean target: networks cannot tell them apart and would have a gap of zero.
+
+    Args:
+        data: a `Dataset` with raw columns.
+        bias: whether a constant column is added.
     """
     check_kind(
         "data",

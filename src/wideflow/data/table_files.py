@@ -11,6 +11,8 @@ import pandas as pd
 
 from .._core.errors import did_you_mean
 
+__all__ = ["TableError", "open_table"]
+
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
 
@@ -23,7 +25,13 @@ class TableError(ValueError):
 
 
 def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataFrame:
-    """The first `rows` rows (None: all) under their header; columns are stripped text, each name once."""
+    """The first `rows` rows (None: all) under their header; columns are stripped text, each name once.
+
+    Args:
+        path: the file, plain or compressed.
+        rows: how many rows to read.
+        separator: the one character between the values of a line.
+    """
     if not path.is_file():
         near = sorted(p.name for p in path.parent.glob("*.csv*")) if path.parent.is_dir() else []
         raise ValueError(f"there is no file {path}.{did_you_mean(path.name, near)}")

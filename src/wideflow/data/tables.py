@@ -11,6 +11,8 @@ from .._core.errors import check_kind, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
 
+__all__ = ["read_csv"]
+
 SHOWN = 5  # offending rows or columns named in an error
 
 
@@ -33,6 +35,7 @@ def read_csv(
         constant: what to do with columns that never vary: "error", "drop" or "keep".
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
+        name: the dataset's name; the file's own if None.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.

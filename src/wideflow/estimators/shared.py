@@ -45,6 +45,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         validation_fraction=0.1,
         patience=300,
         random_state=None,
+        kernel=None,
     ):
         self.width = width
         self.scaling = scaling
@@ -58,6 +59,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.random_state = random_state
+        self.kernel = kernel
 
     def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> None:
         """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""

@@ -21,6 +21,8 @@ from .._core.weight_layers import WeightLayer, weight_layers
 from .base import AbstractModel, Pullback, adaptive_rate_factors, pullback_by_autodiff
 from .layers import convolve, forward
 
+__all__ = ["Deep"]
+
 
 class Deep(AbstractModel):
     r"""A network read off an architecture: weight layer $l$ gives $h^l = k_l\, n^{-a_l}\, w^l x^{l-1} + k'_l\, b^l$.
@@ -101,6 +103,12 @@ class Deep(AbstractModel):
         r"""A random start: $w^l \sim N(0, n^{-2b_l})$ and biases likewise, as the parametrisation says.
 
         Every array is drawn from its own named key, so that a deeper network has the same first layers.
+
+        Args:
+            architecture: the layers, without arrays; see `wideflow.architecture`.
+            features: the shape of one input, or its dimension.
+            parametrisation: where the powers of the width stand: a name, a `Parametrisation` or
+                `ABC`.
         """
         key, shape = as_key(key), _shape(features)
         chain, weights, biases = _chain(architecture), [], []
@@ -233,7 +241,9 @@ def _array(name: str, value, shape: tuple[int, ...]):
         raise ValueError(
             f"`{name}` must have shape {shape} (channels in, then channels out), got {array.shape}."
         )
-    if not bool(jnp.all(jnp.isfinite(array))):
+    # inside `jax.jit` or `jax.vmap` (many random networks at once) there are no values to look at
+    traced = isinstance(array, jax.core.Tracer)
+    if not traced and not bool(jnp.all(jnp.isfinite(array))):
         raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 

@@ -21,6 +21,8 @@ from .._core.symmetric_product import symmetric_product
 from .deep import Deep
 from .layers import patches
 
+__all__ = ["gram", "gram_parts"]
+
 COPIES = 4  # of a tile's arrays that the compiled program holds at its peak
 
 

@@ -23,6 +23,8 @@ from .._core.architecture import (
     SumPool,
 )
 
+__all__ = ["forward"]
+
 Batch = Float[Array, "sample ..."]
 Weigh = Callable[[int, Dense | Conv, Batch], Batch]
 """What a weight layer does: its number in the order of `weight_layers`, its description, and what comes in."""

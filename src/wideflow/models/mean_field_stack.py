@@ -18,6 +18,8 @@ from .._core.renamed import renamed
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 
+__all__ = ["MeanFieldStack"]
+
 
 class MeanFieldStack(AbstractModel):
     r"""$F^{(0)} = x$, $F^{(l)} = \sum_j p^{(l)}_j A_l[:, j]\, \sigma(W_l[j] \cdot F^{(l-1)})$, $f = F^{(L)}$ (Definition A.3).

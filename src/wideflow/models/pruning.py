@@ -53,7 +53,12 @@ class PruningCurve(NamedTuple):
 
 @double
 def importance(model, convention: str = "paper") -> Float[Array, " width"]:
-    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``)."""
+    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``).
+
+    Args:
+        model: a `Shallow` network, with node weights $\lambda_j$ and hidden weights $w_j$.
+        convention: which of the two formulas.
+    """
     _check_shallow(model)
     check_choice("convention", convention, CONVENTIONS)
     weights = model.scales.astype(float) ** 2

@@ -15,6 +15,8 @@ from .._core.precision import double
 from .base import AbstractModel, Pullback, pullback_by_autodiff
 from .deep import single_output
 
+__all__ = ["Wrapped", "wrap"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Slot:

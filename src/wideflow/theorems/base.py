@@ -18,7 +18,12 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Citation:
-    """The paper by its bib key (see `theorems/references.bib`) and the place in it."""
+    """The paper by its bib key (see `theorems/references.bib`) and the place in it.
+
+    Args:
+        key: the bib key.
+        locator: for instance "Theorem 4.2".
+    """
 
     key: str
     locator: str

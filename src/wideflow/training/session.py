@@ -39,6 +39,8 @@ class Session:
         checkpointer: keeps checkpoints, so that a killed run goes on with the same numbers.
         on_record: shown the table at every record; see `OnRecord`.
         progress: see `Progress`; calling the session itself reports progress too.
+        counts: trainings so far; shared by the sessions that `within` and `showing` derive from
+            this one.
     """
 
     flow: bool = False

@@ -70,6 +70,7 @@ class SmoothedSGD(AbstractDynamics):
         window: $T_w$ itself, overriding the formula.
         shrink: False keeps $\lambda = 1$ throughout.
         noise: where the random numbers come from; `ReplayedNoise(...)` injects them all.
+        batch: samples a step, drawn with replacement.
     """
 
     rate: Float[Array, ""]
@@ -165,6 +166,11 @@ class SmoothedSGD(AbstractDynamics):
         Batch 1, $\eta = 1/(4\varepsilon_a^2m)$ (the squared gradient norm of $F$ is about $\frac34\varepsilon_a^2m$), $\sigma_w = m^{-0.99}/2$, $\sigma_v = 0.05/\sqrt m$,
         $\sigma_n = 10^{-4}/m$; penalties $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$ from the balls $\tau'_w = c_wm^{-3/4}$ (`first_ball` $= c_w$) and $\tau_v$ = `second_ball`. Smaller
         balls make the regulariser dominate the loss and stall learning. `options` override any argument of the class.
+
+        Args:
+            width: $m = m_1 = m_2$.
+            horizon: $T$.
+            output_std: $\varepsilon_a$ of the network.
         """
         check_count("width", width)
         check_positive("output_std", output_std)

@@ -70,6 +70,12 @@ class BiasedTwoLayer(AbstractModel):
         r"""The paper's start: $w_{ij} \sim \mathcal N(0, 1/m)$; $b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$; $a_{r,i} \sim \mathcal N(0, \varepsilon_a^2)$.
 
         The bias variance 2 makes $\mathbb E\lVert\sigma(W^{(0)}x+b)\rVert^2 = 1$ on unit inputs. `output_std` is $\varepsilon_a$.
+
+        Args:
+            features: the dimension of the inputs.
+            width: $m$.
+            output_std: $\varepsilon_a$.
+            outputs: None for one output without an axis, else the number of outputs.
         """
         check_count("features", features)
         check_count("width", width)

@@ -34,7 +34,13 @@ class Theorem41(AbstractTheorem):
         terms: int = 1,
         outputs: int = 1,
     ) -> Verdict:
-        r"""`loss` is the test loss reached (None before training), `floor` is $\varepsilon_0$, `error` is $\varepsilon$."""
+        r"""`loss` is the test loss reached (None before training), `floor` is $\varepsilon_0$, `error` is $\varepsilon$.
+
+        Args:
+            prediction: the sizes that are asked for.
+            width, samples, iterations: $m$, $N$, $T$ of the run.
+            terms, outputs: $p$, $k$.
+        """
         loss = math.nan if loss is None else loss
         numbers = {
             "loss": loss, "bound": floor + error, "width": float(width), "width_needed": prediction.width, "samples": float(samples),
@@ -82,7 +88,11 @@ class WidthIndependence(AbstractTheorem):
         spread: float | int = 1.35,
         least_width: int = 100,
     ) -> Verdict:
-        """`losses` at `widths`, both sequences; only widths from `least_width` on are judged."""
+        """`losses` at `widths`, both sequences; only widths from `least_width` on are judged.
+
+        Args:
+            baseline: the loss of a predictor without information.
+        """
         widths, losses = np.asarray(widths, float), np.asarray(losses, float)
         wide = losses[widths >= least_width]
         numbers = {"widths": float(wide.size), "baseline": baseline}
@@ -139,7 +149,15 @@ class Theorem42(AbstractTheorem):
         gamma: float | int = 0.25,
         terms: int = 1,
     ) -> Verdict:
-        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`."""
+        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`.
+
+        Args:
+            loss: the test loss reached, None before training.
+            width, samples: $m_2$, $N$ of the run.
+            error: $\varepsilon$.
+            floor: $\varepsilon_0$.
+            gamma: $\gamma$.
+        """
         return _three_layers(
             loss, prediction, prediction.log10_samples_first, width=width, samples=samples, error=error, floor=floor, gamma=gamma, terms=terms
         )  # fmt: skip
@@ -162,7 +180,15 @@ class Theorem43(AbstractTheorem):
         gamma: float | int = 0.25,
         terms: int = 1,
     ) -> Verdict:
-        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`."""
+        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`.
+
+        Args:
+            loss: the test loss reached, None before training.
+            width, samples: $m_2$, $N$ of the run.
+            error: $\varepsilon$.
+            floor: $\varepsilon_0$.
+            gamma: $\gamma$.
+        """
         return _three_layers(
             loss, prediction, prediction.log10_samples_second, width=width, samples=samples, error=error, floor=floor, gamma=gamma, terms=terms
         )  # fmt: skip

@@ -88,7 +88,11 @@ class SlidingKinks(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.1, corrected for sliding kinks")
 
     def __call__(self, window: Sliding, *, tolerance: float = 0.02) -> Verdict:
-        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`."""
+        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`.
+
+        Args:
+            window: the measured rates and masks.
+        """
         numbers = {
             "observed": window.observed, "averaged": window.averaged, "hard": window.hard,
             "stuck": float(window.stuck), "pairs": float(window.pairs),

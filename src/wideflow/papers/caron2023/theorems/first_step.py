@@ -33,7 +33,14 @@ class Theorem51(AbstractTheorem):
     def __call__(
         self, key, inputs, targets, activation, node_weights, *, draws: int = 20_000
     ) -> Verdict:
-        """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to four standard errors."""
+        """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to four standard errors.
+
+        Args:
+            inputs: $x_i$, shape (sample, feature).
+            targets: shape (sample,).
+            activation: a name, an `Activation` or a function.
+            node_weights: of the nodes, shape (width,).
+        """
         check_count("draws", draws, least=2)
         act = as_activation(activation)
         inputs, targets, weights = (
@@ -80,6 +87,13 @@ class Theorem52(AbstractTheorem):
 
         Averaged over signs at fixed weights the velocity is
         $-\\frac1{d^2}XX^\\top\\odot\\sum_j\\lambda_j^2[b_j\\sigma_j'^\\top+\\sigma_j'b_j^\\top]$, $b = \\sigma''(Z)\\odot XX^\\top(\\sigma\\sigma')(Z)$.
+
+        Args:
+            inputs: shape (sample, feature).
+            activation: a smooth one.
+            node_weights: of the nodes, shape (width,).
+            draws: of the weights.
+            order: nodes an axis in the quadrature of the formula.
         """
         check_count("draws", draws, least=2)
         act = as_activation(activation)

@@ -23,7 +23,11 @@ class PropositionA2(AbstractTheorem):
 
     @double
     def __call__(self, scaling, width: int, power: float = 2.0) -> Verdict:
-        """Judges `scaling` (`NTK`, `Zipf` or `Weights`) at `width`."""
+        """Judges `scaling` (`NTK`, `Zipf` or `Weights`) at `width`.
+
+        Args:
+            power: $r > 1$.
+        """
         check_count("width", width)
         if not power > 1:
             raise ValueError(f"`power` must exceed 1, got {power}.")

@@ -55,6 +55,10 @@ def _kernel_factor(start: Shallow) -> float:
 class MovementBound(AbstractTheorem):
     r"""(15): with $1/m$ outside, $\frac1m \sum_i |h^t_i(x) - h^s_i(x)| \ge |f^t(x) - f^s(x)| / (\hat c L_\sigma)$ for every input and any two times, under
     every dynamics: a function that is learnt needs features that move. With node scale $s$ the right side is divided by $m s$, so that it is $m^{-1/2}$ times smaller for NTK.
+
+    Args:
+        first, second: the network at the times $s$ and $t$.
+        inputs: shape (sample, feature).
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Equation 15")

@@ -15,6 +15,11 @@ class Truncated(AbstractRadialLaw):
     The restriction has mass $M_0(\varrho) < 1$ and the moments $M_k(\min(a, \varrho))$; it represents restricted
     expectations $E\{g; r \le \varrho\}$ and cannot be sampled. Two-layer networks have infinite loss on the
     untruncated Bessel law unless their slope vanishes in almost every direction, so they are compared here.
+
+    Args:
+        law: of the radius.
+        radius: $\varrho > 0$.
+        renormalise: whether the mass is brought back to 1.
     """
 
     d: int = eqx.field(static=True)
