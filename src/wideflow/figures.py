@@ -110,10 +110,11 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours."""
+    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours, those in `muted` are grey."""
 
     title: str
     panels: Sequence[Panel]
     columns: int = 2
     caption: str = field(default="")
     first: tuple[str, ...] = ()
+    muted: tuple[str, ...] = ()

@@ -10,16 +10,17 @@ from .base import AbstractObservable, probe_features
 
 
 class OutputsAt(AbstractObservable):
-    """The outputs at given inputs, for instance on a grid."""
+    """The outputs at given inputs, for instance on a grid; `name` and `axis` are those of the table."""
 
     inputs: Float[Array, "grid feature"]
-    name: str = eqx.field(static=True, default="learned_function")
+    name: str = eqx.field(static=True)
     label: str = eqx.field(static=True, default="f(x)")
-    axes: tuple[str, ...] = eqx.field(static=True, default=("grid",))
+    axes: tuple[str, ...] = eqx.field(static=True)
 
     @double
-    def __init__(self, inputs):
+    def __init__(self, inputs, name: str = "learned_function", axis: str = "grid"):
         self.inputs = real_array("inputs", inputs, "(grid, feature)")
+        self.name, self.axes = name, (axis,)
 
     def __call__(self, snapshot):
         model = snapshot.model
