@@ -19,6 +19,7 @@ from .._core.errors import check_choice, check_count, check_number, check_positi
 from .._core.parametrisations import TABLE as PARAMETRISATIONS
 from .._core.randomness import named_key
 from .._core.scalings import parse_scaling
+from .._core.status import Status
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
 from ..dynamics.losses import HalfSumSquares, MeanSquares
@@ -266,13 +267,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
     """Every recorded number over time, one panel each; of a run with `record` = "all" what there is to look at."""
     whole = "time_ahead" in table
     panels = everything(table) if whole else _curves(table)
-    ended = str(table.attrs["status"]).replace("`", "")
+    status = str(table.attrs["status"])
+    ended = "" if status == Status.FINISHED.sentence else "; " + status.replace("`", "")
     described = table.attrs.get("described") or table.attrs["model"]
     return FigureSpec(
         "Training",
         panels,
         columns=2 if len(panels) < 6 else 3,
-        caption=f"{described[0].upper()}{described[1:]}; {ended}.",
+        caption=f"{described[0].upper()}{described[1:]}{ended}.",
         first=COLOURS if whole else (),
     )
 

@@ -76,7 +76,7 @@ def _unresolved(table: xr.Dataset) -> str:
     """How many eigenvalues drown in rounding at the start, where any do."""
     count = int(np.sum(table.kernel_spectrum.values[0] <= resolution(table)[0]))
     total = table.sizes["eigenvalue"]
-    return f"{count} of {total} eigenvalues are below rounding, and not drawn" if count else ""
+    return f"{count} of {total} are below rounding, not drawn" if count else ""
 
 
 def resolution(table: xr.Dataset) -> np.ndarray:

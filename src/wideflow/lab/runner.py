@@ -152,6 +152,12 @@ def dial(table: xr.Dataset) -> dict | None:
     last = table.isel(step=-1)
     regime = Regime(*(float(last[n].values.max()) for n in ("kernel_change", "linearisation_gap")))
     return {
-        "richness": regime.richness, "verdict": "diverged" if diverged(table) else regime.verdict, "kernel_change": regime.kernel_change,
+        "richness": regime.richness, "verdict": _verdict(table, regime), "kernel_change": regime.kernel_change,
         "linearisation_gap": regime.linearisation_gap, "lazy": LAZY, "rich": RICH,
     }  # fmt: skip
+
+
+def _verdict(table: xr.Dataset, regime: Regime) -> str:
+    if table.sizes["step"] == 1:
+        return "at the start"  # nothing has moved: that says nothing of the regime
+    return "diverged" if diverged(table) else regime.verdict

@@ -259,6 +259,7 @@ class Tab:
                 pass  # said already
             case State(name="ready"):
                 self.tell(prepared=True)
+                self.workers.warm()  # the next tab's, now that this one has what it waited for
             case State():
                 own = self.uploads.found.get(str(run.place.choices.get("data")))
                 sentence = own.named(message.sentence) if own else message.sentence

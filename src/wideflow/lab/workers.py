@@ -10,7 +10,6 @@ from .messages import Job, Order, State
 from .worker import work
 
 MOST_TABS = 12
-WARM_AFTER = 3.0  # seconds
 SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
 AHEAD = -1  # the number of the job that a spare computes for practice
 
@@ -80,7 +79,7 @@ class Workers:
                 self.spare = Worker(self.compiled, self.ahead)
 
     def take(self) -> Worker:
-        """The spare; another one is started in its place a little later.
+        """The spare; whoever takes it asks for another one by `warm` when its own first picture is there.
 
         Raises:
             ValueError: too many tabs are open.
@@ -92,9 +91,6 @@ class Workers:
             assert self.spare is not None
             worker, self.spare = self.spare, None
             self.given.add(worker)
-        later = threading.Timer(WARM_AFTER, self.warm)  # the run that begins now goes before
-        later.daemon = True
-        later.start()
         return worker
 
     def give_back(self, worker: Worker) -> None:

@@ -10,7 +10,7 @@
   window.lab = { told: [] }; // what the server has told, for tests and the curious
 
   const ask = (order) => { if (talk && !lost) talk.asked = JSON.stringify({ ...order, count: ++count }); };
-  const number = (value) => value === null || value === undefined ? "–" : String(Number(Number(value).toPrecision(3)));
+  const number = (value) => value === null || value === undefined ? "–" : Math.abs(value) < 1e-9 ? "0" : String(Number(Number(value).toPrecision(3)));
   const address = (query) => `${location.origin}/?token=${token}&${query}`;
 
   // the form
