@@ -1,9 +1,10 @@
 """Draws the pictures that the lab shows before its first live one: each tour's end, and the start of free play, all of seed 0.
 
-Run:  python tools/lab_stills.py      Takes:  two minutes on two cores
+Run:  python tools/lab_stills.py [SCENE ...]      Takes:  two minutes on two cores
 """
 
 import pathlib
+import sys
 
 import jax
 import matplotlib as mpl
@@ -43,7 +44,7 @@ def last_table(scene, settings):
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     uploads = Uploads()
-    for name in scenes():
+    for name in sys.argv[1:] or scenes():
         here = place({"scene": name}, uploads)
         figure = build(here.scene.live(last_table(here.scene, here.scene.settings(here.changes))))
         with mpl.rc_context({"savefig.dpi": DOTS}):

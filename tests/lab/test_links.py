@@ -2,6 +2,7 @@
 
 import dataclasses
 import shlex
+from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
 import jax
@@ -11,7 +12,7 @@ import pytest
 from wideflow.experiments.training import build
 from wideflow.lab.cards import as_html
 from wideflow.lab.fields import FIELDS
-from wideflow.lab.links import START, place
+from wideflow.lab.links import START, place, saved_link
 from wideflow.lab.scenes import FREE, scenes
 from wideflow.lab.uploads import KEPT, Uploads, file_name
 from wideflow.runs.overrides import parse
@@ -35,6 +36,32 @@ def test_a_link_leads_back_to_its_place(uploads):
     assert set(first.choices) == set(START) - {"features", "rows", "time"}  # what matters here
     flow = place({**asked, "data": "sphere-sines", "dynamics": "flow"}, uploads)
     assert set(START) - set(flow.choices) == {"rows", "rate", "steps", "frequency", "amplitude"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"data": "wave-2d", "scaling": "zipf:0.3,0.6", "dynamics": "flow", "time": "7"},
+        {"depth": "3", "scaling": "maximal-update", "dynamics": "adam"},
+        {"scene": "tour-li2020"},
+    ],
+)  # fmt: skip
+def test_a_saved_run_opens_its_own_place(uploads, asked):
+    here = place({**asked, "seed": "6"}, uploads)
+    settings = dataclasses.asdict(here.scene.settings(here.changes))
+    record = SimpleNamespace(experiment=here.scene.experiment.name, settings=settings, seed=6, command="...")  # fmt: skip
+    assert place(dict(parse_qsl(saved_link(record))), uploads) == here
+
+
+@pytest.mark.parametrize(
+    ("experiment", "data", "said"),
+    [("caron2023-figure1", "", "no scene of the lab"), ("train", "mine.csv", "upload that file")],
+)
+def test_a_saved_run_that_the_page_cannot_show_is_refused(experiment, data, said):
+    settings = {"data": data, "dynamics": "flow"}
+    record = SimpleNamespace(experiment=experiment, settings=settings, seed=0, command="...")
+    with pytest.raises(ValueError, match=said):
+        saved_link(record)
 
 
 def test_a_table_that_is_not_on_this_machine_is_named(uploads, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from .._core.errors import check_between
-from ..runs.records import repeat_command
+from ..runs.records import Record, repeat_command
 from .fields import FIELDS, kinds
 from .scenes import FREE, Scene, scene
 from .uploads import PREFIX, Uploads
@@ -122,6 +122,30 @@ def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
     made = Place(chosen, choices, seed, uploads)
     chosen.settings(made.changes)
     return made
+
+
+def saved_link(record: Record) -> str:
+    """The address, behind the question mark, of a saved run: a tour, or a plain training that the page can show.
+
+    Raises:
+        ValueError: the run is of another experiment, or on a file that the page cannot find by itself.
+    """
+    from .scenes import scenes
+
+    if record.experiment in scenes():
+        return urlencode({"scene": record.experiment, "seed": record.seed})
+    if record.experiment != scenes()[FREE].experiment.name:
+        raise ValueError(
+            f"`state` is a run of {record.experiment!r}, which is no scene of the lab. It shows runs of 'train' and of the tours."
+        )
+    settings = dict(record.settings)
+    if str(settings["data"]).endswith(".csv"):
+        raise ValueError(
+            f"`state` is a run on {settings['data']}. Open the lab and upload that file; its other settings are {record.command}"
+        )
+    words = kinds(settings["data"], settings["dynamics"]) | {""}
+    offered = {f.name: settings[f.name] for f in FIELDS.values() if f.only in words and f.name in settings}
+    return urlencode({"scene": FREE, **offered, "seed": record.seed})
 
 
 def _check_data(name: str, uploads: Uploads) -> None:
