@@ -21,7 +21,7 @@ FOLDER = pathlib.Path(wideflow.lab.__file__).parent / "stills"
 DOTS = 72  # per inch: about as wide as the page
 
 
-class FirstRecord(Exception):
+class FirstRecordError(Exception):
     """The start has been seen."""
 
 
@@ -33,11 +33,11 @@ def last_table(scene, settings):
     def on_record(so_far):
         seen.append(so_far())
         if scene.name == FREE:
-            raise FirstRecord
+            raise FirstRecordError
 
     try:
         return scene.experiment.run(settings, jax.random.key(0), Session(on_record=on_record))
-    except FirstRecord:
+    except FirstRecordError:
         return seen[-1]
 
 

@@ -154,6 +154,9 @@ def test_tables_are_prepared_and_thinned(tmp_path):
     assert np.mean(training.targets) == pytest.approx(0, abs=1e-12)
     assert networks[0].weights.shape == (3, 4)
     _, fewer, test = build(dataclasses.replace(s, test_samples=5), jax.random.key(0))
-    assert (len(fewer), len(test)) == (10, 4)  # of 14 rows that are read at most a third is set aside
+    assert (len(fewer), len(test)) == (
+        10,
+        4,
+    )  # of 14 rows that are read at most a third is set aside
     together = np.concatenate([fewer.inputs, test.inputs])
     assert len(np.unique(together, axis=0)) == 14

@@ -47,7 +47,9 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     assert not page.tab.is_visible("#empty")
     titles = page.tab.evaluate(f"{FIGURES}.map(m => m.title.text)")
     assert titles == [title for title in HELP if title != "Predicted against true"]
-    start, now = (curve(page, name, "Learned function") for name in ("at the start", "this network"))
+    start, now = (
+        curve(page, name, "Learned function") for name in ("at the start", "this network")
+    )
     assert len(start) == 201
     assert start == now  # nothing has moved
     assert len(curve(page, "linearised")) == 201  # the prediction is there before the run
@@ -182,7 +184,9 @@ def test_a_shared_link_gives_the_same_state(open_page):
     assert page.tab.inner_text("#link") == link
     shown = "[gamma.value, alpha.value, document.getElementById('f-width').value]"
     assert page.tab.evaluate(shown) == ["0.25", "0.35", "77"]
-    page.tab.goto(link.replace("zipf%3A0.25%2C0.35", "zipf%3A0.333%2C0.05"))  # between the slider's steps
+    page.tab.goto(
+        link.replace("zipf%3A0.25%2C0.35", "zipf%3A0.333%2C0.05")
+    )  # between the slider's steps
     page.tab.wait_for_selector("body[data-connected]")
     set_number(page, "#f-seed", 4)
     page.wait("document.getElementById('link').textContent.includes('seed=4')")

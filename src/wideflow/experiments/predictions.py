@@ -68,7 +68,9 @@ def predict(
     }  # fmt: skip
     if lazy.test_outputs is not None:
         known["linearised_function"] = ("grid", np.asarray(lazy.test_outputs)[-1])
-    return xr.Dataset(known | (_limit(network, inputs, key) if isinstance(network, Shallow) else {}))
+    return xr.Dataset(
+        known | (_limit(network, inputs, key) if isinstance(network, Shallow) else {})
+    )
 
 
 def _limit(network: Shallow, inputs, key) -> dict:

@@ -244,9 +244,7 @@ def describe(s: Settings) -> str:
     return f"{network} on {where}, {s.dynamics} {how}"
 
 
-def build(
-    s: Settings, key
-) -> tuple[list[Shallow] | list[Deep], data.Dataset, data.Dataset | None]:
+def build(s: Settings, key) -> tuple[list[Shallow] | list[Deep], data.Dataset, data.Dataset | None]:
     """The networks before training, the training set, and the test set where one is asked for."""
     training, test = training_and_test(s, named_key(key, "data"))
     keys = [named_key(named_key(key, "network"), i) for i in range(s.seeds)]

@@ -55,9 +55,14 @@ def _kernel(table: xr.Dataset) -> Panel:
         middle = _summary(table.limit_spectra.values)["quartiles"][1]
         marks.append(
             Line(
-                ends, [np.median(middle)] * 2, "median at infinite width", [middle.min()] * 2, [middle.max()] * 2,
-                dash="dashed", group=LIMIT,
-            )  # fmt: skip
+                ends,
+                [np.median(middle)] * 2,
+                "median at infinite width",
+                [middle.min()] * 2,
+                [middle.max()] * 2,
+                dash="dashed",
+                group=LIMIT,
+            )
         )
     return Panel("Eigenvalues of the kernel", "time", "eigenvalue", marks, yscale="log", note=_unresolved(table))  # fmt: skip
 

@@ -16,7 +16,8 @@ def judge(settings: Any, seed: int) -> Verdicts:
 
     if settings.depth > 1:
         return Verdicts(
-            f"The theorems speak of networks with one hidden layer; this one has {settings.depth}.", ()
+            f"The theorems speak of networks with one hidden layer; this one has {settings.depth}.",
+            (),
         )
     networks, training, _ = build(settings, jax.random.key(seed))
     certificate = certify(networks[0], training, key=seed)

@@ -144,7 +144,9 @@ def saved_link(record: Record) -> str:
             f"`state` is a run on {settings['data']}. Open the lab and upload that file; its other settings are {record.command}"
         )
     words = kinds(settings["data"], settings["dynamics"]) | {""}
-    offered = {f.name: settings[f.name] for f in FIELDS.values() if f.only in words and f.name in settings}
+    offered = {
+        f.name: settings[f.name] for f in FIELDS.values() if f.only in words and f.name in settings
+    }
     return urlencode({"scene": FREE, **offered, "seed": record.seed})
 
 

@@ -18,8 +18,8 @@ from ..runs.json_encoding import plain
 from .channel import Talk
 from .links import Place, place
 from .messages import Event, Figure, Job, Progress, State, Taken, Verdicts
-from .panel_help import HELP
 from .overlay import beside, fitting
+from .panel_help import HELP
 from .uploads import Uploads
 from .workers import Worker, Workers
 
@@ -186,7 +186,9 @@ class Tab:
         """Hands the present settings to the tab's worker, which leaves what it is at."""
         self._end(self.rival)
         self.rival = None
-        self._set("ready" if held else "running", "being prepared" if held else "starting", fresh=True)
+        self._set(
+            "ready" if held else "running", "being prepared" if held else "starting", fresh=True
+        )
         self.run = self._live(self.place, held=held, worker=self.run.worker if self.run else None)
 
     def _live(self, where: Place, *, held: bool, worker: Worker | None = None) -> Live:

@@ -38,7 +38,11 @@ class Look:
 
     def colour(self, mark: Mark) -> str:
         key = colour_key(mark)
-        return REFERENCE if key is None or key in self.muted else PALETTE[self.numbers[key] % len(PALETTE)]
+        return (
+            REFERENCE
+            if key is None or key in self.muted
+            else PALETTE[self.numbers[key] % len(PALETTE)]
+        )
 
     def dash(self, mark: Mark, panel: Panel) -> str:
         """The mark's own; reference lines of one panel that would look alike take different ones, those that panels share the same in all."""
