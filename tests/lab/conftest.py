@@ -99,6 +99,12 @@ class Page:
         """Waits until the first picture is there and everything is compiled."""
         self.wait("window.lab.told.some(t => t.prepared)", seconds)
 
+    def begins_anew(self, act) -> None:
+        """Does `act()`, and waits until the page has been told of a new run."""
+        last = self.tab.evaluate("window.lab.told.at(-1)?.count ?? 0")
+        act()
+        self.wait(f"window.lab.told.some(t => t.fresh && t.count > {last})")
+
     def since_fresh(self, condition: str, seconds: float = PATIENCE) -> None:
         """Waits until one of the messages since the last new start fulfils the condition on `t`."""
         last = "window.lab.told.slice(window.lab.told.findLastIndex(t => t.fresh))"

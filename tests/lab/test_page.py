@@ -111,8 +111,9 @@ def test_the_theorems_say_a_headline_and_fold_what_does_not_apply(page):
 
 def test_a_slider_starts_the_run_anew_in_the_same_process_over_the_last_one_in_grey(page, server):
     before, last = server.workers(), curve(page, "this network")
-    page.tab.evaluate("(e => { e.value = 0.2; e.dispatchEvent(new Event('input', {bubbles: true})); })(document.getElementById('gamma'))")  # fmt: skip
-    page.wait("document.getElementById('link').textContent.includes('zipf%3A0.2')")
+    slide = "(e => { e.value = 0.2; e.dispatchEvent(new Event('input', {bubbles: true})); })(document.getElementById('gamma'))"
+    page.begins_anew(lambda: page.tab.evaluate(slide))
+    assert "zipf%3A0.2" in page.tab.inner_text("#link")
     page.since_fresh(MOVED)
     page.state("finished")
     assert curve(page, "the run before") == last
@@ -130,11 +131,11 @@ def test_a_field_that_is_empty_starts_nothing(page):
 
 
 def test_a_rate_beyond_the_edge_is_warned_of_and_its_run_is_called_diverged(page):
-    page.tab.click("#reset")
+    page.begins_anew(lambda: page.tab.click("#reset"))
     page.state("ready")
     page.since_fresh("t.prepared")
     assert curve(page, "the run before") == []
-    set_number(page, "#f-rate", 1000)
+    page.begins_anew(lambda: set_number(page, "#f-rate", 1000))
     page.since_fresh("t.prepared")
     assert "above 2/λ_max" in page.tab.inner_text("#warning")
     page.tab.click("#start")
@@ -144,12 +145,12 @@ def test_a_rate_beyond_the_edge_is_warned_of_and_its_run_is_called_diverged(page
 
 
 def test_lazy_against_rich_trains_both_at_once(page):
-    set_number(page, "#f-rate", 0.2)
-    page.tab.click("#compare")
-    page.wait("document.getElementById('link').textContent.includes('scaling=mean-field')")
+    page.begins_anew(lambda: set_number(page, "#f-rate", 0.2))
+    page.begins_anew(lambda: page.tab.click("#compare"))
+    assert "scaling=mean-field" in page.tab.inner_text("#link")
     page.since_fresh("t.rival")
     page.state("finished")
-    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK').data_source.data.true_y.length === 201")  # fmt: skip
+    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK')?.data_source.data.true_y.length === 201")  # fmt: skip
     lazy, rich = curve(page, "NTK"), curve(page, "this network")
     assert len(lazy) == len(rich)
     assert lazy != rich
@@ -211,7 +212,8 @@ def test_a_users_table_and_a_defective_one(open_page):
     assert "'zebra' in line 3" in page.trouble()
     grid = np.linspace(-1, 1, 15)
     rows = "\n".join(f"{x},{np.sin(3 * x)},{x**2}" for x in grid)
-    page.tab.set_input_files("#file", csv(f"place,wave,bowl\n{rows}\n"))
+    table = csv(f"place,wave,bowl\n{rows}\n")
+    page.begins_anew(lambda: page.tab.set_input_files("#file", table))
     page.wait("document.getElementById('f-data').value.startsWith('upload:')")
     assert page.trouble() == ""
     assert page.tab.eval_on_selector_all("#f-target option", "all => all.map(o => o.value)") == ["place", "wave", "bowl"]  # fmt: skip
@@ -291,8 +293,8 @@ def test_a_run_by_keyboard_alone(open_page):
     tab_to(page, "f-seed")  # the settings come first, then the run
     page.tab.keyboard.press("Control+A")
     page.tab.keyboard.type("8")
-    tab_to(page, "start")
-    page.wait("document.getElementById('link').textContent.includes('seed=8')")
+    page.begins_anew(lambda: tab_to(page, "start"))
+    assert "seed=8" in page.tab.url
     page.since_fresh("t.prepared")
     page.tab.keyboard.press("Enter")
     page.since_fresh(MOVED)

@@ -32,7 +32,18 @@ def judge(settings: Any, seed: int) -> Verdicts:
         if outcome == "NOT_APPLICABLE"
     ]
     silent = [(names, in_words(reason)) for names, reason in certificate.silent]
-    return Verdicts(headline(certificate), speaking, (*unmet, *silent), certificate.rows())
+    return Verdicts(headline(certificate), speaking, (*unmet, *silent), numbers(certificate))
+
+
+def numbers(certificate) -> tuple[tuple[str, str, str], ...]:
+    """The certificate's numbers in words, with the richness in place of the laziness index."""
+    here = certificate.laziness.here
+    rows = [tuple(map(in_words, row)) for row in certificate.rows()]
+    forecast = ("predicted richness", f"{here.richness:.3g} ({here.verdict})")
+    return tuple(
+        (*forecast, meaning) if "laziness index" in what else (what, value, meaning)
+        for what, value, meaning in rows
+    )
 
 
 def headline(certificate) -> str:
@@ -95,6 +106,7 @@ WORDS = (
     (r"; `?wf\.maps`? writes [^;]*", ""),
     (r"; `?wf\.\w+[^;]* is that setting", ""),
     (r" \(a test of size [^)]*\)", ""),
+    (r"; `?train=True`? measures it", ""),
     (r"\bkappa_n\b", "κ_n"),
     (r"\blambda_min\b", "λ_min"),
     (r"`", ""),

@@ -265,6 +265,9 @@ class Tab:
             case State():
                 own = self.uploads.found.get(str(run.place.choices.get("data")))
                 sentence = own.named(message.sentence) if own else message.sentence
+                run.held = (
+                    run.held and message.name != "failed"
+                )  # what failed does not wait for a start
                 self._set(message.name, sentence)
             case Event():
                 self.tell(event=vars(message))
