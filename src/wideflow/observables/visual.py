@@ -8,9 +8,17 @@ from .._core.arrays import real_array
 from .._core.precision import double
 from .base import AbstractObservable, probe_features
 
+__all__ = ["FeaturePair", "NeuronPlaces", "OutputsAt"]
+
 
 class OutputsAt(AbstractObservable):
-    """The outputs at given inputs, for instance on a grid; `name` and `axis` are those of the table."""
+    """The outputs at given inputs, for instance on a grid.
+
+    Args:
+        inputs: shape (grid, feature).
+        name: the table's variable.
+        axis: the name of its axis.
+    """
 
     inputs: Float[Array, "grid feature"]
     name: str = eqx.field(static=True)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -46,12 +47,33 @@ def thread_environment(threads: int) -> dict[str, str]:
     )
 
 
+def own_threads() -> str:
+    """How many threads XLA was given in this process, as its environment says; "" where it takes one a core."""
+    return os.environ.get("NPROC", "")
+
+
+def warn_of_threads(workers: Mapping[str, str], threads: int) -> None:
+    """Warns where workers of somebody's own cluster cut their sums otherwise than the embedded ones would.
+
+    The same program on the same data differs in the last bit between one thread and two, from sizes on at which XLA shares a product
+    among its threads: a run that such a worker repeats after a kill is then not the undisturbed one bit for bit.
+    """
+    others = sorted(name for name, count in workers.items() if count != str(threads))
+    if others and not gpus():
+        warnings.warn(
+            f"{len(others)} of {len(workers)} workers have no XLA of {threads} threads ({others[0]} is the first): "
+            f"results may differ in the last bit from those of other workers. Start them with NPROC={threads} and the other variables of "
+            f"`wideflow.runs.sweeps.cluster.thread_environment({threads})`.",
+            stacklevel=2,
+        )
+
+
 def gpus() -> tuple[str, ...]:
     """The GPUs that workers may use, without waking them in this process."""
     if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
         return ()
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return tuple(part for part in chosen.split(",") if part and part != "-1")
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return tuple(part for part in visible.split(",") if part and part != "-1")
     if shutil.which("nvidia-smi") is None:
         return ()
     listed = subprocess.run(
@@ -99,12 +121,13 @@ def connected(
         except (OSError, ValueError, TimeoutError) as error:
             raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
         with client:
+            warn_of_threads(client.run(own_threads), threads)
             yield Engine(client, None)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's own log is still: lost workers and schedulers are told in the sweep's words."""
+    """Dask's own log is silenced: the sweep itself reports lost workers and schedulers."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
     levels = {handler: handler.level for handler in handlers}
@@ -165,7 +188,7 @@ class Engine:
         return self.client.dashboard_link or ""
 
     def size(self) -> int:
-        """How many workers there are, asked at most twice a second."""
+        """How many workers there are, looked up at most twice a second."""
         now = time.monotonic()
         if now - self._counted[0] > 0.5 and self.client.status == "running":
             try:
@@ -218,9 +241,9 @@ class Crew:
 
     def _environment(self, number: int) -> Mapping[str, str]:
         cache = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
-        kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
+        cache_setting = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
         return {
-            **os.environ, **kept, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
+            **os.environ, **cache_setting, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
             "WIDEFLOW_SCRATCH": str(self.scratch), **QUIET_WORKER,
             **({} if self.certificates is None else {"WIDEFLOW_CERTIFICATES": str(self.certificates)}),
         }  # fmt: skip
