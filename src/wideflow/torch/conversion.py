@@ -43,7 +43,7 @@ class Branches:
 Items = list[Weights | Branches | layers.AbstractLayer]
 
 
-class NoCounterpart(Exception):
+class NoCounterpartError(Exception):
     """Why a node cannot be carried over."""
 
 
@@ -204,7 +204,7 @@ class _Reader:
                 continue
             try:
                 self._item(node)
-            except NoCounterpart as reason:
+            except NoCounterpartError as reason:
                 self.problems.append(f"{_name(node, self.parts)}: {reason}")
         self.warned.clear()
         if self.problems:
@@ -257,7 +257,7 @@ class _Reader:
         if node.op == "call_module":
             return self._of_module(node, self.parts[node.target])
         if node.op == "get_attr":
-            raise NoCounterpart("a parameter that is used outside a layer")
+            raise NoCounterpartError("a parameter that is used outside a layer")
         return self._of_function(node)
 
     def _of_module(self, node: fx.Node, part: nn.Module):
@@ -270,7 +270,7 @@ class _Reader:
         ):
             return None
         if _is_dropout(part):
-            raise NoCounterpart("active dropout; call `module.eval()` first")
+            raise NoCounterpartError("active dropout; call `module.eval()` first")
         if type(part) is nn.LayerNorm:
             return self._layer_norm(node, part)
         if type(part) is nn.Flatten:
@@ -285,13 +285,13 @@ class _Reader:
 
     def _layer_norm(self, node: fx.Node, part: nn.LayerNorm) -> layers.LayerNorm:
         if len(part.normalized_shape) != 1:
-            raise NoCounterpart("normalises more than the last axis")
+            raise NoCounterpartError("normalises more than the last axis")
         if part.elementwise_affine:
             ones = bool((part.weight == 1).all()) and (
                 part.bias is None or not bool(part.bias.any())
             )
             if not ones:
-                raise NoCounterpart("its trained scale and shift have moved from 1 and 0")
+                raise NoCounterpartError("its trained scale and shift have moved from 1 and 0")
             self.warned.append(_name(node, self.parts))
         return layers.LayerNorm(part.eps)
 
@@ -311,7 +311,7 @@ class _Reader:
                 rest, options, ("p", 0.5), ("training", True), ("inplace", False)
             )
             if training:
-                raise NoCounterpart(
+                raise NoCounterpartError(
                     "active dropout; pass `training=self.training` and call `module.eval()` first"
                 )
             return None
@@ -321,17 +321,17 @@ class _Reader:
                     *rest, **{k: v for k, v in options.items() if k not in ("inplace", "input")}
                 )
             )
-        raise NoCounterpart("no counterpart in `wideflow.architecture`")
+        raise NoCounterpartError("no counterpart in `wideflow.architecture`")
 
     def _mean(self, node: fx.Node):
         axes, keepdim = _arguments(node.args[1:], node.kwargs, ("dim", None), ("keepdim", False))
         size = self._size(node)
         if size is None:
-            raise NoCounterpart("a mean over axes needs `shape` to be read")
+            raise NoCounterpartError("a mean over axes needs `shape` to be read")
         axes = {a % (len(size) + 1) for a in ((axes,) if isinstance(axes, int) else axes or ())}
         positions = set(range(2, len(size) + 1) if self.channels_first else range(1, len(size)))
         if axes != positions or not positions or keepdim:
-            raise NoCounterpart("a mean over other axes than all positions")
+            raise NoCounterpartError("a mean over other axes than all positions")
         return layers.GlobalAveragePool()
 
     def _size(self, node: fx.Node) -> tuple[int, ...] | None:
@@ -434,7 +434,7 @@ def _moments(part: nn.Module) -> tuple[float, float | None]:
     fan_in = part.weight[0].numel()
     std = math.sqrt(fan_in * float(torch.mean(part.weight.detach().double() ** 2)))
     if not 0 < std < math.inf:
-        raise NoCounterpart(
+        raise NoCounterpartError(
             f"its weights have the mean square {std:g}, which must be positive and finite"
         )
     bias = None if part.bias is None else float(torch.mean(part.bias.detach().double() ** 2)) ** 0.5
@@ -444,7 +444,7 @@ def _moments(part: nn.Module) -> tuple[float, float | None]:
 def _trained(part: nn.Module) -> bool:
     flags = {p.requires_grad for p in part.parameters()}
     if len(flags) > 1:
-        raise NoCounterpart(
+        raise NoCounterpartError(
             "trains its weights or its bias alone; a layer here trains both or none"
         )
     return flags.pop()
@@ -456,13 +456,13 @@ def _dense(part: nn.Linear) -> layers.Dense:
 
 def _convolution(part, size: tuple[int, ...] | None) -> layers.Conv:
     if part.groups != 1 or set(part.dilation) != {1}:
-        raise NoCounterpart(f"groups={part.groups} and dilation={part.dilation}, which must be 1")
+        raise NoCounterpartError(f"groups={part.groups} and dilation={part.dilation}, which must be 1")
     ends = part.padding
     if isinstance(ends, str):
         ends = (0,) * len(part.kernel_size) if ends == "valid" else None
     circular = part.padding_mode == "circular"
     if part.padding_mode not in ("zeros", "circular"):
-        raise NoCounterpart(
+        raise NoCounterpartError(
             f"padding_mode={part.padding_mode!r}, which must be 'zeros' or 'circular'"
         )
     padding = _padding(part.kernel_size, part.stride, ends, size, circular)
@@ -482,14 +482,14 @@ def _padding(window, strides, ends, size: tuple[int, ...] | None, circular: bool
     if all(2 * e == w - 1 for e, w in zip(ends, window)) and set(strides) == {1}:
         return same
     if size is None:
-        raise NoCounterpart(
+        raise NoCounterpartError(
             f"padding {tuple(ends)} with strides {tuple(strides)} needs `shape` to be read"
         )
     for end, width, stride, length in zip(ends, window, strides, size[1:]):
         total = max((-(-length // stride) - 1) * stride + width - length, 0)
         # the windows must start at the same place, and as many fit: zeros beyond the last one are never read
         if end != total // 2 or (length + 2 * end - width) // stride + 1 != -(-length // stride):
-            raise NoCounterpart(
+            raise NoCounterpartError(
                 f"padding {tuple(ends)} with strides {tuple(strides)} on positions {tuple(size[1:])} is neither 'SAME' nor 'VALID', "
                 f"which starts {total // 2} before the edge"
             )
@@ -505,42 +505,42 @@ def _average(window, strides, ends, ceil_mode: bool, part, size) -> layers.Avera
     window, ends = _tuple(window, axes), _tuple(ends, axes)
     strides = window if strides is None else _tuple(strides, axes)
     if ceil_mode or getattr(part, "divisor_override", None):
-        raise NoCounterpart("ceil_mode or divisor_override, which have no counterpart")
+        raise NoCounterpartError("ceil_mode or divisor_override, which have no counterpart")
     padding = _padding(window, strides, ends, size)
     if padding == "SAME" and part.count_include_pad:
-        raise NoCounterpart("averages over padded zeros; set count_include_pad=False")
+        raise NoCounterpartError("averages over padded zeros; set count_include_pad=False")
     return layers.AveragePool(window, strides, padding)
 
 
 def _adaptive(size) -> layers.GlobalAveragePool:
     sizes = (size,) if isinstance(size, int) else tuple(size)
     if set(sizes) != {1}:
-        raise NoCounterpart(f"output size {size}, which must be 1")
+        raise NoCounterpartError(f"output size {size}, which must be 1")
     return layers.GlobalAveragePool()
 
 
 def _flatten(start: int, end: int) -> layers.Flatten:
     if start != 1 or end != -1:
-        raise NoCounterpart(f"flattens axes {start} to {end}, which must be all but the first")
+        raise NoCounterpartError(f"flattens axes {start} to {end}, which must be all but the first")
     return layers.Flatten()
 
 
 def _reshape(target: Sequence) -> layers.Flatten:
     sizes = target[0] if len(target) == 1 and isinstance(target[0], tuple | list) else target
     if len(sizes) != 2 or sizes[1] != -1:
-        raise NoCounterpart("reshapes to other axes than (sample, -1)")
+        raise NoCounterpartError("reshapes to other axes than (sample, -1)")
     return layers.Flatten()
 
 
 def _gelu(approximate: str = "none"):
     if approximate != "none":
-        raise NoCounterpart(f"approximate={approximate!r}, which must be 'none'")
+        raise NoCounterpartError(f"approximate={approximate!r}, which must be 'none'")
     return "gelu"
 
 
 def _softplus(beta=1.0, threshold=20.0) -> Activation:
     if beta != 1:
-        raise NoCounterpart(f"beta={beta}, which must be 1")
+        raise NoCounterpartError(f"beta={beta}, which must be 1")
     return softplus()
 
 
@@ -581,5 +581,5 @@ def _activation(part: nn.Module):
         return MODULES[type(part)](part)
     for kind, reason in REASONS.items():
         if isinstance(part, kind):
-            raise NoCounterpart(reason)
-    raise NoCounterpart("no counterpart in `wideflow.architecture`")
+            raise NoCounterpartError(reason)
+    raise NoCounterpartError("no counterpart in `wideflow.architecture`")

@@ -24,9 +24,9 @@ from torch.func import grad, vmap
 from .._core.memory import budget
 from .network import Inputs, Network, State, to_numpy
 
-COPIES = (
-    3  # of what a tile holds at its peak: the arrays themselves, their gradients, and temporaries
-)
+COPIES = 3  # of the layer at hand, or of gradient rows: themselves, laid out, and a temporary
+KEPT = 8  # tensors of a layer's size a pass holds: seen, given, shifted, the shift, its gradient, what lies between layers
+NOMINAL = 16  # samples a tile for which the cheapest way is looked up before tiles are known
 AGREEMENT = (
     1e3  # times the rounding of the arithmetic: far below any gradient that a formula misses
 )
@@ -40,15 +40,18 @@ class Outer:
     seen: Tensor  # (sample, position, fan-in)
     delta: Tensor  # (sample, position, channel)
 
+    def by_rows(self, n: int, m: int) -> bool:
+        """Whether n x m products take fewer multiplications from whole gradients than from pairs of positions."""
+        _, positions, fan_in = self.seen.shape
+        channels = self.delta.shape[2]
+        pairs = n * m * positions**2 * (fan_in + channels + 1)
+        return fan_in * channels * ((n + m) * positions + n * m) <= pairs
+
     def products(self, other: "Outer") -> Tensor:
         """Whichever of three ways takes the fewest multiplications."""
-        n, positions, fan_in = self.seen.shape
-        m, _, channels = other.delta.shape
-        if positions == 1:
+        if self.seen.shape[1] == 1:
             return (self.seen[:, 0] @ other.seen[:, 0].T) * (self.delta[:, 0] @ other.delta[:, 0].T)
-        pairs = n * m * positions**2 * (fan_in + channels + 1)
-        rows = fan_in * channels * ((n + m) * positions + n * m)
-        if rows <= pairs:
+        if self.by_rows(len(self.seen), len(other.seen)):
             left = self.rows()
             return left @ (left if other is self else other.rows()).T
         seen = torch.einsum("ipf,jqf->ijpq", self.seen, other.seen)
@@ -121,7 +124,7 @@ class Kernels:
                         _put(kernel[name], i, j, side[name].products(other[name]))
 
     def _by_rows(self, state: State, outputs: Sequence[int], kernels: list) -> None:
-        numbers = sum(state[name].numel() for name in self.rest) + self.activations
+        numbers = COPIES * sum(state[name].numel() for name in self.rest) + self.activations
         rows = _tile_rows(self.network, numbers, self.memory)
         for kernel, output in zip(kernels, outputs, strict=True):
             take = lambda s, k=output: _gradient_rows(self.network, state, self.rest, k, s)
@@ -132,7 +135,7 @@ class Kernels:
 
 def _tile_rows(network: Network, numbers: int, memory) -> int:
     """Samples a tile, of which two are held at a time; `numbers` is what one sample holds."""
-    bytes_a_row = COPIES * network.dtype.itemsize * max(1, numbers)
+    bytes_a_row = network.dtype.itemsize * max(1, numbers)
     return max(1, min(network.samples, int(budget(memory) // (2 * bytes_a_row))))
 
 
@@ -298,19 +301,24 @@ class Tile:
             for handle in handles:
                 handle.remove()
         self.outputs = outputs.reshape(len(outputs), -1)
+        self.last: tuple[int, dict[str, Callable[[], Side]]] | None = None
         self.once = [name for name, count in calls.items() if count == 1]
 
     def sides(self, output: int) -> dict[str, Callable[[], Side]]:
-        """Layer by layer a function that gives its gradients, after one backward pass for all of them."""
+        """Layer by layer a function that gives its gradients, after one backward pass for all of them; the last answer is kept."""
+        if self.last is not None and self.last[0] == output:
+            return self.last[1]
         shifts = [self.shifts[name] for name in self.once]
         if not shifts:
             return {}
         total = self.outputs[:, output].sum()
         deltas = torch.autograd.grad(total, shifts, retain_graph=True, materialize_grads=True)
-        return {
+        sides = {
             name: functools.partial(self._side, name, delta)
             for name, delta in zip(self.once, deltas, strict=True)
         }
+        self.last = output, sides
+        return sides
 
     @torch.no_grad()
     def _side(self, name: str, delta: Tensor) -> Side:
@@ -318,15 +326,16 @@ class Tile:
         return formula.gradients(formula.part, self.seen[name], delta, formula.arrays)
 
     def activations(self) -> int:
-        """Numbers that one sample leaves in the layers."""
-        return sum(2 * self.seen[n][0].numel() + 3 * self.shifts[n][0].numel() for n in self.shifts)
+        """Numbers that a pass holds of one sample."""
+        return KEPT * sum(shift[0].numel() for shift in self.shifts.values())
 
     def numbers(self) -> int:
-        """Numbers that one sample holds: activations, and what the largest layer adds while its products are taken."""
+        """Numbers that one sample holds: those of the pass, and what the largest layer adds while its products are taken."""
         largest = 0
         for side in self.sides(0).values():
             for form in side().values():
                 if isinstance(form, Outer) and form.seen.shape[1] > 1:
-                    fan_in, channels = form.seen.shape[2], form.delta.shape[2]
-                    largest = max(largest, form.seen.numel() + fan_in * channels)
-        return self.activations() + largest
+                    rows = form.seen.shape[2] * form.delta.shape[2]
+                    rows = rows if form.by_rows(NOMINAL, NOMINAL) else 0
+                    largest = max(largest, form.seen.numel() + rows)
+        return self.activations() + COPIES * largest

@@ -114,10 +114,9 @@ class Watch:
                 f"`step` must be larger than the last one, {self.steps[-1][0]}, got {step}."
             )
         began = clock.perf_counter()
-        if self.rows and self.share is not None:
-            if self.seconds + self._last > self.share * (began - self._began):
-                self.skipped.append(int(step))
-                return {}
+        if self.rows and not self._affordable(began):
+            self.skipped.append(int(step))
+            return {}
         check_function(self.network.module)
         with exact_arithmetic(self.network.device):
             row = self._measured(self.network.state())
@@ -126,6 +125,10 @@ class Watch:
         self._last = clock.perf_counter() - began
         self.seconds += self._last
         return self.scalars()
+
+    def _affordable(self, now: float) -> bool:
+        """Whether a record like the last one stays within the share of the time that records may take."""
+        return self.share is None or self.seconds + self._last <= self.share * (now - self._began)
 
     def _gram(self, state: State) -> np.ndarray:
         return sum(mean_parts(self._kernels.parts(state, self.outputs)).values())
