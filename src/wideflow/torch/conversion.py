@@ -456,7 +456,9 @@ def _dense(part: nn.Linear) -> layers.Dense:
 
 def _convolution(part, size: tuple[int, ...] | None) -> layers.Conv:
     if part.groups != 1 or set(part.dilation) != {1}:
-        raise NoCounterpartError(f"groups={part.groups} and dilation={part.dilation}, which must be 1")
+        raise NoCounterpartError(
+            f"groups={part.groups} and dilation={part.dilation}, which must be 1"
+        )
     ends = part.padding
     if isinstance(ends, str):
         ends = (0,) * len(part.kernel_size) if ends == "valid" else None

@@ -88,7 +88,9 @@ class _Trainer:
             optimiser.zero_grad()
             value = scale * self.loss(module(*inputs), targets)
             if value.ndim != 0 or not bool(torch.isfinite(value)):
-                raise ValueError(f"`loss` must give one finite number, got {value}; a smaller `rate` may help.")
+                raise ValueError(
+                    f"`loss` must give one finite number, got {value}; a smaller `rate` may help."
+                )
             value.backward()
             return value
 
@@ -160,4 +162,7 @@ def _activations(module: nn.Module, inputs) -> dict[str, Tensor]:
     finally:
         for handle in handles:
             handle.remove()
-    return {**{name: h for name, h in given.items() if name != "outputs"}, "outputs": given["outputs"]}
+    return {
+        **{name: h for name, h in given.items() if name != "outputs"},
+        "outputs": given["outputs"],
+    }

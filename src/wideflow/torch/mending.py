@@ -173,7 +173,9 @@ def scalings(
 
 def _role(units: list[Unit]) -> str:
     """By what grows with the width."""
-    wide_in, wide_out = (len({getattr(u, side) for u in units}) > 1 for side in ("fan_in", "fan_out"))
+    wide_in, wide_out = (
+        len({getattr(u, side) for u in units}) > 1 for side in ("fan_in", "fan_out")
+    )
     if not (wide_in or wide_out):
         return "fixed"
     if all(u.fan_in == 1 and math.isnan(u.size) for u in units):
