@@ -7,7 +7,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "diagonal"  # the package of the guides "Add your own ..."
-EXTRAS = ("dask_jobqueue", "dask_kubernetes")  # the extras `slurm` and `kubernetes`
+EXTRAS = ("dask_jobqueue", "dask_kubernetes", "torch")  # extras of the same names
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -19,7 +19,7 @@ def blocks(page: pathlib.Path) -> list[str]:
 def run(page: pathlib.Path, folder: pathlib.Path) -> dict:
     """Runs the page; figures go to `folder`, which pages call FOLDER. Gives the namespace at the end.
 
-    A block that asks for a cluster's package which is not installed is compiled only.
+    A block that asks for an extra which is not installed is compiled only.
     """
     if str(EXAMPLES) not in sys.path:
         sys.path.insert(0, str(EXAMPLES))

@@ -213,7 +213,7 @@ def probe(
     params_after: Any,
     inputs,
     targets=None,
-    features: Callable | None = None,
+    features: Callable | str | None = None,
     *,
     output: int | None = None,
     batched: bool | None = None,

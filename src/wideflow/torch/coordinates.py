@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .._core.errors import check_callable
 from .mending import Unit, measure_units, optimiser_degree, recorded_calls, scalings
-from .network import _tensor, device_and_dtype, weight_layers
+from .network import checked_tensor, device_and_dtype, weight_layers
 from .watch import rms
 
 
@@ -80,8 +80,8 @@ class _Trainer:
     def batch(self, module: nn.Module) -> tuple[tuple[Tensor, ...], Tensor]:
         device, dtype = device_and_dtype(module)
         parts = self.inputs if isinstance(self.inputs, tuple) else (self.inputs,)
-        tensors = tuple(_tensor("inputs", part, device, dtype) for part in parts)
-        return tensors, _tensor("targets", self.targets, device, dtype)
+        tensors = tuple(checked_tensor("inputs", part, device, dtype) for part in parts)
+        return tensors, checked_tensor("targets", self.targets, device, dtype)
 
     def step(self, module, optimiser, inputs, targets, scale: float = 1.0) -> None:
         def closure():

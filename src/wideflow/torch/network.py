@@ -5,6 +5,7 @@ dropout are refused. Everything is computed in the module's own precision, on th
 """
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ def _drops(part: nn.Module) -> bool:
 def checked_inputs(inputs, device: torch.device, dtype: torch.dtype) -> Inputs:
     """The module's arguments, one row a sample each; NumPy arrays are moved to the module, tensors must lie there."""
     parts = tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
-    tensors = tuple(_tensor("inputs", part, device, dtype) for part in parts)
+    tensors = tuple(checked_tensor("inputs", part, device, dtype) for part in parts)
     if not tensors or any(t.ndim == 0 or t.shape[0] == 0 for t in tensors):
         raise ValueError(
             "`inputs` must hold arrays with one row a sample, got none or an empty one."
@@ -99,7 +100,7 @@ def checked_inputs(inputs, device: torch.device, dtype: torch.dtype) -> Inputs:
     return tensors
 
 
-def _tensor(name: str, value, device: torch.device, dtype: torch.dtype) -> Tensor:
+def checked_tensor(name: str, value, device: torch.device, dtype: torch.dtype) -> Tensor:
     if isinstance(value, Tensor):
         if value.device != device:
             raise ValueError(
@@ -131,19 +132,36 @@ def exact_arithmetic(device: torch.device) -> Iterator[None]:
     Off are: autocast and TF32, which drop digits; the fused attention kernels, which have no forward derivative, and the fused
     encoder layer, which by-passes the submodules.
     """
-    fast, tf32, conv = (
-        torch.backends.mha.get_fastpath_enabled(),
-        torch.backends.cuda.matmul.allow_tf32,
-        torch.backends.cudnn.allow_tf32,
-    )
+    fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     try:
-        with sdpa_kernel(SDPBackend.MATH), torch.autocast(device.type, enabled=False):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(sdpa_kernel(SDPBackend.MATH))
+            if device.type == "cuda":
+                stack.enter_context(_without_tf32())
+            if torch.amp.is_autocast_available(device.type):
+                stack.enter_context(torch.autocast(device.type, enabled=False))
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = tf32, conv
+
+
+@contextlib.contextmanager
+def _without_tf32() -> Iterator[None]:
+    """Through the newer of PyTorch's two interfaces where it exists: mixing them is an error."""
+    matmul, convolution = torch.backends.cuda.matmul, getattr(torch.backends.cudnn, "conv", None)
+    if hasattr(matmul, "fp32_precision") and convolution is not None:
+        places, name, exact = (matmul, convolution), "fp32_precision", "ieee"
+    else:
+        places, name, exact = (matmul, torch.backends.cudnn), "allow_tf32", False
+    before = [getattr(place, name) for place in places]
+    for place in places:
+        setattr(place, name, exact)
+    try:
+        yield
+    finally:
+        for place, value in zip(places, before, strict=True):
+            setattr(place, name, value)
 
 
 class Network:
@@ -235,7 +253,9 @@ class Network:
         rest = {name: value for name, value in state.items() if name not in direction}
         call = lambda moving: self.on({**rest, **moving}, self.inputs)
         moving = {name: state[name] for name in direction}
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            # PyTorch's rules for forward mode, loaded at the first use, are themselves written with it
+            warnings.filterwarnings("ignore", ".*torch.jit.script.* is deprecated", DeprecationWarning)
             return to_numpy(jvp(call, (moving,), (direction,))[1])
 
     def change(self, before: State, after: State) -> State:
