@@ -28,7 +28,7 @@ def pair():
     x, y = rng.normal(size=(9, 3)), rng.normal(size=(9, 1))
     module = build()
     record = [
-        look.KernelChange(), look.KernelAlignment(), look.KernelTrace(), look.EffectiveRank(), look.LinearisationGap(),
+        look.KernelDistance(), look.KernelAlignment(), look.KernelTrace(), look.EffectiveRank(), look.LinearisationGap(),
         look.ParameterMovement(), look.ArrayMovement(), look.FeatureKernelDrift(), look.FeatureAlignment(),
         look.LayerFeatureMovement(),
     ]  # fmt: skip

@@ -23,7 +23,7 @@ LABELS = {
     **{
         observable.name: observable.label
         for observable in (
-            observables.KernelChange(),
+            observables.KernelDistance(),
             observables.KernelAlignment(),
             observables.KernelTrace(),
             observables.EffectiveRank(),
@@ -139,9 +139,9 @@ class Watch:
         size = np.linalg.norm(kernel)
         row = {
             "kernel_change": relative_change(start, kernel),
-            "kernel_cosine": np.sum(start * kernel) / (np.linalg.norm(start) * size),
+            "kernel_cosine": share_of(np.sum(start * kernel), np.linalg.norm(start) * size),
             "kernel_trace": np.trace(kernel),
-            "effective_rank": np.trace(kernel) ** 2 / size**2,
+            "effective_rank": share_of(np.trace(kernel), size) ** 2,
             "linearisation_gap": self._linearisation_gap(state, now.outputs),
             "parameter_movement": relative_movement(squares.values()),
             "array_movement_relative": [relative_movement([pair]) for pair in squares.values()],
@@ -150,11 +150,9 @@ class Watch:
             row |= self._layer_values(now)
         if self.targets is not None:
             given, y = self.targets
-            row |= {"loss": float(self.loss(now.outputs, given))}
-            chosen = y if len(self.outputs) > 1 else y[:, [self.outputs[0]]]
-            row |= {
-                "kernel_alignment": np.sum(chosen * (kernel @ chosen)) / (size * np.sum(chosen**2))
-            }
+            y = y if len(self.outputs) > 1 else y[:, [self.outputs[0]]]
+            row["loss"] = float(self.loss(now.outputs, given))
+            row["kernel_alignment"] = share_of(np.sum(y * (kernel @ y)), size * np.sum(y**2))
         return row
 
     def _linearisation_gap(self, state: State, outputs: Tensor) -> float:
@@ -297,6 +295,11 @@ class Watch:
         ]
         lines += [f"  {name}: {value:.4g}" for name, value in self.scalars().items()]
         return "\n".join(lines)
+
+
+def share_of(part: float, whole: float) -> float:
+    """Their ratio; 0 of a whole that is 0, as of a kernel that has vanished."""
+    return float(part / whole) if whole > 0 else 0.0
 
 
 def positive(values: np.ndarray) -> np.ndarray:
