@@ -2,7 +2,7 @@
 
 Both loops alternate in one process, so that their ratio does not depend on what else the machine does. Asked is at most 10 % more.
 
-Run:  python benchmarks/torch_watch.py [ROUNDS]      Takes: half a minute a round on two cores
+Run:  python benchmarks/torch_watch.py [ROUNDS]      Takes: measured below on two cores
 """
 
 import statistics

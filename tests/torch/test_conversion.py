@@ -57,6 +57,7 @@ MODULES = {
     "perceptron": (lambda: nn.Sequential(nn.Linear(4, 6), nn.Softplus(), nn.Linear(6, 6, bias=False), nn.GELU(), nn.Linear(6, 2)), (4,)),
     "residual network": (ResNet, (2, 9, 9)),
     "sequence": (Sequence, (6, 3)),
+    "flattened first": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ReLU(), nn.Linear(5, 1)), (3, 2, 2)),
     "one axis": (lambda: nn.Sequential(nn.Conv1d(2, 3, 3, padding=1, padding_mode="circular"), nn.Tanh(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(3, 1)), (2, 7)),
     "pooling with padding": (lambda: nn.Sequential(nn.Conv2d(1, 2, (3, 1)), nn.ReLU(), nn.AvgPool2d(3, 1, 1, count_include_pad=False), nn.Flatten(), nn.Linear(40, 1)), (1, 6, 5)),
 }  # fmt: skip
@@ -164,6 +165,27 @@ def test_what_has_no_counterpart_is_named_layer_by_layer(module, shape, words):
         wf.torch.from_torch(module, shape)
     for word in words:
         assert word in str(raised.value)
+
+
+class Behind(nn.Module):
+    """A residual sum of flattened positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.mix, self.last = nn.Conv2d(1, 2, 3), nn.Linear(8, 8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        x = torch.flatten(self.conv(x), 1)
+        return self.last(x + self.mix(x))
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [(Behind(), "follows the flattening"), (nn.Conv2d(1, 2, 3), "its outputs have positions"), (nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten()), "its outputs have positions")],
+)  # fmt: skip
+def test_weights_are_not_carried_where_the_order_of_positions_would_show(module, words):
+    with pytest.raises(ValueError, match=words):
+        wf.torch.from_torch(module, (1, 4, 4), weights=True)
 
 
 def test_weights_of_a_convolutional_module_need_the_shape():

@@ -199,7 +199,8 @@ def test_the_lightning_callback(library, monkeypatch):
     if library is not None:
         monkeypatch.setitem(sys.modules, library, types.SimpleNamespace(Callback=base))
     module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.3), nn.Linear(4, 1))
-    callback = wf.torch.lightning_callback(np.ones((2, 3)), np.ones((2, 1)), every=2)
+    inputs, targets = np.eye(3), np.array([[0.0], [1.0], [3.0]])
+    callback = wf.torch.lightning_callback(inputs, targets, every=2)
     assert isinstance(callback, base) == (library is not None)
     logger = fit(callback, module, 5)
     assert [step for step, _ in logger.logged] == [0, 2, 4] == list(callback.watch.table.step.values)  # fmt: skip

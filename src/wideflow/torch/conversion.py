@@ -4,10 +4,9 @@ A graph of layers one after the other, with sums that close residual branches, b
 counterpart is collected, and one sentence names all of it.
 """
 
-import math
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,21 +14,26 @@ import torch
 from torch import fx, nn
 
 from .. import architecture as layers
-from .._core.activations import Activation, leaky_relu, scaled_erf, sigmoid, softplus
 from .._core.parametrisations import STANDARD
 from ..models.deep import Deep
+from .counterparts import (
+    CONVOLUTIONS,
+    FUNCTIONS,
+    NoCounterpartError,
+    Weights,
+    activation_of,
+    arguments,
+    average_pool,
+    convolution,
+    dense,
+    flatten,
+    global_pool,
+    is_dropout,
+    reshape,
+)
 from .network import device_and_dtype
 
 PLAIN = STANDARD.with_rate_exponent(0)  # the weights act as they are, at one rate, as in PyTorch
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
-
-
-@dataclass(frozen=True)
-class Weights:
-    """A layer with weights, and the module that has them."""
-
-    layer: layers.Dense | layers.Conv
-    module: nn.Module
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,6 @@ class Branches:
 
 
 Items = list[Weights | Branches | layers.AbstractLayer]
-
-
-class NoCounterpartError(Exception):
-    """Why a node cannot be carried over."""
 
 
 def from_torch(
@@ -81,7 +81,10 @@ def from_torch(
         return chain
     features = _features(items, shape)
     chain.output_shape(features)
-    arrays, biases = _arrays(items, features, _convolves(next(_weighted(items)).module))
+    channels_first = _convolves(next(_weighted(items)).module)
+    if channels_first:
+        _check_order(items)
+    arrays, biases = _arrays(items, features, channels_first)
     return Deep(chain, features if len(features) > 1 else features[0], arrays, biases, PLAIN)
 
 
@@ -99,7 +102,7 @@ def _features(items: Items, shape) -> tuple[int, ...]:
     first = next(_weighted(items))
     if shape is not None:
         return (*shape[1:], shape[0]) if _convolves(first.module) else shape
-    if isinstance(items[0], Weights) and isinstance(first.module, nn.Linear):
+    if isinstance(first.module, nn.Linear) and not isinstance(items[0], Branches):
         return (first.module.in_features,)
     raise ValueError(
         "`shape` must be given for a module that does not begin with a linear layer, such as (1, 28, 28), got None."
@@ -118,6 +121,26 @@ def _weighted(items: Items) -> Iterator[Weights]:
 
 def _convolves(part: nn.Module) -> bool:
     return type(part) in CONVOLUTIONS
+
+
+def _check_order(items: Items) -> None:
+    """Flattened positions are in another order here, which the next linear layer's rows make good: so it must be the next with weights."""
+    flat, wide = False, True
+    for item in items:
+        if flat and isinstance(item, Branches):
+            raise ValueError(
+                "`module` cannot be carried over with its weights: a residual sum follows the flattening; put a linear layer between them."
+            )
+        if isinstance(item, Weights):
+            flat, wide = False, _convolves(item.module)
+        elif isinstance(item, layers.Flatten):
+            flat, wide = wide, False
+        elif isinstance(item, layers.GlobalAveragePool):
+            wide = False
+    if flat or wide:
+        raise ValueError(
+            "`module` cannot be carried over with its weights: its outputs have positions, whose order differs; end it with a linear layer."
+        )
 
 
 def _arrays(items: Items, shape: tuple[int, ...], channels_first: bool) -> tuple[list, list]:
@@ -262,26 +285,26 @@ class _Reader:
 
     def _of_module(self, node: fx.Node, part: nn.Module):
         if type(part) is nn.Linear:
-            return Weights(_dense(part), part)
+            return Weights(dense(part), part)
         if type(part) in CONVOLUTIONS:
-            return Weights(_convolution(part, self._size(node)), part)
+            return Weights(convolution(part, self._size(node)), part)
         if isinstance(part, nn.Identity) or (
-            _is_dropout(part) and not (part.training and part.p > 0)
+            is_dropout(part) and not (part.training and part.p > 0)
         ):
             return None
-        if _is_dropout(part):
+        if is_dropout(part):
             raise NoCounterpartError("active dropout; call `module.eval()` first")
         if type(part) is nn.LayerNorm:
             return self._layer_norm(node, part)
         if type(part) is nn.Flatten:
-            return _flatten(part.start_dim, part.end_dim)
+            return flatten(part.start_dim, part.end_dim)
         if isinstance(part, nn.modules.pooling._AvgPoolNd):
-            return _average(
+            return average_pool(
                 part.kernel_size, part.stride, part.padding, part.ceil_mode, part, self._size(node)
             )
         if isinstance(part, nn.modules.pooling._AdaptiveAvgPoolNd):
-            return _adaptive(part.output_size)
-        return layers.Activate(_activation(part))
+            return global_pool(part.output_size)
+        return layers.Activate(activation_of(part))
 
     def _layer_norm(self, node: fx.Node, part: nn.LayerNorm) -> layers.LayerNorm:
         if len(part.normalized_shape) != 1:
@@ -299,15 +322,15 @@ class _Reader:
         name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
         rest, options = node.args[1:], node.kwargs
         if name == "flatten":
-            return _flatten(*_arguments(rest, options, ("start_dim", 0), ("end_dim", -1)))
+            return flatten(*arguments(rest, options, ("start_dim", 0), ("end_dim", -1)))
         if name in ("reshape", "view"):
-            return _reshape(rest)
+            return reshape(rest)
         if name == "mean":
             return self._mean(node)
         if name.startswith("adaptive_avg_pool"):
-            return _adaptive(*_arguments(rest, options, ("output_size", None)))
+            return global_pool(*arguments(rest, options, ("output_size", None)))
         if name == "dropout":
-            _, training, *_ = _arguments(
+            _, training, *_ = arguments(
                 rest, options, ("p", 0.5), ("training", True), ("inplace", False)
             )
             if training:
@@ -324,7 +347,7 @@ class _Reader:
         raise NoCounterpartError("no counterpart in `wideflow.architecture`")
 
     def _mean(self, node: fx.Node):
-        axes, keepdim = _arguments(node.args[1:], node.kwargs, ("dim", None), ("keepdim", False))
+        axes, keepdim = arguments(node.args[1:], node.kwargs, ("dim", None), ("keepdim", False))
         size = self._size(node)
         if size is None:
             raise NoCounterpartError("a mean over axes needs `shape` to be read")
@@ -416,172 +439,3 @@ def _name(node: fx.Node, parts: dict[str, nn.Module]) -> str:
 
 def _sentence(problems: list[str]) -> str:
     return f"`module` cannot be carried over: {'; '.join(problems)}."
-
-
-def _arguments(given, options, *defaults: tuple[str, object]) -> list:
-    """Positional and named arguments in one order."""
-    values = [options.get(name, default) for name, default in defaults]
-    values[: len(given)] = given
-    return values
-
-
-def _is_dropout(part: nn.Module) -> bool:
-    return isinstance(part, nn.modules.dropout._DropoutNd)
-
-
-def _moments(part: nn.Module) -> tuple[float, float | None]:
-    """The deviations that the weights have, in the description's units."""
-    fan_in = part.weight[0].numel()
-    std = math.sqrt(fan_in * float(torch.mean(part.weight.detach().double() ** 2)))
-    if not 0 < std < math.inf:
-        raise NoCounterpartError(
-            f"its weights have the mean square {std:g}, which must be positive and finite"
-        )
-    bias = None if part.bias is None else float(torch.mean(part.bias.detach().double() ** 2)) ** 0.5
-    return std, bias
-
-
-def _trained(part: nn.Module) -> bool:
-    flags = {p.requires_grad for p in part.parameters()}
-    if len(flags) > 1:
-        raise NoCounterpartError(
-            "trains its weights or its bias alone; a layer here trains both or none"
-        )
-    return flags.pop()
-
-
-def _dense(part: nn.Linear) -> layers.Dense:
-    return layers.Dense(part.out_features, *_moments(part), trained=_trained(part))
-
-
-def _convolution(part, size: tuple[int, ...] | None) -> layers.Conv:
-    if part.groups != 1 or set(part.dilation) != {1}:
-        raise NoCounterpartError(
-            f"groups={part.groups} and dilation={part.dilation}, which must be 1"
-        )
-    ends = part.padding
-    if isinstance(ends, str):
-        ends = (0,) * len(part.kernel_size) if ends == "valid" else None
-    circular = part.padding_mode == "circular"
-    if part.padding_mode not in ("zeros", "circular"):
-        raise NoCounterpartError(
-            f"padding_mode={part.padding_mode!r}, which must be 'zeros' or 'circular'"
-        )
-    padding = _padding(part.kernel_size, part.stride, ends, size, circular)
-    std, bias = _moments(part)
-    return layers.Conv(
-        part.out_channels, part.kernel_size, part.stride, padding, std, bias, _trained(part)
-    )
-
-
-def _padding(window, strides, ends, size: tuple[int, ...] | None, circular: bool = False) -> str:
-    """'VALID', 'SAME' or 'CIRCULAR' where it pads exactly as PyTorch does; `ends` None is PyTorch's own 'same'."""
-    if ends is not None and not any(ends):
-        return "VALID"
-    same = "CIRCULAR" if circular else "SAME"
-    if ends is None:  # an even window gets its odd zero at the end, in both libraries
-        return same
-    if all(2 * e == w - 1 for e, w in zip(ends, window)) and set(strides) == {1}:
-        return same
-    if size is None:
-        raise NoCounterpartError(
-            f"padding {tuple(ends)} with strides {tuple(strides)} needs `shape` to be read"
-        )
-    for end, width, stride, length in zip(ends, window, strides, size[1:]):
-        total = max((-(-length // stride) - 1) * stride + width - length, 0)
-        # the windows must start at the same place, and as many fit: zeros beyond the last one are never read
-        if end != total // 2 or (length + 2 * end - width) // stride + 1 != -(-length // stride):
-            raise NoCounterpartError(
-                f"padding {tuple(ends)} with strides {tuple(strides)} on positions {tuple(size[1:])} is neither 'SAME' nor 'VALID', "
-                f"which starts {total // 2} before the edge"
-            )
-    return same
-
-
-def _tuple(value, count: int) -> tuple[int, ...]:
-    return (value,) * count if isinstance(value, int) else tuple(value)
-
-
-def _average(window, strides, ends, ceil_mode: bool, part, size) -> layers.AveragePool:
-    axes = int(type(part).__name__[len("AvgPool")])
-    window, ends = _tuple(window, axes), _tuple(ends, axes)
-    strides = window if strides is None else _tuple(strides, axes)
-    if ceil_mode or getattr(part, "divisor_override", None):
-        raise NoCounterpartError("ceil_mode or divisor_override, which have no counterpart")
-    padding = _padding(window, strides, ends, size)
-    if padding == "SAME" and part.count_include_pad:
-        raise NoCounterpartError("averages over padded zeros; set count_include_pad=False")
-    return layers.AveragePool(window, strides, padding)
-
-
-def _adaptive(size) -> layers.GlobalAveragePool:
-    sizes = (size,) if isinstance(size, int) else tuple(size)
-    if set(sizes) != {1}:
-        raise NoCounterpartError(f"output size {size}, which must be 1")
-    return layers.GlobalAveragePool()
-
-
-def _flatten(start: int, end: int) -> layers.Flatten:
-    if start != 1 or end != -1:
-        raise NoCounterpartError(f"flattens axes {start} to {end}, which must be all but the first")
-    return layers.Flatten()
-
-
-def _reshape(target: Sequence) -> layers.Flatten:
-    sizes = target[0] if len(target) == 1 and isinstance(target[0], tuple | list) else target
-    if len(sizes) != 2 or sizes[1] != -1:
-        raise NoCounterpartError("reshapes to other axes than (sample, -1)")
-    return layers.Flatten()
-
-
-def _gelu(approximate: str = "none"):
-    if approximate != "none":
-        raise NoCounterpartError(f"approximate={approximate!r}, which must be 'none'")
-    return "gelu"
-
-
-def _softplus(beta=1.0, threshold=20.0) -> Activation:
-    if beta != 1:
-        raise NoCounterpartError(f"beta={beta}, which must be 1")
-    return softplus()
-
-
-FUNCTIONS: dict[str, Callable] = {
-    "relu": lambda: "relu",
-    "relu_": lambda: "relu",
-    "tanh": lambda: "tanh",
-    "sigmoid": sigmoid,
-    "gelu": _gelu,
-    "leaky_relu": lambda negative_slope=0.01: leaky_relu(negative_slope),
-    "softplus": _softplus,
-    "erf": scaled_erf,
-    "abs": lambda: "abs",
-    "sin": lambda: "sin",
-    "cos": lambda: "cos",
-    "exp": lambda: "exp",
-    "square": lambda: "square",
-}
-MODULES: dict[type, Callable[[nn.Module], object]] = {
-    nn.ReLU: lambda part: "relu",
-    nn.Tanh: lambda part: "tanh",
-    nn.Sigmoid: lambda part: sigmoid(),
-    nn.GELU: lambda part: _gelu(part.approximate),
-    nn.LeakyReLU: lambda part: leaky_relu(part.negative_slope),
-    nn.Softplus: lambda part: _softplus(part.beta),
-}
-REASONS: dict[type, str] = {
-    nn.modules.batchnorm._BatchNorm: "batch normalisation is no function of one input; use layer norm",
-    nn.modules.pooling._MaxPoolNd: "maxima have no infinite-width kernel; use average pooling",
-    nn.MultiheadAttention: "attention has no counterpart in `wideflow.architecture`",
-    nn.Embedding: "takes whole numbers; give the embedded features as inputs",
-    nn.GroupNorm: "normalises over groups of channels and positions; use layer norm over the last axis",
-}
-
-
-def _activation(part: nn.Module):
-    if type(part) in MODULES:
-        return MODULES[type(part)](part)
-    for kind, reason in REASONS.items():
-        if isinstance(part, kind):
-            raise NoCounterpartError(reason)
-    raise NoCounterpartError("no counterpart in `wideflow.architecture`")

@@ -255,7 +255,9 @@ class Network:
         moving = {name: state[name] for name in direction}
         with torch.no_grad(), warnings.catch_warnings():
             # PyTorch's rules for forward mode, loaded at the first use, are themselves written with it
-            warnings.filterwarnings("ignore", ".*torch.jit.script.* is deprecated", DeprecationWarning)
+            warnings.filterwarnings(
+                "ignore", ".*torch.jit.script.* is deprecated", DeprecationWarning
+            )
             return to_numpy(jvp(call, (moving,), (direction,))[1])
 
     def change(self, before: State, after: State) -> State:
