@@ -55,7 +55,7 @@ class ArrayScaling(NamedTuple):
     @property
     def mending(self) -> tuple[float, float]:
         """The exponents of start and rate as multiples of 1/2; NaN where the measurement lies between two."""
-        return _to_halves(self.start), _to_halves(self.rate)
+        return to_halves(self.start), to_halves(self.rate)
 
     @property
     def verdict(self) -> str:
@@ -72,7 +72,8 @@ class ArrayScaling(NamedTuple):
         return f"to mend: {', '.join(wanted)}"
 
 
-def _to_halves(exponent: float) -> float:
+def to_halves(exponent: float) -> float:
+    """The nearest multiple of 1/2, as theory's exponents are; NaN where none is near."""
     if not math.isfinite(exponent) or abs(2 * exponent - round(2 * exponent)) > 2 * UNCLEAR:
         return math.nan
     return round(2 * exponent) / 2 + 0.0

@@ -117,7 +117,9 @@ def dense_parts(module, inputs, output):
     params = {n: p.detach() for n, p in module.named_parameters() if p.requires_grad}
     rest = {n: p.detach() for n, p in module.named_parameters() if n not in params}
     rest |= dict(module.named_buffers())
-    rows = jacrev(lambda p: functional_call(module, {**p, **rest}, (inputs,))[:, output])(params)
+    call = lambda p: functional_call(module, {**p, **rest}, (inputs,))[:, output]
+    with exact_arithmetic(inputs.device):
+        rows = jacrev(call)(params)
     return {n: (r.flatten(1) @ r.flatten(1).T).numpy() for n, r in rows.items()}
 
 

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ..coordinates import UNCLEAR, ArrayScaling, slope_of
+from ..coordinates import UNCLEAR, ArrayScaling, slope_of, to_halves
 from .watch import rms
 
 MATRICES = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
@@ -156,15 +156,15 @@ def scalings(
             wanted = -0.5 if roles[name] == "output" else 0.0
             # a readout of zeros has no size, and is left as it is
             starts[name] = wanted - size if math.isfinite(size) else 0.0
-    order = {name: k for k, name in enumerate(names)}
+    # in the sums the exponents that will be applied, so that scatter does not add up over many layers
+    applied = [starts[name] if math.isnan(to_halves(starts[name])) else to_halves(starts[name]) for name in names]  # fmt: skip
     answer = {}
-    for name in names:
+    for k, name in enumerate(names):
         own = slope_of(widths, mean(name, "own"))
         if roles[name] == "fixed":
             answer[name] = ArrayScaling("fixed", 0.0, 0.0, own)
             continue
-        before = sum(starts[other] for other in names if order[other] < order[name])
-        behind = sum(starts[other] for other in names if order[other] > order[name])
+        before, behind = sum(applied[:k]), sum(applied[k + 1 :])
         seen = 0.0 if roles[name] == "vector" else (1 + degree) * before
         rate = -own - degree * behind - seen
         answer[name] = ArrayScaling(roles[name], starts[name], rate, own)
