@@ -83,6 +83,8 @@ def test_the_shape_of_a_perceptron_is_not_needed_and_float32_stays():
     net = wf.torch.from_torch(module, weights=True)
     assert net.weights[0].dtype == np.float32
     assert net.input_shape == (4,)
+    single = wf.torch.from_torch(nn.Linear(4, 2), weights=True)
+    assert [weight.shape for weight in single.weights] == [(4, 2)]
 
 
 def test_the_deviations_are_those_of_the_weights():

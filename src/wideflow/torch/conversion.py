@@ -74,6 +74,8 @@ def from_torch(
     if not isinstance(module, nn.Module):
         raise ValueError(f"`module` must be a torch.nn.Module, got {module!r}.")
     device_and_dtype(module)
+    if not any(True for _ in module.children()):
+        module = nn.Sequential(module)  # a single layer is traced as one, not into its inside
     shape = None if shape is None else (shape,) if isinstance(shape, int) else tuple(shape)
     items = _Reader(module, shape).items()
     chain = layers.Chain(*map(_layer, items))
