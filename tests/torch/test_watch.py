@@ -145,7 +145,7 @@ def test_classes_and_convolutions():
         ({"module": nn.Linear(3, 1).half()}, "float16"),
         ({"inputs": torch.ones(2, 3, device="meta")}, "module's device cpu, got meta"),
         ({"targets": torch.ones(3, 1)}, "`targets` must be finite, of the outputs' shape"),
-        ({"targets": torch.tensor([0, 1])}, "`targets` must be one class a sample"),
+        ({"targets": torch.tensor([0, 1])}, "`targets` must be one class per sample"),
         ({"output": 4}, "`output` must be a whole number of at least 0 and at most 0"),
         ({"share": 2.0}, "`share` must lie in"),
         ({"loss": 3}, "`loss` must be a function"),

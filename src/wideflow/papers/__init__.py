@@ -19,6 +19,7 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "cohen2021",
     "saad1995",
     "bordelon2022",
+    "lee2019",
 )
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]

@@ -1,4 +1,4 @@
-"""Modules of PyTorch as architectures: what a forward pass does is read off by `torch.fx` and told in the layers of `wideflow.architecture`.
+"""Modules of PyTorch as architectures: what a forward pass does is read off by `torch.fx` and written in the layers of `wideflow.architecture`.
 
 A graph of layers one after the other, with sums that close residual branches, becomes a `Chain` with `Residual` blocks. Everything that has no
 counterpart is collected, and one sentence names all of it.

@@ -85,17 +85,17 @@ def _drops(part: nn.Module) -> bool:
 
 
 def checked_inputs(inputs, device: torch.device, dtype: torch.dtype) -> Inputs:
-    """The module's arguments, one row a sample each; NumPy arrays are moved to the module, tensors must lie there."""
+    """The module's arguments, one row per sample each; NumPy arrays are moved to the module, tensors must lie there."""
     parts = tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     tensors = tuple(checked_tensor("inputs", part, device, dtype) for part in parts)
     if not tensors or any(t.ndim == 0 or t.shape[0] == 0 for t in tensors):
         raise ValueError(
-            "`inputs` must hold arrays with one row a sample, got none or an empty one."
+            "`inputs` must hold arrays with one row per sample, got none or an empty one."
         )
     counts = {t.shape[0] for t in tensors}
     if len(counts) > 1:
         raise ValueError(
-            f"`inputs` must have one row a sample in every array, got {sorted(counts)}."
+            f"`inputs` must have one row per sample in every array, got {sorted(counts)}."
         )
     return tensors
 
@@ -240,7 +240,7 @@ class Network:
             )
         if outputs.ndim == 0 or outputs.shape[0] != inputs[0].shape[0]:
             raise ValueError(
-                f"`module` must give one row a sample, got shape {tuple(outputs.shape)} for {inputs[0].shape[0]} inputs."
+                f"`module` must give one row per sample, got shape {tuple(outputs.shape)} for {inputs[0].shape[0]} inputs."
             )
         return outputs
 

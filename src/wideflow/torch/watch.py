@@ -48,7 +48,7 @@ class Watch:
     r"""Measures a module against its start, whenever `record(step)` is called in the loop that trains it.
 
     Recorded are the names that `train` records with the observables of `wideflow.observables`: `kernel_change`, `kernel_alignment` (with the
-    targets), `kernel_trace`, `effective_rank`, `linearisation_gap`, `parameter_movement`, `array_movement_relative` (one number a parameter),
+    targets), `kernel_trace`, `effective_rank`, `linearisation_gap`, `parameter_movement`, `array_movement_relative` (one number per parameter),
     and layer by layer `layer_feature_movement` (of what it gives), `feature_kernel_drift` and `feature_alignment` (of what comes out of it and
     reaches the next layer with weights); besides, `kernel_cosine` between $\Theta_t$ and $\Theta_0$, and the loss on the watched inputs.
 
@@ -347,7 +347,7 @@ def _targets(targets, outputs: Tensor) -> tuple[Tensor, np.ndarray] | None:
     classes = outputs.shape[1] if outputs.ndim == 2 else 0
     if given.shape != outputs.shape[:1] or not bool(((given >= 0) & (given < classes)).all()):
         raise ValueError(
-            f"`targets` must be one class a sample in 0..{classes - 1}, or numbers of the outputs' shape, got shape {tuple(given.shape)}."
+            f"`targets` must be one class per sample in 0..{classes - 1}, or numbers of the outputs' shape, got shape {tuple(given.shape)}."
         )
     return given.long(), to_numpy(F.one_hot(given.long(), classes))
 
