@@ -3,7 +3,7 @@
 The images are pooled to 14 x 14, the network has group norm (batch statistics would tie the inputs to each other). `Watch` records along an
 ordinary loop, `wf.probe` compares the two ends, and both print a verdict.
 
-Run:  python examples/torch_resnet.py [FIGURE.png]      Takes: about a minute on two cores
+Run:  python examples/torch_resnet.py [FIGURE.png]      Takes: a few minutes on two busy cores
 """
 
 import pathlib

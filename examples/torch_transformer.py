@@ -3,7 +3,7 @@
 The task is to say whether the first token of a sequence comes again. The coordinate check trains transformers of several widths for a few
 steps of Adam; for every array it says by which powers of the width its start and its rate should be multiplied. Then one of them is trained and watched.
 
-Run:  python examples/torch_transformer.py      Takes: about half a minute on two cores
+Run:  python examples/torch_transformer.py      Takes: a minute or two on two busy cores
 """
 
 import torch
