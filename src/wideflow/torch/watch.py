@@ -277,14 +277,18 @@ class Watch:
         panels.append(
             Panel("From lazy to rich", "step", "relative change", marks + borders, yscale="log")
         )
-        for name in ("layer_feature_movement", "feature_kernel_drift"):
+        titles = {
+            "layer_feature_movement": "Movement of every layer",
+            "feature_kernel_drift": "Feature kernels",
+        }
+        for name, title in titles.items():
             if name in table:
                 values = table[name].values
                 lines = [
                     Line(steps, positive(values[:, k]), label)
                     for k, label in enumerate(self.layers)
                 ]
-                panels.append(Panel(LABELS[name], "step", "", lines, yscale="log"))
+                panels.append(Panel(title, "step", LABELS[name], lines, yscale="log"))
         caption = f"Verdict: {self.verdict}, laziness index {self.index:.2f}; records took {self.seconds:.2g} s, {self.cost:.1%} of the time."
         return FigureSpec(f"Watched: {table.attrs['model']}", panels, columns=2, caption=caption)
 
