@@ -27,6 +27,8 @@ from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
 from .figures import FigureSpec, Line, Panel
+from .models import deep_gram
+from .models.deep import Deep
 from .observables.regime import Regime
 
 __all__ = ["LayerChange", "Probe", "linearisation_gap", "probe"]
@@ -388,7 +390,9 @@ def relative_movement(squares: Iterable[tuple[float, float]]) -> float:
 def _layer_changes(change: Change, trace: float) -> dict[str, LayerChange]:
     layers: dict[str, list[str]] = {}
     for name in change.sizes:
-        layers.setdefault(name.rpartition(".")[0] or name, []).append(name)
+        parent, _, last = name.rpartition(".")
+        # an array in a list is a layer of its own
+        layers.setdefault(name if last.isdigit() or not parent else parent, []).append(name)
     changes = {}
     for layer, names in layers.items():
         before, after = (sum(parts[name] for name in names) for parts in change.parts)
@@ -463,7 +467,13 @@ class _Network:
         return push(params, direction)
 
     def kernel_parts(self, params, output: int, memory) -> dict[str, np.ndarray]:
-        """Every array's part of the tangent Gram matrix of one output, from tiles of gradient rows."""
+        """Every array's part of the tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
+        model = self._deep(params)
+        if model is not None:
+            features, rates = model.embed(self.inputs), model.rate_factors()
+            parts = deep_gram.gram_parts(model, features, output=output, memory=memory)
+            parts = {name: np.asarray(part / rates[name], float) for name, part in parts.items()}
+            return {name: parts[_deep_name(name)] for name in self.names}
         row = COPIES * self.itemsize * sum(self.sizes.values())
         rows = max(1, min(self.samples, int(budget(memory) // (2 * row))))
         starts = range(0, self.samples, rows)
@@ -487,6 +497,38 @@ class _Network:
         kernels = (kernels + kernels.transpose(0, 2, 1)) / 2
         return dict(zip(self.names, kernels, strict=True))
 
+    def _deep(self, params) -> Deep | None:
+        """The module itself, where it is a `Deep` with all arrays trained and `apply` gives its outputs.
+
+        `apply` may be any function of the module. It has the module's Jacobian at these inputs if both give the same outputs
+        and the same product of a random cotangent with the Jacobian: two different ones agree with probability 0.
+        """
+        model = eqx.combine(params, self.static)
+        if not isinstance(model, Deep) or not eqx.is_array(self.inputs):
+            return None
+        whole = all(place.layer.trained for place in model.places)
+        plain = all(node is None for node in model.nodes)
+        flat = (math.prod(model.input_shape),)
+        if not (whole and plain and self.inputs.shape[1:] in (flat, model.input_shape)):
+            return None
+
+        @eqx.filter_jit
+        def products(params):
+            own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(eqx.combine(p, self.static))  # fmt: skip
+            given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
+            known, pull_known = jax.vjp(own, params)
+            if given.shape != known.shape or given.dtype != known.dtype:
+                return None
+            v = jax.random.normal(jax.random.key(0), known.shape, known.dtype)
+            return (given, pull_given(v)), (known, pull_known(v))
+
+        pair = products(params)
+        if pair is None:
+            return None
+        size = lambda tree: math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # fmt: skip
+        far = size(jax.tree.map(lambda a, b: a - b, *pair))
+        return model if far <= math.sqrt(self.epsilon) * size(pair[1]) else None
+
     def _block(self, start: int, rows: int):
         return jax.tree.map(lambda leaf: leaf[start : start + rows], self.inputs)
 
@@ -509,6 +551,12 @@ class _Network:
         before, after = (np.asarray(run(p), dtype=float) for p in (self.before, self.after))
         size = float(np.linalg.norm(before))
         return float(np.linalg.norm(after - before)) / size if size > 0 else math.inf
+
+
+def _deep_name(path: str) -> str:
+    """What `Deep` calls the array at a path in its tree: `weights.0` is `weight_1`."""
+    kind, _, number = path.partition(".")
+    return f"{'weight' if kind == 'weights' else 'bias'}_{int(number) + 1}"
 
 
 def _array(leaf):

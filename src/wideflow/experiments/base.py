@@ -116,7 +116,7 @@ class Experiment:
 
     The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
-    `claims_from_size` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
+    `claims_from_size` is the smallest size at which the claims are checked; a smaller run shows their numbers unjudged.
 
     Args:
         name: what users type after `wideflow run`.
