@@ -122,6 +122,14 @@ class Kernels:
                     other = side if right is left else theirs[layer]()
                     for name in self.trusted & set(side):
                         _put(kernel[name], i, j, side[name].products(other[name]))
+            del (
+                left,
+                right,
+                ours,
+                theirs,
+                side,
+                other,
+            )  # before the next tile: two are held, not three
 
     def _by_rows(self, state: State, outputs: Sequence[int], kernels: list) -> None:
         numbers = COPIES * sum(state[name].numel() for name in self.rest) + self.activations
@@ -131,6 +139,7 @@ class Kernels:
             for i, j, left, right in _tiles(self.network, rows, take):
                 for name in self.rest:
                     _put(kernel[name], i, j, left[name].products(right[name]))
+                del left, right
 
 
 def _tile_rows(network: Network, numbers: int, memory) -> int:
@@ -145,6 +154,7 @@ def _tiles(
     """Pairs of tiles on and above the diagonal; a tile is computed again when another meets it."""
     slices = [slice(i, min(i + rows, network.samples)) for i in range(0, network.samples, rows)]
     for k, i in enumerate(slices):
+        left = None  # the last one goes before the next comes
         left = take(i)
         for j in slices[k:]:
             yield i, j, left, left if j is i else take(j)
