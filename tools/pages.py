@@ -15,7 +15,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "diagonal"  # the package of the guides "Add your own ..."
-EXTRAS = ("dask_jobqueue", "dask_kubernetes", "torch")  # of the extras `slurm`, `kubernetes` and `torch`
+EXTRAS = (
+    "dask_jobqueue",
+    "dask_kubernetes",
+    "torch",
+)  # of the extras `slurm`, `kubernetes` and `torch`
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
