@@ -30,6 +30,7 @@ ALLOWED = {
     "certify": NUMERICAL | {"figures", "papers", "probe"},
     "estimators": NUMERICAL | {"certify", "probe"},
     "doctor": NUMERICAL | {"runs"},
+    "torch": NUMERICAL | {"architecture", "coordinates", "figures", "probe"},
     "lab": NUMERICAL | {"certify", "experiments", "figures", "papers", "probe", "report", "runs"},
     "shell": NUMERICAL
     | {"certify", "doctor", "experiments", "figures", "lab", "papers", "probe", "report", "runs"},

@@ -22,6 +22,7 @@ from . import (
     populations,
     probe,
     scalings,
+    torch,
 )
 from ._core.architecture import mlp
 from ._core.status import Status
@@ -149,6 +150,7 @@ __all__ = [
     "sweep",
     "taylor",
     "theorems",
+    "torch",
     "train",
     "wrap",
 ]
