@@ -32,13 +32,12 @@ from .._core.errors import (
     check_positive,
 )
 from .._core.precision import AbstractResult, DoubleModule, double
-from .._core.ridge_pairs import check_ridge, smooth_nodes
+from .._core.ridge_pairs import NODES, check_ridge, parts
 from .ridge_quads import (
+    gaussian_points,
     has_exact_noise,
     mean_square,
     noise_matrix,
-    psd_root,
-    tensor_rule,
     unit_pairs,
 )
 
@@ -108,7 +107,7 @@ class OnlineEquations(DoubleModule):
         batch: $B$, fixed as $d$ grows.
         spherical: after each step every neuron is set back to its length.
         online: False leaves out the $\eta^2$ term: the flow of the population loss.
-        order: nodes a dimension where quadrature is needed.
+        order: nodes a dimension where quadrature in four is needed; fewer dimensions take more of them.
 
     >>> equations = OnlineEquations("erf", "erf", rate=0.5)
     >>> start = Overlaps(M=[[1.0]], Q=[[1.0]], P=[[1.0]], output=[1.0])
@@ -133,7 +132,7 @@ class OnlineEquations(DoubleModule):
     def __init__(
         self, activation="erf", teacher="erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
         scale: float = 1.0, noise: float = 0.0, decay: float = 0.0, batch: int = 1, spherical: bool = False,
-        online: bool = True, order: int = 32,
+        online: bool = True, order: int = 48,
     ):  # fmt: skip
         self.activation = as_activation(activation)
         if self.activation.name == "sign":
@@ -206,10 +205,10 @@ class OnlineEquations(DoubleModule):
         # a difference of numbers of order one: rounding can go below 0
         return jnp.maximum(0.5 * mean_square(rows, target, c, width), 0.0)
 
-    def _field(self, M, Q, P, a, order: int | None = None):
-        order = self.order if order is None else order
+    def _field(self, M, Q, P, a, finer: float = 1.0):
+        """The right-hand sides, with `finer` times as many nodes as usual."""
         terms = self._by_nodes if self.general else self._by_pairs
-        drift, response, noise = terms(M, Q, P, a, order)
+        drift, response, noise = terms(M, Q, P, a, finer)
         width, eta = len(a), self.rate
         dM = -eta * (drift[:, width:] + self.decay * M)
         dQ = -eta * (drift[:, :width] + drift[:, :width].T + 2 * self.decay * Q)
@@ -224,10 +223,11 @@ class OnlineEquations(DoubleModule):
             dQ = dQ - (radial[:, None] + radial) * Q
         return dM, dQ, da
 
-    def _by_pairs(self, M, Q, P, a, order):
+    def _by_pairs(self, M, Q, P, a, finer):
         r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$ with $z$ over all units."""
         width, c, cov = len(a), self._signed(a, len(P)), _covariance(M, Q, P)
-        rows, _ = unit_pairs(self.activation, self.teacher, cov, width)
+        nodes, order = (math.ceil(finer * count) for count in (NODES, self.order))
+        rows, _ = unit_pairs(self.activation, self.teacher, cov, width, nodes)
         own = c[:width]
         # Stein: E[sigma'(l_k) z e] = Cov(z, l_k) sum_j c_j E[sigma'' phi_j] + sum_j c_j E[sigma' phi_j'] Cov(z, h_j)
         drift = (rows.first @ c)[:, None] * cov[:width] + (rows.mixed * c) @ cov
@@ -237,9 +237,9 @@ class OnlineEquations(DoubleModule):
             noise = jnp.outer(own, own) * (noise + self.noise * rows.mixed[:, :width])
         return own[:, None] * drift, rows.value @ c, noise
 
-    def _by_nodes(self, M, Q, P, a, order):
+    def _by_nodes(self, M, Q, P, a, finer):
         width, own = len(a), self.scale * a
-        h, slope, e, weights = self._nodes(M, Q, P, a, order)
+        h, slope, e, weights = self._nodes(M, Q, P, a, math.ceil(finer * self.order))
         pull = slope * own
         drift = (pull * (weights * e)[:, None]).T @ h
         response = (weights * e) @ self.activation.value(h[:, :width])
@@ -247,13 +247,11 @@ class OnlineEquations(DoubleModule):
         return drift, response, noise
 
     def _nodes(self, M, Q, P, a, order):
-        rule = smooth_nodes(self.activation, order)
-        points, weights = tensor_rule(len(a) + len(P), *rule)
-        h = jnp.asarray(points) @ psd_root(_covariance(M, Q, P)).T
+        h, weights = gaussian_points(self.activation, _covariance(M, Q, P), order)
         width = len(a)
         outputs = self.activation.value(h[:, :width]) @ (self.scale * a)
         targets = jax.vmap(self.teacher)(h[:, width:])
-        return h, self.activation.slope(h[:, :width]), outputs - targets, jnp.asarray(weights)
+        return h, self.activation.slope(h[:, :width]), outputs - targets, weights
 
     def _signed(self, a, indices: int):
         """The coefficients of e: s a of the student, minus a* of the teacher."""
@@ -340,22 +338,27 @@ def _solve(equations, start, ts, rtol, atol, max_steps):
 
 @double
 def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> float:
-    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at one and a half times as many nodes.
+    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at a quarter more nodes a dimension.
 
-    Zero where no rule of that order is used (pairs of smooth activations always take 96 nodes); the finer rule is the judge, so the error of smooth integrands is
-    stated to a small factor. With kinks inside a general teacher it falls only like a power of `order`, and this number shows it.
+    Zero where all is in closed form; the finer rule is the judge, so the error of smooth integrands is stated to a small factor. Pairs of smooth
+    activations take 128 nodes a dimension whatever `order` is, and are judged likewise. With kinks inside a general teacher the error falls only like
+    a power of `order`, and this number shows it.
     """
     check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
     equations._check(overlaps)
-    if not equations.general and (
-        not equations.online or has_exact_noise(equations.activation, equations.teacher)
-    ):
+    if not equations.general and _closed(equations):
         return 0.0
     state = (overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
-    orders = (equations.order, math.ceil(1.5 * equations.order))
-    fields = [equations._field(*state, order) for order in orders]
+    fields = [equations._field(*state, finer) for finer in (1.0, 1.25)]
     gaps = [float(jnp.max(jnp.abs(p - q))) for p, q in zip(*fields, strict=True)]
     return max(gaps)
+
+
+def _closed(equations: OnlineEquations) -> bool:
+    """Whether no quadrature enters the equations of a teacher that is one activation."""
+    student, teacher = equations.activation, equations.teacher
+    pairs = parts(student) is not None and parts(teacher) is not None
+    return pairs and (not equations.online or has_exact_noise(student, teacher))
 
 
 def _covariance(M, Q, P):
