@@ -40,6 +40,12 @@ from .feature_learning import (
     field_theory as field_theory,
     linear_field_theory as linear_field_theory,
 )
+from .finite_size import (
+    OrderParameterBand as OrderParameterBand,
+    StochasticPaths as StochasticPaths,
+    order_parameter_band as order_parameter_band,
+    stochastic_order_parameters as stochastic_order_parameters,
+)
 from .hermite_order import (
     hermite_coefficients as hermite_coefficients,
     information_exponent as information_exponent,

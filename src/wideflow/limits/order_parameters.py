@@ -38,6 +38,7 @@ from .ridge_quads import (
     has_exact_noise,
     mean_square,
     noise_matrix,
+    psd_root,
     unit_pairs,
 )
 
@@ -215,13 +216,24 @@ class OnlineEquations(DoubleModule):
         if self.online:
             dQ = dQ + eta**2 / self.batch * noise
         da = -self.output_rate * self.scale * response
-        if (
-            self.spherical
-        ):  # the radial part of a neuron's move is taken back, to first order in 1/d
-            radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
-            dM = dM - radial[:, None] * M
-            dQ = dQ - (radial[:, None] + radial) * Q
+        if self.spherical:
+            dM, dQ = self.on_sphere(M, Q, dM, dQ)
         return dM, dQ, da
+
+    def on_sphere(self, M, Q, dM, dQ):
+        """Moves of the overlaps with the radial part of every neuron's taken back, to first order in 1/d."""
+        radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
+        return dM - radial[:, None] * M, dQ - (radial[:, None] + radial) * Q
+
+    def sampled_residual(self, M, Q, P, a, z):
+        r"""$(\lambda, \rho)$ and $e$ at standard normal vectors `z`, (point, unit)."""
+        width = len(a)
+        h = z @ psd_root(_covariance(M, Q, P)).T
+        outputs = self.activation.value(h[:, :width]) @ (self.scale * a)
+        if self.general:
+            return h, outputs - jax.vmap(self.teacher)(h[:, width:])
+        star = self._signed(a, len(P))[width:]
+        return h, outputs + self.teacher.value(h[:, width:]) @ star
 
     def _by_pairs(self, M, Q, P, a, finer):
         r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$ with $z$ over all units."""
@@ -298,12 +310,7 @@ def order_parameters(
         The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$ grow without bound, or 'max_steps';
         what lies beyond the end of a path that is not done is NaN.
     """
-    check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
-    equations._check(start)
-    ts = real_array("times", times, "(time,)").astype(float)
-    host = np.asarray(ts)
-    if host[0] < 0 or not np.all(np.diff(host) > 0):
-        raise ValueError("`times` must rise from 0 or later, each one larger than the one before.")
+    ts = checked_problem(equations, start, times)
     check_positive("rtol", rtol)
     check_positive("atol", atol)
     check_count("max_steps", max_steps)
@@ -315,6 +322,17 @@ def order_parameters(
     elif bool(solution.result == diffrax.RESULTS.event_occurred):
         status = "diverged"
     return OrderParameterPath(ts, M, Q, a, errors, start.P, solution.interpolation, status)
+
+
+def checked_problem(equations, start, times) -> Float[Array, " time"]:
+    """The times as an array, where equations, start and times fit."""
+    check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
+    equations._check(start)
+    ts = real_array("times", times, "(time,)").astype(float)
+    host = np.asarray(ts)
+    if host[0] < 0 or not np.all(np.diff(host) > 0):
+        raise ValueError("`times` must rise from 0 or later, each one larger than the one before.")
+    return ts
 
 
 @eqx.filter_jit
