@@ -38,6 +38,7 @@ EXAMPLES = {
     "limits.cross_entropy": "L.cross_entropy(y2, abs(y2))",
     "limits.departure": "L.departure(zipf, 10)",
     "limits.field_theory": "L.field_theory(key, x, y, 1, steps=1, samples=32, repeats=2)",
+    "limits.lazy_expansion": "L.lazy_expansion(x, y, times)",
     "limits.linear_field_theory": "L.linear_field_theory(x, y, steps=1)",
     "limits.ensemble": "L.ensemble(L.KernelPair(gram + np.eye(4), gram + 2 * np.eye(4)), y, times)",
     "limits.gram_variance": "L.gram_variance(x, zipf, 'relu', 10)",

@@ -36,8 +36,10 @@ from .deep import (
 )
 from .feature_learning import (
     FieldTheory as FieldTheory,
+    LazyExpansion as LazyExpansion,
     LinearFieldTheory as LinearFieldTheory,
     field_theory as field_theory,
+    lazy_expansion as lazy_expansion,
     linear_field_theory as linear_field_theory,
 )
 from .finite_size import (

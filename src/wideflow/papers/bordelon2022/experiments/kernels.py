@@ -14,7 +14,7 @@ from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory
-from ..finite_network import trained_networks
+from ..networks import trained_networks
 from .common import distance, slope, task
 
 
@@ -53,7 +53,6 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )
     losses, features = [], []
     for number, width in enumerate(settings.widths):
-        session.progress(number + 1, jobs, f"width {width}")
         loss, _, grams = trained_networks(
             named_key(key, "networks", width),
             inputs,
@@ -61,6 +60,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             depth=settings.depth,
             width=width,
             seeds=settings.seeds,
+            session=session.within(number + 1, jobs, f"width {width}"),
             **shared,
         )
         losses.append(np.asarray(loss))

@@ -12,7 +12,7 @@ from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory, linear_field_theory
-from ..finite_network import trained_networks
+from ..networks import trained_networks
 from .common import distance, slope, task
 
 
@@ -39,7 +39,6 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )  # fmt: skip
     outputs, features = [], []
     for number, width in enumerate(settings.widths):
-        session.progress(number + 1, jobs, f"width {width}")
         _, path, grams = trained_networks(
             named_key(key, "networks", width),
             inputs,
@@ -48,6 +47,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             depth=settings.depth,
             width=width,
             seeds=settings.seeds,
+            session=session.within(number + 1, jobs, f"width {width}"),
             **shared,
         )
         outputs.append(np.asarray(path))

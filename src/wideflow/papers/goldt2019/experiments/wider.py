@@ -38,7 +38,7 @@ class Settings:
     widths: tuple[int, ...] = (2, 3, 4, 5)
     rates: tuple[float, ...] = (0.05, 0.1, 0.2)  # each twice the one before
     noises: tuple[float, ...] = (0.01, 0.04)
-    horizon: float = 600.0  # of the equations, in tau times rate
+    horizon: float = 4000.0  # of the equations, in tau times rate
     features: int = 500
     simulated: float = 40.0  # tau of the simulations, at the largest rate and noise
     records: int = 8
@@ -69,7 +69,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
                 whole = settings.horizon / rate
                 # as many times as the simulations record, so that both calls share a compiled program
                 late = np.linspace(whole / 2, whole, len(times))
-                ends[i, j, k] = order_parameters(equations, start, late).error[[0, -1]]
+                ends[i, j, k] = np.asarray(order_parameters(equations, start, late).error)[[0, -1]]
         equations = OnlineEquations(ERF, ERF, rate=rates[-1], noise=noises[-1])
         predicted[i] = order_parameters(equations, start, times).error
         part = session.within(i, len(widths), f"{width} units")
