@@ -23,9 +23,7 @@ def problem(features: int, width: int = 2, seed: int = 0):
     net = wf.Shallow(weights, np.ones(width), activation="erf")
     population = wf.populations.MultiIndex("erf", indices, noise=NOISE)
     start = wf.limits.Overlaps.of_weights(weights / features**0.5, indices, np.ones(width))
-    equations = wf.limits.OnlineEquations(
-        "erf", "erf", rate=RATE, scale=width**-0.5, noise=NOISE
-    )
+    equations = wf.limits.OnlineEquations("erf", "erf", rate=RATE, scale=width**-0.5, noise=NOISE)
     return net, population, start, equations
 
 

@@ -27,7 +27,9 @@ from .._core.randomness import as_key, named_key
 from .._core.types import Key
 from .order_parameters import OnlineEquations, Overlaps, checked_problem
 
-POINTS = 4096  # of the sequence behind C: a per cent of a band, as Sobol's points err by about 1/POINTS
+POINTS = (
+    4096  # of the sequence behind C: a per cent of a band, as Sobol's points err by about 1/POINTS
+)
 SHIFT = 1e-5  # central differences: 1e-10 of truncation and 1e-11 of rounding
 
 

@@ -71,9 +71,7 @@ def unit_pairs(
     diagonal = jnp.diagonal(covariance)
     own, theirs = diagonal[:width], diagonal[width:]
     among = ridge_pair(student, student, own[:, None], covariance[:width, :width], own, nodes)
-    cross = ridge_pair(
-        student, teacher, own[:, None], covariance[:width, width:], theirs, nodes
-    )
+    cross = ridge_pair(student, teacher, own[:, None], covariance[:width, width:], theirs, nodes)
     target = ridge_pair(
         teacher, teacher, theirs[:, None], covariance[width:, width:], theirs, nodes
     )

@@ -37,7 +37,9 @@ def test_linear_networks_to_the_next_order():
     change = kernel_change(act, GRAM, *rules(GRAM)[1], *descent_sums(2 * GRAM, rate, steps))
     defects = []
     for richness in (0.1, 0.05):
-        exact = wf.limits.linear_field_theory(X, Y, depth=1, rate=rate, steps=steps, richness=richness)
+        exact = wf.limits.linear_field_theory(
+            X, Y, depth=1, rate=rate, steps=steps, richness=richness
+        )
         measured = (linear_kernels(exact)[-1] - 2 * GRAM) / richness**2
         defects.append(np.abs(measured - change).max())
     assert defects[1] < 2e-3

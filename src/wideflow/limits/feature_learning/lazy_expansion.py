@@ -131,9 +131,7 @@ def kernel_change(act: Activation, gram, u, weights, S, P):
     plain = (f1 * (f @ P.T)) @ gram  # the rest of h_2
     mean = lambda left, right: (left * weights[:, None]).T @ right
     both = lambda matrix: matrix + matrix.T
-    features = mean(f1 * one, f1 * one) + both(
-        mean(0.5 * f2 * one**2 + f1 * (curved + plain), f)
-    )
+    features = mean(f1 * one, f1 * one) + both(mean(0.5 * f2 * one**2 + f1 * (curved + plain), f))
     gradients = mean((z1**2 + 2 * z2)[:, None] * f1, f1)
     gradients += both(mean(2 * z1[:, None] * f2 * one, f1))
     gradients += 3 * mean(f2 * one, f2 * one)

@@ -36,7 +36,9 @@ INDICES = 2
 class Settings:
     widths: tuple[int, ...] = (4, 6, 8, 12)
     exponents: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5)
-    rate: float = 0.1  # gamma_0: rate over width stays far below one, where the noise acts in first order
+    rate: float = (
+        0.1  # gamma_0: rate over width stays far below one, where the noise acts in first order
+    )
     noise: float = 0.1
     horizon: float = 600.0  # in t
     records: int = 30
