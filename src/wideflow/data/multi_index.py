@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_callable, check_count, check_nonnegative
+from .._core.gaussian_lattice import line_rule
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
-from .._core.gaussian_lattice import line_rule
 from .._core.ridge_pairs import check_ridge, ridge_pair
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Key, Scalar
