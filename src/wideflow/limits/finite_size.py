@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.stats import norm, qmc
 
 from .._core.errors import check_count, check_positive
 from .._core.precision import AbstractResult, double
@@ -136,6 +135,8 @@ def _state(y, width: int, indices: int):
 
 def _sources(dimensions: int) -> np.ndarray:
     """Points of a scrambled Sobol sequence as standard normal vectors, whitened exactly."""
+    from scipy.stats import norm, qmc  # slow to import, and only bands need it
+
     sequence = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(0))
     z = norm.ppf(sequence.random(POINTS))
     z -= z.mean(axis=0)

@@ -16,7 +16,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.stats import norm, qmc
 
 from ..._core.activations import Activation, activation as as_activation
 from ..._core.arrays import real_array
@@ -85,6 +84,8 @@ def rules(gram):
     rank = root.shape[1]
     if 0 < rank <= MOST_DIMENSIONS:
         return [lattice_rule(jnp.asarray(root), order) for order in (ORDER, round(1.25 * ORDER))]
+    from scipy.stats import norm, qmc  # slow to import, and only many dimensions need it
+
     sequences = [qmc.Sobol(rank, rng=np.random.default_rng(seed)) for seed in range(2)]
     points = [norm.ppf(sequence.random(POINTS)) @ root.T for sequence in sequences]
     weights = jnp.full(POINTS, 1 / POINTS)

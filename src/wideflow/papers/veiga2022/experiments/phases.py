@@ -173,12 +173,12 @@ EXPERIMENT = Experiment(
     title="Learning rate against width: where the noise term stays",
     figure="phase diagram",
     settings={
-        "smoke": Settings(widths=(2,), exponents=(0.5, 1.0), horizon=5.0, records=2, features=40, simulated=0.2, seeds=2),
+        "smoke": Settings(widths=(2, 3), exponents=(0.5, 1.0), horizon=5.0, records=2, features=40, simulated=0.2, seeds=2),
         "default": Settings(),
         "paper": Settings(widths=(4, 8, 16, 24), features=1000, seeds=24),
     },
     run=run,
     draw=draw,
     claims=claims,
-    asks_from="default",
+    claims_from_size="default",
 )  # fmt: skip
