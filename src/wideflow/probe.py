@@ -25,7 +25,11 @@ from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
 from .figures import FigureSpec, Line, Panel
+from .models import deep_gram
+from .models.deep import Deep
 from .observables.regime import Regime
+
+__all__ = ["Probe", "linearisation_gap", "probe"]
 
 COPIES = 4  # of a tile of gradients that the compiled program holds at its peak
 
@@ -38,12 +42,16 @@ class Probe:
         regime: kernel change and linearisation gap, with `.verdict` (lazy, between, rich) and `.index`.
         alignment: cosine between the two kernels: 1 if the kernel only changed its size.
         size_ratio: trace of the kernel after over before.
+        spectrum_before, spectrum_after: all eigenvalues of the kernel, ascending.
         gap_before, gap_after: smallest eigenvalues; NaN where below their error bar.
+        error_bar: the rounding of the eigenvalues before.
+        effective_rank_before, effective_rank_after: squared trace over the sum of squared entries.
         target_alignment_before, target_alignment_after: with the targets, NaN without.
         feature_movement: relative change of the features, NaN without a feature function.
         parameter_movement: relative change of the parameters.
         output_change: root mean square change of the outputs.
         loss_before, loss_after: half mean of squares, NaN without targets.
+        parameters, samples: how many there are.
     """
 
     regime: Regime
@@ -244,7 +252,7 @@ def _inputs(inputs):
     arrays = jax.tree.map(lambda leaf: real_array("inputs", leaf), inputs)
     leaves = jax.tree.leaves(arrays)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
-        raise ValueError(f"`inputs` must hold arrays with one row a sample, got {inputs!r}.")
+        raise ValueError(f"`inputs` must hold arrays with one row per sample, got {inputs!r}.")
     return arrays
 
 
@@ -345,7 +353,12 @@ class _Network:
         return push(params, direction)
 
     def kernel(self, params, output: int, memory) -> np.ndarray:
-        """The tangent Gram matrix of one output, from tiles of gradient rows."""
+        """The tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
+        model = self._deep(params)
+        if model is not None:
+            features, rates = model.embed(self.inputs), model.rate_factors()
+            parts = deep_gram.gram_parts(model, features, output=output, memory=memory)
+            return np.asarray(sum(part / rates[name] for name, part in parts.items()), dtype=float)
         rows = max(
             1, min(self.samples, int(budget(memory) // (2 * COPIES * self.itemsize * self.size)))
         )
@@ -368,6 +381,38 @@ class _Network:
                 kernel[i : i + rows, j : j + rows] = block
                 kernel[j : j + rows, i : i + rows] = block.T
         return (kernel + kernel.T) / 2
+
+    def _deep(self, params) -> Deep | None:
+        """The module itself, where it is a `Deep` with all arrays trained and `apply` gives its outputs.
+
+        `apply` may be any function of the module. It has the module's Jacobian at these inputs if both give the same outputs
+        and the same product of a random cotangent with the Jacobian: two different ones agree with probability 0.
+        """
+        model = eqx.combine(params, self.static)
+        if not isinstance(model, Deep) or not eqx.is_array(self.inputs):
+            return None
+        whole = all(place.layer.trained for place in model.places)
+        plain = all(node is None for node in model.nodes)
+        flat = (math.prod(model.input_shape),)
+        if not (whole and plain and self.inputs.shape[1:] in (flat, model.input_shape)):
+            return None
+
+        @eqx.filter_jit
+        def products(params):
+            own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(eqx.combine(p, self.static))  # fmt: skip
+            given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
+            known, pull_known = jax.vjp(own, params)
+            if given.shape != known.shape or given.dtype != known.dtype:
+                return None
+            v = jax.random.normal(jax.random.key(0), known.shape, known.dtype)
+            return (given, pull_given(v)), (known, pull_known(v))
+
+        pair = products(params)
+        if pair is None:
+            return None
+        size = lambda tree: math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # fmt: skip
+        far = size(jax.tree.map(lambda a, b: a - b, *pair))
+        return model if far <= math.sqrt(self.epsilon) * size(pair[1]) else None
 
     def _block(self, start: int, rows: int):
         return jax.tree.map(lambda leaf: leaf[start : start + rows], self.inputs)
@@ -432,21 +477,26 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     if bool(jnp.allclose(together, apart, rtol=1e-3, atol=1e-6)):
         return True
     raise ValueError(
-        f"`{name}` gives different values on a batch and on its single inputs; say which is meant with `batched=True` or `False`."
+        f"`{name}` gives different values on a batch and on its single inputs; say which of them is right with `batched=True` or `False`."
     )
 
 
 def _shape(call, params, x):
     try:
-        found = eqx.filter_eval_shape(call, params, x)
+        result = eqx.filter_eval_shape(call, params, x)
     except Exception:  # whatever the user's function raises: it does not take such an input
         return None
-    return found.shape if hasattr(found, "shape") else None
+    return result.shape if hasattr(result, "shape") else None
 
 
 @double
 def linearisation_gap(before, after, inputs) -> float:
-    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a wideflow model."""
+    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a wideflow model.
+
+    Args:
+        before, after: the two states, with parameters $\theta_0$ and $\theta_1$.
+        inputs: where the outputs $f$ are compared, shape (sample, feature).
+    """
     features = before.embed(jnp.asarray(inputs))
     theta, end = parameters(before), parameters(after)
     first, tangent = jax.jvp(

@@ -18,6 +18,8 @@ from .._core.types import Key, Scalar
 from .dataset import Dataset
 from .objective import AbstractObjective
 
+__all__ = ["MultiIndex"]
+
 LOSS_FACTORS = {"HalfSumSquares": 0.5, "HalfMeanSquares": 0.5, "MeanSquares": 1.0}
 # a dimension of the rule for one neuron and a general teacher's indices: 1e-8 or better at variances up to two
 NODES = {1: 128, 2: 72, 3: 40}
@@ -57,8 +59,8 @@ class MultiIndex(DoubleModule):
         if isinstance(teacher, str | Activation):
             teacher = as_activation(teacher)
             check_ridge("teacher", teacher)
-            given = np.ones(len(v)) if coefficients is None else coefficients
-            a = real_array("coefficients", given, f"({len(v)},)").astype(float)
+            values = np.ones(len(v)) if coefficients is None else coefficients
+            a = real_array("coefficients", values, f"({len(v)},)").astype(float)
             if bool(jnp.any(a == 0)):
                 raise ValueError(
                     "`coefficients` must not be zero; leave out the index that the teacher does not use."

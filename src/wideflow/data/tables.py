@@ -11,6 +11,8 @@ from .._core.errors import check_kind, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
 
+__all__ = ["read_csv"]
+
 SHOWN = 5  # offending rows or columns named in an error
 
 
@@ -23,6 +25,7 @@ def read_csv(
     rows: int | None = None,
     name: str | None = None,
     separator: str = ",",
+    classes: bool = False,
 ) -> Dataset:
     """A dataset from a CSV file (plain or compressed) with a header line.
 
@@ -33,6 +36,8 @@ def read_csv(
         constant: what to do with columns that never vary: "error", "drop" or "keep".
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
+        name: the dataset's name; the file's own if None.
+        classes: a target column that holds two names and no number becomes -1 and 1, in alphabetical order.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
@@ -48,6 +53,7 @@ def read_csv(
         )
     table = table.drop(columns=[c for c in drop if c != column])
     check_index(path, table)
+    table = _coded(table, column) if classes else table
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     _check_numeric(path, table, numbers)
     features = [c for c in numbers.columns if c != column]
@@ -84,9 +90,20 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
             f"`target` {position} is out of range: {path.name} has {len(columns)} columns."
         )
     raise ValueError(
-        f"`target` {target!r} is no column of {path.name}.{did_you_mean(target, columns)} "
+        f"`target` {target!r} is not a column of {path.name}.{did_you_mean(target, columns)} "
         f"Columns: {', '.join(columns)}."
     )
+
+
+def _coded(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Two names in `column` as -1 and 1; any other table stays as it is."""
+    values = table[column]
+    names = sorted(map(str, values.dropna().unique()))
+    named = pd.to_numeric(values, errors="coerce").isna() & values.notna()
+    if len(names) != 2 or not named.all():
+        return table
+    codes = dict(zip(names, (-1.0, 1.0), strict=True))
+    return table.assign(**{column: [codes[str(value)] for value in values]})
 
 
 def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFrame) -> None:
@@ -111,7 +128,7 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
         bad, row = _first(infinite)
         raise ValueError(
             f"{path.name} has values that are infinite or too large for a number, in column {_some(bad)}; the first is in line {row + 2}. "
-            "Mend them or drop those rows."
+            "Correct them or drop those rows."
         )
 
 

@@ -23,6 +23,8 @@ from .._core.gaussian import angle
 from .._core.gaussian_lattice import MOST_DIMENSIONS, lattice_rule
 from .._core.ridge_pairs import NODES, hermite_nodes, ridge_pair
 
+__all__ = ["has_exact_noise", "noise_matrix"]
+
 
 def noise_matrix(
     student: Activation, teacher: Activation, covariance, c, width: int, order: int
@@ -48,7 +50,11 @@ def noise_matrix(
 
 
 def has_exact_noise(student: Activation, teacher: Activation) -> bool:
-    """Whether `noise_matrix` needs no rule of a chosen order."""
+    """Whether `noise_matrix` needs no rule of a chosen order.
+
+    Args:
+        student, teacher: the two activations.
+    """
     if student.name in ("erf", "unit_erf"):
         return True
     straight = _slopes(student) is not None and _slopes(teacher) is not None

@@ -8,18 +8,27 @@ from .._core.arrays import real_array
 from .._core.precision import double
 from .base import AbstractObservable, probe_features
 
+__all__ = ["FeaturePair", "NeuronPlaces", "OutputsAt"]
+
 
 class OutputsAt(AbstractObservable):
-    """The outputs at given inputs, for instance on a grid."""
+    """The outputs at given inputs, for instance on a grid.
+
+    Args:
+        inputs: shape (grid, feature).
+        name: the table's variable.
+        axis: the name of its axis.
+    """
 
     inputs: Float[Array, "grid feature"]
-    name: str = eqx.field(static=True, default="learned_function")
+    name: str = eqx.field(static=True)
     label: str = eqx.field(static=True, default="f(x)")
-    axes: tuple[str, ...] = eqx.field(static=True, default=("grid",))
+    axes: tuple[str, ...] = eqx.field(static=True)
 
     @double
-    def __init__(self, inputs):
+    def __init__(self, inputs, name: str = "learned_function", axis: str = "grid"):
         self.inputs = real_array("inputs", inputs, "(grid, feature)")
+        self.name, self.axes = name, (axis,)
 
     def __call__(self, snapshot):
         model = snapshot.model

@@ -23,6 +23,7 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "abbe2022",
     "veiga2022",
     "bordelon2022",
+    "lee2019",
 )
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]
