@@ -18,6 +18,10 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "chizat2019",
     "cohen2021",
     "saad1995",
+    "goldt2019",
+    "benarous2021",
+    "abbe2022",
+    "veiga2022",
     "bordelon2022",
     "lee2019",
 )
