@@ -29,8 +29,13 @@ class Regime(NamedTuple):
     @property
     def verdict(self) -> str:
         """'lazy', 'between' or 'rich'; 'unknown' where a number is NaN."""
-        if not self.worst >= 0:
-            return "unknown"
-        if self.worst < LAZY:
-            return "lazy"
-        return "rich" if self.worst > RICH else "between"
+        return verdict_of(self.worst)
+
+
+def verdict_of(change: float) -> str:
+    """The verdict by one of the numbers alone: 'lazy', 'between', 'rich', or 'unknown' for NaN."""
+    if not change >= 0:
+        return "unknown"
+    if change < LAZY:
+        return "lazy"
+    return "rich" if change > RICH else "between"

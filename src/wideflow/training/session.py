@@ -4,6 +4,7 @@ An experiment gets a `Session` and hands it to `train`. Nothing is ambient: what
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -39,6 +40,7 @@ class Session:
         checkpointer: keeps checkpoints, so that a killed run goes on with the same numbers.
         on_record: shown the table at every record; see `OnRecord`.
         progress: see `Progress`; calling the session itself reports progress too.
+        folder: the folder of runs, where a run may find data that were put beside it.
     """
 
     flow: bool = False
@@ -46,6 +48,7 @@ class Session:
     on_record: OnRecord | None = None
     progress: Progress = silent
     counts: Counts = field(default_factory=Counts)
+    folder: pathlib.Path | None = None
 
     def __call__(self, done: float | int, total: float | int, what: str) -> None:
         self.progress(done, total, what)
