@@ -19,6 +19,8 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "cohen2021",
     "saad1995",
     "bordelon2022",
+    "luo2021",
+    "geiger2020",
 )
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]

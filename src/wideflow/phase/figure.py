@@ -6,7 +6,6 @@ import numpy as np
 
 from ..figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
 from ..observables.regime import LAZY, RICH
-from .comparisons import interval
 from .measurements import TINY, error_surface, regime_surface
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ def figure(plane: "Phase") -> FigureSpec:
     maps = [_map(plane, "error"), _map(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
-        f"Dots are runs (mean over folds); the colour between them is the surface they give. Star: recommended; rings: settings that cannot be told from it. "
-        f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. Bands: 95 % over folds."
+        f"Rings are the points that were run (mean over folds); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
+        f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
     )
     return FigureSpec(f"Phase plane of {plane.name}", [*maps, *slices], columns=2, caption=caption)
 
@@ -50,7 +49,7 @@ def _map(plane: "Phase", what: str) -> Panel:
     if what == "error":
         smooth = np.exp(error_surface(measured, grid).mean)
         dots = _means(measured.at(measured.validation, levels))
-        title, label = "Validation error", plane.kind
+        title, label = "Validation error", f"error ({plane.kind})"
     else:
         smooth = changes / np.log(10)
         means = _means(measured.at(measured.kernel_change, levels))
@@ -95,25 +94,23 @@ def _contours(x: np.ndarray, y: np.ndarray, changes: np.ndarray) -> list[Line]:
 
 
 def _slice(plane: "Phase", number: int) -> Panel:
-    """Test error along one axis, at each value the point nearest to the best on the other."""
+    """The surface of the validation error along one axis through the best setting, with its points; and the lazy limit."""
     axis, other = plane.axes[number], plane.axes[1 - number]
-    measured, verdict = plane.measured, plane.answer
-    home = plane.places[verdict.best][1 - number]
-    tests = measured.at(measured.test, measured.best_levels())
-    rows = []
-    for value in sorted({place[number] for place in plane.places}):
-        here = [i for i, p in enumerate(plane.places) if p[number] == value and np.isfinite(tests[i]).any()]
-        if here:
-            nearest = min(here, key=lambda i: abs(plane.places[i][1 - number] - home))
-            if plane.places[nearest][1 - number] == home:
-                one = interval(tests[nearest], plane.folds)
-                rows.append((axis.values[value], one.mean, one.half if np.isfinite(one.half) else 0.0))
-    x, mean, half = np.array(rows).T
-    low = np.maximum(mean - half, 0.0)
+    measured = plane.measured
+    home = plane.places[plane.answer.best][1 - number]
+    along = np.full((FINE, 2), other.unit[home])
+    along[:, number] = np.linspace(0, 1, FINE)
+    smooth = error_surface(measured, along)
+    low, mean, high = (np.exp(smooth.mean + k * smooth.deviation) for k in (-1.96, 0.0, 1.96))
+    errors = _means(measured.at(measured.validation, measured.best_levels()))
+    here = [i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])]  # fmt: skip
+    x = [axis.values[plane.places[i][number]] for i in here]
+    validation = plane.lazy["validation"].values
+    limit = float(validation[np.isfinite(validation).any(axis=1)].min(axis=1).mean())
     marks = [
-        Line(x, mean, "test error", low=low, high=mean + half, group="test error"),
-        Points(x, mean, "test error", group="test error"),
-        HLine(verdict.lazy_limit.mean, "kernel regression (lazy limit)"),
+        Line(_fine(plane)[number], mean, "surface", low=low, high=high, group="surface"),
+        Points(x, errors[here], "runs", group="runs"),
+        HLine(limit, "kernel regression (lazy limit)"),
     ]
     title = f"At {other.name} = {other.values[home]:g}"
-    return Panel(title, axis.label, plane.kind, marks, axis.scale)
+    return Panel(title, axis.label, f"validation error ({plane.kind})", marks, axis.scale)

@@ -23,7 +23,7 @@ from .lazy_end import lazy_errors
 from .measurements import Measurements
 from .network import Network, Training
 from .point import phase_point
-from .refinement import Asked, first_round, next_round
+from .refinement import Asked, closing_round, closing_runs, first_round, next_round
 from .sentence import sentence
 from .splits import split_rows
 from .tables import save_table
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .estimator import PhaseRegressor
 
 BATCH = 8  # runs of a round after the first: few enough to learn from, enough for some workers
-OF_VARIANCE, OF_ROWS = "of the variance", "of the rows"
+OF_VARIANCE, OF_ROWS = "share of the variance", "share of the rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,24 +231,29 @@ class _Search:
 
     def run(self, engine) -> str:
         """All rounds; says why they ended."""
-        asked = first_round(self.axes, self.runs)
+        kept = min(closing_runs(self.folds), self.runs // 4)
+        asked, closing = first_round(self.axes, self.runs), False
+        reason = f"all {self.runs} runs were used"
         while asked:
             began = time.monotonic()
             trouble = self._perform(asked, engine)
             self.done += asked
             if trouble:
                 return trouble
+            if closing:
+                return reason
             pace = (time.monotonic() - began) / len(asked)
-            count = min(BATCH, self.runs - len(self.done))
-            if count < 1:
-                return f"all {self.runs} runs were used"
-            elapsed = time.monotonic() - self.began
-            if self.minutes is not None and elapsed + count * pace > 60 * self.minutes:
-                return f"the {self.minutes:g} minutes were used"
-            asked = next_round(
-                self.axes, self._measured(), self.done, count, self.folds, self.seed
-            )[:count]
-        return "every point of the lattice has all its folds"
+            measured, count = self._measured(), min(BATCH, self.runs - kept - len(self.done))
+            late = time.monotonic() - self.began + (count + kept) * pace
+            if self.minutes is not None and late > 60 * self.minutes:
+                reason, count = f"the {self.minutes:g} minutes were used", 0
+            asked = []
+            if count > 0:
+                asked = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
+            if not asked:
+                closing, left = True, min(kept, self.runs - len(self.done))
+                asked = closing_round(self._points, measured, self.done, left, self.folds)
+        return reason
 
     def _perform(self, asked: list[Asked], engine) -> str:
         from ..runs.store import Store
@@ -346,4 +351,4 @@ class _Search:
         for number, axis in enumerate(self.axes):
             values = [axis.values[place[number]] for place, _ in self.done]
             table = table.assign_coords({axis.name: ("point", values, {"label": axis.label})})
-        return table.rename(point="run").assign_attrs(error=f"share {kind}")
+        return table.rename(point="run").assign_attrs(error=kind)

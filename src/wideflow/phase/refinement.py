@@ -6,6 +6,8 @@ The first round is a coarse lattice, each point on two folds. From then on every
   that runs gather there, on new points first and then on further folds of the same;
 - *the borders*: where the kernel change may cross lazy | between | rich, the place of largest $1.96\,\sigma - |\mu - \log b|$ (the straddle rule for level sets), $b$ the nearer border.
 
+The last runs complete the folds of the best points, over all and of each regime, so that what is said of them rests on all folds.
+
 Draws are seeded by the round, so that a plane that was killed asks for the same runs again and finds them.
 """
 
@@ -90,11 +92,36 @@ def next_round(
             continue
         at = int(np.argmax(merit))
         place = places[at]
-        for _ in range(FIRST_FOLDS if used[place] == 0 else 1):
+        new = FIRST_FOLDS if used[place] == 0 else 1
+        if len(chosen) + new > count:
+            break
+        for _ in range(new):
             chosen.append((place, used[place]))
             used[place] += 1
         open_[at] = used[place] < folds
     return chosen
+
+
+def closing_runs(folds: int) -> int:
+    """How many runs are kept for the end: all folds of the best point, and of the best lazy and rich ones."""
+    return 3 * (folds - FIRST_FOLDS)
+
+
+def closing_round(
+    points: Sequence[Place], measured: Measurements, done: Sequence[Asked], count: int, folds: int
+) -> list[Asked]:
+    """At most `count` runs that complete the folds of the best points: over all, then lazy, then rich, then the next best."""
+    levels = measured.best_levels()
+    smooth = np.where(levels >= 0, error_surface(measured, measured.places).mean, np.inf)
+    change = np.exp(regime_surface(measured, measured.places).mean)
+    order = np.argsort(smooth)
+    first = [order[:1], [i for i in order if change[i] < LAZY][:1], [i for i in order if change[i] > RICH][:1]]  # fmt: skip
+    used = Counter(place for place, _ in done)
+    asked: list[Asked] = []
+    for i in dict.fromkeys(int(i) for group in (*first, order[1:]) for i in group):
+        if np.isfinite(smooth[i]):
+            asked += [(points[i], fold) for fold in range(used[points[i]], folds)]
+    return asked[:count]
 
 
 def _straddle(changes, chosen_at: list[int]) -> np.ndarray:

@@ -41,7 +41,7 @@ def sentence(
         f"Best at {place}, trained to a loss of {verdict.level:g} ({verdict.regime}){told}."
     )
     parts.append(
-        f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± {verdict.error.half:.1g} {kind}; "
+        f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± {verdict.error.half:.1g} ({kind}); "
         f"{_limit(verdict)}."
     )
     parts += [text for axis in axes if (text := _axis(axis, verdict))]
