@@ -23,13 +23,13 @@ class Quantity:
     """
 
     label: str
-    low: float
-    high: float
+    low: float | int
+    high: float | int
     count: int
     log: bool = True
     whole: bool = False
-    least: float = 0.0
-    most: float = math.inf
+    least: float | int = 0.0
+    most: float | int = math.inf
 
 
 QUANTITIES: Mapping[str, Quantity] = {
@@ -50,7 +50,7 @@ class Axis:
     """A named quantity and its lattice, in increasing order."""
 
     name: str
-    values: tuple[float, ...]
+    values: tuple[float | int, ...]
 
     def __post_init__(self):
         check_choice("axes", self.name, QUANTITIES)

@@ -65,11 +65,11 @@ class Network:
     """
 
     width: int = 256
-    richness: float = 1.0
+    richness: float | int = 1.0
     scaling: str = "mean-field"
-    share: float = 0.5
-    tail: float = 0.7
-    deviation: float = 1.0
+    share: float | int = 0.5
+    tail: float | int = 0.7
+    deviation: float | int = 1.0
     depth: int = 0
     activation: str = "relu"
 
@@ -122,8 +122,8 @@ class Training:
         precision: of training; what is measured is in float64.
     """
 
-    levels: tuple[float, ...] = LEVELS
-    rate: float = 0.25
+    levels: tuple[float | int, ...] = LEVELS
+    rate: float | int = 0.25
     steps: int = STEPS
     dynamics: str = "descent"
     precision: str = "float32"
