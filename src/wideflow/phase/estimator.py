@@ -69,8 +69,6 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X):
         """Predictions (sample,)."""
         check_is_fitted(self)
-        inputs = self.standard_.inputs(
-            validate_data(self, X, dtype=np.float64, reset=False)
-        )
+        inputs = self.standard_.inputs(validate_data(self, X, dtype=np.float64, reset=False))
         moved = np.asarray(self.model_.outputs(inputs)) - np.asarray(self.start_.outputs(inputs))
         return self.standard_.predictions(moved.astype(np.float64))

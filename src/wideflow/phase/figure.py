@@ -6,7 +6,7 @@ import numpy as np
 
 from ..figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
 from ..observables.regime import LAZY, RICH
-from .measurements import TINY, error_surface, regime_surface
+from .measurements import TINY, error_surface, regime_surface, scores
 
 if TYPE_CHECKING:
     from .phase import Phase
@@ -20,7 +20,7 @@ def figure(plane: "Phase") -> FigureSpec:
     maps = [_map(plane, "error"), _map(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
-        f"Rings are the points that were run (mean over folds); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
+        f"Rings are the points that were run (mean over folds, the folds' own difficulty taken off); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
         f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
     )
     return FigureSpec(f"Phase plane of {plane.name}", [*maps, *slices], columns=2, caption=caption)
@@ -48,7 +48,7 @@ def _map(plane: "Phase", what: str) -> Panel:
     levels = measured.best_levels()
     if what == "error":
         smooth = np.exp(error_surface(measured, grid).mean)
-        dots = _means(measured.at(measured.validation, levels))
+        dots = np.where(levels >= 0, np.exp(scores(measured)[0]), np.nan)
         title, label = "Validation error", f"error ({plane.kind})"
     else:
         smooth = changes / np.log(10)
@@ -102,7 +102,7 @@ def _slice(plane: "Phase", number: int) -> Panel:
     along[:, number] = np.linspace(0, 1, FINE)
     smooth = error_surface(measured, along)
     low, mean, high = (np.exp(smooth.mean + k * smooth.deviation) for k in (-1.96, 0.0, 1.96))
-    errors = _means(measured.at(measured.validation, measured.best_levels()))
+    errors = np.where(measured.best_levels() >= 0, np.exp(scores(measured)[0]), np.nan)
     here = [i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])]  # fmt: skip
     x = [axis.values[plane.places[i][number]] for i in here]
     validation = plane.lazy["validation"].values

@@ -78,11 +78,13 @@ def scores(measured: Measurements, folds: slice = slice(None)) -> tuple[np.ndarr
 
     Points without any level reached score as the worst of the others: they are no answer, and no hole either.
     """
-    errors = np.log(
-        np.maximum(measured.at(measured.validation, measured.best_levels()), TINY)
-    )[:, folds]
+    errors = np.log(np.maximum(measured.at(measured.validation, measured.best_levels()), TINY))[
+        :, folds
+    ]
     means, variance = additive(errors)
-    if np.isnan(variance):  # one fold alone: nothing is known of the noise but that the surface is smooth
+    if np.isnan(
+        variance
+    ):  # one fold alone: nothing is known of the noise but that the surface is smooth
         variance = float(np.nanvar(means)) / 4
     count = np.maximum(np.isfinite(errors).sum(axis=1), 1)
     worst = np.nanmax(means) if np.isfinite(means).any() else 0.0

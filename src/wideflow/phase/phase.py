@@ -196,11 +196,13 @@ def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str
         raise ValueError("`dynamics` must be 'descent' where the rate varies, for a flow has none.")
     levels = {} if loss is None else {"levels": tuple(loss) if isinstance(loss, Sequence) else (loss,)}  # fmt: skip
     network = Network(**{n: v for n, v in settings.items() if n in Network.__dataclass_fields__})
-    training = Training(
-        **levels, **{n: v for n, v in settings.items() if n in Training.__dataclass_fields__}
-    )
-    shared = dataclasses.asdict(network) | dataclasses.asdict(training)
-    return shared
+    try:
+        training = Training(
+            **levels, **{n: v for n, v in settings.items() if n in Training.__dataclass_fields__}
+        )
+    except ValueError as error:
+        raise ValueError(str(error).replace("`levels`", "`loss`")) from error
+    return dataclasses.asdict(network) | dataclasses.asdict(training)
 
 
 @contextlib.contextmanager

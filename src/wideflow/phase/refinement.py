@@ -35,9 +35,7 @@ def coarse(axes: tuple[Axis, Axis], runs: int) -> list[Place]:
     while True:
         longer = [i for i in (0, 1) if counts[i] < sizes[i]]
         longer.sort(key=lambda i: (counts[i] - 1) / (sizes[i] - 1))  # the coarser axis first
-        grown = next(
-            (i for i in longer if (counts[i] + 1) * counts[1 - i] <= most), None
-        )
+        grown = next((i for i in longer if (counts[i] + 1) * counts[1 - i] <= most), None)
         if grown is None:
             break
         counts[grown] += 1

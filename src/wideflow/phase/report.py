@@ -37,9 +37,7 @@ def write(plane: "Phase", folder: pathlib.Path) -> tuple[pathlib.Path, ...]:
         "numbers (JSON)": numbers.name,
     }  # fmt: skip
     sheets = [_points(plane), Sheet("Go on in Python", ("code",), ((python(plane),),))]
-    write_page(
-        page, f"Phase plane of {plane.name}", [plane.sentence], subject, sheets, spec, links
-    )
+    write_page(page, f"Phase plane of {plane.name}", [plane.sentence], subject, sheets, spec, links)
     return page, table, numbers, png, pdf
 
 

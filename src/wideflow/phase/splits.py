@@ -63,7 +63,9 @@ class Standard:
         still = scale <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
         spread = float(targets.std())
         if not spread > 0:
-            raise ValueError("`targets` are constant on the training rows: nothing is to be learnt.")
+            raise ValueError(
+                "`targets` are constant on the training rows: nothing is to be learnt."
+            )
         return cls(mean, np.where(still, 1.0, scale), float(targets.mean()), spread)
 
     def inputs(self, raw: np.ndarray) -> np.ndarray:

@@ -42,7 +42,9 @@ def phase(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="FIELD=VALUE", help="A setting of all networks, such as activation=tanh."
+            "--set",
+            metavar="FIELD=VALUE",
+            help="A setting of all networks, such as activation=tanh.",
         ),
     ] = None,
     workers: Annotated[

@@ -44,7 +44,10 @@ class TwoLayer(AbstractModel):
         check_number("gamma_prime", gamma_prime)
         weights = jax.random.normal(named_key(key, "hidden"), (features, width), float)
         output = jax.random.normal(named_key(key, "output"), (width,), float)
-        kappa, ratio = jnp.asarray(float(width) ** -gamma), jnp.asarray(float(width) ** -gamma_prime)
+        kappa, ratio = (
+            jnp.asarray(float(width) ** -gamma),
+            jnp.asarray(float(width) ** -gamma_prime),
+        )
         return cls(weights, output, kappa, ratio, as_activation(activation))
 
     def embed(self, inputs) -> Float[Array, "sample embedded"]:

@@ -36,7 +36,17 @@ from ....training.train import train
 
 @dataclass(frozen=True)
 class Settings:
-    strengths: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)  # alpha sqrt(m)
+    strengths: tuple[float, ...] = (
+        0.1,
+        0.3,
+        1.0,
+        3.0,
+        10.0,
+        30.0,
+        100.0,
+        300.0,
+        1000.0,
+    )  # alpha sqrt(m)
     widths: tuple[int, ...] = (64, 256)
     depth: int = 2
     activation: str = "softplus"
@@ -115,7 +125,9 @@ def _data(settings: Settings, key) -> tuple[Dataset, Dataset]:
     rows = np.asarray(jax.random.permutation(named_key(key, "rows"), len(x)))
     cut = settings.samples
     test = rows[cut : cut + settings.tests]
-    return Dataset(x[rows[:cut]], y[rows[:cut]], "parity"), Dataset(x[test], y[test], "parity, test")
+    return Dataset(x[rows[:cut]], y[rows[:cut]], "parity"), Dataset(
+        x[test], y[test], "parity, test"
+    )
 
 
 @functools.lru_cache(maxsize=2)

@@ -71,7 +71,9 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     ]:  # fmt: skip
         for seed in range(seeds):
             if (point, width, seed) not in ends:
-                part = session.within(done, total, f"gamma {point[0]:g}, {point[1]:g}, width {width}")
+                part = session.within(
+                    done, total, f"gamma {point[0]:g}, {point[1]:g}, width {width}"
+                )
                 ends[point, width, seed] = _end(settings, key, data, point, width, seed, part)
             done += 1
     pick = lambda what, point, width, seeds: [ends[point, width, s][what] for s in range(seeds)]
