@@ -326,6 +326,8 @@ class _Search:
     def result(self, data: Dataset, stopped: str) -> Phase:
         table = self._table()
         measured = self._arrays(table)
+        if not measured.runs.any():
+            raise RuntimeError(f"no run of the plane came to an end: {stopped}")
         levels, key = self.shared["levels"], jax.random.key(self.seed)
         used = np.flatnonzero(measured.runs.any(axis=0))
         limits = [

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .certify import DropOption, SeparatorOption, TargetOption
-from .failures import INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
+from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
 from .options import DebugOption, JsonOption, SeedOption
 
 AxisOption = Annotated[
@@ -96,6 +96,8 @@ def phase(
         ) from error
     except ValueError as error:
         raise CommandError(str(error), USAGE) from error
+    except RuntimeError as error:
+        raise CommandError(str(error), FAILED) from error
     files = plane.write(out)
     if as_json:
         terminal.print_json(summary(plane) | {"files": list(map(str, files))})
