@@ -75,7 +75,11 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     return (
         Claim("the loss falls", last / first, at_most=1.0, published=0.5),
         Claim(
-            "a paper's claim that is wrong", last, at_least=1e9, reproduces=False, note="declared"
+            "a paper's claim that is wrong",
+            last,
+            at_least=1e9,
+            expected_to_hold=False,
+            note="declared",
         ),
         Claim(
             "attributes survive",

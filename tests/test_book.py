@@ -113,7 +113,7 @@ def test_every_public_name_is_in_the_book(site, package):
     if package == "wideflow":
         text = "".join("".join(page.text) for page in [site["api/index.html"]])
         source = (site[""] / "api" / "index.html").read_text()
-        for name in {*api.exported("wideflow"), *api.LATE}:
+        for name in {*api.exported("wideflow"), *api.late()}:
             assert f">wf.{name}<" in source, f"wf.{name} is not in the overview"
         assert "is explained in" in text
         return

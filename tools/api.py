@@ -23,25 +23,61 @@ PAGES = {  # folder or module: what it holds; one page each, in this order
     "wideflow.report": "Figures as PNG and PDF, and the page.",
 }
 MODULES = {  # modules that are public without being exported by their folder
-    "wideflow.data": ("populations",),
     "wideflow.models": ("base",),
-    "wideflow.dynamics": ("base", "losses", "bounded_losses"),
+    "wideflow.dynamics": ("base", "bounded_losses"),
     "wideflow.experiments": ("base", "registry", "installed"),
     "wideflow.report": ("static", "html"),
     "wideflow.runs": ("sweeps",),
 }
-LATE = {
-    "WideRegressor": "wideflow.estimators",
-    "WideClassifier": "wideflow.estimators",
-    "save_figure": "wideflow.report",
-    "sweep": "wideflow.runs.sweeps",
-}
-BESIDE = {
-    "probe": "wideflow.probe",
+BESIDE = {  # what the top level holds beside the folders: public modules, one section each
+    "activations": "wideflow.activations",
+    "architecture": "wideflow.architecture",
     "coordinate_check": "wideflow.coordinates",
+    "embeddings": "wideflow.embeddings",
     "figures": "wideflow.figures",
+    "losses": "wideflow.losses",
+    "maps": "wideflow.maps",
+    "mlp": "wideflow.architecture",
+    "parametrisations": "wideflow.parametrisations",
+    "populations": "wideflow.populations",
+    "probe": "wideflow.probe",
+    "scalings": "wideflow.scalings",
+    "Status": "wideflow.Status",
 }
-CORE = {"activations": "wideflow._core.activations", "architecture": "wideflow._core.architecture", "mlp": "wideflow._core.architecture", "parametrisations": "wideflow._core.parametrisations", "scalings": "wideflow._core.scalings", "Status": "wideflow._core.status"}  # fmt: skip
+
+
+def late() -> dict[str, str]:
+    """Names of the top level that are imported on first use, and the module that holds each."""
+    tree = ast.parse((SOURCE / "wideflow" / "__init__.py").read_text())
+    table = next(
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_LATE"
+    )
+    return {name: f"wideflow.{module}" for name, module in ast.literal_eval(table).items()}
+
+
+def homes() -> dict[str, str]:
+    """The folder on whose page each public name of the top level is explained."""
+    exports = {name: page for page in PAGES for name in exported(page)}
+    return {name: _page(module) for name, module in late().items()} | exports
+
+
+def unexported() -> dict[str, str]:
+    """Names of the top level that no folder exports, by their full path: shown on the page of their folder."""
+    tree = ast.parse((SOURCE / "wideflow" / "__init__.py").read_text())
+    known = homes().keys() | BESIDE.keys()
+    return {
+        alias.name: f"wideflow.{node.module}.{alias.name}"
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+        if alias.name not in known
+    }
+
+
+def _page(module: str) -> str:
+    return ".".join(module.split(".")[:2])
 
 
 def exported(package: str) -> dict[str, bool]:
@@ -93,11 +129,6 @@ def entries(package: str) -> list[str]:
 
 def overview() -> str:
     """The names of `import wideflow as wf`, each with a link to where it is explained, and the pages."""
-    home = (
-        {name: page for page in PAGES for name in exported(page)}
-        | LATE
-        | {"losses": "wideflow.dynamics"}
-    )
     lines = [
         "# API",
         "",
@@ -106,28 +137,26 @@ def overview() -> str:
         "| name | is explained in |",
         "|---|---|",
     ]
-    for name in sorted({*exported("wideflow"), *LATE}, key=str.lower):
-        lines.append(f"| `wf.{name}` | {_where(name, home)} |")
+    home, alone = homes(), unexported()
+    for name in sorted({*exported("wideflow"), *late()}, key=str.lower):
+        lines.append(f"| `wf.{name}` | {_where(name, home, alone)} |")
     lines += ["", "Every folder has a page:", "", "| page | holds |", "|---|---|"]
     lines += [f"| [{page}]({_file(page)}) | {about} |" for page, about in PAGES.items()]
     lines += ["", "## Beside the folders", ""]
-    beside = dict.fromkeys((*BESIDE.values(), *CORE.values()))  # one module may hold two names
-    lines += [f"::: {module}" for module in beside]
+    lines += [f"::: {module}" for module in dict.fromkeys(BESIDE.values())]
     return "\n".join(lines) + "\n"
 
 
-def _where(name: str, home: dict[str, str]) -> str:
-    if name in BESIDE or name in CORE:
-        module = (BESIDE | CORE)[name]
-        return f"[{module}](#{module})"
+def _where(name: str, home: dict[str, str], alone: dict[str, str]) -> str:
+    """A link to the heading that explains a name of the top level."""
+    if name in BESIDE:
+        return f"[{BESIDE[name]}](#{BESIDE[name]})"
     if f"wideflow.{name}" in PAGES:
         return f"[wideflow.{name}]({_file(f'wideflow.{name}')})"
-    folder = home.get(name)
-    if folder is None:
-        module = next(p for p in PAGES if is_module(f"{p}.{name}"))
-        return f"[{module}.{name}]({_file(module)}#{module}.{name})"
-    page = ".".join(folder.split(".")[:2])
-    return f"[{folder}.{name}]({_file(page)}#{folder}.{name})"
+    path = alone.get(name) or f"{late().get(name) or home[name]}.{name}"
+    if name in home and name in exported(home[name]):
+        path = f"{home[name]}.{name}"
+    return f"[{path}]({_file(_page(path))}#{path})"
 
 
 def _file(page: str) -> str:
@@ -140,6 +169,7 @@ def on_files(files, config):
 
     files.append(File.generated(config, "api/index.md", content=overview()))
     for page, about in PAGES.items():
-        text = "\n".join([f"# {page}", "", about, "", *entries(page)]) + "\n"
+        alone = [f"::: {path}" for path in unexported().values() if _page(path) == page]
+        text = "\n".join([f"# {page}", "", about, "", *entries(page), *alone]) + "\n"
         files.append(File.generated(config, f"api/{_file(page)}", content=text))
     return files

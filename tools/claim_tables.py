@@ -17,7 +17,7 @@ Claim tables of runs at the size `{size}` (JAX {jax}), as today's claims judge t
 
 
 def rows(claims) -> list[str]:
-    worst_first = sorted(claims, key=lambda claim: claim.acceptable)
+    worst_first = sorted(claims, key=lambda claim: claim.ok)
     lines = ["| claim | ours | asked | verdict |", "|---|---|---|---|"]
     for claim in worst_first:
         number = "" if claim.value != claim.value else f"{claim.value:.4g}"

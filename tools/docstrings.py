@@ -4,7 +4,7 @@ import re
 
 import griffe
 
-_DOCTEST = re.compile(r"^>>> .*?(?=\n\s*\n|\Z)", re.DOTALL | re.MULTILINE)
+_DOCTEST = re.compile(r"^([ ]*)(>>> .*?)(?=\n\s*\n|\Z)", re.DOTALL | re.MULTILINE)
 _DISPLAY = re.compile(r"^(.*?)\$\$(.+?)\$\$([.,;:]?)[ ]*", re.DOTALL | re.MULTILINE)
 
 
@@ -15,12 +15,12 @@ class Docstrings(griffe.Extension):
 
 
 def shown(text: str) -> str:
-    text = _DOCTEST.sub(lambda found: f"```pycon\n{found.group(0)}\n```", text)
+    text = _DOCTEST.sub(lambda match: "{0}```pycon\n{0}{1}\n{0}```".format(*match.groups()), text)
     return _DISPLAY.sub(_paragraph, text)
 
 
-def _paragraph(found: re.Match) -> str:
+def _paragraph(match: re.Match) -> str:
     """The formula between empty lines, at the indentation of the line that held it; the mark behind it goes inside."""
-    before, formula, mark = found.groups()
+    before, formula, mark = match.groups()
     indent = re.match(r"[ ]*", before.rpartition("\n")[2]).group(0)
     return f"{before.rstrip()}\n\n{indent}$${formula}{mark}$$\n\n{indent}"

@@ -142,7 +142,7 @@ def run(
         )
     else:
         terminal.print_done(done, figures)
-    return OK if record.acceptable else FAILED
+    return OK if record.ok else FAILED
 
 
 @app.command()
@@ -188,10 +188,10 @@ def reproduce(
                 {"experiment": experiment.name, "outcome": "stopped", "reason": error.sentence}
             )
         else:
-            outcome = "acceptable" if done.record.acceptable else "failed"
+            outcome = "acceptable" if done.record.ok else "failed"
             told.append({"experiment": experiment.name, "outcome": outcome, **done.record.counts})
             if not as_json:
-                terminal.print_done(done, figures, briefly=done.record.acceptable)
+                terminal.print_done(done, figures, briefly=done.record.ok)
             continue
         terminal.remarks().print(
             f"[yellow]{experiment.name} {told[-1]['outcome']}:[/yellow] {told[-1]['reason']}"

@@ -17,7 +17,7 @@ x = np.array([[0.1, 0.9], [0.5, 0.5]])
 expected = (np.tanh(x @ np.array([[1.1, 0.3], [0.2, -0.7]]).T / 2**0.5) @ [1, -1]) / 2**0.5
 assert np.abs(np.asarray(net.outputs(x)) - expected).max() < 1e-15
 data = wf.Dataset(x, np.array([0.3, -0.2]))
-run = wf.train(net, data, wf.GradientDescent(0.1), steps=3, record=[wf.observables.KernelGap()])
+run = wf.train(net, data, wf.GradientDescent(0.1), steps=3, record=[wf.observables.KernelMinEigenvalue()])
 assert run.table.loss.dtype == np.float64 and run.model.weights.dtype == np.float64
 flow = wf.train(net, data, wf.GradientFlow(), time=1.0)
 assert float(flow.table.loss[-1]) < float(flow.table.loss[0])

@@ -84,7 +84,7 @@ def test_ntk_gets_lazier_with_width_and_zipf_does_not(data):
 def test_every_paper_is_there_and_statements_agree_with_direct_calls(certificate, net, data):
     papers = {p.name.split()[0] for p in certificate.promises}
     assert papers == {"caron2023", "chen2022", "allenzhu2018", "li2020", "ren2023"}
-    direct = wf.theorems.caron2023.PropositionC1()(net, data, delta=0.1)
+    direct = wf.theorems.caron2023.PropositionC1()(net, data, failure_probability=0.1)
     promise = next(p for p in certificate.promises if p.theorem == "PropositionC1")
     assert promise.outcome is direct.outcome
     assert promise.numbers["gap"] == pytest.approx(direct.numbers["gap"], rel=1e-10)
@@ -202,7 +202,7 @@ def test_prepare_says_what_it_does():
     [
         ({"model": 3}, "`model` must be a wideflow model"),
         ({"data": 3}, "`data` must be a `Dataset`"),
-        ({"delta": 0.0}, "`delta`"),
+        ({"failure_probability": 0.0}, "`failure_probability`"),
         ({"samples": 0}, "`samples`"),
         ({"data": wf.Dataset(np.eye(5), np.eye(5))}, "targets of shape"),
     ],

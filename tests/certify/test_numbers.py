@@ -64,13 +64,13 @@ def data():
 @pytest.fixture(scope="module")
 def relu(data):
     net = wf.Shallow.init(2, features=9, width=96, scaling=wf.scalings.Zipf(0.5, 0.7))
-    return net, wf.certify(net, data, delta=DELTA)
+    return net, wf.certify(net, data, failure_probability=DELTA)
 
 
 @pytest.fixture(scope="module")
 def smooth(data):
     net = wf.Shallow.init(2, features=9, width=96, activation="tanh")
-    return net, wf.certify(net, data, delta=DELTA)
+    return net, wf.certify(net, data, failure_probability=DELTA)
 
 
 def promise(certificate, theorem):

@@ -135,7 +135,7 @@ def test_advice_under_ntk_can_be_met():
     data = wf.data.random_labels(jax.random.key(0), samples=4, features=9)
     told = {}
     for width, magnitude in ((256, 1.0), (1024, 1.0), (256, 0.04)):
-        net = wf.Shallow.init(0, features=9, width=width, activation="tanh", magnitude=magnitude)
+        net = wf.Shallow.init(0, features=9, width=width, activation="tanh", output_scale=magnitude)
         told[width, magnitude] = next(
             p for p in wf.certify(net, data).promises if p.theorem == "Lemma2"
         )

@@ -225,6 +225,10 @@ METHODS = {
 }  # fmt: skip
 
 NO_EXAMPLE = {
+    **dict.fromkeys(
+        ("observables.KernelChange", "observables.KernelDrift", "observables.KernelMovement"),
+        "an old name of `KernelDistance`",
+    ),
     "limits.information_exponent": "a whole number",
     "limits.leap": "whole numbers",
     "observables.weak_recovery_time": "reads a table",

@@ -31,7 +31,7 @@ def test_the_smoke_size_runs_is_judged_and_drawn(name, request, tmp_path):
     record = perform(
         experiment, Store(tmp_path), size="smoke", progress=lambda *told: seen.append(told)
     ).record
-    assert [c for c in record.claims if not c.acceptable] == []
+    assert [c for c in record.claims if not c.ok] == []
     assert all(0 <= done <= total * (1 + 1e-9) for done, total, _ in seen)
 
     again = read_record(record.path)

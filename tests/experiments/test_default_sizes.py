@@ -37,7 +37,7 @@ def record(name, store):
 
 @pytest.mark.parametrize("name", experiments())
 def test_every_claim_holds_or_is_declared(name, record):
-    failed = [claim.text for claim in record.claims if not claim.acceptable]
+    failed = [claim.text for claim in record.claims if not claim.ok]
     assert failed == []
 
 
@@ -56,7 +56,7 @@ def noticed(experiment, table, name: str) -> bool:
         disturbed = table.copy()
         disturbed[name] = (table[name].dims, values, table[name].attrs)
         try:
-            if not all(claim.acceptable for claim in experiment.claims(disturbed)):
+            if not all(claim.ok for claim in experiment.claims(disturbed)):
                 return True
         except (ArithmeticError, ValueError, IndexError, KeyError):
             return True

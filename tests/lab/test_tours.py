@@ -104,7 +104,7 @@ def test_a_tour_declares_itself_properly(paper):
 @pytest.mark.parametrize("paper", TOURS)
 def test_the_run_ends_with_its_moments_and_claims(paper, runs):
     run = runs(paper)
-    assert [claim for claim in run.record.claims if not claim.acceptable] == []
+    assert [claim for claim in run.record.claims if not claim.ok] == []
     assert moments(paper, run.shown[0]) == [None] * len(moments(paper, run.table))
     assert None not in moments(paper, run.table)
     assert all(0 <= done <= total * (1 + 1e-9) for done, total, _ in run.progress)
@@ -160,7 +160,7 @@ def test_partial_tables_are_the_beginning_of_the_final_one(paper, runs):
 @pytest.mark.parametrize("paper", TOURS)
 def test_the_preset_itself(paper, tmp_path):
     run = watched(paper, tmp_path, "default")
-    assert [claim for claim in run.record.claims if not claim.acceptable] == []
+    assert [claim for claim in run.record.claims if not claim.ok] == []
     assert len(run.shown) >= 60
     assert moments(paper, run.shown[0]) == [None] * len(moments(paper, run.table))
     assert None not in moments(paper, run.table)

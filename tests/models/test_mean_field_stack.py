@@ -17,7 +17,7 @@ def start(width, correlation, activation="relu", dimensions=(3, 7), deviation=1.
         dimensions=dimensions,
         widths=(width,),
         activation=activation,
-        deviation=deviation,
+        weight_std=deviation,
         correlation=correlation,
     )
 

@@ -54,12 +54,12 @@ def test_symmetric_start_is_exactly_zero():
 
 def test_adding_a_part_changes_no_draw():
     plain = wf.Shallow.init(jax.random.key(3), features=3, width=6)
-    many = wf.Shallow.init(jax.random.key(3), features=3, width=6, outputs=2, deviation=2.0)
+    many = wf.Shallow.init(jax.random.key(3), features=3, width=6, outputs=2, weight_std=2.0)
     assert_allclose(many.hidden, 2 * plain.hidden)
 
 
 def test_start_has_the_stated_moments():
-    net = wf.Shallow.init(jax.random.key(0), features=4, width=50_000, deviation=2.0)
+    net = wf.Shallow.init(jax.random.key(0), features=4, width=50_000, weight_std=2.0)
     assert_allclose(float(jnp.mean(net.weights**2)), 4.0, atol=5 * 4 * np.sqrt(2 / 200_000))
     assert set(np.unique(net.output)) == {-1.0, 1.0}
 

@@ -61,8 +61,8 @@ def test_everything_read_off_the_gram_matrix():
     start = wf.Shallow(W, A[0], wf.scalings.Zipf(0.2, 0.4), "tanh")
     obs = wf.observables
     record = [
-        obs.KernelDrift(),
-        obs.KernelGap(),
+        obs.KernelDistance("spectral", relative=False),
+        obs.KernelMinEigenvalue(),
         obs.KernelTrace(),
         obs.EffectiveRank(),
         obs.KernelAlignment(),
@@ -127,3 +127,20 @@ def test_movement_and_activity():
     assert_allclose(
         [end.test_risk, end.test_loss], [np.mean(error**2), np.sum(error**2) / 2], rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("size", [1e12, 1e150])
+def test_a_kernel_that_vanishes_has_rank_and_alignment_zero(size):
+    """Targets of 1e12 saturate every tanh unit in one step: 0/0 once made NaN of a run that finished."""
+    data = wf.Dataset(np.eye(3), size * np.array([1.0, -1.0, 2.0]))
+    net = wf.Shallow.init(0, features=3, width=4, activation="tanh")
+    record = [
+        wf.observables.EffectiveRank(),
+        wf.observables.KernelAlignment(),
+        wf.observables.KernelTrace(),
+    ]
+    table = wf.train(net, data, wf.GradientDescent(0.1), steps=2, record=record).table
+    assert float(table["kernel_trace"][-1]) == 0
+    assert float(table["effective_rank"][-1]) == 0
+    assert float(table["kernel_alignment"][-1]) == 0
+    assert np.isfinite(table["kernel_alignment"]).all()

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import wideflow as wf
 from wideflow.observables import (
     FeaturePair,
-    KernelChange,
+    KernelDistance,
     LinearisationGap,
     NeuronPlaces,
     OutputsAt,
@@ -24,7 +24,7 @@ def run():
     data = wf.data.waves(key, samples=7, inputs=1, noise=0.1)
     net = wf.Shallow.init(key, features=2, width=12, scaling=wf.scalings.MeanField(), activation="tanh")  # fmt: skip
     grid = np.stack([np.linspace(-1, 1, 5), np.ones(5)], axis=1)
-    record = [KernelChange(), LinearisationGap(), OutputsAt(grid), NeuronPlaces(), FeaturePair()]
+    record = [KernelDistance(), LinearisationGap(), OutputsAt(grid), NeuronPlaces(), FeaturePair()]
     return (
         data,
         grid,
@@ -51,7 +51,7 @@ def test_a_linear_network_is_exactly_lazy():
     key = jax.random.key(0)
     data = wf.data.sphere_sines(key, samples=5, features=3)
     net = wf.Shallow.init(key, features=3, width=8, activation="linear")
-    table = wf.train(net, data, wf.GradientDescent(0.5), steps=20, every=20, record=[KernelChange(), LinearisationGap()]).table  # fmt: skip
+    table = wf.train(net, data, wf.GradientDescent(0.5), steps=20, every=20, record=[KernelDistance(), LinearisationGap()]).table  # fmt: skip
     assert_allclose(table.kernel_change.values, 0, atol=1e-14)
     assert_allclose(table.linearisation_gap.values, 0, atol=1e-12)
 

@@ -53,7 +53,7 @@ def test_attributes_that_netcdf_lacks_come_back(record):
     assert attributes["thorough"] is False
     assert attributes["nothing"] is None
     assert attributes["odd"] == math.inf
-    assert all(c.acceptable for c in claims(read_record(record.path).table))
+    assert all(c.ok for c in claims(read_record(record.path).table))
 
 
 def test_a_node_without_h5netcdf_writes_the_same_record(record, tmp_path, monkeypatch):

@@ -66,10 +66,10 @@ def _records_in(store: Store) -> list[int]:
 
 def test_claims_are_judged_and_kept(tmp_path):
     record = perform(EXPERIMENT, Store(tmp_path), size="smoke").record
-    assert record.acceptable
+    assert record.ok
     assert record.counts == {"failed": 0, "declared": 1, "unasked": 0, "holds": 2}
     failing = read_record(perform(FAILING, Store(tmp_path), size="smoke").record.path)
-    assert not failing.acceptable
+    assert not failing.ok
     assert [claim.kind for claim in failing.claims] == ["holds", "failed"]
     assert failing.claims[1].verdict == "FAILS"
 

@@ -131,3 +131,9 @@ def test_threads_do_not_depend_on_the_number_of_workers():
     environment = cluster.thread_environment(1)
     assert environment["OMP_NUM_THREADS"] == environment["NPROC"] == "1"
     assert "intra_op_parallelism_threads=1" in environment["XLA_FLAGS"]
+
+
+def test_workers_that_would_cut_sums_otherwise_are_named():
+    cluster.warn_of_threads({"tls://a:1": "1", "tls://b:2": "1"}, 1)  # no warning
+    with pytest.warns(UserWarning, match=r"1 of 2 workers .*tls://b:2.*NPROC=1"):
+        cluster.warn_of_threads({"tls://a:1": "1", "tls://b:2": ""}, 1)

@@ -70,8 +70,8 @@ OTHER = {
     "activation": ({}, {"act": "relu"}),
     "scaling": ({}, {"scaling": wf.scalings.NTK()}),
     "interval": (
-        {"record": [wf.observables.Eta((-1.0, 1.0))]},
-        {"record": [wf.observables.Eta((-2.0, 2.0))]},
+        {"record": [wf.observables.LeastActiveFraction((-1.0, 1.0))]},
+        {"record": [wf.observables.LeastActiveFraction((-2.0, 2.0))]},
     ),
     "engine": ({}, {"engine": "function"}),
     "grid": (SAME["grid"], {"record": [wf.observables.OutputsAt(100 * X[:2])]}),

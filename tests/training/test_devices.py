@@ -23,7 +23,7 @@ import wideflow as wf
 devices = None if mode == "one" else "all"
 data = wf.data.sphere_sines(jax.random.key(0), samples=12, features=6)
 O = wf.observables
-record = [O.KernelGap(), O.KernelDrift(), O.WeightMovement(), O.FeatureMovement(), O.Risk()]
+record = [O.KernelMinEigenvalue(), O.KernelDistance("spectral", relative=False), O.WeightMovement(), O.FeatureMovement(), O.Risk()]
 found = {}
 for name, dynamics, far in (
     ("descent", wf.GradientDescent(0.5), {"steps": 30}),

@@ -66,7 +66,7 @@ def test_test_points_are_carried_along():
     record = [
         wf.observables.TestRisk(),
         wf.observables.FeatureMovement(),
-        wf.observables.KernelGap(),
+        wf.observables.KernelMinEigenvalue(),
     ]
     runs = [
         wf.train(

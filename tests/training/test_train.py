@@ -94,7 +94,7 @@ def test_members_run_together_as_they_run_alone(shared):
     ]
     datas = DATA if shared else [wf.Dataset(X, Y + i) for i in range(3)]
     rates = [wf.GradientDescent(r) for r in (0.1, 0.2, 0.3)]
-    record = [wf.observables.KernelGap(), wf.observables.WeightMovement()]
+    record = [wf.observables.KernelMinEigenvalue(), wf.observables.WeightMovement()]
     together = wf.train(nets, datas, rates, steps=25, record=record, axis="setting")
     for i, net in enumerate(nets):
         alone = wf.train(net, datas if shared else datas[i], rates[i], steps=25, record=record)
@@ -169,7 +169,7 @@ class Memory(AbstractCheckpointer):
 )
 def test_an_interrupted_run_resumes_bit_for_bit(dynamics):
     net, memory = wf.Shallow(W, A), Memory(most=3)
-    settings = dict(steps=50, every=10, record=[wf.observables.KernelGap()])
+    settings = dict(steps=50, every=10, record=[wf.observables.KernelMinEigenvalue()])
     whole = wf.train(net, DATA, dynamics, **settings)
     with pytest.raises(KeyboardInterrupt):
         wf.train(net, DATA, dynamics, **settings, session=Session(checkpointer=memory))

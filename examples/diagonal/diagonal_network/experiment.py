@@ -37,7 +37,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     nets = [Diagonal.init(settings.features, scale) for scale in settings.scales]
     flow = wf.train(
         nets, data, wf.GradientFlow(), time=settings.time, axis="scale", every=settings.time / 10,
-        record=[wf.observables.KernelDrift(), wf.observables.KernelTrace()],
+        record=[wf.observables.KernelDistance("spectral", relative=False), wf.observables.KernelTrace()],
         session=session.within(0, 1, "flow"),
     )  # fmt: skip
     found = np.stack([np.asarray(model.linear) for model in flow.model])

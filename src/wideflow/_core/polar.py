@@ -13,8 +13,8 @@ def polar(
     $r^2$, and every 2-homogeneous one, keeps its true gradient.
 
     >>> import jax.numpy as jnp
-    >>> [x.tolist() for x in polar(jnp.array([[3.0, 4.0], [0.0, 0.0]]))]
-    [[5.0, 0.0], [[0.6, 0.8], [0.0, 0.0]]]
+    >>> [x.tolist() for x in polar(jnp.array([[0.0, 2.0], [0.0, 0.0]]))]
+    [[2.0, 0.0], [[0.0, 1.0], [0.0, 0.0]]]
     """
     squares = jnp.sum(rows * rows, axis=1)
     nonzero = squares > 0

@@ -7,6 +7,7 @@ import numpy as np
 from .._core.errors import check_between, check_count, check_flag
 from .._core.precision import cast, double
 from .._core.randomness import as_key
+from .._core.renamed import renamed
 from ..data.dataset import Dataset
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
@@ -24,12 +25,13 @@ MOST, MOST_TRAINED = 2000, 200  # rows whose Gram matrix is worked with: without
 
 
 @double
+@renamed(delta="failure_probability")
 def certify(
     model,
     data,
     train: bool = False,
     *,
-    delta: float = 0.1,
+    failure_probability: float = 0.1,
     samples: int | None = None,
     time: float | None = None,
     key: int | object = 0,
@@ -46,7 +48,7 @@ def certify(
         data: a `Dataset` whose targets fit the model's outputs. With several outputs the Gram matrix is that of all pairs (sample, output), which moves all
             residuals together; theorems about one output say so, the others are judged on each output.
         train: also run the flow and compare every promise with what happened.
-        delta: the allowed probability of failure in probabilistic statements.
+        failure_probability: the allowed probability of failure in probabilistic statements.
         samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 200 with `train`, divided by the number of outputs.
             By interlacing, $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
         time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
@@ -69,7 +71,7 @@ def certify(
         raise ValueError(
             f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`."
         )
-    check_between("delta", delta, 0.0, 1.0, open=True)
+    check_between("failure_probability", failure_probability, 0.0, 1.0, open=True)
     key, model, data = as_key(key), *_without_idle_axis(cast(model, "float64"), data)
     count = data.targets.size // len(data)
     check_flag("train", train)
@@ -96,7 +98,7 @@ def certify(
     case = Case(
         model,
         data,
-        delta,
+        failure_probability,
         None if followed is None else followed.table,
         None if followed is None else followed.model,
         interval,

@@ -9,7 +9,7 @@ from ..dynamics.flow import GradientFlow
 from ..limits.linearised import linearised
 from ..models.shallow import Shallow
 from ..observables.block_kernels import BlockDrift, BlockGap
-from ..observables.kernels import KernelDrift, KernelGap
+from ..observables.kernels import KernelDistance, KernelMinEigenvalue
 from ..observables.movement import FeatureMovement, ParameterMovement, WeightMovement
 from ..observables.regime import Regime
 from ..observables.risks import Loss
@@ -173,7 +173,12 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
             t for share, t in zip(timing.shares, timing.times) if share >= 0.01 and math.isfinite(t)
         ]
         time = min(max(reach, default=math.inf), STIFFNESS / top)
-    record = [Loss(), KernelGap(), KernelDrift(), ParameterMovement()]
+    record = [
+        Loss(),
+        KernelMinEigenvalue(),
+        KernelDistance("spectral", relative=False),
+        ParameterMovement(),
+    ]
     if data.targets.ndim == 2:
         watched = (
             (WeightMovement(), FeatureMovement(relative=True)) if isinstance(model, Shallow) else ()

@@ -27,7 +27,7 @@ class Case:
     Attributes:
         model: the network at time zero.
         data: its dataset.
-        delta: the probability of failure that is allowed.
+        failure_probability: the probability of failure that is allowed.
         table, trained: the recorded run and the network after it; None before training.
         interval: the interval of active pre-activations (chen2022).
         mean, embedded_mean: spectra of the mean tangent Gram matrix (`limits.mean_ntk`) on the inputs and on the embedded inputs, computed once for
@@ -36,7 +36,7 @@ class Case:
 
     model: Any
     data: Dataset
-    delta: float
+    failure_probability: float
     table: Any = None
     trained: Any = None
     interval: tuple[float, float] | None = None

@@ -65,8 +65,10 @@ def per_output(judge: Judge, *, share: bool = False) -> Judge:
         count = outputs_of(case)
         if not count:
             return judge(case)
-        delta = case.delta / count if share else case.delta
-        verdicts = [judge(replace(of_output(case, k), delta=delta)) for k in range(count)]
+        chance = case.failure_probability / (count if share else 1)
+        verdicts = [
+            judge(replace(of_output(case, k), failure_probability=chance)) for k in range(count)
+        ]
         worst = min(verdicts, key=_badness)
         text = f"the worst of {count} outputs, each judged alone: {worst.message}"
         return Verdict(worst.outcome, worst.margin, text, worst.numbers)

@@ -9,6 +9,7 @@ from typing import Any
 import xarray as xr
 
 from .._core.errors import check_choice
+from .._core.renamed import renamed
 from .._core.types import Key
 from ..figures import FigureSpec
 from ..training.session import Session
@@ -21,7 +22,7 @@ class Claim:
     """A number against what the paper (or the specification) says of it.
 
     Give `expected` with `tolerance` (absolute, or relative with `relative=True`), and/or `at_least` and `at_most`, or `holds`.
-    `reproduces=False` declares a claim of the paper that does not reproduce: it is shown as such and
+    `expected_to_hold=False` declares a claim of the paper that does not reproduce: it is shown as such and
     does not fail the run, but it must not come out true unnoticed.
     `published` is the paper's own number, shown beside ours.
     """
@@ -34,7 +35,7 @@ class Claim:
     at_least: float | int | None = None
     at_most: float | int | None = None
     holds: bool | None = None
-    reproduces: bool = True
+    expected_to_hold: bool = True
     published: float | int | None = None
     note: str = ""
 
@@ -58,7 +59,7 @@ class Claim:
     @property
     def verdict(self) -> str:
         """'holds', 'FAILS', or 'does not reproduce (declared)'."""
-        if self.reproduces:
+        if self.expected_to_hold:
             return "holds" if self.satisfied else "FAILS"
         return (
             "FAILS: declared as not reproducing, but it holds"
@@ -67,8 +68,9 @@ class Claim:
         )
 
     @property
-    def acceptable(self) -> bool:
-        return self.satisfied if self.reproduces else not self.satisfied
+    def ok(self) -> bool:
+        """Whether the claim holds, or is declared not to and does not."""
+        return self.satisfied if self.expected_to_hold else not self.satisfied
 
     @property
     def bound(self) -> str:
@@ -89,6 +91,19 @@ class Claim:
             parts.append("true")
         return ", ".join(parts)
 
+    @property
+    def acceptable(self) -> bool:
+        """The old name of `ok`."""
+        return self.ok
+
+    @property
+    def reproduces(self) -> bool:
+        """The old name of `expected_to_hold`."""
+        return self.expected_to_hold
+
+
+Claim.__init__ = renamed(reproduces="expected_to_hold")(Claim.__init__)
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -96,7 +111,7 @@ class Experiment:
 
     The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
-    `asks_from` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
+    `claims_from_size` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
     """
 
     name: str
@@ -108,12 +123,12 @@ class Experiment:
     draw: Callable[[xr.Dataset], FigureSpec]
     claims: Callable[[xr.Dataset], tuple[Claim, ...]]
     needs_data: tuple[str, ...] = ()
-    asks_from: str = "smoke"
+    claims_from_size: str = "smoke"
 
     def __post_init__(self):
         if set(self.settings) != set(SIZES):
             raise ValueError(f"experiment {self.name!r} must have settings for {SIZES}.")
-        check_choice("asks_from", self.asks_from, SIZES)
+        check_choice("claims_from_size", self.claims_from_size, SIZES)
         kinds = {type(settings) for settings in self.settings.values()}
         if len(kinds) != 1 or not dataclasses.is_dataclass(kinds.pop()):
             raise ValueError(
@@ -122,8 +137,11 @@ class Experiment:
 
     def asks(self, size: str) -> bool:
         """Whether a run of that size is large enough for the claims."""
-        return SIZES.index(size) >= SIZES.index(self.asks_from)
+        return SIZES.index(size) >= SIZES.index(self.claims_from_size)
 
     @property
     def summary(self) -> str:
         return f"{self.title} ({self.paper}, {self.figure})"
+
+
+Experiment.__init__ = renamed(asks_from="claims_from_size")(Experiment.__init__)

@@ -4,6 +4,7 @@ Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes: 
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -23,12 +24,12 @@ from ..models.shallow import Shallow
 from ..observables.kernels import (
     EffectiveRank,
     KernelAlignment,
-    KernelDrift,
-    KernelGap,
+    KernelDistance,
+    KernelMinEigenvalue,
     KernelSpectrum,
     KernelTrace,
 )
-from ..observables.laziness import KernelChange, LinearisationGap
+from ..observables.laziness import LinearisationGap
 from ..observables.movement import (
     ActiveFraction,
     FeatureMovement,
@@ -48,11 +49,12 @@ DYNAMICS = ("descent", "flow", "sgd")
 LOSSES = {"half-sum-squares": HalfSumSquares, "mean-squares": MeanSquares}
 FACTORS = {"half-sum-squares": lambda samples: 1.0, "mean-squares": lambda samples: 2.0 / samples}
 ALL = "all"
+KERNEL_DRIFT = partial(KernelDistance, "spectral", False)
 OBSERVABLES = {
     kind().name: kind
     for kind in (
-        Risk, TestRisk, KernelDrift, KernelGap, KernelTrace, EffectiveRank, KernelAlignment, FeatureMovement,
-        LargestMovement, ParameterMovement, ActiveFraction, KernelChange, LinearisationGap, WeightMovement,
+        Risk, TestRisk, KERNEL_DRIFT, KernelMinEigenvalue, KernelTrace, EffectiveRank, KernelAlignment, FeatureMovement,
+        LargestMovement, ParameterMovement, ActiveFraction, KernelDistance, LinearisationGap, WeightMovement,
         KernelSpectrum, FeaturePair,
     )
 }  # fmt: skip
@@ -165,7 +167,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     return table.assign(known.data_vars)
 
 
-SHOWN = (KernelGap, KernelDrift, KernelChange, LinearisationGap, WeightMovement, FeaturePair, KernelSpectrum)  # fmt: skip
+SHOWN = (KernelMinEigenvalue, KERNEL_DRIFT, KernelDistance, LinearisationGap, WeightMovement, FeaturePair, KernelSpectrum)  # fmt: skip
 
 
 def _everything(s: Settings, network: Shallow, training: data.Dataset, key):
@@ -206,7 +208,7 @@ def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset |
     networks = [
         Shallow.init(
             named_key(named_key(key, "network"), i), features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
-            activation=s.activation, deviation=s.deviation, symmetric=s.symmetric,
+            activation=s.activation, weight_std=s.deviation, symmetric=s.symmetric,
         )
         for i in range(s.seeds)
     ]  # fmt: skip

@@ -14,6 +14,7 @@ from .._core.arrays import real_array
 from .._core.errors import check_between, check_count, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key
+from .._core.renamed import renamed
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 
@@ -71,6 +72,7 @@ class MeanFieldStack(AbstractModel):
 
     @classmethod
     @double
+    @renamed(deviation="weight_std")
     def init(
         cls,
         key: int | Key,
@@ -78,12 +80,12 @@ class MeanFieldStack(AbstractModel):
         dimensions: Sequence[int],
         widths: Sequence[int],
         activation="relu",
-        deviation: float = 1.0,
+        weight_std: float = 1.0,
         correlation: float = 0.5,
     ) -> "MeanFieldStack":
         r"""Independent neurons, each with normal entries; `dimensions` $(D_0, ..., D_L)$, `widths` $(m_1, ..., m_L)$.
 
-        With $s$ = `deviation` and $D = D_{l-1}$ the rows of $W_l$ are $\mathcal{N}(0, s^2/D)$, the entries of $A_l$ are $\mathcal{N}(0, s^2)$, and inside a neuron
+        With $s$ = `weight_std` and $D = D_{l-1}$ the rows of $W_l$ are $\mathcal{N}(0, s^2/D)$, the entries of $A_l$ are $\mathcal{N}(0, s^2)$, and inside a neuron
         $$A_l[i, j] = s\,(\rho\, u_{ij} + \sqrt{1 - \rho^2}\, \xi_{ij}), \qquad u_{ij} = \pm \sqrt D\, W_l[j, i \bmod D] / s, \qquad \xi_{ij} \sim \mathcal{N}(0, 1),$$
         with $\rho$ = `correlation` and the minus sign where $i$ has gone round $D$ an odd number of times. By Stein's identity the limit of infinite width starts at
         $F^{(l)}_i(x) = \pm\rho\, \frac{s^2}{\sqrt D}\, E\sigma'(w\cdot F^{(l-1)})\, F^{(l-1)}_{i \bmod D}$, for ReLU $\frac{\rho s^2}{2\sqrt D} F^{(l-1)}_{i \bmod D}$: a function that depends on the input
@@ -97,7 +99,7 @@ class MeanFieldStack(AbstractModel):
             key: of the draws.
             dimensions, widths: as above.
             activation: $\sigma$.
-            deviation: $s$.
+            weight_std: $s$.
             correlation: $\rho \in [-1, 1]$.
         """
         check_between("correlation", correlation, -1.0, 1.0)
@@ -107,7 +109,7 @@ class MeanFieldStack(AbstractModel):
             )
         for value in (*dimensions, *widths):
             check_count("dimensions and widths", value)
-        check_positive("deviation", deviation)
+        check_positive("weight_std", weight_std)
         layers = []
         for l, width in enumerate(widths):
             fan, out = dimensions[l], dimensions[l + 1]
@@ -116,7 +118,7 @@ class MeanFieldStack(AbstractModel):
             rounds, entry = divmod(jnp.arange(out), fan)
             along = jnp.where(rounds % 2 == 0, 1.0, -1.0)[:, None] * unit.T[entry]
             outer = correlation * along + math.sqrt(1 - correlation**2) * noise
-            layers.append((deviation * outer, deviation * unit / math.sqrt(fan)))
+            layers.append((weight_std * outer, weight_std * unit / math.sqrt(fan)))
         return cls(layers, activation)
 
     @property

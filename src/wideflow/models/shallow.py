@@ -16,6 +16,7 @@ from .._core.node_blocks import BLOCK, block_count, block_pullback
 from .._core.node_products import node_gradient, node_sum, spread
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
+from .._core.renamed import renamed
 from .._core.scalings import ABC, NTK, AbstractScaling
 from .._core.types import Key
 from .base import AbstractModel, Pullback
@@ -84,6 +85,7 @@ class Shallow(AbstractModel):
 
     @classmethod
     @double
+    @renamed(deviation="weight_std", magnitude="output_scale")
     def init(
         cls,
         key: int | Key,
@@ -94,16 +96,17 @@ class Shallow(AbstractModel):
         activation="relu",
         outputs: int | None = None,
         embedding: AbstractEmbedding | None = None,
-        deviation: float = 1.0,
-        magnitude: float = 1.0,
+        weight_std: float = 1.0,
+        output_scale: float = 1.0,
         symmetric: bool = False,
     ) -> "Shallow":
-        r"""A random start: $w \sim N(0, \text{deviation}^2)$, $A = \pm$ `magnitude` with equal chance.
+        r"""A random start: $w \sim N(0, \text{weight\_std}^2)$, $A = \pm$ `output_scale` with equal chance.
 
         Args:
             features: dimension of the inputs (before the embedding).
             outputs: None for one output without an axis, else the number of outputs.
-            deviation: of the hidden weights (1 in both papers, $\sqrt2$ in caron2023's code).
+            weight_std: standard deviation of the hidden weights (1 in both papers, $\sqrt2$ in caron2023's code).
+            output_scale: absolute value of every output weight.
             symmetric: rows $j$ and $j + m/2$ are equal with opposite output weights, so that the
                 network starts at exactly zero; needs an even width and equal node scales in pairs.
         """
@@ -112,12 +115,12 @@ class Shallow(AbstractModel):
         check_count("width", width)
         _check_size(width, features)
         check_flag("symmetric", symmetric)
-        check_positive("deviation", deviation)
-        check_positive("magnitude", magnitude)
+        check_positive("weight_std", weight_std)
+        check_positive("output_scale", output_scale)
         scaling = NTK() if scaling is None else scaling
         if isinstance(scaling, ABC):
-            deviation = deviation * scaling.initial_deviation(width)
-            magnitude = magnitude * scaling.output_deviation(width)
+            weight_std = weight_std * scaling.initial_deviation(width)
+            output_scale = output_scale * scaling.output_deviation(width)
         embedding = Identity() if embedding is None else embedding
         _check_embedding(embedding)
         if outputs is not None:
@@ -133,9 +136,9 @@ class Shallow(AbstractModel):
                 )
             draw = width // 2
         embedded = embedding.features(features)
-        hidden = deviation * jax.random.normal(named_key(key, "hidden"), (draw, embedded))
+        hidden = weight_std * jax.random.normal(named_key(key, "hidden"), (draw, embedded))
         shape = (draw,) if outputs is None else (outputs, draw)
-        output = magnitude * jax.random.rademacher(named_key(key, "output"), shape, float)
+        output = output_scale * jax.random.rademacher(named_key(key, "output"), shape, float)
         if symmetric:
             hidden = jnp.concatenate([hidden, hidden])
             output = jnp.concatenate([output, -output], axis=-1)

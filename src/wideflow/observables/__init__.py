@@ -55,11 +55,9 @@ from ..papers.chen2022.observables.activity import (
     DeadFraction as DeadFraction,
     DisplacedFraction as DisplacedFraction,
     Diversity as Diversity,
-    Eta as Eta,
     FeatureScatter as FeatureScatter,
     KernelChain as KernelChain,
-    KernelMovement as KernelMovement,
-    KernelTop as KernelTop,
+    LeastActiveFraction as LeastActiveFraction,
     LossSlope as LossSlope,
     PointMovement as PointMovement,
     PreactivationSpeed as PreactivationSpeed,
@@ -105,8 +103,9 @@ from .base import AbstractObservable as AbstractObservable
 from .kernels import (
     EffectiveRank as EffectiveRank,
     KernelAlignment as KernelAlignment,
-    KernelDrift as KernelDrift,
-    KernelGap as KernelGap,
+    KernelDistance as KernelDistance,
+    KernelMaxEigenvalue as KernelMaxEigenvalue,
+    KernelMinEigenvalue as KernelMinEigenvalue,
     KernelSpectrum as KernelSpectrum,
     KernelTrace as KernelTrace,
     tangent_gram as tangent_gram,
@@ -123,13 +122,20 @@ from .layers import (
     feature_kernels as feature_kernels,
     gradient_kernels as gradient_kernels,
 )
-from .laziness import KernelChange as KernelChange, LinearisationGap as LinearisationGap
+from .laziness import LinearisationGap as LinearisationGap
 from .movement import (
     ActiveFraction as ActiveFraction,
     FeatureMovement as FeatureMovement,
     LargestMovement as LargestMovement,
     ParameterMovement as ParameterMovement,
     WeightMovement as WeightMovement,
+)
+from .old_names import (
+    KernelChange as KernelChange,
+    KernelDrift as KernelDrift,
+    KernelGap as KernelGap,
+    KernelMovement as KernelMovement,
+    KernelTop as KernelTop,
 )
 from .overlaps import (
     GeneralisationError as GeneralisationError,
@@ -158,3 +164,5 @@ from .stages import (
     stage_events as stage_events,
 )
 from .visual import FeaturePair as FeaturePair, NeuronPlaces as NeuronPlaces, OutputsAt as OutputsAt
+
+Eta = LeastActiveFraction  # its name in version 0.1

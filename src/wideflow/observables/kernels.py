@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.arrays import real_array
-from .._core.errors import check_count, check_kind
+from .._core.errors import check_choice, check_count, check_flag, check_kind
 from .._core.memory import tile_rows
 from .._core.precision import double
 from .._core.symmetric_product import symmetric_product
@@ -163,24 +163,50 @@ class _Watched(eqx.Module):
         return gram_of_features(model, features, features, self.output).astype(jnp.float64)
 
 
-class KernelDrift(AbstractObservable):
-    r"""$\lVert\Theta_t - \Theta_0\rVert_2$ on the training inputs (or the first `samples`)."""
+class KernelDistance(AbstractObservable):
+    r"""How far the tangent kernel has gone: $\lVert\Theta_t - \Theta_0\rVert$, with `relative` divided by $\lVert\Theta_0\rVert$.
+
+    The table's variable is `kernel_change` for the relative Frobenius norm (the number that `Regime` judges by), `kernel_drift` for the
+    absolute spectral one (that of caron2023's theorems), else says both.
+
+    Args:
+        norm: "frobenius" or "spectral".
+        relative: whether the distance is divided by the norm of the start's matrix.
+        samples: watch the first so many training inputs; None watches all.
+        output: which output's kernel.
+    """
 
     watched: _Watched
-    name: str = eqx.field(static=True, default="kernel_drift")
-    label: str = eqx.field(static=True, default="‖Θ(t) − Θ(0)‖₂")
+    norm: str = eqx.field(static=True)
+    relative: bool = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    label: str = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __init__(self, samples: int | None = None, output: int = 0):
-        self.watched = _Watched(samples, output)
+    def __init__(
+        self,
+        norm: str = "frobenius",
+        relative: bool = True,
+        samples: int | None = None,
+        output: int = 0,
+    ):
+        check_choice("norm", norm, ("frobenius", "spectral"))
+        check_flag("relative", relative)
+        self.watched, self.norm, self.relative = _Watched(samples, output), norm, relative
+        usual = {("frobenius", True): "kernel_change", ("spectral", False): "kernel_drift"}
+        name = f"kernel_distance_{norm}" + "_relative" * relative
+        self.name = usual.get((norm, relative), name)
+        bar = "‖₂" if norm == "spectral" else "‖"
+        self.label = f"‖Θ(t) − Θ(0){bar}" + f" / ‖Θ(0){bar}" * relative
 
     def __call__(self, snapshot):
         now, start = (self.watched.gram(m, snapshot) for m in (snapshot.model, snapshot.start))
-        return spectral_norm(now - start)
+        size = spectral_norm if self.norm == "spectral" else jnp.linalg.norm
+        return size(now - start) / size(start) if self.relative else size(now - start)
 
 
-class KernelGap(AbstractObservable):
-    r"""$\lambda_{\min}(\Theta_t)$."""
+class KernelMinEigenvalue(AbstractObservable):
+    r"""$\lambda_{\min}(\Theta_t)$, the table's `kernel_gap`."""
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_gap")
@@ -192,6 +218,31 @@ class KernelGap(AbstractObservable):
 
     def __call__(self, snapshot):
         return jnp.linalg.eigvalsh(self.watched.gram(snapshot.model, snapshot))[0]
+
+
+class KernelMaxEigenvalue(AbstractObservable):
+    r"""$\lambda_{\max}(\Theta_t)$ by power iteration, the table's `kernel_top`: descent at rate $\delta$ is locally stable where $\delta \lambda_{\max} < 2$ ($\delta/n$ for the mean)."""
+
+    iterations: int = eqx.field(static=True)
+    name: str = eqx.field(static=True, default="kernel_top")
+    label: str = eqx.field(static=True, default="largest eigenvalue of Θ")
+    axes: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __init__(self, iterations: int = 60):
+        check_count("iterations", iterations)
+        self.iterations = iterations
+
+    def __call__(self, snapshot):
+        features = probe_features(snapshot, None)
+        gram = gram_of_features(snapshot.model, features, features)
+        # a start that is no eigenvector of a symmetric arrangement of points
+        vector = 1 + jnp.arange(len(gram), dtype=gram.dtype) / len(gram)
+
+        def step(_, v):
+            return gram @ v / jnp.maximum(jnp.linalg.norm(gram @ v), 1e-300)
+
+        vector = jax.lax.fori_loop(0, self.iterations, step, vector)
+        return vector @ gram @ vector / jnp.maximum(vector @ vector, 1e-300)
 
 
 class KernelSpectrum(AbstractObservable):
@@ -225,7 +276,7 @@ class KernelTrace(AbstractObservable):
 
 
 class EffectiveRank(AbstractObservable):
-    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel."""
+    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel; 0 for a kernel that has vanished."""
 
     watched: _Watched
     name: str = eqx.field(static=True, default="effective_rank")
@@ -237,11 +288,11 @@ class EffectiveRank(AbstractObservable):
 
     def __call__(self, snapshot):
         gram = self.watched.gram(snapshot.model, snapshot)
-        return jnp.trace(gram) ** 2 / jnp.sum(gram**2)
+        return _share(jnp.trace(gram), jnp.linalg.norm(gram)) ** 2
 
 
 class KernelAlignment(AbstractObservable):
-    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output."""
+    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output; 0 where either has vanished."""
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_alignment")
@@ -255,4 +306,10 @@ class KernelAlignment(AbstractObservable):
         gram = self.watched.gram(snapshot.model, snapshot)
         y = snapshot.objective.targets.astype(jnp.float64)
         y = (y if y.ndim == 1 else y[:, self.watched.output])[: gram.shape[0]]
-        return y @ gram @ y / (jnp.linalg.norm(gram) * jnp.vdot(y, y))
+        y = _share(y, jnp.linalg.norm(y))
+        return _share(y @ gram @ y, jnp.linalg.norm(gram))
+
+
+def _share(part, whole):
+    """Their ratio; 0 of a whole that is 0 (units that are all saturated have no tangent kernel)."""
+    return jnp.where(whole > 0, part / jnp.where(whole > 0, whole, 1.0), 0.0)

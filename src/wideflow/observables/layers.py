@@ -152,7 +152,7 @@ def _deep(model) -> Deep:
     if not isinstance(model, Deep):
         raise ValueError(
             f"this observable looks into the layers of a `Deep` network, got {type(model).__name__}; "
-            "use `ArrayMovement`, `KernelDrift` or `LinearisationGap`, which any model has."
+            "use `ArrayMovement`, `KernelDistance` or `LinearisationGap`, which any model has."
         )
     return model
 

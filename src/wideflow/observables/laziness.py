@@ -1,4 +1,4 @@
-r"""The two numbers of `Regime`, read off a run as it goes: where it is on the line from lazy to rich."""
+r"""How much of the outputs' change first order misses: with `KernelDistance`, where a run is on the line from lazy to rich."""
 
 import equinox as eqx
 import jax
@@ -6,27 +6,6 @@ import jax.numpy as jnp
 
 from .._core.trees import parameters, with_parameters
 from .base import AbstractObservable, probe_features
-from .kernels import gram_of_features
-
-
-class KernelChange(AbstractObservable):
-    r"""$\lVert\Theta_t-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$ on the training inputs (or the first `samples`), first output."""
-
-    samples: int | None = eqx.field(static=True)
-    name: str = eqx.field(static=True, default="kernel_change")
-    label: str = eqx.field(static=True, default="‖Θ(t) − Θ(0)‖ / ‖Θ(0)‖")
-    axes: tuple[str, ...] = eqx.field(static=True, default=())
-
-    def __init__(self, samples: int | None = None):
-        self.samples = samples
-
-    def __call__(self, snapshot):
-        features = probe_features(snapshot, self.samples)
-        now, start = (
-            gram_of_features(model, features, features, 0).astype(jnp.float64)
-            for model in (snapshot.model, snapshot.start)
-        )
-        return jnp.linalg.norm(now - start) / jnp.linalg.norm(start)
 
 
 class LinearisationGap(AbstractObservable):

@@ -63,7 +63,7 @@ def main(words: list[str] | None = None) -> int:
         f"{record.path} in {record.seconds:.1f} s on {record.device}"
         + (" (found)" if done.found else "")
     )
-    return 0 if record.acceptable else 1
+    return 0 if record.ok else 1
 
 
 if __name__ == "__main__":

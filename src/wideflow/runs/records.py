@@ -57,9 +57,14 @@ class Judged:
     note: str = ""
 
     @property
+    def ok(self) -> bool:
+        """Whether the claim holds, is declared not to hold and does not, or was not asked at this size."""
+        return self.acceptable
+
+    @property
     def kind(self) -> str:
         """'failed', 'declared' (a declared non-reproduction), 'unasked' (the run is too small) or 'holds'."""
-        if not self.acceptable:
+        if not self.ok:
             return "failed"
         if self.verdict == TOO_SMALL:
             return "unasked"
@@ -71,7 +76,7 @@ class Judged:
         if self.kind == "unasked" and self.value != self.value:
             return "–"
         if self.value != self.value and self.bound == "true":
-            return "true" if self.acceptable == self.reproduces else "false"
+            return "true" if self.ok == self.reproduces else "false"
         return f"{self.value:.4g}"
 
 
@@ -110,9 +115,14 @@ class Record:
     path: pathlib.Path | None = None
 
     @property
-    def acceptable(self) -> bool:
+    def ok(self) -> bool:
         """Whether every claim holds, or is declared as not reproducing and does not."""
-        return all(claim.acceptable for claim in self.claims)
+        return all(claim.ok for claim in self.claims)
+
+    @property
+    def acceptable(self) -> bool:
+        """The old name of `ok`."""
+        return self.ok
 
     @property
     def counts(self) -> dict[str, int]:

@@ -155,7 +155,7 @@ def judged(claim: Claim, asked: bool = True) -> Judged:
     return Judged(
         text=claim.text, value=float(claim.value), bound=claim.bound,
         verdict=claim.verdict if asked else TOO_SMALL,
-        acceptable=bool(claim.acceptable) or not asked, reproduces=claim.reproduces,
+        acceptable=bool(claim.ok) or not asked, reproduces=claim.expected_to_hold,
         published=None if claim.published is None else float(claim.published), note=claim.note,
     )  # fmt: skip
 

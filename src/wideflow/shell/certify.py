@@ -31,7 +31,10 @@ SamplesOption = Annotated[
     int | None,
     typer.Option(help="Work with at most so many rows; default 2000, with --train 200.", min=1),
 ]
-DeltaOption = Annotated[float, typer.Option(help="Allowed probability of failure.")]
+DeltaOption = Annotated[
+    float,
+    typer.Option("--failure-probability", "--delta", help="Allowed probability of failure."),
+]
 RawOption = Annotated[
     bool,
     typer.Option(
@@ -96,7 +99,13 @@ def certify(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             certificate = build(
-                network, data, train, delta=delta, samples=samples, key=seed, notes=notes
+                network,
+                data,
+                train,
+                failure_probability=delta,
+                samples=samples,
+                key=seed,
+                notes=notes,
             )
     for warning in caught:
         terminal.remarks().print(f"[yellow]warning:[/yellow] {warning.message}", soft_wrap=True)

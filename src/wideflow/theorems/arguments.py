@@ -26,6 +26,7 @@ from .._core.errors import (
     check_probability,
 )
 from .._core.randomness import as_key
+from .._core.renamed import under_new_names
 
 POSITIVE = frozenset(
     [
@@ -53,7 +54,6 @@ NOT_NEGATIVE = frozenset(
         "tolerance",
         "spread",
         "error",
-        "loss",
         "floor",
         "slack",
         "first_loss",
@@ -63,6 +63,7 @@ NOT_NEGATIVE = frozenset(
         "errors",
     ]
 )
+OLD_NAMES = {"delta": "failure_probability", "probability": "failure_probability"}
 CHANCES = frozenset(("delta", "probability", "failure_probability"))
 SHARES = frozenset(("quality", "persistence", "threshold"))
 FROM_ZERO = frozenset(("degree", "functions", "seed", "order"))  # whole numbers that may be 0
@@ -105,6 +106,8 @@ def checked(call: Callable) -> Callable:
 
     @functools.wraps(call)
     def wrapper(*args, **kwargs):
+        if "failure_probability" in signature.parameters:
+            kwargs = under_new_names(kwargs, OLD_NAMES)
         bound = signature.bind(*args, **kwargs)
         given = bound.arguments
         for parameter in parameters:
@@ -154,6 +157,8 @@ def _check_real(name: str, value) -> None:
         check_between(name, value, -1, 1)
     elif name in POSITIVE:
         check_positive(name, value)
+    elif name == "loss":  # measured: a diverged run has NaN, which violates what bounds it
+        check_between(name, 0.0 if value != value else value, 0, np.inf)
     elif name in NOT_NEGATIVE:
         check_nonnegative(name, value)
     elif name in MAY_BE_INFINITE:

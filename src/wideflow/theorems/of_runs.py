@@ -13,11 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from .._core.renamed import under_new_names
 from ..models.base import unlabelled
 from ..models.shallow import Shallow
 from ..observables.kernels import tangent_gram
 from ..training.identity import digest
 from ..training.run import Run
+from .arguments import OLD_NAMES
 from .base import AbstractTheorem, Outcome, Verdict
 from .recorded_run import run_fault
 
@@ -43,6 +45,8 @@ class AbstractRunTheorem(AbstractTheorem):
     def __call__(self, *parts: Any, **options: Any) -> Verdict:
         """The verdict on a `Run`, or on the parts of one in the order of `evaluate`."""
         signature = inspect.signature(self.evaluate)
+        if "failure_probability" in signature.parameters:
+            options = under_new_names(options, OLD_NAMES)
         if parts and isinstance(parts[0], Run):
             options = _parts_of(parts[0], signature.parameters) | options
             parts = parts[1:]

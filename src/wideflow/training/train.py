@@ -275,7 +275,7 @@ def _judge(status: list[Status], values, first, stop_below) -> bool:
     """Marks divergence and early stops; whether anything still runs."""
     values = np.atleast_1d(values)
     for i, value in enumerate(values):
-        if not np.isfinite(value) or abs(value) > BLOWUP * (1 + first[i]):
+        if not np.isfinite(value) or abs(value) / BLOWUP > 1 + first[i]:
             status[i] = Status.DIVERGED
         elif status[i] is Status.FINISHED and stop_below is not None and value < stop_below:
             status[i] = Status.BELOW

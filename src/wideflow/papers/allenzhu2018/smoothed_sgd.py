@@ -9,6 +9,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._core.errors import check_between, check_choice, check_count, check_positive
@@ -19,7 +20,7 @@ from ...data.dataset import Dataset
 from ...dynamics.base import AbstractDynamics
 from ...dynamics.loss_base import AbstractLoss
 from .models.biased_three_layer import BiasedThreeLayer
-from .smoothing_noise import AbstractNoise, DrawnNoise
+from .smoothing_noise import AbstractNoise, DrawnNoise, ReplayedNoise
 
 
 class SmoothedState(eqx.Module):
@@ -176,6 +177,12 @@ class SmoothedSGD(AbstractDynamics):
             "second_penalty": 2 / second_ball**2,
         }
         return cls(horizon=horizon, **{**chosen, **options})
+
+    @property
+    def replayed(self) -> tuple[str, np.ndarray] | None:
+        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        given = isinstance(self.noise, ReplayedNoise)
+        return ("indices", np.asarray(self.noise.indices)) if given else None
 
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):

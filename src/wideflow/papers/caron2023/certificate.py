@@ -64,27 +64,27 @@ STATEMENTS = (
     ),
     Statement(
         paper.PropositionC1,
-        of_shallow(per_output(lambda case: paper.PropositionC1()(case.model, case.data, delta=case.delta, mean=case.mean))),
+        of_shallow(per_output(lambda case: paper.PropositionC1()(case.model, case.data, failure_probability=case.failure_probability, mean=case.mean))),
         "the drawn Gram matrix has a gap of at least gamma kappa_n / 2", required="required", bounds=("bound", "gap"),
     ),
     Statement(
         paper.Theorem41,
-        of_shallow(one_output(lambda case: paper.Theorem41()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
+        of_shallow(one_output(lambda case: paper.Theorem41()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
         "ReLU: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
     ),
     Statement(
         paper.Theorem42,
-        of_shallow(one_output(lambda case: paper.Theorem42()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
+        of_shallow(one_output(lambda case: paper.Theorem42()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
         "smooth: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
     ),
     Statement(
         paper.LemmaD3,
-        of_shallow(one_output(lambda case: paper.LemmaD3()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
+        of_shallow(one_output(lambda case: paper.LemmaD3()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
         "ReLU: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
     ),
     Statement(
         paper.LemmaD5,
-        of_shallow(one_output(lambda case: paper.LemmaD5()(case.model, case.data, case.table, delta=case.delta, mean=case.mean))),
+        of_shallow(one_output(lambda case: paper.LemmaD5()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
         "smooth: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
     ),
     Statement(
@@ -94,7 +94,7 @@ STATEMENTS = (
     ),
     Statement(
         paper.LemmaD2,
-        of_shallow(per_output(lambda case: paper.LemmaD2()(case.model, case.trained, case.data, delta=case.delta, mean=case.mean))),
+        of_shallow(per_output(lambda case: paper.LemmaD2()(case.model, case.trained, case.data, failure_probability=case.failure_probability, mean=case.mean))),
         "a posteriori, ReLU: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
     ),
     Statement(

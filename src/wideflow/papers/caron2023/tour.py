@@ -70,7 +70,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     ]  # fmt: skip
     levels, steps = levels_of(s.width), math.ceil(s.time / s.rate)
     record = [
-        observables.Risk(), observables.WeightMovement(), observables.KernelDrift(),
+        observables.Risk(), observables.WeightMovement(), observables.KernelDistance("spectral", relative=False),
         observables.PrunedRisk(training.inputs, training.targets, levels),
     ]  # fmt: skip
     told = dict(

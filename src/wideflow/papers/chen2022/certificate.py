@@ -102,7 +102,7 @@ def _theorem2(case: Case) -> Verdict:
         case.data,
         _limit(case),
         case.table,
-        probability=case.delta,
+        failure_probability=case.failure_probability,
         interval=case.interval,
     )
 
@@ -115,22 +115,22 @@ STATEMENTS = (
     ),
     Statement(
         paper.Lemma2,
-        mapped(lambda case: paper.Lemma2()(case.model, case.data, probability=case.delta), partial(per_output, share=True)),
+        mapped(lambda case: paper.Lemma2()(case.model, case.data, failure_probability=case.failure_probability), partial(per_output, share=True)),
         "the initial loss is at most |y|^2", required="needed_width", bounds=("initial_loss",),
     ),
     Statement(
         paper.Lemma3,
-        mapped(lambda case: paper.Lemma3()(case.model, case.data, probability=case.delta, interval=case.interval), per_output),
+        mapped(lambda case: paper.Lemma3()(case.model, case.data, failure_probability=case.failure_probability, interval=case.interval), per_output),
         "a share K3 of the neurons is active at the start", required="needed_width", bounds=("K3", "eta_tilde"),
     ),
     Statement(
         paper.Theorem1,
-        mapped(lambda case: paper.Theorem1()(case.model, case.data, case.table, probability=case.delta, interval=case.interval, variant="sharp", exact=True)),
+        mapped(lambda case: paper.Theorem1()(case.model, case.data, case.table, failure_probability=case.failure_probability, interval=case.interval, variant="sharp", exact=True)),
         "fixed embedding: linear convergence for large output weights", MAYBE, "needed_width", "guaranteed_rate", ("needed_chat", "chat"),
     ),
     Statement(
         paper.Corollary1,
-        mapped(lambda case: paper.Corollary1()(case.model, case.data, case.table, probability=case.delta, interval=case.interval, variant="sharp", exact=True)),
+        mapped(lambda case: paper.Corollary1()(case.model, case.data, case.table, failure_probability=case.failure_probability, interval=case.interval, variant="sharp", exact=True)),
         "plain shallow network: the same when rank X = n", MAYBE, "needed_width", "guaranteed_rate", ("rank",),
     ),
     Statement(
@@ -139,7 +139,7 @@ STATEMENTS = (
     ),
     Statement(
         paper.Theorem3,
-        mapped(lambda case: paper.Theorem3()(case.model, case.data, case.table, probability=case.delta, interval=case.interval)),
+        mapped(lambda case: paper.Theorem3()(case.model, case.data, case.table, failure_probability=case.failure_probability, interval=case.interval)),
         "one random layer (P-3L): the same from D alone", MAYBE, "needed_width", "guaranteed_rate", ("needed_features",),
     ),
     Statement(

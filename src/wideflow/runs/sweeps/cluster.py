@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -44,6 +45,27 @@ def thread_environment(threads: int) -> dict[str, str]:
     return {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()} | dict.fromkeys(
         names, str(threads)
     )
+
+
+def own_threads() -> str:
+    """How many threads XLA was given in this process, as its environment says; "" where it takes one a core."""
+    return os.environ.get("NPROC", "")
+
+
+def warn_of_threads(workers: Mapping[str, str], threads: int) -> None:
+    """Warns where workers of somebody's own cluster cut their sums otherwise than the embedded ones would.
+
+    The same program on the same data differs in the last bit between one thread and two, from sizes on at which XLA shares a product
+    among its threads: a run that such a worker repeats after a kill is then not the undisturbed one bit for bit.
+    """
+    others = sorted(name for name, count in workers.items() if count != str(threads))
+    if others and not gpus():
+        warnings.warn(
+            f"{len(others)} of {len(workers)} workers have no XLA of {threads} threads ({others[0]} is the first): "
+            f"results may differ in the last bit from those of other workers. Start them with NPROC={threads} and the other variables of "
+            f"`wideflow.runs.sweeps.cluster.thread_environment({threads})`.",
+            stacklevel=2,
+        )
 
 
 def gpus() -> tuple[str, ...]:
@@ -99,6 +121,7 @@ def connected(
         except (OSError, ValueError, TimeoutError) as error:
             raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
         with client:
+            warn_of_threads(client.run(own_threads), threads)
             yield Engine(client, None)
 
 

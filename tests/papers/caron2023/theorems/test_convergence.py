@@ -32,7 +32,7 @@ def orthonormal(width, gamma, seed=0):
 )
 def test_thresholds_of_the_instance_that_is_not_vacuous(gamma, expected):
     net, data = orthonormal(100, gamma)
-    verdict = caron2023.Theorem42()(net, data, delta=0.5)
+    verdict = caron2023.Theorem42()(net, data, failure_probability=0.5)
     assert (
         verdict.outcome is Outcome.NOT_APPLICABLE
     )  # 100 nodes are too few, but a wider network would do
@@ -47,7 +47,7 @@ def test_theorem_42_holds_on_a_real_trajectory():
     # gamma = 1/2 at the threshold width 7960; the specification reports worst ratios 0.125, 1 (at t = 0), 0.010 and 6e-6.
     net, data = orthonormal(7960, 0.5)
     run = wf.train(net, data, wf.GradientDescent(5.0), steps=200, every=20, record=caron2023.RECORD)
-    verdict = caron2023.Theorem42()(net, data, run.table, delta=0.5)
+    verdict = caron2023.Theorem42()(net, data, run.table, failure_probability=0.5)
     assert verdict.outcome is Outcome.HOLDS
     assert verdict.margin > 0
     assert verdict.numbers["ratio_a"] == pytest.approx(0.125, rel=0.02)
@@ -60,19 +60,22 @@ def test_theorem_42_holds_on_a_real_trajectory():
     ):
         assert lemma.outcome is Outcome.HOLDS, lemma
     assert caron2023.LemmaD4()(net, run.model, data).outcome is Outcome.HOLDS
-    assert caron2023.PropositionC1()(net, data, delta=0.5).outcome is Outcome.HOLDS
+    assert caron2023.PropositionC1()(net, data, failure_probability=0.5).outcome is Outcome.HOLDS
 
 
 def test_a_false_trajectory_is_violated():
     net, data = orthonormal(2000, 1.0)
     run = wf.train(net, data, wf.GradientDescent(5.0), steps=40, every=20, record=caron2023.RECORD)
-    assert caron2023.Theorem42()(net, data, run.table, delta=0.5).outcome is Outcome.HOLDS
+    assert (
+        caron2023.Theorem42()(net, data, run.table, failure_probability=0.5).outcome
+        is Outcome.HOLDS
+    )
     slow = run.table.assign(loss=run.table["loss"][0] + 0.0 * run.table["loss"])
-    verdict = caron2023.Theorem42()(net, data, slow, delta=0.5)
+    verdict = caron2023.Theorem42()(net, data, slow, failure_probability=0.5)
     assert verdict.outcome is Outcome.VIOLATED
     assert verdict.margin < 0
     broken = run.table.assign(kernel_gap=np.nan * run.table["kernel_gap"])
-    verdict = caron2023.Theorem42()(net, data, broken, delta=0.5)
+    verdict = caron2023.Theorem42()(net, data, broken, failure_probability=0.5)
     assert verdict.outcome is Outcome.NOT_APPLICABLE  # NaN shows nothing, for or against
     assert "`kernel_gap` is not finite" in verdict.message
 
@@ -82,7 +85,7 @@ def test_theorem_41_is_vacuous_at_practical_sizes():
     data = wf.data.sphere_sines(KEY, 100, 50, noise=0.0)
     data = wf.Dataset(data.inputs, np.asarray(data.targets) / np.abs(data.targets).max())
     net = wf.Shallow.init(KEY, features=50, width=2000)
-    verdict = caron2023.Theorem41()(net, data, delta=0.1)
+    verdict = caron2023.Theorem41()(net, data, failure_probability=0.1)
     assert verdict.outcome is Outcome.VACUOUS
     assert math.isnan(verdict.margin)
     for name, value in (("T1", 3.6e4), ("T2", 3e25), ("T3", 9e33), ("bound_drift", 4e7)):
@@ -148,12 +151,12 @@ def test_lemma_d3_with_labels_near_the_start():
     outputs = np.asarray(net.outputs(np.eye(2)))
     data = wf.Dataset(np.eye(2), outputs + 1e-5 * np.array([0.8, -0.6]))
     run = wf.train(net, data, wf.GradientDescent(1.0), steps=60, every=20, record=caron2023.RECORD)
-    verdict = caron2023.LemmaD3()(net, data, run.table, delta=0.5)
+    verdict = caron2023.LemmaD3()(net, data, run.table, failure_probability=0.5)
     assert verdict.outcome is Outcome.HOLDS
     assert verdict.numbers["required"] == pytest.approx(33_890, abs=1)
     assert 1 / verdict.numbers["ratio_a"] == pytest.approx(3.99, abs=0.06)
     assert verdict.numbers["ratio_c"] == pytest.approx(0.18, abs=0.01)
-    tight = caron2023.LemmaD3()(net, data, c=np.full(40_000, 1e-9), delta=0.5)
+    tight = caron2023.LemmaD3()(net, data, c=np.full(40_000, 1e-9), failure_probability=0.5)
     assert tight.outcome is Outcome.NOT_APPLICABLE
     assert "larger `c`" in tight.message
 
@@ -192,10 +195,10 @@ def test_hypotheses_of_theorem_42(activation, inputs, words):
 
 def test_errors():
     net, data = orthonormal(10, 1.0)
-    with pytest.raises(ValueError, match="`delta` must be a probability"):
-        caron2023.Theorem42()(net, data, delta=1.0)
+    with pytest.raises(ValueError, match="`failure_probability` must be a probability"):
+        caron2023.Theorem42()(net, data, failure_probability=1.0)
     run = wf.train(net, data, wf.GradientDescent(1.0), steps=2)
-    with pytest.raises(ValueError, match="KernelGap"):
+    with pytest.raises(ValueError, match="KernelMinEigenvalue"):
         caron2023.Theorem42()(net, data, run.table)
     mean = wf.train(
         net,

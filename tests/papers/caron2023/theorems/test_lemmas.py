@@ -30,7 +30,7 @@ def test_relu_trajectory_meets_lemma_d1_and_the_posterior_of_d2(scaling):
     verdict = caron2023.LemmaD1()(net, DATA, run.table)
     assert verdict.outcome is Outcome.HOLDS, verdict
     assert verdict.numbers["ratio_movement"] < 0.3
-    moved = caron2023.LemmaD2()(net, run.model, DATA, delta=0.1)
+    moved = caron2023.LemmaD2()(net, run.model, DATA, failure_probability=0.1)
     assert moved.outcome is Outcome.HOLDS, moved
     assert moved.numbers["drift_1"] + moved.numbers["drift_2"] > 0
 
@@ -69,13 +69,13 @@ def test_proposition_c1_fails_no_more_often_than_stated():
         verdict = caron2023.PropositionC1()(
             network(wf.scalings.Zipf(0.5, 0.7), width=width, seed=seed, features=3),
             data,
-            delta=delta,
+            failure_probability=delta,
         )
         assert verdict.outcome is Outcome.HOLDS
         ratios.append(verdict.numbers["gap_symmetric"] / (0.5 * kappa))
     assert min(ratios) > 0.6
     narrow = caron2023.PropositionC1()(
-        network(wf.scalings.NTK(), width=10, features=3), data, delta=delta
+        network(wf.scalings.NTK(), width=10, features=3), data, failure_probability=delta
     )
     assert narrow.outcome is Outcome.NOT_APPLICABLE
 

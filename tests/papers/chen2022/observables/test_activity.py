@@ -33,7 +33,10 @@ def test_eta_by_counting():
     net = wf.Shallow(
         [[-2.0], [-0.9], [-0.1], [0.2], [0.9], [1.0]], np.ones(6), wf.scalings.MeanField(), "tanh"
     )
-    record = [activity.Eta((-1.0, 1.0)), activity.Eta((-1.0, 1.0), middle=True)]
+    record = [
+        activity.LeastActiveFraction((-1.0, 1.0)),
+        activity.LeastActiveFraction((-1.0, 1.0), middle=True),
+    ]
     table = wf.train(
         net, wf.Dataset([[1.0]], [0.0]), wf.GradientDescent(0.1), steps=0, record=record
     ).table
@@ -47,7 +50,11 @@ def test_eta_is_the_least_over_inputs():
     data = wf.Dataset([[1.0], [2.0]], [0.0, 0.0])
     for high, expected in ((2.0, 0.5), (0.8, 0.0)):
         table = wf.train(
-            net, data, wf.GradientDescent(0.1), steps=0, record=[activity.Eta((0.0, high))]
+            net,
+            data,
+            wf.GradientDescent(0.1),
+            steps=0,
+            record=[activity.LeastActiveFraction((0.0, high))],
         ).table
         assert table.eta.values[0] == expected
 
@@ -78,8 +85,8 @@ def test_displaced_fraction_bounds_the_loss_of_active_neurons():
     )
     interval = (-1.2, 1.2)
     record = [
-        activity.Eta(interval),
-        activity.Eta(interval, middle=True),
+        activity.LeastActiveFraction(interval),
+        activity.LeastActiveFraction(interval, middle=True),
         activity.DisplacedFraction(interval),
     ]
     table = first_and_last(record, net, steps=100)
@@ -109,7 +116,9 @@ def test_kernel_top_and_safe_rate():
         jax.random.key(3), features=4, width=30, scaling=wf.scalings.NTK(), activation="tanh"
     )
     top = np.linalg.eigvalsh(wf.observables.tangent_gram(net, X))[-1]
-    assert_allclose(first_and_last([activity.KernelTop(400)], net).kernel_top[0], top, rtol=1e-8)
+    assert_allclose(
+        first_and_last([wf.observables.KernelMaxEigenvalue(400)], net).kernel_top[0], top, rtol=1e-8
+    )
     assert activity.safe_rate(net, wf.Dataset(X, Y), 0.2) == pytest.approx(0.2 / top)
     assert activity.safe_rate(net, wf.Dataset(X, Y), 0.2, mean=True) == pytest.approx(0.6 / top)
 
@@ -121,7 +130,13 @@ def test_an_unstable_step_is_warned_of():
         wf.Dataset([[1.0]], [0.0]),
     )
     tables = [
-        wf.train(net, data, wf.GradientDescent(rate), steps=3, record=[activity.KernelTop()]).table
+        wf.train(
+            net,
+            data,
+            wf.GradientDescent(rate),
+            steps=3,
+            record=[wf.observables.KernelMaxEigenvalue()],
+        ).table
         for rate in (0.5, 3.0)
     ]
     assert activity.stability(tables[0], 1) == pytest.approx(0.5)
@@ -157,8 +172,8 @@ def test_path_integral_of_a_constant_slope():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: activity.Eta((1.0, 1.0)), "interval"),
-        (lambda: activity.Eta((0.0, np.inf)), "interval"),
+        (lambda: activity.LeastActiveFraction((1.0, 1.0)), "interval"),
+        (lambda: activity.LeastActiveFraction((0.0, np.inf)), "interval"),
         (
             lambda: activity.safe_rate(wf.Shallow(X, Y, wf.scalings.NTK()), wf.Dataset(X, Y), 3.0),
             "fraction",

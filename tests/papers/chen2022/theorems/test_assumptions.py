@@ -20,8 +20,8 @@ def wide(deviation=1.0, **options):
         width=1000,
         scaling=OURS,
         activation="linear",
-        magnitude=0.2,
-        deviation=deviation,
+        output_scale=0.2,
+        weight_std=deviation,
         **options,
     )
 

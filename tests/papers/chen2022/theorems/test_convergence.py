@@ -20,7 +20,7 @@ def setting(samples=3, features=6, width=400, magnitude=1.0, act="tanh", seed=0)
         width=width,
         scaling=OURS,
         activation=act,
-        magnitude=magnitude,
+        output_scale=magnitude,
     )
     return net, data
 
@@ -29,7 +29,7 @@ def test_theorem_1_constants_by_hand():
     net, data = setting()
     gram = np.asarray(data.inputs @ data.inputs.T) / 6
     values, diagonal = np.linalg.eigvalsh(gram), np.diag(gram)
-    numbers = ch.Theorem1()(net, data, interval=(-1.0, 1.0), probability=0.1).numbers
+    numbers = ch.Theorem1()(net, data, interval=(-1.0, 1.0), failure_probability=0.1).numbers
     floor = 1 / math.cosh(1) ** 2
     k3 = 2 / (6 * math.sqrt(2 * math.pi * diagonal.max())) * math.exp(-1 / (2 * diagonal.min()))
     y = float(np.linalg.norm(data.targets))
@@ -48,7 +48,12 @@ def test_theorem_1_speaks_where_its_hypotheses_hold():
     # one input, chat far above what is asked; c_i = +-chat over a wide Gaussian start
     data = wf.Dataset([[1.0]], [2.0])
     net = wf.Shallow.init(
-        jax.random.key(0), features=1, width=20_000, scaling=OURS, activation="tanh", magnitude=40.0
+        jax.random.key(0),
+        features=1,
+        width=20_000,
+        scaling=OURS,
+        activation="tanh",
+        output_scale=40.0,
     )
     asked = ch.Theorem1()(net, data, exact=True).numbers
     assert asked["needed_chat"] > 40
@@ -70,7 +75,7 @@ def test_theorem_1_holds_along_a_run_when_the_targets_are_small_enough():
         width=60_000,
         scaling=OURS,
         activation="linear",
-        magnitude=0.2,
+        output_scale=0.2,
     )
     options = {"interval": (-3.0, 3.0), "exact": True, "variant": "sharp"}
     numbers = ch.Theorem1()(net, data, **options).numbers
@@ -82,7 +87,7 @@ def test_theorem_1_holds_along_a_run_when_the_targets_are_small_enough():
         width=width,
         scaling=OURS,
         activation="linear",
-        magnitude=magnitude,
+        output_scale=magnitude,
     )
     run = wf.train(
         net, data, wf.GradientFlow(1e-10), time=5.0, record=ch.record((-3.0, 3.0)), every=0.5
@@ -206,5 +211,5 @@ def test_theorem_3_says_which_hypothesis_fails():
 
 def test_a_wrong_probability_is_named():
     net, data = setting()
-    with pytest.raises(ValueError, match="`probability`"):
-        ch.Theorem1()(net, data, probability=1.5)
+    with pytest.raises(ValueError, match="`failure_probability`"):
+        ch.Theorem1()(net, data, failure_probability=1.5)

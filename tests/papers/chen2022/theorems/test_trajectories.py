@@ -85,7 +85,7 @@ def test_the_printed_kappa_is_false_and_the_corrected_one_is_not():
 def test_all_steps_hold_on_gaussian_data(act):
     data = wf.data.random_labels(jax.random.key(1), samples=4, features=8)
     net = wf.Shallow.init(
-        jax.random.key(0), features=8, width=100, scaling=OURS, activation=act, magnitude=3.0
+        jax.random.key(0), features=8, width=100, scaling=OURS, activation=act, output_scale=3.0
     )
     check = ch.full_check(net, data, time=3.0)
     for name in ("MonotoneLoss", "MovementBound", "Lemma1Steps"):
@@ -114,7 +114,7 @@ def test_pl_inequality_for_a_leaky_network_and_not_for_tanh():
 def test_a_linear_network_decays_as_the_exponential_of_its_gram_matrix():
     data = wf.data.random_labels(jax.random.key(3), samples=3, features=5)
     net = wf.Shallow.init(
-        jax.random.key(1), features=5, width=7, scaling=OURS, activation="linear", magnitude=1.5
+        jax.random.key(1), features=5, width=7, scaling=OURS, activation="linear", output_scale=1.5
     )
     run = flow(net, data, 2.0, every=[0.5, 2.0])
     gram = np.asarray(data.inputs @ data.inputs.T) / 5

@@ -28,7 +28,7 @@ def kernel_results(network: float, ntk: float = 0.045, family: float = 1.0) -> x
 
 
 def failed(claims) -> list[str]:
-    return [claim.text for claim in claims if not claim.acceptable]
+    return [claim.text for claim in claims if not claim.ok]
 
 
 def test_the_network_is_asked_to_be_fifty_times_below_every_kernel_at_paper_size():

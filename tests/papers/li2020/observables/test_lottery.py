@@ -187,3 +187,18 @@ def test_events_on_made_up_curves():
     assert_allclose(late_exponent([1, 10, 100], [5.0, 0.1, 0.001], 5), -2)
     with pytest.raises(ValueError, match="`start`"):
         late_exponent([1, 2], [1, 1], 5)
+
+
+def test_a_shallow_network_s_neurons_are_read_along_its_own_axis():
+    """`Shallow` keeps weights (feature, neuron), `Homogeneous` (neuron, feature): both say the same of the same neurons."""
+    teacher = GaussianAbsTeacher(np.full(2, 0.5))
+    record = [DirectionMasses(), wf.observables.NeuronSizes(), wf.observables.NeuronShares()]
+    tables = [
+        wf.train(net, data, wf.GradientDescent(1e-9), steps=0, test=teacher, record=record).table
+        for net, data in (
+            (wf.Homogeneous(WEIGHTS, "abs"), teacher),
+            (wf.Shallow(WEIGHTS, np.ones(4), activation="abs"), wf.Dataset(np.eye(2), np.ones(2))),
+        )
+    ]
+    for observable in record:
+        assert_allclose(tables[0][observable.name], tables[1][observable.name], rtol=1e-14)

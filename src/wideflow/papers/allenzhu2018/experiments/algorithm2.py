@@ -205,7 +205,7 @@ EXPERIMENT = Experiment(
     title="Algorithm 2 in full",
     figure="Algorithm 2, Lemma 5.4",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(width=200, seeds=3)},
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

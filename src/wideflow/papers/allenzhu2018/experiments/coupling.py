@@ -306,7 +306,7 @@ EXPERIMENT = Experiment(
         "default": Settings(),
         "paper": Settings(seeds=5, seeds3=3, move_starts=16),
     },
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -156,7 +156,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "the printed lemma holds at R = 1, data loss 0",
             holds=bool(table["margin_printed"] >= 0),
-            reproduces=False,
+            expected_to_hold=False,
             note="no move lowers the printed regulariser",
         ),
         Claim(
@@ -178,7 +178,7 @@ EXPERIMENT = Experiment(
     title="The constructed direction lowers the smoothed loss",
     figure="Lemma 5.3",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=25, draws=6)},
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -160,7 +160,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 EXPERIMENT = Experiment(
     name="allenzhu2018-rademacher",
-    asks_from="default",
+    claims_from_size="default",
     paper="allenzhu2018",
     title="Rademacher complexity beside its bounds",
     figure="Lemmas 5.9, G.5",

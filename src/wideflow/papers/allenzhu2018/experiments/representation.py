@@ -299,7 +299,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             "Lemma 5.2, w* with a last coordinate: R sqrt(m1 m2) stays below 0.5",
             float(bad.max()),
             at_most=0.5,
-            reproduces=False,
+            expected_to_hold=False,
             note="S and S' differ there; the residual grows about like m1^0.38",
         )
     )
@@ -319,7 +319,7 @@ EXPERIMENT = Experiment(
             neuron_widths=(3000, 10_000, 30_000, 100_000, 1_000_000),
         ),
     },
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

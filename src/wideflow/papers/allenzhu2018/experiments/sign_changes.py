@@ -190,7 +190,7 @@ EXPERIMENT = Experiment(
     title="Few neurons change sign",
     figure="Lemmas 5.5, G.3",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -180,7 +180,7 @@ EXPERIMENT = Experiment(
     title="What is learned is spread over all neurons",
     figure="Lemma 5.3 (norms)",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -255,7 +255,7 @@ EXPERIMENT = Experiment(
         "default": Settings(),
         "paper": Settings(seeds=7, steps3=20_000, steps2=60_000),
     },
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

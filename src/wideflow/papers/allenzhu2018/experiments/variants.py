@@ -245,7 +245,7 @@ EXPERIMENT = Experiment(
     title="Algorithm 2 with and without random signs",
     figure="Theorems 4.2, 4.3",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=6)},
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -142,7 +142,7 @@ EXPERIMENT = Experiment(
     title="Test error does not depend on the width",
     figure="Theorem 4.1",
     settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
-    asks_from="default",
+    claims_from_size="default",
     run=run,
     draw=draw,
     claims=claims,

@@ -42,7 +42,7 @@ def complexity(
 ) -> float:
     r"""$C(\phi, R) = \sum_i (C_c R)^i |c_i|$ of (17), in closed form: $\sinh$ for sin, $\tan$ for tanh, ...
 
-    >>> from wideflow._core.power_series import smooth
+    >>> from wideflow.papers.allenzhu2018.laws.power_series import smooth
     >>> round(complexity(smooth("sin", 2.0), 0.5, constant=1.0), 6)  # sinh(1)
     1.175201
     """

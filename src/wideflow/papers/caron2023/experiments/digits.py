@@ -86,7 +86,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     }  # fmt: skip
     record = [
         observables.Risk(), observables.TestRisk(), observables.Accuracy(), observables.WeightMovement(),
-        observables.KernelDrift(samples=settings.probes), observables.KernelGap(samples=settings.probes),
+        observables.KernelDistance("spectral", relative=False, samples=settings.probes), observables.KernelMinEigenvalue(samples=settings.probes),
     ]  # fmt: skip
     with jax.default_matmul_precision(settings.products):
         table, nets = train_members(

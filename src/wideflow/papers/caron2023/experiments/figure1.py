@@ -94,14 +94,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     ]
     record = [
         observables.Risk(), observables.TestRisk(), observables.WeightMovement(),
-        observables.KernelDrift(), observables.KernelGap(),
+        observables.KernelDistance("spectral", relative=False), observables.KernelMinEigenvalue(),
     ]  # fmt: skip
     tables = []
     for i, (gamma, alpha) in enumerate(zip(settings.gammas, settings.alphas, strict=True)):
         nets = [
             Shallow.init(
                 named_key(key, "run", seed), features=settings.features, width=settings.width,
-                scaling=Zipf(gamma, alpha), deviation=deviation,
+                scaling=Zipf(gamma, alpha), weight_std=deviation,
             )
             for seed in range(settings.seeds)
         ]  # fmt: skip

@@ -91,7 +91,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("Theorem 5.1: mean velocity is identically zero for odd activations", holds=bool((table["weight_vacuous"].sel(activation=odd) == 1).all())),
         Claim("Theorem 5.2 with 1/d²: worst entry in standard errors", float(table["kernel_errors"].max()), at_most=4.0),
         Claim("Theorem 5.2 as printed: worst entry in standard errors, smallest over activations", float(table["printed_errors"].min()), at_most=4.0,
-              reproduces=False, note="prefactor d^(3/2) is printed where d² is right"),
+              expected_to_hold=False, note="prefactor d^(3/2) is printed where d² is right"),
     )  # fmt: skip
 
 

@@ -68,7 +68,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 scaling=Zipf(gamma, settings.alpha),
                 activation=act,
             )
-            required = Theorem42()(build(2), dataset, delta=settings.delta).numbers["required"]
+            required = Theorem42()(build(2), dataset, failure_probability=settings.delta).numbers[
+                "required"
+            ]
             net = build(int(np.ceil(required)))
             result = train(
                 net,
@@ -78,7 +80,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 every=max(1, settings.steps // 40),
                 record=RECORD,
             )
-            verdict = Theorem42()(net, dataset, result.table, delta=settings.delta)
+            verdict = Theorem42()(net, dataset, result.table, failure_probability=settings.delta)
             lemmas = (LemmaD1()(net, dataset, result.table), LemmaD4()(net, result.model, dataset))
             ratios.append([verdict.numbers[f"ratio_{c}"] for c in CONCLUSIONS])
             outcomes.append([float(v.outcome is Outcome.HOLDS) for v in (verdict, *lemmas)])
@@ -124,7 +126,7 @@ def _relu(settings: Settings, key, session, total):
             every=max(1, steps // 10),
             record=RECORD,
         )
-        found.append(Theorem41()(net, dataset, result.table, delta=0.1))
+        found.append(Theorem41()(net, dataset, result.table, failure_probability=0.1))
     return found
 
 

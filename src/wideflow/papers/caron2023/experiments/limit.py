@@ -153,7 +153,7 @@ EXPERIMENT = Experiment(
     paper="caron2023",
     title="Convergence to the infinite-width training dynamics",
     figure="section 3, extension",
-    asks_from="default",
+    claims_from_size="default",
     settings={
         "smoke": Settings(widths=(400, 1600), seeds=6, nodes=50),
         "default": Settings(),

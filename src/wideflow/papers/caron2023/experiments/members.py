@@ -56,7 +56,7 @@ def start(
     return Shallow.init(
         named_key(key, "run", seed), features=features, width=settings.width, outputs=outputs,
         scaling=Zipf(settings.gammas[index], settings.alphas[index], released=settings.shifted),
-        deviation=DEVIATION[settings.convention],
+        weight_std=DEVIATION[settings.convention],
     )  # fmt: skip
 
 

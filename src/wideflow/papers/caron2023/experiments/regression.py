@@ -157,7 +157,7 @@ def _one(settings: Settings, key, name: str, session) -> xr.Dataset:
     key = named_key(key, name)
     record = [
         observables.Risk(), observables.TestRisk(), observables.WeightMovement(),
-        observables.KernelDrift(samples=settings.probes), observables.KernelGap(samples=settings.probes),
+        observables.KernelDistance("spectral", relative=False, samples=settings.probes), observables.KernelMinEigenvalue(samples=settings.probes),
     ]  # fmt: skip
     table, nets = train_members(
         settings, key, parts["train"], parts["test"], GradientDescent(settings.rate), loss=MeanSquares(), record=record,

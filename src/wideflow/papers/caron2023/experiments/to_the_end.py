@@ -103,7 +103,7 @@ def _one(settings: Settings, key, data: Dataset, kind: str, gamma: float, grid, 
     began = clock.perf_counter()
     result = train(
         net, data, GradientFlow(settings.tolerance, method="gram"), time=settings.time, every=grid[1:],
-        record=[observables.KernelGap()],
+        record=[observables.KernelMinEigenvalue()],
         session=session,
         progress=lambda done, total, _: session.progress(np.log1p(100 * done), np.log1p(100 * total), ""),
     )  # fmt: skip

@@ -50,8 +50,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     record = [
         observables.Risk(),
         observables.WeightMovement(),
-        observables.KernelDrift(),
-        observables.KernelGap(),
+        observables.KernelDistance("spectral", relative=False),
+        observables.KernelMinEigenvalue(),
     ]
     tables = []
     for number, width in enumerate(settings.widths):
@@ -187,7 +187,7 @@ EXPERIMENT = Experiment(
     paper="caron2023",
     title="Feature learning as the width grows",
     figure="Theorems 4.1 and 5.1, scaling in the width",
-    asks_from="default",
+    claims_from_size="default",
     settings={
         "smoke": Settings(widths=(125, 500), steps=200, seeds=2),
         "default": Settings(),

@@ -77,7 +77,10 @@ class Theorem41(AbstractRunTheorem):
         }
 
     @double
-    def evaluate(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+    def evaluate(
+        self, start, data, table=None, *, failure_probability: float = 0.1, mean=None
+    ) -> Verdict:
+        delta = failure_probability
         """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -145,7 +148,10 @@ class Theorem42(AbstractRunTheorem):
         }
 
     @double
-    def evaluate(self, start, data, table=None, *, delta: float = 0.1, mean=None) -> Verdict:
+    def evaluate(
+        self, start, data, table=None, *, failure_probability: float = 0.1, mean=None
+    ) -> Verdict:
+        delta = failure_probability
         """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)

@@ -154,7 +154,10 @@ class PropositionC1(AbstractRunTheorem):
         return 8 * samples * math.log(samples / delta) / (kappa * features)
 
     @double
-    def evaluate(self, start, data, *, delta: float = 0.1, mean: Spectrum | None = None) -> Verdict:
+    def evaluate(
+        self, start, data, *, failure_probability: float = 0.1, mean: Spectrum | None = None
+    ) -> Verdict:
+        delta = failure_probability
         """Judges the drawn network `start`; a violation has probability at most `delta`. `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)

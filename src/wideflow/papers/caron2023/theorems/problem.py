@@ -14,14 +14,19 @@ from ....data.dataset import Dataset
 from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....models.embeddings import Identity
 from ....models.shallow import Shallow, has_own_scales
-from ....observables.kernels import KernelDrift, KernelGap
+from ....observables.kernels import KernelDistance, KernelMinEigenvalue
 from ....observables.movement import WeightMovement
 from ....observables.risks import Loss
 from ....theorems.base import Outcome, Verdict
 from ....theorems.gaussian_start import start_fault
 from ..limits.first_step import output_bound
 
-RECORD = (Loss(), KernelGap(), KernelDrift(), WeightMovement())
+RECORD = (
+    Loss(),
+    KernelMinEigenvalue(),
+    KernelDistance("spectral", relative=False),
+    WeightMovement(),
+)
 """What `train` must record for the theorems about trajectories."""
 
 REACHABLE = 1e9
@@ -148,13 +153,13 @@ def unmet(
 
 
 def check_delta(delta: float) -> None:
-    check_probability("delta", delta)
+    check_probability("failure_probability", delta)
 
 
 NAMES = {
     "loss": "Loss",
-    "kernel_gap": "KernelGap",
-    "kernel_drift": "KernelDrift",
+    "kernel_gap": "KernelMinEigenvalue",
+    "kernel_drift": "KernelDistance",
     "weight_movement": "WeightMovement",
 }
 

@@ -28,7 +28,10 @@ class LemmaD2(AbstractRunTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.2")
 
     @double
-    def evaluate(self, start, model, data, *, delta: float = 0.1, mean=None) -> Verdict:
+    def evaluate(
+        self, start, model, data, *, failure_probability: float = 0.1, mean=None
+    ) -> Verdict:
+        delta = failure_probability
         """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)

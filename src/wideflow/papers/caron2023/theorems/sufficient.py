@@ -27,8 +27,9 @@ class LemmaD3(AbstractRunTheorem):
 
     @double
     def evaluate(
-        self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
+        self, start, data, table=None, *, c=None, failure_probability: float = 0.5, mean=None
     ) -> Verdict:
+        delta = failure_probability
         """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -60,8 +61,9 @@ class LemmaD5(AbstractRunTheorem):
 
     @double
     def evaluate(
-        self, start, data, table=None, *, c=None, delta: float = 0.5, mean=None
+        self, start, data, table=None, *, c=None, failure_probability: float = 0.5, mean=None
     ) -> Verdict:
+        delta = failure_probability
         """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
         check_delta(delta)
         problem = gather(start, data, mean=mean)

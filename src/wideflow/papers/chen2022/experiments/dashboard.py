@@ -44,7 +44,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for i, magnitude in enumerate(settings.magnitudes):
         session.progress(i, len(settings.magnitudes), f"chat = {magnitude:g}")
         net = Shallow.init(
-            named_key(key, "net"), features=settings.features, width=settings.width, scaling=MeanField(), activation="tanh", magnitude=magnitude,
+            named_key(key, "net"), features=settings.features, width=settings.width, scaling=MeanField(), activation="tanh", output_scale=magnitude,
             symmetric=True,
         )  # fmt: skip
         problem = chen2022.gather(net, sample)

@@ -61,7 +61,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             nets = [
                 Shallow.init(
                     named_key(key, "net", seed), features=2, width=width, scaling=NTK() if name == "NTK" else MeanField(), activation="tanh",
-                    deviation=deviation, symmetric=name == "NTK",
+                    weight_std=deviation, symmetric=name == "NTK",
                 )
                 for seed in range(settings.seeds)
             ]  # fmt: skip

@@ -20,8 +20,9 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from ....models.embeddings import Identity, Quadratic
 from ....models.shallow import Shallow
+from ....observables.kernels import KernelMaxEigenvalue
 from ....training.train import train
-from ..observables.activity import KernelTop, SumLoss
+from ..observables.activity import SumLoss
 from .common import recording
 from .scalings import networks
 
@@ -61,7 +62,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 GradientDescent(1.0),
                 steps=settings.steps,
                 loss=loss,
-                record=[SumLoss(), KernelTop()],
+                record=[SumLoss(), KernelMaxEigenvalue()],
                 every=recording(settings.steps, 60),
                 session=session.within(i * len(LOSSES) + j, len(cases) * len(LOSSES), name),
             ).table

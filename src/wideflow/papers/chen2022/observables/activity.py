@@ -9,13 +9,12 @@ import warnings
 from typing import NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arrays import increasing, paired, real_array
-from ...._core.errors import check_between, check_count, check_interval, check_kind
+from ...._core.errors import check_between, check_interval, check_kind
 from ...._core.precision import double
 from ....data.dataset import Dataset
 from ....models.shallow import Shallow
@@ -37,7 +36,7 @@ def share_inside(h: Float[Array, "sample width"], interval: Interval) -> Float[A
     return jnp.mean(((h > low) & (h < high)).astype(jnp.float64), axis=1)
 
 
-class Eta(AbstractObservable):
+class LeastActiveFraction(AbstractObservable):
     r"""$\eta^t$: the least share, over inputs, of neurons inside the interval; with `middle=True` inside its middle third, $\tilde\eta^t$."""
 
     interval: Interval | None = eqx.field(static=True)
@@ -162,47 +161,6 @@ class PreactivationSpeed(AbstractObservable):
         )
 
 
-class KernelMovement(AbstractObservable):
-    r"""$\lVert K^t - K^0 \rVert_F / \lVert K^0 \rVert_F$."""
-
-    name: str = eqx.field(static=True, default="kernel_movement")
-    label: str = eqx.field(static=True, default="‖K(t) − K(0)‖ / ‖K(0)‖, Frobenius")
-    axes: tuple[str, ...] = eqx.field(static=True, default=())
-
-    def __call__(self, snapshot):
-        features = probe_features(snapshot, None)
-        now, start = (
-            gram_of_features(m, features, features) for m in (snapshot.model, snapshot.start)
-        )
-        return jnp.linalg.norm(now - start) / jnp.linalg.norm(start)
-
-
-class KernelTop(AbstractObservable):
-    r"""$\lambda_{\max}(K^t)$ by power iteration: descent at rate $\delta$ is locally stable where $\delta \lambda_{\max} < 2$ ($\delta/n$ for the mean)."""
-
-    iterations: int = eqx.field(static=True)
-    name: str = eqx.field(static=True, default="kernel_top")
-    label: str = eqx.field(static=True, default="largest eigenvalue of K")
-    axes: tuple[str, ...] = eqx.field(static=True, default=())
-
-    def __init__(self, iterations: int = 60):
-        check_count("iterations", iterations)
-        self.iterations = iterations
-
-    def __call__(self, snapshot):
-        features = probe_features(snapshot, None)
-        gram = gram_of_features(snapshot.model, features, features)
-        vector = jnp.ones(len(gram), gram.dtype) + jnp.arange(len(gram), dtype=gram.dtype) / len(
-            gram
-        )
-
-        def step(_, v):
-            return gram @ v / jnp.maximum(jnp.linalg.norm(gram @ v), 1e-300)
-
-        vector = jax.lax.fori_loop(0, self.iterations, step, vector)
-        return vector @ gram @ vector / jnp.maximum(vector @ vector, 1e-300)
-
-
 class Diversity(AbstractObservable):
     r"""Eigenvalues of the covariance over neurons of $(h_i(x_1), \dots, h_i(x_n))$, ascending: collapsed features leave few."""
 
@@ -305,12 +263,14 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
 
 
 def stability(table, samples: int) -> float:
-    r"""$\max_k \delta_{\mathrm{eff}} \lambda_{\max}(K^k)$ of a descent recorded with `KernelTop`; from 2 on it is locally unstable, and a warning says so.
+    r"""$\max_k \delta_{\mathrm{eff}} \lambda_{\max}(K^k)$ of a descent recorded with `KernelMaxEigenvalue`; from 2 on it is locally unstable, and a warning says so.
 
     `samples` is $n$: $\delta_{\mathrm{eff}} = \delta/n$ where the half mean was descended, $\delta$ for the half sum.
     """
     if "kernel_top" not in table:
-        raise ValueError("`table` must hold kernel_top; train with `record=[KernelTop()]`.")
+        raise ValueError(
+            "`table` must hold kernel_top; train with `record=[KernelMaxEigenvalue()]`."
+        )
     rate = float(np.max(table["time"].values)) / max(int(np.max(table["step"].values)), 1)
     mean = str(table.attrs.get("loss", "")).startswith("half mean")
     largest = rate / (samples if mean else 1) * float(table["kernel_top"].max())

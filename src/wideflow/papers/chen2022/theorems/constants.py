@@ -176,19 +176,24 @@ def output_proxies(activation: Activation, magnitude: float | int, diagonal) -> 
 
 
 @checked
-def width_for_loss(proxies, target_norm: float | int, probability: float | int) -> float:
+def width_for_loss(proxies, target_norm: float | int, failure_probability: float | int) -> float:
     r"""Lemma 2: $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$ gives $L^0 \le \lVert y \rVert^2$ but for probability $p$.
 
     Corrected: a union bound over the points needs the threshold $\lVert y \rVert / \sqrt n$, not $\lVert y \rVert$, so $n$ stays in the sum.
     """
     proxies = np.asarray(proxies, dtype=float)
-    return 2 * proxies.sum() * math.log(2 * len(proxies) / probability) / (ROOT**2 * target_norm**2)
+    return (
+        2
+        * proxies.sum()
+        * math.log(2 * len(proxies) / failure_probability)
+        / (ROOT**2 * target_norm**2)
+    )
 
 
 @checked
-def width_for_activity(floor: float | int, samples: int, probability: float | int) -> float:
+def width_for_activity(floor: float | int, samples: int, failure_probability: float | int) -> float:
     r"""Lemma 3: $m \ge \log(n/p) / (2 K_3^2)$ gives $\tilde\eta^0 > K_3$ but for probability $p$."""
-    return math.log(samples / probability) / (2 * floor**2) if floor > 0 else math.inf
+    return math.log(samples / failure_probability) / (2 * floor**2) if floor > 0 else math.inf
 
 
 @checked
@@ -200,9 +205,9 @@ def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3)
 
 @checked
 def features_for_gram(
-    bound: float | int, samples: int, probability: float | int, distance: float | int
+    bound: float | int, samples: int, failure_probability: float | int, distance: float | int
 ) -> float:
     r"""$D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$: then $\lVert G - \bar G \rVert_2 \le u$ but for probability $p$."""
     return (4 * bound**2 * samples**2 / distance**2 + 2 * bound * samples / distance) * math.log(
-        2 * samples**2 / probability
+        2 * samples**2 / failure_probability
     )

@@ -47,12 +47,12 @@ class Theorem1(AbstractRunTheorem):
         data,
         table=None,
         *,
-        probability: float | int = 0.1,
+        failure_probability: float | int = 0.1,
         interval=None,
         variant: str = "corrected",
         exact: bool = False,
     ) -> Verdict:
-        check_probability(probability)
+        check_probability(failure_probability)
         check_choice("variant", variant, VARIANTS)
         problem = gather(start, data, interval)
         unmet = problem.unmet()
@@ -69,8 +69,10 @@ class Theorem1(AbstractRunTheorem):
             * problem.target_norm
             / (problem.floor * (problem.interval[1] - problem.interval[0]) * floor**1.5),
             "needed_chat": needed_chat,
-            "width_for_activity": width_for_activity(floor, problem.samples, probability / 2),
-            "width_for_loss": width_for_loss(proxies, problem.target_norm, probability / 2),
+            "width_for_activity": width_for_activity(
+                floor, problem.samples, failure_probability / 2
+            ),
+            "width_for_loss": width_for_loss(proxies, problem.target_norm, failure_probability / 2),
             "r": 2 ** (1 / 3) * problem.floor**2 * floor,
             "certified_eta": 2 ** (-2 / 3) * floor,
         }
@@ -128,10 +130,10 @@ class Theorem2(AbstractRunTheorem):
         limit,
         table=None,
         *,
-        probability: float | int = 0.1,
+        failure_probability: float | int = 0.1,
         interval=None,
     ) -> Verdict:
-        check_probability(probability)
+        check_probability(failure_probability)
         problem = gather(start, data, interval)
         numbers, faults = (
             {**problem.numbers(), **gram_event(start, data, limit)},
@@ -165,8 +167,8 @@ class Theorem2(AbstractRunTheorem):
             K=floor,
             kappa=constant,
             needed_chat=needed_chat,
-            width_for_activity=width_for_activity(floor, problem.samples, probability / 4),
-            width_for_loss=width_for_loss(proxies, problem.target_norm, probability / 4),
+            width_for_activity=width_for_activity(floor, problem.samples, failure_probability / 4),
+            width_for_loss=width_for_loss(proxies, problem.target_norm, failure_probability / 4),
             r=2 ** (-2 / 3) * problem.floor**2 * floor,
         )
         return _conclude(
@@ -192,10 +194,10 @@ class Lemma4(AbstractTheorem):
         start: Shallow,
         data,
         *,
-        probability: float | int = 0.1,
+        failure_probability: float | int = 0.1,
         distance: float | int | None = None,
     ) -> Verdict:
-        check_probability(probability)
+        check_probability(failure_probability)
         fault = _three_layer_fault(start)
         if fault:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
@@ -206,7 +208,7 @@ class Lemma4(AbstractTheorem):
             message = f"the limiting Gram matrix is singular (largest |cosine| between inputs {numbers['largest_cosine']:.6g})"
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, message, numbers)
         bound = sub_gaussian_bound(data.inputs, start.embedding.activation.lipschitz)
-        needed = features_for_gram(bound, len(data), probability, distance)
+        needed = features_for_gram(bound, len(data), failure_probability, distance)
         features = start.weights.shape[0]
         numbers.update(b=bound, needed_features=needed, D=float(features), distance=float(distance))
         reached = numbers["gram_distance"] <= distance
@@ -243,17 +245,19 @@ class Theorem3(AbstractTheorem):
         data,
         table=None,
         *,
-        probability: float | int = 0.1,
+        failure_probability: float | int = 0.1,
         interval=None,
         empirical: bool = False,
     ) -> Verdict:
-        first = Lemma4()(start, data, probability=probability / 2)
+        first = Lemma4()(start, data, failure_probability=failure_probability / 2)
         if not first.numbers:
             return first
         if not empirical and first.outcome is not Outcome.HOLDS:
             return first
         limit = hidden_gram(data.inputs, start.embedding.activation)
-        verdict = Theorem2()(start, data, limit, table, probability=probability, interval=interval)
+        verdict = Theorem2()(
+            start, data, limit, table, failure_probability=failure_probability, interval=interval
+        )
         return Verdict(
             verdict.outcome, verdict.margin, verdict.message, {**first.numbers, **verdict.numbers}
         )

@@ -36,7 +36,12 @@ class FullCheck:
 
 @double
 def full_check(
-    start: Shallow, data, *, time: float | int, probability: float | int = 0.1, interval=None
+    start: Shallow,
+    data,
+    *,
+    time: float | int,
+    failure_probability: float | int = 0.1,
+    interval=None,
 ) -> FullCheck:
     """Trains `start` on the half sum of squares up to `time` and judges every lemma and theorem on that run.
 
@@ -53,7 +58,7 @@ def full_check(
     run = train(
         start, data, dynamics, time=time, record=record(interval), every=Logarithmic(15, first)
     )
-    table, options = run.table, {"probability": probability, "interval": interval}
+    table, options = run.table, {"failure_probability": failure_probability, "interval": interval}
     verdicts = {
         "MonotoneLoss": MonotoneLoss()(start, data, table),
         "MovementBound": MovementBound()(start, run.model, data.inputs),
@@ -62,7 +67,7 @@ def full_check(
         "Lemma1 sharp": Lemma1()(start, data, table, interval=interval, variant="sharp"),
         "Lemma1Steps": Lemma1Steps()(start, data, table, interval=interval),
         "Certificate": Certificate()(start, data, table, interval=interval),
-        "Lemma2": Lemma2()(start, data, probability=probability),
+        "Lemma2": Lemma2()(start, data, failure_probability=failure_probability),
         "Lemma3": Lemma3()(start, data, **options),
         "Theorem1": Theorem1()(start, data, table, **options),
         "Corollary1": Corollary1()(start, data, table, **options),
@@ -73,6 +78,6 @@ def full_check(
         limit = hidden_gram(data.inputs, embedding.activation, depth)
         verdicts["Theorem2"] = Theorem2()(start, data, limit, table, **options)
     if isinstance(embedding, RandomFeatures):
-        verdicts["Lemma4"] = Lemma4()(start, data, probability=probability)
+        verdicts["Lemma4"] = Lemma4()(start, data, failure_probability=failure_probability)
         verdicts["Theorem3"] = Theorem3()(start, data, table, **options)
     return FullCheck(table, verdicts)

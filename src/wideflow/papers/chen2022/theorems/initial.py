@@ -39,26 +39,40 @@ class Lemma2(AbstractRunTheorem):
 
     @double
     def evaluate(
-        self, start: Shallow, data, *, probability: float | int = 0.1, key=None, draws: int = 200
+        self,
+        start: Shallow,
+        data,
+        *,
+        failure_probability: float | int = 0.1,
+        key=None,
+        draws: int = 200,
     ) -> Verdict:
-        check_probability(probability)
+        check_probability(failure_probability)
         problem = gather(start, data)
         faults = [
             f for f in problem.random_faults if "singular" not in f and "bounded away" not in f
         ]
         proxies = output_proxies(problem.activation, problem.magnitude, problem.diagonal)
         needed = (
-            width_for_loss(proxies, problem.target_norm, probability)
+            width_for_loss(proxies, problem.target_norm, failure_probability)
             if problem.target_norm > 0
             else math.inf
         )
-        numbers = {**problem.numbers(), "needed_width": needed, "probability": probability}
+        numbers = {**problem.numbers(), "needed_width": needed, "probability": failure_probability}
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         if problem.width < needed:
             return too_narrow(problem.width, needed, numbers)
         return judged(
-            start, data, problem, "loss", problem.target_norm**2, probability, key, draws, numbers
+            start,
+            data,
+            problem,
+            "loss",
+            problem.target_norm**2,
+            failure_probability,
+            key,
+            draws,
+            numbers,
         )
 
 
@@ -76,21 +90,21 @@ class Lemma3(AbstractRunTheorem):
         start: Shallow,
         data,
         *,
-        probability: float | int = 0.1,
+        failure_probability: float | int = 0.1,
         interval=None,
         exact: bool = False,
         key=None,
         draws: int = 200,
     ) -> Verdict:
-        check_probability(probability)
+        check_probability(failure_probability)
         problem = gather(start, data, interval)
         floor = activity_floor(problem, exact)
-        needed = width_for_activity(floor, problem.samples, probability)
+        needed = width_for_activity(floor, problem.samples, failure_probability)
         numbers = {
             **problem.numbers(),
             "needed_width": needed,
             "K3": floor,
-            "probability": probability,
+            "probability": failure_probability,
         }
         faults = [f"{problem.law} (Assumption 3)"] if problem.law else []
         if not math.isclose(start.hidden_scale * problem.features**0.5, 1.0, rel_tol=1e-9):
@@ -101,7 +115,9 @@ class Lemma3(AbstractRunTheorem):
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
         if problem.width < needed:
             return too_narrow(problem.width, needed, numbers)
-        return judged(start, data, problem, "activity", floor, probability, key, draws, numbers)
+        return judged(
+            start, data, problem, "activity", floor, failure_probability, key, draws, numbers
+        )
 
 
 def activity_floor(problem: Problem, exact: bool) -> float:
@@ -122,7 +138,15 @@ def too_narrow(width: int, needed: float | int, numbers: dict) -> Verdict:
 
 
 def judged(
-    start, data, problem: Problem, what: str, level: float | int, probability, key, draws, numbers
+    start,
+    data,
+    problem: Problem,
+    what: str,
+    level: float | int,
+    failure_probability,
+    key,
+    draws,
+    numbers,
 ) -> Verdict:
     """The event at the given start, or its frequency over fresh starts."""
     if key is None:
@@ -132,14 +156,14 @@ def judged(
         return Verdict(
             outcome,
             margin,
-            f"this start {'has' if good else 'lacks'} the property (it may fail with probability {probability})",
+            f"this start {'has' if good else 'lacks'} the property (it may fail with probability {failure_probability})",
             numbers,
         )
     losses, shares = starts(key, start, data, problem, draws)
     failures = float(np.mean(losses > level)) if what == "loss" else float(np.mean(shares <= level))
-    allowed = probability + 3 * math.sqrt(probability / draws)
+    allowed = failure_probability + 3 * math.sqrt(failure_probability / draws)
     outcome = Outcome.HOLDS if failures <= allowed else Outcome.VIOLATED
-    message = f"{failures:.1%} of {draws} starts fail, {probability:.1%} are allowed"
+    message = f"{failures:.1%} of {draws} starts fail, {failure_probability:.1%} are allowed"
     return Verdict(outcome, allowed - failures, message, {**numbers, "failure_rate": failures})
 
 

@@ -18,8 +18,8 @@ from ....theorems.gaussian_start import start_fault
 from ....theorems.recorded_run import run_fault
 from ..observables.activity import (
     DisplacedFraction,
-    Eta,
     Interval,
+    LeastActiveFraction,
     LossSlope,
     PreactivationSpeed,
     SumLoss,
@@ -37,7 +37,7 @@ def record(interval: Interval | None = None) -> tuple:
     """What `train` must record for the theorems about trajectories."""
     return (
         SumLoss(),
-        Eta(interval),
+        LeastActiveFraction(interval),
         DisplacedFraction(interval),
         LossSlope(),
         WeightedResidual(),
@@ -187,8 +187,8 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
     return Trajectory(times, losses, flow, recorded, run_fault(table, ("sum_loss", *names)))
 
 
-def check_probability(probability: float | int) -> None:
-    if not 0 < probability < 1:
+def check_probability(failure_probability: float | int) -> None:
+    if not 0 < failure_probability < 1:
         raise ValueError(
-            f"`probability` (of failure) must lie strictly between 0 and 1, got {probability}."
+            f"`failure_probability` must lie strictly between 0 and 1, got {failure_probability}."
         )

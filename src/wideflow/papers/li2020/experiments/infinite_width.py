@@ -149,7 +149,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("Claim A.2, corrected √(a_i d): largest relative error of the medians", scaling.numbers["error"], at_most=0.1),
         Claim(
             "Claim A.2 as printed, a_i d: largest relative error of the medians", scaling.numbers["printed_error"], at_most=0.1,
-            reproduces=False, note="(A.27) itself gives the square root",
+            expected_to_hold=False, note="(A.27) itself gives the square root",
         ),
         Claim("Claim 3.1: 50 steps with truncation keep the orbit symmetric (largest difference)", float(table.symmetry_gap), at_most=1e-10),
         Claim("Claim 3.2, corrected: sign averages against the whole orbit, orders 0 to 8 (largest relative error)", float(table.average_error), at_most=1e-10),

@@ -242,9 +242,7 @@ class DirectionMasses(AbstractObservable):
     def __call__(self, snapshot):
         cosines = _cosines(snapshot)
         shares = cosines**2
-        squares = shares * jnp.sum(
-            snapshot.model.weights.astype(jnp.float64) ** 2, axis=1, keepdims=True
-        )
+        squares = shares * _sizes(snapshot.model)[:, None]
         basis = jnp.max(shares, axis=1, keepdims=True) >= self.threshold
         own = basis & (jnp.arange(shares.shape[1]) == jnp.argmax(shares, axis=1)[:, None])
         return jnp.stack([jnp.mean(squares * own, axis=0), jnp.mean(squares * ~basis, axis=0)])
@@ -319,12 +317,17 @@ class FrozenNeurons(AbstractObservable):
         return jnp.sum(squares[:, None] > jnp.atleast_1d(cap), axis=0).reshape(jnp.shape(cap))
 
 
+def _rows(model):
+    r"""$w_i$, one a row, whichever axis of `weights` runs over the neurons."""
+    return jnp.moveaxis(model.weights.astype(jnp.float64), model.neuron_axes["weights"], 0)
+
+
 def _sizes(model):
-    r"""$\|w_i\|^2$ of every neuron, whichever axis of `weights` runs over them."""
-    return jnp.sum(model.weights.astype(jnp.float64) ** 2, axis=1 - model.neuron_axes["weights"])
+    r"""$\|w_i\|^2$ of every neuron."""
+    return jnp.sum(_rows(model) ** 2, axis=1)
 
 
 def _cosines(snapshot):
     _, v = target(snapshot)
-    w = snapshot.model.weights.astype(jnp.float64)
+    w = _rows(snapshot.model)
     return (w @ v.T) / jnp.sqrt(jnp.sum(w**2, axis=1, keepdims=True))

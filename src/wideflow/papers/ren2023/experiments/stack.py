@@ -246,5 +246,5 @@ EXPERIMENT = Experiment(
     run=run,
     draw=draw,
     claims=claims,
-    asks_from="default",
+    claims_from_size="default",
 )

@@ -69,7 +69,7 @@ def reduced_flow(
             the last time.
 
     Example:
-        >>> from wideflow.limits.radial import BesselLaw
+        >>> from wideflow.papers.ren2023.limits import BesselLaw
         >>> path = reduced_flow(BesselLaw(10), 0.2, -0.8, 0.5, 40.0)
         >>> round(float(path.alpha[-1]), 8), round(float(path.loss[-1]), 8)
         (0.41048983, 0.00430636)

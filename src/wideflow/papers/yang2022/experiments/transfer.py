@@ -173,5 +173,5 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     needs_data=("mnist", "concrete"),
-    asks_from="paper",  # the specification asks over widths 64 to 2048
+    claims_from_size="paper",  # the specification asks over widths 64 to 2048
 )  # fmt: skip
