@@ -20,7 +20,7 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
     the class.
 
     Parameters:
-        width, richness, scaling, share, tail, deviation, depth, activation: of the network (`wideflow.phase.Network`).
+        width, richness, scaling, share, tail, weight_std, depth, activation: of the network (`wideflow.phase.Network`).
         rate, steps, dynamics, precision: of its training (`wideflow.phase.Training`).
         loss: share of the targets' variance that is left when training stops.
         random_state: seed of the network.
@@ -32,11 +32,11 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
     """
 
     def __init__(
-        self, width=256, richness=1.0, scaling="mean-field", share=0.5, tail=0.7, deviation=1.0, depth=0,
+        self, width=256, richness=1.0, scaling="mean-field", share=0.5, tail=0.7, weight_std=1.0, depth=0,
         activation="relu", rate=0.25, steps=STEPS, dynamics="descent", precision="float32", loss=0.1, random_state=0,
     ):  # fmt: skip
         self.width, self.richness, self.scaling = width, richness, scaling
-        self.share, self.tail, self.deviation = share, tail, deviation
+        self.share, self.tail, self.weight_std = share, tail, weight_std
         self.depth, self.activation = depth, activation
         self.rate, self.steps, self.dynamics = rate, steps, dynamics
         self.precision, self.loss, self.random_state = precision, loss, random_state
@@ -46,7 +46,7 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         y = np.asarray(y, dtype=np.float64)
         network = Network(
-            self.width, self.richness, self.scaling, self.share, self.tail, self.deviation, self.depth,
+            self.width, self.richness, self.scaling, self.share, self.tail, self.weight_std, self.depth,
             self.activation,
         )  # fmt: skip
         training = Training((self.loss,), self.rate, self.steps, self.dynamics, self.precision)

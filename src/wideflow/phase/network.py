@@ -35,8 +35,8 @@ from ..models.base import AbstractModel
 from ..models.deep import Deep
 from ..models.rescaled import rescaled
 from ..models.shallow import Shallow
-from ..observables.kernels import tangent_gram
-from ..observables.laziness import KernelChange, LinearisationGap
+from ..observables.kernels import KernelDistance, tangent_gram
+from ..observables.laziness import LinearisationGap
 from ..observables.movement import ParameterMovement
 from ..observables.visual import OutputsAt
 from ..training.schedule import Logarithmic
@@ -60,7 +60,7 @@ class Network:
         width: $m$, nodes of every hidden layer.
         richness: $\\gamma_0$, one over the output factor.
         scaling: 'mean-field', 'ntk', or 'zipf' with `share` $\\gamma$ and `tail` $\\alpha$ (see `wf.scalings`).
-        deviation: of the initial hidden weights.
+        weight_std: deviation of the initial hidden weights.
         depth: 0 for one hidden layer whose output weights are frozen signs; else hidden layers, all trained.
     """
 
@@ -69,7 +69,7 @@ class Network:
     scaling: str = "mean-field"
     share: float | int = 0.5
     tail: float | int = 0.7
-    deviation: float | int = 1.0
+    weight_std: float | int = 1.0
     depth: int = 0
     activation: str = "relu"
 
@@ -79,7 +79,7 @@ class Network:
         check_choice("scaling", self.scaling, SCALINGS)
         check_between("share", self.share, 0.0, 1.0)
         check_between("tail", self.tail, 0.0, 1.0, open=True)
-        check_positive("deviation", self.deviation)
+        check_positive("weight_std", self.weight_std)
         check_count("depth", self.depth, least=0)
         as_activation(self.activation)
 
@@ -94,7 +94,7 @@ class Network:
         }[self.scaling]
         net = Shallow.init(
             key, features=features, width=self.width, scaling=scaling, activation=self.activation,
-            deviation=self.deviation,
+            weight_std=self.weight_std,
         )  # fmt: skip
         return rescaled(net, richness=self.richness)
 
@@ -103,7 +103,7 @@ class Network:
         layers = []
         for _ in range(self.depth):
             layers += [
-                Dense(self.width, self.deviation, node_scaling=nodes),
+                Dense(self.width, self.weight_std, node_scaling=nodes),
                 Activate(self.activation),
             ]
         parametrisation = "mean-field" if self.scaling == "mean-field" else "ntk"
@@ -193,7 +193,7 @@ def train_network(
         **({"time": training.steps * rate} if flow else {"steps": training.steps}),
         every=Logarithmic(RECORDS, rate if flow else 1.0), loss=HalfMeanSquares(),
         stop_below=0.5 * training.levels[-1] * float(np.mean(targets**2)),
-        record=[OutputsAt(watched), KernelChange(PROBED), LinearisationGap(PROBED), ParameterMovement()],
+        record=[OutputsAt(watched), KernelDistance(samples=PROBED), LinearisationGap(PROBED), ParameterMovement()],
         precision="float64" if flow else training.precision, session=session,
     )  # fmt: skip
     table = run.table

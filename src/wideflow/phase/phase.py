@@ -133,7 +133,7 @@ def phase(
 
     Args:
         data: one real target a row, raw; two different values are classes. Columns are standardised on each fold's training rows and a bias column is added.
-        axes: two of richness, alpha, width, share, tail, deviation, depth, rate; as a dictionary with ranges (low, high), (low, high, count) or lists
+        axes: two of richness, alpha, width, share, tail, weight_std, depth, rate; as a dictionary with ranges (low, high), (low, high, count) or lists
             of values.
         runs, minutes: the budget. The first round, half of `runs`, is never cut; later ones are while the next would end too late.
         loss: training loss (the share of variance left, 1 at the start) to which networks are trained; several, falling, are compared by their
@@ -143,7 +143,7 @@ def phase(
         seed: of folds and networks.
         out: folder of the runs.
         workers, threads, scheduler, security, progress: as in `wf.sweep`.
-        settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share, tail, deviation, depth, activation, rate, steps,
+        settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share, tail, weight_std, depth, activation, rate, steps,
             dynamics ('descent' or 'flow'), precision.
 
     Returns:

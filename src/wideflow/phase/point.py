@@ -33,7 +33,7 @@ def phase_point(
     scaling: str = "mean-field",
     share: float = 0.5,
     tail: float = 0.7,
-    deviation: float = 1.0,
+    weight_std: float = 1.0,
     depth: int = 0,
     activation: str = "relu",
     levels: tuple = LEVELS,

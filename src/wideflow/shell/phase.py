@@ -14,7 +14,7 @@ AxisOption = Annotated[
     typer.Option(
         "--axis",
         metavar="NAME[=LOW:HIGH]",
-        help="One of two axes: richness, alpha, width, share, tail, deviation, depth or rate, with its range LOW:HIGH, LOW:HIGH:COUNT or values V1,V2,...",
+        help="One of two axes: richness, alpha, width, share, tail, weight_std, depth or rate, with its range LOW:HIGH, LOW:HIGH:COUNT or values V1,V2,...",
     ),
 ]
 LossOption = Annotated[

@@ -26,8 +26,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Heatmap, HLine, Line, Panel, VLine
 from ....models.deep import Deep
 from ....models.rescaled import rescaled
-from ....observables.kernels import tangent_gram
-from ....observables.laziness import KernelChange
+from ....observables.kernels import KernelDistance, tangent_gram
 from ....observables.visual import OutputsAt
 from ....training.schedule import Logarithmic
 from ....training.session import Session
@@ -110,7 +109,7 @@ def _path(settings, net, training, test, alpha, strength, fastest, session):
     first = 0.5 * float(np.mean(training.targets**2))
     done = train(
         model, training, GradientDescent(rate), steps=settings.steps, every=Logarithmic(8),
-        loss=HalfMeanSquares(), record=[OutputsAt(test.inputs), KernelChange(128)],
+        loss=HalfMeanSquares(), record=[OutputsAt(test.inputs), KernelDistance(samples=128)],
         stop_below=settings.share * first, precision="float32", session=session,
     )  # fmt: skip
     table = done.table
@@ -231,5 +230,5 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     needs_data=("MNIST",),
-    asks_from="default",
+    claims_from_size="default",
 )  # fmt: skip

@@ -240,5 +240,5 @@ EXPERIMENT = Experiment(
     run=run,
     draw=draw,
     claims=claims,
-    asks_from="default",
+    claims_from_size="default",
 )  # fmt: skip
