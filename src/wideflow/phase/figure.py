@@ -110,7 +110,7 @@ def _slice(plane: "Phase", number: int) -> Panel:
     marks = [
         Line(_fine(plane)[number], mean, "surface", low=low, high=high, group="surface"),
         Points(x, errors[here], "runs", group="runs"),
-        HLine(limit, "kernel regression (lazy limit)"),
+        HLine(limit, plane.limit),
     ]
     title = f"At {other.name} = {other.values[home]:g}"
     return Panel(title, axis.label, f"validation error ({plane.kind})", marks, axis.scale)

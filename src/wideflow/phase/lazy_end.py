@@ -17,14 +17,25 @@ from .splits import Standard, split_rows
 
 @double
 def lazy_errors(
-    data: Dataset, key, fold: int, folds: int, samples: int, activation: str, levels
+    data: Dataset,
+    key,
+    fold: int,
+    folds: int,
+    samples: int,
+    activation: str,
+    levels,
+    weight_std: float | int = 1.0,
 ) -> dict[str, np.ndarray]:
-    """Validation and test error of the limit at every level, on the rows of that fold."""
+    """Validation and test error of the limit at every level, on the rows of that fold.
+
+    Hidden weights of deviation s see inputs s times as large; the factor 1/s^2 of their kernel changes times, not what is reached at a level.
+    """
     rows = split_rows(key, len(data), fold, folds, samples)
     standard = Standard.of(data.inputs[rows.train], data.targets[rows.train])
     y = standard.targets(data.targets)
     border = float(np.mean(np.unique(y))) if two_classes(data.targets) else None
-    inputs = standard.inputs(data.inputs[rows.train])
+    seen = lambda part: weight_std * standard.inputs(data.inputs[part])
+    inputs = seen(rows.train)
     kernel = np.asarray(mean_ntk(inputs, activation))
     times = reach_times(kernel, -y[rows.train], levels)
     values, vectors = np.linalg.eigh(kernel)
@@ -34,7 +45,7 @@ def lazy_errors(
     weights = (gone * modes) @ vectors.T
     errors = {}
     for name, part in (("validation", rows.validation), ("test", rows.test)):
-        across = np.asarray(mean_ntk(standard.inputs(data.inputs[part]), activation, inputs))
+        across = np.asarray(mean_ntk(seen(part), activation, inputs))
         error = error_of(weights @ across.T, y[part], border)
         errors[name] = np.where(np.isfinite(times), error, np.inf)
     return errors

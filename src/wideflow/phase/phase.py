@@ -85,7 +85,13 @@ class Phase:
         shown = {n: self.settings[n] for n in ("width", "activation", "samples")}
         shown = {n: v for n, v in shown.items() if n not in {a.name for a in self.axes}}
         shown["samples"] = int(self.table["train_rows"].max())
-        return sentence(self.name, self.axes, self.answer, shown, self.kind)
+        return sentence(self.name, self.axes, self.answer, shown, self.kind, self.limit)
+
+    @property
+    def limit(self) -> str:
+        """What the lazy limit beside the plane is: that of its own networks, or of one hidden layer where they are deep."""
+        deep = self.settings["depth"] or "depth" in {axis.name for axis in self.axes}
+        return f"kernel regression ({'one hidden layer' if deep else 'the lazy limit'})"
 
     def __str__(self) -> str:
         return self.sentence
@@ -333,7 +339,7 @@ class _Search:
         limits = [
             lazy_errors(
                 data, key, int(fold), self.folds, self.shared["samples"], self.shared["activation"],
-                levels,
+                levels, self.shared["weight_std"],
             )
             for fold in used
         ]  # fmt: skip

@@ -20,7 +20,12 @@ def number(value: float) -> str:
 
 
 def sentence(
-    name: str, axes: tuple[Axis, Axis], verdict: Answer, fixed: Mapping[str, object], kind: str
+    name: str,
+    axes: tuple[Axis, Axis],
+    verdict: Answer,
+    fixed: Mapping[str, object],
+    kind: str,
+    limit: str,
 ) -> str:
     """One paragraph: lazy against rich, the best setting, its error, and what the axes bring.
 
@@ -28,6 +33,7 @@ def sentence(
         name: of the data.
         fixed: settings that are no axes and worth saying.
         kind: what an error is a share of.
+        limit: what the lazy limit is called.
     """
     where = ", ".join(f"{n} {v}" for n, v in fixed.items())
     parts = [f"On {name} {_lazy_against_rich(verdict)}{f' ({where})' if where else ''}."]
@@ -42,7 +48,7 @@ def sentence(
     )
     parts.append(
         f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± {verdict.error.half:.1g} ({kind}); "
-        f"{_limit(verdict)}."
+        f"{_limit(verdict, limit)}."
     )
     parts += [text for axis in axes if (text := _axis(axis, verdict))]
     return " ".join(parts)
@@ -61,8 +67,8 @@ def _lazy_against_rich(verdict: Answer) -> str:
     return f"{winner} beats {loser} by {percent(size)}"
 
 
-def _limit(verdict: Answer) -> str:
-    limit = f"kernel regression, the lazy limit, has {number(verdict.lazy_limit.mean)}"
+def _limit(verdict: Answer, name: str) -> str:
+    limit = f"{name} has {number(verdict.lazy_limit.mean)}"
     if not verdict.best_over_limit.told:
         return f"{limit}, no difference that can be told"
     better = "better" if verdict.best_over_limit.mean < 0 else "worse"
