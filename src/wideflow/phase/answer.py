@@ -12,6 +12,14 @@ from .measurements import Measurements, choose
 
 
 @dataclass(frozen=True)
+class Enough:
+    """From `value` on nothing that can be told is gained; `noise` is the largest half width of those comparisons, as a log ratio."""
+
+    value: float | int
+    noise: float
+
+
+@dataclass(frozen=True)
 class Answer:
     """The recommendation and what is known of it.
 
@@ -27,7 +35,7 @@ class Answer:
         rich_over_lazy: log of the error of the best rich over that of the best lazy setting, each chosen within the fold; None without both.
         best_over_limit: log of the procedure's error over the lazy limit's.
         same: points that cannot be told from the recommended one.
-        enough: by axis the least value from which on nothing that can be told is gained towards its upper end; None where every step is told, or nothing is known.
+        enough: by axis the least value from which on nothing that can be told is gained; None where there is no such value.
     """
 
     best: int
@@ -41,7 +49,7 @@ class Answer:
     rich_over_lazy: Interval | None
     best_over_limit: Interval
     same: tuple[int, ...]
-    enough: Mapping[str, float | int | None]
+    enough: Mapping[str, Enough | None]
 
 
 def answer(
@@ -112,7 +120,7 @@ def _same(tests: np.ndarray, best: int, folds: int) -> tuple[int, ...]:
     )
 
 
-def _enough(measured: Measurements, axis: Axis, numbers: list[int], folds: int):
+def _enough(measured: Measurements, axis: Axis, numbers: list[int], folds: int) -> Enough | None:
     """The least value of the axis at which the best error is told from that at no larger value."""
     present = sorted(set(numbers))
     errors = {k: nested_errors(measured, np.array([n == k for n in numbers])) for k in present}
@@ -120,5 +128,5 @@ def _enough(measured: Measurements, axis: Axis, numbers: list[int], folds: int):
     for i, k in enumerate(known[:-1]):
         gains = [interval(log_ratio(errors[k], errors[later]), folds) for later in known[i + 1 :]]
         if all(gain.count > 1 and gain.mean - gain.half <= 0 for gain in gains):
-            return axis.values[k]
+            return Enough(axis.values[k], max(gain.half for gain in gains))
     return None

@@ -65,7 +65,10 @@ def summary(plane: "Phase") -> dict:
         "lazy_limit": told(verdict.lazy_limit),
         "log_rich_over_lazy": told(verdict.rich_over_lazy),
         "log_best_over_limit": told(verdict.best_over_limit),
-        "enough": dict(verdict.enough),
+        "enough": {
+            name: None if one is None else {"value": one.value, "log_noise": one.noise}
+            for name, one in verdict.enough.items()
+        },
         "python": python(plane),
     }
 

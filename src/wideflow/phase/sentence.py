@@ -7,6 +7,8 @@ from .answer import Answer
 from .axes import Axis
 from .comparisons import Interval
 
+MOST_NOISE = math.log(1.3)  # beyond it "less than the noise" would say nothing (chosen)
+
 
 def percent(log_ratio: Interval) -> str:
     """A log ratio of errors as '12 % ± 3 %', by size."""
@@ -83,4 +85,7 @@ def _axis(axis: Axis, verdict: Answer) -> str:
     word = {"width": "Wider", "depth": "Deeper"}[axis.name]
     if enough is None:
         return f"{word} still helps at {axis.values[-1]:g}, or too little is known."
-    return f"{word} than {enough:g} brings less than the noise."
+    noise = f"{100 * math.expm1(min(enough.noise, 5.0)):.2g} %"
+    if enough.noise > MOST_NOISE:
+        return f"What a larger {axis.name} brings is not known: differences below {noise} cannot be told."
+    return f"{word} than {enough.value:g} brings less than the noise, {noise}."

@@ -36,10 +36,10 @@ def test_the_flow_keeps_the_balance_of_the_layers():
 def test_it_is_the_network_with_its_own_standard_deviations_in_slower_time():
     """f = (1/alpha) sum a sigma(w.x), flowing in t, is the same path in t / alpha (luo2021, section 3): compared by the outputs' first derivative."""
     alpha, beta1, beta2, m = 7.0, 0.3, 2.0, 20
-    model = net(gamma=-np.log(beta1 * beta2 / alpha) / np.log(m), gamma_prime=-np.log(beta1 / beta2) / np.log(m))  # fmt: skip
+    model = net(gamma=-np.log(beta1 * beta2 / alpha) / np.log(m), gamma_prime=-np.log(beta1 / beta2) / np.log(m), activation="relu")  # fmt: skip
     x = jax.numpy.asarray(INPUTS)
     theta = {"w": beta2 * model.weights, "a": beta1 * model.output}
-    f = lambda p: jax.numpy.tanh(x @ p["w"]) @ p["a"] / alpha
+    f = lambda p: jax.nn.relu(x @ p["w"]) @ p["a"] / alpha
     np.testing.assert_allclose(f(theta), model.outputs(INPUTS), rtol=1e-12)
     rows = jax.jacobian(f)(theta)
     kernel = sum(np.asarray(r).reshape(5, -1) @ np.asarray(r).reshape(5, -1).T for r in rows.values())  # fmt: skip

@@ -19,7 +19,7 @@ class TwoLayer(AbstractModel):
     r"""$f(x) = \kappa\sum_k \bar a_k\,\sigma(\bar w_k\cdot x)$ with $\dot{\bar w} = -\frac{\kappa'}{\kappa}\nabla L$, $\dot{\bar a} = -\frac{1}{\kappa\kappa'}\nabla L$.
 
     This is the flow of $\frac1\alpha\sum a_k\sigma(w_k\cdot x)$ in the time $t/\alpha$, with $\bar a = a/\beta_1$, $\bar w = w/\beta_2$, $\kappa = \beta_1\beta_2/\alpha$, $\kappa' = \beta_1/\beta_2$
-    (luo2021, section 3). The exponents are numbers of the state, so that networks of one width share one compiled program.
+    (luo2021, section 3), for ReLU and other positively homogeneous $\sigma$. The exponents are numbers of the state, so that networks of one width share one compiled program.
     """
 
     trained: ClassVar[tuple[str, ...]] = ("weights", "output")
