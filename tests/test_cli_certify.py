@@ -83,7 +83,7 @@ def _constant_inputs(rows):
         (_missing, [], r"1 missing values, in column 'b'.*line 6"),
         (_constant_target, [], "target of t is constant"),
         (_constant_inputs, [], "every input column of t is constant"),
-        (None, ["--target", "z"], "`target` 'z' is no column"),
+        (None, ["--target", "z"], "`target` 'z' is not a column"),
         (None, ["--scaling", "zipf:2,0.5"], "`gamma` must lie in"),
         (None, ["--scaling", "zip"], "`scaling` must be"),
         (None, ["--activation", "rleu"], "rleu"),

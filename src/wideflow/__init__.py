@@ -68,7 +68,7 @@ if _typing.TYPE_CHECKING:
     from .report.static import save_figure
     from .runs.sweeps.sweep import sweep
 
-_LATE = {  # neither scikit-learn, Dask nor Matplotlib is imported before one of these is asked for
+_LATE = {  # neither scikit-learn, Dask nor Matplotlib is imported before one of these is used
     "KernelRegressor": "estimators",
     "WideClassifier": "estimators",
     "WideRegressor": "estimators",

@@ -32,7 +32,7 @@ from .shell.sweep import sweep
 app = typer.Typer(
     name="wideflow", add_completion=False, pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    help="Trains wide neural networks and says what theory says of them.",
+    help="Train wide neural networks and compare them with theory.",
     epilog="Start with: wideflow run caron2023-figure1 --size smoke",
 )  # fmt: skip
 
@@ -204,7 +204,7 @@ def reproduce(
         skipped = sum(line["outcome"] == "skipped" for line in told)
         terminal.out().print(
             f"\n{len(told) - len(bad) - skipped} of {len(told)} experiments as declared"
-            + (f", {skipped} skipped for want of data" if skipped else "")
+            + (f", {skipped} skipped because their data were not found" if skipped else "")
             + (f"; [bold red]not so:[/] {', '.join(bad)}" if bad else "")
         )
         terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
@@ -279,7 +279,7 @@ def _interrupt(*_) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code: 0 well, 1 failed, 2 asked wrongly, 130 interrupted."""
+    """The command line; returns the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
     words = list(sys.argv[1:] if words is None else words)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # a scheduler's stop is an interruption
         signal.signal(signal.SIGTERM, _interrupt)

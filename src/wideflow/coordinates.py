@@ -117,9 +117,9 @@ class CoordinateCheck:
                 (f"their change after {self.steps} steps", self.updates),
             )
         ]
-        told = ", ".join(f"{name}: {slope:.2f}" for name, slope in self.slopes.items())
+        slopes = ", ".join(f"{name}: {slope:.2f}" for name, slope in self.slopes.items())
         return FigureSpec(
-            "Coordinate check", panels, columns=2, caption=f"Slopes of the updates: {told}."
+            "Coordinate check", panels, columns=2, caption=f"Slopes of the updates: {slopes}."
         )
 
 
@@ -199,13 +199,13 @@ def _mean_squares(name: str, start, end) -> tuple[float, float]:
 
 
 def _predicted(network, dynamics) -> dict[str, float]:
-    """What `classify` says of a `Deep` chain; nothing for other models and for one rate under adaptive updates."""
+    """What `classify` says about a `Deep` chain; nothing for other models and for one rate under adaptive updates."""
     if not isinstance(network, Deep) or any(place.role == "input" for place in network.places[1:]):
         return {}
-    given, adaptive = network.parametrisation, getattr(dynamics, "kind", "sgd") == "adaptive"
-    if network.layers < 2 or (adaptive and getattr(given, "one_rate", False)):
+    scheme, adaptive = network.parametrisation, getattr(dynamics, "kind", "sgd") == "adaptive"
+    if network.layers < 2 or (adaptive and getattr(scheme, "one_rate", False)):
         return {}
-    exponents = given if isinstance(given, ABC) else given.abc(network.layers - 1)
+    exponents = scheme if isinstance(scheme, ABC) else scheme.abc(network.layers - 1)
     return classify(exponents, [place.layer.trained for place in network.places]).slopes
 
 
@@ -219,21 +219,21 @@ def _interval(widths, values: np.ndarray) -> tuple[float, float]:
     return float(np.mean(slopes)) - half, float(np.mean(slopes)) + half
 
 
-def _trained(made, data: Dataset, rate: float, steps: int, activations, dynamics=None):
-    if isinstance(made, AbstractModel):
+def _trained(network, data: Dataset, rate: float, steps: int, activations, dynamics=None):
+    if isinstance(network, AbstractModel):
         moving = GradientDescent(rate) if dynamics is None else dynamics
-        run = train(made, data, moving, steps=steps, loss=HalfMeanSquares(), every=steps)
+        run = train(network, data, moving, steps=steps, loss=HalfMeanSquares(), every=steps)
         look = activations or _layers
-        return look(made, data.inputs), look(run.model, data.inputs)
+        return look(network, data.inputs), look(run.model, data.inputs)
     if dynamics is not None:
         raise ValueError(
             "`dynamics` needs wideflow models; give the pair (apply, params) to `wideflow.wrap` in the constructor."
         )
     try:
-        apply, params = made
+        apply, params = network
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`constructor` must give a wideflow model or a pair (apply, params), got {type(made).__name__}."
+            f"`constructor` must give a wideflow model or a pair (apply, params), got {type(network).__name__}."
         ) from error
     look = activations or (lambda p, x: {"outputs": apply(p, x)})
     x, y = jnp.asarray(data.inputs), jnp.asarray(data.targets)

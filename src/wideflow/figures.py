@@ -7,6 +7,8 @@ import numpy as np
 
 from ._core.errors import check_choice
 
+__all__ = ["Bars", "FigureSpec", "HLine", "Heatmap", "Line", "Panel", "Points", "VLine"]
+
 Numbers = Sequence[float | int] | np.ndarray
 
 SCALES = ("linear", "log", "symlog")
@@ -18,7 +20,13 @@ def _array(values) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend entry."""
+    """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend entry.
+
+    Args:
+        x, y: the points, joined in order.
+        label: the entry in the legend.
+        dash: 'solid', 'dashed', 'dotted' or 'dashdot'.
+    """
 
     x: Numbers
     y: Numbers
@@ -36,7 +44,14 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """A scatter; `errors` are half lengths of vertical bars, `values` are shown in the colours of the panel's map."""
+    """A scatter; `errors` are half lengths of vertical bars, `values` are shown in the colours of the panel's map.
+
+    Args:
+        x, y: the positions.
+        label: the entry in the legend.
+        size: the diameter of a marker, in points.
+        group: points of one group share a colour.
+    """
 
     x: Numbers
     y: Numbers
@@ -49,7 +64,13 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class HLine:
-    """A horizontal reference line."""
+    """A horizontal reference line.
+
+    Args:
+        y: its height.
+        label: the entry in the legend.
+        dash: 'solid', 'dashed', 'dotted' or 'dashdot'.
+    """
 
     y: float | int
     label: str = ""
@@ -58,7 +79,13 @@ class HLine:
 
 @dataclass(frozen=True, eq=False)
 class VLine:
-    """A vertical reference line, for instance a detected event."""
+    """A vertical reference line, for instance a detected event.
+
+    Args:
+        x: its position.
+        label: the entry in the legend.
+        dash: 'solid', 'dashed', 'dotted' or 'dashdot'.
+    """
 
     x: float | int
     label: str = ""
@@ -67,7 +94,14 @@ class VLine:
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """Named bars."""
+    """Named bars.
+
+    Args:
+        names: one a bar, in order.
+        heights: one a bar.
+        label: the entry in the legend.
+        group: bars of one group share a colour.
+    """
 
     names: Sequence[str] | np.ndarray
     heights: Numbers
@@ -77,7 +111,14 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Heatmap:
-    """Values on a grid, rows along y."""
+    """Values on a grid, rows along y.
+
+    Args:
+        x: positions of the columns.
+        y: positions of the rows.
+        values: shape (row, column).
+        label: of the colour bar.
+    """
 
     x: Numbers
     y: Numbers
@@ -90,7 +131,14 @@ Mark = Line | Points | HLine | VLine | Bars | Heatmap
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. `x` and `y` are axis labels, with units where there are any; `one_unit` draws both axes to one scale."""
+    """One pair of axes. `x` and `y` are axis labels, with units where there are any; `one_unit` draws both axes to one scale.
+
+    Args:
+        title: stands above the axes.
+        marks: what is drawn: lines, points, bars, heat maps, reference lines.
+        xscale, yscale: 'linear', 'log' or 'symlog'.
+        note: small print below the axes.
+    """
 
     title: str
     x: str
@@ -110,7 +158,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours."""
+    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours.
+
+    Args:
+        title: stands above all panels.
+        panels: at least one `Panel`.
+        caption: stands below; says what is seen and from which run.
+    """
 
     title: str
     panels: Sequence[Panel]

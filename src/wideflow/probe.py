@@ -27,6 +27,8 @@ from ._core.trees import parameters, with_parameters
 from .figures import FigureSpec, Line, Panel
 from .observables.regime import Regime
 
+__all__ = ["Probe", "linearisation_gap", "probe"]
+
 COPIES = 4  # of a tile of gradients that the compiled program holds at its peak
 
 
@@ -38,12 +40,16 @@ class Probe:
         regime: kernel change and linearisation gap, with `.verdict` (lazy, between, rich) and `.index`.
         alignment: cosine between the two kernels: 1 if the kernel only changed its size.
         size_ratio: trace of the kernel after over before.
+        spectrum_before, spectrum_after: all eigenvalues of the kernel, ascending.
         gap_before, gap_after: smallest eigenvalues; NaN where below their error bar.
+        error_bar: the rounding of the eigenvalues before.
+        effective_rank_before, effective_rank_after: squared trace over the sum of squared entries.
         target_alignment_before, target_alignment_after: with the targets, NaN without.
         feature_movement: relative change of the features, NaN without a feature function.
         parameter_movement: relative change of the parameters.
         output_change: root mean square change of the outputs.
         loss_before, loss_after: half mean of squares, NaN without targets.
+        parameters, samples: how many there are.
     """
 
     regime: Regime
@@ -244,7 +250,7 @@ def _inputs(inputs):
     arrays = jax.tree.map(lambda leaf: real_array("inputs", leaf), inputs)
     leaves = jax.tree.leaves(arrays)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
-        raise ValueError(f"`inputs` must hold arrays with one row a sample, got {inputs!r}.")
+        raise ValueError(f"`inputs` must hold arrays with one row per sample, got {inputs!r}.")
     return arrays
 
 
@@ -432,21 +438,26 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     if bool(jnp.allclose(together, apart, rtol=1e-3, atol=1e-6)):
         return True
     raise ValueError(
-        f"`{name}` gives different values on a batch and on its single inputs; say which is meant with `batched=True` or `False`."
+        f"`{name}` gives different values on a batch and on its single inputs; say which of them is right with `batched=True` or `False`."
     )
 
 
 def _shape(call, params, x):
     try:
-        found = eqx.filter_eval_shape(call, params, x)
+        result = eqx.filter_eval_shape(call, params, x)
     except Exception:  # whatever the user's function raises: it does not take such an input
         return None
-    return found.shape if hasattr(found, "shape") else None
+    return result.shape if hasattr(result, "shape") else None
 
 
 @double
 def linearisation_gap(before, after, inputs) -> float:
-    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a wideflow model."""
+    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a wideflow model.
+
+    Args:
+        before, after: the two states, with parameters $\theta_0$ and $\theta_1$.
+        inputs: where the outputs $f$ are compared, shape (sample, feature).
+    """
     features = before.embed(jnp.asarray(inputs))
     theta, end = parameters(before), parameters(after)
     first, tangent = jax.jvp(

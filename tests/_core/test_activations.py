@@ -1,6 +1,7 @@
 """Derivatives against autodiff, constants against a fine grid, kinks against the stated convention."""
 
 import math
+import pickle
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,19 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from wideflow._core.activations import TABLE, activation, relu, scaled_tanh
+from wideflow._core.activations import (
+    TABLE,
+    activation,
+    hermite,
+    leaky_relu,
+    rectified_power,
+    relu,
+    scaled_erf,
+    scaled_tanh,
+    sign,
+    two_slopes,
+    wave,
+)
 
 GRID = jnp.linspace(-6.0, 6.0, 4801)
 SMOOTH = [name for name in TABLE if not activation(name).kinks]
@@ -93,3 +106,17 @@ def test_any_function_is_an_activation():
 def test_unknown_name_is_answered_with_a_suggestion():
     with pytest.raises(ValueError, match="Did you mean 'softplus'"):
         activation("soft_plus")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [*map(activation, TABLE), relu(1.0), leaky_relu(0.3), scaled_tanh(0.7), scaled_erf(0.4), hermite(3),
+     rectified_power(2), sign(), wave(2.0, 0.5, 0.3), two_slopes(0.1, 2.0)],
+    ids=repr,
+)  # fmt: skip
+def test_a_pickled_activation_is_the_same_function(act):
+    again = pickle.loads(pickle.dumps(act))
+    assert again == act
+    z = jnp.linspace(-2.0, 2.0, 9)
+    assert_allclose(again(z), act(z), rtol=0, atol=0)
+    assert_allclose(again.derivative(z), act.derivative(z), rtol=0, atol=0)

@@ -95,7 +95,7 @@ def test_the_verdict_prints():
 
 
 def test_wrong_input():
-    with pytest.raises(ValueError, match=r"gives one by `\.abc\(depth\)`"):
+    with pytest.raises(ValueError, match=r"Call `\.abc\(depth\)`"):
         classify(NTK)
     with pytest.raises(ValueError, match="lengths must agree"):
         classify(NTK.abc(2), trained=(True,))

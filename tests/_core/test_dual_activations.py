@@ -12,7 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from wideflow._core import activations
-from wideflow._core.dual_activations import CLOSED, check_smooth, dual
+from wideflow._core.closed_duals import CLOSED
+from wideflow._core.dual_activations import check_smooth, dual
 
 ROWS = json.loads((pathlib.Path(__file__).parent / "dual_activation_values.json").read_text())
 

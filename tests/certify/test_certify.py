@@ -110,7 +110,7 @@ def test_text_and_dictionary(certificate):
     assert {p.title for p in certificate.figure().panels} >= {
         "spectrum of the tangent Gram matrix",
         "loss over time",
-        "width asked for",
+        "required width",
     }
 
 

@@ -141,6 +141,6 @@ def test_advice_under_ntk_can_be_met():
         )
     for width in (256, 1024):
         promise = told[width, 1.0]
-        assert promise.told_width() == "not by width"
+        assert promise.width_text() == "not by width"
         assert "smaller output weights" in promise.message
     assert told[256, 0.04].outcome is wf.Outcome.HOLDS

@@ -70,7 +70,7 @@ def test_compressed_csv(tmp_path):
 @pytest.mark.parametrize(
     ("text", "target", "message"),
     [
-        ("a,y\n1,2\n", "z", "no column of table.csv.*Columns: a, y"),
+        ("a,y\n1,2\n", "z", "is not a column of table.csv.*Columns: a, y"),
         ("alpha,y\n1,2\n", "alpa", "Did you mean 'alpha'"),
         ("a,y\n1,2\nred,3\n", "y", "text where numbers are needed, in column 'a'.*'red' in line 3"),
         ("a,y\n1,2\n,3\n", "y", "1 missing values, in column 'a'; the first is in line 3"),
@@ -106,7 +106,7 @@ def test_what_was_tried_is_told(tmp_path, monkeypatch):
     monkeypatch.delenv("WIDEFLOW_DATA_URL", raising=False)
     with pytest.raises(
         DataNotFoundError,
-        match=r"WIDEFLOW_DATA\): not there.*cache\): not there.*WIDEFLOW_DATA_URL",
+        match=r"WIDEFLOW_DATA\): not found.*cache\): not found.*WIDEFLOW_DATA_URL",
     ):
         wf.data.uci("concrete")
 
@@ -114,7 +114,7 @@ def test_what_was_tried_is_told(tmp_path, monkeypatch):
 def test_a_damaged_file_is_recognised(tmp_path, monkeypatch):
     monkeypatch.setenv("WIDEFLOW_DATA", str(tmp_path))
     (tmp_path / "concrete.csv").write_text("a,y\n1,2\n")
-    with pytest.raises(ValueError, match="damaged or another file"):
+    with pytest.raises(ValueError, match="damaged or a different file"):
         locate(UCI["concrete"].source)
 
 

@@ -1,8 +1,11 @@
 """`KernelRegressor`: scikit-learn's own checks, dense formulas, the limits in time and noise, wrong input."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 import wideflow as wf
@@ -67,3 +70,60 @@ def test_convolutions_take_rows_as_images():
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ValueError, match=words):
         KernelRegressor(**settings).fit(X, Y)
+
+
+def loo_ridge(gram, targets):
+    """The best leave-one-out ridge by brute force: every row is predicted by a solve without it."""
+    top, best = np.linalg.eigvalsh(gram)[-1], (np.inf, None)
+    for ridge in np.logspace(-10, 1, 23) * top:
+        misses = []
+        for i in range(len(gram)):
+            rest = np.delete(np.arange(len(gram)), i)
+            inner = gram[np.ix_(rest, rest)] + ridge * np.eye(len(rest))
+            misses.append(targets[i] - gram[i, rest] @ np.linalg.solve(inner, targets[rest]))
+        best = min(best, (np.mean(np.square(misses)), ridge))
+    return best[1]
+
+
+DEEP = wf.limits.kernels(wf.architecture.mlp(2, 1, "erf", bias_std=0.5), parametrisation="standard")
+
+
+@pytest.mark.parametrize("kernel", [DEEP, DEEP.nngp], ids=["tangent", "nngp"])
+def test_wide_estimators_take_any_kernel(kernel):
+    model = wf.WideRegressor(solver="kernel", kernel=kernel, random_state=0).fit(X, Y[:, 0])
+    standard = lambda a: (a - X.mean(0)) / X.std(0)
+    matrix = DEEP.ntk if kernel is DEEP else DEEP.nngp
+    gram, cross = np.asarray(matrix(standard(X))), np.asarray(matrix(standard(Z), standard(X)))
+    targets = (Y[:, 0] - Y[:, 0].mean()) / Y[:, 0].std()
+    ridge = loo_ridge(gram, targets)
+    assert_allclose(model.kernel_.ridge, ridge, rtol=1e-9)
+    expected = cross @ np.linalg.solve(gram + ridge * np.eye(30), targets)
+    assert_allclose(model.predict(Z), expected * Y[:, 0].std() + Y[:, 0].mean(), rtol=1e-6)
+    labels = np.where(Y[:, 0] > 0, "up", "down")
+    classes = wf.WideClassifier(solver="kernel", kernel=kernel).fit(X, labels)
+    assert np.mean(classes.predict(X) == labels) > 0.9
+    again = pickle.loads(pickle.dumps(clone(model).fit(X, Y[:, 0])))
+    assert_allclose(again.predict(Z), model.predict(Z), rtol=1e-6)
+
+
+def test_kernel_regressor_takes_kernels_as_they_are():
+    model = KernelRegressor(DEEP, ridge=0.01).fit(X, Y[:, 0])
+    assert model.kernels_ is DEEP
+    plain = KernelRegressor(DEEP.architecture, ridge=0.01).fit(X, Y[:, 0])
+    # the standard parametrisation weighs its layers by their fan-in
+    assert np.max(np.abs(model.predict(Z) - plain.predict(Z))) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (dict(solver="adam", kernel=DEEP), "`kernel` needs solver='kernel', got solver='adam'"),
+        (dict(solver="kernel", kernel="rbf"), "`kernel` must be `wf.limits.kernels"),
+        (dict(solver="kernel", kernel=DEEP, embedding=5), "`embedding` must be None where"),
+        (dict(solver="kernel", kernel=lambda x, z: x), r"`kernel` must give finite numbers of shape \(30, 30\)"),
+        (dict(solver="kernel", kernel=lambda x, z: -x @ z.T), "`kernel` must be positive semi-definite"),
+    ],
+)  # fmt: skip
+def test_wrong_kernels_are_named(settings, words):
+    with pytest.raises(ValueError, match=words):
+        wf.WideRegressor(**settings).fit(X, Y[:, 0])

@@ -46,3 +46,12 @@ def test_a_network_of_ones_own_kernel_and_wrong_input():
     np.testing.assert_allclose(estimate.error, np.std(draws, ddof=1) / np.sqrt(5), rtol=1e-12)
     with pytest.raises(ValueError, match="`samples` must be"):
         monte_carlo_kernel(jax.random.key(1), TwoLayers, X, samples=1)
+
+
+def test_deep_networks_are_drawn_inside_one_program():
+    # one hidden layer: the mean of the empirical tangent kernel is the limit at every width
+    chain = wf.mlp(1, 32, "relu", bias_std=0.3)
+    draw = lambda key: wf.Deep.init(key, chain, 4)
+    estimate = monte_carlo_kernel(jax.random.key(1), draw, X, samples=200)
+    deviation = (estimate.mean - wf.limits.kernels(chain).ntk(X)) / estimate.error
+    assert float(jnp.max(jnp.abs(deviation))) < 4.5  # six entries: one seed in ten thousand

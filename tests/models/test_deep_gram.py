@@ -76,7 +76,9 @@ def test_both_ways_over_positions():
     side = lambda n, p, f, c: deep_gram.Side(jnp.asarray(RNG.normal(size=(n, p, f))), jnp.asarray(RNG.normal(size=(n, 2, p, c))))  # fmt: skip
     for p, f, c in ((2, 9, 8), (9, 2, 2)):
         a, b = side(3, p, f, c), side(4, p, f, c)
-        rows = [np.einsum("ipf,ikpc->ikfc", s.seen, s.gradient).reshape(-1, f * c) for s in (a, b)]
+        rows = [
+            np.einsum("ipf,ikpc->ikfc", s.inputs, s.gradient).reshape(-1, f * c) for s in (a, b)
+        ]
         assert_allclose(deep_gram._products(a, b), rows[0] @ rows[1].T, rtol=1e-10)
 
 

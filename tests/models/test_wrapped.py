@@ -136,9 +136,9 @@ def sequence(*layers):
         (lambda: wf.wrap(lambda p, x: x, {"n": 3}), "nothing to train"),
         (lambda: wf.wrap(lambda p, x: p @ x, jnp.ones((2, 5))).outputs(DATA.inputs), "`batched=False`"),
         (lambda: wf.wrap(lambda p, x: jnp.sum(p), jnp.ones(2)).outputs(DATA.inputs), "leading sample axis"),
-        (lambda: wf.train(equinox_net(), DATA, wf.GradientDescent(0.1), steps=1), "becomes one by `wideflow.wrap`"),
+        (lambda: wf.train(equinox_net(), DATA, wf.GradientDescent(0.1), steps=1), "with `wideflow.wrap`"),
         (lambda: wf.wrap(wf.Deep.init(0, wf.mlp(1, 2), 5)), "wideflow model already"),
-        (lambda: wf.wrap(equinox_net(), features=(2, 2)).outputs(DATA.inputs), "asks for 4"),
+        (lambda: wf.wrap(equinox_net(), features=(2, 2)).outputs(DATA.inputs), "needs 4"),
     ],
 )  # fmt: skip
 def test_refusals(call, message):

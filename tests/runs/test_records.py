@@ -11,6 +11,7 @@ from small_experiment import EXPERIMENT, claims
 
 from wideflow.runs import DamagedRecordError, Store, perform, read_record, write_record
 from wideflow.runs.files import write_whole
+from wideflow.runs.records import Judged
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +142,9 @@ def test_the_command_repeats_the_run(tmp_path):
         changed.command
         == "wideflow run small-one --size smoke --seed 0 --set width=8 --set gammas=1.0,0.25"
     )
+
+
+@pytest.mark.parametrize("verdict", ["not checked at this size", "not asked at this size"])
+def test_unchecked_claims_are_known_in_old_and_new_records(verdict):
+    claim = Judged("slope", 1.0, "≤ 2", verdict, acceptable=True, reproduces=True)
+    assert claim.kind == "unasked"

@@ -69,7 +69,7 @@ def test_other_dynamics_are_named():
 
 
 def test_an_experiment_that_descends_nowhere_refuses(tmp_path):
-    with pytest.raises(ValueError, match="descends nowhere"):
+    with pytest.raises(ValueError, match="uses no gradient descent"):
         perform(experiment("caron2023-first-step"), Store(tmp_path), size="smoke", flow=True)
 
 

@@ -7,7 +7,7 @@ kernels and models cannot disagree about it.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,8 @@ class Activation:
         interval: default bounded open interval on which $|\sigma'| \ge$ `interval_slope` $> 0$
             (chen2022, section 3) for pre-activations of unit variance.
         kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags. switch: $\sigma'$ is only 0 or 1.
+        at_kink: the value of $\sigma'$ at a kink. parameters: the numbers by which two of one name
+            differ.
     """
 
     name: str
@@ -105,6 +107,12 @@ class Activation:
     def __hash__(self) -> int:
         return hash(self.key if self.name != "custom" else self.value)
 
+    def __reduce__(self):
+        """Pickled by what it was built from: its functions are local ones, which `pickle` does not take."""
+        if self.name in _BUILDERS:
+            return _rebuild, self.key
+        return Activation, tuple(getattr(self, part.name) for part in fields(self) if part.init)
+
 
 def _step(z, at_kink=0.0):
     """1 for z > 0, 0 for z < 0, `at_kink` at 0."""
@@ -116,6 +124,11 @@ def _zero(z):
 
 
 def relu(at_kink: float = 0.0) -> Activation:
+    r"""$\max(z, 0)$.
+
+    Args:
+        at_kink: $\sigma'(0)$, between 0 and 1.
+    """
     check_between("at_kink", at_kink, 0.0, 1.0)
     if at_kink == 0.0:
         slope = lambda z: (z > 0).astype(z.dtype)
@@ -135,7 +148,11 @@ def _check_slope(slope) -> None:
 
 
 def leaky_relu(slope: float = 0.01) -> Activation:
-    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`."""
+    r"""$z^+ - \beta z^-$ with $\beta$ = `slope`.
+
+    Args:
+        slope: $\beta$, the slope below 0.
+    """
     _check_slope(slope)
     return Activation(
         "leaky_relu", lambda z: jnp.where(z > 0, z, slope * z),
@@ -146,7 +163,12 @@ def leaky_relu(slope: float = 0.01) -> Activation:
 
 
 def smoothed_leaky_relu(slope: float = 0.1, sharpness: float = 1.0) -> Activation:
-    r"""$\alpha z + (1-\alpha)\log(1 + e^{\beta z})/\beta$: slope at least $\alpha$ everywhere."""
+    r"""$\alpha z + (1-\alpha)\log(1 + e^{\beta z})/\beta$: slope at least $\alpha$ everywhere.
+
+    Args:
+        slope: $\alpha$, the slope towards $-\infty$.
+        sharpness: $\beta > 0$; the leaky ReLU is its limit $\beta \to \infty$.
+    """
     check_positive("sharpness", sharpness)
     _check_slope(slope)
     a, b = slope, sharpness
@@ -189,7 +211,11 @@ def _tanh_slope(z):
 
 
 def scaled_tanh(scale: float = 1.0) -> Activation:
-    r"""$\tanh(bz)/b$: slope at most 1, curvature $4b/(3\sqrt3)$, as small as one likes."""
+    r"""$\tanh(bz)/b$: slope at most 1, curvature $4b/(3\sqrt3)$, as small as one likes.
+
+    Args:
+        scale: $b > 0$.
+    """
     check_positive("scale", scale)
     b = scale
 
@@ -254,7 +280,12 @@ def exponential() -> Activation:
 
 
 def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
-    r"""$\mathrm{erf}(bz)$; 'unit_erf' is $b = \sqrt\pi/2$, whose slope at 0 is exactly 1."""
+    r"""$\mathrm{erf}(bz)$; 'unit_erf' is $b = \sqrt\pi/2$, whose slope at 0 is exactly 1.
+
+    Args:
+        scale: $b > 0$.
+        name: what the activation is called in tables and messages.
+    """
     check_positive("scale", scale)
     b = scale
     top = 2 * b / math.sqrt(math.pi)
@@ -284,6 +315,9 @@ def gelu() -> Activation:
 
 def polynomial(coefficients) -> Activation:
     r"""$\sum_k c_k z^k$ from its coefficients $(c_0, c_1, \dots)$.
+
+    Args:
+        coefficients: $c_0, c_1, \dots$, the constant first.
 
     >>> float(polynomial((1.0, 0.0, 2.0))(3.0))
     19.0
@@ -323,13 +357,20 @@ def powers(act: Activation) -> tuple[float, ...] | None:
 
 
 def monomial(degree: int) -> Activation:
-    r"""$z^k$ with $k$ = `degree`."""
+    r"""$z^k$ with $k$ = `degree`.
+
+    Args:
+        degree: $k$.
+    """
     check_count("degree", degree, least=0)
     return polynomial((0.0,) * degree + (1.0,))
 
 
 def hermite(degree: int) -> Activation:
     r"""$\mathrm{He}_k(z)/\sqrt{k!}$, of unit mean square under $N(0, 1)$; $k$ = `degree`.
+
+    Args:
+        degree: $k$.
 
     >>> hermite(2)  # (z^2 - 1) / sqrt(2)
     polynomial(-0.707107, 0, 0.707107)
@@ -343,7 +384,11 @@ def hermite(degree: int) -> Activation:
 
 
 def rectified_power(degree: int) -> Activation:
-    r"""$\max(z, 0)^k$ with $k$ = `degree`; the step $1_{z > 0}$ for $k = 0$."""
+    r"""$\max(z, 0)^k$ with $k$ = `degree`; the step $1_{z > 0}$ for $k = 0$.
+
+    Args:
+        degree: $k$.
+    """
     check_count("degree", degree, least=0)
     k = degree
     power = lambda j: lambda z: jnp.where(z > 0, z, 0.0) ** j if j else (z > 0).astype(z.dtype)
@@ -365,7 +410,11 @@ def sign() -> Activation:
 
 
 def gaussian(sharpness: float = 1.0) -> Activation:
-    r"""$e^{-b z^2}$ with $b$ = `sharpness`."""
+    r"""$e^{-b z^2}$ with $b$ = `sharpness`.
+
+    Args:
+        sharpness: $b > 0$.
+    """
     check_positive("sharpness", sharpness)
     b = float(sharpness)
     value = lambda z: jnp.exp(-b * z**2)
@@ -379,7 +428,13 @@ def gaussian(sharpness: float = 1.0) -> Activation:
 
 
 def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> Activation:
-    r"""$a\sin(bz + c)$ with $a$ = `amplitude`, $b$ = `frequency`, $c$ = `phase`."""
+    r"""$a\sin(bz + c)$ with $a$ = `amplitude`, $b$ = `frequency`, $c$ = `phase`.
+
+    Args:
+        amplitude: $a$.
+        frequency: $b$, an angle a unit of $z$.
+        phase: $c$.
+    """
     a, b, c = float(amplitude), float(frequency), float(phase)
     return Activation(
         "wave", lambda z: a * jnp.sin(b * z + c), lambda z: a * b * jnp.cos(b * z + c),
@@ -388,7 +443,12 @@ def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> 
 
 
 def two_slopes(negative: float, positive: float = 1.0) -> Activation:
-    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and size."""
+    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and size.
+
+    Args:
+        negative: $a$, the slope below 0.
+        positive: $b$, the slope above.
+    """
     a, b = float(negative), float(positive)
     slope = lambda z: jnp.where(z > 0, b, jnp.where(z < 0, a, 0.0)).astype(z.dtype)
     return Activation(
@@ -401,7 +461,13 @@ def two_slopes(negative: float, positive: float = 1.0) -> Activation:
 def custom(
     function: Function, *, lipschitz: float = math.nan, curvature: float = math.nan
 ) -> Activation:
-    """Any elementwise JAX function; derivatives by autodiff, unknown constants are NaN."""
+    r"""Any elementwise JAX function; derivatives by autodiff, unknown constants are NaN.
+
+    Args:
+        function: $\sigma$, from one number to one number, twice differentiable by JAX.
+        lipschitz: $\sup|\sigma'|$; theorems that need it do not apply where it is NaN.
+        curvature: $\sup|\sigma''|$, likewise.
+    """
     _check_elementwise(function)
     for name, constant in (("lipschitz", lipschitz), ("curvature", curvature)):
         if not (isinstance(constant, int | float) and not constant < 0):
@@ -441,8 +507,24 @@ TABLE: dict[str, Callable[[], Activation]] = {
 }  # fmt: skip
 
 
+_BUILDERS: dict[str, Callable[..., Activation]] = TABLE | {
+    "unit_erf": lambda _: TABLE["unit_erf"](), "polynomial": lambda *c: polynomial(c),
+    "rectified_power": lambda degree: rectified_power(int(degree)), "scaled_tanh": scaled_tanh, "sign": sign, "wave": wave,
+    "two_slopes": two_slopes,
+}  # fmt: skip
+
+
+def _rebuild(name: str, parameters: tuple[float, ...], at_kink: float) -> Activation:
+    """The activation of that `key`."""
+    return relu(at_kink) if name == "relu" else _BUILDERS[name](*parameters)
+
+
 def activation(given: "str | Activation | Function") -> Activation:
     """An `Activation` from its name, from itself, or from any elementwise JAX function.
+
+    Args:
+        given: a name of the table (`"relu"`, `"tanh"`, ...), an `Activation`, which is returned as
+            it is, or a function.
 
     >>> activation("tanh").curvature
     0.769800358919501

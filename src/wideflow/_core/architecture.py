@@ -39,7 +39,7 @@ def _check_std(name: str, value: float | None, *, zero: bool) -> None:
 def _check_window(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
     if isinstance(value, int):
         raise ValueError(
-            f"`{name}` must be one number a spatial axis, such as (3, 3), got {value}."
+            f"`{name}` must be one number per spatial axis, such as (3, 3), got {value}."
         )
     for size in value:
         check_count(name, size)
@@ -110,7 +110,13 @@ class Conv(AbstractLayer):
 
 @dataclass(frozen=True)
 class AveragePool(AbstractLayer):
-    """Means over windows; with 'SAME' padding the mean is over the window's pixels inside the image."""
+    """Means over windows; with 'SAME' padding the mean is over the window's pixels inside the image.
+
+    Args:
+        window: pixels along each position axis.
+        strides: steps from window to window along each axis; the window itself if None.
+        padding: 'VALID', 'SAME' or 'CIRCULAR'.
+    """
 
     window: tuple[int, ...]
     strides: tuple[int, ...] | None = None
@@ -127,7 +133,13 @@ class AveragePool(AbstractLayer):
 
 @dataclass(frozen=True)
 class SumPool(AbstractLayer):
-    """Sums over windows."""
+    """Sums over windows.
+
+    Args:
+        window: pixels along each position axis.
+        strides: steps from window to window along each axis; the window itself if None.
+        padding: 'VALID', 'SAME' or 'CIRCULAR'.
+    """
 
     window: tuple[int, ...]
     strides: tuple[int, ...] | None = None
@@ -161,7 +173,11 @@ class Flatten(AbstractLayer):
 
 @dataclass(frozen=True)
 class LayerNorm(AbstractLayer):
-    r"""$(x - \bar x)/\sqrt{\mathrm{var}(x) + \epsilon}$ over the last axis, without trained scale and shift."""
+    r"""$(x - \bar x)/\sqrt{\mathrm{var}(x) + \epsilon}$ over the last axis, without trained scale and shift.
+
+    Args:
+        epsilon: $\epsilon$, which keeps the root away from 0.
+    """
 
     epsilon: float = 1e-12
 
@@ -174,7 +190,11 @@ class LayerNorm(AbstractLayer):
 
 @dataclass(frozen=True)
 class Activate(AbstractLayer):
-    """An elementwise activation: a name, an `Activation` or a function."""
+    """An elementwise activation: a name, an `Activation` or a function.
+
+    Args:
+        activation: a name, an `Activation` or an elementwise JAX function; kept as an `Activation`.
+    """
 
     activation: str | Activation | Callable
 
@@ -220,7 +240,12 @@ class Chain(AbstractLayer):
 
 @dataclass(frozen=True)
 class Residual(AbstractLayer):
-    r"""$x \mapsto \text{shortcut}(x) + \text{body}(x)$; the shortcut is the identity if None."""
+    r"""$x \mapsto \text{shortcut}(x) + \text{body}(x)$; the shortcut is the identity if None.
+
+    Args:
+        body: the layers of the branch.
+        shortcut: the layers beside it, with an output of the same shape; None for the identity.
+    """
 
     body: AbstractLayer
     shortcut: AbstractLayer | None = None
@@ -250,7 +275,12 @@ def mlp(
     weight_std: float = 1.0,
     bias_std: float | None = None,
 ) -> Chain:
-    """A multilayer perceptron: `depth` hidden layers of `width` units, each with `activation`, and a dense output.
+    r"""A multilayer perceptron: `depth` hidden layers of `width` units, each with `activation`, and a dense output.
+
+    Args:
+        outputs: units of the last layer.
+        weight_std: $\sigma_w$ of every dense layer (see `Dense`).
+        bias_std: $\sigma_b$ likewise; None for layers without bias.
 
     >>> mlp(depth=2, width=8, activation="tanh").output_shape((5,))
     (1,)
@@ -263,7 +293,13 @@ def mlp(
 
 
 def with_width(architecture: AbstractLayer, width: int) -> AbstractLayer:
-    """The same architecture with every hidden layer `width` wide; what comes out keeps its size."""
+    """The same architecture with every hidden layer `width` wide; what comes out keeps its size.
+
+    Args:
+        architecture: any layer; its last dense or convolutional one at the top level keeps its
+            width.
+        width: units (or channels) of all others.
+    """
     check_count("width", width)
     chain = Chain(architecture)
     last = max(

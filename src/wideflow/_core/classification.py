@@ -1,4 +1,4 @@
-r"""What theory says of width exponents before any training: stable or not, feature learning or kernel regime (yang2021).
+r"""What theory says about width exponents before any training: stable or not, feature learning or kernel regime (yang2021).
 
 Layer $l = 1..L+1$ acts as $n^{-a_l} w^l$, $w^l \sim N(0, n^{-2 b_l})$, and is trained at rate $\eta\, n^{-c}$. Write
 $s = a_{L+1} + b_{L+1}$ and $v = 2 a_{L+1} + c$. A derivation of every exponent, in sizes of single coordinates:
@@ -85,7 +85,7 @@ def classify(abc, trained=None) -> ScalingVerdict:
     """
     if not hasattr(abc, "rate_exponents"):
         raise ValueError(
-            f"`abc` must be `scalings.ABC`, got {type(abc).__name__}. A parametrisation gives one by `.abc(depth)`."
+            f"`abc` must be `scalings.ABC`, got {type(abc).__name__}. Call `.abc(depth)` of a parametrisation to get one."
         )
     a, b, c = _one_rate(abc)
     trained = (True,) * len(a) if trained is None else tuple(bool(flag) for flag in trained)

@@ -103,8 +103,8 @@ def check_kind(
     """An object of one of our own kinds; `wanted` says which in words."""
     if isinstance(value, kinds):
         return
-    given = f"the class {value.__name__} itself" if isinstance(value, type) else _shown(value)
-    raise ValueError(_sentence(f"`{name}` must be {wanted}, got {given}.", remedy))
+    description = f"the class {value.__name__} itself" if isinstance(value, type) else _shown(value)
+    raise ValueError(_sentence(f"`{name}` must be {wanted}, got {description}.", remedy))
 
 
 def check_callable(name: str, value, wanted: str) -> None:

@@ -1,6 +1,6 @@
 r"""Expectations over a Gaussian pair: $E[\sigma(u)\sigma(v)]$ and $E[\sigma'(u)\sigma'(v)]$.
 
-$(u, v)$ is centred Gaussian with covariance $((k_{11}, k_{12}), (k_{12}, k_{22}))$. Closed forms where one
+$(u, v)$ is centred Gaussian with covariance $((k_{11}, k_{12}), (k_{12}, k_{22}))$. Closed forms (`closed_duals.py`) where one
 exists; otherwise Mehler's series (`_core.mehler`), and where that is slow, near $|\rho| = 1$, the trapezoid rule in whitened
 coordinates on $[-9, 9]^2$, whose error behaves like $\exp(-\pi^2/(s h))$ for an analytic integrand, $s$ the largest standard
 deviation, $h$ the spacing: $h = \min(1/4, 0.35/s)$ gives 1e-12. An integrand with kinks needs its own closed form.
@@ -16,6 +16,7 @@ import numpy as np
 
 from .activations import Activation
 from .arc_cosine import arcsin
+from .closed_duals import CLOSED
 from .mehler import coefficients, series
 from .memory import tile_rows
 
@@ -36,55 +37,6 @@ def angle(k11, k12, k22):
     return s, sines, jnp.where(steep, 0.5 * jnp.pi - turn, flat)
 
 
-def _relu(k11, k12, k22):
-    _, sines, theta = angle(k11, k12, k22)
-    return (sines + (jnp.pi - theta) * k12) / (2 * jnp.pi)
-
-
-def _relu_slope(k11, k12, k22):
-    return (jnp.pi - angle(k11, k12, k22)[2]) / (2 * jnp.pi)
-
-
-def _erf_root(b, k11, k22):
-    return (1 + 2 * b**2 * k11) * (1 + 2 * b**2 * k22)
-
-
-def _closed(act: Activation):
-    """The pair (E[s s], E[s' s']) of closed forms as functions of (k11, k12, k22), or None."""
-    name, parameters = act.name, act.parameters
-    if name == "relu":
-        return _relu, _relu_slope
-    if name == "leaky_relu":
-        (a,) = parameters
-        return (
-            lambda p, q, r: a * q + (1 - a) ** 2 * _relu(p, q, r),
-            lambda p, q, r: a + (1 - a) ** 2 * _relu_slope(p, q, r),
-        )
-    if name == "abs":  # |u| = relu(u) + relu(-u); sign(u) likewise
-        return (
-            lambda p, q, r: 2 * (_relu(p, q, r) + _relu(p, -q, r)),
-            lambda p, q, r: 2 * (_relu_slope(p, q, r) - _relu_slope(p, -q, r)),
-        )
-    if name in ("erf", "unit_erf"):
-        (b,) = parameters
-        return (
-            lambda p, q, r: (2 / jnp.pi) * jnp.arcsin(2 * b**2 * q / jnp.sqrt(_erf_root(b, p, r))),
-            lambda p, q, r: (4 * b**2 / jnp.pi) / jnp.sqrt(_erf_root(b, p, r) - 4 * b**4 * q**2),
-        )
-    if name in ("sin", "cos"):  # exp(-(p+r)/2) sinh q, without overflow
-        odd = lambda p, q, r: (jnp.exp(q - (p + r) / 2) - jnp.exp(-q - (p + r) / 2)) / 2
-        even = lambda p, q, r: (jnp.exp(q - (p + r) / 2) + jnp.exp(-q - (p + r) / 2)) / 2
-        return (odd, even) if name == "sin" else (even, odd)
-    if name == "exp":
-        both = lambda p, q, r: jnp.exp((p + r) / 2 + q)
-        return both, both
-    if name == "linear":
-        return (lambda p, q, r: q), (lambda p, q, r: jnp.ones_like(q))
-    if name == "square":
-        return (lambda p, q, r: p * r + 2 * q**2), (lambda p, q, r: 4 * q)
-    return None
-
-
 def pair(act: Activation, k11, k12, k22):
     r"""$E[\sigma(u)\sigma(v)]$, elementwise over broadcast covariances."""
     return _pair(act, 0, k11, k12, k22)
@@ -97,9 +49,8 @@ def pair_derivative(act: Activation, k11, k12, k22):
 
 def _pair(act, order, k11, k12, k22):
     k11, k12, k22 = (jnp.asarray(k, float) for k in (k11, k12, k22))
-    closed = _closed(act)
-    if closed is not None:
-        return closed[order](*jnp.broadcast_arrays(k11, k12, k22))
+    if act.name in CLOSED:
+        return CLOSED[act.name](act)(*jnp.broadcast_arrays(k11, k12, k22))[order]
     if act.kinks:
         raise ValueError(
             f"no closed form is known for the kinked activation {act.name!r}, and quadrature would "

@@ -6,9 +6,9 @@ $$\mathbb E[g(u)h(v)] = \sum_{q\ge0}\hat g_q(s)\,\hat h_q(s')\,\rho^q.$$
 A matrix of $n^2$ pairs costs $n$ vectors of coefficients and $n^2Q$ multiplications, where the two-dimensional rule costs $n^2$ grids.
 
 Error control. (1) What follows after $Q$ terms is at most $|\rho|^Q\sqrt{\tau_g\tau_h}$, $\tau_g = \mathbb E g(sz)^2-\sum_{q<Q}\hat g_q^2$ (Parseval and Cauchy-Schwarz); pairs
-where that exceeds `TOLERANCE` times $\sqrt{\mathbb E g^2\,\mathbb E h^2}$ are handed back. (2) The coefficients come from the trapezoid rule, which converges
+where that exceeds `TOLERANCE` times $\sqrt{\mathbb E g^2\,\mathbb E h^2}$ are left to the two-dimensional rule. (2) The coefficients come from the trapezoid rule, which converges
 geometrically for analytic functions; it is halved until nothing changes beyond `TOLERANCE`, and where that never happens (a kink) the
-whole series is handed back.
+two-dimensional rule replaces the series altogether.
 """
 
 import math

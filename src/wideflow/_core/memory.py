@@ -14,18 +14,18 @@ def budget(memory: int | str | None = None) -> int:
     >>> budget("512M")
     536870912
     """
-    given = memory if memory is not None else os.environ.get("WIDEFLOW_MEMORY", DEFAULT_BYTES)
-    if isinstance(given, int):
-        amount = given
+    value = memory if memory is not None else os.environ.get("WIDEFLOW_MEMORY", DEFAULT_BYTES)
+    if isinstance(value, int):
+        amount = value
     else:
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)i?b?\s*", given.lower())
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)i?b?\s*", value.lower())
         if match is None:
             raise ValueError(
-                f"`memory` must be a number of bytes or a text like '512M' or '4GiB', got {given!r}."
+                f"`memory` must be a number of bytes or a text like '512M' or '4GiB', got {value!r}."
             )
         amount = int(float(match[1]) * _UNITS[match[2]])
     if amount <= 0:
-        raise ValueError(f"`memory` must be positive, got {given!r}.")
+        raise ValueError(f"`memory` must be positive, got {value!r}.")
     return amount
 
 

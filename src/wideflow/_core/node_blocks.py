@@ -68,11 +68,11 @@ def block_pullback(
         return features.T @ (sigma.slope(z) * spread(cotangent, mix))
 
     def pull(cotangent):
-        def one(k, found):
-            return _put(found, gradient(cotangent, k * size, size), k * size)
+        def one(k, gradients):
+            return _put(gradients, gradient(cotangent, k * size, size), k * size)
 
-        found = jax.lax.fori_loop(0, count, one, jnp.zeros_like(weights))
-        return _put(found, gradient(cotangent, whole, width - whole), whole)
+        gradients = jax.lax.fori_loop(0, count, one, jnp.zeros_like(weights))
+        return _put(gradients, gradient(cotangent, whole, width - whole), whole)
 
     rest = outputs(whole, width - whole)
     return jax.lax.fori_loop(0, count, lambda k, f: f + outputs(k * size, size), rest), pull

@@ -74,9 +74,9 @@ def in_pieces(sigma, features, z, cotangent, mixed):
 
 def pieces(values: Float[Array, "..."]) -> list[Array]:
     """bfloat16 arrays whose sum is `values`, in float32, exactly."""
-    found, rest = [], values
+    parts, rest = [], values
     for _ in range(PIECES):
         piece = jax.lax.reduce_precision(rest, exponent_bits=8, mantissa_bits=7)
-        found.append(piece.astype(jnp.bfloat16))
+        parts.append(piece.astype(jnp.bfloat16))
         rest = rest - piece
-    return found
+    return parts

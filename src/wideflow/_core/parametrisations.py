@@ -103,6 +103,10 @@ TABLE = {p.name: p for p in (NTK, STANDARD, MEAN_FIELD, MAXIMAL_UPDATE)}
 def parametrisation(given: "str | Parametrisation | ABC") -> "Parametrisation | ABC":
     """A parametrisation from its name or from itself; explicit exponents stay `ABC`.
 
+    Args:
+        given: "ntk", "standard", "mean-field" or "maximal-update", a `Parametrisation` or
+            `scalings.ABC`.
+
     >>> parametrisation("ntk").output
     (0.5, 0.0, 0.0)
     """
@@ -129,13 +133,13 @@ class LayerScale:
 def layer_scales(
     architecture: AbstractLayer,
     input_shape: tuple[int, ...],
-    given: "Parametrisation | ABC",
+    scheme: "Parametrisation | ABC",
 ) -> tuple[tuple[LayerScale, LayerScale | None], ...]:
     """Scales of (weight, bias) for every weight layer; None where there is no bias."""
     layers = weight_layers(architecture, input_shape)
-    exponents = _exponents(given, layers)
-    one_rate = isinstance(given, Parametrisation) and given.one_rate
-    at_start = isinstance(given, Parametrisation) and given.constants_at_start
+    exponents = _exponents(scheme, layers)
+    one_rate = isinstance(scheme, Parametrisation) and scheme.one_rate
+    at_start = isinstance(scheme, Parametrisation) and scheme.constants_at_start
     last_a, last_b, last_c = exponents[-1]
     readout_trained = layers[-1].layer.trained
     # the size n^-m of gradients in hidden coordinates; a frozen readout keeps its start
@@ -161,15 +165,15 @@ def layer_scales(
     return tuple(scales)
 
 
-def _exponents(given, layers: tuple[WeightLayer, ...]) -> list[Exponents]:
-    if isinstance(given, Parametrisation):
-        return [getattr(given, place.role) for place in layers]
-    if len(given.a) != len(layers):
+def _exponents(scheme, layers: tuple[WeightLayer, ...]) -> list[Exponents]:
+    if isinstance(scheme, Parametrisation):
+        return [getattr(scheme, place.role) for place in layers]
+    if len(scheme.a) != len(layers):
         raise ValueError(
-            f"`parametrisation` has exponents for {len(given.a)} layers, but the architecture has {len(layers)} "
-            "with weights. Give one exponent a layer, or a `Parametrisation`, which fits any depth."
+            f"`parametrisation` has exponents for {len(scheme.a)} layers, but the architecture has {len(layers)} "
+            "with weights. Give one exponent per layer, or a `Parametrisation`, which fits any depth."
         )
-    return list(zip(given.a, given.b, given.rate_exponents, strict=True))
+    return list(zip(scheme.a, scheme.b, scheme.rate_exponents, strict=True))
 
 
 def _width(place: WeightLayer, count: int) -> int:

@@ -58,7 +58,7 @@ class DoubleModule(eqx.Module):
 
 
 class AbstractResult(DoubleModule):
-    """What a computation returns as a module: its arrays are handed out like any others."""
+    """What a computation returns as a module: its arrays are returned like any others."""
 
 
 def handed_out(value):
@@ -67,7 +67,9 @@ def handed_out(value):
         return _host(value)
     if isinstance(value, AbstractResult):
         return jax.tree.map(_host, value)
-    if isinstance(value, types.FunctionType):  # a pullback, say: what it gives is handed out too
+    if isinstance(
+        value, types.FunctionType
+    ):  # a pullback, say: its results are returned the same way
         return double(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(handed_out, value))

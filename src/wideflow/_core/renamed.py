@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def renamed(**names: str) -> Callable[[Callable], Callable]:
-    """A decorator: `@renamed(old="new")` hands an argument given under its old name on under the new one.
+    """A decorator: `@renamed(old="new")` passes an argument given under its old name on under the new one.
 
     >>> @renamed(deviation="weight_std")
     ... def spread(weight_std=1.0):
@@ -24,9 +24,9 @@ def renamed(**names: str) -> Callable[[Callable], Callable]:
     return decorate
 
 
-def under_new_names(given: dict, names: dict[str, str]) -> dict:
+def under_new_names(kwargs: dict, names: dict[str, str]) -> dict:
     """Keyword arguments with every old name replaced; an argument given under both names is refused."""
     for old, new in names.items():
-        if old in given and new in given:
+        if old in kwargs and new in kwargs:
             raise ValueError(f"`{old}` is the old name of `{new}`; give `{new}` alone.")
-    return {names.get(name, name): value for name, value in given.items()}
+    return {names.get(name, name): value for name, value in kwargs.items()}

@@ -60,8 +60,9 @@ class NTK(AbstractScaling):
 class MeanField(AbstractScaling):
     r"""$s_j = 1/m$ with every neuron's gradient multiplied by $m$.
 
-    `hidden` is the exponent $q$ of $p = D^{-q}$: 1/2 is the scaling of chen2022 (its "ours"), 1 the
-    older mean-field scaling (its "MF", with neuron factor $mD$).
+    Args:
+        hidden: the exponent $q$ of $p = D^{-q}$: 1/2 is the scaling of chen2022 (its "ours"), 1 the
+            older mean-field scaling (its "MF", with neuron factor $mD$).
     """
 
     hidden: float = 0.5
@@ -85,8 +86,11 @@ class MeanField(AbstractScaling):
 class Zipf(AbstractScaling):
     r"""$\lambda_j = \gamma/m + (1-\gamma)\, j^{-1/\alpha} / \sum_{k\le m} k^{-1/\alpha}$ (caron2023, eq. 1, 4).
 
-    `released=True` reproduces the authors' code, which evaluates the power law one index too low: node 1
-    gets no power-law weight and the sum falls short of 1.
+    Args:
+        gamma: $\gamma$, the share of equal weights, between 0 and 1.
+        alpha: $\alpha$, between 0 and 1; smaller is steeper.
+        released: whether to reproduce the authors' code, which evaluates the power law one index too
+            low: node 1 gets no power-law weight and the sum falls short of 1.
 
     >>> Zipf(gamma=0.0, alpha=0.5).node_scales(2) ** 2
     Array([0.8, 0.2], dtype=float64)
@@ -138,7 +142,9 @@ class Zipf(AbstractScaling):
 class Weights(AbstractScaling):
     r"""$\lambda_j = \gamma/m + (1-\gamma)\,\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$ for any non-increasing $\tilde\lambda$.
 
-    `sequence` is a tuple or array of at least `width` values, or a function of the index $j = 1, 2, ...$
+    Args:
+        sequence: $\tilde\lambda$: at least `width` values, or a function of the index $j = 1, 2, ...$
+        gamma: $\gamma$, the share of equal weights, between 0 and 1.
     """
 
     sequence: object
@@ -198,14 +204,14 @@ class ABC(AbstractScaling):
 
     def __post_init__(self):
         for name, exponents in (("a", self.a), ("b", self.b)):
-            check_kind(name, exponents, (tuple, list), "exponents, one a layer")
+            check_kind(name, exponents, (tuple, list), "exponents, one per layer")
             for exponent in exponents:
                 check_number(name, exponent)
             object.__setattr__(self, name, tuple(float(x) for x in exponents))
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(
-                f"`a` must have one exponent a layer, at least two (hidden, output), got {len(self.a)}."
+                f"`a` must have one exponent per layer, at least two (hidden, output), got {len(self.a)}."
             )
         each = self.c if isinstance(self.c, tuple | list) else (self.c,)
         for exponent in each:
@@ -260,6 +266,9 @@ MAXIMAL_UPDATE = ABC(a=(-0.5, 0.5), b=(0.5, 0.5), c=0.0)
 
 def parse_scaling(text: str) -> AbstractScaling:
     """A scaling from shell text: 'ntk', 'mean-field', 'zipf:0.5,0.7', 'abc:0,0.5;0,0;0'.
+
+    Args:
+        text: the name, and after a colon its numbers.
 
     >>> parse_scaling("zipf:0.5,0.7")
     Zipf(gamma=0.5, alpha=0.7, released=False)

@@ -47,18 +47,18 @@ def zeros_of(function, *args):
 
 
 def describe(thing) -> str:
-    """A dataclass as 'Name(field=value, ...)' with arrays told by their shape."""
+    """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape."""
     if not dataclasses.is_dataclass(thing):
         return repr(thing)
-    told = []
+    parts = []
     for field in dataclasses.fields(thing):
         value = getattr(thing, field.name, None)
         if eqx.is_array(value) and value.ndim == 0:
-            told.append(f"{field.name}={float(value):g}")
+            parts.append(f"{field.name}={float(value):g}")
         elif eqx.is_array(value):
-            told.append(f"{field.name}=array{value.shape}")
+            parts.append(f"{field.name}=array{value.shape}")
         elif isinstance(value, str | int | float | bool | tuple | type(None)):
-            told.append(f"{field.name}={value}")
+            parts.append(f"{field.name}={value}")
         else:
-            told.append(f"{field.name}={describe(value)}")
-    return f"{type(thing).__name__}({', '.join(told)})"
+            parts.append(f"{field.name}={describe(value)}")
+    return f"{type(thing).__name__}({', '.join(parts)})"

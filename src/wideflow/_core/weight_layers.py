@@ -52,12 +52,10 @@ def weight_layers(
     chain = Chain(architecture)
     chain.output_shape(input_shape)  # a shape that does not fit fails here, with its reason
     last = _last(chain)
-    found = tuple(_walk(chain, tuple(input_shape), False, last))
-    if not found:
-        raise ValueError(
-            "`architecture` must have at least one `Dense` or `Conv` layer, got none of them."
-        )
-    return found
+    layers = tuple(_walk(chain, tuple(input_shape), False, last))
+    if not layers:
+        raise ValueError("`architecture` must have at least one `Dense` or `Conv` layer, got none.")
+    return layers
 
 
 def _last(chain: Chain) -> AbstractLayer | None:

@@ -37,7 +37,7 @@ def certify(
     key: int | object = 0,
     notes: tuple[str, ...] = (),
 ) -> Certificate:
-    r"""What theory says of `model` at time zero on `data`.
+    r"""What theory says about `model` at time zero on `data`.
 
     Checks the data, takes the spectra of the mean tangent Gram matrix $\widehat\Theta^*$ (whose smallest eigenvalue is $\kappa_n$) and of the network's own,
     evaluates every registered statement with its hypotheses, required width and promised rate, predicts from the linearised dynamics when which loss is
@@ -53,6 +53,7 @@ def certify(
             By interlacing, $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
         time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
         key: for the sample and for redrawn networks of other widths.
+        notes: sentences about the data or the network that the certificate repeats.
 
     Returns:
         A `Certificate`: prints as a table, `.to_dict()`, `.figure()`.

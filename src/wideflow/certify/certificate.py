@@ -21,7 +21,7 @@ ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABL
 
 @dataclass(frozen=True)
 class Certificate:
-    """What theory says of a network on a dataset. `print(certificate)` shows it; `.to_dict()` has every number; `.figure()` draws it.
+    """What theory says about a network on a dataset. `print(certificate)` shows it; `.to_dict()` has every number; `.figure()` draws it.
 
     Attributes:
         subject: of what: data, network, scaling, width.
@@ -90,8 +90,8 @@ class Certificate:
         words = {
             Outcome.HOLDS: "hold", Outcome.VIOLATED: "are violated", Outcome.VACUOUS: "are vacuous", Outcome.NOT_APPLICABLE: "do not apply",
         }  # fmt: skip
-        told = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
-        return f"{len(self.promises)} statements: {told}"
+        counts = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
+        return f"{len(self.promises)} statements: {counts}"
 
     def rows(self) -> tuple[tuple[str, str, str], ...]:
         """The numbers beside the theorems: (what, value, meaning)."""
@@ -100,12 +100,12 @@ class Certificate:
             rows += [
                 (
                     "kappa_n (smallest eigenvalue of the mean Gram)",
-                    self.mean.told_smallest(),
+                    self.mean.smallest_text(),
                     "promised rates are gamma kappa_n / 2; it enters every required width",
                 ),
                 (
                     "condition number of the mean Gram",
-                    self.mean.told_condition(),
+                    self.mean.condition_text(),
                     "ratio of the fastest to the slowest mode",
                 ),
                 (
@@ -119,16 +119,16 @@ class Certificate:
                 (
                     "coupling of the outputs",
                     f"{self.coupling[0]:.4g} to {self.coupling[-1]:.4g}",
-                    "the mean Gram over all outputs is the one above times a matrix with these eigenvalues; all 1 if the outputs leave each other alone",
+                    "the mean Gram over all outputs is the one above times a matrix with these eigenvalues; all 1 if the outputs do not interact",
                 )
             )
         rows += [
             (
                 "gap of this network's Gram",
-                self.own.told_smallest(),
+                self.own.smallest_text(),
                 "the loss now falls at least at twice this rate",
             ),
-            ("condition number of this network's Gram", self.own.told_condition(), ""),
+            ("condition number of this network's Gram", self.own.condition_text(), ""),
             (
                 "predicted laziness index",
                 f"{self.laziness.here.index:.3f} ({self.laziness.here.verdict})",
@@ -163,7 +163,7 @@ class Certificate:
             "Theorems",
             *columns(
                 [
-                    (p.outcome.name, p.name, p.told_width(), p.told_rate(), p.message)
+                    (p.outcome.name, p.name, p.width_text(), p.rate_text(), p.message)
                     for p in self.telling
                 ]
             ),

@@ -13,7 +13,15 @@ UNEVEN = 1e3  # ratio of column deviations above which one column drowns the oth
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at, what was found, how bad it is, and what it means."""
+    """What was looked at, what was found, how bad it is, and what it means.
+
+    Attributes:
+        name: what was looked at.
+        verdict: "well", "note" or "wrong".
+        found: what was seen, with its numbers.
+        meaning: what that means for the theorems, and what to do about it.
+        value: the number behind it.
+    """
 
     name: str
     verdict: str
@@ -23,13 +31,17 @@ class Check:
 
 
 def check_dataset(data: Dataset) -> tuple[tuple[Check, ...], DataAssumptions]:
-    """All checks of `data`, and the assumptions of the convergence theorems as numbers."""
+    """All checks of `data`, and the assumptions of the convergence theorems as numbers.
+
+    Args:
+        data: a `Dataset`, as it is.
+    """
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
-    found = check_data_assumptions(x, y)
+    assumptions = check_data_assumptions(x, y)
     checks = (
-        _size(x), _norms(found), _parallel(found, len(x)), _duplicates(x, y), _columns(data, x), _rank(x), _targets(y, found),
+        _size(x), _norms(assumptions), _parallel(assumptions, len(x)), _duplicates(x, y), _columns(data, x), _rank(x), _targets(y, assumptions),
     )  # fmt: skip
-    return checks, found
+    return checks, assumptions
 
 
 def _size(x: np.ndarray) -> Check:
@@ -44,37 +56,41 @@ def _size(x: np.ndarray) -> Check:
     return Check("samples and features", NOTE, f"n = {n}, d = {d}", text, n / d)
 
 
-def _norms(found: DataAssumptions) -> Check:
-    told = f"|x| from {found.smallest_norm:.3g} to {found.largest_norm:.3g}"
-    if not found.smallest_norm > 0:
+def _norms(assumptions: DataAssumptions) -> Check:
+    norms = f"|x| from {assumptions.smallest_norm:.3g} to {assumptions.largest_norm:.3g}"
+    if not assumptions.smallest_norm > 0:
         return Check(
             "norm bound",
             WRONG,
-            told,
+            norms,
             "an input is zero: its row of the Gram matrix is zero, kappa_n = 0; drop it",
-            found.largest_norm,
+            assumptions.largest_norm,
         )
-    if found.largest_norm > 1 + 1e-12:
-        text = "theorems ask |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); this rescales time only for ReLU"
-        return Check("norm bound", NOTE, told, text, found.largest_norm)
+    if assumptions.largest_norm > 1 + 1e-12:
+        text = "the theorems require |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); this rescales time only for ReLU"
+        return Check("norm bound", NOTE, norms, text, assumptions.largest_norm)
     return Check(
-        "norm bound", WELL, told, "0 < |x| <= 1 as the convergence theorems ask", found.largest_norm
+        "norm bound",
+        WELL,
+        norms,
+        "0 < |x| <= 1 as the convergence theorems require",
+        assumptions.largest_norm,
     )
 
 
-def _parallel(found: DataAssumptions, samples: int) -> Check:
+def _parallel(assumptions: DataAssumptions, samples: int) -> Check:
     if samples == 1:
         return Check("parallel rows", WELL, "a single row", "no pair to compare", float("inf"))
-    first, second = found.closest_pair
-    told = f"smallest sine {found.smallest_sine:.3g} (rows {first} and {second})"
-    if found.no_parallels:
+    first, second = assumptions.closest_pair
+    angle = f"smallest sine {assumptions.smallest_sine:.3g} (rows {first} and {second})"
+    if assumptions.no_parallels:
         text = "no two inputs are parallel: kappa_n > 0 for ReLU and for analytic non-polynomial activations"
-        return Check("parallel rows", WELL, told, text, found.smallest_sine)
-    if found.same_direction:
+        return Check("parallel rows", WELL, angle, text, assumptions.smallest_sine)
+    if assumptions.same_direction:
         text = "two inputs point the same way: kappa_n = 0 for ReLU, no convergence rate; append a constant column or drop one"
-        return Check("parallel rows", WRONG, told, text, found.smallest_sine)
+        return Check("parallel rows", WRONG, angle, text, assumptions.smallest_sine)
     text = "two inputs are opposite: harmless for ReLU, kappa_n = 0 where sigma' is even"
-    return Check("parallel rows", NOTE, told, text, found.smallest_sine)
+    return Check("parallel rows", NOTE, angle, text, assumptions.smallest_sine)
 
 
 def _duplicates(x: np.ndarray, y: np.ndarray) -> Check:
@@ -145,12 +161,18 @@ def _rank(x: np.ndarray) -> Check:
     return Check("rank of X", NOTE, f"{rank} of {least}", text, float(rank))
 
 
-def _targets(y: np.ndarray, found: DataAssumptions) -> Check:
+def _targets(y: np.ndarray, assumptions: DataAssumptions) -> Check:
     if len(y) > 1 and float(np.max(np.ptp(y, axis=0))) == 0:
         text = "the target never varies: there is nothing to learn, and every bound is about its size only"
         return Check(
-            "targets", WRONG, f"constant, |y| = {found.target_bound:.4g}", text, found.target_bound
+            "targets",
+            WRONG,
+            f"constant, |y| = {assumptions.target_bound:.4g}",
+            text,
+            assumptions.target_bound,
         )
-    text = f"C = {found.target_bound:.4g} enters every required width as C^2: standardise to keep it small"
-    verdict = WELL if found.target_bound <= 10 else NOTE
-    return Check("targets", verdict, f"|y| <= {found.target_bound:.4g}", text, found.target_bound)
+    text = f"C = {assumptions.target_bound:.4g} enters every required width as C^2: standardise to keep it small"
+    verdict = WELL if assumptions.target_bound <= 10 else NOTE
+    return Check(
+        "targets", verdict, f"|y| <= {assumptions.target_bound:.4g}", text, assumptions.target_bound
+    )

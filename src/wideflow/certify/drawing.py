@@ -106,4 +106,4 @@ def _widths(promises) -> Panel:
         Bars([p.name for p in promises], [math.log10(p.required) for p in promises]),
         HLine(math.log10(promises[0].available), "this network"),
     ]
-    return Panel("width asked for", "", r"$\log_{10}$ of the width", marks)
+    return Panel("required width", "", r"$\log_{10}$ of the width", marks)

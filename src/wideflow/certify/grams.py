@@ -54,12 +54,12 @@ class GramReport:
             else math.inf
         )
 
-    def told_smallest(self) -> str:
+    def smallest_text(self) -> str:
         if self.resolved:
             return f"{self.smallest:.4g} ± {self.bar:.1g}"
         return f"not resolved (below its error bar {self.bar:.1g})"
 
-    def told_condition(self) -> str:
+    def condition_text(self) -> str:
         return (
             f"{self.condition:.4g}"
             if self.resolved

@@ -61,14 +61,14 @@ class Laziness:
 
     def to_dict(self) -> dict:
         return {
-            **_told(self.here), "time": self.time, "share": self.share, "samples": self.samples, "slope": self.slope,
-            "along_width": [{"width": w, **_told(r)} for w, r in zip(self.widths, self.along_width)],
-            "along_gamma": [{"gamma": g, **_told(r)} for g, r in zip(self.gammas, self.along_gamma)],
-            "along_path": [{"share": s, **_told(r)} for s, r in zip(self.shares, self.path)],
+            **_numbers_of(self.here), "time": self.time, "share": self.share, "samples": self.samples, "slope": self.slope,
+            "along_width": [{"width": w, **_numbers_of(r)} for w, r in zip(self.widths, self.along_width)],
+            "along_gamma": [{"gamma": g, **_numbers_of(r)} for g, r in zip(self.gammas, self.along_gamma)],
+            "along_path": [{"share": s, **_numbers_of(r)} for s, r in zip(self.shares, self.path)],
         }  # fmt: skip
 
 
-def _told(regime: Regime) -> dict:
+def _numbers_of(regime: Regime) -> dict:
     return {
         "index": regime.index, "verdict": regime.verdict, "kernel_change": regime.kernel_change,
         "linearisation_gap": regime.linearisation_gap,
@@ -81,6 +81,11 @@ def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float
 
     For several outputs the kernel is that of all samples and outputs. Modes slower than its error bar stay where they are; if they keep the loss
     above `share`, $T$ is where the slowest resolved mode has decayed.
+
+    Args:
+        model: the network at time zero.
+        data: the training set.
+        share: of the initial loss, at which $T$ is reached.
     """
     regimes, times = lazy_path(model, data, (share,))
     return regimes[0], times[0]

@@ -35,6 +35,9 @@ class Promise:
         required: the width it asks for (NaN where it asks for none); `available` is the network's.
         rate: the decay rate of the loss that it promises, NaN where none.
         bounds: further promised numbers, by name.
+        name, theorem, about: the statement's title, the class that judges it, and what it speaks
+            of.
+        outcome, margin, message, numbers: those of its `Verdict`.
     """
 
     name: str
@@ -59,7 +62,7 @@ class Promise:
         """Whether a wider network comes nearer to the hypothesis."""
         return self.numbers.get("width_helps", 1.0) > 0
 
-    def told_width(self) -> str:
+    def width_text(self) -> str:
         if not self.width_helps:
             return "not by width"
         if not math.isfinite(self.required):
@@ -67,8 +70,10 @@ class Promise:
         verdict = f"{self.shortfall:.2g} times too narrow" if self.shortfall > 1 else "met"
         return f"m >= {self.required:.3g} ({verdict})"
 
-    def told_rate(self) -> str:
+    def rate_text(self) -> str:
         return f"rate {self.rate:.3g}" if math.isfinite(self.rate) else ""
+
+    told_width, told_rate = width_text, rate_text  # their names before 0.2.0
 
     def to_dict(self) -> dict:
         return {
@@ -185,9 +190,9 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
         )
         record = [Loss(), BlockGap(), BlockDrift(), ParameterMovement(), *watched]
     elif isinstance(model, Shallow):
-        chosen = (*caron2023.RECORD, FeatureMovement(relative=True), *chen2022.record(interval))
-        names = {observable.name for observable in chosen}
-        record = [*chosen, *(o for o in record if o.name not in names)]
+        needed = (*caron2023.RECORD, FeatureMovement(relative=True), *chen2022.record(interval))
+        names = {observable.name for observable in needed}
+        record = [*needed, *(o for o in record if o.name not in names)]
     kinked = getattr(getattr(model, "activation", None), "kinks", ())
     tolerance = 1e-3 if kinked else 1e-8  # finer steps would only follow the chatter at kinks
     run = train(
@@ -207,8 +212,8 @@ def measure(start, run, data) -> Followed:
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     gap = linearisation_gap(start, run.model, data.inputs)
     losses, times = run.table["loss"].values, run.table["time"].values
-    seen = losses > 1e-22 * losses[0]
-    last = int(np.flatnonzero(seen)[-1])
+    above_floor = losses > 1e-22 * losses[0]
+    last = int(np.flatnonzero(above_floor)[-1])
     rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
     outputs, targets = (
         np.asarray(v, float).reshape(-1) for v in (start.outputs(data.inputs), data.targets)

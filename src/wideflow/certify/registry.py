@@ -1,7 +1,7 @@
 """The statements that `certify` evaluates. One file and one registration add another.
 
 A statement wraps a theorem object: it knows how to call it on a `Case` and under which names the theorem keeps the numbers that the certificate
-shows (the width asked for, the rate promised). A user's own theorem joins by
+shows (the required width, the promised rate). A user's own theorem is added by
 
     from wideflow.certify import Statement, register
     register(Statement(MyTheorem, lambda case: MyTheorem()(case.model, case.data), about="..."))
@@ -53,7 +53,7 @@ class Statement:
         judge: gives the verdict on a case.
         about: the promise, in a few words.
         run: whether it needs a trained run: "never", "maybe" (says more with one) or "always".
-        required, rate: names, among the verdict's numbers, of the width asked for and of the guaranteed decay rate of the loss.
+        required, rate: names, among the verdict's numbers, of the required width and of the guaranteed decay rate of the loss.
         bounds: names of further promised bounds worth showing.
     """
 

@@ -14,7 +14,7 @@ def of_shallow(judge: Callable[[Case], Verdict]) -> Callable[[Case], Verdict]:
     def guarded(case: Case) -> Verdict:
         if isinstance(case.model, Shallow):
             return judge(case)
-        return not_applicable(f"it speaks of `Shallow` networks, got {type(case.model).__name__}")
+        return not_applicable(f"it is about `Shallow` networks, got {type(case.model).__name__}")
 
     return guarded
 

@@ -75,6 +75,10 @@ def check_data_assumptions(inputs, targets) -> DataAssumptions:
     r"""Norms, target bound and smallest angle of a dataset (caron2023, Assumption 2.1).
 
     The sine of a pair comes from $|\hat u\mp\hat v|$, the chord between unit vectors, so nearly parallel inputs are resolved to rounding.
+
+    Args:
+        inputs: $x_i$, shape (sample, feature).
+        targets: $y_i$, shape (sample,) or (sample, output).
     """
     inputs = real_array("inputs", inputs).astype(float)
     targets = real_array("targets", targets).astype(float)

@@ -12,6 +12,8 @@ from .._core.errors import check_count, check_kind
 from .._core.precision import double
 from .objective import DatasetObjective
 
+__all__ = ["Dataset", "one_hot"]
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Dataset:
@@ -70,7 +72,9 @@ class Dataset:
     def objective(self, loss, model) -> DatasetObjective:
         """What dynamics descend: `loss` of `model` on these samples."""
         if not hasattr(loss, "check_data"):
-            raise ValueError(f"`loss` must be one of `wideflow.losses`, built, got {loss!r}.")
+            raise ValueError(
+                f"`loss` must be an instance of one of `wideflow.losses`, got {loss!r}."
+            )
         loss.check_data(self.targets)
         x, y = jnp.asarray(self.inputs), jnp.asarray(self.targets)
         return DatasetObjective(x, y, model.embed(x), loss, self.name)
@@ -98,7 +102,12 @@ class Dataset:
 
 
 def one_hot(labels, classes: int | None = None) -> np.ndarray:
-    """Labels 0..K-1 as rows of 0 and 1."""
+    """Labels 0..K-1 as rows of 0 and 1.
+
+    Args:
+        labels: whole numbers from 0, shape (sample,).
+        classes: $K$; one more than the largest label if None.
+    """
     labels = np.asarray(labels)
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
@@ -116,9 +125,9 @@ def one_hot(labels, classes: int | None = None) -> np.ndarray:
     return np.eye(count)[labels]
 
 
-def _numbers(name: str, given) -> np.ndarray:
+def _numbers(name: str, value) -> np.ndarray:
     try:
-        values = np.asarray(given)
+        values = np.asarray(value)
         if values.dtype.kind in "cmM":
             raise TypeError(f"got {values.dtype}")
         if values.dtype not in (np.float32, np.float64):

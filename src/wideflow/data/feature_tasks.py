@@ -9,6 +9,8 @@ from .._core.randomness import named_key
 from .._core.types import Key
 from .dataset import Dataset
 
+__all__ = ["axis_types", "quadratic_teacher"]
+
 
 @double
 def quadratic_teacher(
@@ -18,6 +20,12 @@ def quadratic_teacher(
 
     The teacher is a network of width $k$ on the quadratic embedding. It depends on `key` alone; `part` names the draw of the inputs, so that
     training and test data of one key share their teacher.
+
+    Args:
+        samples: $n$.
+        features: $d$.
+        teacher_width: $k$.
+        part: the name of the draw of the inputs, such as "train" or "test".
     """
     check_count("samples", samples)
     check_count("features", features)
@@ -43,16 +51,20 @@ def axis_types(key: Key, samples: int, features: int = 50) -> Dataset:
     r"""$(x_1, x_2, y)$ uniform on $(1, 0, 1), (-1, 0, 1), (0, 1, -1), (0, -1, -1)$; all other coordinates uniform on $[-1, 1]$ (chen2022, equations 93-96).
 
     The label is $x_1^2 - x_2^2$: no linear function sees it, and $d - 2$ coordinates are noise.
+
+    Args:
+        samples: $n$.
+        features: $d \ge 2$.
     """
     check_count("samples", samples)
     check_count("features", features, least=2)
     types = jax.random.randint(named_key(key, "types"), (samples,), 0, 4)
-    chosen = jnp.asarray(AXIS_TYPES)[types]
+    rows = jnp.asarray(AXIS_TYPES)[types]
     rest = jax.random.uniform(
         named_key(key, "inputs"), (samples, features - 2), minval=-1.0, maxval=1.0
     )
     return Dataset(
-        jnp.concatenate([chosen[:, :2], rest], axis=1),
-        chosen[:, 2],
+        jnp.concatenate([rows[:, :2], rest], axis=1),
+        rows[:, 2],
         f"axis types (n={samples}, d={features})",
     )

@@ -34,24 +34,24 @@ def cifar10_features(
         if place and path.is_file():
             return _read(path, extractor, samples)
     raise DataNotFoundError(
-        f"the features {name} are not there. Looked into WIDEFLOW_DATA ({places[0]}) and the cache ({places[1]}). "
-        f"Compute them once with `python tools/cifar10_features.py --out {pathlib.Path(places[1]) / name}`; its header tells how."
+        f"the features {name} were not found. Looked in WIDEFLOW_DATA ({places[0]}) and the cache ({places[1]}). "
+        f"Compute them once with `python tools/cifar10_features.py --out {pathlib.Path(places[1]) / name}`; see the header of that script."
     )
 
 
 def _read(path: pathlib.Path, extractor: str, samples: int) -> tuple[Dataset, Dataset]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            told = str(file["extractor"])
+            source = str(file["extractor"])
             parts = {
                 part: (file[f"{part}_inputs"], file[f"{part}_labels"]) for part in ("train", "test")
             }
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
-            f"{path} is damaged or another file: {error}. Compute the features again."
+            f"{path} is damaged or a different file: {error}. Compute the features again."
         ) from error
-    if told != extractor:
-        raise ValueError(f"{path} holds features of {told!r}, not of {extractor!r}. Rename it.")
+    if source != extractor:
+        raise ValueError(f"{path} holds features of {source!r}, not of {extractor!r}. Rename it.")
     count = samples or len(parts["train"][1])
     if not 0 < count <= len(parts["train"][1]):
         raise ValueError(
@@ -79,7 +79,15 @@ def mixture_features(
     classes: int = 10,
     spread: float = 1.0,
 ) -> tuple[Dataset, Dataset]:
-    r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class means $\mu_k\sim\mathcal N(0, \tfrac14I)$."""
+    r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class means $\mu_k\sim\mathcal N(0, \tfrac14I)$.
+
+    Args:
+        samples: rows of the training set.
+        tests: rows of the test set.
+        features: the dimension of $x$.
+        classes: the number of means, equally likely.
+        spread: the deviation within a class, in each coordinate.
+    """
     for name, value in (
         ("samples", samples),
         ("tests", tests),

@@ -12,12 +12,24 @@ from .._core.errors import check_choice, check_kind
 from .dataset import Dataset, one_hot
 from .tables import read_csv
 
+__all__ = [
+    "MNIST",
+    "UCI",
+    "DataNotFoundError",
+    "available",
+    "cache_folder",
+    "locate",
+    "mnist",
+    "split",
+    "uci",
+]
+
 MNIST_MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file: its name here, the checksums under which it is known, and where it can be had."""
+    """A file: its name here, the checksums under which it is known, and where to download it."""
 
     file: str
     sha256: tuple[str, ...]
@@ -87,14 +99,14 @@ MNIST = {
 
 
 class DataNotFoundError(ValueError):
-    """A data file is nowhere to be had; the message says what was tried."""
+    """A data file was not found; the message says where it was looked for."""
 
 
 def cache_folder() -> pathlib.Path:
     """Where downloads and computed features are kept: `WIDEFLOW_CACHE` or the user's cache folder."""
-    given = os.environ.get("WIDEFLOW_CACHE")
+    own = os.environ.get("WIDEFLOW_CACHE")
     base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return pathlib.Path(given or pathlib.Path(base) / "wideflow").expanduser()
+    return pathlib.Path(own or pathlib.Path(base) / "wideflow").expanduser()
 
 
 def locate(source: Source) -> pathlib.Path:
@@ -102,6 +114,9 @@ def locate(source: Source) -> pathlib.Path:
 
     Looks into the folder `WIDEFLOW_DATA`, then into the cache, then downloads into the cache: from
     `WIDEFLOW_DATA_URL` (a place that serves files of these names) or from the file's own address.
+
+    Args:
+        source: the file's name, its checksums and its address.
     """
     tried = []
     folder = os.environ.get("WIDEFLOW_DATA")
@@ -110,14 +125,14 @@ def locate(source: Source) -> pathlib.Path:
         if path.is_file():
             _check(path, source)
             return path
-        tried.append(f"{path} (WIDEFLOW_DATA): not there")
+        tried.append(f"{path} (WIDEFLOW_DATA): not found")
     else:
         tried.append("WIDEFLOW_DATA: not set")
     cached = cache_folder() / source.file
     if cached.is_file():
         _check(cached, source)
         return cached
-    tried.append(f"{cached} (cache): not there")
+    tried.append(f"{cached} (cache): not found")
     mirror = os.environ.get("WIDEFLOW_DATA_URL")
     url = mirror.rstrip("/") + "/" + source.file if mirror else source.url
     if url is None:
@@ -130,13 +145,17 @@ def locate(source: Source) -> pathlib.Path:
         except Exception as error:
             tried.append(f"{url} (download): {type(error).__name__}: {error}")
     raise DataNotFoundError(
-        f"the data file {source.file} is nowhere to be had. Tried " + "; ".join(tried) + ". "
+        f"the data file {source.file} was not found. Tried " + "; ".join(tried) + ". "
         f"Put the file (sha256 {source.sha256[-1][:16]}...) into a folder and set WIDEFLOW_DATA to it."
     )
 
 
 def available(name: str) -> bool:
-    """Whether the file of that UCI set is on this machine, without a download."""
+    """Whether the file of that UCI set is on this machine, without a download.
+
+    Args:
+        name: 'concrete', 'energy', 'airfoil' or 'plant'.
+    """
     file, given = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
     folders = [cache_folder(), *([pathlib.Path(given).expanduser()] if given else [])]
     return any((folder / file).is_file() for folder in folders)
@@ -148,10 +167,10 @@ def _download(url: str, source: Source) -> pathlib.Path:
     last: Exception | None = None
     for sha in source.sha256:
         try:
-            kept = pooch.retrieve(
+            file = pooch.retrieve(
                 url, f"sha256:{sha}", source.file, cache_folder(), progressbar=False
             )
-            return pathlib.Path(kept)
+            return pathlib.Path(file)
         except ValueError as error:  # another checksum may be the right one
             last = error
     raise last or ValueError("no checksum is known")
@@ -161,7 +180,7 @@ def _check(path: pathlib.Path, source: Source) -> None:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest not in source.sha256:
         raise ValueError(
-            f"{path} is damaged or another file: its sha256 is {digest[:16]}..., expected "
+            f"{path} is damaged or a different file: its sha256 is {digest[:16]}..., expected "
             f"{source.sha256[-1][:16]}.... Replace it."
         )
 
@@ -170,6 +189,9 @@ def uci(name: str) -> Dataset:
     """One of the four UCI regression sets: 'concrete', 'energy', 'airfoil', 'plant'; raw values.
 
     Rows come in the files' own order: shuffle before splitting. Energy's second target is dropped.
+
+    Args:
+        name: 'concrete', 'energy', 'airfoil' or 'plant'.
     """
     check_choice("name", name, UCI)
     entry = UCI[name]
@@ -180,6 +202,11 @@ def split(data: Dataset, fractions: tuple[float, ...], seed: int = 10) -> tuple[
     """Random parts of the given fractions; the last part takes what is left.
 
     The permutation is NumPy's `RandomState(seed)`, as in the released code of caron2023 (seed 10).
+
+    Args:
+        data: the dataset to be cut.
+        fractions: shares of the rows, positive, with a sum of at most 1.
+        seed: of the permutation.
     """
     check_kind("data", data, Dataset, "a `Dataset`")
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
@@ -207,9 +234,9 @@ def mnist(part: str = "train", start: int = 0, count: int | None = None) -> Data
         raise ValueError(
             f"`start` and `count` must stay within the {len(images)} images, got {start} and {count}."
         )
-    chosen = slice(start, stop)
+    rows = slice(start, stop)
     return Dataset(
-        images[chosen] / 255.0, one_hot(labels[chosen].astype(int), 10),
+        images[rows] / 255.0, one_hot(labels[rows].astype(int), 10),
         f"MNIST {part} {start}-{stop - 1}",
     )  # fmt: skip
 

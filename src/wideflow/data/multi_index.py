@@ -17,6 +17,8 @@ from .._core.types import Key, Scalar
 from .dataset import Dataset
 from .objective import AbstractObjective
 
+__all__ = ["MultiIndex"]
+
 LOSS_FACTORS = {"HalfSumSquares": 0.5, "HalfMeanSquares": 0.5, "MeanSquares": 1.0}
 NODES = {
     1: 96,
@@ -59,8 +61,8 @@ class MultiIndex(DoubleModule):
         if isinstance(teacher, str | Activation):
             teacher = as_activation(teacher)
             check_ridge("teacher", teacher)
-            given = np.ones(len(v)) if coefficients is None else coefficients
-            a = real_array("coefficients", given, f"({len(v)},)").astype(float)
+            values = np.ones(len(v)) if coefficients is None else coefficients
+            a = real_array("coefficients", values, f"({len(v)},)").astype(float)
             if bool(jnp.any(a == 0)):
                 raise ValueError(
                     "`coefficients` must not be zero; leave out the index that the teacher does not use."

@@ -10,6 +10,8 @@ from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Scalar
 
+__all__ = ["AbstractObjective", "DatasetObjective", "gradient_by_autodiff"]
+
 
 class AbstractObjective(DoubleModule):
     """A scalar function of a model, with its gradient in the trained arrays."""
@@ -31,6 +33,13 @@ class DatasetObjective(AbstractObjective):
     r"""$L(\theta) = \ell(f_\theta(X), y)$ for a fixed dataset.
 
     `features` are the inputs as the model's trained layers see them (`model.embed`), computed once.
+
+    Attributes:
+        inputs: $X$, shape (sample, feature).
+        targets: $y$, shape (sample,) or (sample, output).
+        features: the inputs after the model's embedding.
+        loss: $\ell$, one of `wideflow.losses`.
+        name: the dataset's name, for tables.
     """
 
     inputs: Float[Array, "sample feature"]
@@ -65,7 +74,12 @@ class DatasetObjective(AbstractObjective):
 
 @double
 def gradient_by_autodiff(objective: AbstractObjective, model) -> tuple[Scalar, Parameters]:
-    """The witness for every hand-written gradient."""
+    """The witness for every hand-written gradient.
+
+    Args:
+        objective: what is differentiated.
+        model: where; the gradient is in its trained arrays.
+    """
     return jax.value_and_grad(lambda p: objective.value(with_parameters(model, p)))(
         parameters(model)
     )

@@ -7,11 +7,18 @@ import numpy as np
 from .._core.errors import check_flag, check_kind
 from .dataset import Dataset
 
+__all__ = ["Prepared", "prepare"]
+
 OUTLYING = 1e4  # times the distance of nine tenths of a column's values from its median
 
 
 class Prepared(NamedTuple):
-    """The dataset and one sentence for each thing done to it."""
+    """The dataset and one sentence for each thing done to it.
+
+    Attributes:
+        data: the dataset in the form that theorems ask for.
+        notes: what was done to it.
+    """
 
     data: Dataset
     notes: tuple[str, ...]
@@ -21,9 +28,17 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
     """Repetitions merged, constant columns dropped, columns and targets standardised, a bias column, inputs on the unit ball.
 
     Rows with equal inputs become one with their mean target: networks cannot tell them apart and would have a gap of zero.
+
+    Args:
+        data: a `Dataset` with raw columns.
+        bias: whether a constant column is added.
     """
     check_kind(
-        "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."
+        "data",
+        data,
+        Dataset,
+        "a `Dataset`",
+        "Build one from arrays with `Dataset(inputs, targets)`.",
     )
     check_flag("bias", bias)
     notes, name = [], data.name
@@ -81,6 +96,6 @@ def _outliers(x: np.ndarray, names: list[str]) -> list[str]:
     far = np.abs(x - np.median(x, axis=0))
     usual, largest = np.quantile(far, 0.9, axis=0), far.max(axis=0)
     return [
-        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of its values, beside which the others look equal: is that meant?"
+        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of its values, next to which the others look equal: is that intended?"
         for i in np.flatnonzero((usual > 0) & (largest > OUTLYING * usual))
     ]

@@ -10,10 +10,17 @@ from .._core.randomness import as_key, named_key
 from .._core.types import Key
 from .dataset import Dataset
 
+__all__ = ["random_labels", "sphere", "sphere_sines", "waves"]
+
 
 @double
 def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample feature"]:
-    """Points uniform on the unit sphere."""
+    """Points uniform on the unit sphere.
+
+    Args:
+        samples: the number of points.
+        features: the dimension of the space in which the sphere lies.
+    """
     check_count("samples", samples)
     check_count("features", features)
     gaussian = jax.random.normal(as_key(key), (samples, features))
@@ -27,6 +34,11 @@ def sphere_sines(
     r"""$y_i = \frac5d \sum_j \sin(\pi x_{ij}) + \varepsilon_i$ on the unit sphere (caron2023, section 6).
 
     `noise` is the deviation of $\varepsilon$: 1 in the paper's text, 0.1 in its released code.
+
+    Args:
+        samples: $n$.
+        features: $d$.
+        noise: the deviation of $\varepsilon$.
     """
     check_nonnegative("noise", noise)
     x = sphere(named_key(key, "inputs"), samples, features)
@@ -39,7 +51,13 @@ def sphere_sines(
 def random_labels(
     key: int | Key, samples: int = 20, features: int = 20, bound: float = 0.5
 ) -> Dataset:
-    """Gaussian inputs with labels uniform on [-bound, bound] (chen2022, Experiment 1)."""
+    """Gaussian inputs with labels uniform on [-bound, bound] (chen2022, Experiment 1).
+
+    Args:
+        samples: $n$.
+        features: $d$.
+        bound: labels lie between minus and plus this number.
+    """
     check_count("samples", samples)
     check_count("features", features)
     check_positive("bound", bound)
@@ -56,6 +74,12 @@ def waves(
 
     A constant column stands behind the inputs, so that every neuron has its own kink; rows are divided by $\sqrt{p + 1}$, so that $|x| \le 1$.
     `frequency` is $f$, `noise` the deviation of $\varepsilon$.
+
+    Args:
+        samples: $n$.
+        inputs: $p$.
+        noise: the deviation of $\varepsilon$.
+        frequency: $f$, in half periods on $[0, 1]$.
     """
     check_count("samples", samples)
     check_count("inputs", inputs)

@@ -1,4 +1,4 @@
-"""A CSV file as a table of text and numbers, or one sentence on why it is none: encoding, compression, separator, header."""
+"""A CSV file as a table of text and numbers, or one sentence on why it is not one: encoding, compression, separator, header."""
 
 import lzma
 import pathlib
@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from .._core.errors import did_you_mean
+
+__all__ = ["TableError", "open_table"]
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
@@ -23,7 +25,13 @@ class TableError(ValueError):
 
 
 def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataFrame:
-    """The first `rows` rows (None: all) under their header; columns are stripped text, each name once."""
+    """The first `rows` rows (None: all) under their header; columns are stripped text, each name once.
+
+    Args:
+        path: the file, plain or compressed.
+        rows: how many rows to read.
+        separator: the one character between the values of a line.
+    """
     if not path.is_file():
         near = sorted(p.name for p in path.parent.glob("*.csv*")) if path.parent.is_dir() else []
         raise ValueError(f"there is no file {path}.{did_you_mean(path.name, near)}")
@@ -85,7 +93,7 @@ def _parsed(path: pathlib.Path, rows: int | None, separator: str, header) -> pd.
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
         raise ValueError(
-            f"{path.name} cannot be unpacked or read: {str(error).rstrip('.')}. Is it whole, and compressed as its name says?"
+            f"{path.name} cannot be unpacked or read: {str(error).rstrip('.')}. Is it complete, and compressed as its name says?"
         ) from error
     except (pd.errors.ParserError, ValueError) as error:
         reason = (

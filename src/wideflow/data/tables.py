@@ -11,6 +11,8 @@ from .._core.errors import check_kind, did_you_mean
 from .dataset import Dataset
 from .table_files import TableError, check_index, open_table
 
+__all__ = ["read_csv"]
+
 SHOWN = 5  # offending rows or columns named in an error
 
 
@@ -33,6 +35,7 @@ def read_csv(
         constant: what to do with columns that never vary: "error", "drop" or "keep".
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
+        name: the dataset's name; the file's own if None.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
@@ -84,7 +87,7 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
             f"`target` {position} is out of range: {path.name} has {len(columns)} columns."
         )
     raise ValueError(
-        f"`target` {target!r} is no column of {path.name}.{did_you_mean(target, columns)} "
+        f"`target` {target!r} is not a column of {path.name}.{did_you_mean(target, columns)} "
         f"Columns: {', '.join(columns)}."
     )
 
@@ -111,7 +114,7 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
         bad, row = _first(infinite)
         raise ValueError(
             f"{path.name} has values that are infinite or too large for a number, in column {_some(bad)}; the first is in line {row + 2}. "
-            "Mend them or drop those rows."
+            "Correct them or drop those rows."
         )
 
 

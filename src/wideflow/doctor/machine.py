@@ -32,10 +32,10 @@ def look_over(out: pathlib.Path) -> list[Finding]:
 
 
 def _versions() -> Finding:
-    found = ", ".join(f"{name} {version}" for name, version in versions().items())
+    listed = ", ".join(f"{name} {version}" for name, version in versions().items())
     missing = "missing" in versions().values()
     return Finding(
-        "versions", f"{found}; source revision {revision()}", "wrong" if missing else "well"
+        "versions", f"{listed}; source revision {revision()}", "wrong" if missing else "well"
     )
 
 
@@ -52,8 +52,8 @@ def _optional() -> Finding:
 
 
 def _devices() -> Finding:
-    found = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
-    return Finding("devices", f"{found}; {os.cpu_count()} processor cores")
+    names = ", ".join(f"{d.platform}:{d.id} ({d.device_kind})" for d in jax.devices())
+    return Finding("devices", f"{names}; {os.cpu_count()} processor cores")
 
 
 def _precision() -> Finding:
@@ -69,8 +69,8 @@ def _data() -> Finding:
     sources = {name: [entry.source] for name, entry in UCI.items()} | {
         "mnist": list(MNIST.values())
     }
-    given = os.environ.get("WIDEFLOW_DATA")
-    folders = [pathlib.Path(given).expanduser()] if given else []
+    local = os.environ.get("WIDEFLOW_DATA")
+    folders = [pathlib.Path(local).expanduser()] if local else []
     folders.append(cache_folder())
     have = [
         n
@@ -78,11 +78,11 @@ def _data() -> Finding:
         if all(any((f / s.file).is_file() for f in folders) for s in parts)
     ]
     lack = [name for name in sources if name not in have]
-    where = f"WIDEFLOW_DATA is {given or 'not set'}, cache {cache_folder()}"
-    told = f"{', '.join(have) or 'no files'} found" + (
+    where = f"WIDEFLOW_DATA is {local or 'not set'}, cache {cache_folder()}"
+    summary = f"{', '.join(have) or 'no files'} found" + (
         f", {', '.join(lack)} not here" if lack else ""
     )
-    return Finding("data files", f"{told}; {where}", "note" if lack else "well")
+    return Finding("data files", f"{summary}; {where}", "note" if lack else "well")
 
 
 def _disk(what: str, folder: pathlib.Path) -> Finding:
@@ -102,10 +102,10 @@ def _compiled() -> Finding:
     folder = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if not folder:
         return Finding("compilation cache", "off in this process; the shell turns it on", "note")
-    kept = [path for path in pathlib.Path(folder).glob("*") if path.is_file()]
+    files = [path for path in pathlib.Path(folder).glob("*") if path.is_file()]
     return Finding(
         "compilation cache",
-        f"{folder}, {len(kept)} files, {_size(sum(p.stat().st_size for p in kept))}",
+        f"{folder}, {len(files)} files, {_size(sum(p.stat().st_size for p in files))}",
     )
 
 

@@ -132,8 +132,8 @@ def compare_routes(seed: int = 0) -> list[Finding]:
             continue
         verdict = "well" if difference <= allowed else "wrong"
         unit = " standard errors" if allowed > 1 else ""
-        told = f"differ by {difference:.2g}{unit}, allowed {allowed:g} ({time.perf_counter() - began:.1f} s)"
-        findings.append(Finding(f"self-test: {name}", told, verdict))
+        text = f"differ by {difference:.2g}{unit}, allowed {allowed:g} ({time.perf_counter() - began:.1f} s)"
+        findings.append(Finding(f"self-test: {name}", text, verdict))
     return findings
 
 

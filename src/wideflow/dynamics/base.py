@@ -50,7 +50,17 @@ class AbstractFlow(DoubleModule):
 
 
 class Snapshot(eqx.Module):
-    """What observables see: the model now and at the start, the objectives, and where we are."""
+    """What observables see: the model now and at the start, the objectives, and where we are.
+
+    Attributes:
+        model: the model now, as the dynamics has moved it.
+        start: the model at step 0.
+        objective: what is descended: value, gradient and, for a dataset, inputs and targets.
+        test: the same loss on test data, or None.
+        step: how many steps were taken; for flows those of the solver.
+        time: flow time; under descent the sum of the steps' durations.
+        state: the state of the dynamics.
+    """
 
     model: AbstractModel
     start: AbstractModel

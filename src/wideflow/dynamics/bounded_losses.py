@@ -167,7 +167,14 @@ class DeadZoneHuber(AbstractPointwiseLoss):
 
 @dataclass(frozen=True)
 class LossClass:
-    """Whether a loss with given targets belongs to the class, and by which numbers."""
+    """Whether a loss with given targets belongs to the class, and by which numbers.
+
+    Attributes:
+        member: whether all conditions are met.
+        lipschitz, smoothness: the loss's constants in the outputs.
+        at_zero: the largest $L(0, y)$.
+        reasons: one sentence for each condition that fails.
+    """
 
     member: bool
     lipschitz: float
@@ -181,6 +188,10 @@ def loss_class(loss: AbstractLoss, targets) -> LossClass:
     r"""Checks convex, 1-Lipschitz, 1-smooth, $L(0, y) \le 1$ for these `targets` ((sample,) or (sample, output)).
 
     Squares are not Lipschitz, absolute and hinge losses are not smooth: neither qualifies.
+
+    Args:
+        loss: $L$, one of `wideflow.losses`.
+        targets: the $y$.
     """
     targets = jnp.asarray(targets)
     outputs = 1 if targets.ndim == 1 else targets.shape[1]

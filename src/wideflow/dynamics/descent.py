@@ -13,6 +13,9 @@ class GradientDescent(AbstractDynamics):
     r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L(\theta_k)$; a step takes time $\eta$ = `rate`.
 
     $c$ is the model's neuron factor (1 for NTK-like scalings, the width for mean-field ones).
+
+    Args:
+        rate: $\eta > 0$.
     """
 
     rate: Float[Array, ""]

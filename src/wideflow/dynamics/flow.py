@@ -51,7 +51,7 @@ class FlowState(eqx.Module):
 
     Attributes:
         steps, evaluations: so far; an evaluation is a forward pass of the network.
-        rate: the fastest decay, once "auto" has asked for it.
+        rate: the fastest decay, once "auto" has computed it.
         diffrax, exponential: the solvers' last steps, which may reach beyond the recording time.
         descent: where descent of a kinked network stands; under "auto" the exponential flow starts there too.
         switched: whether "auto" has left the explicit Runge-Kutta method.
@@ -348,7 +348,7 @@ class GradientFlow(AbstractFlow):
     def _loss(self, model, objective):
         """Parameters to the loss and its rounding error: the most by which a step may raise it.
 
-        Diffrax's solvers chatter about kinks with the tolerance as amplitude; where one of them is asked for by name, the loss may do the same.
+        Diffrax's solvers chatter about kinks with the tolerance as amplitude; where one of them is requested by name, the loss may do the same.
         """
         unchecked = self.method in SOLVERS and has_kinks(model)
         return lambda theta: _loss_and_rounding(with_parameters(model, theta), objective, unchecked)

@@ -47,7 +47,7 @@ def check_shares(targets) -> None:
     if rows.min() < 0 or np.abs(rows.reshape(len(rows), -1).sum(axis=1) - 1).max() > 1e-6:
         raise ValueError(
             "`targets` of a cross-entropy must be shares of the classes, each row not negative with sum 1. "
-            "Labels 0, 1, ... become such by `data.one_hot(labels)`."
+            "Convert labels 0, 1, ... with `data.one_hot(labels)`."
         )
 
 

@@ -67,7 +67,7 @@ class CrossEntropy(AbstractLoss):
         check_targets(outputs, targets)
         if outputs.ndim != 2:
             raise ValueError(
-                "`CrossEntropy` needs (sample, output) targets, one column a class; use `data.one_hot`."
+                "`CrossEntropy` needs (sample, output) targets, one column per class; use `data.one_hot`."
             )
         samples = outputs.shape[0]
         logs = jax.nn.log_softmax(outputs, axis=1)

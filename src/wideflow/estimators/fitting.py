@@ -6,6 +6,7 @@ largest $\lambda_{\max}(\Theta_B)$ over some batches and all outputs together, i
 halved and begun again.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import equinox as eqx
@@ -20,6 +21,7 @@ from .._core.precision import double
 from .._core.scalings import AbstractScaling, parse_scaling
 from ..data.dataset import Dataset
 from ..dynamics.losses import CrossEntropy, HalfMeanSquares
+from ..limits.infinite_width.architecture_kernels import Kernels
 from ..models.embeddings import AbstractEmbedding, RandomFeatures
 from ..models.shallow import Shallow
 from .search import Stage, follow, search
@@ -86,6 +88,7 @@ class Settings:
     activation: object
     embedding: int | AbstractEmbedding | None
     solver: str
+    kernel: "Kernels | Callable | None"
     epochs: int
     batch: int
     rate: float | None
@@ -120,6 +123,7 @@ class Settings:
             raise ValueError(
                 f"`embedding` must be None, a number of random features or one of `wf.embeddings`, got {embedding!r}."
             )
+        _check_kernel(estimator.kernel, estimator.solver, embedding)
         as_activation(estimator.activation)
         embedded = embedding or features
         if isinstance(embedding, AbstractEmbedding):
@@ -127,9 +131,24 @@ class Settings:
         width = estimator.width or width_for(rows, embedded)
         epochs = estimator.epochs or epochs_for(estimator.solver, rows, int(estimator.batch))
         return cls(
-            int(width), scaling, estimator.activation, embedding, estimator.solver, int(epochs), int(estimator.batch),
+            int(width), scaling, estimator.activation, embedding, estimator.solver, estimator.kernel, int(epochs), int(estimator.batch),
             estimator.rate, bool(estimator.early_stopping), float(estimator.validation_fraction), int(estimator.patience),
         )  # fmt: skip
+
+
+def _check_kernel(kernel, solver: str, embedding) -> None:
+    if kernel is None:
+        return
+    if not (isinstance(kernel, Kernels) or callable(kernel)):
+        raise ValueError(
+            f"`kernel` must be `wf.limits.kernels(...)`, a function of two sets of rows, or None, got {kernel!r}."
+        )
+    if solver != "kernel":
+        raise ValueError(f"`kernel` needs solver='kernel', got solver={solver!r}.")
+    if embedding is not None:
+        raise ValueError(
+            f"`embedding` must be None where a `kernel` is given, got {embedding!r}. Put frozen layers into its architecture."
+        )
 
 
 def width_for(rows: int, features: int) -> int:
@@ -174,14 +193,16 @@ def fit(
     settings: Settings, inputs: np.ndarray, targets: np.ndarray, loss, strata, seed: int
 ) -> Fitted:
     """Trains on standardised `inputs` (with bias) and `targets` (sample, output); `strata` are labels to split by, or None."""
-    kept, held = _split(settings, len(inputs), strata, np.random.default_rng(seed))
+    training_rows, validation_rows = _split(
+        settings, len(inputs), strata, np.random.default_rng(seed)
+    )
     some, rest, whole = (
         Dataset(inputs[rows].astype(np.float32), targets[rows].astype(np.float32), name)
         if len(rows)
         else None
         for rows, name in (
-            (kept, "training"),
-            (held, "validation"),
+            (training_rows, "training"),
+            (validation_rows, "validation"),
             (np.arange(len(inputs)), "all rows"),
         )
     )
@@ -189,22 +210,22 @@ def fit(
     rate = settings.rate or _rate(settings, start, some.inputs)
     for _ in range(HALVINGS):
         if rest is None:
-            last = found = follow(
+            last = result = follow(
                 settings, start, some, loss, (Stage(rate, settings.epochs),), seed
             )
         else:
-            found = search(settings, start, some, rest, loss, rate, seed)
-            last = found and follow(settings, start, whole, loss, found.plan, seed)
-        if found is not None and last is not None:
-            epochs = sum(stage.epochs for stage in found.plan)
+            result = search(settings, start, some, rest, loss, rate, seed)
+            last = result and follow(settings, start, whole, loss, result.plan, seed)
+        if result is not None and last is not None:
+            epochs = sum(stage.epochs for stage in result.plan)
             return Fitted(
                 as_arrays(start, settings),
                 as_arrays(last.net, settings),
                 epochs,
                 rate,
-                found.cut_short,
-                found.losses,
-                found.validation,
+                result.cut_short,
+                result.losses,
+                result.validation,
             )
         rate /= 2
     raise ValueError(

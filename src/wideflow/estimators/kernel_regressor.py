@@ -21,7 +21,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     random networks (the posterior of their Gaussian process). Columns and targets are standardised inside.
 
     Parameters:
-        architecture: a description from `wf.architecture`; None for `depth` hidden layers of `activation` with `weight_std` and `bias_std`.
+        architecture: a description from `wf.architecture`, or its `wf.limits.kernels(...)` (any parametrisation, rates, precision); None for `depth` hidden layers of `activation` with `weight_std` and `bias_std`.
         depth, activation, weight_std, bias_std: as in `wf.architecture.mlp`, where no `architecture` is given. He's sqrt(2) suits ReLU.
         kernel: 'ntk' or 'nngp'.
         ridge: $\lambda$ as a share of the mean of the kernel's diagonal.
@@ -57,13 +57,15 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     @property
     def kernels_(self) -> Kernels:
         architecture = self.architecture
+        if isinstance(architecture, Kernels):
+            return architecture
         if architecture is None:
             architecture = mlp(
                 self.depth, 1, self.activation, weight_std=self.weight_std, bias_std=self.bias_std
             )
         if not isinstance(architecture, AbstractLayer):
             raise ValueError(
-                f"`architecture` must be a layer or chain of `wf.architecture`, got {architecture!r}."
+                f"`architecture` must be a layer or chain of `wf.architecture`, or `wf.limits.kernels(...)`, got {architecture!r}."
             )
         return kernels(architecture)
 

@@ -1,10 +1,12 @@
-r"""The network at infinite width: ridge regression with its mean tangent kernel.
+r"""The network at infinite width: ridge regression with its mean tangent kernel, or with any kernel that is given.
 
 As the width grows, a network trained to time infinity from a function of zero predicts $k(x)^\top (\Theta^* + \rho I)^{-1} y$ with the mean tangent kernel $\Theta^*$
 (`limits.mean_ntk`) and $\rho \to 0$; a positive ridge $\rho$ stands for stopping early. Ridge and size of the bias column are those of the least leave-one-out error, which has
-a closed form: with $S = \Theta^*(\Theta^* + \rho I)^{-1}$ the prediction of row $i$ by all others misses by $(y - S y)_i / (1 - S_{ii})$.
+a closed form: with $S = \Theta^*(\Theta^* + \rho I)^{-1}$ the prediction of row $i$ by all others misses by $(y - S y)_i / (1 - S_{ii})$. A given kernel acts on the standardised
+columns without the bias column, as its architecture has biases of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +16,7 @@ from scipy.special import log_softmax
 
 from .._core.memory import budget
 from .._core.precision import double
+from ..limits.infinite_width.architecture_kernels import Kernels
 from ..limits.kernels import mean_ntk
 from ..models.embeddings import AbstractEmbedding
 
@@ -27,7 +30,8 @@ MATRICES = 2  # of n x n numbers are held at once: the kernel and its factor
 class KernelMachine:
     r"""$f(x) = c \sum_i \Theta^*(x, x_i)\, \alpha_i$, as plain arrays, which pickle.
 
-    `inputs` are the training rows $x_i$ with their bias column, `weights` the $\alpha_i$ (sample, output), `scale` is $c$ (1 for regression).
+    `inputs` are the training rows $x_i$ as the kernel takes them, `weights` the $\alpha_i$ (sample, output), `scale` is $c$ (1 for regression),
+    `kernel` the given one in the place of $\Theta^*$.
     """
 
     inputs: np.ndarray
@@ -38,15 +42,17 @@ class KernelMachine:
     ridge: float
     loo_error: float
     scale: float = 1.0
+    kernel: "Kernels | Callable | None" = None
 
     def outputs(self, inputs: np.ndarray) -> np.ndarray:
         """(sample, output), a block of rows at a time within the memory budget."""
         size = max(1, budget() // (8 * 8 * len(self.inputs)))  # the kernel and its intermediates
         blocks = [inputs[i : i + size] for i in range(0, len(inputs), size)]
-        left = [_embedded(self.embedding, block, self.bias) for block in blocks]
-        return self.scale * np.concatenate(
-            [np.asarray(mean_ntk(b, self.activation, self.inputs)) @ self.weights for b in left]
-        )
+        parts = []
+        for block in blocks:
+            left = _features(self.kernel, self.embedding, block, self.bias)
+            parts.append(_matrix(self.kernel, self.activation, left, self.inputs) @ self.weights)
+        return self.scale * np.concatenate(parts)
 
 
 @double
@@ -59,40 +65,65 @@ def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> Kerne
             f"`solver`='kernel' holds matrices of {rows} x {rows} numbers, more than the memory budget; give at most {most} rows, a "
             "larger WIDEFLOW_MEMORY, or solver='adam'."
         )
+    kernel, activation = settings.kernel, settings.activation
     some = np.random.default_rng(seed).permutation(rows)[:CHOSEN_ON]
     trials = []
-    for bias in BIASES:
-        features = _embedded(embedding, inputs[some], bias)
-        trials.append((*_leave_one_out(features, targets[some], settings.activation), bias))
+    for bias in BIASES if kernel is None else (1.0,):
+        features = _features(kernel, embedding, inputs[some], bias)
+        gram = _matrix(kernel, activation, features)
+        trials.append((*_leave_one_out(gram, targets[some]), bias))
     error, ridge, predicted, bias = min(trials, key=lambda trial: trial[0])
-    features = _embedded(embedding, inputs, bias)
-    kernel = np.array(mean_ntk(features, settings.activation))
-    kernel[np.diag_indices(rows)] += ridge
-    weights = cho_solve(cho_factor(kernel, lower=True, overwrite_a=True), targets)
+    features = _features(kernel, embedding, inputs, bias)
+    gram = np.array(_matrix(kernel, activation, features))
+    gram[np.diag_indices(rows)] += ridge
+    weights = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
     scale = 1.0 if labels is None else _sharpness(predicted, labels[some])
     return KernelMachine(
-        features, weights, settings.activation, embedding, bias, ridge, error, scale
+        features, weights, activation, embedding, bias, ridge, error, scale, kernel
     )
 
 
-def _embedded(embedding, inputs: np.ndarray, bias: float) -> np.ndarray:
+def _matrix(kernel, activation, left: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
+    """The kernel of all pairs of rows; of one set of rows with itself where `right` is None."""
+    if kernel is None:
+        return np.asarray(mean_ntk(left, activation, right))
+    if isinstance(kernel, Kernels):
+        return np.asarray(kernel.ntk(left, right), dtype=float)
+    shape = (len(left), len(left if right is None else right))
+    values = np.asarray(kernel(left, left if right is None else right), dtype=float)
+    if values.shape != shape or not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"`kernel` must give finite numbers of shape {shape} for so many rows, got shape {values.shape}"
+            + ("." if values.shape != shape else " with NaN or infinity.")
+        )
+    return values
+
+
+def _features(kernel, embedding, inputs: np.ndarray, bias: float) -> np.ndarray:
+    """Rows as the kernel takes them: embedded with a bias column of size `bias`, or without the column for a given kernel."""
+    if kernel is not None:
+        return inputs[:, :-1]
     scaled = np.concatenate([inputs[:, :-1], bias * inputs[:, -1:]], axis=1)
     return scaled if embedding is None else np.asarray(embedding.embed(scaled), dtype=float)
 
 
-def _leave_one_out(features, targets, activation) -> tuple[float, float, np.ndarray]:
+def _leave_one_out(gram, targets) -> tuple[float, float, np.ndarray]:
     """The least mean square over the ridges, the ridge, and every row's prediction by all others."""
-    values, vectors = np.linalg.eigh(np.asarray(mean_ntk(features, activation)))
+    values, vectors = np.linalg.eigh(gram)
+    if values[0] < -1e-8 * np.abs(values).max():
+        raise ValueError(
+            f"`kernel` must be positive semi-definite, but on the training rows its eigenvalues run from {values[0]:.3g} to {values[-1]:.3g}."
+        )
     values, modes = np.maximum(values, 0.0), vectors.T @ targets
     best = (np.inf, np.nan, targets)
     top = max(float(values[-1]), np.finfo(float).tiny)
     for ridge in RIDGES * top:
-        kept = values / (values + ridge)
-        leverage = (vectors**2) @ kept
+        shrinkage = values / (values + ridge)
+        leverage = (vectors**2) @ shrinkage
         # a leverage that rounds to 1 leaves nothing of the row for others to predict it by
-        misses = (targets - vectors @ (kept[:, None] * modes)) / np.maximum(1 - leverage, 1e-12)[
-            :, None
-        ]
+        misses = (targets - vectors @ (shrinkage[:, None] * modes)) / np.maximum(
+            1 - leverage, 1e-12
+        )[:, None]
         error = float(np.mean(misses**2))
         if error < best[0]:
             best = (error, float(ridge), targets - misses)

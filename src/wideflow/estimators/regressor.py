@@ -28,6 +28,8 @@ class WideRegressor(RegressorMixin, MultiOutputMixin, WideBase):
             their loss, and train so long on all rows.
         patience: of the solvers other than 'adam': stop after so many epochs without gain.
         random_state: seed of weights, split and batches.
+        kernel: for solver='kernel': `wf.limits.kernels(architecture)` (its tangent kernel), or any function of two sets of standardised rows, such as its
+            `nngp`; a convolution takes `lambda x, z: k.ntk(x.reshape(-1, 28, 28, 1), z.reshape(-1, 28, 28, 1))`. None is the shallow mean tangent kernel.
 
     Attributes:
         n_epochs_, rate_, loss_curve_, validation_curve_: how training went (with 'adam' the curves have one entry a length).

@@ -148,9 +148,9 @@ def _patience(settings, plan, best_plan) -> float:
     return max(settings.patience, _epochs(best_plan))
 
 
-def _lowered(plan: Sequence[Stage], kept: int) -> tuple[Stage, ...]:
+def _lowered(plan: Sequence[Stage], used: int) -> tuple[Stage, ...]:
     """Empty stages at the rates that brought nothing, and one at the next lower rate."""
-    return (*(Stage(s.rate, 0) for s in plan[kept:]), Stage(plan[-1].rate / CUT, 0))
+    return (*(Stage(s.rate, 0) for s in plan[used:]), Stage(plan[-1].rate / CUT, 0))
 
 
 def _move(settings, net: Shallow, data: Dataset, loss, stage: Stage, key: int):

@@ -45,6 +45,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         validation_fraction=0.1,
         patience=300,
         random_state=None,
+        kernel=None,
     ):
         self.width = width
         self.scaling = scaling
@@ -58,6 +59,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.random_state = random_state
+        self.kernel = kernel
 
     def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> None:
         """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
@@ -141,9 +143,9 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def certificate_(self) -> Certificate:
-        """What theory says of the network at time zero on (at most 400 of) the training rows, put into the unit ball.
+        """What theory says about the network at time zero on (at most 400 of) the training rows, put into the unit ball.
 
-        It speaks of least squares, for the classifier on the classes as rows of 0 and 1. Computed when asked for.
+        It is about least squares, for the classifier on the classes as rows of 0 and 1. Computed on first access.
         """
         check_is_fitted(self)
         _check_network(self)

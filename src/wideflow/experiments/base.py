@@ -19,12 +19,17 @@ SIZES = ("smoke", "default", "paper")
 
 @dataclass(frozen=True)
 class Claim:
-    """A number against what the paper (or the specification) says of it.
+    """A number against what the paper (or the specification) says about it.
 
     Give `expected` with `tolerance` (absolute, or relative with `relative=True`), and/or `at_least` and `at_most`, or `holds`.
     `expected_to_hold=False` declares a claim of the paper that does not reproduce: it is shown as such and
     does not fail the run, but it must not come out true unnoticed.
     `published` is the paper's own number, shown beside ours.
+
+    Args:
+        text: the statement, in one line.
+        value: the measured number; NaN where `holds` alone decides.
+        note: what a reader should know beside the numbers.
     """
 
     text: str
@@ -112,6 +117,15 @@ class Experiment:
     The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
     `claims_from_size` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
+
+    Args:
+        name: what users type after `wideflow run`.
+        paper: the bib key.
+        title: one line that says what is seen.
+        figure: what it reproduces, for instance "Figure 2".
+        settings: the sizes "smoke", "default" and "paper", each an instance of one frozen
+            dataclass.
+        needs_data: names of the data files without which it cannot run.
     """
 
     name: str

@@ -17,7 +17,7 @@ GROUP = "wideflow.experiments"
 
 def installed_experiments(ours: Iterable[str]) -> list[Experiment]:
     """Every experiment that an installed package declares, by name; none may be called like one of `ours`."""
-    owners, found = dict.fromkeys(ours, "wideflow itself"), []
+    owners, experiments = dict.fromkeys(ours, "wideflow itself"), []
     declared = importlib.metadata.entry_points(group=GROUP)
     for point in sorted(declared, key=lambda point: point.name):
         if point.name in owners:
@@ -26,8 +26,8 @@ def installed_experiments(ours: Iterable[str]) -> list[Experiment]:
                 f"Rename it in {_package(point)}, or uninstall that package."
             )
         owners[point.name] = _package(point)
-        found.append(_load(point))
-    return found
+        experiments.append(_load(point))
+    return experiments
 
 
 def _package(point: importlib.metadata.EntryPoint) -> str:
@@ -41,15 +41,15 @@ def _where(point: importlib.metadata.EntryPoint) -> str:
 def _load(point: importlib.metadata.EntryPoint) -> Experiment:
     package, where = _package(point), _where(point)
     try:
-        found = point.load()
+        experiment = point.load()
     except Exception as error:
         raise ValueError(
-            f"{where} cannot be loaded: {type(error).__name__}: {error} Mend it, or uninstall {package}."
+            f"{where} cannot be loaded: {type(error).__name__}: {error} Fix it, or uninstall {package}."
         ) from error
-    if not isinstance(found, Experiment):
-        raise ValueError(f"{where} must be an `Experiment`, got {type(found).__name__}.")
-    if found.name != point.name:
+    if not isinstance(experiment, Experiment):
+        raise ValueError(f"{where} must be an `Experiment`, got {type(experiment).__name__}.")
+    if experiment.name != point.name:
         raise ValueError(
-            f"{where} is an experiment called {found.name!r}; give both the same name."
+            f"{where} is an experiment called {experiment.name!r}; give both the same name."
         )
-    return found
+    return experiment

@@ -5,7 +5,7 @@
         return {"loss": ..., "movement": ...}      # or an xarray.Dataset
 
 Its keyword parameters with their defaults are the settings; `key` is the run's typed JAX key, and a parameter called
-`session` gets the `Session` to hand on to `train`.
+`session` gets the `Session` to pass on to `train`.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ def experiment_of(function: Callable) -> Experiment:
     code = digest(function)
     if not code:
         raise ValueError(
-            f"`experiment` {function.__name__!r} closes over something without a lasting identity, so that its runs could not be "
-            "found again. Hand what it needs over as settings, or define it at the top of a module."
+            f"`experiment` {function.__name__!r} closes over something without a lasting identity, so its runs could not be "
+            "found again. Pass what it needs as settings, or define it at the top of a module."
         )
     return Experiment(
         name=f"{name}-{code}",
@@ -62,8 +62,8 @@ def _settings(function: Callable) -> type:
 
 def _run(function: Callable, settings, key, session) -> xr.Dataset:
     wanted = inspect.signature(function).parameters
-    given = {n: v for n, v in (("key", key), ("session", session)) if n in wanted}
-    result = function(**given, **vars(settings))
+    context = {n: v for n, v in (("key", key), ("session", session)) if n in wanted}
+    result = function(**context, **vars(settings))
     if isinstance(result, xr.Dataset):
         return result
     if not isinstance(result, Mapping):

@@ -40,7 +40,7 @@ def others() -> dict[str, Experiment]:
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name, or an error that lists what exists. Only what is asked for is imported."""
+    """The experiment of that name, or an error that lists what exists. Only that one is imported."""
     for paper in own_papers().values():
         if name in paper.experiments:
             return paper.experiment(name)

@@ -15,7 +15,7 @@ def judge(settings: Any, seed: int) -> Verdicts:
     networks, training, _ = build(settings, jax.random.key(seed))
     found = certify(networks[0], training, key=seed)
     rows = [
-        (promise.outcome.name, promise.name, ", ".join(filter(None, (promise.told_width(), promise.told_rate()))), promise.message)
+        (promise.outcome.name, promise.name, ", ".join(filter(None, (promise.width_text(), promise.rate_text()))), promise.message)
         for promise in found.telling
     ]  # fmt: skip
     rows += [("NOT_APPLICABLE", names, "", reason) for names, reason in found.silent]

@@ -18,6 +18,8 @@ from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
 from .._core.randomness import as_key
 
+__all__ = ["hidden_gram", "largest_cosine", "lazy_kernel", "sampled_gram", "slope_gram"]
+
 
 @double
 def hidden_gram(inputs, activation, depth: int = 1, other=None):
@@ -39,7 +41,12 @@ def hidden_gram(inputs, activation, depth: int = 1, other=None):
 
 @double
 def slope_gram(gram, activation):
-    r"""$\mathrm{Dual}_{\sigma'}(G)_{ab} = E[\sigma'(u) \sigma'(v)]$ for $(u, v) \sim \mathcal{N}(0, G_{\{a, b\}})$."""
+    r"""$\mathrm{Dual}_{\sigma'}(G)_{ab} = E[\sigma'(u) \sigma'(v)]$ for $(u, v) \sim \mathcal{N}(0, G_{\{a, b\}})$.
+
+    Args:
+        gram: $G$, shape (point, point).
+        activation: $\sigma$.
+    """
     gram = gram_matrix("gram", gram)
     diagonal = jnp.diagonal(gram)
     return pair_derivative(as_activation(activation), diagonal[:, None], gram, diagonal[None, :])
@@ -51,6 +58,13 @@ def lazy_kernel(inputs, activation, depth: int = 1, magnitude: float | int = 1.0
 
     Only the last hidden layer is trained, on top of `depth` frozen layers; $\hat c$ = `magnitude` is the common size of the output
     weights. It is also the kernel of the mean-field scaling at time zero.
+
+    Args:
+        inputs: shape (left, feature).
+        activation: $\sigma$ of all layers.
+        depth: how many frozen layers.
+        magnitude: $\hat c$.
+        other: shape (right, feature); the inputs themselves if None.
     """
     act = as_activation(activation)
     check_nonnegative("magnitude", magnitude)
@@ -120,6 +134,9 @@ def largest_cosine(inputs) -> float:
 
     Where no two inputs are parallel, $\bar G^{(1)}$ is positive definite for ReLU and for analytic non-polynomial activations
     (chen2022, Assumption 4). Antipodal pairs can make the ReLU matrix singular, since $\mathrm{relu}(u) - \mathrm{relu}(-u) = u$.
+
+    Args:
+        inputs: shape (sample, feature); a zero row counts as parallel to all.
     """
     rows = np.asarray(_points("inputs", inputs))
     norms = np.linalg.norm(rows, axis=1)

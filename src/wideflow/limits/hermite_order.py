@@ -20,6 +20,8 @@ from .._core.precision import double
 from .._core.ridge_pairs import hermite_nodes
 from .ridge_quads import tensor_rule
 
+__all__ = ["hermite_coefficients", "information_exponent", "leap", "recovery_samples"]
+
 NODES = {1: 128, 2: 64, 3: 40, 4: 24}  # a dimension: polynomials to twice as many are exact
 
 
@@ -62,6 +64,12 @@ def information_exponent(
 ) -> int | None:
     r"""The smallest $|\alpha| \ge 1$ with $|\hat g_\alpha| >$ `tolerance` times $g$'s largest coefficient; None beyond `degree`.
 
+    Args:
+        g: an activation of one index, or a function of a vector of `indices` numbers.
+        indices: how many numbers $g$ takes.
+        degree: the largest $|\alpha|$ that is looked at.
+        tolerance: below this share a coefficient counts as zero.
+
     >>> from wideflow.activations import hermite
     >>> information_exponent("relu"), information_exponent("abs"), information_exponent(hermite(3))
     (1, 2, 3)
@@ -76,6 +84,12 @@ def leap(g, indices: int = 1, degree: int = 6, tolerance: float = 1e-6) -> tuple
 
     From the coordinates learned so far, the next coefficient is the one of least degree in new coordinates; this greedy order
     is optimal, for a coefficient learned earlier never makes another one dearer.
+
+    Args:
+        g: an activation of one index, or a function of a vector of `indices` numbers.
+        indices: how many numbers $g$ takes.
+        degree: the largest degree that is looked at.
+        tolerance: coefficients below this share of the largest count as zero.
 
     Returns:
         The leap, and the steps: (coordinates learned together, leap of the step).
@@ -109,7 +123,12 @@ def leap(g, indices: int = 1, degree: int = 6, tolerance: float = 1e-6) -> tuple
 
 @double
 def recovery_samples(exponent: int, features: float) -> float:
-    r"""The power of $d$ at which one-pass SGD leaves its start: $d$, $d\log d$ or $d^{k-1}$ samples at exponent $k$, without its constant."""
+    r"""The power of $d$ at which one-pass SGD leaves its start: $d$, $d\log d$ or $d^{k-1}$ samples at exponent $k$, without its constant.
+
+    Args:
+        exponent: $k$, the information exponent.
+        features: $d$.
+    """
     check_count("exponent", exponent)
     check_positive("features", features)
     d = float(features)

@@ -33,7 +33,13 @@ __all__ = [
 
 
 class Spectrum(NamedTuple):
-    """Extreme eigenvalues of a symmetric matrix, its trace, and the size below which the smallest one is rounding."""
+    r"""Extreme eigenvalues of a symmetric matrix, its trace, and the size below which the smallest one is rounding.
+
+    Attributes:
+        smallest, largest: the extreme eigenvalues.
+        trace: the sum of all.
+        resolution: $n\,\epsilon\,\mathrm{tr}$, the rounding of the solver.
+    """
 
     smallest: float
     largest: float
@@ -96,6 +102,11 @@ def nngp(inputs, activation, other=None) -> Float[Array, "left right"]:
     It holds at every width and for every node scaling with $\sum_j\lambda_j = 1$; the outputs are Gaussian only in the
     limit of the symmetric scaling, otherwise a mixture with this covariance. ReLU:
     $K = \frac{|x||x'|}{2\pi d}(\sin\vartheta + (\pi-\vartheta)\cos\vartheta)$.
+
+    Args:
+        inputs: $x$, shape (left, feature).
+        activation: $\sigma$.
+        other: $x'$, shape (right, feature); the inputs themselves if None.
     """
     k11, k12, k22 = preactivation_covariance(inputs, other)
     return pair(as_activation(activation), k11, k12, k22)
@@ -103,7 +114,11 @@ def nngp(inputs, activation, other=None) -> Float[Array, "left right"]:
 
 @double
 def spectrum(gram) -> Spectrum:
-    r"""Extreme eigenvalues of a symmetric matrix, with the resolution $n\,\epsilon\,\mathrm{tr}$ of the smallest."""
+    r"""Extreme eigenvalues of a symmetric matrix, with the resolution $n\,\epsilon\,\mathrm{tr}$ of the smallest.
+
+    Args:
+        gram: a symmetric matrix, shape (sample, sample).
+    """
     gram = square_matrix("gram", gram)
     values = jnp.linalg.eigvalsh(gram)
     trace = float(jnp.trace(gram))
@@ -120,6 +135,10 @@ def kappa(inputs, activation) -> float:
     Positive when no two inputs are parallel and $\sigma$ is ReLU or analytic and not a polynomial. Smooth activations are nearly linear
     at the pre-activation scale $1/\sqrt d$, so it collapses as soon as $n > d$: `spectrum(mean_ntk(...))` tells
     whether the number is resolved at all.
+
+    Args:
+        inputs: shape (sample, feature).
+        activation: $\sigma$.
     """
     return spectrum(mean_ntk(inputs, activation)).smallest
 

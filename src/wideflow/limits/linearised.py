@@ -14,19 +14,31 @@ from .._core.arrays import real_array, square_matrix
 from .._core.errors import check_positive
 from .._core.precision import AbstractResult, double
 
+__all__ = ["Linearised", "linearised"]
+
 NEGATIVE = 1e-6  # relative to the largest eigenvalue: sampled kernels in float32 stay within it
 
 
 class Linearised(AbstractResult):
-    """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis `output`."""
+    """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis `output`.
+
+    Attributes:
+        times: when, shape (time,).
+        outputs: $f_t$ on the training samples.
+        residuals: $f_t - y$.
+        losses: half the sum of squares over samples and outputs, shape (time,).
+        test_outputs: $f_t$ on the test samples, or None.
+        eigenvalues: of the kernel on the training samples.
+        resolved: whether the smallest eigenvalue is above rounding.
+    """
 
     times: object
     outputs: object
     residuals: object
-    losses: object  # half the sum of squares over samples (and outputs)
-    test_outputs: object  # (time, test sample), or None
+    losses: object
+    test_outputs: object
     eigenvalues: object
-    resolved: bool = eqx.field(static=True)  # whether the smallest eigenvalue is above rounding
+    resolved: bool = eqx.field(static=True)
 
 
 @double

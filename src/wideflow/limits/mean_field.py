@@ -25,26 +25,41 @@ from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
 from .._core.precision import AbstractResult, double
 
+__all__ = ["MeanFieldPath", "collapsed_mean_field", "mean_field"]
+
 LARGEST_GRID = 1_000_000  # nodes; no finer grid is tried
 KINKED_GRID = 200_000  # convergence is slow there, and more nodes buy little
 
 
 class MeanFieldPath(AbstractResult):
-    """The limit along `times`; points are the training samples, then the test points."""
+    r"""The limit along `times`; points are the training samples, then the test points.
+
+    Attributes:
+        outputs: $f_t$ at all points, shape (time, point).
+        residuals: $f_t - y$, shape (time, sample).
+        losses: half the sum of squares, shape (time,).
+        kernels: $\hat c^2 G \circ \mathbb E[\sigma'(h)\sigma'(h)^\top]$, shape (time, sample,
+            sample).
+        movement: $\mathbb E|h(t) - h(0)|$, shape (time, sample).
+        start: $h(0)$ of the nodes, shape (node, sample).
+        stop: $h$ at the last time, shape (population, node, sample).
+        weights: of the nodes, shape (node,).
+        error: the change of the outputs at the last refinement of the grid; NaN where there was
+            none.
+        method: "grid", "particles" or "collapse".
+    """
 
     times: jax.Array
-    outputs: jax.Array  # (time, point)
-    residuals: jax.Array  # (time, sample)
-    losses: jax.Array  # (time,), half the sum of squares
-    kernels: jax.Array  # (time, sample, sample), chat^2 G o E[sigma'(h) sigma'(h)^T]
-    movement: jax.Array  # (time, sample), E|h(t) - h(0)|
-    start: jax.Array  # (node, sample), h(0)
-    stop: jax.Array  # (population, node, sample), h at the last time
-    weights: jax.Array  # (node,)
-    error: (
-        float  # change of the outputs at the last refinement of the grid; NaN where there was none
-    )
-    method: str = eqx.field(static=True)  # "grid", "particles" or "collapse"
+    outputs: jax.Array
+    residuals: jax.Array
+    losses: jax.Array
+    kernels: jax.Array
+    movement: jax.Array
+    start: jax.Array
+    stop: jax.Array
+    weights: jax.Array
+    error: float
+    method: str = eqx.field(static=True)
 
 
 @double
@@ -138,6 +153,14 @@ def collapsed_mean_field(
 
     All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$, an equation in $2n$ unknowns. It needs
     $\sigma'(0) \ne 0$. With a kink at 0 the limit is not this one (signs stay those of $\mathcal{N}(0, G)$ at vanishing size): simulate it at finite $D$.
+
+    Args:
+        gram: $G$ of the training samples, then the test points, shape (point, point).
+        targets: $y$, shape (sample,).
+        activation: $\sigma$, smooth at 0 with a slope there.
+        times: when the path is wanted, rising, none below 0.
+        magnitude: $\hat c$, the size of the output weights.
+        tolerance: of the integration, as in `mean_field`.
     """
     act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
     if 0.0 in act.kinks:

@@ -16,9 +16,16 @@ from jaxtyping import Array, Float
 from .._core.errors import check_choice, check_count
 from .._core.precision import double
 
+__all__ = ["KernelEstimate", "monte_carlo_kernel"]
+
 
 class KernelEstimate(NamedTuple):
-    """The mean over networks and its standard error, entry by entry."""
+    """The mean over networks and its standard error, entry by entry.
+
+    Attributes:
+        mean: the estimate, shape (left, right).
+        error: its standard error, likewise.
+    """
 
     mean: Float[Array, "left right"]
     error: Float[Array, "left right"]

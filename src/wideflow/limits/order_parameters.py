@@ -48,6 +48,12 @@ BLOWUP = 1e8  # a length squared this many times above its start is divergence
 class Overlaps(AbstractResult):
     r"""Where a student stands: $M$ (width, index), $Q$ (width, width), $P$ (index, index), $a$ (width).
 
+    Args:
+        M: $WW^{*\top}/d$, student with teacher.
+        Q: $WW^\top/d$, student with student.
+        P: $W^*W^{*\top}/d$, teacher with teacher.
+        output: $a$, the second layer.
+
     >>> Overlaps(M=[[0.1]], Q=[[1.0]], P=[[1.0]], output=[1.0]).M.shape
     (1, 1)
     """
@@ -79,6 +85,7 @@ class Overlaps(AbstractResult):
         Args:
             hidden: $H$, one row a neuron, with its factor: $w_k/\sqrt d$ (`net.hidden_scale * net.hidden`).
             directions: $V$, one row an index.
+            output: $a$, shape (width,).
         """
         h = real_array("hidden", hidden, "(width, feature)").astype(float)
         v = real_array("directions", directions, "(index, feature)").astype(float)
@@ -262,7 +269,16 @@ class OnlineEquations(DoubleModule):
 
 
 class OrderParameterPath(AbstractResult):
-    r"""A solution: the overlaps and the generalisation error at `times` ($\tau$), and anywhere between by `at`."""
+    r"""A solution: the overlaps and the generalisation error at `times` ($\tau$), and anywhere between by `at`.
+
+    Attributes:
+        M, Q: shapes (time, width, index) and (time, width, width).
+        output: $a$, shape (time, width).
+        error: the generalisation error, shape (time,).
+        P: the teacher's own overlaps, constant in time.
+        interpolation: the solver's, between its steps.
+        status: 'done', 'diverged' or 'max_steps'.
+    """
 
     times: Float[Array, " time"]
     M: Float[Array, "time width index"]
@@ -295,6 +311,9 @@ def order_parameters(
     Args:
         times: $\tau$ = steps$/d$, rising, from 0 on.
         rtol, atol: of Diffrax's Tsit5 with its step controller.
+        equations: the right-hand sides.
+        start: the overlaps at $\tau = 0$.
+        max_steps: of the solver.
 
     Returns:
         The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$ grow without bound, or 'max_steps';
@@ -344,6 +363,10 @@ def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> flo
 
     Zero where no rule of that order is used (pairs of smooth activations always take 96 nodes); the finer rule is the judge, so the error of smooth integrands is
     stated to a small factor. With kinks inside a general teacher it falls only like a power of `order`, and this number shows it.
+
+    Args:
+        equations: the right-hand sides, with their `order`.
+        overlaps: the state at which they are compared.
     """
     check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
     equations._check(overlaps)

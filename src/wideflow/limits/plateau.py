@@ -7,9 +7,17 @@ import numpy as np
 from .._core.arrays import real_values
 from .._core.errors import check_nonnegative, check_positive, check_same_length
 
+__all__ = ["Plateau", "plateau"]
+
 
 class Plateau(NamedTuple):
-    """Begin and escape in the curve's time, and the error between them."""
+    """Begin and escape in the curve's time, and the error between them.
+
+    Attributes:
+        begin: where it sets in.
+        escape: where it ends.
+        level: the median error between them.
+    """
 
     begin: float
     escape: float

@@ -21,12 +21,25 @@ from jaxtyping import Array, Float
 from .._core.precision import double
 from .infinite_width.architecture_kernels import KernelPair
 
+__all__ = [
+    "Prediction",
+    "cross_entropy",
+    "ensemble",
+    "log_marginal_likelihood",
+    "output_flow",
+    "posterior",
+]
+
 
 class Prediction(NamedTuple):
     """Mean (time, test sample, output) and covariance (time, test sample, test sample); axes that were not given are left out.
 
     `covariance` holds variances alone, (time, test sample), where the diagonal of the test kernel was given, and is None
     where no test kernel was.
+
+    Attributes:
+        mean: of the test outputs.
+        covariance: over random networks.
     """
 
     mean: Float[Array, "..."]
@@ -152,7 +165,13 @@ def posterior(nngp, targets, *, cross=None, test_nngp=None, ridge: float | int =
 
 @double
 def log_marginal_likelihood(nngp, targets, ridge: float | int = 0.0) -> Float[Array, ""]:
-    r"""$\log p(y) = -\frac12 y^\top(K+\lambda I)^{-1}y - \frac12\log\det(K + \lambda I) - \frac n2\log 2\pi$, summed over outputs."""
+    r"""$\log p(y) = -\frac12 y^\top(K+\lambda I)^{-1}y - \frac12\log\det(K + \lambda I) - \frac n2\log 2\pi$, summed over outputs.
+
+    Args:
+        nngp: $K$, shape (sample, sample).
+        targets: $y$, shape (sample,) or (sample, output).
+        ridge: $\lambda \ge 0$, the variance of observation noise.
+    """
     nngp = jnp.asarray(nngp)
     y, _ = _targets(targets, nngp.shape[0])
     factor = cholesky("nngp", nngp, ridge)
@@ -164,7 +183,12 @@ def log_marginal_likelihood(nngp, targets, ridge: float | int = 0.0) -> Float[Ar
 
 @double
 def cross_entropy(outputs, targets):
-    r"""$-\sum_i \log\mathrm{softmax}(f_i)_{y_i}$ for targets as probabilities (sample, output)."""
+    r"""$-\sum_i \log\mathrm{softmax}(f_i)_{y_i}$ for targets as probabilities (sample, output).
+
+    Args:
+        outputs: $f$, shape (sample, output).
+        targets: rows of probabilities, for instance `data.one_hot(labels)`.
+    """
     return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1))
 
 

@@ -41,7 +41,14 @@ __all__ = [
 
 
 class LimitNodes(NamedTuple):
-    r"""What a node scaling tends to: the symmetric share $\gamma$, the first $J$ of the $\tilde\lambda_j$, and the sums over $j > J$."""
+    r"""What a node scaling tends to: the symmetric share $\gamma$, the first $J$ of the $\tilde\lambda_j$, and the sums over $j > J$.
+
+    Attributes:
+        gamma: $\gamma$.
+        head: $\tilde\lambda_1, \dots, \tilde\lambda_J$.
+        tail: $\sum_{j>J}\tilde\lambda_j$.
+        tail_squares: $\sum_{j>J}\tilde\lambda_j^2$.
+    """
 
     gamma: float
     head: np.ndarray
@@ -60,6 +67,10 @@ def zipf_sum(alpha: float, power: float = 2.0) -> float:
 
     It falls strictly from 1 ($\alpha\to0$) to 0 ($\alpha\to1$).
 
+    Args:
+        alpha: $\alpha$, between 0 and 1.
+        power: $r$.
+
     >>> round(zipf_sum(0.5), 15)  # zeta(4)/zeta(2)^2 = 2/5
     0.4
     """
@@ -72,7 +83,13 @@ def zipf_sum(alpha: float, power: float = 2.0) -> float:
 
 
 def zipf_tail(alpha: float, after: int, power: float = 1.0) -> float:
-    r"""$\sum_{j>J}\tilde\lambda_j^r$ with $J$ = `after`, through the Hurwitz zeta function."""
+    r"""$\sum_{j>J}\tilde\lambda_j^r$ with $J$ = `after`, through the Hurwitz zeta function.
+
+    Args:
+        alpha: $\alpha$ of $\tilde\lambda_j \propto j^{-1/\alpha}$, between 0 and 1.
+        after: $J$.
+        power: $r$.
+    """
     check_between("alpha", alpha, 0.0, 1.0, open=True, remedy="Smaller is steeper.")
     check_count("after", after, least=0)
     return Zipf(gamma=0.0, alpha=alpha).limit_tail(after, power)
@@ -83,6 +100,10 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
 
     `Weights` with a function is taken at its word that the sequence sums to 1; its tail of squares is then the bound
     $\tilde\lambda_J\sum_{j>J}\tilde\lambda_j$. `Weights` with a list ends with the list.
+
+    Args:
+        scaling: `NTK`, `Zipf` or `Weights`.
+        nodes: $J$.
     """
     check_count("nodes", nodes)
     if isinstance(scaling, NTK):
@@ -155,7 +176,14 @@ def random_ntg(
 
 @double
 def truncation_error(inputs, scaling: AbstractScaling, activation, nodes: int = 400) -> float:
-    r"""Root mean square Frobenius error of `random_ntg`: $\big(C_0(X)(1-\gamma)^2\sum_{j>J}\tilde\lambda_j^2\big)^{1/2}$."""
+    r"""Root mean square Frobenius error of `random_ntg`: $\big(C_0(X)(1-\gamma)^2\sum_{j>J}\tilde\lambda_j^2\big)^{1/2}$.
+
+    Args:
+        inputs: $X$, shape (sample, feature).
+        scaling: where $\gamma$ and the $\tilde\lambda_j$ come from.
+        activation: $\sigma$.
+        nodes: $J$, as given to `random_ntg`.
+    """
     limit = limit_nodes(scaling, nodes)
     return math.sqrt(variance_constant(inputs, activation) * limit.tail_squares) * (
         1.0 - limit.gamma
@@ -165,7 +193,14 @@ def truncation_error(inputs, scaling: AbstractScaling, activation, nodes: int = 
 @double
 def gram_variance(inputs, scaling: AbstractScaling, activation, width: int | None = None) -> float:
     r"""$\mathbb E\lVert\widehat\Theta - \widehat\Theta^*\rVert_F^2$ at time zero: $C_0(X)\sum_j\lambda_{m,j}^2$ at width $m$ = `width`,
-    or its limit $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ when `width` is missing (caron2023, equation 12)."""
+    or its limit $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ when `width` is missing (caron2023, equation 12).
+
+    Args:
+        inputs: $X$, shape (sample, feature).
+        scaling: where the node weights come from.
+        activation: $\sigma$.
+        width: $m$; None for the limit.
+    """
     return variance_constant(inputs, activation) * departure(scaling, width)
 
 
@@ -174,6 +209,10 @@ def departure(scaling: AbstractScaling, width: int | None = None) -> float:
     r"""Distance from the kernel regime: $\sum_j\lambda_{m,j}^2$ at width $m$ = `width`, or its limit $(1-\gamma)^2\sum_j\tilde\lambda_j^2$.
 
     0 is a fixed kernel, 1 a single node; caron2023, Figure 5 shows the limit at $\gamma = 0$ as a function of $\alpha$.
+
+    Args:
+        scaling: where the node weights come from, for instance `Zipf(gamma, alpha)`.
+        width: $m$; None for the limit.
 
     >>> round(departure(Zipf(gamma=0.5, alpha=0.5)), 12)
     0.1
@@ -191,6 +230,10 @@ def variance_constant(inputs, activation) -> float:
     r"""$C_0(X) = \sum_{i,k}\big(\langle x_i,x_k\rangle/d\big)^2\,\mathrm{Var}(\sigma'(u)\sigma'(v))$ (caron2023, equation 12).
 
     ReLU: the variance of a coin, $p(1-p)$ with $p = (\pi-\vartheta)/(2\pi)$.
+
+    Args:
+        inputs: $X$, shape (sample, feature).
+        activation: $\sigma$.
     """
     act = as_activation(activation)
     k11, k12, k22 = preactivation_covariance(inputs)

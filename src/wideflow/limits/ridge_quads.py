@@ -22,6 +22,8 @@ from .._core.activations import Activation, powers
 from .._core.gaussian import angle
 from .._core.ridge_pairs import ridge_pair, smooth_nodes
 
+__all__ = ["has_exact_noise", "noise_matrix"]
+
 MOST_DIMENSIONS = 4  # of tensor rules: 24^4 nodes are 0.3 million
 
 
@@ -49,7 +51,11 @@ def noise_matrix(
 
 
 def has_exact_noise(student: Activation, teacher: Activation) -> bool:
-    """Whether `noise_matrix` needs no rule of a chosen order."""
+    """Whether `noise_matrix` needs no rule of a chosen order.
+
+    Args:
+        student, teacher: the two activations.
+    """
     if student.name in ("erf", "unit_erf"):
         return True
     straight = _slopes(student) is not None and _slopes(teacher) is not None

@@ -26,17 +26,26 @@ from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
 
+__all__ = ["StackPath", "stack_limit"]
+
 
 @dataclass(frozen=True, eq=False)
 class StackPath:
-    """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are the nodes of block l."""
+    """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are the nodes of block l.
+
+    Attributes:
+        outputs: shape (time, sample, output).
+        losses: half the mean over samples of the squared residual, shape (time,).
+        weights: those of the nodes, one array (node,) a block, constant in time.
+        steps: how many the solver took.
+    """
 
     times: np.ndarray
-    outputs: np.ndarray  # (time, sample, output)
-    losses: np.ndarray  # (time,), half the mean over samples of the squared residual
+    outputs: np.ndarray
+    losses: np.ndarray
     outers: tuple[np.ndarray, ...]
     inners: tuple[np.ndarray, ...]
-    weights: tuple[np.ndarray, ...]  # (node,), constant in time
+    weights: tuple[np.ndarray, ...]
     steps: int
 
     def coupled_distance(

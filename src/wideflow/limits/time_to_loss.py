@@ -14,6 +14,8 @@ from .._core.arrays import real_array
 from .._core.errors import check_between
 from .._core.precision import double
 
+__all__ = ["reach_time", "reach_times"]
+
 
 @double
 def reach_time(kernel, residual, share: float) -> float:
@@ -35,7 +37,13 @@ def reach_time(kernel, residual, share: float) -> float:
 
 @double
 def reach_times(kernel, residual, shares) -> np.ndarray:
-    """`reach_time` for several shares, from one eigen decomposition."""
+    """`reach_time` for several shares, from one eigen decomposition.
+
+    Args:
+        kernel: $K$, shape (sample, sample).
+        residual: $r(0)$, shape (sample,) or (sample, output).
+        shares: of the initial loss, each in (0, 1].
+    """
     kernel, residual = (
         real_array("kernel", kernel).astype(float),
         real_array("residual", residual).astype(float),

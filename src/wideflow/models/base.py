@@ -14,6 +14,8 @@ from .._core.arrays import real_array
 from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 
+__all__ = ["AbstractModel", "adaptive_rate_factors", "pullback_by_autodiff"]
+
 Model = TypeVar("Model", bound="AbstractModel")
 Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 

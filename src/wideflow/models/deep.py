@@ -21,6 +21,8 @@ from .._core.weight_layers import WeightLayer, weight_layers
 from .base import AbstractModel, Pullback, adaptive_rate_factors, pullback_by_autodiff
 from .layers import convolve, forward
 
+__all__ = ["Deep"]
+
 
 class Deep(AbstractModel):
     r"""A network read off an architecture: weight layer $l$ gives $h^l = k_l\, n^{-a_l}\, w^l x^{l-1} + k'_l\, b^l$.
@@ -65,29 +67,29 @@ class Deep(AbstractModel):
         self._describe(architecture, features, parametrisation)
         places = weight_layers(self.architecture, self.input_shape)
         biases = [None] * len(places) if biases is None else list(biases)
-        for name, given in (("weights", weights), ("biases", biases)):
-            if len(given) != len(places):
+        for name, values in (("weights", weights), ("biases", biases)):
+            if len(values) != len(places):
                 raise ValueError(
-                    f"`{name}` must have one entry for each of the {len(places)} weight layers, got {len(given)}."
+                    f"`{name}` must have one entry for each of the {len(places)} weight layers, got {len(values)}."
                 )
         arrays = [
-            _array(f"weights[{l}]", given, place.weight_shape)
-            for l, (given, place) in enumerate(zip(weights, places, strict=True))
+            _array(f"weights[{l}]", values, place.weight_shape)
+            for l, (values, place) in enumerate(zip(weights, places, strict=True))
         ]
         single = all(array.dtype == jnp.float32 for array in arrays)
         dtype = jnp.float32 if single else jnp.float64
         self.weights = tuple(array.astype(dtype) for array in arrays)
         self.biases = tuple(
-            _bias(l, given, place, dtype)
-            for l, (given, place) in enumerate(zip(biases, places, strict=True))
+            _bias(l, values, place, dtype)
+            for l, (values, place) in enumerate(zip(biases, places, strict=True))
         )
         self.nodes = tuple(_nodes(place, dtype) for place in places)
 
-    def _describe(self, architecture, features, given) -> None:
+    def _describe(self, architecture, features, scheme) -> None:
         self.architecture = _chain(architecture)
         self.input_shape = _shape(features)
-        self.parametrisation = parametrisation(given)
-        self.scales = _scales(self.architecture, self.input_shape, given)
+        self.parametrisation = parametrisation(scheme)
+        self.scales = _scales(self.architecture, self.input_shape, scheme)
 
     @classmethod
     @double
@@ -101,6 +103,12 @@ class Deep(AbstractModel):
         r"""A random start: $w^l \sim N(0, n^{-2b_l})$ and biases likewise, as the parametrisation says.
 
         Every array is drawn from its own named key, so that a deeper network has the same first layers.
+
+        Args:
+            architecture: the layers, without arrays; see `wideflow.architecture`.
+            features: the shape of one input, or its dimension.
+            parametrisation: where the powers of the width stand: a name, a `Parametrisation` or
+                `ABC`.
         """
         key, shape = as_key(key), _shape(features)
         chain, weights, biases = _chain(architecture), [], []
@@ -172,15 +180,15 @@ class Deep(AbstractModel):
 
     def hidden(self, features) -> dict[str, Float[Array, "sample ..."]]:
         """The same from embedded inputs."""
-        seen = {}
+        preactivations = {}
 
         def weigh(number, layer, x):
-            seen[f"layer_{number + 1}"] = h = self.weigh(number, layer, x)
+            preactivations[f"layer_{number + 1}"] = h = self.weigh(number, layer, x)
             return h
 
         self.respond_through(features, weigh)
         roles = {f"layer_{l}": place.role for l, place in enumerate(self.places, 1)}
-        return {name: h for name, h in seen.items() if roles[name] != "output"}
+        return {name: h for name, h in preactivations.items() if roles[name] != "output"}
 
     def rate_factors(self) -> dict[str, float]:
         return self._per_array(lambda scale: scale.rate)
@@ -210,8 +218,8 @@ def _chain(architecture) -> Chain:
     return Chain(architecture)
 
 
-def _scales(chain: Chain, shape: tuple[int, ...], given):
-    return layer_scales(chain, shape, parametrisation(given))
+def _scales(chain: Chain, shape: tuple[int, ...], scheme):
+    return layer_scales(chain, shape, parametrisation(scheme))
 
 
 def single_output(outputs):
@@ -227,27 +235,29 @@ def _shape(features) -> tuple[int, ...]:
     return shape
 
 
-def _array(name: str, given, shape: tuple[int, ...]):
-    array = jnp.asarray(given)
+def _array(name: str, value, shape: tuple[int, ...]):
+    array = jnp.asarray(value)
     if array.shape != shape:
         raise ValueError(
             f"`{name}` must have shape {shape} (channels in, then channels out), got {array.shape}."
         )
-    if not bool(jnp.all(jnp.isfinite(array))):
+    # inside `jax.jit` or `jax.vmap` (many random networks at once) there are no values to look at
+    traced = isinstance(array, jax.core.Tracer)
+    if not traced and not bool(jnp.all(jnp.isfinite(array))):
         raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 
 
-def _bias(l: int, given, place: WeightLayer, dtype):
+def _bias(l: int, value, place: WeightLayer, dtype):
     if place.layer.bias_std is None:
-        if given is not None:
+        if value is not None:
             raise ValueError(
                 f"`biases[{l}]` must be None, as its layer has no bias. Give the layer a `bias_std`."
             )
         return None
-    if given is None:
+    if value is None:
         return jnp.zeros(place.channels_out, dtype)
-    return _array(f"biases[{l}]", given, (place.channels_out,)).astype(dtype)
+    return _array(f"biases[{l}]", value, (place.channels_out,)).astype(dtype)
 
 
 def _nodes(place: WeightLayer, dtype):

@@ -21,13 +21,15 @@ from .._core.symmetric_product import symmetric_product
 from .deep import Deep
 from .layers import patches
 
+__all__ = ["gram", "gram_parts"]
+
 COPIES = 4  # of a tile's arrays that the compiled program holds at its peak
 
 
 class Side(eqx.Module):
     """One layer at some samples: what each output position sees, and the outputs' gradients there."""
 
-    seen: Float[Array, "sample position fan_in"]
+    inputs: Float[Array, "sample position fan_in"]
     gradient: Float[Array, "sample output position channel"]
 
 
@@ -45,28 +47,28 @@ def sides(model: Deep, features, output: int | None) -> dict[int, Side]:
 
     def shifted(shifts):
         """Outputs with `shifts` added to the trained layers' pre-activations, and what those layers see."""
-        seen = {}
+        inputs = {}
 
         def weigh(number, layer, x):
             h = model.weigh(number, layer, x)
             if number not in shifts:
                 return h
-            seen[number] = patches(layer, x)
+            inputs[number] = patches(layer, x)
             return h + shifts[number]
 
-        return model.respond_through(features, weigh), seen
+        return model.respond_through(features, weigh), inputs
 
     zeros = {l: jnp.zeros(*shapes[l]) for l in trained}
-    _, pull, seen = jax.vjp(shifted, zeros, has_aux=True)
+    _, pull, inputs = jax.vjp(shifted, zeros, has_aux=True)
     if outputs.ndim == 1:
         rows = jnp.ones((1, *outputs.shape), outputs.dtype)
     else:
-        chosen = jnp.eye(outputs.shape[1], dtype=outputs.dtype)
-        chosen = chosen if output is None else chosen[output : output + 1]
-        rows = jnp.broadcast_to(chosen[:, None, :], (len(chosen), *outputs.shape))
+        basis = jnp.eye(outputs.shape[1], dtype=outputs.dtype)
+        basis = basis if output is None else basis[output : output + 1]
+        rows = jnp.broadcast_to(basis[:, None, :], (len(basis), *outputs.shape))
     gradients = jax.vmap(lambda row: pull(row)[0])(rows)
     flat = lambda g: jnp.moveaxis(g.reshape(*g.shape[:2], -1, g.shape[-1]), 0, 1)
-    return {l: Side(seen[l], flat(gradients[l])) for l in trained}
+    return {l: Side(inputs[l], flat(gradients[l])) for l in trained}
 
 
 def gram_parts(
@@ -140,21 +142,21 @@ def _parts(model: Deep, left, right, output: int | None) -> dict[str, Array]:
 def _products(a: Side, b: Side):
     r"""$\sum_{p,q} \langle x_{ip}, x_{jq}\rangle \langle\delta_{ikp}, \delta_{jlq}\rangle$, whichever way takes fewer multiplications."""
     n, outputs, positions, channels = a.gradient.shape
-    m, fan_in = b.gradient.shape[0], a.seen.shape[-1]
+    m, fan_in = b.gradient.shape[0], a.inputs.shape[-1]
     if positions == 1:
-        seen = _inner(a.seen[:, 0], b.seen[:, 0], a is b)
+        overlaps = _inner(a.inputs[:, 0], b.inputs[:, 0], a is b)
         gradients = _inner(_rows(a.gradient), _rows(b.gradient), a is b)
-        whole = seen[:, None, :, None] * gradients.reshape(n, outputs, m, outputs)
+        whole = overlaps[:, None, :, None] * gradients.reshape(n, outputs, m, outputs)
         return whole.reshape(n * outputs, m * outputs)
     pairs = n * m * positions**2 * (fan_in + outputs**2 * (channels + 1))
     rows = outputs * fan_in * channels * ((n + m) * positions + n * m * outputs)
     if rows <= pairs:
-        summed = lambda side: _rows(jnp.einsum("ipf,ikpc->ikfc", side.seen, side.gradient))
+        summed = lambda side: _rows(jnp.einsum("ipf,ikpc->ikfc", side.inputs, side.gradient))
         left = summed(a)
         return _inner(left, left if a is b else summed(b), a is b)
-    seen = jnp.einsum("ipf,jqf->ijpq", a.seen, b.seen)
+    overlaps = jnp.einsum("ipf,jqf->ijpq", a.inputs, b.inputs)
     gradients = jnp.einsum("ikpc,jlqc->ikjlpq", a.gradient, b.gradient)
-    return jnp.einsum("ijpq,ikjlpq->ikjl", seen, gradients).reshape(n * outputs, m * outputs)
+    return jnp.einsum("ijpq,ikjlpq->ikjl", overlaps, gradients).reshape(n * outputs, m * outputs)
 
 
 def _inner(left, right, symmetric: bool):

@@ -19,6 +19,16 @@ from .._core.normal_rows import square_root
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
 
+__all__ = [
+    "AbstractEmbedding",
+    "DeepRandomFeatures",
+    "Function",
+    "Identity",
+    "Quadratic",
+    "RandomFeatures",
+    "virtual_inputs",
+]
+
 
 class AbstractEmbedding(DoubleModule):
     """A fixed map of one input to its features; `embed` maps a batch."""
@@ -74,6 +84,10 @@ class RandomFeatures(AbstractEmbedding):
     r"""$\phi_j(x) = \sigma(z_j \cdot x / \sqrt d)$, the frozen first layer of a P-3L network (chen2022, equations 4-5).
 
     `weights` are the $z_j$, shape (feature, input). The paper takes the same $\sigma$ here and in the trained layer.
+
+    Args:
+        weights: the $z_j$.
+        activation: $\sigma$.
     """
 
     weights: Float[Array, "feature input"]
@@ -87,7 +101,13 @@ class RandomFeatures(AbstractEmbedding):
     @classmethod
     @double
     def init(cls, key, input_dimension: int, features: int, activation="relu") -> "RandomFeatures":
-        r"""Draws $z_j \sim \mathcal{N}(0, I_d)$."""
+        r"""Draws $z_j \sim \mathcal{N}(0, I_d)$.
+
+        Args:
+            input_dimension: $d$.
+            features: $D$, the number of $z_j$.
+            activation: $\sigma$.
+        """
         _check_counts(input_dimension=input_dimension, features=features)
         return cls(_normal(named_key(key, "first"), (features, input_dimension)), activation)
 
@@ -108,6 +128,11 @@ class DeepRandomFeatures(AbstractEmbedding):
     $\phi_j = \sigma(h^{L-2}_j)$. With no `inner` weights ($L = 3$) this is `RandomFeatures`.
 
     `first` is (feature, input); `inner` is a sequence of the $L - 3$ matrices $\bar W^l$, each (feature, feature).
+
+    Args:
+        first: the $z_j$, shape (feature, input).
+        inner: the $\bar W^l$, each (feature, feature).
+        activation: $\sigma$.
     """
 
     first: Float[Array, "feature input"]
@@ -131,7 +156,14 @@ class DeepRandomFeatures(AbstractEmbedding):
     def init(
         cls, key, input_dimension: int, features: int, layers: int = 3, activation="relu"
     ) -> "DeepRandomFeatures":
-        r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too."""
+        r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too.
+
+        Args:
+            input_dimension: $d$.
+            features: $D$, of every frozen layer.
+            layers: $L \ge 3$.
+            activation: $\sigma$.
+        """
         _check_counts(input_dimension=input_dimension, features=features)
         check_count("layers", layers, least=3, remedy="For two layers use `Identity`.")
         first = _normal(named_key(key, "first"), (features, input_dimension))
@@ -162,7 +194,11 @@ class DeepRandomFeatures(AbstractEmbedding):
 
 
 class Function(AbstractEmbedding):
-    """Any function of one input to a vector of features, written with `jax.numpy`."""
+    r"""Any function of one input to a vector of features, written with `jax.numpy`.
+
+    Args:
+        function: $\phi$, from shape (input,) to shape (feature,).
+    """
 
     function: Callable = eqx.field(static=True)
 
@@ -193,6 +229,9 @@ def virtual_inputs(gram) -> Float[Array, "point point"]:
     A `Shallow` network with $W_{ij} \sim \mathcal{N}(0, 1)$ on them starts from pre-activations whose rows are exactly $\mathcal{N}(0, G)$ and then
     trains exactly like any network of Gram matrix $G$: an embedding of infinitely many features ($G$ = `limits.hidden_gram`), or one
     too large to store. Give training and test points together and split the rows.
+
+    Args:
+        gram: $G$, symmetric and positive semi-definite, shape (point, point).
     """
     root = square_root(gram)
     return jnp.sqrt(jnp.asarray(root.shape[0], root.dtype)) * root

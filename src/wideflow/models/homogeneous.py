@@ -17,6 +17,8 @@ from .._core.randomness import named_key
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 
+__all__ = ["Homogeneous"]
+
 
 class Homogeneous(AbstractModel):
     r"""$f_W(x) = \frac sm\sum_{i=1}^m \|w_i\|\,\sigma(\langle w_i, x\rangle)$, positively 2-homogeneous in $W$.
@@ -74,7 +76,15 @@ class Homogeneous(AbstractModel):
         factor: float | int = 1.0,
         scale: float | int = 1.0,
     ) -> "Homogeneous":
-        r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1)."""
+        r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1).
+
+        Args:
+            features: $d$.
+            width: the number of neurons.
+            activation: $\sigma$, as in the class.
+            factor: $s$.
+            scale: the root of $\mathbb E\|w\|^2$.
+        """
         check_count("features", features)
         check_count("width", width)
         check_positive("scale", scale)

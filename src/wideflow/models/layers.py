@@ -23,6 +23,8 @@ from .._core.architecture import (
     SumPool,
 )
 
+__all__ = ["forward"]
+
 Batch = Float[Array, "sample ..."]
 Weigh = Callable[[int, Dense | Conv, Batch], Batch]
 """What a weight layer does: its number in the order of `weight_layers`, its description, and what comes in."""
@@ -31,7 +33,7 @@ Weigh = Callable[[int, Dense | Conv, Batch], Batch]
 def forward(
     architecture: AbstractLayer, x: Batch, weigh: Weigh, nodes: tuple[Array | None, ...]
 ) -> Batch:
-    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l` hand on."""
+    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l` pass on."""
     return _run(Chain(architecture), x, weigh, nodes, itertools.count())
 
 
@@ -72,7 +74,7 @@ def _fixed(layer: AbstractLayer, x):
         if layer.padding == "SAME":  # the mean over the window's pixels inside the image
             return _window_sums(layer, x) / _window_sums(layer, jnp.ones_like(x[:1, ..., :1]))
         return _window_sums(layer, x) / math.prod(layer.window)
-    raise ValueError(f"`architecture` holds {type(layer).__name__}, which networks cannot read.")
+    raise ValueError(f"`architecture` holds {type(layer).__name__}, which networks do not support.")
 
 
 def _window_sums(layer: AveragePool | SumPool, x):
@@ -105,10 +107,10 @@ def patches(layer: Dense | Conv, x) -> Float[Array, "sample position fan_in"]:
     if isinstance(layer, Dense):
         return x.reshape(x.shape[0], -1, x.shape[-1])
     x, padding = padded(layer, x)
-    seen = jax.lax.conv_general_dilated_patches(
+    windows = jax.lax.conv_general_dilated_patches(
         x, layer.window, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
     )
-    return seen.reshape(x.shape[0], -1, seen.shape[-1])
+    return windows.reshape(x.shape[0], -1, windows.shape[-1])
 
 
 def _numbers(axes: int) -> jax.lax.ConvDimensionNumbers:

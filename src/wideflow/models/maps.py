@@ -15,11 +15,31 @@ from .._core.scalings import ABC, NTK, MeanField
 from .embeddings import DeepRandomFeatures, RandomFeatures
 from .shallow import Shallow, has_own_scales
 
+__all__ = [
+    "Equivalent",
+    "Exponents",
+    "abc_network",
+    "as_xavier",
+    "common_magnitude",
+    "maximal_update_exponents",
+    "ntk_as_mean_field",
+    "ntk_exponents",
+    "older_as_mean_field",
+    "older_mean_field_exponents",
+    "ours_exponents",
+    "unit_magnitude",
+    "xavier_network",
+]
+
 
 class Equivalent(NamedTuple):
-    """Another network with the same path: original outputs are `output_factor` times those of `model`.
+    """Another network with the same path.
 
-    Train `model` with `rate` on `target_factor` times the original targets.
+    Attributes:
+        model: the other network.
+        rate: with which it is trained.
+        output_factor: the original outputs over those of `model`.
+        target_factor: the targets for `model` over the original ones.
     """
 
     model: Shallow
@@ -33,6 +53,10 @@ def ntk_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
     r"""NTK$(c, W_0, \delta)$ is ours$(\sqrt m\, c, W_0, \delta/m)$: weights and pre-activations agree at every step.
 
     So the lazy network is the mean-field one with large output weights: "lazy" and "$\hat c$ large" are the same thing.
+
+    Args:
+        model: a `Shallow` network in `NTK()`.
+        rate: $\delta$ of its training.
     """
     _expect(model, NTK, "NTK()")
     check_positive("rate", rate)
@@ -50,6 +74,10 @@ def older_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
     r"""MF$(c, W_0, \delta)$ is ours$(c, W_0/\sqrt D, \delta)$: pre-activations agree, $W_{MF} = \sqrt D\, W_{ours}$.
 
     So the older mean-field scaling, $1/D$ inside, is ours started near $h = 0$. Any `MeanField(hidden=q)` is mapped likewise, by $D^{1/2 - q}$.
+
+    Args:
+        model: a `Shallow` network in `MeanField(hidden=1.0)`.
+        rate: $\delta$ of its training.
     """
     _expect(model, MeanField, "MeanField(hidden=1.0)")
     check_positive("rate", rate)
@@ -65,6 +93,10 @@ def unit_magnitude(model: Shallow, rate: float | int) -> Equivalent:
     r"""Output weights $\pm \hat c$: $f/\hat c$ is the network of magnitude 1 on targets $y/\hat c$ with rate $\delta\, \hat c^2$; $h$ is the same.
 
     So only $\lVert y \rVert / \hat c$ matters, up to the scale of time.
+
+    Args:
+        model: a `Shallow` network whose output weights are $\pm\hat c$.
+        rate: $\delta$ of its training.
     """
     magnitude = common_magnitude(model)
     check_positive("rate", rate)
@@ -81,6 +113,11 @@ def as_xavier(model: Shallow, rate: float | int) -> Equivalent:
     Exact for a three-layer network of ours with $D = m$ and an activation positively homogeneous of degree 1 (relu, leaky_relu, abs,
     linear); then $h_{Xavier} = h_{ours}/\sqrt m$. Corrected: the paper says "homogeneous"; of degree $k \ne 1$ the two differ by $m^{(1-k^2)/2}$ at step 0.
     For any other activation the map is refused; `xavier_network` builds it all the same, for the comparison.
+
+    Args:
+        model: a `Shallow` network in `MeanField()` on `RandomFeatures`, with as many features as
+            neurons.
+        rate: $\delta$ of its training.
     """
     if model.activation.degree != 1.0 or _frozen(model).activation.degree != 1.0:
         raise ValueError(
@@ -92,7 +129,13 @@ def as_xavier(model: Shallow, rate: float | int) -> Equivalent:
 
 @double
 def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
-    """The network of `as_xavier` without the check of homogeneity: for other activations it is another network."""
+    """The network of `as_xavier` without the check of homogeneity: for other activations it is another network.
+
+    Args:
+        model: a `Shallow` network in `MeanField()` on `RandomFeatures`, with as many features as
+            neurons.
+        rate: of its training.
+    """
     _expect(model, MeanField, "MeanField()")
     check_positive("rate", rate)
     embedding, width = _frozen(model), model.width
@@ -116,6 +159,11 @@ class Exponents:
 
     Layer $l = 1..L_h + 1$ acts as $m^{-a_l} w^l$ with entries of size $m^{-b_l}$ at the start, and is trained at rate $\delta\, m^{-c}$. $L_h$
     counts hidden layers: a P-L network has $L_h = L - 1$ (corrected: the paper writes $L$ for both). The input's $1/\sqrt d$ stays outside.
+
+    Attributes:
+        a: $a_l$, one a layer.
+        b: $b_l$, likewise.
+        c: $c$, one for all.
     """
 
     a: tuple[float | int, ...]
@@ -158,22 +206,38 @@ class Exponents:
 
 
 def ours_exponents(layers: int = 3) -> Exponents:
-    """`MeanField()` with all frozen layers of the same width; `layers` is the paper's L."""
+    """`MeanField()` with all frozen layers of the same width.
+
+    Args:
+        layers: $L$ of the P-L network, which counts frozen, trained and output layers.
+    """
     return Exponents((0.0, *[0.5] * _inner(layers), 1.0), (0.0,) * layers, -1.0)
 
 
 def maximal_update_exponents(layers: int = 3) -> Exponents:
-    """Maximal update; `.shifted(0.5)` is `ours_exponents`."""
+    """Maximal update; `.shifted(0.5)` is `ours_exponents`.
+
+    Args:
+        layers: $L$ of the P-L network, which counts frozen, trained and output layers.
+    """
     return Exponents((-0.5, *[0.0] * _inner(layers), 0.5), (0.5,) * layers, 0.0)
 
 
 def ntk_exponents(layers: int = 3) -> Exponents:
-    """`NTK()`: all factors in front of standard normal weights."""
+    """`NTK()`: all factors in front of standard normal weights.
+
+    Args:
+        layers: $L$ of the P-L network, which counts frozen, trained and output layers.
+    """
     return Exponents((0.0, *[0.5] * (_inner(layers) + 1)), (0.0,) * layers, 0.0)
 
 
 def older_mean_field_exponents(layers: int = 3) -> Exponents:
-    """`MeanField(hidden=1.0)`: stable only because the other layers are frozen (`feature_exponent` -2, `partial_exponent` 0 at three layers)."""
+    """`MeanField(hidden=1.0)`: stable only because the other layers are frozen (`feature_exponent` -2, `partial_exponent` 0 at three layers).
+
+    Args:
+        layers: $L$ of the P-L network, which counts frozen, trained and output layers.
+    """
     return Exponents((0.0, *[1.0] * (_inner(layers) + 1)), (0.0,) * layers, -2.0)
 
 
@@ -182,6 +246,10 @@ def abc_network(model: Shallow, exponents: Exponents) -> Shallow:
     r"""The network of given exponents with the draws of `model`, whose weights count as the standard ones ($b = 0$).
 
     `model` is a network of width $m = D$ with frozen `RandomFeatures` or `DeepRandomFeatures`. With `ours_exponents` it is `model` in `MeanField()`.
+
+    Args:
+        model: where the draws come from.
+        exponents: as many layers as the model has, frozen ones and the output counted.
     """
     embedding, width = model.embedding, model.width
     if not isinstance(embedding, RandomFeatures | DeepRandomFeatures):
@@ -211,7 +279,11 @@ def abc_network(model: Shallow, exponents: Exponents) -> Shallow:
 
 @double
 def common_magnitude(model: Shallow) -> float:
-    r"""$\hat c$, where all output weights are $\pm \hat c$ (Assumption 1)."""
+    r"""$\hat c$, where all output weights are $\pm \hat c$ (Assumption 1).
+
+    Args:
+        model: a `Shallow` network with one output.
+    """
     sizes = jnp.abs(model.output)
     magnitude = float(jnp.max(sizes))
     if (

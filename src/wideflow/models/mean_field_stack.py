@@ -18,6 +18,8 @@ from .._core.renamed import renamed
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 
+__all__ = ["MeanFieldStack"]
+
 
 class MeanFieldStack(AbstractModel):
     r"""$F^{(0)} = x$, $F^{(l)} = \sum_j p^{(l)}_j A_l[:, j]\, \sigma(W_l[j] \cdot F^{(l-1)})$, $f = F^{(L)}$ (Definition A.3).
@@ -131,10 +133,10 @@ class MeanFieldStack(AbstractModel):
         return tuple(f"{part}_{l + 1}" for l in range(self.blocks) for part in ("outer", "inner"))
 
     def __getattr__(self, name: str):
-        found = re.fullmatch(r"(outer|inner)_([1-9][0-9]*)", name)
-        if found is None or int(found[2]) > len(self.outers):
+        match = re.fullmatch(r"(outer|inner)_([1-9][0-9]*)", name)
+        if match is None or int(match[2]) > len(self.outers):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
-        return (self.outers if found[1] == "outer" else self.inners)[int(found[2]) - 1]
+        return (self.outers if match[1] == "outer" else self.inners)[int(match[2]) - 1]
 
     def _measure(self, l: int):
         mass = self.masses[l]
@@ -144,13 +146,13 @@ class MeanFieldStack(AbstractModel):
     def features(self, x) -> tuple[Float[Array, "*sample feature"], ...]:
         """$F^{(0)}, ..., F^{(L)}$ on one input (feature,) or a batch (sample, feature)."""
         layer = jnp.asarray(x).astype(self.inners[0].dtype)
-        found = [layer]
+        layers = [layer]
         for l in range(self.blocks):
             layer = (self._measure(l) * self.activation(layer @ self.inners[l].T)) @ self.outers[
                 l
             ].T
-            found.append(layer)
-        return tuple(found)
+            layers.append(layer)
+        return tuple(layers)
 
     @double
     def neurons(self, key: Key, widths: Sequence[int]) -> tuple[Int[Array, " width"], ...]:
@@ -172,13 +174,17 @@ class MeanFieldStack(AbstractModel):
         """The network of equal weights that consists of the neurons `rows[l]` of each block l."""
         self._one_per_block("rows", rows)
         layers = []
-        for l, chosen in enumerate(rows):
-            chosen, here = jnp.asarray(chosen), self.inners[l].shape[0]
-            if chosen.ndim != 1 or not chosen.size or not jnp.issubdtype(chosen.dtype, jnp.integer):
+        for l, neurons in enumerate(rows):
+            neurons, here = jnp.asarray(neurons), self.inners[l].shape[0]
+            if (
+                neurons.ndim != 1
+                or not neurons.size
+                or not jnp.issubdtype(neurons.dtype, jnp.integer)
+            ):
                 raise ValueError(f"`rows[{l}]` must be a vector of neuron numbers, got {rows[l]}.")
-            if not bool(jnp.all((chosen >= 0) & (chosen < here))):
+            if not bool(jnp.all((neurons >= 0) & (neurons < here))):
                 raise ValueError(f"`rows[{l}]` must lie in [0, {here}), got {rows[l]}.")
-            layers.append((self.outers[l][:, chosen], self.inners[l][chosen]))
+            layers.append((self.outers[l][:, neurons], self.inners[l][neurons]))
         return MeanFieldStack(layers, self.activation)
 
     @double
@@ -252,10 +258,10 @@ def _blocks(layers) -> list:
     ]
 
 
-def _masses(l: int, given, width: int):
-    mass = jnp.asarray(given, float)
+def _masses(l: int, value, width: int):
+    mass = jnp.asarray(value, float)
     if mass.shape != (width,) or not bool(jnp.all(mass > 0)) or abs(float(mass.sum()) - 1) > 1e-9:
         raise ValueError(
-            f"`weights[{l}]` must be {width} positive numbers with sum 1, got {given}."
+            f"`weights[{l}]` must be {width} positive numbers with sum 1, got {value}."
         )
     return mass

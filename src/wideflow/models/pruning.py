@@ -53,7 +53,12 @@ class PruningCurve(NamedTuple):
 
 @double
 def importance(model, convention: str = "paper") -> Float[Array, " width"]:
-    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``)."""
+    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``).
+
+    Args:
+        model: a `Shallow` network, with node weights $\lambda_j$ and hidden weights $w_j$.
+        convention: which of the two formulas.
+    """
     _check_shallow(model)
     check_choice("convention", convention, CONVENTIONS)
     weights = model.scales.astype(float) ** 2
@@ -105,11 +110,11 @@ def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
     if keep > model.width:
         raise ValueError(f"`keep` must not exceed the width {model.width}, got {keep}.")
     removed_first = jnp.argsort(importance(model, convention), stable=True)
-    kept = jnp.sort(removed_first[model.width - keep :])
+    nodes = jnp.sort(removed_first[model.width - keep :])
     return eqx.tree_at(
         lambda m: (m.weights, m.output, m.scales),
         model,
-        (model.weights[:, kept], model.output[..., kept], model.scales[kept]),
+        (model.weights[:, nodes], model.output[..., nodes], model.scales[nodes]),
     )
 
 
@@ -131,9 +136,9 @@ def features(
     check_count("top", top)
     if top > model.width:
         raise ValueError(f"`top` must not exceed the width {model.width}, got {top}.")
-    chosen = jnp.argsort(-importance(model, convention), stable=True)[:top]
-    hidden = model.activation(model.embed(inputs) @ model.weights[:, chosen])
-    return hidden * model.scales[chosen] if scaled else hidden
+    nodes = jnp.argsort(-importance(model, convention), stable=True)[:top]
+    hidden = model.activation(model.embed(inputs) @ model.weights[:, nodes])
+    return hidden * model.scales[nodes] if scaled else hidden
 
 
 @double

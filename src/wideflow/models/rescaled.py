@@ -8,6 +8,8 @@ from .._core.errors import check_positive
 from .._core.precision import double
 from .base import AbstractModel, Pullback, adaptive_rate_factors
 
+__all__ = ["Rescaled", "rescaled"]
+
 
 class Rescaled(AbstractModel):
     r"""$\alpha\,(f_\theta - f_{\theta_0})$ or $\alpha f_\theta$, trained at $1/\alpha^2$ times the rate of $f$; see `rescaled`."""
@@ -26,7 +28,7 @@ class Rescaled(AbstractModel):
 
     def __getattr__(self, name: str):
         if name in ("model", "alpha", "anchor") or name.startswith("__"):
-            raise AttributeError(name)  # asked for before it is there
+            raise AttributeError(name)  # read before it is set
         return getattr(self.model, name)
 
     def embed(self, inputs) -> Float[Array, "sample embedded"]:

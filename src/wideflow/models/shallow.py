@@ -22,6 +22,8 @@ from .._core.types import Key
 from .base import AbstractModel, Pullback
 from .embeddings import AbstractEmbedding, Identity
 
+__all__ = ["Shallow"]
+
 
 class Shallow(AbstractModel):
     r"""$f_k(x) = \sum_j s_j A_{kj}\, \sigma(h_j(x))$, $h_j(x) = p\,\langle w_j, \phi(x)\rangle$.
@@ -34,6 +36,9 @@ class Shallow(AbstractModel):
     Args:
         hidden: $w$, shape (width, D) with $D$ the number of embedded features.
         output: $A$, shape (width,) for one output or (outputs, width).
+        scaling: where $s_j$ and $p$ come from; `NTK()` if None.
+        activation: $\sigma$: a name, an `Activation` or an elementwise JAX function.
+        embedding: $\phi$; `Identity()` if None.
 
     >>> net = Shallow([[2.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
     >>> net([1.0, 1.0])  # (2 - 1) / sqrt(2) in each factor: NTK scaling, D = 2
@@ -109,6 +114,10 @@ class Shallow(AbstractModel):
             output_scale: absolute value of every output weight.
             symmetric: rows $j$ and $j + m/2$ are equal with opposite output weights, so that the
                 network starts at exactly zero; needs an even width and equal node scales in pairs.
+            width: $m$, the number of neurons.
+            scaling: where $s_j$ and $p$ come from; `NTK()` if None.
+            activation: $\sigma$: a name, an `Activation` or an elementwise JAX function.
+            embedding: $\phi$; `Identity()` if None.
         """
         key = as_key(key)
         check_count("features", features)

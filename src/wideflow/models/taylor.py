@@ -9,6 +9,8 @@ from .._core.precision import double
 from .._core.trees import parameters, with_parameters
 from .base import AbstractModel, Pullback, adaptive_rate_factors, pullback_by_autodiff
 
+__all__ = ["Taylor", "taylor"]
+
 
 class Taylor(AbstractModel):
     r"""$\sum_{k \le K} \frac{1}{k!}\, D^k f_{\theta_0}(x)[\theta - \theta_0]^k$ as a model in $\theta$; see `taylor`.
@@ -30,7 +32,7 @@ class Taylor(AbstractModel):
 
     def __getattr__(self, name: str):
         if name in ("model", "anchor", "order") or name.startswith("__"):
-            raise AttributeError(name)  # asked for before it is there
+            raise AttributeError(name)  # read before it is set
         return getattr(self.model, name)
 
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
@@ -70,6 +72,9 @@ def _derivative(function, direction):
 @double
 def taylor(model, order: int = 1) -> Taylor:
     """The expansion of `model` around its present parameters; order 1 is the linearised network. It trains like any model.
+
+    Args:
+        order: the highest power of the change of the parameters.
 
     >>> import wideflow as wf
     >>> net = wf.Shallow([[1.0]], [1.0], activation="square")

@@ -15,6 +15,8 @@ from .._core.precision import double
 from .base import AbstractModel, Pullback, pullback_by_autodiff
 from .deep import single_output
 
+__all__ = ["Wrapped", "wrap"]
+
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
@@ -69,7 +71,7 @@ class Wrapped(AbstractModel):
         if self.shape is not None:
             if features.shape[1] != math.prod(self.shape):
                 raise ValueError(
-                    f"`inputs` have {features.shape[1]} numbers each, but `features` {self.shape} asks for {math.prod(self.shape)}."
+                    f"`inputs` have {features.shape[1]} numbers each, but `features` {self.shape} needs {math.prod(self.shape)}."
                 )
             x = features.reshape(len(features), *self.shape)
         outputs = self.library.outputs(self.filled(), x)

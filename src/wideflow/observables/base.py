@@ -10,6 +10,8 @@ from .._core.precision import DoubleModule
 from ..data.objective import AbstractObjective
 from ..dynamics.base import Snapshot
 
+__all__ = ["AbstractObservable"]
+
 
 class AbstractObservable(DoubleModule):
     """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value.

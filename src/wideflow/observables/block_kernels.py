@@ -23,10 +23,16 @@ from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 from .kernels import spectral_norm
 
+__all__ = ["BlockDrift", "BlockGap", "block_gram", "block_of_features"]
+
 
 @double
 def block_gram(model, inputs) -> Float[Array, "pair pair"]:
     """The tangent Gram matrix over all pairs (sample, output); for one output that of `tangent_gram`.
+
+    Args:
+        model: where the Jacobian is taken.
+        inputs: shape (sample, feature).
 
     >>> import wideflow as wf
     >>> net = wf.Shallow([[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, -1.0]])
@@ -39,7 +45,12 @@ def block_gram(model, inputs) -> Float[Array, "pair pair"]:
 
 @functools.singledispatch
 def block_of_features(model: AbstractModel, features):
-    """The same from embedded inputs; by autodiff where no structured form is registered, a column at a time."""
+    """The same from embedded inputs; by autodiff where no structured form is registered, a column at a time.
+
+    Args:
+        model: where the Jacobian is taken; its class chooses the form.
+        features: embedded inputs (`model.embed`), shape (sample, embedded).
+    """
     outputs, pull = model.pullback(features)
     factors, theta = model.rate_factors(), parameters(model)
 

@@ -26,10 +26,30 @@ from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, Snapshot, check_samples, probe_features
 
+__all__ = [
+    "EffectiveRank",
+    "KernelAlignment",
+    "KernelDistance",
+    "KernelMaxEigenvalue",
+    "KernelMinEigenvalue",
+    "KernelSpectrum",
+    "KernelTrace",
+    "gram_of_features",
+    "tangent_gram",
+    "tangent_gram_parts",
+    "tangent_products",
+]
+
 
 @double
 def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, Array]:
     """The tangent Gram matrix's part of every trained array, by name; their sum is `tangent_gram`.
+
+    Args:
+        model: where the Jacobian is taken.
+        inputs: shape (left, feature).
+        other: shape (right, feature); the inputs themselves if None.
+        output: which output.
 
     >>> import wideflow as wf
     >>> net = wf.Deep(wf.mlp(depth=1, width=1, activation="linear"), 1, [[[2.0]], [[3.0]]])
@@ -52,6 +72,10 @@ def tangent_products(model, inputs):
     r"""The map $v \mapsto \Theta v$ over all samples and outputs, without the matrix: one product with $J^\top$, one with $J$.
 
     `v` has the shape of the outputs. One product costs about three forward passes and holds no more than they do.
+
+    Args:
+        model: where the Jacobian $J$ is taken.
+        inputs: shape (sample, feature).
     """
     jacobian = jacobian_of(model, model.embed(jnp.asarray(inputs)))
     _, here = jacobian.linearise(parameters(model))
@@ -62,6 +86,12 @@ def tangent_products(model, inputs):
 @double
 def tangent_gram(model, inputs, other=None, output: int = 0) -> Float[Array, "left right"]:
     """The tangent Gram matrix of one output between `inputs` and `other` (default: themselves).
+
+    Args:
+        model: where the Jacobian is taken.
+        inputs: shape (left, feature).
+        other: shape (right, feature).
+        output: which output.
 
     >>> import wideflow as wf
     >>> net = wf.Shallow([[1.0, 0.0], [0.0, 1.0]], [1.0, -1.0])
@@ -91,6 +121,11 @@ def gram_of_features(model: AbstractModel, left, right, output: int = 0):
     """The same from embedded inputs; from gradient rows where no structured form is registered.
 
     Rows are worked off in tiles that fit the memory budget: a Jacobian is never whole.
+
+    Args:
+        model: where the Jacobian is taken; its class chooses the form.
+        left, right: embedded inputs (`model.embed`), shapes (left, embedded) and (right, embedded).
+        output: which output.
     """
     size = sum(leaf.size for leaf in parameters(model).values())
     tile = tile_rows(max(len(left), len(right)), 4 * left.dtype.itemsize * size)
@@ -206,7 +241,12 @@ class KernelDistance(AbstractObservable):
 
 
 class KernelMinEigenvalue(AbstractObservable):
-    r"""$\lambda_{\min}(\Theta_t)$, the table's `kernel_gap`."""
+    r"""$\lambda_{\min}(\Theta_t)$, the table's `kernel_gap`.
+
+    Args:
+        samples: only the first so many training inputs; their gap is at least that of all.
+        output: which output's kernel.
+    """
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_gap")
@@ -221,7 +261,11 @@ class KernelMinEigenvalue(AbstractObservable):
 
 
 class KernelMaxEigenvalue(AbstractObservable):
-    r"""$\lambda_{\max}(\Theta_t)$ by power iteration, the table's `kernel_top`: descent at rate $\delta$ is locally stable where $\delta \lambda_{\max} < 2$ ($\delta/n$ for the mean)."""
+    r"""$\lambda_{\max}(\Theta_t)$ by power iteration, the table's `kernel_top`: descent at rate $\delta$ is locally stable where $\delta \lambda_{\max} < 2$ ($\delta/n$ for the mean).
+
+    Args:
+        iterations: products with the matrix at each record.
+    """
 
     iterations: int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="kernel_top")
@@ -246,7 +290,12 @@ class KernelMaxEigenvalue(AbstractObservable):
 
 
 class KernelSpectrum(AbstractObservable):
-    r"""All eigenvalues of $\Theta_t$, ascending."""
+    r"""All eigenvalues of $\Theta_t$, ascending.
+
+    Args:
+        samples: only the first so many training inputs.
+        output: which output's kernel.
+    """
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_spectrum")
@@ -261,7 +310,12 @@ class KernelSpectrum(AbstractObservable):
 
 
 class KernelTrace(AbstractObservable):
-    r"""$\mathrm{tr}\,\Theta_t$."""
+    r"""$\mathrm{tr}\,\Theta_t$.
+
+    Args:
+        samples: only the first so many training inputs.
+        output: which output's kernel.
+    """
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_trace")
@@ -276,7 +330,12 @@ class KernelTrace(AbstractObservable):
 
 
 class EffectiveRank(AbstractObservable):
-    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel; 0 for a kernel that has vanished."""
+    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel; 0 for a kernel that has vanished.
+
+    Args:
+        samples: only the first so many training inputs.
+        output: which output's kernel.
+    """
 
     watched: _Watched
     name: str = eqx.field(static=True, default="effective_rank")
@@ -292,7 +351,12 @@ class EffectiveRank(AbstractObservable):
 
 
 class KernelAlignment(AbstractObservable):
-    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output; 0 where either has vanished."""
+    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output; 0 where either has vanished.
+
+    Args:
+        samples: only the first so many training inputs.
+        output: which output's kernel and targets.
+    """
 
     watched: _Watched
     name: str = eqx.field(static=True, default="kernel_alignment")

@@ -17,24 +17,49 @@ from ..models.deep_gram import sides
 from ..models.rescaled import Rescaled
 from .base import AbstractObservable, probe_features
 
+__all__ = [
+    "ArrayMovement",
+    "FeatureAlignment",
+    "FeatureKernelDrift",
+    "GradientKernelDrift",
+    "LayerFeatureMovement",
+    "centred_alignment",
+    "feature_kernels",
+    "gradient_kernels",
+]
+
 NORMS = ("relative", "frobenius", "spectral")
 
 
 @double
 def feature_kernels(model, inputs) -> dict[str, Float[Array, "sample sample"]]:
-    r"""$\Phi^l$ of what every weight layer after the first sees, by the layer that it comes out of: `layer_1`, ..."""
+    r"""$\Phi^l$ of what every weight layer after the first sees, by the layer that it comes out of: `layer_1`, ...
+
+    Args:
+        model: a `Deep` network, or a rescaled one.
+        inputs: one a row.
+    """
     return _feature_kernels(model, model.embed(jnp.asarray(inputs)))
 
 
 @double
 def gradient_kernels(model, inputs, output: int = 0) -> dict[str, Float[Array, "sample sample"]]:
-    r"""$G^l$ of every trained weight layer, by `layer_1`, ...; for a rescaled model those of the model inside."""
+    r"""$G^l$ of every trained weight layer, by `layer_1`, ...; for a rescaled model those of the model inside.
+
+    Args:
+        model: a `Deep` network, or a rescaled one.
+        inputs: one a row.
+        output: which output's gradients.
+    """
     return _gradient_kernels(model, model.embed(jnp.asarray(inputs)), output)
 
 
 @double
 def centred_alignment(first, second) -> Float[Array, ""]:
     r"""CKA: $\langle HKH, HLH\rangle / (\lVert HKH\rVert\, \lVert HLH\rVert)$ with $H = I - 11^\top/n$ (kornblith2019).
+
+    Args:
+        first, second: the kernels $K$ and $L$, shape (sample, sample).
 
     >>> import numpy as np
     >>> x = np.array([[1.0], [2.0], [4.0]])
@@ -46,7 +71,11 @@ def centred_alignment(first, second) -> Float[Array, ""]:
 
 
 class FeatureKernelDrift(AbstractObservable):
-    r"""$\lVert\Phi^l_t - \Phi^l_0\rVert_F / \lVert\Phi^l_0\rVert_F$, one number a hidden layer."""
+    r"""$\lVert\Phi^l_t - \Phi^l_0\rVert_F / \lVert\Phi^l_0\rVert_F$, one number a hidden layer.
+
+    Args:
+        samples: only the first so many training inputs.
+    """
 
     samples: int | None = eqx.field(static=True)
     name: str = eqx.field(static=True, default="feature_kernel_drift")
@@ -62,7 +91,12 @@ class FeatureKernelDrift(AbstractObservable):
 
 
 class GradientKernelDrift(AbstractObservable):
-    r"""$\lVert G^l_t - G^l_0\rVert_F / \lVert G^l_0\rVert_F$, one number a trained layer."""
+    r"""$\lVert G^l_t - G^l_0\rVert_F / \lVert G^l_0\rVert_F$, one number a trained layer.
+
+    Args:
+        samples: only the first so many training inputs.
+        output: which output's gradients.
+    """
 
     samples: int | None = eqx.field(static=True)
     output: int = eqx.field(static=True)
@@ -80,7 +114,11 @@ class GradientKernelDrift(AbstractObservable):
 
 
 class FeatureAlignment(AbstractObservable):
-    r"""CKA of every hidden layer's feature kernel with the targets' $y y^\top$."""
+    r"""CKA of every hidden layer's feature kernel with the targets' $y y^\top$.
+
+    Args:
+        samples: only the first so many training inputs.
+    """
 
     samples: int | None = eqx.field(static=True)
     name: str = eqx.field(static=True, default="feature_alignment")
@@ -98,7 +136,12 @@ class FeatureAlignment(AbstractObservable):
 
 
 class LayerFeatureMovement(AbstractObservable):
-    r"""Root mean square of $h^l(x; t) - h^l(x; 0)$ over units and inputs, one number a hidden layer; `relative` to that of $h^l(x; 0)$ or not."""
+    r"""Root mean square of $h^l(x; t) - h^l(x; 0)$ over units and inputs, one number a hidden layer; `relative` to that of $h^l(x; 0)$ or not.
+
+    Args:
+        relative: whether to divide by the size at the start.
+        samples: only the first so many training inputs.
+    """
 
     relative: bool = eqx.field(static=True)
     samples: int | None = eqx.field(static=True)

@@ -7,9 +7,15 @@ import jax.numpy as jnp
 from .._core.trees import parameters, with_parameters
 from .base import AbstractObservable, probe_features
 
+__all__ = ["LinearisationGap"]
+
 
 class LinearisationGap(AbstractObservable):
-    r"""$\lVert f_t-f_0-J_0(\theta_t-\theta_0)\rVert/\lVert f_t-f_0\rVert$ on the training inputs; 0 where nothing has moved."""
+    r"""$\lVert f_t-f_0-J_0(\theta_t-\theta_0)\rVert/\lVert f_t-f_0\rVert$ on the training inputs; 0 where nothing has moved.
+
+    Args:
+        samples: only the first so many training inputs.
+    """
 
     samples: int | None = eqx.field(static=True)
     name: str = eqx.field(static=True, default="linearisation_gap")

@@ -10,6 +10,14 @@ from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
 from .base import AbstractObservable, probe_features
 
+__all__ = [
+    "ActiveFraction",
+    "FeatureMovement",
+    "LargestMovement",
+    "ParameterMovement",
+    "WeightMovement",
+]
+
 
 class WeightMovement(AbstractObservable):
     r"""$\lVert w_j(t) - w_j(0)\rVert$ of every node: the norm of the difference."""
@@ -50,6 +58,10 @@ class FeatureMovement(AbstractObservable):
     r"""Mean over nodes and inputs of $|h_j(x_i; t) - h_j(x_i; 0)|$, `relative` to the mean of $|h(0)|$ or not.
 
     The nodes of a `Deep` network are those of all its hidden layers; `LayerFeatureMovement` takes them layer by layer.
+
+    Args:
+        relative: whether to divide by the mean of $|h(0)|$.
+        samples: only the first so many training inputs.
     """
 
     relative: bool = eqx.field(static=True)
@@ -69,7 +81,11 @@ class FeatureMovement(AbstractObservable):
 
 
 class ActiveFraction(AbstractObservable):
-    r"""Share of (input, node) pairs with $h_j(x_i)$ inside the activation's interval."""
+    r"""Share of (input, node) pairs with $h_j(x_i)$ inside the activation's interval.
+
+    Args:
+        interval: an open interval; the activation's own if None.
+    """
 
     interval: tuple[float, float] | None = eqx.field(static=True)
     name: str = eqx.field(static=True, default="active_fraction")

@@ -2,17 +2,27 @@
 
 from .kernels import KernelDistance, KernelMaxEigenvalue, KernelMinEigenvalue
 
+__all__ = ["KernelChange", "KernelDrift", "KernelGap", "KernelMovement", "KernelTop"]
+
 KernelGap = KernelMinEigenvalue
 KernelTop = KernelMaxEigenvalue
 
 
 def KernelDrift(samples: int | None = None, output: int = 0) -> KernelDistance:
-    """`KernelDistance("spectral", relative=False)`."""
+    """`KernelDistance("spectral", relative=False)`.
+
+    Args:
+        samples, output: as there.
+    """
     return KernelDistance("spectral", False, samples, output)
 
 
 def KernelChange(samples: int | None = None) -> KernelDistance:
-    """`KernelDistance()`: the relative Frobenius norm."""
+    """`KernelDistance()`: the relative Frobenius norm.
+
+    Args:
+        samples: as there.
+    """
     return KernelDistance(samples=samples)
 
 

@@ -8,6 +8,14 @@ from .._core.arrays import real_values
 from .._core.errors import check_between, check_same_length
 from .base import AbstractObservable
 
+__all__ = [
+    "GeneralisationError",
+    "LargestCosine",
+    "StudentOverlap",
+    "TeacherOverlap",
+    "weak_recovery_time",
+]
+
 
 class TeacherOverlap(AbstractObservable):
     r"""$M = HV^\top$, the covariance of $\lambda = Hx$ with the indices $\rho = Vx$."""
@@ -61,6 +69,10 @@ class LargestCosine(AbstractObservable):
 
 def weak_recovery_time(times, cosines, threshold: float = 0.5) -> float:
     """The first time at which the recorded cosine reaches `threshold`, between records by a straight line; NaN where it never does.
+
+    Args:
+        times: of the records.
+        cosines: one a record, for instance one entry of `LargestCosine`.
 
     >>> weak_recovery_time([0.0, 1.0, 2.0], [0.1, 0.4, 0.6])
     1.5

@@ -10,9 +10,18 @@ from .._core.precision import double
 from ..models.pruning import CONVENTIONS, pruning_curve
 from .base import AbstractObservable
 
+__all__ = ["PrunedRisk"]
+
 
 class PrunedRisk(AbstractObservable):
-    r"""Mean of squares on the given data with the $k$ least important nodes removed, for every $k$ of `levels`; see `pruning_curve`."""
+    r"""Mean of squares on the given data with the $k$ least important nodes removed, for every $k$ of `levels`; see `pruning_curve`.
+
+    Args:
+        inputs: shape (sample, feature).
+        targets: shape (sample,) or (sample, output).
+        levels: the $k$.
+        convention: which importance, "paper" or "released"; see `importance`.
+    """
 
     inputs: Float[Array, "sample feature"]
     targets: Float[Array, " sample *output"]

@@ -8,11 +8,18 @@ by as much as it was, or the linearisation misses all that happened.
 
 from typing import NamedTuple
 
+__all__ = ["Regime"]
+
 LAZY, RICH = 0.1, 0.5  # below: first-order theory is good to 10 %; above: it misses half
 
 
 class Regime(NamedTuple):
-    """Relative kernel change $R$ and linearisation gap $G$, with the verdict they give."""
+    """Relative kernel change $R$ and linearisation gap $G$, with the verdict they give.
+
+    Attributes:
+        kernel_change: $R$.
+        linearisation_gap: $G$.
+    """
 
     kernel_change: float
     linearisation_gap: float

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from .._core.errors import check_flag
 from .base import AbstractObservable, test_objective
 
+__all__ = ["Accuracy", "Loss", "Outputs", "Risk", "TestLoss", "TestRisk"]
+
 
 class Loss(AbstractObservable):
     """The descended objective itself."""
@@ -56,7 +58,11 @@ class TestLoss(AbstractObservable):
 
 
 class Accuracy(AbstractObservable):
-    """Share of samples whose largest output is their class; `test` says on which data."""
+    """Share of samples whose largest output is their class; `test` says on which data.
+
+    Args:
+        test: whether to take the test data.
+    """
 
     test: bool = eqx.field(static=True)
     name: str = eqx.field(static=True)
@@ -80,7 +86,12 @@ class Accuracy(AbstractObservable):
 
 
 class Outputs(AbstractObservable):
-    """The outputs at the training points (or at the test points)."""
+    """The outputs at the training points (or at the test points).
+
+    Args:
+        test: whether to take the test points.
+        several: whether the model has several outputs, which adds the axis `output`.
+    """
 
     test: bool = eqx.field(static=True)
     name: str = eqx.field(static=True)

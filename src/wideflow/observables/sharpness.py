@@ -12,6 +12,8 @@ from .._core.trees import parameters, with_parameters
 from ..dynamics.losses import HalfSumSquares
 from .base import AbstractObservable
 
+__all__ = ["Sharpness", "hessian_eigenvalues"]
+
 DEPTH = 40  # Lanczos steps; the top eigenvalues stand apart, and their error falls geometrically
 
 
@@ -20,6 +22,10 @@ class Sharpness(AbstractObservable):
 
     $c$ are the model's rate factors, so that in every parametrisation descent at rate $\eta$ is stable in a quadratic model of the loss where
     this is below $2/\eta$. By Lanczos with `depth` Hessian-vector products; no Hessian is formed.
+
+    Args:
+        count: how many eigenvalues.
+        depth: Lanczos steps, at least `count`.
     """
 
     count: int = eqx.field(static=True)
@@ -48,6 +54,7 @@ def hessian_eigenvalues(model, data, count: int = 1, *, loss=None, depth: int = 
         data: a `Dataset` or a population.
         loss: default `HalfSumSquares()`.
         depth: Lanczos steps.
+        model: where the Hessian is taken, in its trained arrays.
     """
     check_count("count", count)
     objective = data.objective(loss or HalfSumSquares(), model)

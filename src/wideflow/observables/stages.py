@@ -23,6 +23,8 @@ import numpy as np
 from .._core.arrays import increasing, paired
 from .._core.errors import check_number, check_same_length
 
+__all__ = ["first_time", "late_exponent", "moment_decay_time", "stage_events"]
+
 STAGES = {
     "T1": "end of stage 1.1",
     "T2": "end of stage 1.2",
@@ -33,6 +35,10 @@ STAGES = {
 
 def first_time(times, condition) -> float:
     """The first time at which `condition` holds, NaN if never.
+
+    Args:
+        times: of the records.
+        condition: whether it holds at each.
 
     >>> first_time([0.0, 1.0, 2.0], [False, True, True])
     1.0
@@ -59,7 +65,8 @@ def stage_events(
 
     Args:
         times: mean-field times of the records.
-        losses: population loss $L$. second, fourth: raw $\ell_2$ and $\ell_4$.
+        losses: population loss $L$.
+        second, fourth: raw $\ell_2$ and $\ell_4$.
         coefficients: $a$.
         masses: $\gamma_i$ at every record, (record, direction), for "T3_masses".
         noisy: the run was on samples: order 2 settles at a noise floor (records at most $d/2$ apart are needed).
@@ -103,7 +110,15 @@ def stage_events(
 def moment_decay_time(
     times, second_errors, zeroth_errors, features: int, level: float | int = 2.0
 ) -> float:
-    r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level` and $d^2|z| \le$ `level`."""
+    r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level` and $d^2|z| \le$ `level`.
+
+    Args:
+        times: of the records.
+        second_errors: $q_i$, shape (record, direction).
+        zeroth_errors: $z$, shape (record,).
+        features: $d$.
+        level: of both, in units of $1/d^2$.
+    """
     check_same_length(
         times=list(times), second_errors=list(second_errors), zeroth_errors=list(zeroth_errors)
     )
@@ -113,7 +128,13 @@ def moment_decay_time(
 
 
 def late_exponent(times, losses, start: float | int, stop: float | int = math.inf) -> float:
-    r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive loss."""
+    r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive loss.
+
+    Args:
+        times: $\tau$ of the records, increasing.
+        losses: $L$ at each.
+        start, stop: the window of times.
+    """
     t = increasing("times", times)
     loss = paired("losses", losses, "times", len(t))
     check_number("start", start)

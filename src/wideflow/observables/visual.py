@@ -8,9 +8,15 @@ from .._core.arrays import real_array
 from .._core.precision import double
 from .base import AbstractObservable, probe_features
 
+__all__ = ["FeaturePair", "NeuronPlaces", "OutputsAt"]
+
 
 class OutputsAt(AbstractObservable):
-    """The outputs at given inputs, for instance on a grid."""
+    """The outputs at given inputs, for instance on a grid.
+
+    Args:
+        inputs: shape (grid, feature).
+    """
 
     inputs: Float[Array, "grid feature"]
     name: str = eqx.field(static=True, default="learned_function")

@@ -21,6 +21,7 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "bordelon2022",
     "luo2021",
     "geiger2020",
+    "lee2019",
 )
 
 __all__ = ["EXPERIMENTS_ONLY", "KEYS", "Paper", "papers"]

@@ -12,10 +12,11 @@ class Paper:
     """A paper's folder, as the shell, the lab, `certify` and the book see it. Nothing is imported before it is needed.
 
     Attributes:
-        key: the bib key, also the folder's name and the prefix of the experiments' names.
+        key: the bib key, also the folder's name.
         authors, title: who, and what it is about in a few words.
         package: the folder's dotted name (`__name__` in its `__init__`).
         experiments: module in `experiments/` of each experiment, by the experiment's name, in the paper's order.
+        prefix: what the experiments' names begin with, where it is not the key.
 
     A folder may hold `certificate.py` (`STATEMENTS` for `certify`), `tour.py` (an `EXPERIMENT` small enough to be
     watched) with `tour_cards.py` (its `TOUR`), and `theorems/`.
@@ -26,6 +27,13 @@ class Paper:
     title: str
     package: str
     experiments: Mapping[str, str]
+    prefix: str = ""
+
+    def __post_init__(self):
+        prefix = f"{self.prefix or self.key}-"
+        for name in self.experiments:
+            if not name.startswith(prefix):
+                raise ValueError(f"experiment {name!r} of {self.key} must begin with {prefix!r}.")
 
     @property
     def year(self) -> str:

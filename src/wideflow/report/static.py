@@ -39,7 +39,12 @@ _STYLE = {
 
 
 def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
-    """Writes `stem`.png and `stem`.pdf; the same figure gives the same bytes."""
+    """Writes `stem`.png and `stem`.pdf; the same figure gives the same bytes.
+
+    Args:
+        spec: what to draw.
+        stem: the path without its ending.
+    """
     paths = stem.with_name(stem.name + ".png"), stem.with_name(stem.name + ".pdf")
     for path, payload in zip(paths, render(spec), strict=True):
         write_whole(path, payload)

@@ -34,8 +34,8 @@ class FileCheckpointer(AbstractCheckpointer):
     def load(self, fingerprint: str) -> Arrays | None:
         """The checkpoint, or None where there is none or it is damaged: then the computation starts anew."""
         try:
-            with np.load(self._path(fingerprint), allow_pickle=False) as kept:
-                return {name: kept[name] for name in kept.files}
+            with np.load(self._path(fingerprint), allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
         except FileNotFoundError:
             return None
         except (ValueError, EOFError, KeyError, OSError, zipfile.BadZipFile):

@@ -37,7 +37,7 @@ def decode(text: str) -> Any:
     return json.loads(text, object_hook=_number)
 
 
-def _number(found: dict) -> Any:
-    if found.keys() == {"number"} and found["number"] in _WORDS:
-        return _WORDS[found["number"]]
-    return found
+def _number(value: dict) -> Any:
+    if value.keys() == {"number"} and value["number"] in _WORDS:
+        return _WORDS[value["number"]]
+    return value

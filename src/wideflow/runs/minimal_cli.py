@@ -36,29 +36,29 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", help="cpu, gpu, gpu:1; default is JAX's own choice")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs"))
-    parser.add_argument("--fresh", action="store_true", help="run even if the result is there")
+    parser.add_argument("--fresh", action="store_true", help="run even if the result exists")
     parser.add_argument("--flow", action="store_true", help="gradient flow in place of descent")
-    asked = parser.parse_args(words)
-    if asked.name is None:
+    arguments = parser.parse_args(words)
+    if arguments.name is None:
         print(
             "\n".join(
-                f"{name:34} {found.summary}" for name, found in registry.experiments().items()
+                f"{name:34} {entry.summary}" for name, entry in registry.experiments().items()
             )
         )
         return 0
-    chosen = registry.experiment(asked.name)
+    experiment = registry.experiment(arguments.name)
     done = perform(
-        chosen, Store(asked.out), size=asked.size, overrides=parse(asked.set), seed=asked.seed,
-        device=asked.device, fresh=asked.fresh, flow=asked.flow, progress=PrintedProgress(sys.stderr),
+        experiment, Store(arguments.out), size=arguments.size, overrides=parse(arguments.set), seed=arguments.seed,
+        device=arguments.device, fresh=arguments.fresh, flow=arguments.flow, progress=PrintedProgress(sys.stderr),
     )  # fmt: skip
     record = done.record
     claims = json.dumps(
         plain([asdict(claim) for claim in record.claims], spelt=False), indent=1, ensure_ascii=False
     )
-    write_whole(asked.out / f"{record.stem}.claims.json", claims.encode())
+    write_whole(arguments.out / f"{record.stem}.claims.json", claims.encode())
     for claim in record.claims:
-        print(f"{claim.verdict:>30}  {claim.text}: {claim.value:.6g} (asked {claim.bound})")
-    save_figure(chosen.draw(record.table), asked.out / record.stem)
+        print(f"{claim.verdict:>30}  {claim.text}: {claim.value:.6g} (expected {claim.bound})")
+    save_figure(experiment.draw(record.table), arguments.out / record.stem)
     print(
         f"{record.path} in {record.seconds:.1f} s on {record.device}"
         + (" (found)" if done.found else "")

@@ -30,13 +30,13 @@ def pack(table: xr.Dataset) -> bytes | None:
             file.createDimension(str(dim), size)
         for name, variable in table.variables.items():
             values = columns[str(name)]
-            made = file.createVariable(str(name), values.dtype, variable.dims)
-            made.data[...] = values
-            _note(made, variable.attrs)
+            stored = file.createVariable(str(name), values.dtype, variable.dims)
+            stored.data[...] = values
+            _note(stored, variable.attrs)
             if name in table.data_vars:
                 own = [c for c in table[name].coords if c not in table.dims]
                 placed.update(own)
-                _note(made, {_COORDINATES: " ".join(map(str, own))} if own else {})
+                _note(stored, {_COORDINATES: " ".join(map(str, own))} if own else {})
         rest = [str(name) for name in table.coords if name not in placed]
         _note(file, table.attrs | ({_COORDINATES: " ".join(rest)} if rest else {}))
         file.flush()
@@ -46,16 +46,16 @@ def pack(table: xr.Dataset) -> bytes | None:
 def unpack(payload: bytes) -> xr.Dataset | None:
     """The table in a file that `pack` made, or xarray; None where it holds more than plain numbers."""
     with netcdf_file(io.BytesIO(payload), "r", mmap=False) as file:
-        about, coordinates, columns = _told(file), set(file.dimensions), {}
+        about, coordinates, columns = _attributes(file), set(file.dimensions), {}
         coordinates.update(about.pop(_COORDINATES, "").split())
         for name, variable in file.variables.items():
-            told = _told(variable)
-            coordinates.update(told.pop(_COORDINATES, "").split())
-            fill = told.pop("_FillValue", np.nan)
-            if variable.data.dtype.kind not in "fi" or fill == fill or told.keys() & _RICH:
+            attributes = _attributes(variable)
+            coordinates.update(attributes.pop(_COORDINATES, "").split())
+            fill = attributes.pop("_FillValue", np.nan)
+            if variable.data.dtype.kind not in "fi" or fill == fill or attributes.keys() & _RICH:
                 return None
             native = variable.data.astype(variable.data.dtype.newbyteorder("="))
-            columns[name] = (variable.dimensions, native, told)
+            columns[name] = (variable.dimensions, native, attributes)
     inner = {name: column for name, column in columns.items() if name not in coordinates}
     outer = {name: column for name, column in columns.items() if name in coordinates}
     return xr.Dataset(inner, outer, about)
@@ -79,7 +79,7 @@ def _note(holder: Any, attributes: dict) -> None:
         holder._attributes[str(name)] = value.encode() if isinstance(value, str) else value
 
 
-def _told(holder: Any) -> dict[str, Any]:
+def _attributes(holder: Any) -> dict[str, Any]:
     return {
         name: value.decode() if isinstance(value, bytes) else value
         for name, value in holder._attributes.items()

@@ -31,15 +31,15 @@ def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
 
 def parse(texts: typing.Iterable[str]) -> dict[str, str]:
     """`field=value` texts as a dictionary."""
-    found = {}
+    overrides = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise ValueError(
                 f"`--set` takes field=value, got {text!r}. For example: --set width=500"
             )
-        found[name.strip()] = value.strip()
-    return found
+        overrides[name.strip()] = value.strip()
+    return overrides
 
 
 def _literal(text: str, hint: Any) -> Any:

@@ -39,7 +39,8 @@ class Damage:
     reason: str
 
 
-TOO_SMALL = "not asked at this size"
+TOO_SMALL = "not checked at this size"
+_OLD_TOO_SMALL = "not asked at this size"  # in records written before 0.2.0
 KINDS = ("failed", "declared", "unasked", "holds")
 
 
@@ -58,7 +59,7 @@ class Judged:
 
     @property
     def ok(self) -> bool:
-        """Whether the claim holds, is declared not to hold and does not, or was not asked at this size."""
+        """Whether the claim holds, is declared not to hold and does not, or was not checked at this size."""
         return self.acceptable
 
     @property
@@ -66,7 +67,7 @@ class Judged:
         """'failed', 'declared' (a declared non-reproduction), 'unasked' (the run is too small) or 'holds'."""
         if not self.ok:
             return "failed"
-        if self.verdict == TOO_SMALL:
+        if self.verdict in (TOO_SMALL, _OLD_TOO_SMALL):
             return "unasked"
         return "holds" if self.reproduces else "declared"
 
@@ -126,7 +127,7 @@ class Record:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many claims failed, are declared as not reproducing, were not asked, hold."""
+        """How many claims failed, are declared as not reproducing, were not checked, hold."""
         kinds = [claim.kind for claim in self.claims]
         return {kind: kinds.count(kind) for kind in KINDS}
 
@@ -143,19 +144,19 @@ class Record:
 
     def about(self) -> dict[str, Any]:
         """Everything but the table, in plain values."""
-        told = {
+        values = {
             f.name: getattr(self, f.name)
             for f in fields(self)
             if f.name not in ("table", "path", "claims")
         }
-        return {"format": FORMAT, **told, "claims": [asdict(claim) for claim in self.claims]}
+        return {"format": FORMAT, **values, "claims": [asdict(claim) for claim in self.claims]}
 
 
 def repeat_command(experiment: str, size: str, seed: int, changed: Mapping[str, Any]) -> str:
     """The shell command of a run with those settings changed."""
     words = ["wideflow", "run", experiment, "--size", size, "--seed", str(seed)]
     for name, value in changed.items():
-        if name == "flow":  # no field of any settings: asked for by its own flag
+        if name == "flow":  # no field of any settings: it has its own flag
             words.append("--flow")
             continue
         text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

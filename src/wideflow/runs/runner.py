@@ -70,8 +70,8 @@ def perform(
     store.check_writable()
     if fresh:
         store.forget(where)
-    elif (found := store.find(where)) is not None:
-        return Performed(found, True)
+    elif (record := store.find(where)) is not None:
+        return Performed(record, True)
     done = compute(
         experiment,
         store,
@@ -130,12 +130,12 @@ def as_record(
     """What is kept of a run that has given `table`."""
     values = _values(settings, flow)
     plain_size = dataclasses.asdict(experiment.settings[size])
-    asked = experiment.asks(size)
+    large_enough = experiment.asks(size)
     return Record(
         experiment=experiment.name, paper=experiment.paper, title=experiment.title, figure=experiment.figure,
         size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size.get(n)),
         seed=seed, address=address(experiment.name, values, seed), status=str(table.attrs.get("status", "finished")),
-        claims=tuple(judged(claim, asked) for claim in claims), versions=versions(), revision=revision(),
+        claims=tuple(judged(claim, large_enough) for claim in claims), versions=versions(), revision=revision(),
         device=device, started=began.isoformat(timespec="seconds"), seconds=seconds, table=table,
     )  # fmt: skip
 
@@ -145,17 +145,17 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
     table = experiment.run(settings, jax.random.key(seed), session)
     if session.flow and not session.counts.flows:
         raise ValueError(
-            f"`{experiment.name}` descends nowhere, so --flow means nothing to it; run it without."
+            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run it without."
         )
     return table
 
 
-def judged(claim: Claim, asked: bool = True) -> Judged:
+def judged(claim: Claim, large_enough: bool = True) -> Judged:
     """The claim with its verdict, in plain values; unjudged where the run is too small for it."""
     return Judged(
         text=claim.text, value=float(claim.value), bound=claim.bound,
-        verdict=claim.verdict if asked else TOO_SMALL,
-        acceptable=bool(claim.ok) or not asked, reproduces=claim.expected_to_hold,
+        verdict=claim.verdict if large_enough else TOO_SMALL,
+        acceptable=bool(claim.ok) or not large_enough, reproduces=claim.expected_to_hold,
         published=None if claim.published is None else float(claim.published), note=claim.note,
     )  # fmt: skip
 

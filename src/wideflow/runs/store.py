@@ -1,4 +1,4 @@
-"""A folder of runs, each found by a hash of what was asked: asking again reads the file."""
+"""A folder of runs, each found by a hash of the request: the same request again reads the file."""
 
 import contextlib
 import hashlib
@@ -15,10 +15,10 @@ from .records import FORMAT, Damage, DamagedRecordError, Record, read_record, wr
 
 def address(experiment: str, settings: Mapping[str, Any], seed: int) -> str:
     """The hash of a run: its name, every setting (precision is one of them), its seed, the record format."""
-    asked = encode(
+    text = encode(
         {"experiment": experiment, "settings": dict(settings), "seed": seed, "format": FORMAT}
     )
-    return hashlib.sha256(asked.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 class Store:
@@ -54,19 +54,19 @@ class Store:
 
     def save(self, record: Record) -> Record:
         """Keeps the run and drops its checkpoints."""
-        kept = write_record(record, self.folder / f"{record.stem}.nc", small=self.small)
+        written = write_record(record, self.folder / f"{record.stem}.nc", small=self.small)
         self.forget(record.address)
-        return kept
+        return written
 
     def records(self) -> tuple[list[Record], list[Damage]]:
-        """All runs, oldest first, and every file that is none."""
-        found, damaged = [], []
+        """All runs, oldest first, and every file that is not a run."""
+        records, damaged = [], []
         for path in self._paths("*.nc"):
             try:
-                found.append(read_record(path))
+                records.append(read_record(path))
             except (DamagedRecordError, OSError) as error:
                 damaged.append(Damage(path, str(error)))
-        return sorted(found, key=lambda record: record.started), damaged
+        return sorted(records, key=lambda record: record.started), damaged
 
     def checkpointer(self, address: str) -> FileCheckpointer:
         """Where a run of that address keeps its checkpoints."""

@@ -57,7 +57,7 @@ def sections(certificate: "Certificate") -> dict[str, list[tuple[str, ...]]]:
             (
                 p.outcome.name,
                 f"{p.name}: {p.about}",
-                "; ".join(filter(None, (p.told_width(), p.told_rate()))),
+                "; ".join(filter(None, (p.width_text(), p.rate_text()))),
                 p.message,
             )
             for p in certificate.telling

@@ -38,7 +38,8 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
     }  # fmt: skip
     if as_json:
         troubles = [
-            {"run": plan.told(plan.by_address[a]), "reason": why} for a, why in seen.failed.items()
+            {"run": plan.describe(plan.by_address[a]), "reason": why}
+            for a, why in seen.failed.items()
         ]
         damaged = [{"file": str(d.path), "reason": d.reason} for d in seen.damaged]
         terminal.print_json(
@@ -57,7 +58,7 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
     )
     if left is not None and counts["missing"]:
         console.print(f"About {duration(left.seconds)} of one worker are left.")
-    rows = [("failed", plan.told(plan.by_address[a]), why) for a, why in seen.failed.items()]
+    rows = [("failed", plan.describe(plan.by_address[a]), why) for a, why in seen.failed.items()]
     rows += [("damaged", damage.path.name, damage.reason) for damage in seen.damaged]
     if rows:
         console.print(_troubles_table(rows))
@@ -115,7 +116,7 @@ def print_plan(
         table.add_row(
             str(len(runs)),
             str(sum(run.address not in seen.done for run in runs)),
-            escape(plan.told(runs[0])),
+            escape(plan.describe(runs[0])),
         )
     console.print(table)
     if len(plan.groups) > SHOWN:

@@ -1,6 +1,6 @@
 """The arguments of theorems, checked by what they are called: one concept has one name everywhere.
 
-A theorem that is asked about nonsense (a negative deviation, a list of NaN, two lists of different lengths) would answer with nonsense,
+A theorem called with nonsense (a negative deviation, a list of NaN, two lists of different lengths) would answer with nonsense,
 and a verdict reads like knowledge. So every call is checked before the theorem sees it. What is annotated with a class must be of that
 class, whole numbers must be counts, numbers must be finite, lists must hold finite numbers, and lists that belong together must agree
 in length. An argument that is left at its default is not looked at.
@@ -109,12 +109,12 @@ def checked(call: Callable) -> Callable:
         if "failure_probability" in signature.parameters:
             kwargs = under_new_names(kwargs, OLD_NAMES)
         bound = signature.bind(*args, **kwargs)
-        given = bound.arguments
+        arguments = bound.arguments
         for parameter in parameters:
-            if parameter.name in given and given[parameter.name] is not parameter.default:
-                given[parameter.name] = _one(parameter, given[parameter.name])
+            if parameter.name in arguments and arguments[parameter.name] is not parameter.default:
+                arguments[parameter.name] = _one(parameter, arguments[parameter.name])
         for first, second in TOGETHER:
-            _together(first, given.get(first), second, given.get(second))
+            _together(first, arguments.get(first), second, arguments.get(second))
         return call(*bound.args, **bound.kwargs)
 
     return wrapper
@@ -172,5 +172,5 @@ def _together(first: str, one, second: str, other) -> None:
         return
     if len(one) != len(other):
         raise ValueError(
-            f"`{first}` and `{second}` must have one entry for each other, got {len(one)} and {len(other)}."
+            f"`{first}` and `{second}` must have the same number of entries, got {len(one)} and {len(other)}."
         )

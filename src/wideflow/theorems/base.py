@@ -8,7 +8,7 @@ from .arguments import checked
 
 
 class Outcome(enum.Enum):
-    """HOLDS and VIOLATED speak of a checked conclusion; the other two say why there is none."""
+    """HOLDS and VIOLATED are about a checked conclusion; the other two say why there is none."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -18,7 +18,12 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Citation:
-    """The paper by its bib key (see `theorems/references.bib`) and the place in it."""
+    """The paper by its bib key (see `theorems/references.bib`) and the place in it.
+
+    Args:
+        key: the bib key.
+        locator: for instance "Theorem 4.2".
+    """
 
     key: str
     locator: str

@@ -26,17 +26,15 @@ def normal_fault(weights, what: str = "the weights") -> str:
     if not np.all(np.isfinite(values)):
         return f"{what} are not finite"
     squares = float(np.sum(values**2))
-    asked = f"where N(0, 1) is assumed (a test of size {SIZE:g} over {count} numbers)"
+    assumption = f"where N(0, 1) is assumed (a test of size {SIZE:g} over {count} numbers)"
     if 2 * min(chdtr(count, squares), chdtrc(count, squares)) < allowed:
-        return f"{what} have deviation {math.sqrt(squares / count):.4g} {asked}"
+        return f"{what} have deviation {math.sqrt(squares / count):.4g} {assumption}"
     if 2 * ndtr(-abs(values.mean()) * math.sqrt(count)) < allowed:
-        return f"{what} have mean {values.mean():.4g} {asked}"
+        return f"{what} have mean {values.mean():.4g} {assumption}"
     normal, steps = ndtr(values), np.arange(count + 1) / count
     distance = max(float(np.max(steps[1:] - normal)), float(np.max(normal - steps[:-1])))
     if 2 * math.exp(-2 * count * distance**2) < allowed:
-        return (
-            f"{what} are not Gaussian: their distribution function is {distance:.2g} away {asked}"
-        )
+        return f"{what} are not Gaussian: their distribution function is {distance:.2g} away {assumption}"
     return ""
 
 
@@ -60,6 +58,6 @@ def start_fault(start) -> str:
         and np.array_equal(weights[:, :half], weights[:, half:])
     ):
         faults.append(
-            "the start is symmetric: every neuron comes twice, so the draws are not independent"
+            "the start is symmetric: every neuron appears twice, so the draws are not independent"
         )
     return "; ".join(fault for fault in faults if fault)

@@ -14,7 +14,11 @@ ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABL
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdicts on a run by the statement's name, violated ones first; `print` shows them as a table."""
+    """The verdicts on a run by the statement's name, violated ones first; `print` shows them as a table.
+
+    Attributes:
+        verdicts: one `Verdict` for each statement that was judged.
+    """
 
     verdicts: dict[str, Verdict]
 
@@ -51,6 +55,9 @@ def judge(run: Run) -> Judgement:
 
     Train with `record=wf.theorems.records()` so that the run has what they need; a statement whose records are missing
     says which. For a run of several networks judge `run.member(i)`.
+
+    Args:
+        run: what `train` returned, of one network.
     """
     if not isinstance(run, Run):
         raise ValueError(f"`run` must be what `train` returns, got {type(run).__name__}.")
@@ -65,12 +72,12 @@ def judge(run: Run) -> Judgement:
 
 def records() -> tuple:
     """The observables that the statements about a training need, for `train(record=...)`."""
-    chosen = {}
+    observables = {}
     for paper in papers().values():
         module = paper.module("theorems")
         own = getattr(module, "RECORD", None) or getattr(module, "record", tuple)()
-        chosen |= {observable.name: observable for observable in own}
-    return tuple(chosen.values())
+        observables |= {observable.name: observable for observable in own}
+    return tuple(observables.values())
 
 
 def _verdict(theorem: AbstractRunTheorem, run: Run) -> Verdict:

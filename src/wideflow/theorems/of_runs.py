@@ -57,10 +57,10 @@ class AbstractRunTheorem(AbstractTheorem):
             raise ValueError(
                 f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
             ) from error
-        given = bound.arguments
-        table = given.get("table")
+        arguments = bound.arguments
+        table = arguments.get("table")
         if table is not None and self.of_flow:
-            fault = flow_fault(given["start"], given.get("data"), table)
+            fault = flow_fault(arguments["start"], arguments.get("data"), table)
             if fault:
                 return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
         return self.evaluate(*bound.args, **bound.kwargs)

@@ -73,10 +73,10 @@ def check_loss(loss) -> None:
     if loss is None:
         return
     if isinstance(loss, type) or not hasattr(loss, "check_data"):
-        given = f"the class {loss.__name__} itself" if isinstance(loss, type) else repr(loss)
+        description = f"the class {loss.__name__} itself" if isinstance(loss, type) else repr(loss)
         raise ValueError(
-            f"`loss` must be one of `wideflow.losses`, built, for instance `losses.MeanSquares()`, got {given}. "
-            "One's own loss derives from `losses.AbstractLoss`."
+            f"`loss` must be an instance of one of `wideflow.losses`, such as `losses.MeanSquares()`, got {description}. "
+            "A loss of your own derives from `losses.AbstractLoss`."
         )
 
 

@@ -18,7 +18,7 @@ def crossing(
         early, late: (time, loss) not below the level, and (time, loss, what belongs to it) below it.
     """
     weight = 1.0  # Illinois: an end that stays put twice counts half
-    kept = ""
+    last_fixed = ""
     for _ in range(MOST):
         low, high = early[0], late[0]
         if level - late[1] <= CLOSE * level or high - low <= 1e-12 * high:
@@ -26,14 +26,16 @@ def crossing(
         middle = (low + high) / 2
         if late[1] > 0 and level > 0:
             above, below = math.log(early[1] / level), math.log(late[1] / level)
-            above, below = (above * weight, below) if kept == "early" else (above, below * weight)
+            above, below = (
+                (above * weight, below) if last_fixed == "early" else (above, below * weight)
+            )
             share = above / (above - below)
             middle = low + min(max(share, 1e-3), 1 - 1e-3) * (high - low)
         loss, belongs = look(middle)
         if loss < level:
-            late, moved = (middle, loss, belongs), "early"
+            late, fixed = (middle, loss, belongs), "early"
         else:
-            early, moved = (middle, loss), "late"
-        weight = weight / 2 if moved == kept else 1.0
-        kept = moved
+            early, fixed = (middle, loss), "late"
+        weight = weight / 2 if fixed == last_fixed else 1.0
+        last_fixed = fixed
     return late

@@ -25,22 +25,22 @@ def as_mesh(devices: int | str | Sequence | None) -> Mesh | None:
         return None
     there = jax.devices()
     if devices == "all":
-        chosen = there
+        mesh_devices = there
     elif isinstance(devices, int) and not isinstance(devices, bool):
         if not 1 <= devices <= len(there):
             raise ValueError(
                 f"`devices` must be between 1 and {len(there)}, the devices that JAX sees, got {devices}. "
                 "On a CPU `XLA_FLAGS=--xla_force_host_platform_device_count=N` makes more."
             )
-        chosen = there[:devices]
+        mesh_devices = there[:devices]
     else:
-        chosen = list(devices) if isinstance(devices, Sequence) else []
-        if not chosen or not all(isinstance(one, jax.Device) for one in chosen):
+        mesh_devices = list(devices) if isinstance(devices, Sequence) else []
+        if not mesh_devices or not all(isinstance(one, jax.Device) for one in mesh_devices):
             raise ValueError(
                 f"`devices` must be 'all', a count or a list of JAX's devices, got {devices!r}. "
                 "`jax.devices()` lists them."
             )
-    return Mesh(np.array(chosen), (AXIS,))
+    return Mesh(np.array(mesh_devices), (AXIS,))
 
 
 def spread(model, mesh: Mesh, stacked: bool):

@@ -47,7 +47,7 @@ class DualShallow(AbstractModel):
 
     def embed(self, inputs):
         raise ValueError(
-            "`inputs` other than the training points are unknown to a network in dual coordinates; bring it back by `from_dual` first."
+            "`inputs` other than the training points are unknown to a network in dual coordinates; convert it with `from_dual` first."
         )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
@@ -99,7 +99,7 @@ class WeightSpace:
     def __init__(self, members: Ensemble):
         self.members = members
 
-    def seen(self, model):
+    def as_model(self, model):
         """The model as observables see it."""
         return model
 
@@ -117,7 +117,7 @@ class FunctionSpace:
         shared = (not members.several, *members.shared[1:])
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
 
-    def seen(self, model):
+    def as_model(self, model):
         whole = self.whole
         return whole.call(
             from_dual, ("member", "member", "objective"), model, whole.start, whole.objective
@@ -127,7 +127,7 @@ class FunctionSpace:
 def engine_for(
     name: str, members: Ensemble, steps: int | None, records: int
 ) -> WeightSpace | FunctionSpace:
-    """The engine asked for; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
+    """The requested engine; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
     check_choice("engine", name, ENGINES)
     fault = _fault(members)
     if name == "function" and fault:

@@ -62,7 +62,7 @@ class Ensemble:
     def call(self, function, roles: tuple[str, ...], *args):
         """`function` compiled once per shape and mapped over the member axis.
 
-        `roles` says of each argument what it is: "member" (always stacked), "objective", "test",
+        `roles` says what each argument is: "member" (always stacked), "objective", "test",
         "dynamics" (stacked unless shared) or "plain".
         """
         if not self.several:
@@ -145,8 +145,10 @@ def _sequentially(function, own: tuple[bool, ...], *args):
 
     def one(slices):
         parts = eqx.combine(slices, fixed)
-        chosen = (part if mine else arg for part, arg, mine in zip(parts, args, own, strict=True))
-        moved, left["fixed"] = eqx.partition(function(*chosen), eqx.is_array)
+        arguments = (
+            part if mine else arg for part, arg, mine in zip(parts, args, own, strict=True)
+        )
+        moved, left["fixed"] = eqx.partition(function(*arguments), eqx.is_array)
         return moved
 
     return eqx.combine(jax.lax.map(one, arrays), left["fixed"])
@@ -166,7 +168,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
         if not isinstance(one, AbstractModel):
             raise ValueError(
                 f"`model` must be a wideflow model such as `Shallow.init(...)`, got {type(one).__name__}. "
-                "A network of Equinox or Flax, or a function of parameters and inputs, becomes one by `wideflow.wrap`."
+                "Wrap a network of Equinox or Flax, or a function of parameters and inputs, with `wideflow.wrap`."
             )
     count = len(models)
     if precision is not None:
@@ -207,16 +209,16 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     )  # fmt: skip
 
 
-def _each(name: str, given, count: int, several: bool):
-    if isinstance(given, list | tuple):
+def _each(name: str, value, count: int, several: bool):
+    if isinstance(value, list | tuple):
         if not several:
             raise ValueError(
                 f"`{name}` is a list, but there is one model; give a list of models too."
             )
-        if len(given) != count:
-            raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(given)}.")
-        return False, list(given)
-    return True, [given] * count
+        if len(value) != count:
+            raise ValueError(f"`{name}` must have one entry per model ({count}), got {len(value)}.")
+        return False, list(value)
+    return True, [value] * count
 
 
 def _objective(data, loss, model, dtype):
@@ -225,7 +227,7 @@ def _objective(data, loss, model, dtype):
     if not hasattr(data, "objective"):
         raise ValueError(
             f"`data` must be a `Dataset` or one of `wideflow.populations`, got {type(data).__name__}. "
-            "Arrays become one by `wideflow.Dataset(inputs, targets)`."
+            "Build one from arrays with `wideflow.Dataset(inputs, targets)`."
         )
     objective = data.objective(loss, model)
     return (

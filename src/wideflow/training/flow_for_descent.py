@@ -16,7 +16,7 @@ def as_flow(ensemble: Ensemble, steps: np.ndarray) -> tuple[Ensemble, np.ndarray
     dynamics = ensemble.dynamics
     if type(dynamics) is not GradientDescent:
         raise ValueError(
-            f"a flow can stand for full-batch `GradientDescent` alone, but this run's dynamics is `{type(dynamics).__name__}`; run it without --flow."
+            f"a flow can replace full-batch `GradientDescent` only, but this run's dynamics is `{type(dynamics).__name__}`; run it without --flow."
         )
     rates = np.unique(np.asarray(dynamics.rate))
     if rates.size != 1:

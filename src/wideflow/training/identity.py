@@ -132,7 +132,7 @@ class _Identity:
             self.feed(cell.cell_contents)
 
     def _decorated(self, function: types.FunctionType) -> None:
-        """What was decorated, the decorator's code, and what of its state can be told (a type checker's cannot)."""
+        """What was decorated, the decorator's code, and the part of its state that can be identified (a type checker's cannot)."""
         if any(name in function.__code__.co_filename for name in TYPE_CHECKERS):
             self.feed(
                 function.__wrapped__

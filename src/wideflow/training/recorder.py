@@ -78,13 +78,13 @@ class Recorder:
         return self.rows[-1]["loss"]
 
     def _check_axes(self, row: dict[str, np.ndarray]) -> None:
-        """Two observables that share an axis must agree on it: told at the first record, not after the training."""
-        seen: dict[str, tuple[str, list]] = {}
+        """Two observables that share an axis must agree on it: checked at the first record, not after the training."""
+        first_uses: dict[str, tuple[str, list]] = {}
         for name, observable in zip(self.names, self.record, strict=True):
             shape = row[name].shape[len(self._lead) :]
             for axis, size in zip(_axes(name, observable, len(shape)), shape, strict=True):
                 values = list(_coordinates(observable).get(axis, range(size)))
-                other, theirs = seen.setdefault(axis, (name, values))
+                other, theirs = first_uses.setdefault(axis, (name, values))
                 if values != theirs:
                     raise ValueError(
                         f"`record` has {other!r} and {name!r} on one axis {axis!r} with different values, {theirs} and "
@@ -143,8 +143,8 @@ class Recorder:
         marked = {}
         for name, observable in zip(self.names, self.record, strict=True):
             axes = _axes(name, observable, self.rows[0][name].ndim - len(self._lead))
-            given = _coordinates(observable)
-            marked |= {axis: list(given[axis]) for axis in axes if axis in given}
+            coordinates = _coordinates(observable)
+            marked |= {axis: list(coordinates[axis]) for axis in axes if axis in coordinates}
         return marked
 
     @property

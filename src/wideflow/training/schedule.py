@@ -11,7 +11,12 @@ from ..training.arguments import check_records, whole_steps
 
 @dataclass(frozen=True)
 class Logarithmic:
-    """Records at 0 and then `per_decade` times per factor of ten, from `first` on."""
+    """Records at 0 and then `per_decade` times per factor of ten, from `first` on.
+
+    Args:
+        per_decade: records a factor of ten.
+        first: the first step, or time of a flow, after 0.
+    """
 
     per_decade: int = 10
     first: float = 1.0

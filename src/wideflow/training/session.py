@@ -1,6 +1,6 @@
-"""What a run is handed besides its inputs: the wish for a flow, checkpoints, whoever looks on, and progress.
+"""What a run receives besides its inputs: the request for a flow, checkpoints, a callback for records, and progress.
 
-An experiment gets a `Session` and hands it to `train`. Nothing is ambient: what is not handed on has no effect.
+An experiment gets a `Session` and passes it to `train`. There is no global state: a session that is not passed on has no effect.
 """
 
 import dataclasses
@@ -40,6 +40,8 @@ class Session:
         checkpointer: keeps checkpoints, so that a killed run goes on with the same numbers.
         on_record: shown the table at every record; see `OnRecord`.
         progress: see `Progress`; calling the session itself reports progress too.
+        counts: trainings so far; shared by the sessions that `within` and `showing` derive from
+            this one.
         folder: the folder of runs, where a run may find data that were put beside it.
     """
 
@@ -64,7 +66,7 @@ class Session:
         return dataclasses.replace(self, progress=report)
 
     def showing(self, finished: Callable[[xr.Dataset], xr.Dataset]) -> "Session":
-        """The same session, in which whoever looks on sees `finished(table)` of every table."""
+        """The same session, whose `on_record` receives `finished(table)` in place of every table."""
         if self.on_record is None:
             return self
         show = self.on_record

@@ -81,7 +81,7 @@ def train(
             `engine` says which one ran.
         devices: spread the neurons over several devices: "all", a count, or the devices; default the one JAX prefers. With
             `jax.distributed` initialised, "all" are those of all processes.
-        session: checkpoints, whoever looks on, and the wish for a flow; experiments hand on the one they were given.
+        session: checkpoints, a callback for records, and the request for a flow; experiments pass on the one they received.
 
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
@@ -120,7 +120,7 @@ def train(
 
 def _digests(model, data) -> dict[str, str]:
     """Which networks and which data a table belongs to, so that no verdict is given on another's."""
-    each = lambda given: given if isinstance(given, list | tuple) else (given,)
+    each = lambda value: value if isinstance(value, list | tuple) else (value,)
     join = lambda things: ",".join(dict.fromkeys(digest(thing) for thing in things))
     return {"starts": join(map(unlabelled, each(model))), "data": join(each(data))}
 
@@ -156,7 +156,7 @@ class _Loop:
         self.progress = progress if progress is not None else _shown_loss(session)
         self.place = session.counts.trainings  # in the session: the first training is 1
         self.began = clock.perf_counter()
-        moved = mover.members  # what is moved; `mover.seen` shows it as the models themselves
+        moved = mover.members  # what is moved; `mover.as_model` shows it as the models themselves
         self.advance = _flow_advance(moved) if flow else _step_advance(moved)
         self.model, self.state = moved.start, moved.init()
         self.step, self.time = np.zeros((), np.int64), ensemble.constant(0.0)
@@ -180,7 +180,7 @@ class _Loop:
             self._keep(last=bool(target == self.grid[-1]) or not running)
             self._show()
         e, table = self.ensemble, self.table()
-        models, starts = (e.split_models(m) for m in (self.mover.seen(self.model), e.start))
+        models, starts = (e.split_models(m) for m in (self.mover.as_model(self.model), e.start))
         return models, table, e.split_status(self.status), starts, e.split(self.state)
 
     def table(self) -> xr.Dataset:
@@ -202,7 +202,7 @@ class _Loop:
         return np.asarray(self.recorder.rows[-1]["loss"])
 
     def _take(self) -> np.ndarray:
-        return self.recorder.take(self.mover.seen(self.model), self.state, self.step, self.time)
+        return self.recorder.take(self.mover.as_model(self.model), self.state, self.step, self.time)
 
     def _to(self, target, high):
         """Moves on to `target` and records there; gives the loss and the flow's flags."""
@@ -221,7 +221,7 @@ class _Loop:
         def look(when):
             self.recorder.drop_last()
             moved = self.advance(*before, when, None, high, self.total)
-            value = self.recorder.take(self.mover.seen(moved[0]), *moved[1:4])
+            value = self.recorder.take(self.mover.as_model(moved[0]), *moved[1:4])
             return float(value), moved
 
         low = (float(np.asarray(before[3])), float(high))

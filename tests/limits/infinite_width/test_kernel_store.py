@@ -61,18 +61,23 @@ def test_parts_of_several_machines_make_one_kernel(tmp_path):
 
 CHILD = """
 import sys, time, numpy as np, wideflow as wf
+client = None
+if sys.argv[2] == "dask":
+    from distributed import Client
+    client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
 x = np.random.default_rng(3).standard_normal((50, 3))
 k = wf.limits.kernels(wf.architecture.mlp(depth=1))
 def progress(done, total):
     print("DONE", done, flush=True)
     time.sleep(0.2)
-wf.limits.write_kernel(k, sys.argv[1], x, chunk=5, progress=progress)
+wf.limits.write_kernel(k, sys.argv[1], x, chunk=5, progress=progress, client=client)
 """
 
 
-def test_a_kill_loses_nothing_and_nothing_is_computed_twice(tmp_path):
+@pytest.mark.parametrize("way", ["alone", "dask"])
+def test_a_kill_loses_nothing_and_nothing_is_computed_twice(tmp_path, way):
     place = tmp_path / "k"
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(place)], stdout=subprocess.PIPE, text=True)  # fmt: skip
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(place), way], stdout=subprocess.PIPE, text=True)  # fmt: skip
     for line in child.stdout:
         if line.strip() == "DONE 7":
             break
@@ -105,3 +110,23 @@ def test_another_kernel_and_a_full_disk_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(ValueError, match="GiB free, but the kernel needs"):
         write_kernel(K, tmp_path / "full", X, chunk=16)
+
+
+def test_dask_computes_each_missing_chunk_once_and_reports_a_failure(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    calls = []
+    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:  # fmt: skip
+        first = write_kernel(K, tmp_path / "k", X, chunk=16, part=(0, 2), client=client)
+        assert (
+            len(first.missing) == 16 - 8
+        )  # (0,0), (0,2), (1,1), (1,3), (2,3) and mirrors of three
+        stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "k").glob("[0-9]*")}
+        whole = write_kernel(
+            K, tmp_path / "k", X, chunk=16, client=client, progress=lambda *t: calls.append(t)
+        )
+        assert calls == [(n, 5) for n in range(1, 6)]
+        assert {p: p.stat().st_mtime_ns for p in stamps} == stamps
+        assert_allclose(whole.to_array(), K.ntk(X), rtol=1e-13, atol=1e-15)
+        broken = np.where(X > 2, np.nan, X)
+        with pytest.raises(ValueError, match=r"`x2?` must be finite"):
+            write_kernel(K, tmp_path / "broken", broken, chunk=16, client=client)

@@ -18,7 +18,9 @@ from ..._core.node_blocks import BLOCK, block_count, cut_blocks
 from ..._core.node_products import spread
 from ..._core.symmetric_product import symmetric_product
 from ..._core.trees import Parameters, parameters, with_parameters
+from ...models import deep_gram
 from ...models.base import AbstractModel
+from ...models.deep import Deep
 from ...models.shallow import Shallow
 
 Outputs = Float[Array, " sample *output"]
@@ -122,7 +124,7 @@ def gram_map_in_blocks(
 
 
 class AutodiffJacobian(AbstractJacobian):
-    """The same for any model, through its `pullback` and a forward derivative of `respond`."""
+    """The same for any model, through its `pullback` and a forward derivative of `respond`; `Deep` has a structured Gram matrix."""
 
     model: AbstractModel
     features: Float[Array, "sample embedded"]
@@ -142,6 +144,10 @@ class AutodiffJacobian(AbstractJacobian):
         return jax.jvp(along, (jacobian,), (tangent,))[1]
 
     def gram(self, jacobian):
+        if isinstance(
+            self.model, Deep
+        ):  # products of layer Gram matrices in place of a column an entry
+            return deep_gram.gram(with_parameters(self.model, jacobian), self.features, output=None)
         shape = jax.eval_shape(lambda t: self.linearise(t)[0], jacobian)
         size = shape.size
         held = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))

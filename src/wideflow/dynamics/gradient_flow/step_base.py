@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from ..._core.trees import Parameters, zeros_of
 from .linearisation import GramProblem, Linearisation, Outputs
 
-# After `PROBATION` attempts in one interval, a pace at which all attempts together would make less than the share `HOPELESS` of the way is none (chosen):
+# After `PROBATION` attempts in one interval, a pace at which all attempts together would cover less than the share `HOPELESS` of the way is hopeless (chosen):
 # the solver gives up in seconds where it would try for hours.
 PROBATION, HOPELESS = 500, 1e-3
 

@@ -16,7 +16,7 @@ class Step:
     Attributes:
         title, text: a few plain sentences, Markdown.
         look: title of the panel to look at.
-        moment: asked at every record whether what the card speaks of has happened in the table so far.
+        moment: called at every record; says whether what the card describes has happened in the table so far.
     """
 
     title: str

@@ -19,14 +19,24 @@ TOLERANCE = 1e-12  # of the largest entry: the equations are solved to rounding
 
 
 class LinearFieldTheory(AbstractResult):
-    """The kernels of a deep linear network; rows are ordered by (step, point)."""
+    r"""The kernels of a deep linear network; rows are ordered by (step, point).
+
+    Attributes:
+        times: of the steps, shape (step,).
+        outputs: $f$, shape (step, point).
+        losses: shape (step,).
+        features: $\Phi^l$, shape (layer, step, point, step, point).
+        gradients: $G^l$, likewise.
+        residual: the relative change in the last sweep.
+        converged: whether it fell below the tolerance.
+    """
 
     times: jax.Array
-    outputs: jax.Array  # (step, point)
-    losses: jax.Array  # (step,)
-    features: jax.Array  # (layer, step, point, step, point)
-    gradients: jax.Array  # the same
-    residual: float  # last relative change
+    outputs: jax.Array
+    losses: jax.Array
+    features: jax.Array
+    gradients: jax.Array
+    residual: float
     converged: bool
 
 

@@ -41,24 +41,38 @@ class Problem:
 
 
 class FieldTheory(AbstractResult):
-    """The limit along the steps of descent; points are the training samples, then the test points.
+    r"""The limit along the steps of descent; points are the training samples, then the test points.
 
     Every `..._error` is a standard error over independent repeats; the bias of one repeat is of order 1 / samples.
+
+    Attributes:
+        times: of the steps, shape (step,).
+        outputs: $f$, shape (step, point).
+        losses: summed over the training points, shape (step,).
+        features: $\Phi^l$ for $l = 1, \dots, L$, shape (layer, step, point, step, point).
+        gradients: $G^l$, likewise.
+        outputs_error, losses_error, features_error, gradients_error: their standard errors.
+        forward_responses: $\langle\partial\phi(h^l_\mu(k))/\partial r^l_a(j)\rangle$ for
+            $l = 1, \dots, L - 1$, per step.
+        backward_responses: $\langle\partial g^{l+1}_\mu(k)/\partial u^{l+1}_a(j)\rangle$, likewise.
+        kernels: the tangent kernel $\Theta$, shape (step, point, point).
+        preactivations: $h^l$ of single neurons, shape (layer, step, point, neuron).
+        status: whether it ran to the end or diverged.
     """
 
     times: jax.Array
-    outputs: jax.Array  # (step, point)
+    outputs: jax.Array
     outputs_error: jax.Array
-    losses: jax.Array  # (step,), summed over training points
+    losses: jax.Array
     losses_error: jax.Array
-    features: jax.Array  # Phi^l, (layer, step, point, step, point), l = 1 .. L
+    features: jax.Array
     features_error: jax.Array
-    gradients: jax.Array  # G^l, the same
+    gradients: jax.Array
     gradients_error: jax.Array
-    forward_responses: jax.Array  # <d phi(h^l_mu(k)) / d r^l_a(j)>, l = 1 .. L - 1, per step
-    backward_responses: jax.Array  # <d g^{l+1}_mu(k) / d u^{l+1}_a(j)>, l = 1 .. L - 1, per step
-    kernels: jax.Array  # tangent kernel Theta, (step, point, point)
-    preactivations: jax.Array  # of single neurons, (layer, step, point, neuron)
+    forward_responses: jax.Array
+    backward_responses: jax.Array
+    kernels: jax.Array
+    preactivations: jax.Array
     status: Status = eqx.field(static=True)
 
 

@@ -35,14 +35,25 @@ PARAMETRISATIONS = ("ntk", "standard")
 
 
 class KernelPair(NamedTuple):
-    """Both kernels at the same inputs."""
+    r"""Both kernels at the same inputs.
+
+    Attributes:
+        nngp: $K$.
+        ntk: $\Theta$.
+    """
 
     nngp: Float[Array, "left right *position"]
     ntk: Float[Array, "left right *position"]
 
 
 class LayerKernel(NamedTuple):
-    """Both kernels after one layer; `ntk` is that of this layer's units as outputs."""
+    """Both kernels after one layer; `ntk` is that of this layer's units as outputs.
+
+    Attributes:
+        layer: its description.
+        nngp: the covariance of its units.
+        ntk: their tangent kernel.
+    """
 
     layer: AbstractLayer
     nngp: Float[Array, "left right *position"]
@@ -55,6 +66,13 @@ class Kernels:
 
     Every method takes inputs of shape (sample, *shape of one input); the second set defaults to the first, and then
     half of the symmetric matrix is computed. An architecture that ends with positions gives (left, right, *position).
+
+    Attributes:
+        architecture: the layers.
+        parametrisation: "ntk" or "standard".
+        rates: a learning rate for each layer with weights.
+        memory: the budget for blocks of samples.
+        precision: "float64" or "float32".
     """
 
     architecture: Chain
@@ -230,7 +248,10 @@ _compiled = functools.partial(jax.jit, static_argnums=(0, 1, 2))(_propagate)
 
 def _samples(name: str, values, precision: Precision):
     try:
-        values = jnp.asarray(values).astype(jnp.dtype(precision))
+        values = jnp.asarray(values)
+        if jnp.iscomplexobj(values):
+            raise TypeError("it holds complex numbers")
+        values = values.astype(jnp.dtype(precision))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{name}` must be an array of numbers with one row a sample: {error}."

@@ -2,18 +2,20 @@
 
 A folder holds `.zarray` (shape, chunks, dtype), `.zattrs` (what the kernel is of) and one file a chunk, uncompressed. Zarr, Dask
 and xarray open it; wideflow reads and writes it without any of them, so that it runs on a bare node. A chunk is written under
-a temporary name and then renamed: a file that is there is whole, so whoever starts again computes only what is missing.
+a temporary name and then renamed: a file that is there is whole, so whoever starts again computes only what is missing. The
+chunks are computed here, or by the workers of a Dask client.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
 import pathlib
 import shutil
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 
 from ..._core.errors import check_choice, check_count
@@ -23,7 +25,14 @@ from .architecture_kernels import Kernels
 
 @dataclass(frozen=True)
 class StoredKernel:
-    """A kernel matrix on disk; `block`, `rows` and `@` read what they need and no more."""
+    """A kernel matrix on disk; `block`, `rows` and `@` read what they need and no more.
+
+    Attributes:
+        path: the folder.
+        shape: of the whole matrix.
+        chunk: rows and columns of one file.
+        dtype: of the numbers.
+    """
 
     path: pathlib.Path
     shape: tuple[int, int]
@@ -73,7 +82,7 @@ class StoredKernel:
             (self.chunk, self.chunk), self.dtype
         )  # Zarr's chunks at the edge are whole
         whole[: values.shape[0], : values.shape[1]] = values
-        temporary = self.path / f".{i}.{j}.{os.getpid()}.tmp"
+        temporary = self.path / f".{i}.{j}.{uuid.uuid4().hex}.tmp"  # several machines may write
         with temporary.open("wb") as file:
             file.write(whole.tobytes())
             file.flush()
@@ -91,6 +100,7 @@ def write_kernel(
     kernel: str = "ntk",
     chunk: int = 2048,
     part: tuple[int, int] = (0, 1),
+    client=None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StoredKernel:
     """Computes a kernel matrix chunk by chunk into a folder; goes on where an earlier call was stopped.
@@ -102,6 +112,7 @@ def write_kernel(
         kernel: 'ntk' or 'nngp'.
         chunk: samples along each side of a chunk.
         part: (p, of): work off every `of`-th chunk from the p-th. Machines that share a disk take a part each.
+        client: a `dask.distributed.Client`; its workers, which must see `path`, compute and write the chunks.
         progress: called with the chunks done in this call and all that it has to do.
 
     Returns:
@@ -111,34 +122,65 @@ def write_kernel(
     check_count("chunk", chunk)
     if not (len(part) == 2 and 0 <= part[0] < part[1]):
         raise ValueError(f"`part` must be (p, of) with 0 <= p < of, got {part}.")
-    x = np.asarray(x)
-    right = x if x2 is None else np.asarray(x2)
+    x, symmetric = np.asarray(x), x2 is None
+    right = x if symmetric else np.asarray(x2)
     stored = _prepare(k, pathlib.Path(path), x, x2, kernel, chunk)
     tall, wide = stored.chunks
-    wanted = [(i, j) for i in range(tall) for j in range(wide) if x2 is not None or j >= i]
+    wanted = [(i, j) for i in range(tall) for j in range(wide) if not symmetric or j >= i]
     wanted = [
         (i, j)
         for i, j in wanted[part[0] :: part[1]]
-        if not (stored._file(i, j).exists() and (x2 is not None or stored._file(j, i).exists()))
+        if not (stored._file(i, j).exists() and (not symmetric or stored._file(j, i).exists()))
     ]
-    _check_disk(stored, len(wanted) * (1 if x2 is not None else 2))
-    rows = lambda a, i: jnp.asarray(a[i * chunk : (i + 1) * chunk])
-    for done, (i, j) in enumerate(wanted):
-        if stored._file(i, j).exists():  # killed between a chunk and its mirror image
-            block = stored.block(i, j)
-        else:
-            same = x2 is None and i == j
-            block = np.asarray(getattr(k, kernel)(rows(x, i), None if same else rows(right, j)))
-            stored._write(i, j, block)
-        if x2 is None and i != j:
-            stored._write(j, i, block.T)
+    _check_disk(stored, len(wanted) * (2 if symmetric else 1))
+    rows = lambda a, i: a[i * chunk : (i + 1) * chunk]
+    tasks = [(stored, k, kernel, symmetric, i, j) for i, j in wanted]
+    if client is None:
+        results = (_compute(*task, rows(x, task[-2]), rows(right, task[-1])) for task in tasks)
+    else:
+        results = _on_workers(client, tasks, lambda i: rows(x, i), lambda j: rows(right, j))
+    for done, _ in enumerate(results, 1):
         if progress is not None:
-            progress(done + 1, len(wanted))
+            progress(done, len(wanted))
     return stored
 
 
+def _compute(stored: StoredKernel, k: Kernels, kernel: str, symmetric: bool, i: int, j: int, x, x2):
+    """Computes and writes chunk (i, j) and its mirror image, whatever of the two is missing."""
+    if stored._file(i, j).exists():  # killed between a chunk and its mirror image
+        block = stored.block(i, j)
+    else:
+        same = symmetric and i == j
+        block = np.asarray(getattr(k, kernel)(x, None if same else x2))
+        stored._write(i, j, block)
+    if symmetric and i != j:
+        stored._write(j, i, block.T)
+
+
+def _on_workers(client, tasks, left: Callable, right: Callable):
+    """The same by Dask; rows of inputs travel to a worker once, and a chunk that failed raises here."""
+    stored, k = tasks[0][:2] if tasks else (None, None)
+    place = stored and dataclasses.replace(stored, path=stored.path.resolve())
+    # a resolved path: workers have working folders of their own
+    sides = [
+        {n: client.scatter(rows(n), hash=False) for n in {task[at] for task in tasks}}
+        for at, rows in ((-2, left), (-1, right))
+    ]
+    # each chunk is a file, written once: Dask shall neither merge equal-looking tasks nor forget one
+    futures = [
+        client.submit(_compute, place, k, *task[2:], sides[0][task[-2]], sides[1][task[-1]], pure=False)
+        for task in tasks
+    ]  # fmt: skip
+    for future in futures:
+        yield future.result()
+
+
 def open_kernel(path) -> StoredKernel:
-    """A kernel that `write_kernel` has written, or has begun."""
+    """A kernel that `write_kernel` has written, or has begun.
+
+    Args:
+        path: the folder.
+    """
     place = pathlib.Path(path)
     if not (place / ".zarray").is_file():
         raise ValueError(

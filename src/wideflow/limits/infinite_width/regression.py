@@ -23,7 +23,14 @@ from .block_cholesky import factorise, ranges, solve
 
 
 class Regression(NamedTuple):
-    """Dual coefficients (sample, output), the residual's size relative to the targets', the steps taken and the way."""
+    r"""Dual coefficients (sample, output), the residual's size relative to the targets', the steps taken and the way.
+
+    Attributes:
+        coefficients: one row a sample, one column an output.
+        residual: $\lVert y - (K + \lambda I)\alpha\rVert/\lVert y\rVert$ for coefficients $\alpha$.
+        steps: of conjugate gradients, or of the refinement after Cholesky.
+        method: 'cholesky' or 'cg'.
+    """
 
     coefficients: jax.Array
     residual: float

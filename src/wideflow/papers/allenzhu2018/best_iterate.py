@@ -23,6 +23,10 @@ class BestIterate(AbstractDynamics):
     """`dynamics`, watched: every `every` steps the full training loss is taken and the least one's parameters are kept.
 
     The run itself is unchanged; after `run = train(...)` the best model is `BestIterate.best(run)`.
+
+    Args:
+        dynamics: a dynamics in steps.
+        every: steps between two looks at the loss.
     """
 
     dynamics: AbstractDynamics

@@ -1,7 +1,7 @@
 """allenzhu2018 on a user's data: what width and sample size its theorems ask for.
 
 The theorems speak of their own learners on padded inputs (`wf.data.unit_padding` pads any dataset) and of the best concept in a smooth class, which no
-dataset reveals. They are told for the kindest case: one term, sin(z), error 0.1, the complexity constant 1 in place of the paper's 10^4. If the sizes
+dataset reveals. They are evaluated in the most favourable case: one term, sin(z), error 0.1, the complexity constant 1 in place of the paper's 10^4. If the sizes
 fall short even there, they fall short for every richer concept.
 """
 
@@ -44,7 +44,9 @@ def _two_layers(case: Case) -> Verdict:
         outputs=outputs,
     )
     text = f"for one term sin(z) and error {error:g}: width {width} of {prediction.width:.3g}, samples {samples} of {prediction.samples:.3g}"
-    return _told(verdict, text, met=width >= prediction.width and samples >= prediction.samples)
+    return _of_sizes_alone(
+        verdict, text, met=width >= prediction.width and samples >= prediction.samples
+    )
 
 
 def _three_layers(theorem, case: Case) -> Verdict:
@@ -63,14 +65,14 @@ def _three_layers(theorem, case: Case) -> Verdict:
     }
     text = f"for sin(sin(z)) and error {error:g}, exponent 1: width 10^{math.log10(width):.2g} of 10^{prediction.log10_width:.3g}, samples 10^{math.log10(samples):.2g} of 10^{needed:.3g}"
     met = math.log10(width) >= prediction.log10_width and math.log10(samples) >= needed
-    return _told(
+    return _of_sizes_alone(
         Verdict(verdict.outcome, verdict.margin, verdict.message, {**verdict.numbers, **numbers}),
         text,
         met,
     )
 
 
-def _told(verdict: Verdict, text: str, met: bool) -> Verdict:
+def _of_sizes_alone(verdict: Verdict, text: str, met: bool) -> Verdict:
     """Without a test loss of the paper's learner there is no conclusion to judge: either the sizes fall short, or only they were checked."""
     numbers = {**verdict.numbers, "loss": math.nan}
     if met:

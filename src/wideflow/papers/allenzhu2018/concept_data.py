@@ -25,7 +25,9 @@ _RADIUS = 0.75**0.5
 class UnitPadding(DoubleModule):
     r"""The padding rule fitted on one set of raw inputs, to be used on others: $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
 
-    `factor` multiplies raw inputs; `spherical` says that all raw points had one norm, in which case only $1/2$ is appended.
+    Args:
+        factor: multiplies raw inputs.
+        spherical: whether all raw points had one norm, in which case only $1/2$ is appended.
     """
 
     factor: float = eqx.field(static=True)
@@ -56,6 +58,9 @@ def unit_padding(raw) -> UnitPadding:
     r"""Fits the rule on raw inputs (sample, d0): one constant puts every point into $\lVert z\rVert^2 \le 3/4$.
 
     Points of equal norm (a sphere, to 1e-9) are scaled onto radius $\sqrt3/2$ and get one new coordinate instead of two.
+
+    Args:
+        raw: the inputs before padding, shape (sample, d0), not all zero.
     """
     norms = np.linalg.norm(_finite_rows(raw), axis=1)
     largest = float(norms.max())
@@ -78,7 +83,12 @@ def _finite_rows(raw) -> np.ndarray:
 
 @double
 def padded_sphere(key: Key, samples: int, features: int) -> Float[Array, "sample feature"]:
-    r""" "Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$; $d_0$ = `features`, result (sample, d0 + 1)."""
+    r""" "Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$; $d_0$ = `features`, result (sample, d0 + 1).
+
+    Args:
+        samples: the number of rows.
+        features: $d_0$.
+    """
     check_count("samples", samples)
     check_count("features", features)
     return jnp.concatenate(
@@ -93,6 +103,12 @@ def concept_data(
     r"""Sphere data labelled by a concept: $y = F^\star(x)$, plus $\mathcal N(0, \text{noise}^2)$ where `noise` > 0.
 
     `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
+
+    Args:
+        concept: $F^\star$, a `TwoLayerConcept` or a `ThreeLayerConcept`.
+        samples: $N$.
+        features: $d_0$, the raw coordinates.
+        noise: the deviation of the labels' noise.
     """
     check_nonnegative("noise", noise)
     check_kind(
@@ -112,7 +128,13 @@ def concept_data(
 
 @double
 def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> ThreeLayerConcept:
-    r"""$\phi_1(x_1)\,\phi_2(x_2)$ on $d_0$ = `features` raw coordinates, as a member of (6) with $\Phi(z) = z$: for instance $\cos(6x_1)\cos(6x_2)$."""
+    r"""$\phi_1(x_1)\,\phi_2(x_2)$ on $d_0$ = `features` raw coordinates, as a member of (6) with $\Phi(z) = z$: for instance $\cos(6x_1)\cos(6x_2)$.
+
+    Args:
+        first: $\phi_1$.
+        second: $\phi_2$.
+        features: $d_0 \ge 2$.
+    """
     basis = jnp.eye(features + 1)
     return ThreeLayerConcept(
         [1.0], polynomial((0.0, 1.0)), [[1.0]], [[1.0]], basis[:1], basis[1:2], first, second
@@ -123,7 +145,13 @@ def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> T
 def composite_of_sines(
     features: int, inner: float | int = 3.0, outer: float | int = 3.0
 ) -> ThreeLayerConcept:
-    r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7): $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$."""
+    r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7): $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$.
+
+    Args:
+        features: $d_0$, the number of raw coordinates, at least 2.
+        inner: $\omega_i$.
+        outer: $\omega_o$.
+    """
     basis, even = jnp.eye(features + 1), 0.5**0.5
     return plain_concept(
         [1.0], smooth("sin", outer / even), [[even, even]], basis[:2], smooth("sin", inner)

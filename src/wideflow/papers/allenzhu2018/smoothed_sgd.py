@@ -70,6 +70,7 @@ class SmoothedSGD(AbstractDynamics):
         window: $T_w$ itself, overriding the formula.
         shrink: False keeps $\lambda = 1$ throughout.
         noise: where the random numbers come from; `ReplayedNoise(...)` injects them all.
+        batch: samples a step, drawn with replacement.
     """
 
     rate: Float[Array, ""]
@@ -165,10 +166,15 @@ class SmoothedSGD(AbstractDynamics):
         Batch 1, $\eta = 1/(4\varepsilon_a^2m)$ (the squared gradient norm of $F$ is about $\frac34\varepsilon_a^2m$), $\sigma_w = m^{-0.99}/2$, $\sigma_v = 0.05/\sqrt m$,
         $\sigma_n = 10^{-4}/m$; penalties $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$ from the balls $\tau'_w = c_wm^{-3/4}$ (`first_ball` $= c_w$) and $\tau_v$ = `second_ball`. Smaller
         balls make the regulariser dominate the loss and stall learning. `options` override any argument of the class.
+
+        Args:
+            width: $m = m_1 = m_2$.
+            horizon: $T$.
+            output_std: $\varepsilon_a$ of the network.
         """
         check_count("width", width)
         check_positive("output_std", output_std)
-        chosen = {
+        defaults = {
             "rate": 0.25 / (output_std**2 * width),
             "first_smoothing": 0.5 * width**-0.99,
             "second_smoothing": 0.05 * width**-0.5,
@@ -176,13 +182,13 @@ class SmoothedSGD(AbstractDynamics):
             "first_penalty": 2 * width**3 / first_ball**4,
             "second_penalty": 2 / second_ball**2,
         }
-        return cls(horizon=horizon, **{**chosen, **options})
+        return cls(horizon=horizon, **{**defaults, **options})
 
     @property
     def replayed(self) -> tuple[str, np.ndarray] | None:
         """The explicit indices and what they are called, for `train` to check against its steps and samples."""
-        given = isinstance(self.noise, ReplayedNoise)
-        return ("indices", np.asarray(self.noise.indices)) if given else None
+        explicit = isinstance(self.noise, ReplayedNoise)
+        return ("indices", np.asarray(self.noise.indices)) if explicit else None
 
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
@@ -333,8 +339,8 @@ class SmoothedSGD(AbstractDynamics):
             )
 
         losses = jax.lax.map(lambda j: objective.value(candidate(j)), jnp.arange(count))
-        chosen = jnp.argmin(losses)
-        return Selection(candidate(chosen), chosen, losses)
+        best = jnp.argmin(losses)
+        return Selection(candidate(best), best, losses)
 
 
 def _replace(model: BiasedThreeLayer, **fields) -> BiasedThreeLayer:

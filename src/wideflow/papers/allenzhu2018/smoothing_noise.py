@@ -102,7 +102,7 @@ class ReplayedNoise(AbstractNoise):
     ):
         indices = real_array("indices", indices, "(step,)", "(step, batch)").astype(int)
         self.indices = indices[:, None] if indices.ndim == 1 else indices
-        given = dict(
+        draws = dict(
             first_smoothing=first_smoothing,
             second_smoothing=second_smoothing,
             first_noise=first_noise,
@@ -111,7 +111,7 @@ class ReplayedNoise(AbstractNoise):
         )
         arrays = {
             name: None if value is None else real_array(name, value).astype(float)
-            for name, value in given.items()
+            for name, value in draws.items()
         }
         for name, value in arrays.items():
             if value is not None and len(value) != len(self.indices):
@@ -130,7 +130,7 @@ class ReplayedNoise(AbstractNoise):
     def index(self, key, step, samples, batch):
         if self.indices.shape[1] != batch:
             raise ValueError(
-                f"`indices` must have {batch} columns, one a sample of the batch, got {self.indices.shape[1]}."
+                f"`indices` must have {batch} columns, one per sample of the batch, got {self.indices.shape[1]}."
             )
         return self.indices[step]
 

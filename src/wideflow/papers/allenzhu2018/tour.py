@@ -75,7 +75,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         for part, count in (("data", s.samples), ("test", s.test_samples))
     )
     grid = slice_inputs(s.features)
-    told = dict(
+    attributes = dict(
         variance=float(np.var(np.asarray(test.targets))), width2=s.width2, width3=s.width3,
         passes2=s.steps2 * s.batch / s.samples, passes3=s.steps3 * s.batch / s.samples,
     )  # fmt: skip
@@ -91,7 +91,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         return (
             xr.concat([*parts, table], "step", combine_attrs="override")
             .assign(target=target)
-            .assign_attrs(told)
+            .assign_attrs(attributes)
         )
 
     sizes = ((s.width2, s.steps2), (s.width3, s.steps3))
@@ -179,7 +179,7 @@ def equal_fit_ratio(table: xr.Dataset) -> float:
 
 
 def live(table: xr.Dataset) -> FigureSpec:
-    found = line_at(three_layers_win(table), "three layers: half of two layers' best")
+    event = line_at(three_layers_win(table), "three layers: half of two layers' best")
     equal = line_at(equal_fit(table), "three layers: two layers' last training error")
     tests = [Line(*errors(table, name), name) for name in LEARNERS]
     trains = [
@@ -207,7 +207,7 @@ def live(table: xr.Dataset) -> FigureSpec:
         f"Three layers against two on {NAME}",
         [
             *maps,
-            Panel("Test error", "passes over the data", "mean square / variance", [*tests, mean, found, equal], yscale="log"),
+            Panel("Test error", "passes over the data", "mean square / variance", [*tests, mean, event, equal], yscale="log"),
             Panel("Cut through the maps", "x₁ at x₂ = 0", "f(x)", cut),
             Panel("Training error", "passes over the data", "mean square / variance", [*trains, mean, equal], yscale="log"),
         ],

@@ -1,12 +1,12 @@
 """Three layers against two (allenzhu2018)."""
 
 from ...experiments.tours.base import Step, Tour
-from . import tour as told
+from . import tour
 
 TOUR = Tour(
     paper="allenzhu2018",
     title="Three layers against two",
-    experiment=told.EXPERIMENT.name,
+    experiment=tour.EXPERIMENT.name,
     steps=(
         Step(
             "A product of two waves",
@@ -19,7 +19,7 @@ TOUR = Tour(
             "The two-layer network has five times the neurons and takes more steps. Its training error falls and its map shows some of the pattern, but on "
             "new points it stays far from the target.",
             look="Learnt by two layers",
-            moment=told.two_layers_stop,
+            moment=tour.two_layers_stop,
         ),
         Step(
             "Three layers",
@@ -32,16 +32,16 @@ TOUR = Tour(
             "A fair moment to compare is when three layers have just the training error that two layers ended with. Their test error is then about four fifths of two "
             "layers': they generalise better from the same fit, but not by much.",
             look="Training error",
-            moment=told.equal_fit,
+            moment=tour.equal_fit,
         ),
         Step(
             "The gap",
             "Three layers go on to fit the samples ten times better than two layers did in all their passes, and their test error follows: half of the best that two layers ever "
             "had, and on. So the gap is mostly one of what descent can fit. It is there too against the tangent kernels of both networks (`wideflow run allenzhu2018-three-beat-two`); on easier targets there is no gap.",
             look="Test error",
-            moment=told.three_layers_win,
+            moment=tour.three_layers_win,
         ),
     ),
     settings={},
-    live=told.live,
+    live=tour.live,
 )

@@ -33,7 +33,7 @@ def _decay(case: Case) -> Verdict:
             f"the smallest eigenvalue over all {count} outputs reached {gap:.3g}",
             {"gap": gap},
         )
-    seen = (losses > 1e-24) & (times > 0)
+    resolved = (losses > 1e-24) & (times > 0)
     slope = max(float(case.model.activation.lipschitz), 1.0)
     scales = np.asarray(case.model.scales, dtype=float)
     features = np.asarray(
@@ -45,7 +45,7 @@ def _decay(case: Case) -> Verdict:
     moved = case.table["weight_movement"].values.max(axis=0)
     ratios = {
         "loss": float(
-            np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]
+            np.max(losses[resolved] * np.exp(2 * gap * times[resolved]), initial=0.0) / losses[0]
         ),
         "sharp_movement": float(np.max(moved / reach)),
     }

@@ -73,11 +73,11 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         observables.Risk(), observables.WeightMovement(), observables.KernelDistance("spectral", relative=False),
         observables.PrunedRisk(training.inputs, training.targets, levels),
     ]  # fmt: skip
-    told = dict(
+    attributes = dict(
         samples=s.samples, width=s.width, zero=float(np.mean(np.asarray(training.targets) ** 2))
     )
     coordinates = dict(setting=names, removed=levels / s.width)
-    finished = lambda table: table.assign_coords(coordinates).assign_attrs(told)
+    finished = lambda table: table.assign_coords(coordinates).assign_attrs(attributes)
     table = train(
             nets, training, GradientDescent(s.rate), steps=steps, every=recording(steps, s.records), record=record, axis="setting",
             session=session.showing(finished),
@@ -126,7 +126,7 @@ def prunable(table: xr.Dataset) -> Moment | None:
 
 def live(table: xr.Dataset) -> FigureSpec:
     time, names = table.time.values, [str(name) for name in table.setting.values]
-    found, nodes = (
+    event, nodes = (
         line_at(prunable(table), f"{REMOVED:.0%} of the nodes can go"),
         np.arange(1, table.attrs["width"] + 1),
     )
@@ -146,9 +146,9 @@ def live(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"Node scaling from lazy (γ=1) to rich (γ=0), {table.attrs['width']} nodes",
         [
-            Panel("Training risk", "flow time t", "mean of squares", [*over_time(table.risk.values), zero, found], xscale="log", yscale="log"),
+            Panel("Training risk", "flow time t", "mean of squares", [*over_time(table.risk.values), zero, event], xscale="log", yscale="log"),
             Panel("Movement of every node", "node, heaviest first", "‖w(t) − w(0)‖", moved, xscale="log"),
-            Panel("Change of the kernel", "flow time t", "‖Θ(t) − Θ(0)‖₂", [*over_time(table.kernel_drift.values), found], xscale="log"),
+            Panel("Change of the kernel", "flow time t", "‖Θ(t) − Θ(0)‖₂", [*over_time(table.kernel_drift.values), event], xscale="log"),
             Panel("Risk after pruning", "% of the nodes removed, least important first", "mean of squares", [*pruned, zero], yscale="log"),
         ],
         caption="One draw of weights, signs and data for all scalings. Compare caron2023, Figures 1 and 3.",

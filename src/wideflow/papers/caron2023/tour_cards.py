@@ -1,12 +1,12 @@
 """Node scaling against NTK, and pruning (caron2023)."""
 
 from ...experiments.tours.base import Step, Tour
-from . import tour as told
+from . import tour
 
 TOUR = Tour(
     paper="caron2023",
     title="Node scaling, and pruning",
-    experiment=told.EXPERIMENT.name,
+    experiment=tour.EXPERIMENT.name,
     steps=(
         Step(
             "Nodes of different weight",
@@ -19,7 +19,7 @@ TOUR = Tour(
             "All three learn. But under NTK every node moves a little and none moves far, while under the other two the heaviest nodes travel: they learn "
             "features. Nodes are numbered from heavy to light.",
             look="Movement of every node",
-            moment=told.features_move,
+            moment=tour.features_move,
         ),
         Step(
             "The kernel changes",
@@ -32,9 +32,9 @@ TOUR = Tour(
             "Now remove the least important nodes, without training again. Where a few nodes carry the function, most others can go. "
             "Under NTK everyone carries a little, and every removed node hurts.",
             look="Risk after pruning",
-            moment=told.prunable,
+            moment=tour.prunable,
         ),
     ),
     settings={},
-    live=told.live,
+    live=tour.live,
 )

@@ -1,7 +1,7 @@
 """chen2022 on a user's network: the active-neuron certificate and linear convergence.
 
 The paper's scaling is `MeanField()`. NTK networks and the older mean-field scaling are written in it exactly (`wf.maps`) and judged there; for
-NTK time is then divided by the width, so rates are told in the time of the network as given.
+NTK time is then divided by the width, so rates are given in the time of the original network.
 """
 
 from dataclasses import replace

@@ -84,12 +84,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         observables.Risk(), observables.TestRisk(), observables.Accuracy(), observables.FeatureMovement(),
         observables.FeatureScatter(training.inputs[0], test.inputs[other]),
     ]  # fmt: skip
-    told = dict(samples=s.samples, width=s.width, loss=REDUCTION)
+    attributes = dict(samples=s.samples, width=s.width, loss=REDUCTION)
 
     def finished(table: xr.Dataset) -> xr.Dataset:
         """With `time` as that of the half sum of squares under each network's own scaling: the same for all three."""
         time = table.step.values * rate / s.samples
-        return table.assign_coords(time=("step", time), scaling=list(NAMES)).assign_attrs(told)
+        return table.assign_coords(time=("step", time), scaling=list(NAMES)).assign_attrs(
+            attributes
+        )
 
     table = train(
             twins, training, [GradientDescent(rate * factor) for factor in factors], steps=steps, every=recording(steps, s.records),
@@ -120,11 +122,11 @@ def at_equal_fit(table: xr.Dataset, name: str) -> np.ndarray:
     """At every record, the test error that scaling `name` had when it first fitted the training data as well as NTK does now; NaN before."""
     risk, error = (table[which].sel(scaling=name).values for which in ("risk", "test_risk"))
     best = np.minimum.accumulate(risk)
-    found = np.full(len(best), np.nan)
+    errors = np.full(len(best), np.nan)
     for now, fit in enumerate(table.risk.sel(scaling="NTK").values):
         if best[now] <= fit:
-            found[now] = error[np.argmax(best <= fit)]
-    return found
+            errors[now] = error[np.argmax(best <= fit)]
+    return errors
 
 
 def features_learnt(table: xr.Dataset) -> Moment | None:
@@ -144,7 +146,7 @@ def features_learnt(table: xr.Dataset) -> Moment | None:
 
 
 def live(table: xr.Dataset) -> FigureSpec:
-    time, found = (
+    time, event = (
         table.time.values,
         line_at(features_learnt(table), "half of NTK's test error at equal training error"),
     )
@@ -159,7 +161,7 @@ def live(table: xr.Dataset) -> FigureSpec:
             Panel(TITLES[name], "h(x₁), training input", "h(x₂), other label", marks, one_unit=True)
         )
     curves = [
-        Panel(title, "flow time t", label, [*(Line(time, table[variable].sel(scaling=name).values, name) for name in NAMES), found], yscale=scale)
+        Panel(title, "flow time t", label, [*(Line(time, table[variable].sel(scaling=name).values, name) for name in NAMES), event], yscale=scale)
         for variable, title, label, scale in (
             ("risk", "Training error", "mean of squares", "log"),
             ("test_risk", "Test error", "mean of squares", "log"),

@@ -51,8 +51,8 @@ class Settings:
 
 def run(settings: Settings, key, session) -> xr.Dataset:
     teacher = teacher_of(settings.features)
-    told = dict(features=settings.features, width=settings.width, floor=teacher.floor)
-    finished = lambda table: table.assign_coords(order=list(ORDERS)).assign_attrs(told)
+    attributes = dict(features=settings.features, width=settings.width, floor=teacher.floor)
+    finished = lambda table: table.assign_coords(order=list(ORDERS)).assign_attrs(attributes)
     steps = math.ceil(settings.time / settings.rate)
     net = Homogeneous.init(
         named_key(key, "net"), features=settings.features, width=settings.width, activation="abs"
@@ -132,7 +132,7 @@ def _at(values, times, time: float) -> float:
 
 def live(table: xr.Dataset) -> FigureSpec:
     d, m, time = table.attrs["features"], table.attrs["width"], table.time.values
-    found = line_at(escape(table), "half the floor")
+    event = line_at(escape(table), "half the floor")
     shares, sizes = table.neuron_shares.values, table.neuron_sizes.values
     best = np.argsort(shares[0])[::-1]
     few = max(1, m // 10)
@@ -148,11 +148,11 @@ def live(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"The plateau and the lottery: d = {d}, m = {m}",
         [
-            Panel("Loss", TIME, "loss / floor", [Line(time, table.loss.values / table.attrs["floor"], "loss"), HLine(1.0, "floor: best fit of degree two"), found], yscale="log"),
+            Panel("Loss", TIME, "loss / floor", [Line(time, table.loss.values / table.attrs["floor"], "loss"), HLine(1.0, "floor: best fit of degree two"), event], yscale="log"),
             Panel("Neurons", "share on its best direction", "‖w‖²", [*neurons, VLine(WINNING, "has won", "dotted")], yscale="log"),
-            Panel("Loss by tensor order", TIME, "d² cₖ × loss of order k", [*curves, found], yscale="log"),
+            Panel("Loss by tensor order", TIME, "d² cₖ × loss of order k", [*curves, event], yscale="log"),
             Panel("Winners", TIME, "count", [
-                Line(time, winners(table)[0], "neurons that have won"), Line(time, table.covered_directions.values, "directions found"), HLine(d, "directions of the target", "dotted"), found,
+                Line(time, winners(table)[0], "neurons that have won"), Line(time, table.covered_directions.values, "directions found"), HLine(d, "directions of the target", "dotted"), event,
             ]),
         ],
         caption="Exact population gradient; the floor (1 − 3/π)/d is where every fit of degree two stops. Compare li2020, Figure 1.",

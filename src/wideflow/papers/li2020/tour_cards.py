@@ -1,12 +1,12 @@
 """The plateau and the lottery winners (li2020)."""
 
 from ...experiments.tours.base import Step, Tour
-from . import tour as told
+from . import tour
 
 TOUR = Tour(
     paper="li2020",
     title="The plateau and the lottery",
-    experiment=told.EXPERIMENT.name,
+    experiment=tour.EXPERIMENT.name,
     steps=(
         Step(
             "A sum of absolute values",
@@ -22,23 +22,23 @@ TOUR = Tour(
             "(1 − 3/π)/d: no function of degree two gets below it, and the paper proves that kernel methods stay at its order, 1/d. "
             "It looks as if training had ended.",
             look="Loss",
-            moment=told.plateau,
+            moment=tour.plateau,
         ),
         Step(
             "The winners",
             "On the plateau each neuron turns slowly towards the coordinate it started closest to, the ones with the best tickets first. "
             "They grow as they get closer, and when enough of them have arrived the loss falls: all higher orders fall together.",
             look="Loss by tensor order",
-            moment=told.escape,
+            moment=tour.escape,
         ),
         Step(
             "Decided at the start",
             "In the end every coordinate has its neuron, and most neurons have lost: they stay short. "
             "See where the triangles are now. Who wins could be read off the random start.",
             look="Winners",
-            moment=told.all_found,
+            moment=tour.all_found,
         ),
     ),
     settings={},
-    live=told.live,
+    live=tour.live,
 )

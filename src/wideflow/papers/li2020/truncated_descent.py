@@ -23,6 +23,9 @@ class LossBelow(eqx.Module):
 
     `level=None` takes half the degree-two floor, $\frac12(1-\frac3\pi)\sum a^2$, of the population objective (the
     event "half" of the end of the plateau); on samples give a number.
+
+    Args:
+        level: of the loss, or None.
     """
 
     level: float | int | None = eqx.field(static=True, default=None)
@@ -110,6 +113,11 @@ class TruncatedDescent(AbstractDynamics):
         The paper gives orders only. Here: cap of stage 1 the larger of $0.6\,m/d$ and $1.1\max\|w_i(0)\|^2$; of stage 2
         $4m\max_ka_k$ (a lone neuron on direction $k$ ends at $\|w\|^2 = ma_k$, so a smaller cap leaves $L > 0$ for ever); stage lengths
         $1.7d^2/\ln d$ and $6d\ln d$ in mean-field time. `rate` 0.25 on the population, 0.3 on samples.
+
+        Args:
+            model: the network at the start, of width $m$ on $d$ features.
+            coefficients: $a_k$ of the target.
+            rate: mean-field $\eta$.
         """
         a = np.asarray(coefficients, dtype=float)
         d, m = model.weights.shape[1], model.width

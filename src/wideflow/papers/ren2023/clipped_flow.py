@@ -96,8 +96,8 @@ class ClippedFlow(AbstractDynamics):
 
     def thresholds(self, d: int) -> Thresholds:
         """The bounds in dimension `d`, defaults filled in."""
-        given, standard = (self.first, self.weight, self.bias), Thresholds.standard(d)
-        return as_thresholds([s if g is None else g for g, s in zip(given, standard, strict=True)])
+        own, standard = (self.first, self.weight, self.bias), Thresholds.standard(d)
+        return as_thresholds([s if g is None else g for g, s in zip(own, standard, strict=True)])
 
     def init(self, model, objective, key):
         _check(model, objective, self.adaptive)

@@ -70,6 +70,14 @@ class DepthSeparator(AbstractModel):
         $\sigma_2$ = `deviation`, all biases equal to `bias` $= \sigma_r$.
 
         The paper's $\sigma_2 = \delta/d^7$ is asymptotic; 1e-3 or 1e-4 trains in practice.
+
+        Args:
+            features: $d$.
+            width: the number of first-layer neurons $w_i$.
+            second: the number of second-layer neurons.
+            radius: $\sigma_1$.
+            deviation: $\sigma_2$.
+            bias: $\sigma_r$.
         """
         for name, value in (("features", features), ("width", width), ("second", second)):
             check_count(name, value)

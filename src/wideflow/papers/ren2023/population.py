@@ -45,6 +45,10 @@ class Radial(DoubleModule):
     | `integrated` | exact radius, directions in closed form | none; in the first layer second order in $F/\alpha - 1$, in the second third order left out |
 
     `Radial(law)` is `Radial.fresh(law)`.
+
+    Args:
+        law: of the radius $r$.
+        estimator: how the expectation is taken; the classmethods build it.
     """
 
     law: AbstractRadialLaw
@@ -66,14 +70,22 @@ class Radial(DoubleModule):
         antithetic: bool = False,
         evaluation: int = 8192,
     ) -> "Radial":
-        """`batch` new samples at every step; losses are recorded on `evaluation` stratified samples, kept."""
+        """`batch` new samples at every step; losses are recorded on `evaluation` stratified samples, kept.
+
+        Args:
+            law: of the radius.
+            batch: how many samples a step.
+            stratified: whether radii come one from each of `batch` strata of equal probability.
+            antithetic: whether every direction comes with its opposite.
+            evaluation: how many samples the loss is recorded on.
+        """
         _check(law)
         check_count("batch", batch)
         check_count("evaluation", evaluation)
-        kept = law.inputs(
+        evaluated = law.inputs(
             named_key(jax.random.key(0), "evaluation"), evaluation, stratified=True, antithetic=True
         )
-        return cls(law, Fresh(batch, stratified, antithetic, kept))
+        return cls(law, Fresh(batch, stratified, antithetic, evaluated))
 
     @classmethod
     @double
@@ -86,7 +98,13 @@ class Radial(DoubleModule):
         stratified: bool = False,
         antithetic: bool = False,
     ) -> "Radial":
-        """One sample, drawn here and kept."""
+        """One sample, drawn here and kept.
+
+        Args:
+            law: of the radius.
+            samples: how many.
+            stratified, antithetic: as in `fresh`.
+        """
         _check(law)
         return cls(
             law, Fixed(law.inputs(key, samples, stratified=stratified, antithetic=antithetic))
@@ -95,7 +113,12 @@ class Radial(DoubleModule):
     @classmethod
     @double
     def on(cls, law: AbstractRadialLaw, inputs) -> "Radial":
-        """The given inputs (sample, feature) as the kept sample."""
+        """The given inputs (sample, feature) as the kept sample.
+
+        Args:
+            law: of the radius, which the inputs need not follow.
+            inputs: of its dimension $d$.
+        """
         _check(law)
         inputs = jnp.asarray(inputs, float)
         if inputs.ndim != 2 or inputs.shape[1] != law.d:
@@ -114,18 +137,32 @@ class Radial(DoubleModule):
         antithetic: bool = True,
         control: bool = True,
     ) -> "Radial":
-        """Exact radial integrals on `directions` unit vectors, kept or drawn anew at every step."""
+        """Exact radial integrals on `directions` unit vectors, kept or drawn anew at every step.
+
+        Args:
+            law: of the radius.
+            directions: how many.
+            fresh: whether they are drawn anew at every step.
+            antithetic: whether every direction comes with its opposite.
+            control: whether the symmetric part of the field is taken analytically, without noise.
+        """
         _check(law)
         check_count("directions", directions)
-        kept = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
+        unit_vectors = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
         estimator = (
-            FreshRays(directions, antithetic, control, kept) if fresh else Rays(kept, control)
+            FreshRays(directions, antithetic, control, unit_vectors)
+            if fresh
+            else Rays(unit_vectors, control)
         )
         return cls(law, estimator)
 
     @classmethod
     def integrated(cls, law: AbstractRadialLaw) -> "Radial":
-        """No samples at all: radius exact, directions in closed form to second order (`integrated_field`)."""
+        """No samples at all: radius exact, directions in closed form to second order (`integrated_field`).
+
+        Args:
+            law: of the radius.
+        """
         return cls(law, Integrated())
 
     @double

@@ -63,12 +63,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     limit = reduced_reference(law, settings, times).rename(time="limit_time")
     limit = limit.rename({name: f"limit_{name}" for name in limit.data_vars})
     mean, square = law.target_moments()
-    told = dict(features=settings.features, width=settings.width, constant=(square - mean**2) / 2)
+    attributes = dict(
+        features=settings.features, width=settings.width, constant=(square - mean**2) / 2
+    )
     finished = lambda table: (
         table.map(lambda values: values.astype(float))
         .assign_coords(radius=RADII)
         .merge(limit)
-        .assign_attrs(told)
+        .assign_attrs(attributes)
     )
     net, population, key, _ = beginning(law, settings, key)
     directions = sphere(named_key(key, "profile"), 64, settings.features)
@@ -120,7 +122,7 @@ def cone(table: xr.Dataset) -> Moment | None:
 
 
 def live(table: xr.Dataset) -> FigureSpec:
-    time, found = table.time.values, line_at(cone(table), "within 0.05 of the cone")
+    time, event = table.time.values, line_at(cone(table), "within 0.05 of the cone")
     profile = table.profile
     now, start = profile.isel(step=-1), profile.isel(step=0)
     low, high = now.min("direction").values, now.max("direction").values
@@ -141,12 +143,12 @@ def live(table: xr.Dataset) -> FigureSpec:
         Line(time, table.loss.values, "network"),
         Line(table.limit_time.values, table.limit_loss.values, "infinite width", dash="dashed"),
         HLine(table.attrs["constant"], "best constant", "dotted"),
-        found,
+        event,
     ]
     first = [
         Line(time, alpha, "network"),
         Line(table.limit_time.values, table.limit_alpha.values, "infinite width", dash="dashed"),
-        found,
+        event,
     ]
     return FigureSpec(
         f"The cone settles: d = {table.attrs['features']}, first layer {table.attrs['width']} neurons, second {table.sizes['second']}",

@@ -1,12 +1,12 @@
 """The cone settling (ren2023)."""
 
 from ...experiments.tours.base import Step, Tour
-from . import tour as told
+from . import tour
 
 TOUR = Tour(
     paper="ren2023",
     title="The cone settles",
-    experiment=told.EXPERIMENT.name,
+    experiment=tour.EXPERIMENT.name,
     steps=(
         Step(
             "A cone in high dimension",
@@ -20,7 +20,7 @@ TOUR = Tour(
             "At first no constant does better, and the best one leaves the dotted loss. The slope of the second layer must turn negative before the first layer has a reason to grow. "
             "Then each helps the other.",
             look="Loss",
-            moment=told.leaves_the_constant,
+            moment=tour.leaves_the_constant,
         ),
         Step(
             "Three numbers",
@@ -33,9 +33,9 @@ TOUR = Tour(
             "Slope −1 and height 1 make the cone. The tip and the kink at ‖x‖ = 1 come last. "
             "What is left of the loss is the small difference between directions that a first layer of finite width keeps.",
             look="The learnt function",
-            moment=told.cone,
+            moment=tour.cone,
         ),
     ),
     settings={},
-    live=told.live,
+    live=tour.live,
 )

@@ -72,8 +72,8 @@ def gpus() -> tuple[str, ...]:
     """The GPUs that workers may use, without waking them in this process."""
     if os.environ.get("JAX_PLATFORMS", "").startswith("cpu"):
         return ()
-    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return tuple(part for part in chosen.split(",") if part and part != "-1")
+    if (visible := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return tuple(part for part in visible.split(",") if part and part != "-1")
     if shutil.which("nvidia-smi") is None:
         return ()
     listed = subprocess.run(
@@ -127,7 +127,7 @@ def connected(
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Dask's own log is still: lost workers and schedulers are told in the sweep's words."""
+    """Dask's own log is silenced: the sweep itself reports lost workers and schedulers."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     handlers = {handler for name in names for handler in logging.getLogger(name).handlers}
     levels = {handler: handler.level for handler in handlers}
@@ -188,7 +188,7 @@ class Engine:
         return self.client.dashboard_link or ""
 
     def size(self) -> int:
-        """How many workers there are, asked at most twice a second."""
+        """How many workers there are, looked up at most twice a second."""
         now = time.monotonic()
         if now - self._counted[0] > 0.5 and self.client.status == "running":
             try:
@@ -241,9 +241,9 @@ class Crew:
 
     def _environment(self, number: int) -> Mapping[str, str]:
         cache = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
-        kept = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
+        cache_setting = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
         return {
-            **os.environ, **kept, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
+            **os.environ, **cache_setting, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
             "WIDEFLOW_SCRATCH": str(self.scratch), **QUIET_WORKER,
             **({} if self.certificates is None else {"WIDEFLOW_CERTIFICATES": str(self.certificates)}),
         }  # fmt: skip

@@ -60,17 +60,17 @@ def _coordinates(plan: Plan, axis: Axis, number: int) -> dict[str, Any]:
     points: dict[int, Mapping[str, Any]] = {}
     for run in plan.runs:
         points.setdefault(run.position[number], run.settings)
-    found: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
     for name in axis.fields:
         values = [points[i][name] for i in range(len(axis.points))]
         plain = all(isinstance(v, bool | int | float) for v in values)
-        found[name] = (
+        coordinates[name] = (
             axis.name,
             np.array(values) if plain else np.array([short(v) for v in values]),
         )
-    if axis.name not in found:
-        found[axis.name] = (axis.name, np.arange(len(axis.points)))
-    return found
+    if axis.name not in coordinates:
+        coordinates[axis.name] = (axis.name, np.arange(len(axis.points)))
+    return coordinates
 
 
 def _gathered(
@@ -81,7 +81,7 @@ def _gathered(
     names = dict.fromkeys(
         str(name) for table in tables.values() for name in table.variables if name not in union
     )
-    found = {}
+    columns = {}
     for name in names:
         parts = {
             position: table[name] for position, table in tables.items() if name in table.variables
@@ -106,20 +106,20 @@ def _gathered(
         if not numeric:
             values = values.astype(str)
         labels = {d: union[d] for d in inner if d in union}
-        found[name] = xr.DataArray(
+        columns[name] = xr.DataArray(
             values, dims=(*dims, *inner), coords=labels, attrs=dict(first.attrs)
         )
-    return found
+    return columns
 
 
 def _union(tables) -> dict[str, np.ndarray]:
     """The values along every dimension that has some, of all runs together."""
-    seen: dict[str, list[np.ndarray]] = {}
+    parts: dict[str, list[np.ndarray]] = {}
     for table in tables.values():
         for dim in table.dims:
             if dim in table.indexes:
-                seen.setdefault(str(dim), []).append(table[dim].values)
-    return {dim: _merged(values) for dim, values in seen.items()}
+                parts.setdefault(str(dim), []).append(table[dim].values)
+    return {dim: _merged(values) for dim, values in parts.items()}
 
 
 def _merged(values: list[np.ndarray]) -> np.ndarray:

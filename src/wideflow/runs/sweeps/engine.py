@@ -1,4 +1,4 @@
-"""Sends the missing runs of a plan to the workers and tells what became of each."""
+"""Sends the missing runs of a plan to the workers and reports what became of each."""
 
 import collections
 import pathlib
@@ -80,7 +80,7 @@ class Dispatch:
         if workers:
             self._saw_workers = time.monotonic()
         elif self.engine.crew and time.monotonic() - self._saw_workers > PATIENCE:
-            raise EngineError(f"no worker has come for {PATIENCE:.0f} s.")
+            raise EngineError(f"no worker has appeared for {PATIENCE:.0f} s.")
         most = 2 * workers if self.engine.crew else 4 * workers + 8
         while self._waiting and len(self._flying) < most:
             group = max(self._waiting, key=lambda name: len(self._waiting[name]))
@@ -177,7 +177,7 @@ class Dispatch:
             self.outcomes[left[0].address] = Outcome(
                 left[0].address,
                 "failed",
-                "every worker that took it died, perhaps for want of memory.",
+                "every worker that took it died, perhaps because it ran out of memory.",
             )
             return
         for run in reversed(left):

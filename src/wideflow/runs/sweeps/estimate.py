@@ -40,11 +40,11 @@ def calibration(plan: Plan, missing: Iterable[PlannedRun]) -> list[PlannedRun]:
 
 
 def estimate(
-    plan: Plan, store: Store, seen: Survey, read: Callable = read_record
+    plan: Plan, store: Store, survey: Survey, read: Callable = read_record
 ) -> Estimate | None:
     """Each missing run takes what finished ones took, in proportion to its work; every group compiles once."""
-    done = [run for run in plan.by_address.values() if run.address in seen.done]
-    missing = [run for run in plan.by_address.values() if run.address not in seen.done]
+    done = [run for run in plan.by_address.values() if run.address in survey.done]
+    missing = [run for run in plan.by_address.values() if run.address not in survey.done]
     times: dict[str, list[float]] = {}
     step = max(1, len(done) // SAMPLE)
     for run in done[::step]:
@@ -56,8 +56,8 @@ def estimate(
     if not times:
         return None
     works = {run.group: work_of(run.settings) for run in plan.by_address.values()}
-    steady = {group: min(found) for group, found in times.items()}
-    compiling = max(max(found) - min(found) for found in times.values())
+    steady = {group: min(group_times) for group, group_times in times.items()}
+    compiling = max(max(group_times) - min(group_times) for group_times in times.values())
     pace = sum(steady.values()) / sum(works[group] for group in steady)
     each = [steady.get(run.group, pace * works[run.group]) for run in missing]
     new = {run.group for run in missing} - steady.keys()

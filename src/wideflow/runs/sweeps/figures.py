@@ -32,20 +32,20 @@ class Slope:
 
 def parse_plot(words: Iterable[str]) -> dict[str, str]:
     """`y=loss x=width hue=scaling` as a dictionary; `at` picks a value of `step` or `time`, default the last."""
-    asked: dict[str, str] = {}
+    options: dict[str, str] = {}
     for word in (part for text in words for part in text.split()):
         name, sign, value = word.partition("=")
         if not sign or name not in PLOT_KEYS or not value:
             raise ValueError(
                 f"`--plot` takes y=, x=, hue= and at=, got {word!r}.{did_you_mean(name, PLOT_KEYS)} For example: --plot y=loss x=width hue=scaling"
             )
-        asked[name] = value
+        options[name] = value
     for needed in ("y", "x"):
-        if needed not in asked:
+        if needed not in options:
             raise ValueError(
-                f"`--plot` needs {needed}=..., got {' '.join(f'{k}={v}' for k, v in asked.items()) or 'nothing'}."
+                f"`--plot` needs {needed}=..., got {' '.join(f'{k}={v}' for k, v in options.items()) or 'nothing'}."
             )
-    return asked
+    return options
 
 
 def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
@@ -73,13 +73,13 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     positions = _positions(table, x, along)
     numeric = np.issubdtype(positions.dtype, np.number)
     place = positions.astype(float) if numeric else np.arange(len(positions), dtype=float)
-    seen = values.values[np.isfinite(values.values)]
-    if not seen.size:
+    finite = values.values[np.isfinite(values.values)]
+    if not finite.size:
         raise ValueError(
-            f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` tells what is done."
+            f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` shows what is done."
         )
     log_x = numeric and bool(np.all(place > 0)) and place.max() >= 4 * place.min()
-    log_y = bool(np.all(seen > 0)) and (log_x or seen.max() >= 10 * seen.min())
+    log_y = bool(np.all(finite > 0)) and (log_x or finite.max() >= 10 * finite.min())
     marks = []
     for i in range(table.sizes[by] if by else 1):
         part = (values.isel({by: i}) if by else values).transpose(along, ...)
@@ -145,7 +145,7 @@ def _positions(table: xr.Dataset, x: str, along: str) -> np.ndarray:
 
 
 def _at(values: xr.DataArray, table: xr.Dataset, at: str | None, keep: str) -> xr.DataArray:
-    """The values at the asked step, or at each run's last one, unless the steps are what is drawn over."""
+    """The values at the requested step, or at each run's last one, unless the steps are what is drawn over."""
     if "step" not in values.dims or keep == "step":
         return values
     if at is not None:
@@ -161,8 +161,8 @@ def _last(values: xr.DataArray) -> xr.DataArray:
     filled = values.transpose(..., "step").values
     index = filled.shape[-1] - 1 - np.argmax(np.isfinite(filled[..., ::-1]), axis=-1)
     taken = np.take_along_axis(filled, index[..., None], axis=-1)[..., 0]
-    kept = values.transpose(..., "step").isel(step=-1)
-    return kept.copy(data=taken)
+    template = values.transpose(..., "step").isel(step=-1)
+    return template.copy(data=taken)
 
 
 def confidence_band(
@@ -193,6 +193,6 @@ def _marks(x, label: str, band, slope: Slope | None) -> list:
     group = label or "mean"
     marks: list = [Line(x, middle, label, low, high, group=group), Points(x, middle, group=group)]
     if slope is not None:
-        told = ": ".join(part for part in (label, slope.text) if part)
-        marks.append(Line(x, slope.constant * x**slope.exponent, told, dash="dashed", group=group))
+        text = ": ".join(part for part in (label, slope.text) if part)
+        marks.append(Line(x, slope.constant * x**slope.exponent, text, dash="dashed", group=group))
     return marks

@@ -64,16 +64,16 @@ def _value(loader, node, path: Path, source: Source, lines: dict[Path, int]) -> 
     if not isinstance(node, yaml.MappingNode):
         return loader.construct_object(node, deep=True)
     loader.flatten_mapping(node)
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for key, part in node.value:
         name = loader.construct_object(key, deep=True)
         line = key.start_mark.line + 1
         if not isinstance(name, str):
             raise SpecError(f"{source.name}, line {line}: names must be text, got {name!r}.")
-        if name in found:
+        if name in mapping:
             raise SpecError(
-                f"{source.name}, line {line}: `{name}` stands twice, first on line {lines[(*path, name)]}."
+                f"{source.name}, line {line}: `{name}` appears twice, first on line {lines[(*path, name)]}."
             )
-        found[name] = _value(loader, part, (*path, name), source, lines)
+        mapping[name] = _value(loader, part, (*path, name), source, lines)
         lines[(*path, name)] = line
-    return found
+    return mapping

@@ -45,20 +45,22 @@ class Plan:
 
     @property
     def groups(self) -> dict[str, list[PlannedRun]]:
-        found: dict[str, list[PlannedRun]] = {}
+        groups: dict[str, list[PlannedRun]] = {}
         for run in self.by_address.values():
-            found.setdefault(run.group, []).append(run)
-        return found
+            groups.setdefault(run.group, []).append(run)
+        return groups
 
     def file_name(self, run: PlannedRun) -> str:
         return f"{self.spec.experiment.name}-{self.spec.size}-{run.address}.nc"
 
-    def told(self, run: PlannedRun) -> str:
+    def describe(self, run: PlannedRun) -> str:
         """The run in words: its values along the axes."""
         names = [name for axis in self.spec.axes for name in axis.fields]
         return " ".join(
             [*(f"{name}={short(run.settings[name])}" for name in names), f"seed={run.seed}"]
         )
+
+    told = describe  # its name before 0.2.0
 
 
 @dataclass(frozen=True)

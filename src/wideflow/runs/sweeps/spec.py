@@ -95,13 +95,13 @@ def _spec(value: Any, source: Source, default_name: str) -> SweepSpec:
         if key not in KEYS:
             raise source.error(
                 (key,),
-                f"there is no part `{key}`.{did_you_mean(key, KEYS)} A sweep has {', '.join(KEYS)}.",
+                f"`{key}` is not a part of a sweep.{did_you_mean(key, KEYS)} A sweep has {', '.join(KEYS)}.",
             )
     name = value.get("name", default_name)
     if not (isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name)):
         raise source.error(
             ("name",),
-            f"`name` must be letters, digits, '.', '_' and '-', for a folder is called so, got {name!r}.",
+            f"`name` must be letters, digits, '.', '_' and '-', as it names a folder, got {name!r}.",
         )
     experiment = _experiment(value, source)
     size = value.get("size", "default")
@@ -147,10 +147,12 @@ def _experiment(value: dict, source: Source) -> Experiment:
 
 
 def _mapping(value: dict, key: str, source: Source) -> dict[str, Any]:
-    found = value.get(key) or {}
-    if not isinstance(found, dict):
-        raise source.error((key,), f"`{key}` must have `setting: value` lines, got {found!r:.60}.")
-    return found
+    settings = value.get(key) or {}
+    if not isinstance(settings, dict):
+        raise source.error(
+            (key,), f"`{key}` must have `setting: value` lines, got {settings!r:.60}."
+        )
+    return settings
 
 
 def _axes(value: dict, source: Source) -> Iterator[Axis]:
@@ -168,10 +170,10 @@ def _axes(value: dict, source: Source) -> Iterator[Axis]:
     if together:
         lengths = {name: len(values) for name, values in together.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
+            listed = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
             raise source.error(
                 ("zip",),
-                f"what goes side by side must be equally long, but {told}. For combinations use `grid`.",
+                f"the lists under `zip` must be equally long, but {listed}. For combinations use `grid`.",
             )
         count = next(iter(lengths.values()))
         yield Axis(

@@ -58,22 +58,22 @@ class Swept:
 
     @property
     def troubles(self) -> list[tuple[str, str, str]]:
-        """(what, which run or file, why) of all that is worth telling."""
-        told = [
+        """(what, which run or file, why) of all that the user should know."""
+        rows = [
             ("damaged, run again", damage.path.name, damage.reason)
             for damage in self.before.damaged
         ]
         for address, run in self.plan.by_address.items():
             outcome = self.outcomes.get(address)
             if outcome is not None and outcome.sentence:
-                told.append(
+                rows.append(
                     (
                         "failed" if outcome.kind == "failed" else "warning",
-                        self.plan.told(run),
+                        self.plan.describe(run),
                         outcome.sentence,
                     )
                 )
-        return told
+        return rows
 
 
 def sweep(
@@ -116,8 +116,8 @@ def sweep(
     before = survey(plan, store)
     missing = [run for address, run in plan.by_address.items() if address not in before.done]
     if only is not None:
-        asked = {run.address for run in only}
-        missing = [run for run in missing if run.address in asked]
+        addresses = {run.address for run in only}
+        missing = [run for run in missing if run.address in addresses]
     outcomes: dict[str, Outcome] = {}
     if not missing:
         return Swept(plan, store, before.done, outcomes, before)

@@ -1,4 +1,4 @@
-"""Notes on runs that raised: kept until the run succeeds, so that the status of a sweep can tell them."""
+"""Notes on runs that raised: kept until the run succeeds, so that the status of a sweep can show them."""
 
 import contextlib
 import json
@@ -25,10 +25,10 @@ class Troubles:
             (self.folder / f"{address}.json").unlink(missing_ok=True)
 
     def all(self) -> dict[str, str]:
-        found = {}
+        sentences = {}
         for path in sorted(self.folder.glob("*.json")):
             try:
-                found[path.stem] = str(json.loads(path.read_text())["sentence"])
+                sentences[path.stem] = str(json.loads(path.read_text())["sentence"])
             except (OSError, ValueError, KeyError, TypeError):
-                found[path.stem] = f"it failed; the note in {path} cannot be read."
-        return found
+                sentences[path.stem] = f"it failed; the note in {path} cannot be read."
+        return sentences

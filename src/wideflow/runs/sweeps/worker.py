@@ -42,7 +42,7 @@ class Outcome:
     """What became of a run.
 
     `kind` is "done" (computed now), "found" (it was there), "busy" (somebody else is at work on it) or "failed";
-    `sentence` says what is worth telling: why it failed, or that a finished run diverged.
+    `sentence` says what the user should know: why it failed, or that a finished run diverged.
     """
 
     address: str
@@ -59,8 +59,8 @@ def work(
     Runs of equal shape are not fused into one: a fused program may differ in the last bit from the run alone.
     """
     store = Store(folder, small=True)
-    chosen = experiment_of(experiment) if callable(experiment) else registry.experiment(experiment)
-    return _my_address(), [_one(store, chosen, size, task) for task in tasks]
+    target = experiment_of(experiment) if callable(experiment) else registry.experiment(experiment)
+    return _my_address(), [_one(store, target, size, task) for task in tasks]
 
 
 def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome:
@@ -69,7 +69,7 @@ def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome
         with Reservations(store.folder).take(task.address) as ours:
             if not ours:
                 return Outcome(task.address, "busy")
-            if is_there(store.folder / task.file_name):  # asked when nobody else can make it
+            if is_there(store.folder / task.file_name):  # checked while nobody else can write it
                 return Outcome(task.address, "found")
             settings = type(experiment.settings[size])(**task.settings)
             record = compute(experiment, store, settings, size=size, seed=task.seed)
@@ -79,8 +79,8 @@ def _one(store: Store, experiment: Experiment, size: str, task: Task) -> Outcome
         troubles.note(task.address, sentence)
         return Outcome(task.address, "failed", sentence)
     troubles.clear(task.address)
-    told = "" if set(record.status.split("; ")) <= GOOD else record.status
-    return Outcome(task.address, "done", told, record.seconds)
+    remark = "" if set(record.status.split("; ")) <= GOOD else record.status
+    return Outcome(task.address, "done", remark, record.seconds)
 
 
 def is_there(path: pathlib.Path) -> bool:

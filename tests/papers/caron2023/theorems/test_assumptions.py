@@ -116,4 +116,4 @@ def test_a_run_that_diverged_refutes_nothing():
         caron2023.LemmaD1()(net, DATA, run.table.assign_attrs(status="diverged: ...")),
     ):
         assert verdict.outcome is Outcome.NOT_APPLICABLE
-        assert "judges nothing" in verdict.message
+        assert "nothing can be judged" in verdict.message

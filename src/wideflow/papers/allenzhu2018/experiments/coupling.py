@@ -104,10 +104,10 @@ def signed_moves(settings: Settings, key, session) -> xr.Dataset:
 
     `constant` has $\tau_v = 0.3$, `shrinking` has $\tau_v = m^{-1/4}/2$.
     """
-    found = {"constant": [], "shrinking": []}
+    errors = {"constant": [], "shrinking": []}
     for j, width in enumerate(settings.move_widths):
         session.progress(j, len(settings.move_widths), f"signed moves, m={width}")
-        squares = {name: [] for name in found}
+        squares = {name: [] for name in errors}
         for i in range(settings.move_starts):
             k = named_key(key, "move", i)
             rng = generator(k, "directions", width)
@@ -130,10 +130,10 @@ def signed_moves(settings: Settings, key, session) -> xr.Dataset:
                         )
                     )
                 )
-        for name in found:
-            found[name].append(np.sqrt(np.mean(squares[name])))
+        for name in errors:
+            errors[name].append(np.sqrt(np.mean(squares[name])))
     return xr.Dataset(
-        {name: ("move_width", values) for name, values in found.items()},
+        {name: ("move_width", values) for name, values in errors.items()},
         {"move_width": list(settings.move_widths)},
     )
 
@@ -226,10 +226,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    made = []
+    statements = []
     for n in table["samples"].values:
         value = slope(table["width"], table["coupling"].sel(samples=n).mean("seed"))
-        made.append(
+        statements.append(
             Claim(
                 f"two layers, N={n}: slope of rms |f - g|",
                 value,
@@ -242,7 +242,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         slope(table["width3"], table["coupling3"].isel(seed3=s))
         for s in range(table.sizes["seed3"])
     ]
-    made.append(
+    statements.append(
         Claim(
             "three layers: slope of rms |f - g| (mean over seeds)",
             float(np.mean(deep)),
@@ -251,7 +251,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             note="reference run -0.5",
         )
     )
-    made.append(
+    statements.append(
         Claim(
             "worst case with rows moving c/m: slope",
             slope(table["worst_width"], table["worst"]),
@@ -260,7 +260,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     )
     ratio = float((table["worst"] / table["worst_formula"]).isel(worst_width=-1))
-    made.append(
+    statements.append(
         Claim(
             "worst case over f0 E|a| tau^2 m^1.5 at the largest width",
             ratio,
@@ -269,7 +269,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     )
     scaled = table["smoothed"] / table["rate"] ** 2
-    made.append(
+    statements.append(
         Claim(
             "Lemma 5.7: E|P - P'| over eta^2, max/min over eta = 0.3, 0.1, 0.03",
             float(scaled.max() / scaled.min()),
@@ -277,7 +277,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             note="reference run 1.15; an error of first order would give 10",
         )
     )
-    made.append(
+    statements.append(
         Claim(
             "Lemma 5.8, tau_v fixed: the error does not shrink, slope",
             slope(table["move_width"], table["constant"]),
@@ -285,7 +285,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             at_most=0.15,
         )
     )
-    made.append(
+    statements.append(
         Claim(
             "Lemma 5.8, tau_v ~ m^-1/4: slope",
             slope(table["move_width"], table["shrinking"]),
@@ -293,7 +293,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             at_most=-0.15,
         )
     )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -43,7 +43,7 @@ SMOKE = Settings(width=40, seeds=1, draws=2, samples=50)
 
 def run(settings: Settings, key, session) -> xr.Dataset:
     m, concept = settings.width, product_concept(smooth("sin"), smooth("cos"), 5)
-    found = {
+    results = {
         name: np.zeros((settings.seeds, len(settings.rates)))
         for name in ("moved", "shrunk", "excess", "here")
     }
@@ -87,14 +87,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 settings.draws,
             )
             c1, c2, c3 = float(triple.moved), float(triple.shrunk), float(triple.here)
-            found["moved"][s, j], found["shrunk"][s, j] = (c1 - c3) / rate, (c2 - c3) / rate
-            found["excess"][s, j], found["here"][s, j] = (
+            results["moved"][s, j], results["shrunk"][s, j] = (c1 - c3) / rate, (c2 - c3) / rate
+            results["excess"][s, j], results["here"][s, j] = (
                 (c1 - (1 - rate) * (2 * c3 - c2)) / rate,
                 c3,
             )
     session.progress(settings.seeds, settings.seeds, "done")
     table = xr.Dataset(
-        {name: (("seed", "rate"), values) for name, values in found.items()},
+        {name: (("seed", "rate"), values) for name, values in results.items()},
         {"seed": np.arange(settings.seeds), "rate": list(settings.rates)},
     )
     # R = 1 with data loss 0, the point at which the printed lemma fails
@@ -132,7 +132,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     first = table.isel(rate=0)
-    made = [
+    statements = [
         Claim(
             "(c1 - c3)/eta, largest over initialisations", float(first["moved"].max()), at_most=0.0
         ),
@@ -166,10 +166,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     ]
     if table.sizes["rate"] > 1:
         change = float(abs(table["excess"].isel(rate=1) - first["excess"]).max())
-        made.append(
+        statements.append(
             Claim("change of the excess from the larger to the smaller eta", change, at_most=0.05)
         )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -46,7 +46,7 @@ SMOKE = Settings(widths=(20,), samples=50, draws=2, ascents=1, iterations=4, sha
 
 def run(settings: Settings, key, session) -> xr.Dataset:
     names = ("exact", "chain", "bound", "network")
-    found = {name: np.zeros(len(settings.widths)) for name in names}
+    results = {name: np.zeros(len(settings.widths)) for name in names}
     x = padded_sphere(named_key(key, "inputs"), settings.samples, 5)
     xi = rademacher_signs(named_key(key, "xi"), settings.samples, settings.draws)
     total = len(settings.widths) + len(settings.shallow_widths)
@@ -56,8 +56,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             named_key(key, "network"), features=6, width=width, output_std=1.0
         )
         first, second = 20 * width**-0.75, 0.1
-        found["exact"][j], found["chain"][j] = bilinear_rademacher(model, x, xi, first, second)
-        found["bound"][j] = bilinear_bound(model, settings.samples, first, second)
+        results["exact"][j], results["chain"][j] = bilinear_rademacher(model, x, xi, first, second)
+        results["bound"][j] = bilinear_bound(model, settings.samples, first, second)
         sups = [
             network_sup(
                 named_key(key, "ascent", i),
@@ -71,7 +71,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             for i in range(settings.ascents)
         ]
         base = [abs(float(xi[i] @ model.outputs(x))) for i in range(settings.ascents)]
-        found["network"][j] = (np.mean(sups) - np.mean(base)) / settings.samples
+        results["network"][j] = (np.mean(sups) - np.mean(base)) / settings.samples
     shallow = np.zeros(len(settings.shallow_widths))
     for j, width in enumerate(settings.shallow_widths):
         session.progress(len(settings.widths) + j, total, f"two layers, m={width}")
@@ -90,7 +90,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     session.progress(total, total, "done")
     return xr.Dataset(
         {
-            **{name: ("width", values) for name, values in found.items()},
+            **{name: ("width", values) for name, values in results.items()},
             "two_layer_ratio": ("shallow_width", shallow),
         },
         {"width": list(settings.widths), "shallow_width": list(settings.shallow_widths)},

@@ -235,7 +235,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    made = [
+    statements = [
         Claim(
             "Lemma 5.1, sin, margin 3: max error of (20)",
             float(table["error51"].sel(function="sin", margin=3.0)),
@@ -244,7 +244,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             relative=True,
         )
     ]
-    made += [
+    statements += [
         Claim(
             f"Lemma 5.1, {n}, margin 3: sup |h|",
             float(table["sup51"].sel(function=n, margin=3.0)),
@@ -255,7 +255,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         for n, v in (("sin", 264.0), ("exp", 170.0), ("cos", 634.0))
     ]
     for name in table["shallow"].values:
-        made.append(
+        statements.append(
             Claim(
                 f"Lemma G.1, {name}: slope of the error",
                 slope(table["width"], table["error_g1"].sel(shallow=name)),
@@ -264,7 +264,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
         )
     for name in table["deep"].values:
-        made.append(
+        statements.append(
             Claim(
                 f"Lemma 5.6, {name}: slope of the error",
                 slope(table["deep_width"], table["error56"].sel(deep=name)),
@@ -274,7 +274,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
         )
     errors = table["error56"].isel(deep=0).values
-    made.append(
+    statements.append(
         Claim(
             "Lemma 5.6, sin(x1)cos(x2): the error falls over every fourfold of the width, largest ratio",
             float((errors[2:] / errors[:-2]).max(initial=0.0)),
@@ -283,7 +283,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     )
     if table["deep_width"].values[-1] >= 4000:
-        made.append(
+        statements.append(
             Claim(
                 "Lemma 5.6, sin(x1)cos(x2): error at m = 4000",
                 float(table["error56"].isel(deep=0).sel(deep_width=4000)),
@@ -291,10 +291,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
         )
     good, bad = (table["residual52"].sel(direction=d) for d in DIRECTIONS)
-    made.append(
+    statements.append(
         Claim("Lemma 5.2, w* = e1: rms of R sqrt(m1 m2), largest", float(good.max()), at_most=0.5)
     )
-    made.append(
+    statements.append(
         Claim(
             "Lemma 5.2, w* with a last coordinate: R sqrt(m1 m2) stays below 0.5",
             float(bad.max()),
@@ -303,7 +303,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             note="S and S' differ there; the residual grows about like m1^0.38",
         )
     )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

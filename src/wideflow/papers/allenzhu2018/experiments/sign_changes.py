@@ -125,10 +125,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    made = []
+    statements = []
     for n in table["samples"].values:
         value = slope(table["width"], table["flipped"].sel(samples=n).mean("seed"))
-        made.append(
+        statements.append(
             Claim(
                 f"two layers, N={n}: slope of the flipped fraction",
                 value,
@@ -139,7 +139,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     first = slope(table["width3"], table["flipped_first"].mean("seed3"))
     second = slope(table["width3"], table["flipped_second"].mean("seed3"))
-    made.append(
+    statements.append(
         Claim(
             "three layers, first layer: slope",
             first,
@@ -148,7 +148,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             note="reference run -0.52",
         )
     )
-    made.append(
+    statements.append(
         Claim(
             "three layers, second layer: slope",
             second,
@@ -160,7 +160,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     for a in table["exponent"].values:
         one = table.sel(exponent=a)
         value = slope(table["worst_width"], one["worst"])
-        made.append(
+        statements.append(
             Claim(
                 f"worst case, tau_w = m^-{a:g}: slope of the count",
                 value,
@@ -173,7 +173,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         .sel(exponent=table["exponent"].values[0])
         .isel(worst_width=-1)
     )
-    made.append(
+    statements.append(
         Claim(
             "worst case over the formula at the largest width",
             float(ratio),
@@ -181,7 +181,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             tolerance=0.05,
         )
     )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

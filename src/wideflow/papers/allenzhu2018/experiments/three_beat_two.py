@@ -129,20 +129,20 @@ def kernel_errors(settings: Settings, key, data, test) -> dict[str, float]:
         output_std=1.0,
     )
     y, y_test = np.asarray(data.targets, float), np.asarray(test.targets, float)
-    found = {}
+    errors = {}
     for name, gram, net in (
         ("NTK3", tangent_gram, three),
         ("NTK2", tangent_gram, two),
         ("RF3", last_layer_gram, three),
         ("RF2", last_layer_gram, two),
     ):
-        found[name] = best_ridge(
+        errors[name] = best_ridge(
             np.asarray(gram(net, data.inputs)),
             np.asarray(gram(net, test.inputs, data.inputs)),
             y,
             y_test,
         )
-    return found
+    return errors
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
@@ -212,12 +212,12 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    made = []
+    statements = []
     mean = table["error"].mean("seed")
     for target in table["target"].values:
         row = mean.sel(target=target)
         if str(target) == "ss":
-            made.append(
+            statements.append(
                 Claim(
                     "control ss: every method's relative error",
                     float(row.max()),
@@ -227,7 +227,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
             continue
         deep, others = float(row.sel(learner="three layers")), row.drop_sel(learner="three layers")
-        made.append(
+        statements.append(
             Claim(
                 f"{target}: relative error of three layers",
                 deep,
@@ -235,14 +235,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 note="reference runs 0.03-0.055",
             )
         )
-        made.append(
+        statements.append(
             Claim(
                 f"{target}: three layers over the best of all others",
                 deep / float(others.min()),
                 at_most=0.4,
             )
         )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

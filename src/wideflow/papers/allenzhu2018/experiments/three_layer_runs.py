@@ -62,7 +62,7 @@ def measure(model: BiasedThreeLayer, start: BiasedThreeLayer, data, test) -> dic
 
 def three_layer_table(settings, key, session) -> xr.Dataset:
     """Trains every width and seed; axes (width3, seed3). `settings` has widths3, seeds3, samples3, steps3, test_samples."""
-    found = {name: np.zeros((len(settings.widths3), settings.seeds3)) for name in MEASURES}
+    results = {name: np.zeros((len(settings.widths3), settings.seeds3)) for name in MEASURES}
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "three layers", s) for s in range(settings.seeds3)]
     data = [
@@ -89,12 +89,12 @@ def three_layer_table(settings, key, session) -> xr.Dataset:
                 for d in (data[s], tests[s])
             ]
             for name, value in measure(model, start, *pairs).items():
-                found[name][j, s] = float(value)
+                results[name][j, s] = float(value)
     session.progress(len(settings.widths3), len(settings.widths3), "three layers")
     return xr.Dataset(
         {
             name: (("width3", "seed3"), values, {"label": MEASURES[name]})
-            for name, values in found.items()
+            for name, values in results.items()
         },
         {"width3": list(settings.widths3), "seed3": np.arange(settings.seeds3)},
     )

@@ -96,7 +96,7 @@ def two_layer_table(settings, key, session) -> xr.Dataset:
 
     `settings` has widths, samples, seeds, features, steps, test_samples, output_std.
     """
-    found = {
+    results = {
         name: np.zeros((len(settings.samples), len(settings.widths), settings.seeds))
         for name in MEASURES
     }
@@ -132,12 +132,12 @@ def two_layer_table(settings, key, session) -> xr.Dataset:
             )  # fmt: skip
             for s, (model, start) in enumerate(zip(run.model, run.start, strict=True)):
                 for name, value in measure(model, start, data[s], tests[s]).items():
-                    found[name][i, j, s] = value
+                    results[name][i, j, s] = value
             done += 1
     session.progress(total, total, "two layers")
     axes = ("samples", "width", "seed")
     return xr.Dataset(
-        {name: (axes, values, {"label": MEASURES[name]}) for name, values in found.items()},
+        {name: (axes, values, {"label": MEASURES[name]}) for name, values in results.items()},
         {
             "samples": list(settings.samples),
             "width": list(settings.widths),

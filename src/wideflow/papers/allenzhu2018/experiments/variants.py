@@ -125,7 +125,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     ]
     if settings.clean:
         cases.append((*cases[0][:3], 0.0))
-    found = {name: np.zeros((len(cases), 2, settings.seeds)) for name in MEASURES}
+    results = {name: np.zeros((len(cases), 2, settings.seeds)) for name in MEASURES}
     for i, (samples, width, steps, noise) in enumerate(cases):
         keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
         data = [
@@ -163,11 +163,11 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 for name, value in evaluate(
                     model, variant, settings, named_key(keys[s], "signs"), data[s], tests[s], clean
                 ).items():
-                    found[name][i, variant - 1, s] = value
+                    results[name][i, variant - 1, s] = value
     session.progress(1, 1, "done")
     labels = [f"N={n}, m={m}" + ("" if noise else ", no noise") for n, m, _, noise in cases]
     table = xr.Dataset(
-        {name: (("case", "variant", "seed"), values) for name, values in found.items()},
+        {name: (("case", "variant", "seed"), values) for name, values in results.items()},
         {"case": labels, "variant": [1, 2], "seed": np.arange(settings.seeds)},
     )
     table["noise"] = ("case", [case[3] for case in cases])
@@ -204,7 +204,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     ratio = gap.sel(variant=2) / gap.sel(variant=1)
     clean = table["clean_test"].mean("seed").isel(case=0)
     second = gap.sel(variant=2)
-    made = [
+    statements = [
         Claim(
             "gap of variant 2 over variant 1, mean over cases",
             float(ratio.mean()),
@@ -218,7 +218,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
     ]
     if noisy.sizes["case"] >= 3:
-        made.append(
+        statements.append(
             Claim(
                 "variant 2's gap from the smaller to the larger width, same data: relative change",
                 float(abs(second[2] / second[1] - 1)),
@@ -228,7 +228,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     quiet = table.where(table["noise"] == 0, drop=True)
     if quiet.sizes["case"]:
         test = quiet["clean_test"].mean("seed").isel(case=0)
-        made.append(
+        statements.append(
             Claim(
                 "without label noise: clean test loss of variant 2 over variant 1",
                 float(test.sel(variant=2) / test.sel(variant=1)),
@@ -236,7 +236,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 note="variant 1 wins here: random signs pay the variance of the cross terms at finite width",
             )
         )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

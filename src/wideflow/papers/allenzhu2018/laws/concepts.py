@@ -40,8 +40,8 @@ def _check_outputs(output: Array) -> None:
         )
 
 
-def _activations(name: str, given, count: int) -> tuple[Callable, ...]:
-    functions = (given,) * count if callable(given) else tuple(given)
+def _activations(name: str, activations, count: int) -> tuple[Callable, ...]:
+    functions = (activations,) * count if callable(activations) else tuple(activations)
     if len(functions) != count:
         raise ValueError(
             f"`{name}` must hold {count} functions (or be one for all), got {len(functions)}."
@@ -198,6 +198,14 @@ def plain_concept(
 
     Corrected: the paper sets $\phi_2 = 1/p_2$, $v_2 = 1$, which breaks $\lVert v_2\rVert = 1$; both are $1/\sqrt{p_2}$ here, so that the
     second factor is 1.
+
+    Args:
+        output: $a^\star$, one number a term, or one row an output.
+        outer: $\Phi_i$, one `PowerSeries` for all terms or one each.
+        first_mix: $v$, shape (outer, inner).
+        first_weights: $w_j$, shape (inner, feature).
+        first_activations: $\phi_j$, one for all or one each.
+        unit: check that all weight rows have norm 1.
     """
     weights = jnp.asarray(first_weights, dtype=float)
     mix = jnp.asarray(first_mix, dtype=float)

@@ -151,6 +151,11 @@ class PowerSeries:
 
     Build one with `smooth` or `polynomial`. `name` is a row of `SERIES`, or "polynomial", whose coefficients before
     the frequency are `terms`. Hashable, so it may stand in a static field.
+
+    Args:
+        name: a row of `SERIES`, or "polynomial".
+        frequency: $\omega$.
+        terms: the coefficients of $f$ where `name` is "polynomial", the constant first.
     """
 
     name: str
@@ -197,8 +202,8 @@ class PowerSeries:
         i = np.arange(degree + 1)
         if self.name == "polynomial":
             terms = np.zeros(degree + 1)
-            kept = self.terms[: degree + 1]
-            terms[: len(kept)] = kept
+            leading = self.terms[: degree + 1]
+            terms[: len(leading)] = leading
             signs, logs = np.sign(terms), np.log(np.abs(np.where(terms == 0, 1.0, terms)))
         else:
             signs, logs = SERIES[self.name].sign(i), SERIES[self.name].log_size(i)
@@ -275,6 +280,10 @@ class PowerSeries:
 def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
     r"""The smooth activation $\phi(z) = f(\omega z)$ by name, $\omega$ = `frequency`.
 
+    Args:
+        name: which $f$: a row of `SERIES`, for instance "sin", "cos" or "exp".
+        frequency: $\omega$.
+
     >>> smooth("sin", frequency=2.0).coefficients(3).round(6).tolist()
     [0.0, 2.0, -0.0, -1.333333]
     """
@@ -286,5 +295,9 @@ def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
 
 
 def polynomial(coefficients: tuple[float, ...] | list[float]) -> PowerSeries:
-    r"""$\phi(z) = c_0 + c_1 z + c_2 z^2 + \dots$ from `coefficients` $(c_0, c_1, \dots)$."""
+    r"""$\phi(z) = c_0 + c_1 z + c_2 z^2 + \dots$ from `coefficients` $(c_0, c_1, \dots)$.
+
+    Args:
+        coefficients: the constant first.
+    """
     return PowerSeries("polynomial", 1.0, tuple(float(c) for c in coefficients))

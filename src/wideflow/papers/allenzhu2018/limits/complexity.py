@@ -15,6 +15,23 @@ import numpy as np
 from ...._core.errors import check_between, check_positive
 from ..laws.power_series import PowerSeries
 
+__all__ = [
+    "TheoryParameters",
+    "ThreeLayerPrediction",
+    "TwoLayerPrediction",
+    "class_complexity",
+    "complexity",
+    "expected_shrinkage",
+    "log_complexity",
+    "log_three_layer_complexity",
+    "theory_min_width",
+    "theory_parameters",
+    "three_layer_complexity",
+    "three_layer_prediction",
+    "two_layer_complexity",
+    "two_layer_prediction",
+]
+
 PAPER_CONSTANT = 1e4
 
 
@@ -30,7 +47,13 @@ def _check_error(error: float | int) -> None:
 def log_complexity(
     phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT
 ) -> float:
-    r"""$\log C(\phi, R)$ at `radius` $R$: safe where $C$ itself exceeds a double; `inf` where the series diverges."""
+    r"""$\log C(\phi, R)$ at `radius` $R$: safe where $C$ itself exceeds a double; `inf` where the series diverges.
+
+    Args:
+        phi: $\phi$.
+        radius: $R \ge 0$.
+        constant: $C_c$.
+    """
     _check_positive(constant=constant)
     if not radius >= 0:
         raise ValueError(f"`radius` must not be negative, got {radius}.")
@@ -41,6 +64,11 @@ def complexity(
     phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT
 ) -> float:
     r"""$C(\phi, R) = \sum_i (C_c R)^i |c_i|$ of (17), in closed form: $\sinh$ for sin, $\tan$ for tanh, ...
+
+    Args:
+        phi: $\phi$.
+        radius: $R \ge 0$.
+        constant: $C_c$; the paper's is $10^4$.
 
     >>> from wideflow.papers.allenzhu2018.laws.power_series import smooth
     >>> round(complexity(smooth("sin", 2.0), 0.5, constant=1.0), 6)  # sinh(1)
@@ -53,7 +81,13 @@ def complexity(
 def class_complexity(
     phis: Sequence[PowerSeries], radius: float | int, constant: float | int = PAPER_CONSTANT
 ) -> float:
-    r"""(18): the largest $C(\phi_{s,j}, R)$ over the activations of a class ($j \in [p_2]$, $s \in \{1, 2\}$)."""
+    r"""(18): the largest $C(\phi_{s,j}, R)$ over the activations of a class ($j \in [p_2]$, $s \in \{1, 2\}$).
+
+    Args:
+        phis: the $\phi_{s,j}$.
+        radius: $R$.
+        constant: $C_c$.
+    """
     return max(complexity(phi, radius, constant) for phi in phis)
 
 
@@ -63,7 +97,14 @@ def two_layer_complexity(
     error: float | int,
     constant: float | int = PAPER_CONSTANT,
 ) -> float:
-    r"""$C_\phi = \max_i C(\phi_i, \sqrt{\log(p/\varepsilon)})$ of the two-layer class (3), $p$ = `terms`."""
+    r"""$C_\phi = \max_i C(\phi_i, \sqrt{\log(p/\varepsilon)})$ of the two-layer class (3), $p$ = `terms`.
+
+    Args:
+        phis: the $\phi_i$.
+        terms: $p$.
+        error: $\varepsilon$, between 0 and 1.
+        constant: $C_c$.
+    """
     _check_error(error)
     return class_complexity(phis, math.sqrt(math.log(terms / error)), constant)
 
@@ -78,6 +119,13 @@ def log_three_layer_complexity(
     r"""$\log C_3$ with $C_3(\varepsilon) = C(\Phi, \sqrt{p_2}\, C(\phi, \sqrt{L})\sqrt{L})$, $L = \log(1/\varepsilon)$, of (41).
 
     Infinite when the inner complexity itself does not fit a double: the outer series is then evaluated beyond any number.
+
+    Args:
+        outer: the $\Phi_i$; the largest counts.
+        inner: the $\phi_{s,j}$ of both factors; the largest counts.
+        inner_terms: $p_2$.
+        error: $\varepsilon$, between 0 and 1.
+        constant: $C_c$.
     """
     _check_error(error)
     root = math.sqrt(math.log(1 / error))
@@ -97,7 +145,15 @@ def three_layer_complexity(
     error: float | int,
     constant: float | int = PAPER_CONSTANT,
 ) -> float:
-    r"""$C_3(\varepsilon)$ of (41); see `log_three_layer_complexity`. The printed variants of it differ; this is (41)."""
+    r"""$C_3(\varepsilon)$ of (41); see `log_three_layer_complexity`. The printed variants of it differ; this is (41).
+
+    Args:
+        outer: the $\Phi_i$.
+        inner: the $\phi_{s,j}$ of both factors.
+        inner_terms: $p_2$.
+        error: $\varepsilon$, between 0 and 1.
+        constant: $C_c$.
+    """
     log = log_three_layer_complexity(outer, inner, inner_terms, error, constant)
     return math.exp(log) if log < 709.78 else math.inf
 
@@ -106,9 +162,13 @@ def three_layer_complexity(
 class TwoLayerPrediction:
     r"""What appendix G guarantees for Algorithm 1, with the constants traced. All but `rate` and `movement` are free of $m$ up to logs.
 
-    `norm` is $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$ (the construction has $\lVert\tilde w_j\rVert \le C_0/m$), `width` the $m$ of (404),
-    `iterations` $T$, `rate` $\eta$, `movement` $\tau = \sqrt{k}\max|a|\,\eta T$, `gap` $2k\lVert a\rVert_1\tau/\sqrt N$ at `samples`, which is
-    the $N$ that makes it $\varepsilon$.
+    Attributes:
+        norm: $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; the construction has $\lVert\tilde w_j\rVert \le C_0/m$.
+        width: the $m$ of (404).
+        iterations: $T$.
+        rate: $\eta$.
+        movement: $\tau = \sqrt{k}\max|a|\,\eta T$.
+        samples: the $N$ at which the gap $2k\lVert a\rVert_1\tau/\sqrt N$ is $\varepsilon$.
     """
 
     norm: float
@@ -137,16 +197,20 @@ def two_layer_prediction(
 ) -> TwoLayerPrediction:
     r"""Width, iterations, step, movement and samples for the two-layer class, traced from appendix G.
 
-    With $p$ = `terms`, $k$ = `outputs`, $C_\phi$ = `sup` (sup of the Hermite functions $|h|$), $\varepsilon$ = `error`,
-    $\varepsilon_a$ = `output_std`, $B$ = `log_factor`:
-
     $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; $m \ge (4Bpk\,C_\phi/\varepsilon)^2$ for (404); $G^2 = k\varepsilon_a^2/2$,
     $T \ge (C_0 G/\varepsilon)^2 = p^2k^2C_\phi^2/(2\varepsilon^2)$; $\eta = C_0/(mG\sqrt T)$;
     $\tau = \sqrt{k}\,\max|a|\,\eta T$; $N \ge (2k\lVert a\rVert_1\tau/\varepsilon)^2$.
 
-    `width` (default: the bound itself) sets the $m$ of $\eta$ and $\tau$. `largest_output` is $\max|a|$ and `output_norm` is
-    $\lVert a\rVert_1$ of one output; their defaults are the Gaussian values $\varepsilon_a\sqrt{2\log(2km)}$ and
-    $m\,\varepsilon_a\sqrt{2/\pi}$.
+    Args:
+        terms: $p$.
+        outputs: $k$.
+        sup: $C_\phi$, the sup of the Hermite functions $|h|$.
+        error: $\varepsilon$, between 0 and 1.
+        output_std: $\varepsilon_a$.
+        width: the $m$ of $\eta$ and $\tau$; the bound itself if None.
+        log_factor: $B$.
+        largest_output: $\max|a|$; $\varepsilon_a\sqrt{2\log(2km)}$, that of a Gaussian, if None.
+        output_norm: $\lVert a\rVert_1$ of one output; $m\,\varepsilon_a\sqrt{2/\pi}$ if None.
     """
     _check_positive(
         terms=terms, outputs=outputs, sup=sup, output_std=output_std, log_factor=log_factor
@@ -169,7 +233,13 @@ def two_layer_prediction(
 
 @dataclass(frozen=True)
 class ThreeLayerPrediction:
-    r"""Logarithms (base 10) of the sizes in Theorems 4.2 and 4.3: $m \ge M$, $N_1 = M m_2^2$ (variant 1), $N_2 = M$ (variant 2)."""
+    r"""Logarithms (base 10) of the sizes in Theorems 4.2 and 4.3: $m \ge M$, $N_1 = M m_2^2$ (variant 1), $N_2 = M$ (variant 2).
+
+    Attributes:
+        log10_width: $\log_{10}M$.
+        log10_samples_first: $\log_{10}N_1$.
+        log10_samples_second: $\log_{10}N_2$.
+    """
 
     log10_width: float
     log10_samples_first: float
@@ -189,6 +259,15 @@ def three_layer_prediction(
     r"""$M = (C_1 k\,p_1 p_2/\varepsilon)^c$ with $\log C_1$ = `log_complexity` (from `log_three_layer_complexity`), $c$ = `exponent`.
 
     Variant 1 needs $N = M m_2^2$ samples at second width $m_2$ = `width`, variant 2 needs $N = M$.
+
+    Args:
+        log_complexity: $\log C_1$.
+        outputs: $k$.
+        outer_terms: $p_1$.
+        inner_terms: $p_2$.
+        error: $\varepsilon$, between 0 and 1.
+        width: $m_2$.
+        exponent: $c$.
     """
     _check_positive(
         outputs=outputs,
@@ -205,7 +284,13 @@ def three_layer_prediction(
 
 @dataclass(frozen=True)
 class TheoryParameters:
-    r"""The parameters of Lemma 5.3 at one width; `second_ball` is $\tau_v$, `first_ball` $\tau'_w$, `first_coupling` $\tau_w$."""
+    r"""The parameters of Lemma 5.3 at one width; `second_ball` is $\tau_v$, `first_ball` $\tau'_w$, `first_coupling` $\tau_w$.
+
+    Attributes:
+        first_penalty, second_penalty: $\lambda_w$, $\lambda_v$.
+        first_smoothing, second_smoothing: $\sigma_w$, $\sigma_v$.
+        output_std: $\varepsilon_a$.
+    """
 
     second_ball: float
     first_ball: float
@@ -232,6 +317,12 @@ def theory_parameters(
 
     $\tau_v = \varepsilon'^{q_v}\sqrt{m_1/m_2}$, $\tau'_w = \varepsilon'^{-q_w}m_1^{-3/4}$, $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$,
     $\sigma_v = \varepsilon'^{q_s}/\sqrt{m_2}$, $\sigma_w = m_1^{-99/100}$, $\tau_w = \sigma_w m_1^{1/4}$, $\varepsilon_a = \varepsilon$.
+
+    Args:
+        width: $m_1 = m_2$.
+        error: $\varepsilon$, between 0 and 1.
+        complexity: $C_1$.
+        exponents: $(q_v, q_w, q_s)$.
     """
     _check_positive(width=width, complexity=complexity)
     _check_error(error)
@@ -255,6 +346,10 @@ def theory_parameters(
 def theory_min_width(error: float | int, norm: float | int) -> float:
     r"""$\log_{10} m$ at which $\tau_{w,\infty} \le m^{-0.999}$: $m^{0.001} \ge C_0^2/\varepsilon^{11}$, $C_0$ = `norm`.
 
+    Args:
+        error: $\varepsilon$, between 0 and 1.
+        norm: $C_0$.
+
     >>> round(theory_min_width(0.1, 1.0))
     11000
     """
@@ -264,7 +359,12 @@ def theory_min_width(error: float | int, norm: float | int) -> float:
 
 
 def expected_shrinkage(error: float | int, window_constant: float | int) -> float:
-    r"""$\mathbb{E}\lambda_T \approx \varepsilon^{2/(3K_w)}$: about $T/(1.5T_w)$ shrinks by $1-\eta$ with $T_w = K_w\eta T/\log(1/\varepsilon)$."""
+    r"""$\mathbb{E}\lambda_T \approx \varepsilon^{2/(3K_w)}$: about $T/(1.5T_w)$ shrinks by $1-\eta$ with $T_w = K_w\eta T/\log(1/\varepsilon)$.
+
+    Args:
+        error: $\varepsilon$, between 0 and 1.
+        window_constant: $K_w$.
+    """
     _check_positive(window_constant=window_constant)
     _check_error(error)
     return error ** (2 / (3 * window_constant))

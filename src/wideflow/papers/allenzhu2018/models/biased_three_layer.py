@@ -84,6 +84,13 @@ class BiasedThreeLayer(AbstractModel):
         $\mathcal N(0, 2/m_1)$ resp. $\mathcal N(0, 2/m_2)$, $a \sim \mathcal N(0, \varepsilon_a^2)$ with $\varepsilon_a$ = `output_std`.
 
         `width` is $m_1$, `second_width` is $m_2$ (default $m_1$).
+
+        Args:
+            features: $d$, the dimension of the inputs.
+            width: $m_1$.
+            output_std: $\varepsilon_a$.
+            second_width: $m_2$.
+            outputs: None for one output without an axis, else the number of outputs.
         """
         check_count("features", features)
         check_count("width", width)
@@ -142,10 +149,10 @@ class BiasedThreeLayer(AbstractModel):
         return self.scale * (jnp.maximum(q, 0) @ self.output.T), pull
 
 
-def _like(name: str, given, reference: Array) -> Array:
-    if given is None:
+def _like(name: str, value, reference: Array) -> Array:
+    if value is None:
         return jnp.zeros_like(reference)
-    array = real_array(name, given).astype(reference.dtype)
+    array = real_array(name, value).astype(reference.dtype)
     if array.shape != reference.shape:
         raise ValueError(
             f"`{name}` must have the shape of the initial weights, {reference.shape}, got {array.shape}."

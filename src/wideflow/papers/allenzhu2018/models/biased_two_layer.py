@@ -70,6 +70,12 @@ class BiasedTwoLayer(AbstractModel):
         r"""The paper's start: $w_{ij} \sim \mathcal N(0, 1/m)$; $b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$; $a_{r,i} \sim \mathcal N(0, \varepsilon_a^2)$.
 
         The bias variance 2 makes $\mathbb E\lVert\sigma(W^{(0)}x+b)\rVert^2 = 1$ on unit inputs. `output_std` is $\varepsilon_a$.
+
+        Args:
+            features: the dimension of the inputs.
+            width: $m$.
+            output_std: $\varepsilon_a$.
+            outputs: None for one output without an axis, else the number of outputs.
         """
         check_count("features", features)
         check_count("width", width)
@@ -125,17 +131,17 @@ def half_zero_bias(key: Key, width: int) -> Float[Array, " width"]:
     return jnp.where(jax.random.bernoulli(named_key(key, "zero"), 0.5, (width,)), 0.0, drawn)
 
 
-def vector(name: str, given, length: int, dtype) -> Float[Array, " width"]:
-    array = real_array(name, given).astype(dtype)
+def vector(name: str, value, length: int, dtype) -> Float[Array, " width"]:
+    array = real_array(name, value).astype(dtype)
     if array.shape != (length,):
         raise ValueError(
-            f"`{name}` must have shape ({length},), one entry a neuron, got {array.shape}."
+            f"`{name}` must have shape ({length},), one entry per neuron, got {array.shape}."
         )
     return array
 
 
-def readout(name: str, given, width: int, dtype) -> Float[Array, "*output width"]:
-    array = real_array(name, given).astype(dtype)
+def readout(name: str, value, width: int, dtype) -> Float[Array, "*output width"]:
+    array = real_array(name, value).astype(dtype)
     if array.ndim not in (1, 2) or array.shape[-1] != width:
         raise ValueError(
             f"`{name}` must have shape ({width},) or (outputs, {width}), got {array.shape}."

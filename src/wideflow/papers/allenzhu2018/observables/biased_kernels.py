@@ -45,7 +45,12 @@ def _(model: BiasedThreeLayer, left, right, output: int = 0):
 def last_layer_features(
     model: BiasedTwoLayer | BiasedThreeLayer, inputs
 ) -> Float[Array, "sample width"]:
-    """What a learner with only its output layer trained sees: the last hidden layer."""
+    """What a learner with only its output layer trained sees: the last hidden layer.
+
+    Args:
+        model: a network of two or three layers.
+        inputs: shape (sample, feature).
+    """
     z = model.preactivations(real_array("inputs", inputs))
     return jnp.maximum(z if isinstance(model, BiasedTwoLayer) else z[1], 0)
 
@@ -54,6 +59,12 @@ def last_layer_features(
 def last_layer_gram(
     model: BiasedTwoLayer | BiasedThreeLayer, inputs, other=None
 ) -> Float[Array, "left right"]:
-    """The Gram matrix of `last_layer_features` (random features)."""
+    """The Gram matrix of `last_layer_features` (random features).
+
+    Args:
+        model: a network of two or three layers.
+        inputs: shape (left, feature).
+        other: shape (right, feature); the inputs themselves if None.
+    """
     left = last_layer_features(model, inputs)
     return left @ (left if other is None else last_layer_features(model, other)).T

@@ -20,7 +20,12 @@ from ..models.closed_relu import active
 
 
 class Signs(AbstractResult):
-    r"""$D_w$ (sample, first) and $D_v$ (sample, second); a two-layer network has `first` alone."""
+    r"""$D_w$ (sample, first) and $D_v$ (sample, second); a two-layer network has `first` alone.
+
+    Attributes:
+        first: $D_w$'s diagonal at each input.
+        second: $D_v$'s, or None.
+    """
 
     first: Bool[Array, "sample first"]
     second: Bool[Array, "sample second"] | None
@@ -28,7 +33,12 @@ class Signs(AbstractResult):
 
 @double
 def signs(model: BiasedTwoLayer | BiasedThreeLayer, inputs) -> Signs:
-    """Which neurons are active ($z \\ge 0$) at the model's present weights."""
+    """Which neurons are active ($z \\ge 0$) at the model's present weights.
+
+    Args:
+        model: a `BiasedTwoLayer` or a `BiasedThreeLayer`.
+        inputs: shape (sample, feature).
+    """
     check_kind(
         "model",
         model,
@@ -57,6 +67,9 @@ def pseudo_outputs(
     Args:
         first, second: the whole weights $W$, $V$ at which to evaluate; default: the model's (initial plus increment).
         biases: "both" for $g$ (33) and (403), "first" for $g^{(b)}$ (34), "none" for $g^{(b,b)}$ (35). Two layers know "both" and "none".
+        model: where biases, output weights and scale come from.
+        inputs: shape (sample, feature).
+        frozen: which neurons count as active, from `signs`.
     """
     check_choice("biases", biases, ("both", "first", "none"))
     inputs = real_array("inputs", inputs)
@@ -73,7 +86,13 @@ def pseudo_outputs(
 
 @double
 def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
-    """Fraction of signs that differ between `model` and `start`, by layer ("first", "second"), over neurons and inputs."""
+    """Fraction of signs that differ between `model` and `start`, by layer ("first", "second"), over neurons and inputs.
+
+    Args:
+        model: the network now.
+        start: the network before.
+        inputs: shape (sample, feature).
+    """
     now, then = signs(model, inputs), signs(start, inputs)
     fractions = {"first": jnp.mean(now.first != then.first, dtype=float)}
     if now.second is not None and then.second is not None:
@@ -83,7 +102,13 @@ def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
 
 @double
 def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
-    r"""$f - g$ on each input: the network against the pseudo network with the signs of `start`, both at the model's weights."""
+    r"""$f - g$ on each input: the network against the pseudo network with the signs of `start`, both at the model's weights.
+
+    Args:
+        model: the network now.
+        start: the network that gives the signs.
+        inputs: shape (sample, feature).
+    """
     inputs = real_array("inputs", inputs)
     return model.outputs(inputs) - pseudo_outputs(model, inputs, signs(start, inputs))
 
@@ -95,6 +120,12 @@ def cross_coefficients(
     r"""$c_q = [aD_vV'']_q[D_w(Wx+b_1)]_q + [aD_vV]_q[D_wW''x]_q$: the cross term of a signed move is $g' = \eta\sum_qs_qc_q$.
 
     Hence $\mathbb E_\Sigma g' = 0$ and $\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$ exactly (Lemma 5.5); no signs are sampled. $W$, $V$ are the model's weights.
+
+    Args:
+        model: with weights $W$, $V$.
+        inputs: $x$, shape (sample, feature).
+        frozen: $D_w$ and $D_v$.
+        first_move, second_move: $W''$ (m1, d) and $V''$ (m2, m1).
     """
     inputs = real_array("inputs", inputs)
     w, v = model.first + model.first_increment, model.second + model.second_increment
@@ -109,7 +140,15 @@ def cross_coefficients(
 def cross_variance(
     model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move, rate=1.0
 ) -> Float[Array, " sample *output"]:
-    r"""$\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$, exact; $\eta$ = `rate`."""
+    r"""$\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$, exact; $\eta$ = `rate`.
+
+    Args:
+        model: with weights $W$, $V$.
+        inputs: $x$, shape (sample, feature).
+        frozen: $D_w$ and $D_v$.
+        first_move, second_move: $W''$ (m1, d) and $V''$ (m2, m1).
+        rate: $\eta$.
+    """
     return rate**2 * jnp.sum(
         cross_coefficients(model, inputs, frozen, first_move, second_move) ** 2, axis=-1
     )
@@ -119,7 +158,14 @@ def cross_variance(
 def signed_move(
     model: BiasedThreeLayer, first_move, second_move, diagonal, rate=1.0
 ) -> BiasedThreeLayer:
-    r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`."""
+    r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`.
+
+    Args:
+        model: with weights $W$, $V$.
+        first_move, second_move: $W''$ (m1, d) and $V''$ (m2, m1).
+        diagonal: $s$, shape (m1,).
+        rate: $\eta$.
+    """
     s = real_array("diagonal", diagonal)
     w = model.first_increment + rate * s[:, None] * jnp.asarray(first_move)
     v = model.second_increment + rate * jnp.asarray(second_move) * s
@@ -140,6 +186,14 @@ def smoothed_pair(
     r"""$P$ and $P'$ of (44), (45): both at the noisy moved weights, $P$ with their own signs, $P'$ with those of the noisy unmoved point.
 
     Corrected: (44), (45) leave $\Sigma$ out. $\mathbb E_\rho|P - P'|/\eta^2$ stays bounded as $\eta \to 0$ (Lemma 5.7).
+
+    Args:
+        model: with weights $W$, $V$.
+        inputs: $x$, shape (sample, feature).
+        first_noise, second_noise: $W^\rho$ (m1, d) and $V^\rho$ (m2, m1).
+        first_move, second_move: $W''$ and $V''$, likewise.
+        diagonal: $s$ of $\Sigma$, shape (m1,).
+        rate: $\eta$.
     """
     noisy = eqx.tree_at(
         lambda m: (m.first, m.second),
@@ -157,6 +211,11 @@ def coupled_main_part(
     r"""The main part of (47): $aD_v(V_0D_w(W_0x+b_1)+b_2) + aD_vV'D_wW'x$, signs and base at the model's weights.
 
     Lemma 5.8: $f(W_0+\Sigma W', V_0+V'\Sigma)$ differs from it by $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$.
+
+    Args:
+        model: with weights $W_0$, $V_0$.
+        inputs: $x$, shape (sample, feature).
+        first_move, second_move: $W'$ (m1, d) and $V'$ (m2, m1).
     """
     frozen = signs(model, inputs)
     return model.outputs(inputs) + pseudo_outputs(
@@ -165,7 +224,12 @@ def coupled_main_part(
 
 
 class SignChange(AbstractObservable):
-    """Fraction of a layer's signs changed since the start, over the training inputs (or the first `samples`)."""
+    """Fraction of a layer's signs changed since the start, over the training inputs (or the first `samples`).
+
+    Args:
+        layer: "first" or "second".
+        samples: only the first so many training inputs.
+    """
 
     layer: str = eqx.field(static=True)
     samples: int | None = eqx.field(static=True)
@@ -190,7 +254,11 @@ class SignChange(AbstractObservable):
 
 
 class CouplingError(AbstractObservable):
-    """Root mean square of network minus pseudo network (signs of the start) over the training inputs."""
+    """Root mean square of network minus pseudo network (signs of the start) over the training inputs.
+
+    Args:
+        samples: only the first so many training inputs.
+    """
 
     samples: int | None = eqx.field(static=True, default=None)
     name: str = eqx.field(static=True, default="coupling_error")

@@ -27,7 +27,12 @@ from .row_norms import row_norm
 def rademacher_signs(
     key: Key, samples: int, draws: int | None = None
 ) -> Float[Array, "draw sample"]:
-    r"""All $2^N$ sign vectors where `draws` is None (at most 12 samples), else that many random ones."""
+    r"""All $2^N$ sign vectors where `draws` is None (at most 12 samples), else that many random ones.
+
+    Args:
+        samples: $N$.
+        draws: how many rows.
+    """
     check_count("samples", samples)
     if draws is None:
         if samples > 12:
@@ -56,6 +61,14 @@ def bilinear_sup(
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
     The chain bounds it by $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$. Where the sup is zero (no node is on at any sample) every point of the
     balls attains it; the maximiser told is then zero.
+
+    Args:
+        model: where the signs are taken.
+        inputs: $x_j$, shape (sample, feature).
+        xi: $\xi$, shape (sample,).
+        first_radius, second_radius: $\tau_w$ of $\lVert W'\rVert_{2,4}$ and $\tau_v$ of
+            $\lVert V'\rVert_F$.
+        output: which row of the output weights is $a$.
     """
     inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
     frozen = signs(model, inputs)
@@ -84,7 +97,14 @@ def bilinear_sup(
 def bilinear_rademacher(
     model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int
 ) -> tuple[float, float]:
-    r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's."""
+    r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's.
+
+    Args:
+        model: where the signs are taken; of several outputs the first counts.
+        inputs: $x_j$, shape (sample, feature).
+        xi: $\xi$, one draw a row.
+        first_radius, second_radius: $\tau_w$, $\tau_v$.
+    """
     inputs = real_array("inputs", inputs)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
     sups = [_compiled_sup(model, inputs, one, *radii) for one in real_array("xi", xi)]
@@ -102,7 +122,14 @@ def bilinear_bound(
     second_radius: float | int,
     output: int = 0,
 ) -> float:
-    r"""$\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$ (Lemma 5.9 without its coupling term), on unit inputs."""
+    r"""$\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$ (Lemma 5.9 without its coupling term), on unit inputs.
+
+    Args:
+        model: gives $a$ and $m_1$.
+        samples: $N$.
+        first_radius, second_radius: $\tau_w$, $\tau_v$.
+        output: which row of the output weights is $a$.
+    """
     a = np.atleast_2d(np.asarray(model.output))[output]
     return (
         first_radius
@@ -118,6 +145,11 @@ def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, 
     r"""The maximiser of $\langle G, W\rangle$ over $\lVert W\rVert_{2,4} \le \tau$: $W_i = \tau G_i\lVert G_i\rVert^{-2/3}/(\sum_j\lVert G_j\rVert^{4/3})^{1/4}$.
 
     The value is $\tau\lVert G\rVert_{2,4/3}$. `power` 2 is the Frobenius ball; any power $p > 1$ works, with its dual exponent.
+
+    Args:
+        gradient: $G$, shape (row, column).
+        radius: $\tau$.
+        power: $p$, 4 in the formula.
     """
     g = real_array("gradient", gradient, "(row, column)")
     check_positive("radius", radius)
@@ -133,7 +165,12 @@ def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, 
 
 @double
 def row_ball_projection(matrix, radius: float | int) -> Float[Array, "row column"]:
-    r"""The nearest point of $\lVert W\rVert_{2,4} \le \tau$: rows keep their direction, norms solve $s + 2\mu s^3 = r$, $\mu$ by bisection."""
+    r"""The nearest point of $\lVert W\rVert_{2,4} \le \tau$: rows keep their direction, norms solve $s + 2\mu s^3 = r$, $\mu$ by bisection.
+
+    Args:
+        matrix: $W$ before projection, shape (row, column); $r$ are its row norms.
+        radius: $\tau$.
+    """
     w = real_array("matrix", matrix, "(row, column)")
     check_positive("radius", radius)
     rows = jnp.sqrt(jnp.sum(w**2, axis=1))
@@ -177,6 +214,14 @@ def network_sup(
 
     Starts at the bilinear maximiser, steps $2/(it+4)$ towards the linear oracle, redraws `draws` signs in every iteration and is evaluated on
     `fresh` new ones (re-using the ascent's own draws overestimates). Both signs of the sum are tried.
+
+    Args:
+        model: at $W_0$, $V_0$; of several outputs the first counts.
+        inputs: $x_j$, shape (sample, feature).
+        xi: $\xi$, shape (sample,).
+        first_radius, second_radius: $\tau_w$ of $\lVert W'\rVert_{2,4}$ and $\tau_v$ of
+            $\lVert V'\rVert_F$.
+        iterations: of the ascent.
     """
     inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
@@ -235,6 +280,13 @@ def two_layer_sup(
     r"""$\sup_{\lVert w_i\rVert\le\tau}\sum_j\xi_jf(x_j; W_0+W)$ from below: $m$ separate problems in a ball, projected subgradient ascent on each.
 
     `starts` random starts, `steps` steps of size $0.3\tau$, vectorised over neurons; Lemma G.5 bounds its mean by $\lVert a\rVert_1\tau\sqrt N$ beyond $W = 0$.
+
+    Args:
+        model: at $W_0$.
+        inputs: $x_j$, shape (sample, feature).
+        xi: $\xi$, shape (sample,).
+        radius: $\tau$.
+        output: which row of the output weights is $a$.
     """
     check_positive("radius", radius)
     directions = jax.random.normal(key, (starts, *model.hidden.shape))
@@ -278,7 +330,14 @@ def _ball_ascent(model, inputs, xi, sign, points, radius, steps):
 def two_layer_bound(
     model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0
 ) -> float:
-    r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit inputs."""
+    r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit inputs.
+
+    Args:
+        model: gives $a$.
+        samples: $N$.
+        radius: $\tau_w$, of every row.
+        output: which row of the output weights is $a$.
+    """
     check_kind("model", model, BiasedTwoLayer, "a `BiasedTwoLayer`")
     check_count("samples", samples)
     check_positive("radius", radius)
@@ -291,7 +350,13 @@ def two_layer_bound(
 
 @double
 def gap_bound_variant2(model: BiasedThreeLayer, samples: int, output: int = 0) -> float:
-    r"""$(\lVert W\rVert_{2,4}\lVert V\rVert_Fm_1^{1/4}\lVert a\rVert_2 + 1)/\sqrt N$ at the learned increments: variant 2's generalisation gap without its logs."""
+    r"""$(\lVert W\rVert_{2,4}\lVert V\rVert_Fm_1^{1/4}\lVert a\rVert_2 + 1)/\sqrt N$ at the learned increments: variant 2's generalisation gap without its logs.
+
+    Args:
+        model: after training.
+        samples: $N$.
+        output: which row of the output weights is $a$.
+    """
     w, v = (
         float(row_norm(model.first_increment, 4.0)),
         float(jnp.linalg.norm(model.second_increment)),
@@ -304,6 +369,10 @@ def gap_bound_variant1(model: BiasedThreeLayer, samples: int) -> float:
     r"""The spectral bound of footnote 14, at the learned weights $W_0+W$, $V_0+V$ and increments $W$, $V$:
 
     $\frac{1}{\sqrt N}\lVert a\rVert\lVert W_0{+}W\rVert\lVert V_0{+}V\rVert\big((\lVert W\rVert_{2,1}/\lVert W_0{+}W\rVert)^{2/3} + (\lVert V\rVert_{2,1}/\lVert V_0{+}V\rVert)^{2/3}\big)^{3/2}$.
+
+    Args:
+        model: after training.
+        samples: $N$.
     """
     w, v = model.first + model.first_increment, model.second + model.second_increment
     spectral = [float(jnp.linalg.norm(m, 2)) for m in (jnp.atleast_2d(model.output), w, v)]

@@ -14,7 +14,12 @@ from ....observables.base import AbstractObservable
 
 @double
 def row_norm(matrix, power: float | int = 2.0) -> Float[Array, ""]:
-    r"""$\lVert W\rVert_{2,p}$ with $p$ = `power`; 2 is Frobenius, `math.inf` the largest row norm."""
+    r"""$\lVert W\rVert_{2,p}$ with $p$ = `power`; 2 is Frobenius, `math.inf` the largest row norm.
+
+    Args:
+        matrix: $W$, shape (row, column).
+        power: $p$, from 1 to `math.inf`.
+    """
     check_between("power", power, 1.0, math.inf)
     rows = jnp.sqrt(jnp.sum(real_array("matrix", matrix, "(row, column)") ** 2, axis=1))
     if math.isinf(power):
@@ -25,7 +30,12 @@ def row_norm(matrix, power: float | int = 2.0) -> Float[Array, ""]:
 
 
 class IncrementNorm(AbstractObservable):
-    r"""$\lVert W_t\rVert_{2,p}$ of one trained array (`part`: "increment", "first_increment" or "second_increment")."""
+    r"""$\lVert W_t\rVert_{2,p}$ of one trained array (`part`: "increment", "first_increment" or "second_increment").
+
+    Args:
+        part: which array.
+        power: $p$, from 1 to `math.inf`.
+    """
 
     part: str = eqx.field(static=True)
     power: float = eqx.field(static=True)
@@ -37,8 +47,8 @@ class IncrementNorm(AbstractObservable):
         check_choice("part", part, ("increment", "first_increment", "second_increment"))
         check_between("power", power, 1.0, math.inf)
         self.part, self.power = part, float(power)
-        told = "inf" if math.isinf(power) else f"{power:g}"
-        self.name, self.label, self.axes = f"{part}_norm_{told}", f"{part} norm (2,{told})", ()
+        text = "inf" if math.isinf(power) else f"{power:g}"
+        self.name, self.label, self.axes = f"{part}_norm_{text}", f"{part} norm (2,{text})", ()
 
     def __call__(self, snapshot):
         if self.part not in snapshot.model.trained:

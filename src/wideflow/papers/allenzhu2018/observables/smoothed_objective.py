@@ -21,7 +21,13 @@ from .pseudo import signed_move
 
 
 class DescentTriple(AbstractResult):
-    r"""$c_1 = \mathbb E_\Sigma L'(\lambda, W+\sqrt\eta\Sigma W^\star, V+\sqrt\eta V^\star\Sigma)$, $c_2 = L'((1-\eta)\lambda, W, V)$, $c_3 = L'(\lambda, W, V)$ of Lemma 5.3."""
+    r"""$c_1 = \mathbb E_\Sigma L'(\lambda, W+\sqrt\eta\Sigma W^\star, V+\sqrt\eta V^\star\Sigma)$, $c_2 = L'((1-\eta)\lambda, W, V)$, $c_3 = L'(\lambda, W, V)$ of Lemma 5.3.
+
+    Attributes:
+        moved: $c_1$.
+        shrunk: $c_2$.
+        here: $c_3$.
+    """
 
     moved: Float[Array, ""]
     shrunk: Float[Array, ""]
@@ -40,6 +46,13 @@ def smoothed_objective(
     r"""$L'$ at the model (its `scale` is $\lambda$), over `draws` noise draws; noise levels and regulariser are those of `dynamics`.
 
     For dynamics of variant 2 it is $L''$ of (372): each draw also has its own $\Sigma$, $W \to \Sigma W$, $V \to V\Sigma$.
+
+    Args:
+        model: a `BiasedThreeLayer`, where $L'$ is taken.
+        data: the training set.
+        loss: $L$.
+        dynamics: a `SmoothedSGD`.
+        draws: how many.
     """
     check_count("draws", draws)
     objective = data.objective(loss, model)
@@ -73,7 +86,17 @@ def descent_triple(
     rate,
     draws: int,
 ) -> DescentTriple:
-    r"""The three values of Lemma 5.3 at step $\eta$ = `rate` along $W^\star, V^\star$; each draw has its own $\Sigma$, used together with $-\Sigma$."""
+    r"""The three values of Lemma 5.3 at step $\eta$ = `rate` along $W^\star, V^\star$; each draw has its own $\Sigma$, used together with $-\Sigma$.
+
+    Args:
+        model: at $W$, $V$, with `scale` $\lambda$.
+        data: the training set.
+        loss: $L$.
+        dynamics: gives the noise levels and the regulariser of $L'$.
+        first_star, second_star: $W^\star$ (m1, d) and $V^\star$ (m2, m1).
+        rate: $\eta$.
+        draws: of the noise and of $\Sigma$.
+    """
     objective = data.objective(loss, model)
     root = jnp.sqrt(rate)
 

@@ -52,7 +52,13 @@ class Lemma55SignChanges(AbstractTheorem):
         biased: bool = True,
         tolerance: float | int = 0.05,
     ) -> Verdict:
-        """`preactivations` (draw, width) on one unit input."""
+        """`preactivations` (draw, width) on one unit input.
+
+        Args:
+            radius: of the move, in the layer's norm.
+            layer: "first" or "second".
+            biased: whether the second layer has random biases.
+        """
         rows = np.atleast_2d(np.asarray(preactivations, float))
         width = rows.shape[1]
         power = 4.0 if layer == "first" else 2.0
@@ -96,7 +102,15 @@ class Lemma55CrossTerm(AbstractTheorem):
         *,
         constant: float | int = 3.0,
     ) -> Verdict:
-        """Moves $W''$, $V''$ and signs `diagonal`; the bound uses their own norms and the size of the output weights."""
+        """Moves $W''$, $V''$ and signs `diagonal`; the bound uses their own norms and the size of the output weights.
+
+        Args:
+            model: with weights $W$, $V$.
+            inputs: shape (sample, feature).
+            frozen: the signs that stay.
+            first_move, second_move: $W''$ and $V''$.
+            rate: the size of the move.
+        """
         inputs = real_array("inputs", inputs)
         c = cross_coefficients(model, inputs, frozen, first_move, second_move)
         left = pseudo_outputs(
@@ -168,7 +182,13 @@ class Lemma58(AbstractTheorem):
         output_std: float | int = 1.0,
         constant: float | int = 2.0,
     ) -> Verdict:
-        r"""`error` is an rms over signs of $f$ minus `observables.coupled_main_part`."""
+        r"""`error` is an rms over signs of $f$ minus `observables.coupled_main_part`.
+
+        Args:
+            first_width, second_width: $m_1$, $m_2$.
+            first_radius, second_radius: $\tau_w$, $\tau_v$.
+            output_std: the size of the output weights.
+        """
         m1, m2 = first_width, second_width
         bound = (
             constant
@@ -199,7 +219,15 @@ class LemmaG3(AbstractTheorem):
     def __call__(
         self, model: BiasedTwoLayer, start: BiasedTwoLayer, inputs, targets, loss: AbstractLoss
     ) -> Verdict:
-        """On each input separately; the worst counts. One output."""
+        """On each input separately; the worst counts. One output.
+
+        Args:
+            model: after training.
+            start: before.
+            inputs: shape (sample, feature).
+            targets: shape (sample,).
+            loss: whose gradients are compared.
+        """
         if model.output.ndim != 1:
             return unmet("judged for one output", {"outputs": float(model.output.shape[0])})
         inputs, targets = real_array("inputs", inputs), real_array("targets", targets)

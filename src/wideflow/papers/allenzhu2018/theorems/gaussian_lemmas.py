@@ -60,7 +60,12 @@ class LemmaA1(AbstractTheorem):
         mean: float | int = 0.0,
         constant: float | int = 2.0,
     ) -> Verdict:
-        """`sums` are draws of the sum, `mean` its expectation, `bound` is $L$, `deviation` is $B$."""
+        """`sums` are draws of the sum, `mean` its expectation, `bound` is $L$, `deviation` is $B$.
+
+        Args:
+            width: $m$.
+            constant: $c$.
+        """
         level = constant * deviation * bound * (math.sqrt(width) + deviation)
         allowed = 4 * math.exp(-(deviation**2) / 2)
         return _tail(
@@ -86,7 +91,13 @@ class LemmaA2(AbstractTheorem):
     def __call__(
         self, sums, *, width: int, deviation: float | int, lipschitz: float | int = 1.0
     ) -> Verdict:
-        """`sums` are draws of the sum."""
+        """`sums` are draws of the sum.
+
+        Args:
+            width: $m$.
+            deviation: $B$.
+            lipschitz: $L$.
+        """
         level = deviation * lipschitz * (math.sqrt(width) + deviation)
         return _tail(
             np.asarray(sums, float),
@@ -102,6 +113,11 @@ class LemmaA4(AbstractTheorem):
 
     Corrected: see `limits.constructions.intervals`. All four are computed from the interval ends, exactly. The length belongs to the
     lemma's $\tau \le 1/100$; the others hold at every $\tau$ at which $\mathbb E[sg\mid I] = 1$ can be reached.
+
+    Args:
+        tau: $\tau$.
+        y: $y$.
+        tolerance: of the three identities, relative.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.4")
@@ -137,7 +153,12 @@ class LemmaA4(AbstractTheorem):
 
 
 class LemmaA5(AbstractTheorem):
-    r"""$\mathbb E[He_iHe_j] = i!\,\delta_{ij}$ under $\mathcal N(0,1)$. Corrected: the constant is $i!$, not $\sqrt{2\pi}\,i!$."""
+    r"""$\mathbb E[He_iHe_j] = i!\,\delta_{ij}$ under $\mathcal N(0,1)$. Corrected: the constant is $i!$, not $\sqrt{2\pi}\,i!$.
+
+    Args:
+        degree: the largest $i$ and $j$.
+        tolerance: of the normalised polynomials' products.
+    """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.5")
 
@@ -155,6 +176,12 @@ class LemmaA6(AbstractTheorem):
     r"""$\mathbb E[He_i(\alpha_1)\mathbf 1[\alpha_1x_1 + \beta_1\sqrt{1-x_1^2} \ge b]] = p_i\,x_1^i$ with $p_i = He_{i-1}(b)n(b)$ for $i \ge 1$.
 
     The closed form of the sums (70), (72) (which run over odd $r$, resp. start at $j = 0$; misprinted).
+
+    Args:
+        degree: $i$.
+        b: $b$.
+        x1: $x_1$.
+        tolerance: of both sides over $\sqrt{i!}$.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.6")
@@ -194,6 +221,11 @@ class LemmaA7(AbstractTheorem):
     even $i$: $(i-1)!!\,N(-b) + n(b)\sum_{j\text{ odd}<i}\frac{(i-1)!!}{j!!}b^j$ (99), odd $i$: $n(b)\sum_{j\text{ even}<i}\frac{(i-1)!!}{j!!}b^j$.
 
     Corrected: (99) is printed for all $i$ but holds for even $i$ only (at $i = 3$, $b = 0.6$: 0.786, while (99) gives 0.948).
+
+    Args:
+        degree: $i$.
+        b: $b$.
+        tolerance: relative where $L_{i,b} > 1$.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.7 (99)")
@@ -240,7 +272,12 @@ class LemmaA8(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.8")
 
     def __call__(self, gradient, hessian, step, directions) -> Verdict:
-        r"""`step` is $x_1$; `directions` (draws, dimension) are equally likely values of $x_2$. $\varepsilon$ is the rate of decrease that they give."""
+        r"""`step` is $x_1$; `directions` (draws, dimension) are equally likely values of $x_2$. $\varepsilon$ is the rate of decrease that they give.
+
+        Args:
+            gradient: $\nabla f(x)$, shape (dimension,).
+            hessian: $\nabla^2f(x)$, shape (dimension, dimension).
+        """
         gradient, hessian, step = (np.asarray(v, float) for v in (gradient, hessian, step))
         directions = np.atleast_2d(np.asarray(directions, float))
         centred = float(np.linalg.norm(directions.mean(axis=0)))
@@ -269,7 +306,12 @@ class LemmaA8(AbstractTheorem):
 
 
 class ClaimB1(AbstractTheorem):
-    r"""$|p'_i| \ge (i-2)!!/20$ for odd $i$ (it is $(i-2)!!/(2\sqrt{2\pi})$) and $|p'_i| \ge (i-1)!!/(200i^2)$ for even $i$ with the paper's window, $b_0 \sim \mathcal N(0,2)$ half the time."""
+    r"""$|p'_i| \ge (i-2)!!/20$ for odd $i$ (it is $(i-2)!!/(2\sqrt{2\pi})$) and $|p'_i| \ge (i-1)!!/(200i^2)$ for even $i$ with the paper's window, $b_0 \sim \mathcal N(0,2)$ half the time.
+
+    Args:
+        degree: $i \ge 1$.
+        constant: gives $p'_i$ for $i$; that of the paper's window by default.
+    """
 
     citation: ClassVar = Citation("allenzhu2018", "Claim B.1")
 
@@ -285,6 +327,6 @@ class ClaimB1(AbstractTheorem):
         numbers = {"value": value, "bound": bound, "over_bound": value / bound}
         return judge(
             {"lower_bound": bound / value},
-            f"|p'_{degree}| = {value:.4g}, at least {bound:.4g} asked",
+            f"|p'_{degree}| = {value:.4g}, at least {bound:.4g} required",
             numbers,
         )

@@ -35,7 +35,13 @@ class Lemma59(AbstractTheorem):
         first_radius: float | int,
         second_radius: float | int,
     ) -> Verdict:
-        """`xi` (draw, sample) from `observables.rademacher_signs`; all of them, or enough that the mean is sharp."""
+        """`xi` (draw, sample) from `observables.rademacher_signs`; all of them, or enough that the mean is sharp.
+
+        Args:
+            model: where the signs are taken.
+            inputs: unit rows, shape (sample, feature).
+            first_radius, second_radius: of the two balls.
+        """
         samples = np.asarray(inputs).shape[0]
         exact, chain = bilinear_rademacher(model, inputs, xi, first_radius, second_radius)
         bound = bilinear_bound(model, samples, first_radius, second_radius)
@@ -57,7 +63,13 @@ class LemmaG5(AbstractTheorem):
 
     @double
     def __call__(self, key, model: BiasedTwoLayer, inputs, xi, radius: float | int) -> Verdict:
-        """`xi` (draw, sample); at least 4 draws, the mean of whose part at $W' = 0$ is taken off exactly."""
+        """`xi` (draw, sample); at least 4 draws, the mean of whose part at $W' = 0$ is taken off exactly.
+
+        Args:
+            model: at the centre of the ball.
+            inputs: unit rows, shape (sample, feature).
+            radius: of every row's ball.
+        """
         xi, samples = np.asarray(xi, float), np.asarray(inputs).shape[0]
         if len(xi) < 4:
             return unmet("needs at least 4 sign vectors", {"draws": float(len(xi))})

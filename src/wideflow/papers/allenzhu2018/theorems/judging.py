@@ -15,12 +15,12 @@ def judge(
     """HOLDS when every ratio is at most 1 (plus `tolerance`); the margin is 1 minus the largest. NaN counts as not shown."""
     worst = max(ratios.values(), key=lambda r: math.inf if math.isnan(r) else r)
     holds = all(ratio <= 1 + tolerance for ratio in ratios.values())
-    told = {f"ratio_{name}": float(value) for name, value in ratios.items()}
+    named_ratios = {f"ratio_{name}": float(value) for name, value in ratios.items()}
     return Verdict(
         Outcome.HOLDS if holds else Outcome.VIOLATED,
         1 + tolerance - worst,
         message,
-        {**numbers, **told},
+        {**numbers, **named_ratios},
     )
 
 

@@ -16,7 +16,7 @@ class Theorem41(AbstractTheorem):
     $\mathbb E L(F(x; W^{(0)}+W_T), y) \le \varepsilon_0 + \varepsilon$.
 
     Checked with the explicit width, samples and iterations of appendix G (`limits.complexity.two_layer_prediction`). Corrected: Lemma G.4 behind it is
-    for the best (or average) iterate, so give the best iterate's loss. Too small sizes make it NOT_APPLICABLE; the comparison is told all the same.
+    for the best (or average) iterate, so give the best iterate's loss. Sizes that are too small make it NOT_APPLICABLE; the comparison is reported all the same.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.1")
@@ -34,7 +34,13 @@ class Theorem41(AbstractTheorem):
         terms: int = 1,
         outputs: int = 1,
     ) -> Verdict:
-        r"""`loss` is the test loss reached (None before training), `floor` is $\varepsilon_0$, `error` is $\varepsilon$."""
+        r"""`loss` is the test loss reached (None before training), `floor` is $\varepsilon_0$, `error` is $\varepsilon$.
+
+        Args:
+            prediction: the sizes that are asked for.
+            width, samples, iterations: $m$, $N$, $T$ of the run.
+            terms, outputs: $p$, $k$.
+        """
         loss = math.nan if loss is None else loss
         numbers = {
             "loss": loss, "bound": floor + error, "width": float(width), "width_needed": prediction.width, "samples": float(samples),
@@ -51,11 +57,11 @@ class Theorem41(AbstractTheorem):
             if numbers[name] < numbers[f"{name}_needed"]
         ]
         if short:
-            told = ", ".join(
+            shortfalls = ", ".join(
                 f"{name} {numbers[name]:.3g} < {numbers[f'{name}_needed']:.3g}" for name in short
             )
             return unmet(
-                f"too small for the theorem: {told}; the loss is {loss:.3g} against {floor + error:.3g}",
+                f"too small for the theorem: {shortfalls}; the loss is {loss:.3g} against {floor + error:.3g}",
                 numbers,
             )
         return judge(
@@ -82,16 +88,20 @@ class WidthIndependence(AbstractTheorem):
         spread: float | int = 1.35,
         least_width: int = 100,
     ) -> Verdict:
-        """`losses` at `widths`, both sequences; only widths from `least_width` on are judged."""
+        """`losses` at `widths`, both sequences; only widths from `least_width` on are judged.
+
+        Args:
+            baseline: the loss of a predictor without information.
+        """
         widths, losses = np.asarray(widths, float), np.asarray(losses, float)
-        kept = losses[widths >= least_width]
-        numbers = {"widths": float(kept.size), "baseline": baseline}
-        if kept.size < 2:
+        wide = losses[widths >= least_width]
+        numbers = {"widths": float(wide.size), "baseline": baseline}
+        if wide.size < 2:
             return unmet(f"needs two widths of at least {least_width}", numbers)
-        ratio = float(kept.max() / kept.min())
-        numbers |= {"max_over_min": ratio, "largest_loss": float(kept.max())}
+        ratio = float(wide.max() / wide.min())
+        numbers |= {"max_over_min": ratio, "largest_loss": float(wide.max())}
         return judge(
-            {"spread": ratio / spread, "baseline": float(kept.max()) / baseline},
+            {"spread": ratio / spread, "baseline": float(wide.max()) / baseline},
             f"max/min of the loss is {ratio:.3g}",
             numbers,
         )
@@ -139,7 +149,15 @@ class Theorem42(AbstractTheorem):
         gamma: float | int = 0.25,
         terms: int = 1,
     ) -> Verdict:
-        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`."""
+        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`.
+
+        Args:
+            loss: the test loss reached, None before training.
+            width, samples: $m_2$, $N$ of the run.
+            error: $\varepsilon$.
+            floor: $\varepsilon_0$.
+            gamma: $\gamma$.
+        """
         return _three_layers(
             loss, prediction, prediction.log10_samples_first, width=width, samples=samples, error=error, floor=floor, gamma=gamma, terms=terms
         )  # fmt: skip
@@ -162,7 +180,15 @@ class Theorem43(AbstractTheorem):
         gamma: float | int = 0.25,
         terms: int = 1,
     ) -> Verdict:
-        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`."""
+        r"""`terms` is $p_1p_2k$; `prediction` comes from `limits.complexity.three_layer_prediction`.
+
+        Args:
+            loss: the test loss reached, None before training.
+            width, samples: $m_2$, $N$ of the run.
+            error: $\varepsilon$.
+            floor: $\varepsilon_0$.
+            gamma: $\gamma$.
+        """
         return _three_layers(
             loss, prediction, prediction.log10_samples_second, width=width, samples=samples, error=error, floor=floor, gamma=gamma, terms=terms
         )  # fmt: skip

@@ -41,7 +41,12 @@ class Lemma53(AbstractTheorem):
         gamma: float | int = 0.25,
         slack: float | int = 0.1,
     ) -> Verdict:
-        r"""`floor` is $\varepsilon_0$."""
+        r"""`floor` is $\varepsilon_0$.
+
+        Args:
+            triple: $c_1$, $c_2$, $c_3$.
+            rate: $\eta$.
+        """
         c1, c2, c3 = float(triple.moved), float(triple.shrunk), float(triple.here)
         excess = (c1 - (1 - rate) * (2 * c3 - c2)) / rate
         numbers = {
@@ -76,7 +81,15 @@ class Lemma53Printed(AbstractTheorem):
         self, first, second, first_star, second_star, *, first_penalty: float | int, second_penalty: float | int, rate: float | int = 1e-3, gamma: float | int = 0.25,
         scaling: str = "printed", scale: float | int = 1.0,
     ) -> Verdict:  # fmt: skip
-        """Increments, directions, and the two penalties; `scaling` as in `SmoothedSGD`."""
+        """Increments, directions, and the two penalties; `scaling` as in `SmoothedSGD`.
+
+        Args:
+            first, second: the increments $W$ and $V$.
+            first_star, second_star: $W^*$ and $V^*$.
+            first_penalty, second_penalty: of the regulariser.
+            rate: the step.
+            scale: the network's factor before the step.
+        """
         w, v, ws, vs = (np.asarray(m, float) for m in (first, second, first_star, second_star))
         quartic, square = float(np.sum(np.sum(w**2, axis=1) ** 2)), float(np.sum(v**2))
         moved_quartic, moved_square = (
@@ -101,7 +114,13 @@ class Lemma53Printed(AbstractTheorem):
 
 
 def signed_quartic(first, first_star, rate: float | int) -> float:
-    r"""(336): $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma W^\star\rVert_{2,4}^4$ in closed form."""
+    r"""(336): $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma W^\star\rVert_{2,4}^4$ in closed form.
+
+    Args:
+        first: $W$, shape (m1, d).
+        first_star: $W^\star$, likewise.
+        rate: $\eta$.
+    """
     w, ws = np.asarray(first, float), np.asarray(first_star, float)
     a, b, c = np.sum(w**2, axis=1), np.sum(ws**2, axis=1), np.sum(w * ws, axis=1)
     return float(np.sum(a**2 + 4 * rate * c**2 + rate**2 * b**2 + 2 * rate * a * b))
@@ -124,7 +143,11 @@ class Lemma54(AbstractTheorem):
         first_loss: float | int,
         last_loss: float | int,
     ) -> Verdict:
-        """`state` at the end of a run of `dynamics`."""
+        """`state` at the end of a run of `dynamics`.
+
+        Args:
+            first_loss, last_loss: the objective at both ends of the run.
+        """
         steps, shrinks, window, rate = (
             int(state.count),
             int(state.shrinks),
@@ -175,7 +198,13 @@ class LemmaG4(AbstractTheorem):
         rate: float | int,
         comparator,
     ) -> Verdict:
-        r"""Replays Algorithm 1 from `start` with samples `order` (step,) and measures every term; `comparator` is $\tilde W$."""
+        r"""Replays Algorithm 1 from `start` with samples `order` (step,) and measures every term; `comparator` is $\tilde W$.
+
+        Args:
+            data: the training set.
+            loss: $L$.
+            rate: $\eta$.
+        """
         terms = {
             name: float(value)
             for name, value in _regret(

@@ -30,7 +30,11 @@ class Lemma51(AbstractTheorem):
     def __call__(
         self, function: HermiteFunction, error: float | int, *, constant: float | int | None = None
     ) -> Verdict:
-        r"""`error` is $\varepsilon$; `constant` is $C_c$ of the complexity, None to judge the approximation alone."""
+        r"""`error` is $\varepsilon$; `constant` is $C_c$ of the complexity, None to judge the approximation alone.
+
+        Args:
+            function: $h$, from `limits.constructions.hermite_function`.
+        """
         if not 0 < error < 1:
             return unmet(f"the error must lie in (0, 1), got {error:.3g}", {"error": error})
         worst, sup = function.error(), function.sup()
@@ -70,7 +74,13 @@ class Lemma52(AbstractTheorem):
         tau: float | int,
         constant: float | int = 0.5,
     ) -> Verdict:
-        """`splits` from `limits.constructions.split_neuron` on independent draws; `x` one input (feature,)."""
+        """`splits` from `limits.constructions.split_neuron` on independent draws; `x` one input (feature,).
+
+        Args:
+            second_width: $m_2$.
+            tau: the mass with which the splits were made.
+            constant: the largest residual allowed.
+        """
         x = np.asarray(x, float)[None]
         m1 = splits[0].first.shape[0]
         residual = np.array([s.residual(x)[0] for s in splits]) * math.sqrt(m1 * second_width)
@@ -118,7 +128,13 @@ class Lemma56(AbstractTheorem):
     def __call__(
         self, model: BiasedThreeLayer, weights: ThreeLayerWeights, inputs, truth, error: float | int
     ) -> Verdict:
-        """`truth` are the concept's values on `inputs`."""
+        r"""`truth` are the concept's values on `inputs`.
+
+        Args:
+            model: the network at initialisation.
+            weights: $W^\star$ and $V^\star$.
+            error: the largest mean error allowed.
+        """
         net = [
             np.asarray(v)
             for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)
@@ -160,7 +176,15 @@ class LemmaG1(AbstractTheorem):
         *,
         norm: float | int | None = None,
     ) -> Verdict:
-        r"""`norm` is $C_0 = \sqrt k\,pC_\phi\max|a|/\varepsilon_a^2$ or None."""
+        r"""`norm` is $C_0 = \sqrt k\,pC_\phi\max|a|/\varepsilon_a^2$ or None.
+
+        Args:
+            model: the network at initialisation.
+            weights: $\tilde W$, shape (m, d).
+            inputs: shape (sample, d).
+            truth: the concept's values on them.
+            error: $\varepsilon$.
+        """
         weights = np.asarray(weights, float)
         values = two_layer_representation(
             np.asarray(model.hidden),

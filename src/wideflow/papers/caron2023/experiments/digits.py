@@ -105,7 +105,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         .merge(pruned, compat="equals", join="exact")
         .merge(moved, compat="equals", join="exact")
     )
-    told = {
+    attributes = {
         k: getattr(settings, k)
         for k in (
             "convention",
@@ -118,7 +118,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             "products",
         )
     }
-    return table.assign_attrs(table.attrs | told)
+    return table.assign_attrs(table.attrs | attributes)
 
 
 def panels(table: xr.Dataset) -> dict:
@@ -157,7 +157,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     right = unpruned["pruned_accuracy"].sel(part="test") - end["test_accuracy"]
     # ten outputs of zero: a tenth of the squared entries of one-hot targets is 1
     empty = table["pruned_risk"].sel(importance="released", removed=width)
-    found = [
+    statements = [
         Claim(
             "with no node removed the pruned network's training risk is the trained one's, largest relative difference",
             float(np.max(np.abs(whole - 1))),
@@ -178,17 +178,17 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
     ]
     if not set(PUBLISHED_ORDER) <= set(table["setting"].values) or int(table.attrs["steps"]) < 500:
-        return tuple(found)
+        return tuple(statements)
     order = list(PUBLISHED_ORDER)
     top = int(table["top"].values[0])
     transfer = table["transfer_test_accuracy"].sel(top=top).mean("seed").sel(setting=order).values
-    kept = accuracy.sel(setting=RICH, removed=accuracy["removed"] <= 0.95 * width)
+    pruned = accuracy.sel(setting=RICH, removed=accuracy["removed"] <= 0.95 * width)
     full = (
         int(table.attrs["steps"]) >= 200_000
         and int(table.attrs["samples"]) == 5000
         and width == 2000
     )
-    found += [
+    statements += [
         Claim(
             "movement of the most-moved node rises from γ=1 to (0, .4)",
             holds=rises(end["most_moved"]),
@@ -202,22 +202,22 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("change of the Gram matrix rises", holds=rises(end["kernel_drift"])),
     ]
     if full:  # after 2000 steps on 500 images (0, .4) is right on a sixth of the test images: there is no accuracy to keep
-        change = np.abs(accuracy.sel(setting=RICH, removed=0) - kept)
-        found.append(
+        change = np.abs(accuracy.sel(setting=RICH, removed=0) - pruned)
+        statements.append(
             Claim(
                 "(0, .4): change of the test accuracy by removing up to 95 % of the nodes, largest",
                 float(change.max()),
                 at_most=0.01,
             )
         )
-        found.append(
+        statements.append(
             Claim(
                 f"transfer accuracy with {top} features rises strictly from γ=1 to (0, .4)",
                 holds=bool(np.all(np.diff(transfer) > 0)),
             )
         )
     else:
-        found.append(
+        statements.append(
             Claim(
                 f"transfer accuracy with {top} features: (0, .4) above γ=1",
                 holds=bool(transfer[-1] > transfer[0]),
@@ -230,14 +230,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             "root_drift": mean(np.sqrt(end["kernel_drift"])), "pruned_half": mean(at(0.5)), "pruned_most": mean(at(0.95)),
             "transfer_10": mean(table["transfer_test_accuracy"].sel(top=10)), "transfer_100": mean(table["transfer_test_accuracy"].sel(top=100)),
         }  # fmt: skip
-        found += [
+        statements += [
             beside(
                 f"{setting}: {TEXTS[name]}", float(ours[name].sel(setting=setting)), numbers[i], 1.5
             )
             for name, numbers in PUBLISHED.items()
             for i, setting in enumerate(order)
         ]
-    return tuple(found)
+    return tuple(statements)
 
 
 SIZES = {

@@ -115,10 +115,10 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         table["kernel_top"] = ("seed", [_top(net, sets[0]) for net in nets])
         tables.append(table.drop_vars("weight_movement"))
     joined = xr.concat(tables, xr.DataArray(settings.labels, dims="setting", name="setting"))
-    told = {
+    attributes = {
         name: getattr(settings, name) for name in ("convention", "samples", "features", "width")
     }
-    return joined.assign_attrs(tables[0].attrs | told)
+    return joined.assign_attrs(tables[0].attrs | attributes)
 
 
 def _most_moved(movement: xr.DataArray) -> xr.DataArray:
@@ -168,28 +168,28 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     full = table.sizes["setting"] == 5 and _is_paper_size(table)
     rising = {"risk": "training risk", "movement": "weight movement", "drift": "Gram change"}
     where = "in every run" if full else "in the mean over seeds"
-    found = [
+    statements = [
         Claim(
             f"{text} rises from {order[0]} to {order[-1]} {where}", holds=_rises(values[name], full)
         )
         for name, text in rising.items()
         if full or name != "risk"
     ]
-    found.append(
+    statements.append(
         Claim(
             f"smallest eigenvalue at t = 0 falls along the same order {where}",
             holds=_rises(-values["gap"], full),
         )
     )
     if _is_literal(table):
-        found += _literal_claims(table)
+        statements += _literal_claims(table)
     if not full:
-        return tuple(found)
+        return tuple(statements)
     ours = {name: values[name].mean("seed") for name in values}
     text = {"gap": "smallest eigenvalue at t = 0"} | rising
     for label, ranges in RANGES.items():
         for name, (low, high) in ranges.items():
-            found.append(
+            statements.append(
                 Claim(f"{label}: {text[name]}, mean over seeds", float(ours[name].sel(setting=label)), at_least=low, at_most=high,
                       published=PUBLISHED.get(label, {}).get(name), note="the range of 55 runs over other draws of the data")
             )  # fmt: skip
@@ -198,7 +198,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     ratio = lambda name, label: float(
         (values[name].sel(setting=label) / values[name].sel(setting=lazy)).min()
     )
-    found += [
+    statements += [
         Claim("γ=1: training risk at t = 1000, largest over seeds", worst("risk", lazy), at_most=3e-6),
         Claim("γ=.5, α=.7: training risk, largest over seeds", worst("risk", "γ=.5, α=.7"), at_most=2e-5),
         Claim("γ=0, α=.4: training risk, largest over seeds", worst("risk", rich), at_most=1e-1),
@@ -209,7 +209,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("Gram change (γ=0, α=.4) / (γ=1), smallest", ratio("drift", rich), at_least=25),
         Claim("γ=1: Gram change over the largest eigenvalue, largest", float((values["drift"] / end.kernel_top).sel(setting=lazy).max()), at_most=0.05),
     ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 def _is_literal(table: xr.Dataset) -> bool:

@@ -22,12 +22,12 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = common_claims(table)
+    statements = common_claims(table)
     if int(table["step"].values[-1]) < 500:
-        return tuple(found)
+        return tuple(statements)
     half = accuracy_at(table, 0.5).values
     if has_features(table):
-        found.append(
+        statements.append(
             Claim(
                 "50% removed: accuracy of γ=.1 minus that of γ=.7", float(half[0] - half[-1]), at_least=0.0, expected_to_hold=False,
                 note=f"the paper expects it to fall in γ from half on; on {table.attrs['features']} all γ are about equal at half",
@@ -35,12 +35,12 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )  # fmt: skip
     for share in (0.75, 0.9):
         values = accuracy_at(table, share).values
-        found += [
+        statements += [
             Claim(f"{share:.0%} removed: accuracy of γ=.1 minus that of γ=.7", float(values[0] - values[-1]), at_least=0.0),
             Claim(f"{share:.0%} removed: largest rise of accuracy from one γ to the next", float(np.max(np.diff(values))), at_most=0.03,
                   note="neighbours may swap within the noise of a run"),
         ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -26,33 +26,33 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = common_claims(table)
+    statements = common_claims(table)
     if (
         not set(PUBLISHED_ORDER) <= set(table["setting"].values)
         or int(table["step"].values[-1]) < 500
     ):
-        return tuple(found)
+        return tuple(statements)
     end, order = table.isel(step=-1), list(PUBLISHED_ORDER)
     whole, half, most = (accuracy_at(table, share) for share in (0.0, 0.5, 0.95))
-    found += [
+    statements += [
         Claim("movement of the most-moved node rises from γ=1 to (0, .4)", holds=rises(end["most_moved"])),
         Claim("95 % removed: accuracy of (0, .4) minus that of γ=1", float(most.sel(setting=RICH) - most.sel(setting=LAZY)), at_least=0.1),
     ]  # fmt: skip
     if not has_features(table):
-        return tuple(found)
-    found += [
+        return tuple(statements)
+    statements += [
         Claim("(0, .4): accuracy lost by removing 95 % of the nodes", float(whole.sel(setting=RICH) - most.sel(setting=RICH)), at_most=0.02),
         Claim("unpruned accuracy is worst for (0, .4)", holds=bool(np.argmin(end["test_accuracy"].mean("seed").sel(setting=order).values) == len(order) - 1)),
     ]  # fmt: skip
     if int(table.attrs["epochs"]) < 100:
-        return tuple(found)
+        return tuple(statements)
     ours = {
         "test cross-entropy": end["test_loss"].mean("seed"), "test accuracy": end["test_accuracy"].mean("seed"),
         "movement": end["most_moved"].mean("seed"), "accuracy, half removed": half, "accuracy, 95 % removed": most,
     }  # fmt: skip
     note = f"{table.attrs['features']}, {table.attrs['samples']} images; the published number is of ResNet-18 features"
     return (
-        *found,
+        *statements,
         *(
             beside(
                 f"{setting}: {text}", float(ours[text].sel(setting=setting)), numbers[i], 2.0, note

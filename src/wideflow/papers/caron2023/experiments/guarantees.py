@@ -105,7 +105,7 @@ def _relu(settings: Settings, key, session, total):
     dataset = data.sphere_sines(
         named_key(key, "data"), settings.relu_samples, settings.relu_features, 0.1
     )
-    found = []
+    verdicts = []
     for i, (gamma, alpha) in enumerate(((1.0, 0.7), (0.5, 0.7), (0.2, 0.5))):
         session.progress(total - settings.seeds + i * settings.seeds / 3, total, "ReLU")
         net = Shallow.init(
@@ -126,8 +126,8 @@ def _relu(settings: Settings, key, session, total):
             every=max(1, steps // 10),
             record=RECORD,
         )
-        found.append(Theorem41()(net, dataset, result.table, failure_probability=0.1))
-    return found
+        verdicts.append(Theorem41()(net, dataset, result.table, failure_probability=0.1))
+    return verdicts
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -157,18 +157,18 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = [
+    statements = [
         Claim(f"{s}: holds on every run", holds=bool((table["holds"].sel(statement=s) == 1).all()))
         for s in table["statement"].values
     ]
-    found += [
+    statements += [
         Claim("Theorem 4.2: largest ratio of actual to bound, gap", float(table["ratio"].sel(conclusion="a").max()), at_most=1.0),
         Claim("Theorem 4.1: vacuous for ReLU at every γ", holds=bool((table["relu_vacuous"] == 1).all())),
         Claim("Theorem 4.1: smallest required width", float(table["relu_required"].min()), at_least=4.39e12),
         Claim("Theorem 4.1: gap and loss conclusions nevertheless, largest ratio", float(table["relu_ratio"].sel(conclusion=["a", "b"]).max()), at_most=1.0),
         Claim("Theorem 4.1: movement over its bound, largest", float(table["relu_ratio"].sel(conclusion="c").max()), at_most=0.01),
     ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -94,9 +94,11 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             nets, labels(settings), {"test": test_set}, levels_of(settings.width)
         )
     table = table.drop_vars("loss").merge(pruned, compat="equals", join="exact")
-    told = {k: getattr(settings, k) for k in ("convention", "width", "rate", "batch", "epochs")}
-    told |= {"features": train_set.name, "samples": len(train_set), "classes": classes}
-    return table.assign_attrs(table.attrs | told)
+    attributes = {
+        k: getattr(settings, k) for k in ("convention", "width", "rate", "batch", "epochs")
+    }
+    attributes |= {"features": train_set.name, "samples": len(train_set), "classes": classes}
+    return table.assign_attrs(table.attrs | attributes)
 
 
 def panels(table: xr.Dataset) -> list:

@@ -43,7 +43,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         named_key(key, "data"), settings.samples, settings.features, settings.noise
     )
     names = [label(g, a) for g, a in zip(settings.gammas, settings.alphas, strict=True)]
-    found, paths = [], []
+    measurements, paths = [], []
     for i, (gamma, alpha) in enumerate(zip(settings.gammas, settings.alphas, strict=True)):
         for seed in range(settings.seeds):
             net = Shallow.init(
@@ -58,7 +58,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 session=session.within(i * settings.seeds + seed, len(names) * settings.seeds, "training", weight=0.9),
             )  # fmt: skip
             window = sliding(burn.model, dataset, GradientDescent(settings.rate), settings.window)
-            found.append(
+            measurements.append(
                 (
                     window.observed,
                     window.hard,
@@ -69,7 +69,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             )
             paths.append(burn.table)
     shape = (len(names), settings.seeds)
-    rates = np.reshape(found, (*shape, 5))
+    rates = np.reshape(measurements, (*shape, 5))
     gaps, losses, flips = (
         np.reshape([t[v].values for t in paths], (*shape, -1))
         for v in ("kernel_gap", "loss", "flips")
@@ -113,7 +113,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = []
+    statements = []
     late = (
         float(table["time"].values[-1]) >= 2000
     )  # before that the slowest mode does not yet rule the decay
@@ -122,16 +122,16 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ratio = float(one["observed"] / one["averaged"])
         text = f"{setting}: observed rate over that of the averaged mask"
         if not late:
-            found.append(
+            statements.append(
                 Claim(text, ratio, at_least=0.97, note="faster modes still add to the decay")
             )
         if late:
-            found.append(Claim(text, ratio, expected=1.0, tolerance=0.011, note="the specification saw 0.4 and 1.1 %"))  # fmt: skip
-            found += [
+            statements.append(Claim(text, ratio, expected=1.0, tolerance=0.011, note="the specification saw 0.4 and 1.1 %"))  # fmt: skip
+            statements += [
                 Claim(f"{setting}: share of pairs that stick", float(one["stuck"] / one["pairs"]), at_least=0.005),
                 Claim(f"{setting}: observed rate over that of the hard mask (Lemma D.1 asks 1)", float(one["observed"] / one["hard"]), at_least=1.0, expected_to_hold=False, note="the gap of the ReLU proof"),
             ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

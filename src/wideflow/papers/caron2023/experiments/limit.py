@@ -121,11 +121,11 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = []
+    statements = []
     for name, text in (("loss_gap", "loss"), ("movement_gap", "movement of the first node")):
         value, half = exponent(table[name])
         # half the gap per factor 4 in width, as the specification's paired means do; the bound does not grow with the noise of the run
-        found.append(
+        statements.append(
             Claim(
                 f"power of the width in the gap of the {text}",
                 value,
@@ -138,14 +138,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         table["loss_gap"].mean("seed"),
         table["loss_gap"].std("seed") / math.sqrt(table.sizes["seed"]),
     )
-    found.append(
+    statements.append(
         Claim(
             "finite networks lose on average: smallest paired loss gap in standard errors",
             float((mean / error).min()),
             at_least=0.0,
         )
     )
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

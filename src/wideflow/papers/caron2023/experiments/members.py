@@ -122,7 +122,7 @@ def unstack(table: xr.Dataset, names, seeds: int) -> xr.Dataset:
 def prune_members(nets, names, parts: dict, levels) -> xr.Dataset:
     """Pruning curves of every network under both importances: axes (setting, seed, importance, part, removed)."""
     seeds = len(nets[0])
-    found: dict[str, list] = {}
+    columns: dict[str, list] = {}
     for row in nets:
         for net in row:
             for convention in ("paper", "released"):
@@ -133,11 +133,11 @@ def prune_members(nets, names, parts: dict, levels) -> xr.Dataset:
                     for measure in ("risk", "accuracy", "cross_entropy"):
                         value = getattr(curve, measure)
                         if value is not None:
-                            found.setdefault(f"pruned_{measure}", []).append(np.asarray(value))
+                            columns.setdefault(f"pruned_{measure}", []).append(np.asarray(value))
     shape = (len(names), seeds, 2, len(parts), len(levels))
     axes = ("setting", "seed", "importance", "part", "removed")
     return xr.Dataset(
-        {name: (axes, np.reshape(values, shape)) for name, values in found.items()},
+        {name: (axes, np.reshape(values, shape)) for name, values in columns.items()},
         {
             "setting": list(names), "seed": np.arange(seeds), "importance": ["paper", "released"],
             "part": list(parts), "removed": np.asarray(levels),

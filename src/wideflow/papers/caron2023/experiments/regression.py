@@ -72,7 +72,7 @@ PUBLISHED = {  # released figure files after 100 000 steps, in the order of PUBL
     },
 }  # fmt: skip
 
-WITHIN = {  # how close to the published mean of five runs ours are asked to be, as a factor
+WITHIN = {  # how close to the published mean of five runs ours must be, as a factor
     "risk": 1.5, "test_risk": 1.5, "movement": 1.5, "root_drift": 1.5, "gap": 3.0,
     "pruned_half": 2.5, "pruned_most": 2.5, "transfer_10": 2.0, "transfer_100": 2.0,
 }  # fmt: skip
@@ -134,7 +134,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         compat="equals",
         join="exact",
     )
-    told = {
+    attributes = {
         k: getattr(settings, k)
         for k in (
             "convention",
@@ -148,7 +148,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         )
     }
     return joined.assign_attrs(
-        tables[0].attrs | told | {"loss": "mean of squares, mean (f - y)^2, on each dataset"}
+        tables[0].attrs | attributes | {"loss": "mean of squares, mean (f - y)^2, on each dataset"}
     )
 
 
@@ -220,10 +220,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found: list[Claim] = []
+    statements: list[Claim] = []
     for name in table["dataset"].values:
-        found += _claims_of(str(name), table.sel(dataset=name), table.attrs)
-    return tuple(found)
+        statements += _claims_of(str(name), table.sel(dataset=name), table.attrs)
+    return tuple(statements)
 
 
 def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
@@ -235,7 +235,7 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     whole = by_weight.sel(removed=0, part="train") / end["risk"]
     tested = by_weight.sel(removed=0, part="test") / end["test_risk"]
     empty = by_weight.sel(removed=width, part="train")
-    found = [
+    statements = [
         Claim(f"{name}: with no node removed the pruned network's training risk is the trained one's, largest relative difference",
               float(np.max(np.abs(whole - 1))), at_most=1e-2),
         Claim(f"{name}: the same of its test risk", float(np.max(np.abs(tested - 1))), at_most=1e-2),
@@ -243,7 +243,7 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
               float(np.max(np.abs(empty - 1))), at_most=1e-6),
     ]  # fmt: skip
     if not set(PUBLISHED_ORDER) <= set(table["setting"].values) or int(attrs["steps"]) < 500:
-        return found
+        return statements
     order = list(PUBLISHED_ORDER)
     gaps = table["mean_initial_gap"].sel(setting=order).values
     full = int(attrs["steps"]) >= 100_000
@@ -260,7 +260,7 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
         setting=[s for s in order if s != RICH]
     )
     better = (slight.sel(importance="paper") < slight.sel(importance="released")).mean()
-    found += [
+    statements += [
         Claim(f"{name}: training risk rises from γ=1 to (0, .4)", holds=rises(end["risk"])),
         Claim(f"{name}: movement of the most-moved node rises", holds=rises(end["most_moved"]))
         if full
@@ -280,10 +280,10 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     if full:  # in short runs single seeds decide: on energy (0, .4) is best at one seed and 66 % behind (.2, .5) at the next
         behind = float(transfer.sel(setting=RICH) / transfer.min())
         text = f"{name}: transfer with {top} features, (0, .4) over the best"
-        found.append(Claim(text, behind, at_most=1.15))
+        statements.append(Claim(text, behind, at_most=1.15))
     if full and width == 2000 and attrs["convention"] == "released" and not int(attrs["largest"]):
-        found += _published(name, table, end, at, by_weight)
-    return found
+        statements += _published(name, table, end, at, by_weight)
+    return statements
 
 
 def _published(name, table, end, at, by_weight) -> list[Claim]:

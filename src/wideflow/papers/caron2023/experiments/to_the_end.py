@@ -177,26 +177,26 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    bounds, found = certificate(table), []
+    bounds, statements = certificate(table), []
     shares = table["loss"] / table["loss"].isel(time=0)
     ratio = (shares / bounds).where((shares > NOISE) & (table["time"] > 0), 0.0)
     for name in table["dataset"].values:
         one = table.sel(dataset=name)
-        seen = one["kernel_gap"].min("time") > resolution(one)
+        resolved = one["kernel_gap"].min("time") > resolution(one)
         note = "; ".join(
             f"{s}: λ_min {float(one['kernel_gap'].sel(setting=s).min()):.2g}"
-            + ("" if bool(seen.sel(setting=s).all()) else " (not resolved)")
+            + ("" if bool(resolved.sel(setting=s).all()) else " (not resolved)")
             + "".join(f", {float(one[what].sel(setting=s).mean()):.0f} {unit}" for what, unit in (("steps", "steps"), ("evaluations", "evaluations"), ("seconds", "s")))
             for s in one["setting"].values
         )  # fmt: skip
         mine = shares.sel(dataset=name)
         rise = mine.diff("time") / mine.isel(time=slice(0, -1)).values
-        found += [
+        statements += [
             Claim(f"{name}: every run reaches the end", holds=bool((one["good"] == 1).all()), note=note),
             Claim(f"{name}: loss over the bound of Lemma D.1, largest", float(ratio.sel(dataset=name).max()), at_most=1.0 + 1e-6),
             Claim(f"{name}: the loss never rises, largest relative rise", float(rise.where(mine > NOISE).max()), at_most=float(table.attrs["tolerance"])),
         ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -94,12 +94,12 @@ def transfer_members(
         for row in ranked:
             for seed, pair in enumerate(row):
                 members.append(Perceptron.init(named_key(key, "external", seed, top), sizes, top))
-                for target, chosen, dataset in zip(
+                for target, activations, dataset in zip(
                     (trains, tests), pair, (train_set, test_set), strict=True
                 ):
                     target.append(
                         Dataset(
-                            np.where(np.arange(sizes[0]) < top, chosen, 0.0),
+                            np.where(np.arange(sizes[0]) < top, activations, 0.0),
                             dataset.targets,
                             dataset.name,
                         )

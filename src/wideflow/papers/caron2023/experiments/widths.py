@@ -78,18 +78,18 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 def _slopes(settings, key, nets, features) -> np.ndarray:
     """Slope of log movement against log weight over the nodes that moved; NaN where all weights are equal."""
-    found = np.full((len(nets), settings.seeds), np.nan)
+    slopes = np.full((len(nets), settings.seeds), np.nan)
     for i, row in enumerate(nets):
         if settings.gammas[i] == 1:
             continue
         for s, net in enumerate(row):
             first = start(settings, key, s, i, features)
             moved = np.linalg.norm(np.asarray(net.weights - first.weights), axis=0)
-            seen = moved > 0
-            found[i, s] = np.polyfit(
-                np.log(np.asarray(first.node_weights)[seen]), np.log(moved[seen]), 1
+            moving = moved > 0
+            slopes[i, s] = np.polyfit(
+                np.log(np.asarray(first.node_weights)[moving]), np.log(moved[moving]), 1
             )[0]
-    return found
+    return slopes
 
 
 def exponent(values: xr.DataArray) -> tuple[float, float]:
@@ -128,13 +128,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = []
+    statements = []
     for name, text, low, high in (
         ("movement", "movement", -0.65, -0.35),
         ("drift", "Gram change", -0.8, -0.2),
     ):
         value, half = exponent(table[name].sel(setting=LAZY))
-        found.append(
+        statements.append(
             Claim(
                 f"γ=1: power of the width in the {text}",
                 value,
@@ -147,7 +147,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             if setting == LAZY:
                 continue
             mean = table[name].sel(setting=setting).mean("seed").values
-            found.append(
+            statements.append(
                 Claim(
                     f"{setting}: {text}, largest over smallest mean across widths",
                     float(mean.max() / mean.min()),
@@ -158,7 +158,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if int(table["width"].values[-1]) >= 2000:
         for setting in table["setting"].values:
             if setting != LAZY:
-                found.append(
+                statements.append(
                     Claim(
                         f"{setting}: slope of log movement in log weight at m = {int(widest['width'])}",
                         float(widest["slope"].sel(setting=setting).mean()),
@@ -167,19 +167,19 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                     )
                 )
     drift, gap = (widest[name].mean("seed").values for name in ("drift", "gap"))
-    found.append(
+    statements.append(
         Claim(
             "Gram change rises along the settings at the largest width",
             holds=bool(np.all(np.diff(drift) > 0)),
         )
     )
-    found.append(
+    statements.append(
         Claim(
             "smallest eigenvalue at t = 0 falls along the settings",
             holds=bool(np.all(np.diff(gap) < 0)),
         )
     )
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -42,6 +42,10 @@ def self_correlation(inputs, activation) -> Float[Array, " sample"]:
     r"""$g_1(x) = \mathbb E[\sigma(sz)\sigma'(sz)]$, $s = |x|/\sqrt d$, for each row (caron2023, Theorem 5.1).
 
     ReLU: $|x|/\sqrt{2\pi d}$; zero for every odd activation; elsewhere one-dimensional quadrature.
+
+    Args:
+        inputs: $x$, one a row.
+        activation: $\sigma$.
     """
     act = as_activation(activation)
     inputs = real_array("inputs", inputs).astype(float)
@@ -76,6 +80,12 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     With $K' = \mathbb E\sigma'\sigma'$, $K = \mathbb E\sigma\sigma$, $Q = \mathbb E\sigma'\sigma'\sigma\sigma$ for the pair $(i,k)$,
     $$\mathbb E|\dot w_j|^2 = \frac{\lambda_j}{d}\sum_{i,k}\langle x_i,x_k\rangle\big\{K'_{ik}(y_iy_k + (1-\lambda_j)K_{ik}) + \lambda_jQ_{ik}\big\}.$$
     So a weight moves like $\sqrt{\lambda_j}$ although its signed mean is $O(\lambda_j)$.
+
+    Args:
+        inputs: $x_i$, shape (sample, feature).
+        targets: $y_i$, shape (sample,).
+        activation: $\sigma$.
+        node_weights: $\lambda_j$, shape (width,).
     """
     act = as_activation(activation)
     inputs, targets = (
@@ -103,6 +113,10 @@ def triple_correlation(first, second, third, activation, *, order: int = 64) -> 
 
     Tensor Gauss-Hermite rule of `order` points an axis in the symmetric square root of the covariance, which may be singular
     (it is whenever two arguments coincide); the symmetric root needs far fewer points than a triangular or an eigenvector factor.
+
+    Args:
+        first, second, third: the inputs behind $z_1$, $z_2$, $z_3$, each of shape (feature,).
+        activation: $\sigma$, twice differentiable.
     """
     _check_smooth(as_activation(activation))
     points = jnp.stack([jnp.asarray(p, dtype=float) for p in (first, second, third)])
@@ -145,6 +159,10 @@ def output_bound(activation, features: int) -> float:
     r"""$C_1 = \sup_{0<c\le1}\mathbb E\,\sigma(cz/\sqrt d)^2$ (caron2023, equation 13), the maximum over a grid of 200 values of $c$.
 
     For tanh, sin, erf, sigmoid and softplus the expectation increases with $c$ and the supremum is at $c = 1$.
+
+    Args:
+        activation: $\sigma$.
+        features: $d$.
     """
     if not features >= 1:
         raise ValueError(f"`features` must be a positive dimension, got {features}.")

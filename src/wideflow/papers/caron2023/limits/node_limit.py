@@ -44,14 +44,24 @@ class NodeLimitPath(NamedTuple):
 
 
 class NodeLimit(AbstractResult):
-    """State of the limit: moving nodes and the Gaussian field on `inputs`, the first `samples` of which are trained on."""
+    r"""State of the limit: moving nodes and the Gaussian field on `inputs`, the first `samples` of which are trained on.
+
+    Attributes:
+        hidden: $w_j$ of the moving nodes, shape (node, feature).
+        signs: $a_j = \pm 1$.
+        node_weights: $\lambda_j$.
+        field: $G$ at all points, shape (point,).
+        inputs: training inputs, then others, shape (point, feature).
+        drift: $\gamma_J\Theta^*$ between all points and the training inputs, shape (point, sample).
+        activation: $\sigma$.
+    """
 
     hidden: Float[Array, "node feature"]
     signs: Float[Array, " node"]
     node_weights: Float[Array, " node"]
     field: Float[Array, " point"]
     inputs: Float[Array, "point feature"]
-    drift: Float[Array, "point sample"]  # gamma_J Theta*(inputs, training inputs)
+    drift: Float[Array, "point sample"]
     activation: Activation = eqx.field(static=True)
 
     @property
@@ -129,7 +139,15 @@ def node_limit(
 def train_node_limit(
     state: NodeLimit, targets, *, rate: float, steps: int, every: int = 1
 ) -> NodeLimitPath:
-    r"""Euler steps of size `rate` of the limit dynamics on $L = \frac12\sum_i(y_i-u_i)^2$; step $k$ is at time $k\cdot$`rate`."""
+    r"""Euler steps of size `rate` of the limit dynamics on $L = \frac12\sum_i(y_i-u_i)^2$; step $k$ is at time $k\cdot$`rate`.
+
+    Args:
+        state: where to start; `node_limit` draws it.
+        targets: $y$, shape (sample,).
+        rate: the size of a step.
+        steps: how many.
+        every: record each so many steps.
+    """
     check_positive("rate", rate)
     check_count("steps", steps)
     check_count("every", every)

@@ -95,6 +95,11 @@ def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sam
 
     $\dot Z = \frac1dXX^\top(S\odot(y-u)1^\top)\,\mathrm{diag}(\sqrt\lambda a)$, $B = \sigma''(Z)\odot\dot Z$,
     $\dot{\widehat\Theta} = \frac1dXX^\top\odot(B\,\mathrm{diag}(\lambda)S^\top + S\,\mathrm{diag}(\lambda)B^\top)$.
+
+    Args:
+        model: a `Shallow` network with one output.
+        inputs: $X$, shape (sample, feature).
+        targets: $y$, shape (sample,).
     """
     if model.activation.kinks:
         raise ValueError(
@@ -147,7 +152,11 @@ class MaskState(NamedTuple):
 
 
 class MaskAveraging(AbstractDynamics):
-    r"""Another dynamics, with $\sigma'(Z)$ at the training inputs summed over its steps: the averaged mask $\bar S$ of a window."""
+    r"""Another dynamics, with $\sigma'(Z)$ at the training inputs summed over its steps: the averaged mask $\bar S$ of a window.
+
+    Args:
+        dynamics: what moves the network.
+    """
 
     dynamics: AbstractDynamics
 
@@ -187,7 +196,14 @@ class Sliding(NamedTuple):
 
 @double
 def sliding(model: Shallow, data, dynamics: AbstractDynamics, steps: int = 300) -> Sliding:
-    """Runs a window of `steps` steps on the half sum of squares and compares hard and averaged masks with the observed decay."""
+    """Runs a window of `steps` steps on the half sum of squares and compares hard and averaged masks with the observed decay.
+
+    Args:
+        model: where the window begins.
+        data: the training set.
+        dynamics: a descent, whose masks are averaged.
+        steps: the length of the window.
+    """
     run = train(
         model, data, MaskAveraging(dynamics), steps=steps, every=steps, loss=HalfSumSquares()
     )

@@ -195,11 +195,11 @@ def judge(
     ratios = {} if path is None else conclusions(problem, bounds, path)
     numbers.update({f"ratio_{name}": value for name, value in ratios.items()})
     if not problem.width >= required:
-        seen = f"; on this run actual/bound {_told(ratios)}" if ratios else ""
+        on_this_run = f"; on this run actual/bound {_listed(ratios)}" if ratios else ""
         if not required <= REACHABLE:
-            text = f"needs m >= {required:.3g}, more than any computer holds (m = {problem.width}){seen}"
+            text = f"needs m >= {required:.3g}, more than any computer holds (m = {problem.width}){on_this_run}"
             return Verdict(Outcome.VACUOUS, math.nan, text, numbers)
-        text = f"needs m >= {math.ceil(required)}, got {problem.width}; a wider network meets the hypothesis{seen}"
+        text = f"needs m >= {math.ceil(required)}, got {problem.width}; a wider network meets the hypothesis{on_this_run}"
         return Verdict(Outcome.NOT_APPLICABLE, math.nan, text, numbers)
     if not ratios:
         text = f"m = {problem.width} >= {math.ceil(required)}: converges at rate at least {bounds['rate']:.3g} with probability {1 - delta:g}"
@@ -212,13 +212,13 @@ def conclusions(
 ) -> dict[str, float]:
     """Largest ratio of actual to bound for (a)-(d); losses below 1e-24 are rounding and left out of (b)."""
     times, losses = path["time"], path["loss"]
-    seen = (losses > 1e-24) & (times > 0)  # at time zero (b) is an equality
-    decay = losses[seen] / (losses[0] * np.exp(-bounds["rate"] * times[seen]))
+    resolved = (losses > 1e-24) & (times > 0)  # at time zero (b) is an equality
+    decay = losses[resolved] / (losses[0] * np.exp(-bounds["rate"] * times[resolved]))
     return {
         "a": bounds["gap"] / float(path["kernel_gap"].min())
         if path["kernel_gap"].min() > 0
         else math.inf,
-        "b": float(decay.max()) if seen.any() else 0.0,
+        "b": float(decay.max()) if resolved.any() else 0.0,
         "c": float(
             np.max(
                 path["weight_movement"].max(axis=0)
@@ -229,5 +229,5 @@ def conclusions(
     }
 
 
-def _told(ratios: dict[str, float]) -> str:
+def _listed(ratios: dict[str, float]) -> str:
     return ", ".join(f"({name}) {value:.3g}" for name, value in ratios.items())

@@ -42,7 +42,7 @@ class LemmaD1(AbstractRunTheorem):
                 numbers,
             )
         times, losses, gaps = path["time"], path["loss"], path["kernel_gap"]
-        seen = (losses > 1e-24) & (times > 0)  # at time zero both are equalities
+        resolved = (losses > 1e-24) & (times > 0)  # at time zero both are equalities
         integral = np.concatenate(
             [[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))]
         )
@@ -55,10 +55,11 @@ class LemmaD1(AbstractRunTheorem):
         norm = max(float(np.max(np.linalg.norm(features, axis=1))), start.hidden_scale)  # |x| <= 1
         ratios = {
             "loss": float(
-                np.max(losses[seen] * np.exp(2 * gap * times[seen]), initial=0.0) / losses[0]
+                np.max(losses[resolved] * np.exp(2 * gap * times[resolved]), initial=0.0)
+                / losses[0]
             ),
             "integral": float(
-                np.max(losses[seen] * np.exp(2 * integral[seen]), initial=0.0) / losses[0]
+                np.max(losses[resolved] * np.exp(2 * integral[resolved]), initial=0.0) / losses[0]
             ),
         }
         if math.isfinite(problem.lipschitz):  # else no bound on the slope is known
@@ -87,7 +88,11 @@ class SlidingKinks(AbstractTheorem):
     citation: ClassVar = Citation("caron2023", "Lemma D.1, corrected for sliding kinks")
 
     def __call__(self, window: Sliding, *, tolerance: float = 0.02) -> Verdict:
-        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`."""
+        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`.
+
+        Args:
+            window: the measured rates and masks.
+        """
         numbers = {
             "observed": window.observed, "averaged": window.averaged, "hard": window.hard,
             "stuck": float(window.stuck), "pairs": float(window.pairs),

@@ -33,7 +33,14 @@ class Theorem51(AbstractTheorem):
     def __call__(
         self, key, inputs, targets, activation, node_weights, *, draws: int = 20_000
     ) -> Verdict:
-        """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to four standard errors."""
+        """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to four standard errors.
+
+        Args:
+            inputs: $x_i$, shape (sample, feature).
+            targets: shape (sample,).
+            activation: a name, an `Activation` or a function.
+            node_weights: of the nodes, shape (width,).
+        """
         check_count("draws", draws, least=2)
         act = as_activation(activation)
         inputs, targets, weights = (
@@ -67,7 +74,7 @@ class Theorem52(AbstractTheorem):
     [\langle x_k,x_i\rangle g_2(x_k,x_l,x_i)+\langle x_l,x_i\rangle g_2(x_l,x_k,x_i)]$,
     $g_2(x_k,x_l,x_i) = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$.
 
-    Corrected: the paper prints $d^{3/2}$ for $d^2$. Both are compared with Monte Carlo, and `errors_printed` tells how far off the printed power is.
+    Corrected: the paper prints $d^{3/2}$ for $d^2$. Both are compared with Monte Carlo, and `errors_printed` says how far off the printed power is.
     """
 
     citation: ClassVar = Citation("caron2023", "Theorem 5.2, with the prefactor corrected")
@@ -80,6 +87,13 @@ class Theorem52(AbstractTheorem):
 
         Averaged over signs at fixed weights the velocity is
         $-\\frac1{d^2}XX^\\top\\odot\\sum_j\\lambda_j^2[b_j\\sigma_j'^\\top+\\sigma_j'b_j^\\top]$, $b = \\sigma''(Z)\\odot XX^\\top(\\sigma\\sigma')(Z)$.
+
+        Args:
+            inputs: shape (sample, feature).
+            activation: a smooth one.
+            node_weights: of the nodes, shape (width,).
+            draws: of the weights.
+            order: nodes an axis in the quadrature of the formula.
         """
         check_count("draws", draws, least=2)
         act = as_activation(activation)

@@ -29,6 +29,12 @@ def chernoff_lower(
     $\Pr(\lambda_{\min}(\sum X_j)\le(1-\epsilon)\mu_{\min})\le n\big[e^{-\epsilon}/(1-\epsilon)^{1-\epsilon}\big]^{\mu_{\min}/R}\le ne^{-\epsilon^2\mu_{\min}/(2R)}$.
 
     Returns both bounds, the sharp one first.
+
+    Args:
+        dimension: $n$.
+        epsilon: $\epsilon$, from 0 to 1.
+        smallest_mean: $\mu_{\min}$, the smallest eigenvalue of $\mathbb E\sum X_j$.
+        bound: $R$.
     """
     check_between("epsilon", epsilon, 0.0, 1.0)
     check_positive("bound", bound)
@@ -44,7 +50,14 @@ def chernoff_upper(
     dimension: int, epsilon: float, largest_mean: float, bound: float
 ) -> tuple[float, float]:
     r"""Upper tail: $\Pr(\lambda_{\max}(\sum X_j)\ge(1+\epsilon)\mu_{\max})\le n\big[e^{\epsilon}/(1+\epsilon)^{1+\epsilon}\big]^{\mu_{\max}/R}
-    \le ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first."""
+    \le ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first.
+
+    Args:
+        dimension: $n$.
+        epsilon: $\epsilon > 0$.
+        largest_mean: $\mu_{\max}$, the largest eigenvalue of $\mathbb E\sum X_j$.
+        bound: $R$.
+    """
     check_positive("epsilon", epsilon)
     check_positive("bound", bound)
     ratio = largest_mean / bound
@@ -63,7 +76,12 @@ class Proposition31(AbstractTheorem):
 
     @double
     def __call__(self, inputs, activation, *, mean: Spectrum | None = None) -> Verdict:
-        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`."""
+        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`.
+
+        Args:
+            inputs: shape (sample, feature).
+            activation: a name, an `Activation` or a function.
+        """
         act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         assumptions = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
         spectral = spectrum(mean_ntk(inputs, act)) if mean is None else mean
@@ -101,7 +119,13 @@ class Proposition33(AbstractTheorem):
     def __call__(
         self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None
     ) -> Verdict:
-        """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence."""
+        """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence.
+
+        Args:
+            inputs: shape (sample, feature).
+            scaling: where the node weights come from.
+            activation: a name, an `Activation` or a function.
+        """
         act, inputs = as_activation(activation), real_array("inputs", inputs).astype(float)
         if not act.lipschitz <= 1.0 + 1e-12:
             return Verdict(

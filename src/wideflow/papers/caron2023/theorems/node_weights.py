@@ -23,7 +23,11 @@ class PropositionA2(AbstractTheorem):
 
     @double
     def __call__(self, scaling, width: int, power: float = 2.0) -> Verdict:
-        """Judges `scaling` (`NTK`, `Zipf` or `Weights`) at `width`."""
+        """Judges `scaling` (`NTK`, `Zipf` or `Weights`) at `width`.
+
+        Args:
+            power: $r > 1$.
+        """
         check_count("width", width)
         if not power > 1:
             raise ValueError(f"`power` must exceed 1, got {power}.")
@@ -40,7 +44,7 @@ class PropositionA2(AbstractTheorem):
             "roots_above": roots / math.sqrt(width) / within,
             "roots_below": math.sqrt(limit.gamma * width) / roots / within,
             "order": 1.0 if np.all(np.diff(weights) <= 1e-16) else math.inf,
-            # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is asked of the least one
+            # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is required of the least one
             "least": limit.gamma / width / float(weights.min()) / within if limit.gamma else 0.0,
             "power_below": lower_sum / middle / within,
             "power_above": middle / upper_sum / within,

@@ -39,6 +39,18 @@ class Problem:
 
     `fault` says what fails of Assumptions 2.1 and 2.2 and of the node weights; `law` what speaks against the random start of Assumption 2.3,
     which deterministic statements do not ask for.
+
+    Attributes:
+        samples, features, width: $n$, $d$, $m$.
+        gamma: $\gamma$, the symmetric share of the node weights.
+        kappa: $\kappa_n$.
+        resolved: whether $\kappa_n$ is above rounding.
+        bound: $C$, the bound of the targets.
+        norm: the largest norm of an input.
+        weights: $\lambda_j$, shape (width,).
+        symmetric: their symmetric part $\gamma/m$, likewise.
+        lipschitz, curvature: $\sup|\sigma'|$ and $\sup|\sigma''|$.
+        kinked: whether $\sigma$ has kinks.
     """
 
     samples: int

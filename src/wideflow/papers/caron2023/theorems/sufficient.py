@@ -120,13 +120,14 @@ def sufficient(
     path, fault = trajectory(table), run_fault(table, NAMES)
     if fault:
         return unjudged(fault, numbers)
-    seen = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
+    resolved = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
     gap = float(path["kernel_gap"].min())
     ratios = {
         "a": numbers["bound_gap"] / gap if gap > 0 else math.inf,
         "b": float(
             np.max(
-                path["loss"][seen] * np.exp(numbers["bound_rate"] * path["time"][seen]), initial=0.0
+                path["loss"][resolved] * np.exp(numbers["bound_rate"] * path["time"][resolved]),
+                initial=0.0,
             )
             / path["loss"][0]
         ),
@@ -140,5 +141,5 @@ def _radii(c, width: int) -> np.ndarray:
     """The constants $c_j > 0$, one a node."""
     values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), (width,))
     if not np.all(values > 0):
-        raise ValueError(f"`c` must be positive, one number a node, got {c!r}.")
+        raise ValueError(f"`c` must be positive, one number per node, got {c!r}.")
     return values

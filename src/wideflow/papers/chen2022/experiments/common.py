@@ -78,21 +78,21 @@ def last(values: xr.DataArray) -> xr.DataArray:
     """The last recorded value of every run."""
 
     def pick(row):
-        seen = row[np.isfinite(row)]
-        return seen[-1] if seen.size else np.nan
+        finite = row[np.isfinite(row)]
+        return finite[-1] if finite.size else np.nan
 
     return xr.apply_ufunc(pick, values, input_core_dims=[["record"]], vectorize=True)
 
 
 def tell(table: xr.Dataset, settings, **more) -> xr.Dataset:
     """Puts the settings and the loss convention into the attributes."""
-    told = {
+    attributes = {
         name: value
         for name, value in vars(settings).items()
         if isinstance(value, int | float | str | tuple) and not isinstance(value, bool)
     }
-    told["literal"] = int(settings.literal)
-    return table.assign_attrs({**told, "loss": REDUCTION, **more})
+    attributes["literal"] = int(settings.literal)
+    return table.assign_attrs({**attributes, "loss": REDUCTION, **more})
 
 
 def slope(x, y) -> tuple[float, float]:

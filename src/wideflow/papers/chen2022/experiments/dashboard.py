@@ -151,7 +151,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         np.log(table.chat.values[large]),
         np.log(table.feature_movement.isel(record=-1).values[large]),
     )[0]
-    found = [
+    statements = [
         Claim(
             f"Lemma 1, {v} κ: smallest slack over all magnitudes",
             float(table[f"slack_{v}"].min()),
@@ -159,7 +159,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
         for v in VARIANTS
     ]
-    found += [
+    statements += [
         Claim(
             "movement falls like 1/ĉ once ĉ is far above ‖y‖: log-log slope",
             trend,
@@ -182,7 +182,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
         Claim("β of the largest ĉ", float(table.beta.isel(chat=-1)), at_most=1.0),
     ]
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -144,7 +144,7 @@ def _slopes(one: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     one = table.isel(m=-1)
     per_sample = np.maximum(_after(one, 10_000) / one.n, FLOOR)
-    found = [
+    statements = [
         Claim(
             "½ mean of squares after 10 000 steps of size 1 rises with n, in every seed",
             holds=bool(
@@ -167,19 +167,19 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ratio = fitted / (-2 * last(one.kernel_gap.sel(n=n)).values)
         if crowded:
             allowed = 0.2 if long else 0.35
-            found += _in_most_seeds(
+            statements += _in_most_seeds(
                 f"n = {n}: log L is linear in t (R² at least 0.98)", explained >= 0.98
             )
-            found += _in_most_seeds(
+            statements += _in_most_seeds(
                 f"n = {n}: slope within {allowed:.0%} of −2 λ_min(K)", np.abs(ratio - 1) <= allowed
             )
         else:
-            found.append(
+            statements.append(
                 Claim(f"n = {n}: log L is linear in t, R² of the worst seed", float(explained.min()), at_least=0.98)
             )  # fmt: skip
         if n == table.attrs["features"]:
             worst = float(ratio[np.argmax(np.abs(ratio - 1))])
-            found.append(
+            statements.append(
                 Claim(f"n = {n}: slope over −2 λ_min(K), the worst seed", worst, expected=1.0, tolerance=0.1)
             )  # fmt: skip
         gap = (
@@ -188,32 +188,32 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             else float(np.abs(one.gram_gap.sel(n=n)).max())
         )
         if n <= table.attrs["features"]:
-            found.append(
+            statements.append(
                 Claim(f"n = {n}: rank X = n, smallest λ_min(G)/λ_max(G)", gap, at_least=1e-8)
             )
         else:
-            found.append(
+            statements.append(
                 Claim(
                     f"n = {n} > d: λ_min(G) is rounding, Corollary 1 is silent", gap, at_most=1e-10
                 )
             )
             ended = (last(one.sum_loss.sel(n=n)) / one.sum_loss.sel(n=n).isel(record=0)).values
             text = f"n = {n} > d: and yet the loss falls a thousandfold"
-            found += _in_most_seeds(text, ended <= 1e-3)
+            statements += _in_most_seeds(text, ended <= 1e-3)
     if len(table.m) > 1 and table.m.min() >= 4096:
         logs = (
             np.log10(_after(table, 10_000))
             .mean("seed")
             .sel(n=[n for n in table.n.values if n >= 40])
         )
-        found.append(
+        statements.append(
             Claim(
                 "half the width changes the mean log10 loss at step 10 000 by",
                 float(np.abs(logs.diff("m")).max()),
                 at_most=0.5,
             )
         )
-    return tuple(found)
+    return tuple(statements)
 
 
 def _in_most_seeds(text: str, good: np.ndarray) -> list[Claim]:

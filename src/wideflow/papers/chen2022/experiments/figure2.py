@@ -143,7 +143,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     one = table.isel(m=-1)
     risk, moved = last(one.test_risk), last(one.feature_movement)
     means, literal = risk.mean("seed"), bool(table.attrs["literal"])
-    found = [
+    statements = [
         Claim(
             f"test error of the {e} network falls with n",
             holds=bool((means.sel(embedding=e).diff("n") < 0).all()),
@@ -155,7 +155,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     for n in one.n.values:
         ratio = float(means.sel(embedding="plain", n=n) / means.sel(embedding="quadratic", n=n))
         if many:
-            found.append(
+            statements.append(
                 Claim(
                     f"n = {n}: test error plain / quadratic, of the means over seeds",
                     ratio,
@@ -166,14 +166,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             each = float(
                 (risk.sel(embedding="plain", n=n) / risk.sel(embedding="quadratic", n=n)).min()
             )
-            found.append(Claim(f"n = {n}: the same in the worst seed", each, at_least=least))
+            statements.append(Claim(f"n = {n}: the same in the worst seed", each, at_least=least))
             if literal:
                 most = float(
                     (risk.sel(embedding="plain", n=n) / risk.sel(embedding="quadratic", n=n)).max()
                 )
-                found.append(Claim(f"n = {n}: the same in the best seed", most, at_most=1.8))
+                statements.append(Claim(f"n = {n}: the same in the best seed", most, at_most=1.8))
         else:
-            found.append(
+            statements.append(
                 Claim(
                     f"n = {n}: the quadratic network has the smaller test error in the mean",
                     ratio,
@@ -183,7 +183,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         movement = float(
             moved.sel(embedding="plain", n=n).mean() / moved.sel(embedding="quadratic", n=n).mean()
         )
-        found.append(
+        statements.append(
             Claim(
                 f"n = {n}: feature movement plain / quadratic",
                 movement,
@@ -192,13 +192,13 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     if literal:
         each = moved.sel(embedding="plain") / moved.sel(embedding="quadratic")
-        found.append(
+        statements.append(
             Claim("feature movement plain / quadratic, smallest over n and seeds", float(each.min()), at_least=1.6)
         )  # fmt: skip
         fallen = last(one.sum_loss).sel(embedding="quadratic") / one.sum_loss.sel(
             embedding="quadratic"
         ).isel(record=0)
-        found.append(
+        statements.append(
             Claim(
                 "training loss of the quadratic network, largest L(T)/L(0)",
                 float(fallen.max()),
@@ -208,14 +208,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if len(table.m) > 1:
         ends = last(table.test_risk).mean("seed")
         gap = float(np.abs(np.log(ends.isel(m=0) / ends.isel(m=-1))).max())
-        found.append(
+        statements.append(
             Claim(
                 "width changes the mean test error by a factor of at most exp",
                 gap,
                 at_most=0.1 if literal else 0.3,
             )
         )
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

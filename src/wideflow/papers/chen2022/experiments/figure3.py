@@ -81,12 +81,12 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     risk, moved = last(table.test_risk).mean("seed"), last(table.feature_movement).mean("seed")
     of = lambda name, n: float(risk.sel(scaling=name, n=n))
-    literal, found = bool(table.attrs["literal"]), []
+    literal, statements = bool(table.attrs["literal"]), []
     for n in table.n.values:
         if n < (200 if literal else 100):
             continue
         if n >= 200:
-            found.append(
+            statements.append(
                 Claim(
                     f"n = {n}: test error ours < MF, ratio MF / ours",
                     of("MF", n) / of("ours", n),
@@ -94,14 +94,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 )
             )
         else:  # nearly tied there
-            found.append(
+            statements.append(
                 Claim(
                     f"n = {n}: ours is at most 1.1 MF, ratio ours / MF",
                     of("ours", n) / of("MF", n),
                     at_most=1.1,
                 )
             )
-        found.append(
+        statements.append(
             Claim(
                 f"n = {n}: test error MF < NTK, ratio NTK / MF",
                 of("NTK", n) / of("MF", n),
@@ -109,27 +109,27 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
         )
         least = (1.6 if n < 400 else 6.0) if literal else (1.8 if n < 200 else 3.0)
-        found.append(
+        statements.append(
             Claim(f"n = {n}: test error NTK / ours", of("NTK", n) / of("ours", n), at_least=least)
         )
         lazy = float(moved.sel(scaling="ours", n=n) / moved.sel(scaling="NTK", n=n))
-        found.append(
+        statements.append(
             Claim(
                 f"n = {n}: feature movement ours / NTK",
                 lazy,
                 at_least=10.0 if table.attrs["width"] >= 2048 else 4.0,
             )
         )
-    kept = [n for n in table.n.values if n >= (200 if literal else table.n.values[0])]
-    falling = bool((risk.sel(n=kept).diff("n") < 0).all()) if len(kept) > 1 else True
-    found.append(Claim("test error falls with n in all three", holds=falling))
-    if literal and 200 in kept and 800 in kept:
-        found.append(
+    sizes = [n for n in table.n.values if n >= (200 if literal else table.n.values[0])]
+    falling = bool((risk.sel(n=sizes).diff("n") < 0).all()) if len(sizes) > 1 else True
+    statements.append(Claim("test error falls with n in all three", holds=falling))
+    if literal and 200 in sizes and 800 in sizes:
+        statements.append(
             Claim(
                 "MF improves from n = 200 to 800 by", of("MF", 200) / of("MF", 800), at_least=10.0
             )
         )
-        found.append(
+        statements.append(
             Claim(
                 "NTK improves from n = 200 to 800 by",
                 of("NTK", 200) / of("NTK", 800),
@@ -137,7 +137,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 at_most=4.0,
             )
         )
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

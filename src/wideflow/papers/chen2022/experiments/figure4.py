@@ -131,7 +131,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     moved, risk = last(table.feature_movement).mean("seed"), last(table.test_risk).mean("seed")
     wide = [m for m in table.m.values if m >= 256] or list(table.m.values)
-    largest, found = int(table.m.max()), []
+    largest, statements = int(table.m.max()), []
     if len(wide) > 1:
         trend = {
             name: slope(np.log(wide), np.log(moved.sel(scaling=name, m=wide).values))[0]
@@ -139,7 +139,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             else _two(moved, name, wide)
             for name in ("ours", "NTK")
         }
-        found.append(
+        statements.append(
             Claim(
                 "NTK: feature movement against m, log-log slope",
                 trend["NTK"],
@@ -147,7 +147,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 at_most=-0.25,
             )
         )
-        found.append(
+        statements.append(
             Claim(
                 "ours: feature movement against m, log-log slope",
                 trend["ours"],
@@ -155,20 +155,20 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 at_most=0.05,
             )
         )
-    found.append(Claim(f"m = {largest}: feature movement ours / NTK", float(moved.sel(scaling="ours", m=largest) / moved.sel(scaling="NTK", m=largest)), at_least=10.0 if largest >= 1024 else 4.0))  # fmt: skip
+    statements.append(Claim(f"m = {largest}: feature movement ours / NTK", float(moved.sel(scaling="ours", m=largest) / moved.sel(scaling="NTK", m=largest)), at_least=10.0 if largest >= 1024 else 4.0))  # fmt: skip
     if table.attrs["samples"] >= 200:
         of = {name: float(risk.sel(scaling=name, m=largest)) for name in table.scaling.values}
-        found.append(
+        statements.append(
             Claim(
                 f"m = {largest}: test error ours < MF, ratio MF / ours",
                 of["MF"] / of["ours"],
                 at_least=1.0,
             )
         )
-        found.append(
+        statements.append(
             Claim(f"m = {largest}: test error NTK / MF", of["NTK"] / of["MF"], at_least=1.0)
         )
-    found.append(
+    statements.append(
         Claim(
             "ours: log of the training loss is linear in t over the second half, smallest R² over widths and seeds",
             _straightness(table.sel(scaling="ours")),
@@ -177,21 +177,21 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     )
     gap = np.abs(risk.sel(scaling="NTK") - table.lazy_risk.mean("seed"))
-    found.append(
+    statements.append(
         Claim(
             f"m = {largest}: NTK test error minus that of its constant kernel",
             float(gap.sel(m=largest)),
             at_most=0.1,
         )
     )
-    found += [
+    statements += [
         Claim(f"m = {m}: NTK test error minus that of its constant kernel", float(gap.sel(m=m)), at_most=0.1)
         for m in table.m.values
         if 2048 <= m < largest
     ]  # fmt: skip
     if len(table.m) > 1 and table.attrs["literal"]:
         narrow = int(table.m.min())
-        found.append(
+        statements.append(
             Claim(
                 "and that gap shrinks with m: smallest over largest width",
                 float(gap.sel(m=narrow) / gap.sel(m=largest)),
@@ -201,21 +201,21 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     spread = table.sel(scaling="MF")
     for m in table.m.values:
         worst = float(spread.start_spread_worst.sel(m=m).max()) * (2 * m) ** 0.5
-        found.append(
+        statements.append(
             Claim(
                 f"MF, m = {m}: deviation of h(0) is √(G/m), worst input in sampling errors",
                 worst,
                 at_most=4.5,
             )
         )
-    found.append(
+    statements.append(
         Claim(
             f"MF, m = {largest}: the same on the mean over inputs",
             float(np.abs(spread.start_spread_mean.sel(m=largest)).max()),
             at_most=0.02 if largest >= 1024 else 0.1,
         )
     )
-    found.append(
+    statements.append(
         Claim(
             "MF: features move by many times their start",
             float(table.relative_movement.sel(scaling="MF", m=largest).mean()),
@@ -225,7 +225,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if table.attrs["literal"]:
         late = table.sum_loss.where(table.step >= 20_000)
         rises = late.diff("record") > 0
-        found.append(
+        statements.append(
             Claim(
                 "training loss falls monotonically after step 20 000", holds=not bool(rises.any())
             )
@@ -238,7 +238,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             if m in table.m
         ]
         if len(ends) == 2:
-            found.append(
+            statements.append(
                 Claim(
                     "ours: late log-loss slope at m = 8192 over that at 2048",
                     float(ends[1] / ends[0]),
@@ -246,7 +246,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                     at_most=2.0,
                 )
             )
-    return tuple(found)
+    return tuple(statements)
 
 
 def _straightness(table: xr.Dataset) -> float:

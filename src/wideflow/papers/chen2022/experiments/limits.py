@@ -133,7 +133,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    error, found = _error(table), []
+    error, statements = _error(table), []
     for name in table.scaling.values:
         values = error.sel(scaling=name).values
         trend = (
@@ -141,7 +141,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             if len(table.m) > 2
             else float(np.log(values[-1] / values[0]) / np.log(table.m[-1] / table.m[0]))
         )
-        found.append(
+        statements.append(
             Claim(
                 f"{name}: distance to its limit against m, log-log slope",
                 trend,
@@ -149,8 +149,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 at_most=-0.3,
             )
         )
-        found.append(Claim(f"{name}: distance at the largest m", float(values[-1]), at_most=0.1))
-    return tuple(found)
+        statements.append(
+            Claim(f"{name}: distance at the largest m", float(values[-1]), at_most=0.1)
+        )
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

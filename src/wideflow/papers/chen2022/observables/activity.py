@@ -1,4 +1,4 @@
-r"""Active neurons and what Lemma 1 of chen2022 says of them along a run.
+r"""Active neurons and what Lemma 1 of chen2022 says about them along a run.
 
 With an open interval $I = (I_l, I_r)$, $\xi = (I_r - I_l)/3$ and its middle third $I_0$,
 $$\eta^t = \min_a \frac1m \#\{i : h^t_i(x_a) \in I\}, \qquad \tilde\eta^0 = \min_a \frac1m \#\{i : h^0_i(x_a) \in I_0\} \quad (18).$$
@@ -37,7 +37,12 @@ def share_inside(h: Float[Array, "sample width"], interval: Interval) -> Float[A
 
 
 class LeastActiveFraction(AbstractObservable):
-    r"""$\eta^t$: the least share, over inputs, of neurons inside the interval; with `middle=True` inside its middle third, $\tilde\eta^t$."""
+    r"""$\eta^t$: the least share, over inputs, of neurons inside the interval; with `middle=True` inside its middle third, $\tilde\eta^t$.
+
+    Args:
+        interval: $I$; the activation's own if None.
+        middle: whether to take the middle third of $I$.
+    """
 
     interval: Interval | None = eqx.field(static=True)
     middle: bool = eqx.field(static=True)
@@ -62,7 +67,11 @@ class LeastActiveFraction(AbstractObservable):
 
 
 class DisplacedFraction(AbstractObservable):
-    r"""$\max_a \frac1m \#\{i : |h^t_i(x_a) - h^0_i(x_a)| \ge \xi\}$ (40): $\eta^t$ is at least $\tilde\eta^0$ minus this."""
+    r"""$\max_a \frac1m \#\{i : |h^t_i(x_a) - h^0_i(x_a)| \ge \xi\}$ (40): $\eta^t$ is at least $\tilde\eta^0$ minus this.
+
+    Args:
+        interval: $I$, of which $\xi$ is a third of the length; the activation's own if None.
+    """
 
     interval: Interval | None = eqx.field(static=True)
     name: str = eqx.field(static=True, default="displaced")
@@ -82,7 +91,11 @@ class DisplacedFraction(AbstractObservable):
 
 
 class PointMovement(AbstractObservable):
-    r"""$M_a = \frac1m \sum_i |h^t_i(x_a) - h^0_i(x_a)|$ at every training (or test) input."""
+    r"""$M_a = \frac1m \sum_i |h^t_i(x_a) - h^0_i(x_a)|$ at every training (or test) input.
+
+    Args:
+        test: whether to take the test inputs.
+    """
 
     test: bool = eqx.field(static=True)
     name: str = eqx.field(static=True)
@@ -191,7 +204,11 @@ class DeadFraction(AbstractObservable):
 
 
 class FeatureScatter(AbstractObservable):
-    r"""The pairs $(h_i(x_1), h_i(x_2))$ of every neuron at two given inputs (chen2022, Figures 4, 7, 8)."""
+    r"""The pairs $(h_i(x_1), h_i(x_2))$ of every neuron at two given inputs (chen2022, Figures 4, 7, 8).
+
+    Args:
+        first, second: $x_1$ and $x_2$, each of shape (input,).
+    """
 
     first: Float[Array, " input"]
     second: Float[Array, " input"]
@@ -209,7 +226,13 @@ class FeatureScatter(AbstractObservable):
 
 
 class KernelChain(NamedTuple):
-    r"""$\lambda_{\min}(K) \ge \hat c^2 \lambda_{\min}(G) \min_a A_{aa} \ge \hat c^2 \lambda_{\min}(G) K_{\sigma'}^2 \eta$ (from 14 and 37)."""
+    r"""$\lambda_{\min}(K) \ge \hat c^2 \lambda_{\min}(G) \min_a A_{aa} \ge \hat c^2 \lambda_{\min}(G) K_{\sigma'}^2 \eta$ (from 14 and 37).
+
+    Attributes:
+        kernel: $\lambda_{\min}(K)$.
+        slopes: $\hat c^2\lambda_{\min}(G)\min_aA_{aa}$.
+        active: $\hat c^2\lambda_{\min}(G)K_{\sigma'}^2\eta$.
+    """
 
     kernel: float
     slopes: float
@@ -220,7 +243,14 @@ class KernelChain(NamedTuple):
 def kernel_chain(
     model: Shallow, inputs, interval: Interval | None = None, slope_floor: float | int | None = None
 ) -> KernelChain:
-    r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by default the activation's own for its interval."""
+    r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by default the activation's own for its interval.
+
+    Args:
+        model: a `Shallow` network with one output and equal node scales.
+        inputs: $x_a$, shape (sample, feature).
+        interval: $I$; the activation's own if None.
+        slope_floor: $K_{\sigma'}(I)$.
+    """
     low, high = check_interval(interval or model.activation.interval)
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
     features = model.embed(real_array("inputs", inputs))
@@ -237,7 +267,12 @@ def kernel_chain(
 
 
 def path_integral(times, slopes) -> np.ndarray:
-    r"""$\int_0^t |\dot L|^{1/2} \mathrm ds$ (44) at every record, by the trapezoid rule; record densely early."""
+    r"""$\int_0^t |\dot L|^{1/2} \mathrm ds$ (44) at every record, by the trapezoid rule; record densely early.
+
+    Args:
+        times: of the records, increasing.
+        slopes: $\dot L$ at each, as `LossSlope` records it.
+    """
     times = increasing("times", times)
     speed = np.sqrt(np.abs(paired("slopes", slopes, "times", len(times))))
     steps = np.diff(times) * (speed[1:] + speed[:-1]) / 2
@@ -249,6 +284,12 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
     r"""$\delta$ with $\delta_{\mathrm{eff}} \lambda_{\max}(K^0)$ = `fraction`; `mean=True` for `HalfMeanSquares`, where $\delta_{\mathrm{eff}} = \delta/n$.
 
     0.1 to 0.5 is safe for `MeanField()` and `NTK()`; for `MeanField(hidden=1.0)`, whose first steps decide which neurons die, take 0.02 or less.
+
+    Args:
+        model: at time zero.
+        data: the training set.
+        fraction: between 0 and 2, where descent becomes unstable.
+        mean: whether the loss is a mean over samples.
     """
     check_between("fraction", fraction, 0, 2, open=True, remedy="From 2 on descent is unstable.")
     check_kind("model", model, Shallow, "a `Shallow` network")
@@ -266,6 +307,10 @@ def stability(table, samples: int) -> float:
     r"""$\max_k \delta_{\mathrm{eff}} \lambda_{\max}(K^k)$ of a descent recorded with `KernelMaxEigenvalue`; from 2 on it is locally unstable, and a warning says so.
 
     `samples` is $n$: $\delta_{\mathrm{eff}} = \delta/n$ where the half mean was descended, $\delta$ for the half sum.
+
+    Args:
+        table: of a run with `KernelMaxEigenvalue` in its record.
+        samples: $n$.
     """
     if "kernel_top" not in table:
         raise ValueError(

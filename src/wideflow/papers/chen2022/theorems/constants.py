@@ -28,6 +28,10 @@ def slope_floor(activation, interval: Interval) -> float:
 
     A kink at an end is approached from inside; a kink inside counts with the smaller of its two sides (its own value 0 is one point,
     which no Gaussian start hits).
+
+    Args:
+        activation: $\sigma$.
+        interval: $I$.
     """
     act = as_activation(activation)
     low, high = check_interval(interval)
@@ -65,6 +69,10 @@ def suggested_interval(activation, variance: float | int) -> Interval:
     r"""The interval that minimises $\beta$ for $h \sim \mathcal{N}(0, g)$: the largest $K_s\, \mathrm{len}\, \pi(I_0; g)^{3/2}$ among $(0, R)$ or $(-R, R)$.
 
     Which of the two is that of the activation's own interval; an activation with another kind of interval keeps it.
+
+    Args:
+        activation: $\sigma$.
+        variance: $g$.
     """
     from scipy.optimize import (
         minimize_scalar,  # a fifth of a second that importing wideflow need not take
@@ -108,6 +116,13 @@ def kappa(
     Corrected: $\kappa = 9 \lambda_2 / (\sqrt2\, \lambda_1 K_s\, \mathrm{len})$. Sharp, by the same proof with $|(Gv)_a|^2 \le G_{aa} v^\top G v$ in place of
     $|(Gv)_a| \le \lambda_2 |v|$: $9 \sqrt{G_{\max}} / (\sqrt{2 \lambda_1} K_s\, \mathrm{len})$, never larger. Printed: $9 \lambda_2\, \mathrm{len} / (2 \lambda_1 K_s)$, with the
     length on the wrong side; false for short intervals.
+
+    Args:
+        smallest, largest: $\lambda_1$ and $\lambda_2$ of $G$.
+        diagonal: $G_{\max}$, the largest diagonal entry.
+        floor: $K_s$.
+        interval: $I$, of length len.
+        variant: "corrected", "sharp" or "printed".
     """
     check_choice("variant", variant, VARIANTS)
     low, high = check_interval(interval)
@@ -126,7 +141,14 @@ def beta(
     magnitude: float | int,
     eta_tilde: float | int,
 ) -> float:
-    r"""$\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$; below 1 the certificate speaks."""
+    r"""$\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$; below 1 the certificate speaks.
+
+    Args:
+        kappa_value: $\kappa$ of Lemma 1.
+        initial_loss: $L^0$.
+        magnitude: $\hat c$.
+        eta_tilde: $\tilde\eta^0$.
+    """
     if not eta_tilde > 0:
         return math.inf
     return kappa_value * math.sqrt(initial_loss) / (magnitude * eta_tilde**1.5)
@@ -140,6 +162,11 @@ def active_floor(
 
     Corrected: $\frac{\mathrm{len}}{6 \sqrt{2\pi g_{\max}}} \exp(-\max(I_l^2, I_r^2) / (2 g_{\min}))$. Printed: $\frac{\mathrm{len}}{6 \sqrt{2\pi}\, g_{\max}} \exp(-\max|I| / g_{\min}^2)$, which can exceed
     the true mass. Both arguments are diagonal entries of $G$; the paper calls them eigenvalues.
+
+    Args:
+        interval: $I = (I_l, I_r)$.
+        least, most: $g_{\min}$ and $g_{\max}$.
+        variant: "corrected" or "printed".
     """
     check_choice("variant", variant, ("corrected", "printed"))
     low, high = check_interval(interval)
@@ -157,7 +184,12 @@ def active_floor(
 
 
 def active_floor_exact(interval: Interval, diagonal) -> float:
-    r"""$\frac12 \min_a \pi(I_0; G_{aa})$, $\pi(I_0; g)$ the mass of the middle third under $\mathcal{N}(0, g)$; never below `active_floor`."""
+    r"""$\frac12 \min_a \pi(I_0; G_{aa})$, $\pi(I_0; g)$ the mass of the middle third under $\mathcal{N}(0, g)$; never below `active_floor`.
+
+    Args:
+        interval: $I$, whose middle third is $I_0$.
+        diagonal: $G_{aa}$, one a sample.
+    """
     low, high = middle_third(interval)
     deviation = np.sqrt(np.asarray(diagonal, dtype=float))
     return 0.5 * float(np.min(ndtr(high / deviation) - ndtr(low / deviation)))
@@ -167,6 +199,11 @@ def output_proxies(activation: Activation, magnitude: float | int, diagonal) -> 
     r"""Variance proxies $v_a$ of $c_i \sigma(h_i(x_a))$: $\hat c^2 L_s^2 G_{aa}$, or $2 \hat c^2 (\sigma(0)^2 + L_s^2 G_{aa})$ where $\sigma(0) \ne 0$.
 
     Corrected: the paper's $\lVert \sigma(h) \rVert_{\psi_2} \le L_s \lVert h \rVert_{\psi_2}$ needs $\sigma(0) = 0$.
+
+    Args:
+        activation: $\sigma$, with Lipschitz constant $L_s$.
+        magnitude: $\hat c$.
+        diagonal: $G_{aa}$, one a sample.
     """
     diagonal = np.asarray(diagonal, dtype=float)
     shift = activation.at_zero
@@ -180,6 +217,11 @@ def width_for_loss(proxies, target_norm: float | int, failure_probability: float
     r"""Lemma 2: $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$ gives $L^0 \le \lVert y \rVert^2$ but for probability $p$.
 
     Corrected: a union bound over the points needs the threshold $\lVert y \rVert / \sqrt n$, not $\lVert y \rVert$, so $n$ stays in the sum.
+
+    Args:
+        proxies: $v_a$, one a sample.
+        target_norm: $\lVert y\rVert$.
+        failure_probability: $p$.
     """
     proxies = np.asarray(proxies, dtype=float)
     return (
@@ -192,13 +234,25 @@ def width_for_loss(proxies, target_norm: float | int, failure_probability: float
 
 @checked
 def width_for_activity(floor: float | int, samples: int, failure_probability: float | int) -> float:
-    r"""Lemma 3: $m \ge \log(n/p) / (2 K_3^2)$ gives $\tilde\eta^0 > K_3$ but for probability $p$."""
+    r"""Lemma 3: $m \ge \log(n/p) / (2 K_3^2)$ gives $\tilde\eta^0 > K_3$ but for probability $p$.
+
+    Args:
+        floor: $K_3$.
+        samples: $n$.
+        failure_probability: $p$.
+    """
     return math.log(samples / failure_probability) / (2 * floor**2) if floor > 0 else math.inf
 
 
 @checked
 def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3) -> float:
-    r"""$b = L_s^2 \psi \max_a \lVert x_a \rVert^2 / d$, $\psi = \lVert Z \rVert_{\psi_2}^2 = 8/3$ for a standard Gaussian (corrected: the paper drops $1/\sqrt d$ and $x$)."""
+    r"""$b = L_s^2 \psi \max_a \lVert x_a \rVert^2 / d$, $\psi = \lVert Z \rVert_{\psi_2}^2 = 8/3$ for a standard Gaussian (corrected: the paper drops $1/\sqrt d$ and $x$).
+
+    Args:
+        inputs: $x_a$, shape (sample, d).
+        lipschitz: $L_s$.
+        psi: $\psi$.
+    """
     inputs = np.asarray(inputs, dtype=float)
     return lipschitz**2 * psi * float(np.max(np.sum(inputs**2, axis=1))) / inputs.shape[1]
 
@@ -207,7 +261,14 @@ def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3)
 def features_for_gram(
     bound: float | int, samples: int, failure_probability: float | int, distance: float | int
 ) -> float:
-    r"""$D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$: then $\lVert G - \bar G \rVert_2 \le u$ but for probability $p$."""
+    r"""$D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$: then $\lVert G - \bar G \rVert_2 \le u$ but for probability $p$.
+
+    Args:
+        bound: $b$.
+        samples: $n$.
+        failure_probability: $p$.
+        distance: $u$.
+    """
     return (4 * bound**2 * samples**2 / distance**2 + 2 * bound * samples / distance) * math.log(
         2 * samples**2 / failure_probability
     )

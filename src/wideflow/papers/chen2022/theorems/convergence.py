@@ -184,6 +184,12 @@ class Lemma4(AbstractTheorem):
     r"""P-3L with $z \sim \mathcal{N}(0, I)$ and $\sigma(0) = 0$: $\lVert G_1 - \bar G_1 \rVert_2 \le u$ with probability at least $1 - p$ once
     $D \ge D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$, $b = \frac83 L_\sigma^2 \max_a \lVert x_a \rVert^2 / d$ (Bernstein and a union over entries; corrected: the printed $b$ lacks the inputs).
     By default $u = \frac12 \lambda_{\min}(\bar G_1)$, what Theorem 3 needs. The bound is pessimistic by many orders; the distance itself is reported too.
+
+    Args:
+        start: a `Shallow` network on `RandomFeatures`, at time zero.
+        data: the training set.
+        failure_probability: $p$.
+        distance: $u$.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 4")
@@ -212,19 +218,19 @@ class Lemma4(AbstractTheorem):
         features = start.weights.shape[0]
         numbers.update(b=bound, needed_features=needed, D=float(features), distance=float(distance))
         reached = numbers["gram_distance"] <= distance
-        told = f"|G - limit| = {numbers['gram_distance']:.3g} against {distance:.3g}"
+        comparison = f"|G - limit| = {numbers['gram_distance']:.3g} against {distance:.3g}"
         if features < needed:
             outcome = Outcome.VACUOUS if needed > REACHABLE else Outcome.NOT_APPLICABLE
             return Verdict(
                 outcome,
                 features / needed - 1,
-                f"D = {features} is below the {needed:.3g} asked for; {told}",
+                f"D = {features} is below the required {needed:.3g}; {comparison}",
                 numbers,
             )
         return Verdict(
             Outcome.HOLDS if reached else Outcome.VIOLATED,
             distance - numbers["gram_distance"],
-            told,
+            comparison,
             numbers,
         )
 
@@ -234,6 +240,13 @@ class Theorem3(AbstractTheorem):
     and $c$, $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(\bar G_1) t}$ (corrected: $L_\sigma$ belongs to the list of what the constants depend on).
 
     `empirical=True` replaces the condition on $D$ by the event itself, $\lVert G - \bar G_1 \rVert_2 \le \frac12 \lambda_{\min}(\bar G_1)$.
+
+    Args:
+        start: a `Shallow` network on `RandomFeatures`, at time zero.
+        data: the training set.
+        table: of a run from `start`, or None to judge the conditions alone.
+        failure_probability: $p$.
+        interval: $I$ of Theorem 2; the activation's own if None.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 3")
@@ -265,7 +278,13 @@ class Theorem3(AbstractTheorem):
 
 @double
 def gram_event(start: Shallow, data, limit) -> dict[str, float]:
-    """How far the embedding's Gram matrix is from its limit, and the four consequences of being near."""
+    """How far the embedding's Gram matrix is from its limit, and the four consequences of being near.
+
+    Args:
+        start: a `Shallow` network at time zero.
+        data: the training set.
+        limit: the Gram matrix of infinitely many features, shape (sample, sample).
+    """
     limit = np.asarray(limit, dtype=float)
     gram = np.asarray(start.embedding.gram(data.inputs), dtype=float)
     if limit.shape != gram.shape:
@@ -306,7 +325,7 @@ def _conclude(
     if problem.law:
         return unjudged(f"{problem.law} (Assumptions 1 and 3)", numbers)
     if problem.magnitude < needed_chat:
-        message = f"chat = {problem.magnitude:.3g} is below the {needed_chat:.3g} asked for; as chat grows the network becomes lazy"
+        message = f"chat = {problem.magnitude:.3g} is below the required {needed_chat:.3g}; as chat grows the network becomes lazy"
         return Verdict(
             Outcome.NOT_APPLICABLE, problem.magnitude / needed_chat - 1, message, numbers
         )

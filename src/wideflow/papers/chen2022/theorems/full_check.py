@@ -25,7 +25,12 @@ from .problem import record
 
 @dataclass(frozen=True)
 class FullCheck:
-    """The run's table and the verdict on every statement, by name."""
+    """The run's table and the verdict on every statement, by name.
+
+    Attributes:
+        table: everything recorded.
+        verdicts: by the name of the lemma or theorem.
+    """
 
     table: xr.Dataset
     verdicts: dict[str, Verdict]
@@ -46,6 +51,10 @@ def full_check(
     """Trains `start` on the half sum of squares up to `time` and judges every lemma and theorem on that run.
 
     `interval` is by default the one that minimises $\\beta$ for the mean variance of the pre-activations. Smooth activations run by gradient flow; for kinked ones descent with a twentieth of the stable rate stands for the flow.
+
+    Args:
+        data: the training set.
+        failure_probability: $p$, allowed to each statement about random starts.
     """
     if interval is None:
         variance = float(jnp.mean(jnp.diagonal(start.embedding.gram(data.inputs))))

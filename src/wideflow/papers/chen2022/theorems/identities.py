@@ -55,6 +55,10 @@ def _kernel_factor(start: Shallow) -> float:
 class MovementBound(AbstractTheorem):
     r"""(15): with $1/m$ outside, $\frac1m \sum_i |h^t_i(x) - h^s_i(x)| \ge |f^t(x) - f^s(x)| / (\hat c L_\sigma)$ for every input and any two times, under
     every dynamics: a function that is learnt needs features that move. With node scale $s$ the right side is divided by $m s$, so that it is $m^{-1/2}$ times smaller for NTK.
+
+    Args:
+        first, second: the network at the times $s$ and $t$.
+        inputs: shape (sample, feature).
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Equation 15")
@@ -148,6 +152,6 @@ def global_slope_floor(activation) -> float:
 
 def measured_rate(times, losses) -> float:
     r"""The decay rate over the whole run, $-\log(L^T / L^0) / T$, up to where the loss reaches the rounding floor."""
-    seen = losses > 1e-22 * losses[0]
-    last = len(losses) - 1 if seen.all() else int(np.argmin(seen)) - 1
+    above_floor = losses > 1e-22 * losses[0]
+    last = len(losses) - 1 if above_floor.all() else int(np.argmin(above_floor)) - 1
     return float(-np.log(losses[last] / losses[0]) / times[last]) if last > 0 else math.nan

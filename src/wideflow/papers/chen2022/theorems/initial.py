@@ -129,7 +129,7 @@ def activity_floor(problem: Problem, exact: bool) -> float:
 def too_narrow(width: int, needed: float | int, numbers: dict) -> Verdict:
     """Why the width hypothesis fails: VACUOUS where no computer could meet it."""
     vacuous = not needed <= REACHABLE
-    message = f"the width {width} is below the {needed:.3g} asked for" + (
+    message = f"the width {width} is below the required {needed:.3g}" + (
         ", which no computer holds" if vacuous else ""
     )
     return Verdict(

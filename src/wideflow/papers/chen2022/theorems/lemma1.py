@@ -122,13 +122,13 @@ class Lemma1Steps(AbstractRunTheorem):
         }  # fmt: skip
         worst = max(ratios.values())
         outcome = Outcome.HOLDS if worst <= 1 + 1e-6 else Outcome.VIOLATED
-        told = ", ".join(
+        listed = ", ".join(
             f"({name.replace('_', ' ')}) {value:.3g}" for name, value in ratios.items()
         )
         return Verdict(
             outcome,
             1 - worst,
-            f"actual over bound: {told}",
+            f"actual over bound: {listed}",
             {**problem.numbers(), **{f"ratio_{k}": v for k, v in ratios.items()}},
         )
 

@@ -34,7 +34,11 @@ REACHABLE = 1e9
 
 
 def record(interval: Interval | None = None) -> tuple:
-    """What `train` must record for the theorems about trajectories."""
+    """What `train` must record for the theorems about trajectories.
+
+    Args:
+        interval: $I$; the activation's own if None.
+    """
     return (
         SumLoss(),
         LeastActiveFraction(interval),
@@ -51,6 +55,19 @@ class Problem:
 
     `faults` concern every statement; `law` says what speaks against fair signs (Assumption 1) and standard normal weights (Assumption 3), which the
     statements about random starts ask for and the deterministic ones do not.
+
+    Attributes:
+        samples, width, features: $n$, $m$, $D$.
+        magnitude: $\hat c$; NaN where the output weights differ in size.
+        activation: $\sigma$.
+        interval: $I$.
+        floor: $K_s = \inf_I|\sigma'|$.
+        smallest, largest: the extreme eigenvalues of $G$.
+        resolution: below it an eigenvalue is rounding.
+        diagonal: $G_{aa}$, shape (sample,).
+        target_norm: $\lVert y\rVert$.
+        initial_loss: $L^0$.
+        eta, eta_tilde: $\eta^0$ and $\tilde\eta^0$.
     """
 
     samples: int
@@ -102,7 +119,13 @@ class Problem:
 
 @double
 def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
-    """Reads the constants off the network at time zero and its dataset; $G$ is that of its embedding."""
+    """Reads the constants off the network at time zero and its dataset; $G$ is that of its embedding.
+
+    Args:
+        start: a `Shallow` network at time zero.
+        data: the training set.
+        interval: $I$; the activation's own if None.
+    """
     if not isinstance(start, Shallow):
         raise ValueError(f"`start` must be a `Shallow` network, got {type(start).__name__}.")
     check_kind("data", data, Dataset, "a `Dataset`")

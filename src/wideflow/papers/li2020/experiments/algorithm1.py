@@ -136,7 +136,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         claims.append(
             Claim(
                 f"Theorem 1.1, {name}: loss over the floor at the end (largest)", ratio, at_most=0.08 if relu else 0.05,
-                note="0.05 is asked of the absolute values; ReLU learners have a slower tail, as the first-order part couples opposite neurons" if relu else "",
+                note="the bound for absolute values is 0.05; ReLU learners have a slower tail, as the first-order part couples opposite neurons" if relu else "",
             )
         )  # fmt: skip
     first = table.isel(step=int(np.argmin(np.abs(time - table.attrs["first"]))))

@@ -1,6 +1,6 @@
 r"""A finite network follows its infinite-width tracers, with an error that falls like $1/m$ (li2020, section 4, Lemmas B.1-B.3).
 
-A symmetric cloud stands for infinite width. The initial neurons of a finite network move twice: as that network, and as passive tracers in
+A symmetric cloud represents infinite width. The initial neurons of a finite network move twice: as that network, and as passive tracers in
 the cloud's field; $\xi_i$ is the difference. Predicted and seen: mean $\|\xi\|^2 \propto 1/m$ at a fixed time.
 
 Run:  wideflow run li2020-coupling           Takes:  default 1 min on two cores, smoke 5 s, paper 15 min

@@ -99,7 +99,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     ordered = (orders.sel(order=0) < orders.sel(order=2)).values[:, warm].all()
     settled = value_at(table, scaled, 2.5 * events["T1"])
     each = run_events(table)
-    made = [
+    statements = [
         Claim("after the warm-up (τ ≥ 5) the order-0 loss stays below the order-2 loss, in every seed", holds=bool(ordered)),
         Claim("the stages come in order: order 2 has settled long before order 4 leaves its plateau (largest T₁ over the time of escape)", float((each["T1"] / each["escape"]).max()), at_most=0.5),
         Claim("and order 4 leaves it before half the floor is reached (largest ratio of the times)", float((each["escape"] / each["T2"]).max()), at_most=1.0),
@@ -111,8 +111,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("every direction of the target is found, in every seed", float(end.covered_directions.min()), at_least=float(d)),
     ]  # fmt: skip
     if (d, m) == (30, 100) and table.time.values[-1] >= 1000:
-        made += _paper_size(table, events, orders, scaled)
-    return tuple(made)
+        statements += _paper_size(table, events, orders, scaled)
+    return tuple(statements)
 
 
 def _paper_size(table, events, orders, scaled) -> list[Claim]:

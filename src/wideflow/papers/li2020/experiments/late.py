@@ -71,17 +71,17 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     d = table.attrs["features"]
-    made = []
+    statements = []
     for m in table.width.values.tolist():
         if m < 4 * d:
             continue
         slopes = _slopes(table, m)
-        made.append(
+        statements.append(
             Claim(f"m = {m}: slope of log L on log τ at late times (mean)", float(slopes.mean()), at_least=-3.2, at_most=-1.8, note="Lemma A.6: −2; −2.1 to −2.5 measured")
         )  # fmt: skip
     if d in table.width.values:
         last = float(abs(table.population.sel(width=d).isel(step=-1)).max())
-        made.append(
+        statements.append(
             Claim(
                 "m = d: the loss is rounding by the end",
                 last,
@@ -89,7 +89,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 note="exponential decay; the closed form itself, a difference of numbers of order one, rounds at about 1e-15",
             )
         )
-    return tuple(made)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -133,17 +133,17 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     d = table.attrs["features"]
     starts, drawn = table.start_weights.values, table.drawn_weights.values
     verdicts = [Lottery()(first, then).numbers for first, then in zip(starts, drawn, strict=True)]
-    auc, raw, kept = (
+    auc, raw, persistence = (
         np.array([v.get(name, np.nan) for v in verdicts])
         for name in ("auc", "auc_raw", "persistence")
     )
     full = d >= 16
-    note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "asked at d = 16"
+    note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "checked at d = 16"
     end = table.masses.isel(record=-1).sum("direction").sel(part="gamma")
     return (
         Claim("Lemma A.3: the initial share ranks the winners, AUC (smallest)", float(auc.min()), at_least=0.85 if full else 0.7, note=note),
         Claim("it ranks them better than the raw largest square (mean difference of AUC)", float(np.mean(auc - raw)), at_least=0.0),
-        Claim("Lemma A.3: winners keep their first direction (smallest share)", float(kept.min()), at_least=0.93 if full else 0.8),
+        Claim("Lemma A.3: winners keep their first direction (smallest share)", float(persistence.min()), at_least=0.93 if full else 0.8),
         Claim("winners are more often in the a priori set S_pot than losers (mean difference of shares)", _in_pot(table), at_least=0.0),
         *_rate_claims(table),
         Claim("the winners carry most of the mass at the end (smallest Σγ)", float(end.min()), at_least=0.7),
@@ -173,7 +173,7 @@ def _rate_claims(table: xr.Dataset) -> list[Claim]:
     gamma, beta = (float(relative.sel(part=part)) for part in ("gamma", "beta"))
     # at d = 10 typical neurons still carry a fifth of the mass at the end of the run
     full = d >= 16
-    other = "four other seeds at d = 16: up to 0.025 and 0.19" if full else "asked at d = 16"
+    other = "four other seeds at d = 16: up to 0.025 and 0.19" if full else "checked at d = 16"
     basis = "Claim A.10: growth rates of basis-like neurons at the end, error times d² (largest)"
     return [
         *([Claim(basis, max(growth), at_most=1.0)] if full else []),

@@ -88,8 +88,8 @@ def ridge_losses(kernel: Callable, centred: bool, train, validation, test) -> np
     for ridge in RIDGES:
         factor = cho_factor(gram + ridge * scale * np.eye(len(x)), lower=True)
         weights = cho_solve(factor, y - offset)
-        seen = np.mean((to_validation @ weights + offset - yv) ** 2, axis=0)
-        better = seen < best
-        best[better] = seen[better]
+        validation_losses = np.mean((to_validation @ weights + offset - yv) ** 2, axis=0)
+        better = validation_losses < best
+        best[better] = validation_losses[better]
         losses[better] = np.mean((to_test @ weights + offset - yt) ** 2, axis=0)[better]
     return losses

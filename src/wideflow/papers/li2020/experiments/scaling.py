@@ -114,7 +114,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    """Medians over three seeds or more; laws in d are asked from d = 20 on, as below it they have not set in."""
+    """Medians over three seeds or more; laws in d are checked from d = 20 on, as they have not set in below."""
     d, times = table.dimension.values.astype(float), _medians(table)
     ratio = times["T1"] / d
     loss = table.loss.sel(dimension=d[d <= 30]) * table.dimension

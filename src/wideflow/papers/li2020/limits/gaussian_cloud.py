@@ -16,9 +16,14 @@ from ...._core.polar import polar
 from ...._core.precision import double
 from .hermite import target_moments
 
+__all__ = ["gaussian_cloud_field", "gaussian_cloud_loss", "radial_mean", "width_excess"]
+
 
 def radial_mean(features: int) -> float:
     r"""$\mu_d = \Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2)) = \mathbb E|\bar w_1|$.
+
+    Args:
+        features: $d$.
 
     >>> round(radial_mean(2), 12)  # mean of |cos|: 2 / pi
     0.636619772368
@@ -33,6 +38,10 @@ def radial_mean(features: int) -> float:
 def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Array, ""]:
     r"""$L_\infty = \mathbb Ef^{*2} + d\mu_d^2(1 - 2\sum a)$ of the law $\mathcal N(0, I/d)$, learner `abs`.
 
+    Args:
+        coefficients: $a_k$.
+        features: $d$; as many as coefficients if None.
+
     >>> import numpy as np
     >>> round(30 * float(gaussian_cloud_loss(np.full(30, 1 / 30))), 5)
     0.04246
@@ -44,7 +53,12 @@ def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Arra
 
 @double
 def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feature"]:
-    r"""$g(v) = 4v(d\mu_d^2 - \sum_ka_kK(\bar v_k)) - 2\|v\|\sum_ka_kK'(\bar v_k)(e_k - \bar v_k\bar v)$."""
+    r"""$g(v) = 4v(d\mu_d^2 - \sum_ka_kK(\bar v_k)) - 2\|v\|\sum_ka_kK'(\bar v_k)(e_k - \bar v_k\bar v)$.
+
+    Args:
+        particles: $v$, shape (particle, feature).
+        coefficients: $a_k$ of the first coordinate directions.
+    """
     v, a = (jnp.asarray(x).astype(jnp.float64) for x in (particles, coefficients))
     if v.ndim != 2 or a.shape[0] > v.shape[1]:
         raise ValueError(
@@ -61,6 +75,10 @@ def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feat
 
 def width_excess(features: int, width: int) -> float:
     r"""$\mathbb E_WL(W) - L_\infty = (1 + 2/d - d\mu_d^2)/m$ for $m$ neurons drawn from $\mathcal N(0, I/d)$ (Claim 2.1).
+
+    Args:
+        features: $d$.
+        width: $m$.
 
     >>> round(10 * width_excess(10, 10), 2)
     0.53

@@ -41,6 +41,21 @@ from ...._core.polar import polar
 from ...._core.precision import double
 from ...._core.tiles import by_rows
 
+__all__ = [
+    "GradientWeights",
+    "coefficients",
+    "coincidence_tail",
+    "field",
+    "gradient_weights",
+    "loss_tail",
+    "order_field",
+    "order_gradients",
+    "order_losses",
+    "population_gradient",
+    "population_loss",
+    "target_moments",
+]
+
 Numbers = ArrayLike | Sequence
 
 VARIANTS = ("abs", "relu1", "relu2")
@@ -80,7 +95,14 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
 
 
 class GradientWeights(NamedTuple):
-    r"""$b_{2j}$, $b'_{2j}$ of (2.5) and $B_{1,2j} = b_{2j} + b'_{2j}$, $B_{2,2j} = b'_{2j}$ of Appendix A."""
+    r"""$b_{2j}$, $b'_{2j}$ of (2.5) and $B_{1,2j} = b_{2j} + b'_{2j}$, $B_{2,2j} = b'_{2j}$ of Appendix A.
+
+    Attributes:
+        b: $b_{2j}$.
+        b_prime: $b'_{2j}$.
+        B1: $B_{1,2j}$.
+        B2: $B_{2,2j}$.
+    """
 
     b: float
     b_prime: float
@@ -93,6 +115,9 @@ def gradient_weights(order: int) -> GradientWeights:
 
     $b_{2j} = 4c_{2j}$, $b'_{2j} = (4j-4)c_{2j}$, so $B_{1,2j} = 4jc_{2j}$ and $B_{2,2j} = (4j-4)c_{2j}$; $b_0 = 4c_0 = 8/\pi$.
     Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. For order 0 the tensor is a number and $b' = 0$.
+
+    Args:
+        order: $2j$, even.
 
     >>> [round(x, 7) for x in gradient_weights(4)]  # 4 c_4 = 1/(3 pi) twice, their sum 2/(3 pi)
     [0.1061033, 0.1061033, 0.2122066, 0.1061033]
@@ -113,7 +138,9 @@ def _check(weights, coefficients, directions, masses):
     if w.ndim != 2:
         raise ValueError(f"`weights` must have shape (width, feature), got {w.shape}.")
     if a.ndim != 1:
-        raise ValueError(f"`coefficients` must be a vector, one a direction, got shape {a.shape}.")
+        raise ValueError(
+            f"`coefficients` must be a vector, one entry per direction, got shape {a.shape}."
+        )
     w = w.astype(jnp.float64)
     a = a.astype(jnp.float64)
     if directions is None:
@@ -139,7 +166,9 @@ def _check(weights, coefficients, directions, masses):
         else jnp.asarray(masses).astype(jnp.float64)
     )
     if q.shape != (w.shape[0],):
-        raise ValueError(f"`masses` must have shape {(w.shape[0],)}, one a neuron, got {q.shape}.")
+        raise ValueError(
+            f"`masses` must have shape {(w.shape[0],)}, one per neuron, got {q.shape}."
+        )
     return w, a, v, q
 
 
@@ -152,6 +181,9 @@ def _bytes(w, v):
 def target_moments(coefficients: Numbers) -> tuple[Array, Array, Array]:
     r"""$\mathbb Ef^*$, $\mathbb Ef^{*2}$ and $\mathrm{Var}f^*$: $\sqrt{2/\pi}\sum a$,
     $(1-\frac2\pi)\sum a^2 + \frac2\pi(\sum a)^2$ and $(1-\frac2\pi)\sum a^2$.
+
+    Args:
+        coefficients: $a_k$.
 
     >>> [round(float(v), 6) for v in target_moments([0.5, 0.5])]
     [0.797885, 0.81831, 0.18169]
@@ -177,6 +209,14 @@ def population_loss(
     and for ReLU with factor $s$: $K(R) \to s^2k(R)$, $K(S) \to \frac s2K(S)$; so
     $L_{relu2}(W) = L_{abs}(W) + \|\mathbb E_P\,r w\|^2$. It is a difference of numbers of order one: values below
     about 1e-15, even slightly negative ones, are zero.
+
+    Args:
+        weights: $w_i$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+        memory: as in `field`.
 
     >>> import numpy as np
     >>> abs(float(population_loss(np.eye(2), [0.5, 0.5]))) < 1e-15  # two aligned neurons are the target itself
@@ -214,6 +254,15 @@ def field(
     $$g(v) = 4v\Big[\mathbb E_jp_jK(R_{vj}) - \sum_ka_kK(S_{vk})\Big] + 2\|v\|\Big[\mathbb E_jp_jK'(R_{vj})
     (u_j - R_{vj}\bar v) - \sum_ka_kK'(S_{vk})(w^*_k - S_{vk}\bar v)\Big]$$
     for `abs`, with the replacements of `population_loss` for ReLU. Particles do not act on each other.
+
+    Args:
+        particles: $v$, shape (particle, feature).
+        weights: $w_j$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+        memory: the budget for pair matrices, such as "512M"; larger ones are worked off by rows.
     """
     check_choice("variant", variant, VARIANTS)
     measure = _check(weights, coefficients, directions, masses)
@@ -254,6 +303,14 @@ def population_gradient(
 
     Corrected: Algorithm 1 is printed with $\partial L/\partial w_i$, the analysis with $m$ times that; here the
     factor $m$ is in. The literal partial derivative is `population_gradient(...) / width`.
+
+    Args:
+        weights: $w_i$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+        memory: as in `field`.
 
     >>> import numpy as np
     >>> float(np.abs(population_gradient(np.eye(2), [0.5, 0.5])).max()) < 1e-15
@@ -296,6 +353,15 @@ def order_losses(
     even $k \ge 2$, at $k = 2$ $\|\mathbb E ww^\top - A\|_F^2$; $\ell_1 = \|\mathbb E rw\|^2$, which enters the loss
     of the ReLU variants alone. Odd orders above one do not occur in any variant and are zero. For `relu1` the learner's
     even tensors are halved. The weights $c_k$ are `coefficients(order, variant)`; $L = \sum_kc_k\ell_k$.
+
+    Args:
+        weights: $w_i$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        orders: the $k$.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+        memory: as in `field`.
 
     >>> import numpy as np
     >>> [round(float(x), 6) for x in order_losses(np.eye(2), [0.25, 0.25], orders=(0, 2, 4))]
@@ -343,6 +409,16 @@ def order_field(
     $$\nabla_{k,v} = 2c_k\|v\|\,(D - (k-2)F\bar v).$$
     Equivalently $b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ with $T$ the contraction of (2.5), $b_{2j} = 4c_{2j}$ and
     $b'_{2j} = (4j-4)c_{2j}$. Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice.
+
+    Args:
+        particles: $v$, shape (particle, feature).
+        weights: $w_j$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        orders: the $k$.
+        directions: $w^*_k$, orthonormal rows, together $W^*$; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+        memory: as in `field`.
     """
     ks = np.asarray(_orders(orders, variant))
     c = abs_hermite_squares(int(ks.max(initial=0)))[ks]
@@ -393,7 +469,17 @@ def order_gradients(
     masses: Numbers | None = None,
     memory: int | str | None = None,
 ) -> Float[Array, "order width feature"]:
-    r"""Mean-field gradients $G_k = m\,\partial(c_k\ell_k)/\partial W$ of the given orders; see `order_field`."""
+    r"""Mean-field gradients $G_k = m\,\partial(c_k\ell_k)/\partial W$ of the given orders; see `order_field`.
+
+    Args:
+        weights: $W$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        orders: the $k$.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+        memory: as in `field`.
+    """
     return order_field(weights, weights, coefficients, orders, directions, variant, masses, memory)
 
 
@@ -406,7 +492,16 @@ def loss_tail(
     variant: str = "abs",
     masses: Numbers | None = None,
 ) -> Float[Array, ""]:
-    r"""$\sum_{k>J}c_k\ell_k = L - \sum_{k\le J}c_k\ell_k$, $J$ = `through`: what the orders beyond carry, exactly."""
+    r"""$\sum_{k>J}c_k\ell_k = L - \sum_{k\le J}c_k\ell_k$, $J$ = `through`: what the orders beyond carry, exactly.
+
+    Args:
+        weights: $w_i$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        through: $J$.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: of the neurons; $1/m$ each if None.
+    """
     check_count("through", through, least=0)
     check_choice("variant", variant, VARIANTS)
     c = abs_hermite_squares(through)
@@ -431,6 +526,14 @@ def coincidence_tail(
 
     The series decays only like $J^{-3/2}$; with this part added to $\sum_{k\le J}c_k\ell_k$ the rest decays
     geometrically, as long as no two neurons (nor a neuron and a target direction) are parallel.
+
+    Args:
+        weights: $w_i$, shape (width, feature).
+        coefficients: $a_k$, one a direction.
+        through: $J$.
+        directions: $w^*_k$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        masses: $q_i$ of the neurons; $1/m$ each if None.
     """
     check_count("through", through, least=0)
     w, a, _, q = _check(weights, coefficients, directions, masses)

@@ -19,6 +19,20 @@ from scipy.linalg import hadamard
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.errors import check_count
 
+__all__ = [
+    "block_directions",
+    "block_energy",
+    "block_signs",
+    "degree_floor",
+    "feature_loss",
+    "floor_constant",
+    "fourier_coefficient",
+    "hard_family",
+    "kernel_floor",
+    "largest_size",
+    "union_bound_size",
+]
+
 Blocks = Sequence[Sequence[int]]
 
 
@@ -32,6 +46,11 @@ def _check_block(size: int, least: int = 2) -> None:
 
 def block_directions(blocks: Blocks, features: int | None = None) -> np.ndarray:
     r"""The orthonormal target directions of a partition: row $pr+q$ is column $q$ of the Hadamard matrix on block $p$.
+
+    Args:
+        blocks: sets of $r$ coordinates each, $r$ a power of two, that partition
+            $\{0, \dots, d-1\}$.
+        features: $d$; as many as the blocks hold if None.
 
     >>> (2**0.5 * block_directions([[0, 2], [1, 3]])).round().astype(int).tolist()
     [[1, 0, 1, 0], [1, 0, -1, 0], [0, 1, 0, 1], [0, 1, 0, -1]]
@@ -51,7 +70,11 @@ def block_directions(blocks: Blocks, features: int | None = None) -> np.ndarray:
 
 
 def block_signs(block: int) -> np.ndarray:
-    r"""$\chi_q$: the product of the signs of Hadamard column $q$; all $+1$ for $r \ge 4$, $(1, -1)$ for $r = 2$."""
+    r"""$\chi_q$: the product of the signs of Hadamard column $q$; all $+1$ for $r \ge 4$, $(1, -1)$ for $r = 2$.
+
+    Args:
+        block: $r$, a power of two.
+    """
     _check_block(block, least=1)
     return np.prod(hadamard(block), axis=0).astype(float)
 
@@ -62,6 +85,9 @@ def floor_constant(block: int) -> float:
     It is $\mathbb E_x\psi(x)^2$ for $\psi(x) = \mathbb E_\tau|\sum x_i\tau_i|\prod\tau_i$ (the paper's $\lambda_\mu$). The sum
     alternates and is taken in extended precision (relative error about 1e-13 at $r = 16$ where the machine has 80 bits,
     3e-10 where it has 64); beyond $r = 16$ it is below $10^{-9}$ and not offered.
+
+    Args:
+        block: $r$, a power of two up to 16.
 
     >>> [round(floor_constant(r), 8) for r in (2, 4, 8)]
     [0.36338023, 0.01893853, 0.00042673]
@@ -82,6 +108,10 @@ def block_energy(coefficients, block: int) -> np.ndarray:
     r"""$\frac1rC_r(\sum_{q\in p}\chi_qa_q)^2$ for every block $p$ of consecutive coefficients: $\mathbb E_x\lambda_B(x)^2$.
 
     For $a = 1/d$ and $r \ge 4$ they sum to $C_r/d$; for $r = 2$ the signs $\chi$ cancel and they vanish.
+
+    Args:
+        coefficients: $a$, block after block.
+        block: $r$.
     """
     a = np.asarray(coefficients, dtype=float)
     if a.ndim != 1 or a.size % block:
@@ -95,6 +125,12 @@ def fourier_coefficient(inputs, subset: Sequence[int], coefficients, directions)
     r"""$\lambda_B(\bar x) = \mathbb E_\tau[f^*(\tau\circ\bar x)\prod_{i\in B}\tau_i]$, $\tau$ uniform on $\{\pm1\}^d$, at every input.
 
     All $2^d$ signs are summed, so $d \le 16$. It vanishes on every $r$-set that is not a block.
+
+    Args:
+        inputs: $\bar x$, shape (sample, d).
+        subset: $B$, a list of coordinates.
+        coefficients: $a$ of the target $f^*$.
+        directions: its orthonormal directions, one row a coefficient.
     """
     x = np.atleast_2d(np.asarray(inputs, dtype=float))
     a, v = np.asarray(coefficients, dtype=float), np.asarray(directions, dtype=float)
@@ -112,6 +148,10 @@ def fourier_coefficient(inputs, subset: Sequence[int], coefficients, directions)
 def union_bound_size(features: int, block: int) -> int:
     r"""The largest $H$ with $H^2(d/r)^2(r/d)^r < 1$ (Lemma C.1): $\lceil(d/r)^{(r-2)/2}\rceil - 1$.
 
+    Args:
+        features: $d$.
+        block: $r$, a divisor of $d$.
+
     >>> union_bound_size(32, 4)
     7
     """
@@ -124,6 +164,10 @@ def union_bound_size(features: int, block: int) -> int:
 
 def largest_size(features: int, block: int) -> int:
     r"""$\binom{d-1}{r-1}$: the most partitions that share no block (Baranyai).
+
+    Args:
+        features: $d$.
+        block: $r$, a divisor of $d$.
 
     >>> largest_size(32, 4)
     4495
@@ -146,6 +190,12 @@ def hard_family(
 
     For two blocks ($d = 2r$) all $\\binom{d-1}{r-1}$ splits are listed, and `size` defaults to all; otherwise partitions
     are drawn at random and those that repeat a block are thrown away (the proof of Lemma C.1).
+
+    Args:
+        features: $d$.
+        block: $r$, the size of a block.
+        size: how many partitions.
+        seed: of the random search.
 
     >>> len(hard_family(8, 4))
     35
@@ -189,6 +239,8 @@ def kernel_floor(features: int, block: int, functions: int, family: int | None =
     Args:
         functions: $N$: features of a map, or samples of a kernel method.
         family: $H$; default the largest, $\binom{d-1}{r-1}$.
+        features: $d$.
+        block: $r$, a power of two between 4 and 16.
 
     >>> round(kernel_floor(32, 4, 1000), 7)
     0.0004602
@@ -208,6 +260,10 @@ def degree_floor(coefficients, degree: int) -> float:
 
     Rotation-invariant kernels with $d^p \ll n \ll d^{p+2}$ samples sit near it (asymptotically, not as a strict bound).
 
+    Args:
+        coefficients: $a$.
+        degree: $p$.
+
     >>> [round(degree_floor([1.0], p), 7) for p in (2, 4, 6)]
     [0.0450703, 0.0185445, 0.0105868]
     """
@@ -220,6 +276,11 @@ def feature_loss(units, coefficients, directions=None) -> float:
     r"""The exact best population loss with the features $|\langle u_j, x\rangle|$: $\mathbb Ef^{*2} - b^\top G^+b$.
 
     $G = K(UU^\top)$ and $b = K(UW^{*\top})a$; no test samples. `units` are unit rows (they are normalised).
+
+    Args:
+        units: the $u_j$, shape (unit, feature).
+        coefficients: $a$, one a direction.
+        directions: the rows $w^*_k$ of $W^*$; the basis if None.
     """
     u = np.asarray(units, dtype=float)
     a = np.asarray(coefficients, dtype=float)

@@ -10,6 +10,8 @@ from jaxtyping import Array, Float
 from ...._core.arc_cosine import abs_hermite_squares
 from ...._core.precision import double
 
+__all__ = ["error_forms", "sixteen_terms"]
+
 
 def _pairs(weights, errors):
     w, xi = (jnp.asarray(x).astype(jnp.float64) for x in (weights, errors))

@@ -23,11 +23,22 @@ from ...._core.arrays import real_array
 from ...._core.polar import polar
 from ...._core.precision import double
 
+__all__ = [
+    "plateau_drift",
+    "sign_cumulants",
+    "sign_moments",
+    "symmetric_order_field",
+    "symmetric_order_losses",
+]
+
 RECURSION_LIMIT = 12
 
 
 def sign_cumulants(count: int) -> list[int]:
     r"""$\kappa_2, \kappa_4, \dots$ of a random sign: from $M_{2j} = 1$ for a single unit coordinate.
+
+    Args:
+        count: how many.
 
     >>> sign_cumulants(6)
     [1, -2, 16, -272, 7936, -353792]
@@ -41,6 +52,10 @@ def sign_cumulants(count: int) -> list[int]:
 @double
 def sign_moments(left, right, order: int) -> Float[Array, "half left right"]:
     r"""$M_0, M_2, \dots, M_{order}$ of every pair of rows of `left` and `right` (usually unit vectors).
+
+    Args:
+        left, right: shapes (left, feature) and (right, feature).
+        order: the last one, even.
 
     >>> sign_moments([[1.0, 1.0]], [[1.0, 1.0]], 4).ravel().tolist()  # E(e1 + e2)^2 = 2, ^4 = 8
     [1.0, 2.0, 8.0]
@@ -114,6 +129,12 @@ def symmetric_order_losses(
 
     $\ell_{2j} = \mathbb E_{w,w'}p_wp_{w'}M_{2j}(\bar w, \bar w') - 2\,\mathbb E_wp_w\sum_ia_i\bar w_i^{2j} + \sum a^2$,
     $\ell_0 = (\mathbb Ep - \sum a)^2$; odd orders vanish.
+
+    Args:
+        representatives: $w$, one a sign orbit, shape (orbit, feature).
+        coefficients: $a_i$, one a feature.
+        orders: the $2j$.
+        masses: of the orbits; equal if None.
     """
     _, a, p, u = _unpack(representatives, coefficients, masses)
     ks = [int(k) for k in np.atleast_1d(orders)]
@@ -140,6 +161,13 @@ def symmetric_order_field(
     $F_v = \mathbb E_Pp_wM_{2j} - \sum_ia_i\bar v_i^{2j}$ and
     $D_{v,i} = \sum_{k=1}^j2k\binom{2j}{2k}\kappa_{2k}\bar v_i^{2k-1}\mathbb E_P[p_wM_{2j-2k}\bar w_i^{2k}] - 2ja_i\bar v_i^{2j-1}$,
     $$[\nabla_{2j,v}]_i = 2c_{2j}\|v\|\,(D_{v,i} - (2j-2)F_v\bar v_i).$$
+
+    Args:
+        particles: $v$, shape (particle, feature).
+        representatives: $w$, one a sign orbit, shape (orbit, feature).
+        coefficients: $a_i$, one a feature.
+        order: $2j$.
+        masses: of the orbits; equal if None.
     """
     half = _half(order)
     _, a, p, u = _unpack(representatives, coefficients, masses)
@@ -177,6 +205,10 @@ def plateau_drift(particles, coefficients) -> Float[Array, "particle feature"]:
 
     $$-[\nabla_{4,v}]_i = 8c_4v_i\Big[a_i\bar v_i^2 - \frac{3}{2d(d+2)} - \frac12\sum_ra_r\bar v_r^4\Big];$$
     for $a = 1/d$ a coordinate grows when its share of energy exceeds about $3/d$. Corrected: (3.5) lacks the minus sign.
+
+    Args:
+        particles: $v$, shape (particle, d).
+        coefficients: $a$, one a coordinate.
     """
     v, a = (jnp.asarray(x).astype(jnp.float64) for x in (particles, coefficients))
     d = v.shape[1]

@@ -15,6 +15,8 @@ from jaxtyping import Array, Float
 
 from ...._core.precision import double
 
+__all__ = ["B0", "B2", "C1", "C2", "potential", "stage_flow", "stage_rates"]
+
 B0 = 8 / math.pi
 B2 = 4 / math.pi
 C1 = 2 * B2
@@ -26,6 +28,10 @@ def stage_rates(
     gamma, beta, coefficients
 ) -> tuple[Float[Array, " feature"], Float[Array, " feature"]]:
     r"""$(\gamma', \beta')$.
+
+    Args:
+        gamma, beta: $\gamma_i$ and $\beta_i$, shape (feature,).
+        coefficients: $a_i$.
 
     >>> grow, fade = stage_rates([0.25, 0.25], [0.0, 0.0], [0.5, 0.5])
     >>> round(float(grow[0]), 6)  # 0.25 (2 b0 / 2 + (C1 + C2) / 4)
@@ -40,7 +46,13 @@ def stage_rates(
 def stage_flow(
     gamma, beta, coefficients, times
 ) -> tuple[Float[Array, "time feature"], Float[Array, "time feature"]]:
-    r"""$\gamma(t)$ and $\beta(t)$ at `times` (increasing; the first is where the given values stand)."""
+    r"""$\gamma(t)$ and $\beta(t)$ at `times` (increasing; the first is where the given values stand).
+
+    Args:
+        gamma, beta: $\gamma_i$ and $\beta_i$ at the first of `times`.
+        coefficients: $a_i$.
+        times: when the path is wanted.
+    """
     gamma, beta, a, times = (
         jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients, times)
     )
@@ -73,6 +85,12 @@ def potential(
     reversed signs, $\Delta_\pm = [\pm\Delta]^+$ of stage 2, $\Phi_\pm = \max\{\delta_\pm, (1+\text{slack})\Delta_\mp\}$ with
     slack for the paper's $1/\mathrm{poly}\,\kappa$, $\beta_+ = \max_i\beta_i/C$ with $C$ = `constant`, and
     $\Phi = \max\{\Phi_+, \Phi_-, \beta_+\}$.
+
+    Args:
+        gamma, beta: $\gamma_i$ and $\beta_i$, shape (feature,).
+        coefficients: $a_i$.
+        slack: in place of $1/\mathrm{poly}\,\kappa$.
+        constant: $C$.
     """
     gamma, beta, a = (jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients))
     total = beta + gamma

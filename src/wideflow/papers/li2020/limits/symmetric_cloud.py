@@ -30,6 +30,16 @@ from ...._core.tiles import by_rows
 from ...._core.types import Key
 from .hermite import field, population_gradient, target_moments
 
+__all__ = [
+    "CloudRun",
+    "Coupling",
+    "SymmetricCloud",
+    "coupling",
+    "evolve",
+    "sign_group",
+    "truncated",
+]
+
 GROUPS = ("full", "hadamard", "pairs")
 
 
@@ -40,6 +50,11 @@ def sign_group(features: int, kind: str = "full", variant: str = "abs") -> np.nd
     "hadamard": rows of the Sylvester-Hadamard matrix of order $2^{\lceil\log_2d\rceil}$ on $d$ columns (with their
     negatives for ReLU): $\mathbb Eww^\top$ exactly diagonal at any $d$, higher odd moments partly removed.
     "pairs": $\pm1$ alone, which removes order 1.
+
+    Args:
+        features: $d$.
+        kind: "full", "hadamard" or "pairs".
+        variant: the learner: "abs", "relu2" or "relu1".
 
     >>> sign_group(2).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
@@ -102,7 +117,15 @@ class SymmetricCloud(AbstractResult):
         variant: str = "abs",
         balanced: bool = True,
     ) -> "SymmetricCloud":
-        r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that $\mathbb Ew_i^2 = 1/d$ exactly."""
+        r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that $\mathbb Ew_i^2 = 1/d$ exactly.
+
+        Args:
+            features: $d$.
+            particles: how many representatives.
+            signs: the kind of group, as in `sign_group`.
+            variant: the learner, see `hermite`.
+            balanced: whether columns are rescaled.
+        """
         check_count("features", features)
         check_count("particles", particles)
         w = (
@@ -157,7 +180,14 @@ def _cloud_loss(cloud, a, memory):
 
 
 class CloudRun(NamedTuple):
-    """Records of an evolving cloud; the last axis of the arrays is the feature."""
+    r"""Records of an evolving cloud; the last axis of the arrays is the feature.
+
+    Attributes:
+        times: of the records, shape (time,).
+        losses: $L_\infty$ of the cloud, shape (time,).
+        representatives: shape (time, particle, feature).
+        tracers: shape (time, tracer, feature), or None.
+    """
 
     times: np.ndarray
     losses: np.ndarray
@@ -184,6 +214,10 @@ def evolve(
         every: steps between records, default a hundredth.
         tracers: passive particles, moved in the same field.
         cap: truncation $1/\lambda$ of $\|v\|^2$.
+        cloud: where it starts.
+        coefficients: $a$ of the target, one a feature.
+        steps: how many.
+        memory: the budget for pair matrices, such as "512M".
     """
     check_positive("rate", rate)
     check_count("steps", steps, least=0)
@@ -229,7 +263,13 @@ def _advance(cloud, passive, a, rate, cap, count, memory):
 
 
 def truncated(particles, slope, cap):
-    r"""The update of particles with $\|v\|^2$ above `cap` dropped (not rescaled)."""
+    r"""The update of particles with $\|v\|^2$ above `cap` dropped (not rescaled).
+
+    Args:
+        particles: $v$, shape (particle, feature).
+        slope: their gradient, likewise.
+        cap: the largest $\|v\|^2$ that still moves.
+    """
     return jnp.where(jnp.sum(particles**2, axis=1, keepdims=True) <= cap, slope, 0.0)
 
 
@@ -245,7 +285,15 @@ def _advance_network(w, a, rate, cap, count, descent, variant):
 
 
 class Coupling(NamedTuple):
-    r"""$\xi_i = \tilde w_i - w_i$ along a run: the finite network against its own neurons as tracers at infinite width."""
+    r"""$\xi_i = \tilde w_i - w_i$ along a run: the finite network against its own neurons as tracers at infinite width.
+
+    Attributes:
+        times: of the records, shape (time,).
+        mean: $\frac1m\sum_i\|\xi_i\|^2$, shape (time,).
+        largest: $\max_i\|\xi_i\|^2$, shape (time,).
+        network: $w_i$ moved in their own field, shape (time, width, feature).
+        tracers: $\tilde w_i$, moved in the cloud's, likewise.
+    """
 
     times: np.ndarray
     mean: np.ndarray
@@ -273,6 +321,10 @@ def coupling(
     Args:
         gradient: the network's mean-field gradient as a function of (weights, coefficients, variant); default the exact
             population's. With the gradient of a sample, $\xi$ holds the sampling error too.
+        weights: $w_i$ at time 0, shape (width, feature).
+        cloud: the law of infinite width.
+        coefficients: $a$ of the target, one a feature.
+        rate, steps, every, cap: as in `evolve`.
     """
     a = real_array("coefficients", coefficients).astype(jnp.float64)
     w = real_array("weights", weights).astype(jnp.float64)

@@ -34,6 +34,10 @@ def winning_threshold(coefficients, time: float | int) -> np.ndarray:
     r"""$\Gamma_i = 1/(2B_{1,4}a_i^2d\,\tau')$, with $\tau'$ = `time` just before the end of stage 1 and $B_{1,4} = 2/(3\pi)$.
 
     For $a = 1/d$: $\Gamma = 2.356\,d/\tau'$.
+
+    Args:
+        coefficients: $a_i$; there are $d$ of them.
+        time: $\tau'$.
     """
     check_positive("time", time)
     a = np.asarray(coefficients, dtype=float)
@@ -46,6 +50,11 @@ class NeuronSets:
 
     $S_{i,good}$: $v_i^2 \ge \Gamma_i + \rho$ and $v_j^2 < \Gamma_j - \rho$ for $j \ne i$; $S_{i,pot}$: $v_i^2 \ge \Gamma_i - \rho$;
     $S_{i,bad}$: in $S_{i,pot}$ and in some other $S_{r,pot}$.
+
+    Attributes:
+        good: $S_{i,good}$.
+        pot: $S_{i,pot}$.
+        bad: $S_{i,bad}$.
     """
 
     good: np.ndarray
@@ -83,6 +92,12 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
 
     $\rho$ defaults to $\Gamma_i/10$ per coordinate: the paper gives it three incompatible sizes. The intersection with
     typical neurons ($S_g$, automatic at infinite width) is not taken; see `typical_neurons`.
+
+    Args:
+        initial: $v$, shape (width, feature).
+        thresholds: $\Gamma_i$, one number or one a direction.
+        rho: $\rho$, likewise.
+        directions: orthonormal rows; the basis if None.
     """
     squares = _coordinates(initial, directions) ** 2
     gamma = np.asarray(real_values("thresholds", thresholds), np.float64)
@@ -111,6 +126,12 @@ def typical_neurons(
     $\|w\|_\infty \le 1.5\sqrt{2\ln(md)/d}$, $\|w\|^2$ and $\sum_ia_idw_i^2$ within $1 \pm 5\sqrt{2/d}$, at most five coordinates
     with $w_i^2 \ge 2.5\ln d/d$. Corrected: the printed third condition ($O(\log^{0.01}d)$ coordinates above $\log d/d$) fails
     for almost every Gaussian vector. $S$ asks for $\|w\|_\infty^2, \|\bar w\|_\infty^2 \le C_0\ln d/d$ as well.
+
+    Args:
+        initial: $w$, shape (width, feature).
+        coefficients: $a_i$, one a direction.
+        directions: orthonormal rows; the basis if None.
+        constant: $C_0$.
     """
     w = _coordinates(initial, directions)
     a = np.asarray(coefficients, dtype=float)
@@ -131,7 +152,13 @@ def typical_neurons(
 def basis_like(
     weights, directions=None, threshold: float | int = 0.9
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions $\arg\max_i$)."""
+    r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions $\arg\max_i$).
+
+    Args:
+        weights: $v$, shape (width, feature).
+        directions: orthonormal rows; the basis if None.
+        threshold: of $\bar v_i^2$, between 0 and 1.
+    """
     check_between("threshold", threshold, 0.0, 1.0)
     shares = _shares(weights, directions)
     return shares.max(axis=1) >= threshold, shares.argmax(axis=1)
@@ -140,7 +167,13 @@ def basis_like(
 def posterior_masses(
     weights, directions=None, threshold: float | int = 0.9
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of all others."""
+    r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of all others.
+
+    Args:
+        weights: $v$, shape (width, feature).
+        directions: orthonormal rows; the basis if None.
+        threshold: as in `basis_like`.
+    """
     squares = _coordinates(weights, directions) ** 2
     basis, where = basis_like(weights, directions, threshold)
     own = basis[:, None] & (np.arange(squares.shape[1]) == where[:, None])
@@ -148,14 +181,27 @@ def posterior_masses(
 
 
 def singletons(weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
-    r"""$S_{i,singleton}$: $\min_\pm\|\bar v \mp e_i\| \le$ `tolerance`, boolean (width, direction) (corrected: both signs)."""
+    r"""$S_{i,singleton}$: $\min_\pm\|\bar v \mp e_i\| \le$ `tolerance`, boolean (width, direction) (corrected: both signs).
+
+    Args:
+        weights: $v$, shape (width, feature).
+        directions: the orthonormal $e_i$; the basis if None.
+        tolerance: a distance.
+    """
     check_positive("tolerance", tolerance)
     cosines = np.sqrt(_shares(weights, directions))
     return 2 - 2 * np.minimum(cosines, 1.0) <= tolerance**2
 
 
 def ignored(sets: NeuronSets, weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
-    r"""$S_{ignore} = S_{pot}\setminus S_{singleton}$, a boolean per neuron."""
+    r"""$S_{ignore} = S_{pot}\setminus S_{singleton}$, a boolean per neuron.
+
+    Args:
+        sets: from `neuron_sets`, by the initial weights.
+        weights: at the end, shape (width, feature).
+        directions: orthonormal rows; the basis if None.
+        tolerance: as in `singletons`.
+    """
     return sets.any_pot & ~singletons(weights, directions, tolerance).any(axis=1)
 
 
@@ -168,7 +214,13 @@ def _shares(weights, directions) -> np.ndarray:
 
 
 def lottery_scores(initial, directions=None, normalised: bool = True) -> np.ndarray:
-    r"""The lottery ticket of each neuron: $\max_i\bar v_i(0)^2$ (the better predictor at finite $d$), or $\max_iv_i(0)^2$."""
+    r"""The lottery ticket of each neuron: $\max_i\bar v_i(0)^2$ (the better predictor at finite $d$), or $\max_iv_i(0)^2$.
+
+    Args:
+        initial: $v(0)$, shape (width, feature).
+        directions: orthonormal rows; the basis if None.
+        normalised: whether to take $\bar v = v/\|v\|$.
+    """
     if normalised:
         return _shares(initial, directions).max(axis=1)
     return (_coordinates(initial, directions) ** 2).max(axis=1)
@@ -176,6 +228,10 @@ def lottery_scores(initial, directions=None, normalised: bool = True) -> np.ndar
 
 def ranking_quality(scores, winners) -> float:
     """AUC: the chance that a random winner outscores a random loser, ties counting half.
+
+    Args:
+        scores: one a neuron.
+        winners: whether each neuron is one.
 
     >>> ranking_quality([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     0.75
@@ -189,14 +245,24 @@ def ranking_quality(scores, winners) -> float:
 
 
 def direction_persistence(initial, final, directions=None, threshold: float | int = 0.9) -> float:
-    """The share of basis-like neurons that ended on the direction that was their largest at the start."""
+    """The share of basis-like neurons that ended on the direction that was their largest at the start.
+
+    Args:
+        initial, final: weights at the start and at the end, shape (width, feature).
+        directions: orthonormal rows; the basis if None.
+        threshold: as in `basis_like`.
+    """
     basis, where = basis_like(final, directions, threshold)
     first = _shares(initial, directions).argmax(axis=1)
     return float(np.mean(first[basis] == where[basis])) if basis.any() else math.nan
 
 
 class BasisNeurons(AbstractObservable):
-    r"""How many neurons are basis-like: $\max_i\bar v_i^2 \ge$ `threshold`."""
+    r"""How many neurons are basis-like: $\max_i\bar v_i^2 \ge$ `threshold`.
+
+    Args:
+        threshold: between 0 and 1.
+    """
 
     threshold: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="basis_neurons")
@@ -212,7 +278,11 @@ class BasisNeurons(AbstractObservable):
 
 
 class CoveredDirections(AbstractObservable):
-    r"""How many target directions have a neuron with $|\langle w^*_k, u_i\rangle| >$ `alignment`."""
+    r"""How many target directions have a neuron with $|\langle w^*_k, u_i\rangle| >$ `alignment`.
+
+    Args:
+        alignment: a cosine, between 0 and 1.
+    """
 
     alignment: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="covered_directions")
@@ -228,7 +298,11 @@ class CoveredDirections(AbstractObservable):
 
 
 class DirectionMasses(AbstractObservable):
-    r"""$\gamma_i$ (row 0) and $\beta_i$ (row 1) by the a posteriori sets, axes (`part`, `direction`)."""
+    r"""$\gamma_i$ (row 0) and $\beta_i$ (row 1) by the a posteriori sets, axes (`part`, `direction`).
+
+    Args:
+        threshold: a neuron is basis-like where $\max_i\bar v_i^2$ is at least this.
+    """
 
     threshold: float | int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="direction_masses")

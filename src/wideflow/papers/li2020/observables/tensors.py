@@ -135,7 +135,11 @@ class OrderLosses(AbstractObservable):
 
 
 class LossTail(AbstractObservable):
-    r"""$L - \sum_{k\le J}c_k\ell_k$: the part of the population loss beyond order $J$ = `through`."""
+    r"""$L - \sum_{k\le J}c_k\ell_k$: the part of the population loss beyond order $J$ = `through`.
+
+    Args:
+        through: $J$, the last order that is taken off.
+    """
 
     through: int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="loss_tail")
@@ -147,11 +151,11 @@ class LossTail(AbstractObservable):
         self.through = through
 
     def __call__(self, snapshot):
-        kept = OrderLosses(range(self.through + 1), "weighted")(snapshot)
+        orders = OrderLosses(range(self.through + 1), "weighted")(snapshot)
         population = (
             snapshot.objective if hasattr(snapshot.objective, "directions") else snapshot.test
         )
-        return population.value(snapshot.model) / population.factor - jnp.sum(kept)
+        return population.value(snapshot.model) / population.factor - jnp.sum(orders)
 
 
 B0 = 4 * 2 / np.pi
@@ -167,6 +171,11 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
     difference, $b_0z$ (stage 1; stage 2 of the paper redefines it as twice that); "delta_plus", "delta_minus"
     $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$. Where the target's directions are not
     orthonormal $q_i = \langle w^*_i, (\mathbb Eww^\top - \sum_ka_kw^*_kw^{*\top}_k)w^*_i\rangle$.
+
+    Args:
+        model: a `Homogeneous` network with neurons $w$.
+        coefficients: $a$ of the target, one a direction.
+        directions: $w^*_k$, one a row.
     """
     even, _, _, _, w = _neurons(model)
     a, v = real_array("coefficients", coefficients), real_array("directions", directions)
@@ -186,7 +195,11 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
 
 
 class MomentError(AbstractObservable):
-    """One of `moment_errors`, by its name there ("second" has the axis `direction`)."""
+    """One of `moment_errors`, by its name there ("second" has the axis `direction`).
+
+    Args:
+        which: the name.
+    """
 
     which: str = eqx.field(static=True)
     name: str = eqx.field(static=True)

@@ -15,6 +15,11 @@ class FiniteWidthLoss(AbstractTheorem):
     For $P = \mathcal N(0, I/d)$ and the `abs` learner both sides are known: $\mathbb E_WL(W) - L_\infty = (1 + 2/d - d\mu_d^2)/m$.
     Checked on losses of networks drawn at several widths: the mean excess within `errors` standard errors of that, and
     the root mean square of $L - L_\infty$ falling with $m$ at a log-log slope in [-1.2, -0.4].
+
+    Args:
+        widths: $m$.
+        losses: $L(W)$, shape (width, seed).
+        coefficients: $a$ of the target; there are $d$ of them.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim 2.1")
@@ -52,8 +57,11 @@ class FiniteWidthGradient(AbstractTheorem):
     r"""Claim 2.1 (gradient): $\|m\,\partial_{w_i}\hat L - \nabla_{w_i}L_\infty\| \le \mathrm{poly}(1/\lambda)\log(m/\delta)(1/\sqrt m + 1/\sqrt N)$.
 
     Corrected: the factor $m$ is missing in print. Checked for $P = \mathcal N(0, I/d)$ on mean-field gradients $g$ of networks
-    (or of samples) of growing `counts` ($m$, or $N$): root mean square error per neuron against `exact`, log-log slope
+    (or of samples) of growing `counts` ($m$, or $N$): root mean square error per neuron against the exact $\nabla L_\infty$, log-log slope
     $-\frac12$ within `tolerance`.
+
+    Args:
+        errors: the root mean square error at each count.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim 2.1")

@@ -15,6 +15,13 @@ class HermiteExpansion(AbstractTheorem):
     Corrected: $c_k$ is the printed formula for even $k$ only, $c_1$ is 0 (abs), 1 (`relu2`) or 1/4 (`relu1`), and the
     printed network (1.2) needs its even tensors halved. Checked on given weights: the orders up to `through` plus the tail
     of coincident directions against the closed form; what is left decays geometrically for generic weights.
+
+    Args:
+        weights: $w$, shape (width, feature).
+        coefficients: $a_i$, one a direction.
+        directions: $w^*_i$, orthonormal rows; the basis if None.
+        variant: "abs", "relu2" or "relu1".
+        tolerance: relative.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Section 2, eq. (2.1)-(2.3)")
@@ -49,6 +56,14 @@ class OrderGradients(AbstractTheorem):
     $T = \mathbb E_P\langle w,v\rangle\langle\bar w,\bar v\rangle^{2j-2}w - \sum_ia_iv_i\bar v_i^{2j-2}e_i$. Corrected:
     $b_{2j} = 4c_{2j}$ and $b'_{2j} = (4j-4)c_{2j}$; the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. Checked by
     central differences of $c_{2j}\ell_{2j}$ along random directions; "printed_error" is that of the printed constants.
+
+    Args:
+        weights: $w$, shape (width, feature).
+        coefficients: $a_i$.
+        order: $2j$.
+        tolerance: relative.
+        step: of the central difference.
+        seed: of the random direction.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Section 2, eq. (2.4)-(2.5)")

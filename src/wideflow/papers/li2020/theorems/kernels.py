@@ -20,6 +20,7 @@ class KernelLowerBound(AbstractTheorem):
     Args:
         losses: population losses, one for each target of the family.
         functions: $N$. features: $d$. block: $r \ge 4$, a power of two.
+        family: $H$; the largest possible if None.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Theorem 1.2, Appendix C")

@@ -25,6 +25,10 @@ class InfiniteWidthConvergence(AbstractTheorem):
     r"""Theorem 3.1: at infinite width, truncated descent reaches $L_\infty(P) \le O(1/d^{1+Q})$ after $\Theta(d^2/\log d) + \Theta(d^{1+10Q})$ mean-field time.
 
     Checked: $L \le$ `share` $\cdot$ floor, for the loss of a symmetric cloud at $\tau = 1.7d^2/\ln d + 6d\ln d$.
+
+    Args:
+        loss: $L_\infty(P)$.
+        coefficients: $a$ of the target, which set the floor.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Theorem 3.1")
@@ -39,6 +43,10 @@ class FiniteConvergence(AbstractTheorem):
 
     Corrected: the stated $\eta$ is the mean-field one ($\eta_{literal} = m\eta$). Checked: $L \le$ `share` $\cdot$ floor for the
     population loss of the trained network.
+
+    Args:
+        loss: $L(\hat W)$.
+        coefficients: $a$ of the target, which set the floor.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Theorem 1.1")

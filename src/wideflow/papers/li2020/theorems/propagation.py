@@ -15,6 +15,10 @@ class ErrorPropagation(AbstractTheorem):
 
     Testable content: at a fixed time the mean of $\|\xi\|^2$ goes like $1/m$. Checked on means over seeds at several widths:
     log-log slope $-1$ within `tolerance` (fit over a factor 16 in width or more; neighbouring widths scatter).
+
+    Args:
+        widths: $m$.
+        mean_squares: the mean of $\|\xi\|^2$ at each.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Lemmas B.1, B.2 and B.3")
@@ -33,6 +37,12 @@ class ErrorForms(AbstractTheorem):
     r"""Claims B.1, B.2, B.3: the leading error terms push towards zero: three kinds of quadratic forms are not negative.
 
     Corrected: Claim B.2 needs the mean over $v$. Checked on given pairs $(w, \xi_w)$; for B.2 also the stated square.
+
+    Args:
+        weights: $w$, shape (width, feature).
+        errors: $\xi_w$, likewise.
+        half: $j$ of the order $2j$.
+        tolerance: how far below zero rounding may go.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claims B.1, B.2 and B.3")
@@ -49,6 +59,16 @@ class SixteenTerms(AbstractTheorem):
     r"""B.2.1: the sixteen terms $\tilde\nabla_{2j,v,p}$ are together the first-order error of $\nabla_{2j,v}$ (with $b+b' = 4jc_{2j}$).
 
     Checked by a central difference of the exact order-$2j$ field along $(\xi_v, \xi_w)$.
+
+    Args:
+        particle: $v$, shape (feature,).
+        error: $\xi_v$, likewise.
+        weights: $w$, shape (width, feature).
+        errors: $\xi_w$, likewise.
+        coefficients: $a$ of the target.
+        half: $j$.
+        tolerance: relative.
+        step: of the central difference.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Appendix B.2.1")

@@ -79,7 +79,12 @@ class MomentDecay(AbstractTheorem):
 
 
 class SecondMomentRange(AbstractTheorem):
-    r"""Claim A.1: for $t \le T_2$, $\mathbb Ew_i^2 \in [1/(\kappa_1d), 2\kappa/d]$; $\kappa_1$ = `slack` $\cdot\kappa$ here (the paper's is $e^{\mathrm{poly}\kappa}$)."""
+    r"""Claim A.1: for $t \le T_2$, $\mathbb Ew_i^2 \in [1/(\kappa_1d), 2\kappa/d]$; $\kappa_1$ = `slack` $\cdot\kappa$ here (the paper's is $e^{\mathrm{poly}\kappa}$).
+
+    Args:
+        second_moments: $\mathbb Ew_i^2$, at one time or at many.
+        coefficients: $a_i$, which set $\kappa$.
+    """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim A.1")
 
@@ -102,6 +107,11 @@ class CoordinateScaling(AbstractTheorem):
 
     The printed $(a_id)v_i^{(0)}$ contradicts (A.27), from which it is drawn. Checked on the median over particles and over
     coordinates of equal $a_i$; "printed_error" is the same for the printed statement.
+
+    Args:
+        initial, final: $v$ at time 0 and at $T_1$, shape (particle, d).
+        coefficients: $a_i$.
+        tolerance: relative.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim A.2, eq. (A.27)")
@@ -128,6 +138,11 @@ class Lottery(AbstractTheorem):
     Corrected: the last item must read $\mu(S_{bad}) \le \mu(S_{good})d^{-\Omega}$, and the winner's direction is the largest
     $|v_j^{(0)}|$. At finite $d$ the sharp sets blur; what is checked is that the initial $\max_i\bar v_i^2$ ranks the
     basis-like neurons (AUC at least `quality`) and that they keep their initial direction (`persistence`).
+
+    Args:
+        initial, final: weights at time 0 and at the end, shape (width, feature).
+        directions: orthonormal rows; the basis if None.
+        threshold: from which share on a neuron is basis-like.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.3")
@@ -146,10 +161,10 @@ class Lottery(AbstractTheorem):
             return not_applicable("all or none of the neurons are basis-like", basis=winners.sum())
         auc = ranking_quality(lottery_scores(initial, directions), winners)
         raw = ranking_quality(lottery_scores(initial, directions, normalised=False), winners)
-        kept = direction_persistence(initial, final, directions, threshold)
-        numbers = {"auc": auc, "auc_raw": raw, "persistence": kept, "basis": winners.sum()}
+        share = direction_persistence(initial, final, directions, threshold)
+        numbers = {"auc": auc, "auc_raw": raw, "persistence": share, "basis": winners.sum()}
         return judged(
-            min(auc - quality, kept - persistence),
-            f"AUC {auc:.3f}, direction kept {kept:.1%}",
+            min(auc - quality, share - persistence),
+            f"AUC {auc:.3f}, direction kept {share:.1%}",
             numbers,
         )

@@ -18,6 +18,10 @@ class WarmStart(AbstractTheorem):
 
     $o(1/d)$ is not testable; checked is its consequence $L \le$ `share` $\cdot$ floor. The numbers give the three quantities
     in units of $1/d$, by a posteriori sets.
+
+    Args:
+        weights: at $T_3$, shape (width, feature).
+        coefficients: $a_i$.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.5")
@@ -39,6 +43,10 @@ class RateEquations(AbstractTheorem):
 
     $C_1 = 8/\pi$, $C_2 = 8(1 - 3/\pi)$ (the paper's "fixed constants"), $\Delta = 2b_0(\sum(\gamma+\beta) - \sum a)$. Checked on the
     basis-like neurons (share at least `threshold` on one axis) in the exact field; `constant` is the allowed error times $d^2$.
+
+    Args:
+        weights: $v$ of all neurons, shape (width, feature).
+        coefficients: $a_i$.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim A.10, eq. (3.6), (A.45)")
@@ -65,6 +73,11 @@ class LateDecay(AbstractTheorem):
 
     Checked: the slope of $\log L$ on $\log\tau$ over late times lies in `interval` (measured $-2.1$ to $-2.5$; at $m = d$ the
     decay is exponential and the lemma says nothing).
+
+    Args:
+        times: $\tau$ of the records.
+        losses: $L$ at each.
+        start, stop: the window of late times.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.6")

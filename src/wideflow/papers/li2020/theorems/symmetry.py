@@ -18,6 +18,12 @@ class SymmetryPreserved(AbstractTheorem):
     Corrected: Definition 3.1 conditions on $w_{-i}$, and the gradient is an odd function of each $v_j$, not a polynomial.
     Checked by moving the full orbit of `representatives` as independent neurons and comparing with the orbit of the moved
     representatives.
+
+    Args:
+        coefficients: $a_i$, one a feature.
+        rate, steps: of the descent.
+        cap: of $\|w\|^2$, above which a neuron rests.
+        tolerance: absolute.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim 3.1")
@@ -53,6 +59,11 @@ class SymmetricGradient(AbstractTheorem):
 
     The printed (3.3) lacks multinomial coefficients and fixes no index. Checked: the cumulant recursion of
     `limits.sign_averages` against the full orbit of `representatives`, order by order.
+
+    Args:
+        coefficients: $a_i$, one a feature.
+        orders: the $2j$.
+        tolerance: relative.
     """
 
     citation: ClassVar[Citation] = Citation("li2020", "Claim 3.2, eq. (3.2)-(3.3)")

@@ -3,7 +3,7 @@ r"""What the projections do: a batch with a few far samples, with and without th
 Random batches of the Bessel law practically never reach the bounds once the weights are negative; a few samples at radius 10 to 50
 with a first layer of ordinary size do. What a projection bounds is the gradient of one sample, so that is what is compared: the
 largest one of a far sample against the largest one of all samples within radius 5. On the batch, the far samples shift the mean
-velocity; the shift is told in standard errors of the ordinary batch's mean (the mean itself may be anywhere near zero, so ratios of
+velocity; the shift is given in standard errors of the ordinary batch's mean (the mean itself may be anywhere near zero, so ratios of
 means say nothing).
 
 Run:  wideflow run ren2023-clipping     Takes:  a few seconds

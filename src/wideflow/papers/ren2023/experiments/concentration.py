@@ -20,7 +20,7 @@ TIMES = (83.5, 167.0, 250.0)
 LIMIT_ALPHA = (0.33310, 0.53036, 0.58310)
 
 
-NOT_ASKED = "settings differ from the default: the bands of 147 seeds and the lemmas do not belong to this run and are not asked"
+NOT_CHECKED = "settings differ from the default: the bands of 147 seeds and the lemmas do not belong to this run and are not checked"
 
 
 @dataclass(frozen=True)
@@ -96,12 +96,12 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     parts = {p: end.loss_parts.sel(part=p) for p in ("L1", "L2", "L3", "eq6")}
     worst = lambda values: float(values.max())
     total = parts["L1"] + parts["L2"] + parts["L3"]
-    found = [
+    statements = [
         Claim(
             "L = L1 + L2 + L3, relative error",
             worst(abs(total / end.loss - 1)),
             at_most=1e-5,
-            note="" if table.attrs["full"] else NOT_ASKED,
+            note="" if table.attrs["full"] else NOT_CHECKED,
         ),
         Claim(
             "pairs projected in the whole run",
@@ -115,7 +115,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
     ]
     if not table.attrs["full"]:
-        return tuple(found)
+        return tuple(statements)
     at = table.isel(step=int(np.argmin(np.abs(table.time.values - TIMES[0]))))
     alphas = [table.alpha.isel(step=int(np.argmin(np.abs(table.time.values - t)))) for t in TIMES]
     drift = max(
@@ -123,7 +123,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     )
     nearest = [int(np.argmin(np.abs(table.time.values - t))) for t in TIMES]
     limit_error = np.max(np.abs(table.limit_alpha.values[nearest] / LIMIT_ALPHA - 1))
-    found += [
+    statements += [
         Claim("loss at t = 250, largest over seeds", worst(end.loss), at_most=2e-4),
         Claim("loss at t = 83.5, smallest", float(at.loss.min()), at_least=5.8e-3),
         Claim("loss at t = 83.5, largest", worst(at.loss), at_most=7.5e-3),
@@ -157,7 +157,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
         *verdict_claims(table),
     ]
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

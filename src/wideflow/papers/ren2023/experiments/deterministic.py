@@ -113,7 +113,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     balance = table.energy_balance
-    found = [
+    statements = [
         Claim(
             "e₂ falls at every record: largest rise",
             float(table.direction_error.diff("step").max()),
@@ -135,7 +135,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         end = table.isel(step=-1)
         applies = (active_on_the_ball(table) > 0).cumprod("step").astype(bool)
         growth = table.second_spread.diff("step") / table.second_spread.isel(step=0)
-        found += [
+        statements += [
             Claim("loss at the end", float(end.loss.max()), at_most=5e-5),
             Claim(
                 "e₂(end)/e₂(0)",
@@ -154,7 +154,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             ),
             *verdict_claims(table),
         ]
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -76,10 +76,10 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for i, d in enumerate(settings.stage_dimensions):
         law = LAWS[settings.law](d, ab=settings.ab)
         mean = law.target_moments()[0]
-        found = reduced_stages(
+        stages = reduced_stages(
             law, alpha_of_norm(d, d**-0.5), -1e-12, mean, clip=Thresholds.standard(d), epsilon=1e-12, horizon=10.0, stage_two=False
         )  # fmt: skip
-        stage[i] = found.t1
+        stage[i] = stages.t1
         session.progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
     table = xr.Dataset(
         {"loss": (("dimension", "start", "time"), losses), "stage_one": ("stage_dimension", stage)},
@@ -144,7 +144,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     d = table.stage_dimension.values
     scaled = table.stage_one.values * d**1.5 * np.log(d)
-    found = [
+    statements = [
         Claim(
             "spread of T₁ d^1.5 ln d over dimensions",
             float(np.ptp(scaled) / scaled.mean()),
@@ -159,11 +159,11 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 text = (
                     f"d = {dim}, norm {start}: times to the three levels, distance from the table"
                 )
-                found.append(Claim(text, error, at_most=0.06, note="half a unit of the last printed digit, and 0.01 for the interpolation; infinite where a level is not reached"))  # fmt: skip
+                statements.append(Claim(text, error, at_most=0.06, note="half a unit of the last printed digit, and 0.01 for the interpolation; infinite where a level is not reached"))  # fmt: skip
     # a level that is not reached makes this infinite
     worst = float((table.reached / (table.dimension**3 / table.level)).max())
-    found.append(Claim("largest time over the bound d³/ε", worst, at_most=1.0))
-    return (*found, *verdict_claims(table))
+    statements.append(Claim("largest time over the bound d³/ε", worst, at_most=1.0))
+    return (*statements, *verdict_claims(table))
 
 
 EXPERIMENT = Experiment(

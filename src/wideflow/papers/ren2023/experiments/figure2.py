@@ -133,7 +133,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     end = table.isel(step=-1)
     spread = float((end.second_spread / abs(end.second_weight.mean("second"))).max())
-    found = [
+    statements = [
         Claim("loss falls", float((end.loss / table.loss.isel(step=0)).max()), at_most=0.95),
         Claim(
             "pairs projected in the whole run",
@@ -145,7 +145,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if table.attrs["features"] == 100 and table.attrs["steps"] >= 900:
         parts = {name: end.loss_parts.sel(part=name) for name in ("L1", "L2", "L3", "eq6")}
         share = abs(parts["L3"]) / np.maximum(parts["L1"], parts["L2"])
-        found += [
+        statements += [
             Claim("loss at the end, largest over seeds", float(end.loss.max()), at_most=2e-4),
             Claim("neurons concentrate: δ₂/|w̄₂| at the end", spread, at_most=0.01),
             Claim("f is nearly a function of ‖x‖: max |f − f̃| for ‖x‖ ≤ 3", float(table.symmetry_gap.max()), at_most=0.16),
@@ -159,7 +159,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             Claim("L₃ over the larger of L₁ and L₂ at the end", float(share.max()), at_most=0.1),
             *verdict_claims(table),
         ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

@@ -83,24 +83,24 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    found = [
+    statements = [
         Claim(f"{name}: loss falls monotonically, largest rise", float(table.loss.sel(law=name).diff("time").max()), at_most=1e-12)
         for name in table.law.values
     ]  # fmt: skip
     if table.attrs["bias"] != 0.3 or table.time.values[-1] < 1500:
-        return tuple(found)
+        return tuple(statements)
     for name in set(EXPECTED) & set(table.law.values):
         for start, expected in zip(table.start.values, EXPECTED[str(name)], strict=True):
             error = np.abs(table.reached.sel(law=name, start=start).values - expected).max()
             text = (
                 f"{name}, from weight {start:g}: times to the two levels, distance from the table"
             )
-            found.append(Claim(text, float(error), at_most=0.02))
+            statements.append(Claim(text, float(error), at_most=0.02))
     if {"arcsine, d = 100", "Bessel, d = 100"} <= set(table.law.values):
         times = table.reached.isel(start=0)
         gap = abs(times.sel(law="arcsine, d = 100") / times.sel(law="Bessel, d = 100") - 1)
-        found.append(Claim("arcsine limit of the Bessel law: times at d = 100, relative difference", float(gap.max()), at_most=2e-3, note="the partial moments differ by 3e-4 to 5e-4"))  # fmt: skip
-    return tuple(found)
+        statements.append(Claim("arcsine limit of the Bessel law: times at d = 100, relative difference", float(gap.max()), at_most=2e-3, note="the partial moments differ by 3e-4 to 5e-4"))  # fmt: skip
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

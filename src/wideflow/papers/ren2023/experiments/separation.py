@@ -224,7 +224,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     best = table.two.min("rate").mean("seed")
-    found = [
+    statements = [
         Claim(
             "three-layer loss is below the best constant",
             float((table.three.mean("seed") / table.constant).max()),
@@ -232,8 +232,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     ]
     if table.attrs["steps"] < 3000:
-        return tuple(found)
-    found.append(
+        return tuple(statements)
+    statements.append(
         Claim(
             "two-layer loss (best rate) falls with width: largest ratio",
             float(
@@ -247,7 +247,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if 10 in table.dimension.values and 256 in table.width.values:
         at = table.sel(dimension=10)
         two = float(at.two.min("rate").sel(width=256).mean())
-        found += [
+        statements += [
             Claim(
                 "d = 10, about 3000 parameters: three-layer loss over two-layer loss",
                 float(at.three.mean()) / two,
@@ -271,7 +271,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 note="four seeds gave 3.90e-4 to 4.01e-4; three times that range is allowed",
             ),
         ]
-    return tuple(found)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

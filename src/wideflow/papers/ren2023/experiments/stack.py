@@ -150,8 +150,8 @@ def _distances(limit, single: xr.Dataset, drawn) -> np.ndarray:
     """Coupled distance (draw, time), over all blocks."""
     places = single.neurons.transpose("seed", "step", "parameter").values
     sizes = [a.shape[1] for a in limit.outers]
-    found = np.zeros(places.shape[:2])
-    for i, t in np.ndindex(*found.shape):
+    distances = np.zeros(places.shape[:2])
+    for i, t in np.ndindex(*distances.shape):
         outers, inners, at = [], [], 0
         for l, out in enumerate(sizes):
             width, fan = len(drawn[i][l]), limit.inners[l].shape[2]
@@ -160,8 +160,8 @@ def _distances(limit, single: xr.Dataset, drawn) -> np.ndarray:
             inners.append(places[i, t, at : at + width * fan].reshape(width, fan))
             at += width * fan
         blocks = limit.coupled_distance(outers, inners, drawn[i], index=t)
-        found[i, t] = np.sqrt(np.mean(blocks**2))
-    return found
+        distances[i, t] = np.sqrt(np.mean(blocks**2))
+    return distances
 
 
 def _starts(settings: Settings, shape: dict, data, key, grid, session):

@@ -74,14 +74,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         and settings.clip == (100.0, 1000.0, 10.0)
         and settings.epsilon == 1e-2
     )
-    told = dict(
+    attributes = dict(
         weight_bound=settings.clip[1],
         level_time=stages.level_time,
         order_ok=int(stages.order_ok),
         worked_example=int(default),
     )
     if at is not None:
-        told |= dict(alpha_at_t1=float(at.alpha), bias_at_t1=float(at.b.mean()))
+        attributes |= dict(alpha_at_t1=float(at.alpha), bias_at_t1=float(at.b.mean()))
     verdicts = {
         "Lemma C.5(b): the spread of the weights does not grow before T_1.1": LemmaC5()(times, path.w, stages.t11),
         "Lemma C.7: the bias stays between half and twice E f*": LemmaC7()(law, alpha, clip=settings.clip),
@@ -89,7 +89,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     if default:
         verdicts["Lemma 4.2: the state at the end of Stage 1"] = Lemma42()(law, alpha, w, b, clip=settings.clip, horizon=10.0)  # fmt: skip
         verdicts["Lemma C.13 at the end of Stage 1"] = LemmaC13()(law, float(at.alpha), at.w, at.b)
-    return with_verdicts(table.assign_attrs(told), [verdicts])
+    return with_verdicts(table.assign_attrs(attributes), [verdicts])
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -138,7 +138,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     events = table.event.values
-    found = [
+    statements = [
         Claim(
             "the stages come in their order",
             holds=bool(np.all(np.diff(events[:3]) > 0)) and bool(table.attrs["order_ok"]),
@@ -147,10 +147,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     ]
     if table.attrs["worked_example"]:
         for name, value, expected in zip(EVENTS, events, EXPECTED, strict=True):
-            found.append(
+            statements.append(
                 Claim(f"{name}", float(value), expected=expected, tolerance=5e-5, relative=True)
             )
-        found.append(
+        statements.append(
             Claim(
                 "α at T_1",
                 table.attrs["alpha_at_t1"],
@@ -159,7 +159,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 relative=True,
             )
         )
-        found.append(
+        statements.append(
             Claim(
                 "mean bias at T_1",
                 table.attrs["bias_at_t1"],
@@ -179,8 +179,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             ),
         }
         for text, (curve, time, level) in states.items():
-            found.append(Claim(f"on the path {text}", holds=_passes(curve, time, level)))
-    return tuple(found)
+            statements.append(Claim(f"on the path {text}", holds=_passes(curve, time, level)))
+    return tuple(statements)
 
 
 def _passes(curve: xr.DataArray, time: float, level: float) -> bool:

@@ -1,4 +1,4 @@
-"""Verdicts of the paper's lemmas on what an experiment trained, kept in its table and asked as claims."""
+"""Verdicts of the paper's lemmas on what an experiment trained, stored in its table and checked as claims."""
 
 from collections.abc import Mapping, Sequence
 

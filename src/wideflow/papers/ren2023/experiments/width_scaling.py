@@ -54,7 +54,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     reference = {name: float(getattr(limit, name)[-1]) for name in ("alpha", "w", "b")}
     norm = math.sqrt(settings.alpha / law.gain)
     population = Radial.fresh(law, settings.batch, stratified=True, antithetic=True, evaluation=256)
-    found = {name: np.zeros((len(settings.widths), settings.seeds)) for name in reference}
+    deviations = {name: np.zeros((len(settings.widths), settings.seeds)) for name in reference}
     for i, width in enumerate(settings.widths):
         for seed in range(settings.seeds):
             here = named_key(key, "seed", seed, "width", width)
@@ -74,8 +74,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 "b": end.second_bias.mean(),
             }
             for name in reference:
-                found[name][i, seed] = float(values[name]) / reference[name] - 1
-    columns = {name: (("width", "seed"), values) for name, values in found.items()}
+                deviations[name][i, seed] = float(values[name]) / reference[name] - 1
+    columns = {name: (("width", "seed"), values) for name, values in deviations.items()}
     table = xr.Dataset(columns, {"width": list(settings.widths), "seed": np.arange(settings.seeds)})
     table = table.assign_attrs({f"limit_{name}": value for name, value in reference.items()})
     tabulated = {name: getattr(settings, name) for name in SETTING} == SETTING
@@ -103,16 +103,18 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     mean = np.abs(table.alpha.mean("seed").values)
-    found = [Claim("deviation of α at the largest width, relative", float(mean[-1]), at_most=0.1)]
+    statements = [
+        Claim("deviation of α at the largest width, relative", float(mean[-1]), at_most=0.1)
+    ]
     if not table.attrs["tabulated"] or table.sizes["seed"] < 4 or table.sizes["width"] < 3:
-        return tuple(found)
+        return tuple(statements)
     slope = float(np.polyfit(np.log(table.width.values), np.log(mean), 1)[0])
-    found += [
+    statements += [
         Claim("slope of log |mean deviation of α| on log m₁", slope, at_least=-1.3, at_most=-0.8),
         Claim("α at infinite width, Euler with rate 0.1, t = 40", table.attrs["limit_alpha"], expected=0.41051899, tolerance=1e-8),
         Claim("α, w̄₂, b̄₂ at every width against the tabulated deviations, in standard errors", _distance(table), at_most=4.0),
     ]  # fmt: skip
-    return tuple(found)
+    return tuple(statements)
 
 
 def _distance(table: xr.Dataset) -> float:

@@ -106,6 +106,9 @@ def _inputs(law: AbstractRadialLaw, key: Key, n: int, stratified: bool, antithet
 def c_gamma(d: int) -> float:
     r"""$C_\Gamma = \Gamma(d/2) \sqrt d / (2 \sqrt\pi\, \Gamma((d+1)/2))$, which falls to $1/\sqrt{2\pi}$.
 
+    Args:
+        d: the dimension of the inputs.
+
     >>> round(c_gamma(2) - 2**0.5 / math.pi, 12)
     0.0
     """

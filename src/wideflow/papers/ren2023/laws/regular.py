@@ -12,7 +12,12 @@ from .base import AbstractRadialLaw, Moments, bisect, check_law
 
 
 class UniformRadius(AbstractRadialLaw):
-    r"""$r$ uniform on $[0, \varrho]$, $\varrho$ = `radius`: $M_k(a) = \min(a, \varrho)^{k+1}/((k+1)\varrho)$."""
+    r"""$r$ uniform on $[0, \varrho]$, $\varrho$ = `radius`: $M_k(a) = \min(a, \varrho)^{k+1}/((k+1)\varrho)$.
+
+    Args:
+        d: the dimension of the inputs.
+        radius: $\varrho > 0$.
+    """
 
     d: int = eqx.field(static=True)
     radius: float = eqx.field(static=True)
@@ -52,6 +57,10 @@ class UniformBall(AbstractRadialLaw):
     r"""$x$ uniform in the ball of `radius` $\varrho$: $M_k(a) = \frac{d}{d+k} \min(a, \varrho)^{d+k}/\varrho^d$.
 
     The radius concentrates at $\varrho$ as $d$ grows, so the target's variance vanishes.
+
+    Args:
+        d: the dimension of the inputs.
+        radius: $\varrho > 0$.
     """
 
     d: int = eqx.field(static=True)
@@ -99,6 +108,10 @@ class GaussianRadius(AbstractRadialLaw):
 
     $M_k(a) = s^k (2/d)^{k/2} \frac{\Gamma((d+k)/2)}{\Gamma(d/2)} P(\tfrac{d+k}2, \tfrac{a^2 d}{2 s^2})$ with the
     regularised lower incomplete gamma function $P$. The target's variance vanishes as $d$ grows.
+
+    Args:
+        d: the dimension of the inputs.
+        scale: $s > 0$.
     """
 
     d: int = eqx.field(static=True)
@@ -153,7 +166,12 @@ class GaussianRadius(AbstractRadialLaw):
 
 
 class FixedRadius(AbstractRadialLaw):
-    r"""All mass at `radius` $\varrho$, the uniform law of a sphere: $M_k(a) = \varrho^k 1\{\varrho \le a\}$."""
+    r"""All mass at `radius` $\varrho$, the uniform law of a sphere: $M_k(a) = \varrho^k 1\{\varrho \le a\}$.
+
+    Args:
+        d: the dimension of the inputs.
+        radius: $\varrho > 0$.
+    """
 
     d: int = eqx.field(static=True)
     radius: float = eqx.field(static=True)

@@ -13,6 +13,11 @@ def step_bound(law: AbstractRadialLaw, alpha, w, b) -> Float[Array, ""]:
 
     With $\rho = \bar b/(|\bar w| \alpha)$ and $A^2 = \alpha^2 + 4 g \bar w^2 \alpha$, $g = C_\Gamma/\sqrt d$; steps up to $1/(2\lambda)$ are
     stable. Infinite where the mean weight is not negative and the law is heavy-tailed.
+
+    Args:
+        law: of the radius, with its moments $M_k$.
+        alpha: $\alpha$.
+        w, b: second-layer weights and biases; only their means $\bar w$, $\bar b$ enter.
     """
     w, b = jnp.mean(w), jnp.mean(b)
     slope = -w * alpha

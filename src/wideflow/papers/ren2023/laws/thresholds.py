@@ -7,6 +7,11 @@ from typing import NamedTuple
 class Thresholds(NamedTuple):
     r"""$R_{v_1}, R_{v_2}, R_{r_2}$: bounds on one sample's mean-field gradient of a first-layer neuron (a
     vector), a second-layer weight and a second-layer bias (numbers). Infinite means not projected.
+
+    Attributes:
+        first: $R_{v_1}$.
+        weight: $R_{v_2}$.
+        bias: $R_{r_2}$.
     """
 
     first: float = math.inf

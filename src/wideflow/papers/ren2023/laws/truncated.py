@@ -12,9 +12,14 @@ from .base import AbstractRadialLaw, Moments
 class Truncated(AbstractRadialLaw):
     r"""`law` given $r \le \varrho$ = `radius`; with `renormalise=False` its restriction to $r \le \varrho$.
 
-    The restriction has mass $M_0(\varrho) < 1$ and the moments $M_k(\min(a, \varrho))$; it stands for restricted
+    The restriction has mass $M_0(\varrho) < 1$ and the moments $M_k(\min(a, \varrho))$; it represents restricted
     expectations $E\{g; r \le \varrho\}$ and cannot be sampled. Two-layer networks have infinite loss on the
     untruncated Bessel law unless their slope vanishes in almost every direction, so they are compared here.
+
+    Args:
+        law: of the radius.
+        radius: $\varrho > 0$.
+        renormalise: whether the mass is brought back to 1.
     """
 
     d: int = eqx.field(static=True)

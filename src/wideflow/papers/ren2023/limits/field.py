@@ -22,11 +22,19 @@ from ..laws.base import AbstractRadialLaw
 from ..laws.rays import cut, projected, ray_integrals, steepest
 from ..laws.thresholds import Thresholds, as_thresholds
 
+__all__ = ["ReducedState", "reduced_field", "reduced_loss"]
+
 ANGLES = 64
 
 
 class ReducedState(NamedTuple):
-    r"""$\alpha$ and the second-layer particles $(w_j, b_j)$."""
+    r"""$\alpha$ and the second-layer particles $(w_j, b_j)$.
+
+    Attributes:
+        alpha: $\alpha$.
+        w: $w_j$, shape (second,).
+        b: $b_j$, likewise.
+    """
 
     alpha: Float[Array, ""]
     w: Float[Array, " width"]
@@ -36,7 +44,13 @@ class ReducedState(NamedTuple):
 @double
 @eqx.filter_jit
 def reduced_field(law: AbstractRadialLaw, state: ReducedState, clip=None) -> ReducedState:
-    """Time derivative of the state under the population gradient, projected by the bounds `clip` if given."""
+    r"""Time derivative of the state under the population gradient, projected by the bounds `clip` if given.
+
+    Args:
+        law: of the radius.
+        state: $\alpha$, $w$ and $b$.
+        clip: `Thresholds`, three numbers in their order, or None.
+    """
     clip = as_thresholds(clip)
     return _free_field(law, state) if clip.off else _projected_field(law, state, clip)
 
@@ -97,5 +111,10 @@ def _angles(d: int):
 @double
 @eqx.filter_jit
 def reduced_loss(law: AbstractRadialLaw, state: ReducedState) -> Float[Array, ""]:
-    r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law."""
+    r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law.
+
+    Args:
+        law: of the radius.
+        state: $\alpha$, $w$ and $b$.
+    """
     return ray_integrals(law, state.alpha, state.w, state.b).loss

@@ -15,9 +15,17 @@ from ..laws.base import AbstractRadialLaw, c_gamma
 from ..laws.thresholds import Thresholds, as_thresholds
 from .field import ReducedState, reduced_field, reduced_loss
 
+__all__ = ["ReducedPath", "alpha_of_norm", "reduced_flow"]
+
 
 class ReducedPath(AbstractResult):
-    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers."""
+    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers.
+
+    Attributes:
+        alpha: $\alpha$, shape (time,).
+        loss: $L$, shape (time,).
+        steps: how many the solver took.
+    """
 
     time: Float[Array, " time"]
     alpha: Float[Array, " time"]
@@ -119,7 +127,12 @@ def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]
 
 
 def alpha_of_norm(d: int, norm: float) -> float:
-    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius `norm`."""
+    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius `norm`.
+
+    Args:
+        d: the dimension of the inputs.
+        norm: $\lVert v_1\rVert$.
+    """
     return c_gamma(d) / math.sqrt(d) * norm**2
 
 

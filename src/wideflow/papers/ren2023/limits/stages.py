@@ -15,6 +15,8 @@ from ..laws.thresholds import as_thresholds
 from .field import ReducedState, reduced_loss
 from .flow import gave_up, integrate, start_state
 
+__all__ = ["reduced_stages", "time_to_loss"]
+
 
 @double
 def reduced_stages(

@@ -16,23 +16,66 @@ from ..separator.directions import direction_error
 from ..separator.samples import forward, norms
 from .sphere_extremes import sphere_extremes
 
+__all__ = [
+    "Alpha",
+    "DirectionError",
+    "DirectionSup",
+    "EnergyBalance",
+    "LossDecomposition",
+    "LossParts",
+    "Profile",
+    "ProjectedPairs",
+    "RadialSpread",
+    "SecondBiases",
+    "SecondSpread",
+    "SecondWeights",
+    "TangentSpread",
+    "dead_fraction",
+    "direction_l2",
+    "direction_sup",
+    "direction_sup_sampled",
+    "energy_balance",
+    "envelope",
+    "loss_parts",
+    "partition_radii",
+    "radial_spread",
+    "second_spread",
+    "stage_times",
+    "symmetry_gap",
+    "tangent_spread",
+]
+
 
 @double
 def tangent_spread(model, start) -> Float[Array, ""]:
-    r"""$\delta_{1,T} = \max_i \lVert \bar v_i(t) - \bar v_i(0) \rVert$: how far a first-layer neuron turned."""
+    r"""$\delta_{1,T} = \max_i \lVert \bar v_i(t) - \bar v_i(0) \rVert$: how far a first-layer neuron turned.
+
+    Args:
+        model: a `DepthSeparator` at time $t$.
+        start: the same network at time 0.
+    """
     return jnp.max(jnp.linalg.norm(norms(model.first)[1] - norms(start.first)[1], axis=1))
 
 
 @double
 def radial_spread(model) -> Float[Array, ""]:
-    r"""$\delta_{1,R} = \max_i |\lVert v_i \rVert^2/\mathrm{mean} \lVert w \rVert^2 - 1|$."""
+    r"""$\delta_{1,R} = \max_i |\lVert v_i \rVert^2/\mathrm{mean} \lVert w \rVert^2 - 1|$.
+
+    Args:
+        model: a `DepthSeparator` with first-layer neurons $v_i$.
+    """
     squares = jnp.sum(model.first**2, axis=1)
     return jnp.max(jnp.abs(squares / squares.mean() - 1))
 
 
 @double
 def second_spread(w, b) -> Float[Array, ""]:
-    r"""$\delta_2 = \max_{j,l} \lVert (w_j, b_j) - (w_l, b_l) \rVert$."""
+    r"""$\delta_2 = \max_{j,l} \lVert (w_j, b_j) - (w_l, b_l) \rVert$.
+
+    Args:
+        w: $w_j$, shape (second,).
+        b: $b_j$, likewise.
+    """
     w, b = jnp.asarray(w), jnp.asarray(b)
     return jnp.sqrt(jnp.max((w[:, None] - w) ** 2 + (b[:, None] - b) ** 2))
 
@@ -42,20 +85,34 @@ def direction_l2(model) -> Float[Array, ""]:
     r"""$e_2 = \sqrt{E_{\bar x}(F(\bar x)/\alpha - 1)^2}$, exactly by the kernel of directions.
 
     The error restricted to $r \le R$ is $\sqrt{M_2(R)}\, e_2$, as $F$ is homogeneous.
+
+    Args:
+        model: a `DepthSeparator`.
     """
     return jnp.sqrt(direction_error(model.first))
 
 
 @double
 def direction_sup(model, *, starts: int = 64, iterations: int = 200) -> Float[Array, ""]:
-    r"""$e_\infty = \sup_{\bar x} |F(\bar x)/\alpha - 1|$ by ascent and descent (a lower bound, but close)."""
+    r"""$e_\infty = \sup_{\bar x} |F(\bar x)/\alpha - 1|$ by ascent and descent (a lower bound, but close).
+
+    Args:
+        model: a `DepthSeparator`.
+        starts: how many random points.
+        iterations: steps of the ascent and of the descent.
+    """
     ends = sphere_extremes(model, starts=starts, iterations=iterations)
     return jnp.maximum(ends.high / model.alpha - 1, 1 - ends.low / model.alpha)
 
 
 @double
 def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, ""]:
-    r"""The same over random directions: a gross underestimate, kept for comparison."""
+    r"""The same over random directions: a gross underestimate, kept for comparison.
+
+    Args:
+        model: a `DepthSeparator`.
+        directions: how many.
+    """
     x = sphere(key, directions, model.first.shape[1]).astype(model.first.dtype)
     layer = jnp.maximum(x @ model.first.T, 0) @ norms(model.first)[0] / model.width
     return jnp.max(jnp.abs(layer / model.alpha - 1))
@@ -67,6 +124,12 @@ class LossParts(AbstractResult):
     $L_1 = \frac12 E(f_* - \tilde f)^2$, $L_2 = \frac12 E(\tilde f - f)^2$, $L_3 = E(f_* - \tilde f)(\tilde f - f)$, and
     `predicted` $= \frac12 \bar w_2^2 E\{(\tilde F - F)^2 1\{r \le \rho\}\}$, $\rho = \bar b_2/(|\bar w_2|\alpha)$ (corrected: the restriction
     is missing in print, without it the expectation is infinite).
+
+    Attributes:
+        total: $L$.
+        symmetric: $L_1$.
+        asymmetric: $L_2$.
+        cross: $L_3$.
     """
 
     total: Float[Array, ""]
@@ -78,7 +141,12 @@ class LossParts(AbstractResult):
 
 @double
 def loss_parts(model, inputs) -> LossParts:
-    """The decomposition on the given inputs (sample, feature)."""
+    """The decomposition on the given inputs (sample, feature).
+
+    Args:
+        model: a `DepthSeparator`.
+        inputs: shape (sample, feature).
+    """
     x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
@@ -97,7 +165,12 @@ def loss_parts(model, inputs) -> LossParts:
 
 @double
 def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
-    r"""$\max |f - \tilde f|$ over the inputs with $\lVert x \rVert \le$ `radius`."""
+    r"""$\max |f - \tilde f|$ over the inputs with $\lVert x \rVert \le$ `radius`.
+
+    Args:
+        model: a `DepthSeparator`, the network $f$.
+        inputs: shape (sample, feature).
+    """
     x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]
@@ -110,6 +183,9 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
 
     All second-layer neurons are active for $r \le R_1$ and none beyond $R_2$. Over the whole sphere by the extremes of
     $F$, or over given unit `directions`. Infinite where a weight is not negative.
+
+    Args:
+        model: a `DepthSeparator` with second-layer neurons $(w_j, b_j)$.
     """
     if directions is None:
         ends = sphere_extremes(model)
@@ -124,7 +200,12 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
 
 @double
 def dead_fraction(model, inputs) -> Float[Array, ""]:
-    """Share of second-layer neurons that are active on none of the inputs."""
+    """Share of second-layer neurons that are active on none of the inputs.
+
+    Args:
+        model: a `DepthSeparator`.
+        inputs: shape (sample, feature).
+    """
     layer = model.layer(inputs)
     highest = jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0)
     return jnp.mean(highest <= 0, dtype=float)
@@ -132,7 +213,11 @@ def dead_fraction(model, inputs) -> Float[Array, ""]:
 
 @double
 def energy_balance(model) -> Float[Array, ""]:
-    r"""$\mathrm{mean} \lVert w_1 \rVert^2 - 2\, \mathrm{mean}\, w_2^2$: conserved by the unclipped flow on any input law."""
+    r"""$\mathrm{mean} \lVert w_1 \rVert^2 - 2\, \mathrm{mean}\, w_2^2$: conserved by the unclipped flow on any input law.
+
+    Args:
+        model: a `DepthSeparator`, with first-layer neurons $w_1$ and second-layer weights $w_2$.
+    """
     return jnp.mean(jnp.sum(model.first**2, axis=1)) - 2 * jnp.mean(model.second_weight**2)
 
 
@@ -142,6 +227,10 @@ def envelope(values, kind: str = "running_max") -> np.ndarray:
 
     `raw`: the values; `running_max`: $\max\{\delta(0), ..., \delta(t)\}$ (Stages 1.1, 1.2); `positive_variation`:
     $\delta(0) + \int \mathrm{ReLU}(\dot\delta)$ (Stages 1.3 and 2), which is at least the running maximum.
+
+    Args:
+        values: shape (record,).
+        kind: which of the three.
     """
     check_choice("kind", kind, ("raw", "running_max", "positive_variation"))
     values = np.asarray(values, float)
@@ -160,8 +249,12 @@ def stage_times(
     r"""Stage times of a recorded run, linear between records (see `StageTimes` for the events).
 
     Args:
-        times, losses: (record,); weights, biases: (record, second).
-        d: input dimension; bound: $R_{v_2}$; epsilon: the loss that ends Stage 2; constant: $C_1$.
+        times, losses: shape (record,).
+        weights, biases: of the second layer, shape (record, second).
+        d: the dimension of the inputs.
+        bound: $R_{v_2}$.
+        epsilon: the loss that ends Stage 2.
+        constant: $C_1$.
     """
     t, w, b, loss = (np.asarray(x, float) for x in (times, weights, biases, losses))
     check_same_length(times=list(t), weights=list(w), biases=list(b), losses=list(loss))
@@ -278,7 +371,11 @@ class DirectionError(AbstractObservable):
 
 
 class DirectionSup(AbstractObservable):
-    r"""See `direction_sup`; costs an ascent at every record."""
+    r"""See `direction_sup`; costs an ascent at every record.
+
+    Args:
+        starts, iterations: as in `direction_sup`.
+    """
 
     starts: int = eqx.field(static=True, default=16)
     iterations: int = eqx.field(static=True, default=100)
@@ -313,7 +410,11 @@ class ProjectedPairs(AbstractObservable):
 
 
 class LossDecomposition(AbstractObservable):
-    r"""$(L_1, L_2, L_3)$ and the prediction of equation (6) on the given inputs; see `loss_parts`."""
+    r"""$(L_1, L_2, L_3)$ and the prediction of equation (6) on the given inputs; see `loss_parts`.
+
+    Args:
+        inputs: shape (sample, feature).
+    """
 
     inputs: Float[Array, "sample feature"]
     name: str = "loss_parts"
@@ -326,7 +427,12 @@ class LossDecomposition(AbstractObservable):
 
 
 class Profile(AbstractObservable):
-    r"""$f(r \bar x)$ at the given radii on the given directions, (radius, direction)."""
+    r"""$f(r \bar x)$ at the given radii on the given directions, (radius, direction).
+
+    Args:
+        radii: the $r$, shape (radius,).
+        directions: the unit vectors $\bar x$, shape (direction, feature).
+    """
 
     radii: Float[Array, " radius"]
     directions: Float[Array, "direction feature"]

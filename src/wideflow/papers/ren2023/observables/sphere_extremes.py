@@ -22,7 +22,12 @@ from ..separator.samples import norms
 
 
 class Extremes(NamedTuple):
-    r"""Lowest and highest $F(\bar x)$ found, with the directions at which they were."""
+    r"""Lowest and highest $F(\bar x)$ found, with the directions at which they were.
+
+    Attributes:
+        low, high: the two values.
+        low_direction, high_direction: unit vectors, shape (feature,).
+    """
 
     low: Float[Array, ""]
     high: Float[Array, ""]
@@ -39,7 +44,13 @@ def _layer(first, length, x):
 
 @double
 def sphere_extremes(model, key: Key = None, *, starts: int = 64, iterations: int = 200) -> Extremes:
-    r"""Extremes of $F(\bar x)$ of a `DepthSeparator` over unit $\bar x$, from the best of neurons, their opposites and random points."""
+    r"""Extremes of $F(\bar x)$ of a `DepthSeparator` over unit $\bar x$, from the best of neurons, their opposites and random points.
+
+    Args:
+        model: the network whose first layer gives $F$.
+        starts: how many random points.
+        iterations: steps of the ascent and of the descent.
+    """
     check_kind("model", model, DepthSeparator, "a `DepthSeparator`")
     check_count("starts", starts)
     check_count("iterations", iterations)

@@ -35,6 +35,9 @@ class Lemma43(AbstractTheorem):
 
         Near the end the ratio tends to 1 from above, while $L$ is a difference of moments of size $E f_*^2$: what rounding
         leaves open there is granted.
+
+        Args:
+            law: of the radius.
         """
         alpha, w, b, loss, t = (
             np.asarray(x, float) for x in (path.alpha, path.w, path.b, path.loss, path.time)
@@ -71,13 +74,19 @@ class Lemma43(AbstractTheorem):
         )
         return judge(
             margin,
-            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} asked",
+            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} required",
             numbers,
         )
 
 
 class TimeToLoss(AbstractTheorem):
-    r"""$T_2 - T_1 \le d^3/\varepsilon$, the paper's bound $O(d^3/\varepsilon)$ with constant one."""
+    r"""$T_2 - T_1 \le d^3/\varepsilon$, the paper's bound $O(d^3/\varepsilon)$ with constant one.
+
+    Args:
+        d: the dimension of the inputs.
+        epsilon: $\varepsilon$.
+        time: $T_2 - T_1$.
+    """
 
     citation: ClassVar = Citation("ren2023", "Theorem 2.1 and Lemma 4.3")
 
@@ -94,6 +103,11 @@ class TimeToLoss(AbstractTheorem):
 class StepSize(AbstractTheorem):
     r"""Appendix E asks for small enough steps; usable is $\eta \le 1/(2\lambda)$ with $\lambda = M_0(\rho) + A^2 M_2(\rho)$, $\rho = b/(|w|\alpha)$, which bounds the
     fastest rate of the reduced system. Checked against the eigenvalues of the Jacobian at the state.
+
+    Args:
+        law: of the radius, with moments $M_k$.
+        alpha, w, b: the state of one second-layer neuron.
+        rate: $\eta$; None to judge $\lambda$ alone.
     """
 
     citation: ClassVar = Citation("ren2023", "Appendix E")

@@ -53,7 +53,15 @@ def _compare(formula, measured, tolerance, what) -> Verdict:
 
 
 class LemmaD3(AbstractTheorem):
-    r"""$\dot\alpha = \frac{4 C_\Gamma}{\sqrt d} E\{S F\}$ with $S = (f_* - f)\, \mathrm{mean}_j 1_j w_{2,j}$, on any input law."""
+    r"""$\dot\alpha = \frac{4 C_\Gamma}{\sqrt d} E\{S F\}$ with $S = (f_* - f)\, \mathrm{mean}_j 1_j w_{2,j}$, on any input law.
+
+    Args:
+        model: a `DepthSeparator`.
+        inputs: shape (sample, feature).
+        targets: $f_*$ at each, any numbers.
+        step: of the difference quotient.
+        tolerance: relative.
+    """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.3")
 
@@ -80,7 +88,15 @@ class LemmaD4(AbstractTheorem):
     def __call__(
         self, model, inputs, targets, points, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        """`points` (point, feature) are where the growth of $F$ is compared."""
+        """`points` (point, feature) are where the growth of $F$ is compared.
+
+        Args:
+            model: a `DepthSeparator`.
+            inputs: shape (sample, feature).
+            targets: one number each.
+            step: of the difference quotient.
+            tolerance: relative.
+        """
         inputs, targets, points = (jnp.asarray(a) for a in (inputs, targets, points))
         pull, _ = _residual(model, inputs, targets)
         first, width = model.first, model.width
@@ -98,7 +114,15 @@ class LemmaD4(AbstractTheorem):
 
 
 class LemmaD5(AbstractTheorem):
-    r"""$\frac{d}{dt} L = -[\mathrm{mean}\,\dot v_2^2 + \mathrm{mean}\,\dot r_2^2 + \mathrm{mean} \lVert \dot v_1\rVert^2]$ for the unclipped mean-field flow."""
+    r"""$\frac{d}{dt} L = -[\mathrm{mean}\,\dot v_2^2 + \mathrm{mean}\,\dot r_2^2 + \mathrm{mean} \lVert \dot v_1\rVert^2]$ for the unclipped mean-field flow.
+
+    Args:
+        model: a `DepthSeparator`.
+        inputs: shape (sample, feature).
+        targets: one number each.
+        step: of the difference quotient.
+        tolerance: relative.
+    """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.5")
 

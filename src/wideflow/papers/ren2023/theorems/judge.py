@@ -14,5 +14,5 @@ def judge(margin: float, message: str, numbers: Mapping[str, Any]) -> Verdict:
 
 
 def not_applicable(message: str, numbers: Mapping[str, Any] | None = None) -> Verdict:
-    found = {k: float(v) for k, v in (numbers or {}).items()}
-    return Verdict(Outcome.NOT_APPLICABLE, math.nan, message, found)
+    values = {k: float(v) for k, v in (numbers or {}).items()}
+    return Verdict(Outcome.NOT_APPLICABLE, math.nan, message, values)

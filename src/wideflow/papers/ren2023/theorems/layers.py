@@ -18,6 +18,10 @@ class LemmaC11(AbstractTheorem):
     r"""If $v_2 F + r_2 = 0$ then $v_2' F + r_2' = -r_2 (v_2' - v_2)/v_2 + (r_2' - r_2)$, at most $(|r_2|/|v_2| + 1)\delta_2$ in size.
 
     Corrected: the print has $v_2 F + r_2'$ on the left and a plus sign on the right.
+
+    Args:
+        weights: all $v_2$, shape (second,).
+        biases: all $r_2$, likewise.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.11 and Lemma D.6")
@@ -47,6 +51,12 @@ class LemmaC13(AbstractTheorem):
     r"""$E|1_j - 1_l| \le K \alpha |w_j/b_j - w_l/b_l|$ with $K = \sup_r r^2 P(r)$; exactly it is $|M_0(\rho_j) - M_0(\rho_l)|$, $\rho_j = b_j/(|w_j|\alpha)$.
 
     The paper's form is $O(\alpha\delta_2)$; the constant is explicit here because $P(r) \le K/r^2$.
+
+    Args:
+        law: of the radius, with density $P$.
+        alpha: $\alpha$.
+        weights: $w_j < 0$, shape (second,).
+        biases: $b_j > 0$, likewise.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.13")
@@ -76,6 +86,11 @@ class LemmaC14(AbstractTheorem):
     $|\bar F(\bar x) - 1| \le e_0 + q + \delta_{1,R}(1 + e_0 + q)$, if the first layer started on one sphere.
 
     Corrected: print has $1 + O(\cdot)$ for $1 \pm O(\cdot)$.
+
+    Args:
+        model: a `DepthSeparator` after training.
+        start: the same network at time 0.
+        directions: the $\bar x$, unit rows.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.14")

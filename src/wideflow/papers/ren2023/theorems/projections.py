@@ -23,6 +23,10 @@ class Lemma41(AbstractTheorem):
     $\alpha = \Theta(\sqrt d/R_{v_1}^2) = \Theta(d^{-3/2})$, which $b^2\sqrt d/(2 C_\Gamma \lVert v_1\rVert) \le R_{v_1}$ with $\lVert v_1\rVert = 1/\sqrt d$ also says.
     Given `inputs`, the counters are checked on them as well. The bounds take $F = \alpha r$; `spread` (such as
     $e_\infty$) widens them to $(1 \pm \text{spread})\alpha$.
+
+    Args:
+        model: a `DepthSeparator`.
+        clip: $R_{v_1}, R_{v_2}, R_{r_2}$.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma 4.1 and Lemma C.3")

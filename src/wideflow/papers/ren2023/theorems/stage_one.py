@@ -22,7 +22,12 @@ class LemmaC5(AbstractTheorem):
 
     @double
     def __call__(self, times, weights, end: float, *, tolerance: float = 1e-12) -> Verdict:
-        """`weights` (record, second) along a run, `end` its $T_{1.1}$."""
+        """`weights` (record, second) along a run, `end` its $T_{1.1}$.
+
+        Args:
+            times: of the records.
+            tolerance: the growth that rounding may cause.
+        """
         t, w = np.asarray(times, float), np.asarray(weights, float)
         if w.ndim != 2:
             raise ValueError(f"`weights` must have shape (record, second), got {w.shape}.")
@@ -39,7 +44,14 @@ class LemmaC5(AbstractTheorem):
 
 
 class LemmaC7(AbstractTheorem):
-    r"""The mean bias stays in $[\frac12 E f_*, 2 E f_*]$ in Stage 1 once it is inside: with $w \approx 0^-$ the field points inward at both ends."""
+    r"""The mean bias stays in $[\frac12 E f_*, 2 E f_*]$ in Stage 1 once it is inside: with $w \approx 0^-$ the field points inward at both ends.
+
+    Args:
+        law: of the radius.
+        alpha: $\alpha$.
+        clip: the bounds of the projection, or None.
+        w: the second layer's weight, just below zero.
+    """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.7")
 
@@ -63,6 +75,10 @@ class LemmaC10(AbstractTheorem):
     r"""$T_1 = \Theta(d^{-3/2}/\log d)$: $T_1 d^{3/2} \ln d$ is constant over dimensions, here to `spread` relative.
 
     Corrected: Section 4.1 prints $O(d^{1.5})$ for Stage 1.3.
+
+    Args:
+        dimensions: the $d$.
+        times: $T_1$ at each.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.10")
@@ -85,6 +101,11 @@ class LemmaC17(AbstractTheorem):
     r"""$\frac{d}{dt}\lVert v_1\rVert^2 = +\Theta(\log d/\sqrt d)\, |\bar w_2| \lVert v_1\rVert^2$ in Stage 1: the first layer grows.
 
     Corrected: printed with $\bar w_2 < 0$ in place of its modulus, which would make it shrink.
+
+    Args:
+        law: of the radius.
+        alpha, w, b: the state: $\alpha$, and weights and biases of the second layer.
+        clip: the bounds of the projection, or None.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.17")
@@ -111,6 +132,13 @@ class Lemma42(AbstractTheorem):
     Corrected: 4.2(c) prints $\alpha = \Theta(\sqrt d/R_{v_1})$; it is $\Theta(\sqrt d/R_{v_1}^2)$. Evaluated for infinite width; $\Theta(1)$ is read as
     $\bar b_2 \in [\frac12 E f_*, 2 E f_*]$ and $\alpha d^{3/2}/C_\Gamma \in [\frac12, 2]$ for a start at $\lVert v_1\rVert = 1/\sqrt d$. The order of the
     events needs a tiny $\sigma_2$; where it fails, the lemma is not applicable.
+
+    Args:
+        law: of the radius.
+        alpha, w, b: the start: $\alpha$, and weights and biases of the second layer.
+        clip: $R_{v_1}, R_{v_2}, R_{r_2}$.
+        constant: $C_1$.
+        horizon: how long the flow is followed at most.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma 4.2")

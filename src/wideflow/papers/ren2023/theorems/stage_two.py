@@ -22,6 +22,11 @@ from .judge import judge, not_applicable
 class LemmaD14(AbstractTheorem):
     r"""$\frac{d}{dt} \lVert (v_2, r_2) - (v_2', r_2')\rVert^2 \le 0$ for the unclipped flow on any batch, if every second-layer neuron is active at
     every sample with $\lVert x\rVert \le 1$.
+
+    Args:
+        model: a `DepthSeparator`.
+        inputs: the batch, shape (sample, feature).
+        tolerance: the growth that rounding may cause.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.14")
@@ -47,6 +52,12 @@ class LemmaD11(AbstractTheorem):
     r"""The symmetric part $L_1 = \frac12 E(f_* - \tilde f)^2$ leaves $\bar F = F/\alpha$ unchanged: $-\langle\nabla F, \nabla L_1\rangle + \bar F \langle\nabla\alpha, \nabla L_1\rangle = 0$.
 
     Corrected: the printed gradient has $\sigma$ for $\sigma'$ and lacks a factor $\lVert x\rVert$.
+
+    Args:
+        model: a `DepthSeparator`.
+        inputs: over which $L_1$ is a mean, shape (sample, feature).
+        points: where $\bar F$ is watched, shape (point, feature).
+        tolerance: relative to the change of $F$.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.11")
@@ -76,6 +87,10 @@ class LemmaD12(AbstractTheorem):
     r"""Under the gradient of $\frac12\bar w_2^2\, E_{r \le R}(\tilde F - F)^2$ alone, $e_2^2 = E_{\bar x}(\bar F - 1)^2$ does not grow.
 
     Corrected: the derivative of a square lacks its factor 2 and $d\bar F/dt$ is printed as $dF/dt$; the moving cut-off is avoided by $e_2$.
+
+    Args:
+        model: a `DepthSeparator`.
+        tolerance: the growth that rounding may cause.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.12")
@@ -108,6 +123,10 @@ class LemmaD15(AbstractTheorem):
         """At one state, or at all states (record,) of a path; states with a loss below 1e-10 are rounding and left out.
 
         Near the minimum $b + w\\alpha \\to 0$, so that rounding decides there even whether the neuron is active.
+
+        Args:
+            law: of the radius.
+            constant: $c$.
         """
         alpha, w, b = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w, b))
         states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
@@ -135,7 +154,11 @@ class LemmaD16(AbstractTheorem):
 
     @double
     def __call__(self, law: AbstractRadialLaw, alpha: float, w: float, b: float) -> Verdict:
-        """The barriers in line with the state: $(w, 1)$ and $(-1/\\alpha, b)$."""
+        """The barriers in line with the state: $(w, 1)$ and $(-1/\\alpha, b)$.
+
+        Args:
+            law: of the radius.
+        """
         if not (-1 < w * alpha < 0 and 0 < b < 1):
             return not_applicable("it asks for a state inside both barriers")
         bias = float(reduced_field(law, _state(alpha, w, 1.0), Thresholds()).b[0])
@@ -158,7 +181,11 @@ class LemmaD18(AbstractTheorem):
 
     @double
     def __call__(self, law: AbstractRadialLaw, alpha, w) -> Verdict:
-        """`alpha` and `w` (record,) along a run from its start on, $w$ the mean of the second layer."""
+        """`alpha` and `w` (record,) along a run from its start on, $w$ the mean of the second layer.
+
+        Args:
+            law: of the radius; gives the constant.
+        """
         alpha, w = (np.atleast_1d(np.asarray(x, float)) for x in (alpha, w))
         invariant = alpha[0] - 2 * law.gain * w[0] ** 2
         inside = np.abs(w) * alpha <= 1
@@ -181,5 +208,9 @@ def _state(alpha, w, b) -> ReducedState:
 
 
 def fixed_point(law) -> tuple[float, float]:
-    r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$."""
+    r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$.
+
+    Args:
+        law: of the radius; gives $g$.
+    """
     return (1 / (2 * law.gain)) ** (1 / 3), math.pow(2 * law.gain, 1 / 3)

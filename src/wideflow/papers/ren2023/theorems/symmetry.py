@@ -67,7 +67,14 @@ class InfiniteWidthSymmetry(AbstractTheorem):
     projection (Appendix B.4; corrected: $\dot v_1 = \langle \bar v_1, E\{...\}\rangle \bar v_1$, the print has twice that).
 
     Tested with a first layer of $K$ directions $\pm\bar w$: angles must fall like $K^{-1/2}$ and the radial speed must agree
-    with the reduced flow, both within `constant`$/\sqrt K$.
+    with the reduced flow, both within `constant`$\sqrt{d/K}$.
+
+    Args:
+        law: of the radius.
+        norm: $\lVert v_1\rVert$ of all neurons.
+        w, b: the second layer.
+        clip: the bounds of the projection, or None.
+        width: $K$.
     """
 
     citation: ClassVar = Citation("ren2023", "Appendix B.4")
@@ -110,6 +117,10 @@ class InfiniteWidthSymmetry(AbstractTheorem):
 
 
 def sup_radius_density(law) -> float:
-    r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is not uniform in $d$ near the edge."""
+    r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is not uniform in $d$ near the edge.
+
+    Args:
+        law: of the radius, with density $P$.
+    """
     r = np.concatenate([np.linspace(0.5, 3, 4001), np.geomspace(3, 50, 2001)]) * law.ppf(0.1)
     return float(np.max(r**2 * np.asarray(law.density(r))))

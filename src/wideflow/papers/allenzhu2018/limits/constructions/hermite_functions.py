@@ -28,6 +28,16 @@ from numpy.typing import ArrayLike
 from ....._core.errors import check_choice, check_positive
 from ...laws.power_series import PowerSeries
 
+__all__ = [
+    "HermiteFunction",
+    "hermite_function",
+    "normalised_hermite",
+    "paper_clip",
+    "practical_clip",
+    "window_constant",
+    "window_end",
+]
+
 Numbers = (
     ArrayLike | float | bool
 )  # run-time type checks do not count these as complex, as numpy's alias does
@@ -48,7 +58,12 @@ def bias_density(b: Numbers) -> Values:
 
 
 def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
-    r"""$q_0(x), \dots, q_D(x)$ along a new first axis, $q_i = He_i/\sqrt{i!}$, by $q_{i+1} = (xq_i - \sqrt i\,q_{i-1})/\sqrt{i+1}$."""
+    r"""$q_0(x), \dots, q_D(x)$ along a new first axis, $q_i = He_i/\sqrt{i!}$, by $q_{i+1} = (xq_i - \sqrt i\,q_{i-1})/\sqrt{i+1}$.
+
+    Args:
+        degree: $D$.
+        x: where, any shape.
+    """
     x = np.asarray(x, dtype=float)
     rows = [np.ones_like(x), x]
     for i in range(1, degree):
@@ -58,7 +73,13 @@ def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
 
 @functools.cache
 def window_end(degree: int, window: str = "wide", gate: str = "indicator") -> float:
-    r"""Where $\psi_i$ ends: $1/(2i)$ for the paper's window; wide: 2, then the smallest positive zero of the Hermite polynomial in $p'_i$."""
+    r"""Where $\psi_i$ ends: $1/(2i)$ for the paper's window; wide: 2, then the smallest positive zero of the Hermite polynomial in $p'_i$.
+
+    Args:
+        degree: $i \ge 1$.
+        window: "wide" or "paper".
+        gate: "indicator", whose polynomial is $He_{i-1}$, or "relu", with $He_{i-2}$.
+    """
     if window == "paper":
         return 1 / (2 * degree)
     order = degree - (1 if gate == "indicator" else 2)
@@ -94,18 +115,34 @@ def normalised_window_constant(degree: int, window: str = "wide", gate: str = "i
 
 
 def window_constant(degree: int, window: str = "wide", gate: str = "indicator") -> float:
-    r"""$p'_i = \mathbb E[\psi_i(b_0) He_{i-1}(-b_0)n(b_0)]$, the coefficient of $x_1^i$ (Claim B.1 bounds it from below)."""
+    r"""$p'_i = \mathbb E[\psi_i(b_0) He_{i-1}(-b_0)n(b_0)]$, the coefficient of $x_1^i$ (Claim B.1 bounds it from below).
+
+    Args:
+        degree: $i$.
+        window: "wide" or "paper".
+        gate: "indicator", or "relu", for which $He_{i-1}(-b_0)n(b_0)$ becomes $r_i$.
+    """
     order = max(degree - (1 if gate == "indicator" else 2), 0)
     return normalised_window_constant(degree, window, gate) * math.exp(0.5 * math.lgamma(order + 1))
 
 
 def practical_clip(degree: int, margin: float | int) -> np.ndarray:
-    r"""$B_i = \sqrt{2i} + \kappa$, $i = 0, \dots, D$, with $\kappa$ = `margin`."""
+    r"""$B_i = \sqrt{2i} + \kappa$, $i = 0, \dots, D$, with $\kappa$ = `margin`.
+
+    Args:
+        degree: $D$.
+        margin: $\kappa$.
+    """
     return np.sqrt(2.0 * np.arange(degree + 1)) + margin
 
 
 def paper_clip(degree: int, error: float | int) -> np.ndarray:
-    r"""$B_i = 100\sqrt{i\log(1/\varepsilon)}$ as printed; the sums it allows overflow any use beyond small degrees."""
+    r"""$B_i = 100\sqrt{i\log(1/\varepsilon)}$ as printed; the sums it allows overflow any use beyond small degrees.
+
+    Args:
+        degree: $D$.
+        error: $\varepsilon$, between 0 and 1.
+    """
     return 100 * np.sqrt(np.arange(degree + 1) * math.log(1 / error))
 
 
@@ -115,6 +152,13 @@ class HermiteFunction:
 
     `clip[i]` is $B_i$. Bias values must come with the flag `atom` (was $b_0$ drawn as exactly 0?), because a comparison with zero
     after arithmetic is unsafe; when the flag is left out it is taken from `bias == 0`.
+
+    Attributes:
+        phi: $\phi$.
+        degree: $D$.
+        window: "wide" or "paper"; see `window_end`.
+        gate: "indicator" for (20), or "relu".
+        clip: $B_0, \dots, B_D$.
     """
 
     phi: PowerSeries

@@ -22,6 +22,9 @@ import scipy.special as sp
 from ....._core.errors import check_between
 from .hermite_functions import Numbers, normal_density
 
+__all__ = ["IntervalPartition"]
+
+
 # The mean of [l, u] of mass tau/2 is largest at u = infinity, n(l) / (1 - N(l)), which is 1 at this l; beyond 2 (1 - N(l)) no interval has mean 1.
 _EDGE = 0.5
 for _ in range(
@@ -37,7 +40,11 @@ _NEWTON = 40  # twelve do for tau <= 1/100; the rest are halvings near the large
 
 @dataclass(frozen=True)
 class IntervalPartition:
-    r"""The intervals and signs of Lemma A.4 at mass `tau` $= \tau$, which every $|y| \le 1$ can reach: $0 < \tau <$ `LARGEST_MASS`."""
+    r"""The intervals and signs of Lemma A.4 at mass `tau` $= \tau$, which every $|y| \le 1$ can reach: $0 < \tau <$ `LARGEST_MASS`.
+
+    Args:
+        tau: $\tau$; the lemma asks for at most 1/100.
+    """
 
     tau: float
 

@@ -19,12 +19,25 @@ import numpy as np
 from .hermite_functions import HermiteFunction, Numbers
 from .intervals import IntervalPartition
 
+__all__ = ["SplitNeuron", "split_neuron"]
+
 _LAST = 0.5  # x_d, the constant coordinate of every input
 
 
 @dataclass(frozen=True)
 class SplitNeuron:
-    r"""The parts of Lemma 5.2 for one neuron: `carrier` $\rho$, `chosen` $S$, `chosen_rest` $S'$, `rest` $\beta$, and methods for $B$, $R$ on inputs."""
+    r"""The parts of Lemma 5.2 for one neuron: `carrier` $\rho$, `chosen` $S$, `chosen_rest` $S'$, `rest` $\beta$, and methods for $B$, $R$ on inputs.
+
+    Attributes:
+        first: $W_0$, shape (m1, d).
+        bias: $b_i$, shape (m1,).
+        second: $v$, shape (m1,).
+        direction: $w^\star$.
+        function: $h$ of Lemma 5.1.
+        signs: $s_i$ in $\{-1, 0, 1\}$.
+        last_projection: $\alpha = u^\top W_0e_d$.
+        scale: $C = H/x_d$.
+    """
 
     first: np.ndarray
     bias: np.ndarray
@@ -95,6 +108,10 @@ def split_neuron(
     r"""Lemma 5.2 on the neuron with incoming weights `second` $v$ ($\mathcal N(0, 1/m_2)$), first layer `first` $W_0$ (m1, d), `bias` $b_1$.
 
     `direction` is $w^\star$, `function` the $h$ of Lemma 5.1 for $\phi$, `sup` a bound $H \ge \sup|h|$ (default: `function.sup()`).
+
+    Args:
+        second_width: $m_2$.
+        tau: $\tau$, the probability that $s_i \ne 0$.
     """
     first, bias, second, direction = (
         np.asarray(v, float) for v in (first, bias, second, direction)

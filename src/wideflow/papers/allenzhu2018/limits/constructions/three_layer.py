@@ -24,6 +24,15 @@ import numpy as np
 from ...laws.concepts import ThreeLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
+__all__ = [
+    "ThreeLayerWeights",
+    "explicit_carrier",
+    "first_function",
+    "ridge_carrier",
+    "three_layer_representation",
+    "three_layer_weights",
+]
+
 
 def explicit_carrier(
     first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options
@@ -31,6 +40,13 @@ def explicit_carrier(
     r"""$q_i = \frac1{\sqrt{m_1}}\sum_jv^\star_{1,j}h^{\mathrm{relu}}_{\phi_{1,j}}(\sqrt{m_1}\langle w^\star_{1,j},w_i\rangle, \sqrt{m_1}b_i)$, the closed form.
 
     It needs unit inputs and no data; the form (9) with `first_linear` has no such formula, use `ridge_carrier`.
+
+    Args:
+        first: $W_0$, whose rows are the $w_i$, shape (m1, d).
+        bias: $b_1$, shape (m1,).
+        concept: where $v^\star_1$, $w^\star_1$ and $\phi_1$ come from.
+        term: which term of the concept's outer sum.
+        options: go to `hermite_function`.
     """
     if concept.first_linear is not None:
         raise ValueError("`concept` must have no `first_linear`, got one. Use `ridge_carrier`.")
@@ -59,7 +75,15 @@ def ridge_carrier(
     inputs: Numbers,
     ridge: float | int = 1e-3,
 ) -> np.ndarray:
-    r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`."""
+    r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`.
+
+    Args:
+        first: $W_0$, shape (m1, d).
+        bias: $b_1$, shape (m1,).
+        concept: whose first factor $\psi$ is fitted, see `first_function`.
+        term: which term of its outer sum.
+        ridge: added to the diagonal of $UU^\top$.
+    """
     features = np.maximum(
         np.asarray(inputs, float) @ np.asarray(first, float).T + np.asarray(bias, float), 0
     )
@@ -69,7 +93,13 @@ def ridge_carrier(
 
 
 def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np.ndarray:
-    r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times $\langle w_{3,j},x\rangle$ in the form (9)) of one term."""
+    r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times $\langle w_{3,j},x\rangle$ in the form (9)) of one term.
+
+    Args:
+        concept: a `ThreeLayerConcept`.
+        term: which term of its outer sum.
+        inputs: $x$, shape (sample, d).
+    """
     inputs = np.asarray(inputs, float)
     z = inputs @ np.asarray(concept.first_weights, float).T
     values = np.stack(
@@ -82,7 +112,11 @@ def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np
 
 @dataclass(frozen=True)
 class ThreeLayerWeights:
-    r"""`first` is $W^\star$ (m1, d), `second` $V^\star$ (m2, m1); `first_coefficients` $K$ (terms, m1), `second_coefficients` $H$ (terms, m2), `signs` (terms, m1)."""
+    r"""`first` is $W^\star$ (m1, d), `second` $V^\star$ (m2, m1); `first_coefficients` $K$ (terms, m1), `second_coefficients` $H$ (terms, m2), `signs` (terms, m1).
+
+    Attributes:
+        carrier_norms: $\lVert q\rVert$ of each term.
+    """
 
     first: np.ndarray
     second: np.ndarray
@@ -114,6 +148,9 @@ def three_layer_weights(
         scale: $c$. Divides $V^\star$, multiplies $W^\star$; near $(\varepsilon_a^3\sqrt{2m_1}/K)^{1/2}$ the two cross variances of Lemma 5.3 balance
             ($K$ = rms of `first_coefficients`).
         options: go to `hermite_function`.
+        first_bias, second_bias: $b_1$ (m1,) and $b_2$ (m2,).
+        concept: what is to be represented, of as many outputs as `output`.
+        output_std: $\varepsilon_a$, the deviation of $a$.
     """
     first, first_bias, second, second_bias = (
         np.asarray(v, float) for v in (first, first_bias, second, second_bias)
@@ -179,7 +216,17 @@ def three_layer_representation(
     weights: ThreeLayerWeights,
     inputs: Numbers,
 ) -> np.ndarray:
-    r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network: (sample, outputs), or (sample,) for a flat `output`."""
+    r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network: (sample, outputs), or (sample,) for a flat `output`.
+
+    Args:
+        first: $W_0$, shape (m1, d).
+        first_bias: $b_1$, shape (m1,).
+        second: $V_0$, shape (m2, m1).
+        second_bias: $b_2$, shape (m2,).
+        output: $a$, shape (outputs, m2) or (m2,).
+        weights: $W^\star$ and $V^\star$, from `three_layer_weights`.
+        inputs: $x$, shape (sample, d).
+    """
     inputs = np.asarray(inputs, float)
     z = inputs @ np.asarray(first, float).T + np.asarray(first_bias, float)
     q = np.maximum(z, 0) @ np.asarray(second, float).T + np.asarray(second_bias, float)

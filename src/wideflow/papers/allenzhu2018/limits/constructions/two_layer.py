@@ -11,6 +11,8 @@ import numpy as np
 from ...laws.concepts import TwoLayerConcept
 from .hermite_functions import Numbers, hermite_function
 
+__all__ = ["two_layer_representation", "two_layer_weights"]
+
 
 def two_layer_weights(
     first: Numbers,
@@ -24,6 +26,9 @@ def two_layer_weights(
     r"""$\tilde W$ (m, d) of Lemma G.1 for the initial weights `first` (m, d), `bias` (m,), `output` (outputs, m) or (m,).
 
     `output_std` is $\varepsilon_a$; `options` go to `hermite_function` (window, margin, degree, error, clip).
+
+    Args:
+        concept: what is to be represented, of as many outputs as `output`.
     """
     first, bias = np.asarray(first, float), np.asarray(bias, float)
     output, truth = (
@@ -48,7 +53,15 @@ def two_layer_weights(
 def two_layer_representation(
     first: Numbers, bias: Numbers, output: Numbers, weights: Numbers, inputs: Numbers
 ) -> np.ndarray:
-    r"""$\sum_ja_{r,j}\langle\tilde w_j,x\rangle\mathbf 1[\langle w_j,x\rangle+b_j\ge0]$ on inputs (sample, d): (sample, outputs), or (sample,) for a flat `output`."""
+    r"""$\sum_ja_{r,j}\langle\tilde w_j,x\rangle\mathbf 1[\langle w_j,x\rangle+b_j\ge0]$ on inputs (sample, d): (sample, outputs), or (sample,) for a flat `output`.
+
+    Args:
+        first: $w_j$, shape (m, d).
+        bias: $b_j$, shape (m,).
+        output: $a$, shape (outputs, m) or (m,).
+        weights: $\tilde W$ of `two_layer_weights`, shape (m, d).
+        inputs: $x$, shape (sample, d).
+    """
     inputs = np.asarray(inputs, float)
     active = inputs @ np.asarray(first, float).T + np.asarray(bias, float) >= 0
     return (active * (inputs @ np.asarray(weights, float).T)) @ np.asarray(output, float).T

@@ -1,0 +1,1 @@
+"""Experiments of lee2019: infinite-width kernels against finite networks."""
