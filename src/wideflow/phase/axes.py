@@ -47,7 +47,12 @@ MOST_VALUES = 65  # on one axis: finer lattices bring nothing that noise would l
 
 @dataclass(frozen=True)
 class Axis:
-    """A named quantity and its lattice, in increasing order."""
+    """A quantity and its lattice.
+
+    Attributes:
+        name: one of `QUANTITIES`: richness, alpha, width, share, tail, weight_std, depth or rate.
+        values: of the lattice, in increasing order; refinement asks for these alone.
+    """
 
     name: str
     values: tuple[float | int, ...]
@@ -128,6 +133,9 @@ def axis_of(name: str, given=None) -> Axis:
 
 def parse_axis(text: str) -> Axis:
     """An axis from shell text: 'richness', 'richness=0.01:10', 'richness=0.01:10:13' or 'width=64,128,256'.
+
+    Args:
+        text: a name, alone or with a range or values.
 
     >>> parse_axis("depth=1,2,3")
     Axis(name='depth', values=(1, 2, 3))

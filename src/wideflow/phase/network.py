@@ -62,6 +62,7 @@ class Network:
         scaling: 'mean-field', 'ntk', or 'zipf' with `share` $\\gamma$ and `tail` $\\alpha$ (see `wf.scalings`).
         weight_std: deviation of the initial hidden weights.
         depth: 0 for one hidden layer whose output weights are frozen signs; else hidden layers, all trained.
+        activation: 'relu', 'tanh' or another of `wf.activations`, by name.
     """
 
     width: int = 256
