@@ -76,10 +76,10 @@ def test_the_estimator_is_the_recommended_network(plane):
     recommended = found.estimator()
     assert recommended.width == found.answer.setting["width"]
     assert recommended.loss == found.answer.level
-    fitted = found.estimator(width=32, loss=0.5, steps=4000).fit(X[:60], DATA.targets[:60])
-    assert fitted.loss_ <= 0.5
-    left = np.mean((fitted.predict(X[60:]) - DATA.targets[60:]) ** 2) / np.var(DATA.targets[60:])
-    assert left < 1.0
+    line = 3.0 + 2.0 * X[:, 0]  # what 60 rows are enough for
+    fitted = found.estimator(width=32, loss=0.1, steps=4000).fit(X[:60], line[:60])
+    assert fitted.loss_ <= 0.1
+    assert np.mean((fitted.predict(X[60:]) - line[60:]) ** 2) < 0.5 * np.var(line[60:])
 
 
 def test_an_estimator_that_cannot_reach_its_loss_warns():
