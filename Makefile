@@ -39,7 +39,7 @@ lint: setup
 bench: setup
 	$(BIN)/wideflow bench
 
-# The book into site/: runs the notebooks (a minute or two the first time), reads the sources; needs no network.
+# The book into site/, from the sources and what is stored in docs/; needs no network, and opens from disk.
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The book: $(CURDIR)/site/index.html"

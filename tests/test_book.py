@@ -1,15 +1,20 @@
-"""The book is built from nothing without a warning; every link in it leads somewhere, every public name is in it, and it needs no network."""
+"""The book is built from nothing without a warning; every link in it leads somewhere, every public name is in it, and it needs no
+network and no server: links and search work from disk.
+"""
 
 import html.parser
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import urllib.parse
 
 import api
 import pytest
+
+from wideflow.papers import KEYS, papers
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -71,8 +76,9 @@ def pages(site):
 def resolve(path: str, target: str) -> tuple[str, str]:
     """The file of the site that a link on page `path` leads to, and the anchor in it."""
     url = urllib.parse.urlparse(urllib.parse.urljoin(f"http://book/{path}", target))
-    file = urllib.parse.unquote(url.path).lstrip("/")
-    return (file + "index.html" if file.endswith("/") or not file else file), url.fragment
+    return urllib.parse.unquote(url.path).lstrip(
+        "/"
+    ), url.fragment  # from disk a folder has no page
 
 
 def test_every_link_and_anchor_leads_somewhere(site):
@@ -117,7 +123,7 @@ def test_every_public_name_is_in_the_book(site, package):
             assert f">wf.{name}<" in source, f"wf.{name} is not in the overview"
         assert "is explained in" in text
         return
-    anchors = site[f"api/{package.removeprefix('wideflow.')}/index.html"].anchors
+    anchors = site[f"api/{package.removeprefix('wideflow.')}.html"].anchors
     for name in public(package):
         assert name in anchors, f"{name} is not on its page"
 
@@ -134,3 +140,40 @@ def test_every_page_is_in_the_navigation(site):
     home = {resolve("index.html", link)[0] for link in site["index.html"].links}
     for path in pages(site):
         assert path in home, f"{path} cannot be reached from the start page"
+
+
+def test_the_gallery_shows_every_experiment(site):
+    """A card each, with the command; every experiment of the five papers with a picture, and no picture of anything else."""
+    names = {name for paper in papers().values() for name in paper.experiments}
+    source = (site[""] / "gallery.html").read_text()
+    assert names <= site["gallery.html"].anchors
+    assert all(f"wideflow run {name}<" in source for name in names)
+    pictures = {path.stem for path in (ROOT / "docs" / "gallery").glob("*.webp")}
+    assert pictures <= names
+    assert {name for name in names if name.split("-")[0] in KEYS} <= pictures
+    assert sum(path.stat().st_size for path in (ROOT / "docs" / "gallery").iterdir()) < 2e6
+
+
+def test_every_page_but_the_last_leads_to_the_next(site):
+    ends = [path for path, page in pages(site).items() if "Next" not in "".join(page.text)]
+    assert len(ends) == 1
+
+
+def test_search_works_from_disk(site):
+    """Typed into the search box of a page opened as a file, a word leads to the page that is about it."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed (tools/install-browser does it)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_page()
+        asked = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto((site[""] / "papers" / "caron2023.html").as_uri())
+        tab.click("[name=query]")
+        tab.type("[name=query]", "neural-tangents")
+        first = tab.wait_for_selector(".md-search-result__link", timeout=120_000)
+        assert "neural-tangents" in first.get_attribute("href")
+        assert all(url.startswith(("file:", "data:", "about:", "blob:")) for url in asked)
+        browser.close()

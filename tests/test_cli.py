@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -78,11 +79,42 @@ def test_json_is_json_and_nothing_else(capsys):
 def test_list(capsys):
     assert main(["list"]) == 0
     said = capsys.readouterr().out
-    assert said.index("small-failing") < said.index("beside them") < said.index("tour-li2020")
+    assert said.index("small-failing") < said.index("more  A network") < said.index("tour-li2020")
     assert main(["list", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in told] == ["small-one", "small-failing", *registry.others()]
     assert told[0]["settings"]["smoke"]["steps"] == 40
+
+
+def test_list_is_one_line_an_experiment_and_fits_80_columns(capsys, monkeypatch):
+    monkeypatch.undo()  # the real registry
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(["list"]) == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    names = [*registry.experiments(), *registry.others()]
+    assert max(map(len, lines)) <= 80
+    starts = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert starts == names
+    assert (
+        len(lines) <= len(names) + len(registry.papers()) + 2
+    )  # headings and the remark at the foot
+
+
+def test_list_filters_by_words(capsys):
+    assert main(["list", "tour", "LI2020"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "  tour-li2020  Tour: the plateau and the lottery that ends it"
+    ]
+    assert main(["list", "tour", "li2020", "--json"]) == 0
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["tour-li2020"]
+    assert main(["list", "no such thing"]) == 2
+    assert "no experiment matches 'no such thing'" in capsys.readouterr().err
+
+
+def test_a_misspelt_beginning_names_the_paper(capsys):
+    assert main(["run", "carn"]) == 2
+    assert "Did you mean one of caron2023: `wideflow list caron2023`?" in capsys.readouterr().err
 
 
 def test_list_runs_names_what_is_damaged(capsys, tmp_path):
@@ -104,13 +136,15 @@ def test_list_runs_names_what_is_damaged(capsys, tmp_path):
 def test_reproduce_runs_all_and_reports_even_what_fails(capsys, tmp_path):
     assert main(["reproduce", "caron2023", "--size", "smoke", "--out", "o"]) == 1
     said = capsys.readouterr().out
-    assert "not so: small-failing" in said.replace("\n", " ")
+    assert "these did not: small-failing" in said.replace("\n", " ")
     page = (tmp_path / "o" / "report.html").read_text()
     assert "two is three" in page
     assert main(["reproduce", "li2020", "--size", "smoke", "--out", "o"]) == 0  # none there
 
 
 def test_report_writes_where_it_is_told(capsys, tmp_path):
+    main(["run", "small-one", "--size", "smoke", "--out", "o"])
+    capsys.readouterr()
     assert main(["report", "--out", "o", "--file", "elsewhere/page.html", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"report": "elsewhere/page.html"}
     assert (tmp_path / "elsewhere" / "page.html").is_file()
@@ -136,6 +170,7 @@ def test_report_writes_where_it_is_told(capsys, tmp_path):
             ["run", "small-one", "--device", "abacus"],
             "one of this machine's devices, cpu:0, got 'abacus'",
         ),
+        (["report", "--out", "nowhere"], "the folder 'nowhere' does not exist"),
         (["reproduce", "caron2032"], "Did you mean 'caron2023'?"),
         (["list", "--nonsense"], "No such option"),
     ],
@@ -158,9 +193,11 @@ def test_debug_shows_the_traceback(capsys):
 
 def test_a_folder_that_cannot_be_written_to(capsys, tmp_path):
     (tmp_path / "file").write_text("in the way")
+    main(["run", "small-one", "--size", "smoke", "--out", "o"])
+    capsys.readouterr()
     for words in (
         ["run", "small-one", "--size", "smoke", "--out", "file/below"],
-        ["report", "--out", "file/below"],
+        ["report", "--out", "o", "--file", "file/below/page.html"],
     ):
         assert main(words) == 1
         told = capsys.readouterr().err

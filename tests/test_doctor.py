@@ -1,6 +1,8 @@
 """The doctor finds this installation well, and finds what is wrong when something is."""
 
 import json
+import pathlib
+import re
 
 import pytest
 
@@ -27,6 +29,17 @@ def test_this_installation_is_well(findings):
         "compilation cache",
     } <= told
     assert sum(what.startswith("self-test") for what in told) == len(routes.ROUTES) == 6
+
+
+def test_optional_parts_are_those_that_the_package_imports():
+    """Each optional part is one that the sources import, so that the doctor misses nothing that nobody uses."""
+    names = {"scikit-learn": "sklearn"}
+    sources = "".join(
+        path.read_text() for path in pathlib.Path(doctor.__file__).parents[1].rglob("*.py")
+    )
+    for package in machine.OPTIONAL:
+        name = names.get(package, package)
+        assert re.search(rf"(?:import|from) {name}\b|find_spec\(.{name}.\)", sources), package
 
 
 def test_a_wrong_number_is_found(monkeypatch):

@@ -67,16 +67,23 @@ def allenzhu2018(ends):
 ENDS = {f.__name__: f for f in (caron2023, chen2022, li2020, ren2023, allenzhu2018)}
 
 
+def ends(cells):
+    """What the last cell shows: the numbers that the notebook ends with."""
+    return ast.literal_eval(cells[-1].outputs[-1].data["text/plain"])
+
+
 def test_there_is_one_for_every_paper():
     assert {path.stem for path in NOTEBOOKS} == set(ENDS)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_is_stored_without_outputs_and_asks_a_question(path):
+def test_it_is_stored_with_its_outputs_and_asks_a_question(path):
     cells = read(path).cells
     code = [cell for cell in cells if cell.cell_type == "code"]
     assert 10 <= len(cells) <= 30
-    assert not any(cell.outputs or cell.execution_count for cell in code)
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert any("image/png" in output.get("data", {}) for cell in code for output in cell.outputs)
+    assert path.stat().st_size < 400_000
     assert any("Your turn" in cell.source for cell in cells)
     assert any("# change me" in cell.source for cell in code)
 
@@ -91,4 +98,7 @@ def test_it_runs_and_ends_as_theory_says(path):
     cells = [cell for cell in read(done.stdout.strip()).cells if cell.cell_type == "code"]
     assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)
     assert not any(output.get("name") == "stderr" for cell in cells for output in cell.outputs)
-    ENDS[path.stem](ast.literal_eval(cells[-1].outputs[-1].data["text/plain"]))
+    ENDS[path.stem](ends(cells))
+    stored = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    ENDS[path.stem](ends(stored))  # what a reader sees without running it
+    assert ends(stored).keys() == ends(cells).keys()

@@ -348,3 +348,20 @@ def test_coordinate_check_predicts_nothing_where_theory_is_silent():
     pair = lambda key, width: (lambda p, inputs: inputs @ p, np.ones(3))
     with pytest.raises(ValueError, match="`dynamics` needs wideflow models"):
         wf.coordinate_check(pair, (4, 8), x, y, dynamics=adam)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_deep_networks_have_a_structured_kernel(outputs, monkeypatch):
+    chain = wf.mlp(2, 5, "tanh", outputs=outputs, bias_std=0.2)
+    before, after = (wf.Deep.init(seed, chain, 3, "maximal-update") for seed in (0, 1))
+    x = np.random.default_rng(0).standard_normal((6, 3))
+    with jax.enable_x64(True):
+        rows = jax.jacrev(lambda net: net.outputs(x).reshape(6, -1))(before)
+        flat = [leaf.reshape(6, outputs, -1) for leaf in jax.tree.leaves(rows)]
+        kernel = sum(jnp.einsum("ikp,jkp->ij", part, part) for part in flat) / outputs
+    expected = np.linalg.eigvalsh(np.asarray(kernel))
+    twice = wf.probe(lambda net, x: 2 * net(x), before, after, x)  # not the network's own outputs
+    np.testing.assert_allclose(twice.spectrum_before, 4 * expected, rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr("wideflow.probe._products", lambda *_: pytest.fail("rows of gradients"))
+    probe = wf.probe(lambda net, x: net(x), before, after, x)
+    np.testing.assert_allclose(probe.spectrum_before, expected, rtol=1e-9, atol=1e-12)

@@ -1,10 +1,10 @@
-"""Notebooks run, and become pages of the book: a MkDocs hook, and a command for tests and authors.
+"""Notebooks are kept with their outputs, and become pages of the book: a MkDocs hook, and a command for tests and authors.
 
-`executed(path)` runs a notebook from top to bottom in a fresh kernel and keeps the result in build/notebooks, under a hash of the notebook
-and of wideflow's sources; asking again reads it. The hook turns every docs/notebooks/*.ipynb into a page with its outputs.
+`executed(path)` runs a notebook from top to bottom in a fresh kernel and keeps the result in build/notebooks, under a hash of its code
+and of wideflow's sources; asking again reads it. The hook turns every docs/notebooks/*.ipynb, as it is stored, into a page.
 
 Run:  python tools/notebooks.py docs/notebooks/li2020.ipynb      prints the path of the executed notebook
-      python tools/notebooks.py --strip                          empties the outputs of all notebooks, before a commit
+      python tools/notebooks.py --store                          runs all notebooks and stores them with their outputs
 """
 
 import base64
@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
+import io
 import pathlib
 import sys
 import tempfile
@@ -26,7 +27,8 @@ LIMIT = 300  # seconds a cell may take
 
 def executed(path: pathlib.Path) -> pathlib.Path:
     """The notebook with its outputs, run now or found; a cell that raises ends it with the traceback."""
-    digest = hashlib.sha256(path.read_bytes() + importlib.metadata.version("jax").encode())
+    code = "\0".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+    digest = hashlib.sha256((code + importlib.metadata.version("jax")).encode())
     for source in sorted((ROOT / "src").rglob("*.py")):
         digest.update(source.read_bytes())
     result = KEPT / f"{path.stem}-{digest.hexdigest()[:16]}.ipynb"
@@ -71,7 +73,7 @@ def on_files(files, config):
     from mkdocs.structure.files import File
 
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        text, pictures = as_markdown(nbformat.read(executed(path), as_version=4), path.name)
+        text, pictures = as_markdown(nbformat.read(path, as_version=4), path.name)
         page = File.generated(config, f"notebooks/{path.stem}.md", content=text)
         files.append(page)
         for name, content in pictures.items():
@@ -98,26 +100,38 @@ def as_markdown(notebook, download: str) -> tuple[str, dict[str, bytes]]:
     title, *rest = parts
     parts = [
         title,
-        f"*This page is a notebook, run when the book was built: [download it]({download}).*",
+        f"*This page is a notebook: [download it]({download}) and change it.*",
         *rest,
     ]
     return "\n\n".join(parts) + "\n", pictures
 
 
-def strip() -> None:
-    """Outputs and counts out of every notebook of the repository."""
-    for path in NOTEBOOKS.glob("*.ipynb"):
-        notebook = nbformat.read(path, as_version=4)
+def store() -> None:
+    """Every notebook of the repository with the outputs of a fresh run, pictures in 64 colours, nothing of the machine."""
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        notebook = nbformat.read(executed(path), as_version=4)
+        notebook.metadata = {"kernelspec": notebook.metadata.get("kernelspec", {})}
         for cell in notebook.cells:
             cell.metadata = {}
-            if cell.cell_type == "code":
-                cell.outputs, cell.execution_count = [], None
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {})
+                if "image/png" in data:
+                    data["image/png"] = _fewer_colours(data["image/png"])
         nbformat.write(notebook, path)
 
 
+def _fewer_colours(encoded: str) -> str:
+    """The same picture to the eye in a third of the bytes."""
+    from PIL import Image
+
+    image, small = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB"), io.BytesIO()
+    image.quantize(64, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+    return base64.b64encode(small.getvalue()).decode()
+
+
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--strip"]:
-        strip()
+    if sys.argv[1:] == ["--store"]:
+        store()
     else:
         for name in sys.argv[1:]:
             print(executed(pathlib.Path(name).resolve()))

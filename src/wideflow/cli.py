@@ -42,6 +42,10 @@ UsageError = typer.BadParameter.__base__  # of the click that this typer brings 
 
 @app.command("list")
 def list_(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Show only experiments in whose name, title or paper all these occur."),
+    ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="Show the saved runs instead of the experiments.")
     ] = False,
@@ -81,7 +85,7 @@ def list_(
         return OK
     from .experiments.registry import experiments, others, papers
 
-    found = [*experiments().values(), *others().values()]
+    words = words or []
     if as_json:
         terminal.print_json(
             [
@@ -90,11 +94,14 @@ def list_(
                     "figure": experiment.figure, "needs_data": experiment.needs_data,
                     "settings": {size: asdict(settings) for size, settings in experiment.settings.items()},
                 }
-                for experiment in found
+                for experiment in (*experiments().values(), *others().values())
+                if terminal.matches(experiment, words)
             ]
         )  # fmt: skip
-    else:
-        terminal.out().print(terminal.experiments_table(experiments(), papers(), others()))
+    elif not terminal.print_experiments(experiments(), papers(), others(), words):
+        raise CommandError(
+            f"no experiment matches {' '.join(words)!r}; `wideflow list` shows all.", USAGE
+        )
     return OK
 
 
@@ -171,7 +178,7 @@ def reproduce(
 
     with asked_wrongly():
         chosen = work.experiments_of(paper)
-    told: list[dict[str, Any]] = []
+    outcomes: list[dict[str, Any]] = []
     for experiment in chosen:
         overrides = work.common_overrides(
             experiment, seeds, precision and precision.value, strict=False
@@ -180,34 +187,40 @@ def reproduce(
             done = work.perform_shown(experiment, out, size.value, overrides, seed, device, fresh)
             figures = work.draw(experiment, done.record)
         except DataNotFoundError as error:
-            told.append({"experiment": experiment.name, "outcome": "skipped", "reason": str(error)})
+            outcomes.append(
+                {"experiment": experiment.name, "outcome": "skipped", "reason": str(error)}
+            )
         except CommandError as error:
             if error.code != FAILED:
                 raise
-            told.append(
+            outcomes.append(
                 {"experiment": experiment.name, "outcome": "stopped", "reason": error.sentence}
             )
         else:
             outcome = "acceptable" if done.record.ok else "failed"
-            told.append({"experiment": experiment.name, "outcome": outcome, **done.record.counts})
+            outcomes.append(
+                {"experiment": experiment.name, "outcome": outcome, **done.record.counts}
+            )
             if not as_json:
                 terminal.print_done(done, figures, briefly=done.record.ok)
             continue
         terminal.remarks().print(
-            f"[yellow]{experiment.name} {told[-1]['outcome']}:[/yellow] {told[-1]['reason']}"
+            f"[yellow]{experiment.name} {outcomes[-1]['outcome']}:[/yellow] {outcomes[-1]['reason']}"
         )
-    page = write_report(Store(out), out / "report.html")
-    bad = [line["experiment"] for line in told if line["outcome"] in ("failed", "stopped")]
+    shown = any(line["outcome"] in ("acceptable", "failed") for line in outcomes)
+    page = write_report(Store(out), out / "report.html") if shown else None
+    bad = [line["experiment"] for line in outcomes if line["outcome"] in ("failed", "stopped")]
     if as_json:
-        terminal.print_json({"experiments": told, "report": str(page)})
+        terminal.print_json({"experiments": outcomes, "report": page and str(page)})
     else:
-        skipped = sum(line["outcome"] == "skipped" for line in told)
+        skipped = sum(line["outcome"] == "skipped" for line in outcomes)
         terminal.out().print(
-            f"\n{len(told) - len(bad) - skipped} of {len(told)} experiments as declared"
-            + (f", {skipped} skipped because their data were not found" if skipped else "")
-            + (f"; [bold red]not so:[/] {', '.join(bad)}" if bad else "")
+            f"\n{len(outcomes) - len(bad) - skipped} of {len(outcomes)} experiments came out as declared"
+            + (f", {skipped} skipped because their data files are missing" if skipped else "")
+            + (f"; [bold red]these did not:[/] {', '.join(bad)}" if bad else "")
         )
-        terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
+        if page is not None:
+            terminal.out().print(f"Report: {page.resolve()}", soft_wrap=True)
     return FAILED if bad else OK
 
 
@@ -226,7 +239,8 @@ def report(
     from .runs.store import Store
     from .shell import terminal
 
-    page = write_report(Store(out), file or out / "report.html")
+    with asked_wrongly():
+        page = write_report(Store(out), file or out / "report.html")
     if as_json:
         terminal.print_json({"report": str(page)})
     else:
@@ -299,7 +313,7 @@ def main(words: Sequence[str] | None = None) -> int:
             )
             message = error.format_message().replace("Value error, ", "")
             raise CommandError(
-                f"{message} `{' '.join(['wideflow', *known, '--help'])}` tells more.", USAGE
+                f"{message} `{' '.join(['wideflow', *known, '--help'])}` explains.", USAGE
             ) from error
 
     return guarded(call, words)

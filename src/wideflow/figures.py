@@ -158,7 +158,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours.
+    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours, those in `muted` are grey.
 
     Args:
         title: stands above all panels.
@@ -171,3 +171,4 @@ class FigureSpec:
     columns: int = 2
     caption: str = field(default="")
     first: tuple[str, ...] = ()
+    muted: tuple[str, ...] = ()

@@ -25,6 +25,8 @@ from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
 from .figures import FigureSpec, Line, Panel
+from .models import deep_gram
+from .models.deep import Deep
 from .observables.regime import Regime
 
 __all__ = ["Probe", "linearisation_gap", "probe"]
@@ -351,7 +353,12 @@ class _Network:
         return push(params, direction)
 
     def kernel(self, params, output: int, memory) -> np.ndarray:
-        """The tangent Gram matrix of one output, from tiles of gradient rows."""
+        """The tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
+        model = self._deep(params)
+        if model is not None:
+            features, rates = model.embed(self.inputs), model.rate_factors()
+            parts = deep_gram.gram_parts(model, features, output=output, memory=memory)
+            return np.asarray(sum(part / rates[name] for name, part in parts.items()), dtype=float)
         rows = max(
             1, min(self.samples, int(budget(memory) // (2 * COPIES * self.itemsize * self.size)))
         )
@@ -374,6 +381,38 @@ class _Network:
                 kernel[i : i + rows, j : j + rows] = block
                 kernel[j : j + rows, i : i + rows] = block.T
         return (kernel + kernel.T) / 2
+
+    def _deep(self, params) -> Deep | None:
+        """The module itself, where it is a `Deep` with all arrays trained and `apply` gives its outputs.
+
+        `apply` may be any function of the module. It has the module's Jacobian at these inputs if both give the same outputs
+        and the same product of a random cotangent with the Jacobian: two different ones agree with probability 0.
+        """
+        model = eqx.combine(params, self.static)
+        if not isinstance(model, Deep) or not eqx.is_array(self.inputs):
+            return None
+        whole = all(place.layer.trained for place in model.places)
+        plain = all(node is None for node in model.nodes)
+        flat = (math.prod(model.input_shape),)
+        if not (whole and plain and self.inputs.shape[1:] in (flat, model.input_shape)):
+            return None
+
+        @eqx.filter_jit
+        def products(params):
+            own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(eqx.combine(p, self.static))  # fmt: skip
+            given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
+            known, pull_known = jax.vjp(own, params)
+            if given.shape != known.shape or given.dtype != known.dtype:
+                return None
+            v = jax.random.normal(jax.random.key(0), known.shape, known.dtype)
+            return (given, pull_given(v)), (known, pull_known(v))
+
+        pair = products(params)
+        if pair is None:
+            return None
+        size = lambda tree: math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # fmt: skip
+        far = size(jax.tree.map(lambda a, b: a - b, *pair))
+        return model if far <= math.sqrt(self.epsilon) * size(pair[1]) else None
 
     def _block(self, start: int, rows: int):
         return jax.tree.map(lambda leaf: leaf[start : start + rows], self.inputs)

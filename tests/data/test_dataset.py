@@ -146,3 +146,21 @@ def test_mnist(data_folder):
     assert 0 <= train.inputs.min() < train.inputs.max() <= 1
     with pytest.raises(ValueError, match="10000 images"):
         wf.data.mnist("test", 9999, 5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes"),
+    [(("yes", "no", "no"), (1, -1, -1)), (("b", "a", "b"), (1, -1, 1)), (("1", "0", "1"), (1, 0, 1))],
+)  # fmt: skip
+def test_a_target_of_two_names_becomes_two_classes(tmp_path, labels, codes):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))
+    assert wf.data.read_csv(path, classes=True).targets.tolist() == list(codes)
+
+
+@pytest.mark.parametrize("labels", [("yes", "no", "maybe"), ("yes", "3", "yes"), ("yes", "yes", "yes"), ("yes", "", "no")])  # fmt: skip
+def test_other_text_is_refused_with_classes_too(tmp_path, labels):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))
+    with pytest.raises(ValueError, match=r"text where numbers|missing values"):
+        wf.data.read_csv(path, classes=True)

@@ -15,6 +15,7 @@ import psutil
 import pytest
 import xarray as xr
 
+PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
@@ -49,7 +50,7 @@ class Server:
         return self.process.wait(20)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server():
     running = Server()
     yield running
@@ -64,7 +65,7 @@ def own_server():
     running.process.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     chromium = shutil.which("chromium")
     if chromium is None:
@@ -91,10 +92,25 @@ class Page:
         self.tab.goto(server.address + (f"&{query}" if query else ""))
         self.tab.wait_for_selector("body[data-connected]")
 
-    def wait(self, condition: str, seconds: float = 45):
+    def wait(self, condition: str, seconds: float = PATIENCE):
         return self.tab.wait_for_function(condition, timeout=1000 * seconds)
 
-    def state(self, *names: str, seconds: float = 45) -> None:
+    def prepared(self, seconds: float = PATIENCE) -> None:
+        """Waits until the first picture is there and everything is compiled."""
+        self.wait("window.lab.told.some(t => t.prepared)", seconds)
+
+    def begins_anew(self, act) -> None:
+        """Does `act()`, and waits until the page has been told of a new run."""
+        last = self.tab.evaluate("window.lab.told.at(-1)?.count ?? 0")
+        act()
+        self.wait(f"window.lab.told.some(t => t.fresh && t.count > {last})")
+
+    def since_fresh(self, condition: str, seconds: float = PATIENCE) -> None:
+        """Waits until one of the messages since the last new start fulfils the condition on `t`."""
+        last = "window.lab.told.slice(window.lab.told.findLastIndex(t => t.fresh))"
+        self.wait(f"{last}.some(t => {condition})", seconds)
+
+    def state(self, *names: str, seconds: float = PATIENCE) -> None:
         self.tab.wait_for_selector(
             ", ".join(f"#state.{name}" for name in names), timeout=1000 * seconds
         )

@@ -1,19 +1,23 @@
 """States as addresses: what is not offered, out of bounds or unknown is refused with a sentence."""
 
+import dataclasses
 import shlex
+from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
 import jax
+import numpy as np
 import pytest
 
 from wideflow.experiments.training import build
 from wideflow.lab.cards import as_html
 from wideflow.lab.fields import FIELDS
-from wideflow.lab.links import START, place
-from wideflow.lab.scenes import scenes
+from wideflow.lab.links import START, place, saved_link
+from wideflow.lab.scenes import FREE, scenes
 from wideflow.lab.uploads import KEPT, Uploads, file_name
 from wideflow.runs.overrides import parse
 from wideflow.runs.runner import settings_of
+from wideflow.training.session import Session
 
 
 @pytest.fixture
@@ -29,12 +33,35 @@ def test_a_link_leads_back_to_its_place(uploads):
     again = place(dict(parse_qsl(first.link())), uploads)
     assert again == first
     assert first.choices["width"] == 64
-    assert set(first.choices) == set(START) - {
-        "features",
-        "rows",
-        "rate",
-        "steps",
-    }  # what matters here
+    assert set(first.choices) == set(START) - {"features", "rows", "time"}  # what matters here
+    flow = place({**asked, "data": "sphere-sines", "dynamics": "flow"}, uploads)
+    assert set(START) - set(flow.choices) == {"rows", "rate", "steps", "frequency", "amplitude"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"data": "wave-2d", "scaling": "zipf:0.3,0.6", "dynamics": "flow", "time": "7"},
+        {"depth": "3", "scaling": "maximal-update", "dynamics": "adam"},
+        {"scene": "tour-li2020"},
+    ],
+)  # fmt: skip
+def test_a_saved_run_opens_its_own_place(uploads, asked):
+    here = place({**asked, "seed": "6"}, uploads)
+    settings = dataclasses.asdict(here.scene.settings(here.changes))
+    record = SimpleNamespace(experiment=here.scene.experiment.name, settings=settings, seed=6, command="...")  # fmt: skip
+    assert place(dict(parse_qsl(saved_link(record))), uploads) == here
+
+
+@pytest.mark.parametrize(
+    ("experiment", "data", "said"),
+    [("caron2023-figure1", "", "no scene of the lab"), ("train", "mine.csv", "upload that file")],
+)
+def test_a_saved_run_that_the_page_cannot_show_is_refused(experiment, data, said):
+    settings = {"data": data, "dynamics": "flow"}
+    record = SimpleNamespace(experiment=experiment, settings=settings, seed=0, command="...")
+    with pytest.raises(ValueError, match=said):
+        saved_link(record)
 
 
 def test_a_table_that_is_not_on_this_machine_is_named(uploads, tmp_path, monkeypatch):
@@ -147,4 +174,25 @@ def test_every_scene_has_settings_and_a_command(uploads):
     for name in scenes():
         here = place({"scene": name, "seed": "2"}, uploads)
         assert f"wideflow run {here.scene.experiment.name} " in here.command()
-        assert "perform" in here.lines()
+        assert ("perform" in here.lines()) == (name != FREE)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"dynamics": "descent", "rate": "0.5", "steps": "40"},
+        {"dynamics": "flow", "time": "3"},
+        {"dynamics": "adam", "rate": "0.01", "steps": "40", "depth": "2", "scaling": "maximal-update"},
+    ],
+    ids=lambda asked: asked["dynamics"],
+)  # fmt: skip
+def test_the_python_lines_repeat_the_run_bit_for_bit(uploads, asked):
+    here = place({**asked, "samples": "6", "width": "8", "seed": "5"}, uploads)
+    names: dict = {}
+    exec(here.lines(), names)
+    ours = here.scene.settings(here.changes)
+    fewer = dataclasses.replace(ours, record=("kernel_change", "linearisation_gap", "test_risk"))
+    table = here.scene.experiment.run(fewer, jax.random.key(5), Session())
+    repeated = names["run"].table
+    for name in ("loss", "kernel_change", "linearisation_gap", "test_risk", "time"):
+        np.testing.assert_array_equal(repeated[name].values, table[name].values)

@@ -1,5 +1,6 @@
 """The page: failed claims first, every link there, and a real browser opens it from disk without a word."""
 
+import contextlib
 import dataclasses
 import pathlib
 import re
@@ -19,6 +20,19 @@ FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def browser():
+    """Chromium, driven by Playwright; the test is skipped where either is missing."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("chromium is not installed (tools/install-browser does it)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as play:
+        started = play.chromium.launch(executable_path=path, args=FLAGS)
+        yield started
+        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +60,9 @@ def test_failed_claims_stand_first_and_in_red(page):
     assert table.index("two is three") < table.index(">fine<")
     assert '<tr class="failed">' in table
     assert "does not reproduce (declared)" in text
-    assert "1 FAIL" in text[: text.index("<main>")]  # already in the overview
+    assert "1 of 4 claims FAILS" in text[: text.index("<main>")]  # already in the head
+    main = text[text.index("<main>") :]
+    assert main.index('id="small-failing"') < main.index('id="small-one"')
 
 
 def test_everything_promised_is_there(page):
@@ -89,10 +105,43 @@ def test_pages_of_sweeps_are_linked(tmp_path):
     assert "unfinished" not in page
 
 
-def test_an_empty_store_gives_a_page_that_says_so(tmp_path):
-    assert "No runs are saved here yet" in visible(
-        write_report(Store(tmp_path), tmp_path / "report.html")
-    )
+@pytest.mark.parametrize("folder", ["", "nowhere"])
+def test_an_empty_or_missing_folder_is_an_error_and_nothing_is_written(tmp_path, folder):
+    with pytest.raises(ValueError, match="nothing to report"):
+        write_report(Store(tmp_path / folder), tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_verdict_and_the_figure_stand_before_the_claims_and_what_was_not_run_at_the_end(page):
+    text = visible(page)
+    main = text[text.index("<main>") :]
+    section = main[main.index('id="small-one"') :]
+    assert section.index('class="verdict"') < section.index("<figure>") < section.index("the loss")
+    assert "All 2 claims hold. 1 more is known not to reproduce, and does not." in section
+    assert 'class="missing"' not in text  # both were run
+
+
+def test_claims_are_folded_unless_one_fails(page):
+    folds = re.findall(r'id="(small-\w+)".*?<details class="judged"( open)?>', visible(page), re.S)
+    assert dict(folds) == {"small-failing": " open", "small-one": ""}
+
+
+def test_printing_keeps_every_figure_uncut(page):
+    """The PDF holds a picture an experiment, and on paper each fits between the margins of one A4 sheet."""
+    with browser() as chromium:
+        tab = chromium.new_context(color_scheme="dark").new_page()
+        tab.goto(page.as_uri())
+        pdf = tab.pdf(format="A4", margin=dict.fromkeys(("top", "right", "bottom", "left"), "1cm"))
+        widths = [int(width) for width in re.findall(rb"/Subtype /Image\s+/Width (\d+)", pdf)]
+        assert sum(width > 500 for width in widths) == 2  # none was drawn by scrolling to it
+        tab.set_viewport_size({"width": 718, "height": 1047})  # A4 less 1 cm on each side, 96 dpi
+        tab.emulate_media(media="print")
+        boxes = [image.bounding_box() for image in tab.query_selector_all(".printed")]
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 718 for box in boxes)
+        assert all(0 < box["height"] < 1000 for box in boxes)
+        assert (
+            tab.evaluate("getComputedStyle(document.body).color") == "rgb(29, 33, 38)"
+        )  # not dark
 
 
 def test_every_panel_becomes_a_plot_with_its_numbers(tmp_path):
@@ -122,14 +171,9 @@ def test_labels_without_tex(tex, text):
 
 
 def test_a_browser_opens_it_from_disk(page):
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed (tools/install-browser does it)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=FLAGS)
+    with browser() as chromium:
         for width, scheme in ((1280, "light"), (390, "dark")):
-            tab = browser.new_context(
+            tab = chromium.new_context(
                 viewport={"width": width, "height": 800}, color_scheme=scheme
             ).new_page()
             said, asked = [], []
@@ -152,4 +196,3 @@ def test_a_browser_opens_it_from_disk(page):
             tab.wait_for_function(hidden + " > 0")
             tab.click("#theme")
             assert tab.evaluate("document.documentElement.dataset.theme") != scheme
-        browser.close()

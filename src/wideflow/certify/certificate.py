@@ -217,9 +217,9 @@ def _trust(time: float, regime: Regime) -> str:
     """What a predicted time is worth, from how far the lazy path contradicts itself there."""
     if not math.isfinite(time):
         return "the rest of the loss lies in unresolved modes"
-    if not regime.worst <= RICH:
+    if not regime.richness <= RICH:
         return (
-            f"linearised dynamics, not to be trusted here: its path is {regime.worst:.0%} off the network itself; "
+            f"linearised dynamics, not to be trusted here: its path is {regime.richness:.0%} off the network itself; "
             "`train=True` measures it"
         )
     return f"linearised dynamics with this network's Gram, within a factor of about {time_factor(regime):.2g}"

@@ -20,7 +20,7 @@ POINTS = 80
 
 def time_factor(regime) -> float:
     r"""$1 + 5\max(R, G)$: within this factor of the predicted time the network itself gets there."""
-    return 1.0 + 5.0 * regime.worst
+    return 1.0 + 5.0 * regime.richness
 
 
 @dataclass(frozen=True)

@@ -156,8 +156,8 @@ def available(name: str) -> bool:
     Args:
         name: 'concrete', 'energy', 'airfoil' or 'plant'.
     """
-    file, given = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
-    folders = [cache_folder(), *([pathlib.Path(given).expanduser()] if given else [])]
+    file, local = UCI[name].source.file, os.environ.get("WIDEFLOW_DATA")
+    folders = [cache_folder(), *([pathlib.Path(local).expanduser()] if local else [])]
     return any((folder / file).is_file() for folder in folders)
 
 

@@ -68,25 +68,32 @@ def random_labels(
 
 @double
 def waves(
-    key: int | Key, samples: int = 30, inputs: int = 1, noise: float = 0.05, frequency: float = 1.5
+    key: int | Key,
+    samples: int = 30,
+    inputs: int = 1,
+    noise: float = 0.05,
+    frequency: float = 1.5,
+    amplitude: float = 1.0,
 ) -> Dataset:
-    r"""$y = \prod_i \sin(\pi f x_i) + \varepsilon$ for $x$ uniform on $[-1, 1]^p$, $p$ = `inputs`: a function that one can look at.
+    r"""$y = A \prod_i \sin(\pi f x_i) + \varepsilon$ for $x$ uniform on $[-1, 1]^p$, $p$ = `inputs`: a function that one can look at.
 
     A constant column stands behind the inputs, so that every neuron has its own kink; rows are divided by $\sqrt{p + 1}$, so that $|x| \le 1$.
-    `frequency` is $f$, `noise` the deviation of $\varepsilon$.
+    `frequency` is $f$, `amplitude` is $A$, `noise` the deviation of $\varepsilon$.
 
     Args:
         samples: $n$.
         inputs: $p$.
         noise: the deviation of $\varepsilon$.
         frequency: $f$, in half periods on $[0, 1]$.
+        amplitude: $A$.
     """
     check_count("samples", samples)
     check_count("inputs", inputs)
     check_nonnegative("noise", noise)
     check_number("frequency", frequency)
+    check_number("amplitude", amplitude)
     x = jax.random.uniform(named_key(key, "inputs"), (samples, inputs), minval=-1.0, maxval=1.0)
-    clean = jnp.prod(jnp.sin(jnp.pi * frequency * x), axis=1)
+    clean = amplitude * jnp.prod(jnp.sin(jnp.pi * frequency * x), axis=1)
     y = clean + noise * jax.random.normal(named_key(key, "noise"), (samples,))
     rows = jnp.concatenate([x, jnp.ones((samples, 1))], axis=1) / (inputs + 1) ** 0.5
     names = (*(f"x{i + 1}" for i in range(inputs)), "bias")

@@ -25,6 +25,7 @@ def read_csv(
     rows: int | None = None,
     name: str | None = None,
     separator: str = ",",
+    classes: bool = False,
 ) -> Dataset:
     """A dataset from a CSV file (plain or compressed) with a header line.
 
@@ -36,6 +37,7 @@ def read_csv(
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
         name: the dataset's name; the file's own if None.
+        classes: a target column that holds two names and no number becomes -1 and 1, in alphabetical order.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
@@ -51,6 +53,7 @@ def read_csv(
         )
     table = table.drop(columns=[c for c in drop if c != column])
     check_index(path, table)
+    table = _coded(table, column) if classes else table
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     _check_numeric(path, table, numbers)
     features = [c for c in numbers.columns if c != column]
@@ -90,6 +93,17 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
         f"`target` {target!r} is not a column of {path.name}.{did_you_mean(target, columns)} "
         f"Columns: {', '.join(columns)}."
     )
+
+
+def _coded(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Two names in `column` as -1 and 1; any other table stays as it is."""
+    values = table[column]
+    names = sorted(map(str, values.dropna().unique()))
+    named = pd.to_numeric(values, errors="coerce").isna() & values.notna()
+    if len(names) != 2 or not named.all():
+        return table
+    codes = dict(zip(names, (-1.0, 1.0), strict=True))
+    return table.assign(**{column: [codes[str(value)] for value in values]})
 
 
 def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFrame) -> None:

@@ -16,8 +16,8 @@ from ..runs.provenance import revision, versions
 from .findings import Finding
 
 OPTIONAL = {
-    "h5netcdf": "records are written as netCDF 3", "pydantic": "settings are not checked", "bokeh": "no report page",
-    "matplotlib": "no figures", "dask": "no sweeps", "panel": "no lab page", "scikit-learn": "no estimators",
+    "h5netcdf": "records are written as netCDF 3", "pydantic": "settings are not checked", "bokeh": "no report page and no lab",
+    "matplotlib": "no figures", "dask": "no sweeps", "tornado": "no lab", "scikit-learn": "no estimators",
     "pooch": "no downloads",
 }  # fmt: skip
 ENOUGH = 1 << 30  # bytes free on a disk

@@ -1,7 +1,7 @@
 r"""The network at infinite width: ridge regression with its mean tangent kernel, or with any kernel that is given.
 
 As the width grows, a network trained to time infinity from a function of zero predicts $k(x)^\top (\Theta^* + \rho I)^{-1} y$ with the mean tangent kernel $\Theta^*$
-(`limits.mean_ntk`) and $\rho \to 0$; a positive ridge $\rho$ stands for stopping early. Ridge and size of the bias column are those of the least leave-one-out error, which has
+(`limits.mean_ntk`) and $\rho \to 0$; a positive ridge $\rho$ acts like early stopping. Ridge and size of the bias column are those of the least leave-one-out error, which has
 a closed form: with $S = \Theta^*(\Theta^* + \rho I)^{-1}$ the prediction of row $i$ by all others misses by $(y - S y)_i / (1 - S_{ii})$. A given kernel acts on the standardised
 columns without the bias column, as its architecture has biases of its own.
 """

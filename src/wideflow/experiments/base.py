@@ -79,22 +79,39 @@ class Claim:
 
     @property
     def bound(self) -> str:
-        """What is asked of the value, as text."""
+        """What is asked of the value, as text, in four digits.
+
+        >>> Claim("drift", 0.001, at_least=0.00076 / 3.5, at_most=0.00076 * 3.5, published=0.00076).bound
+        'within a factor 3.5 of 0.00076'
+        >>> Claim("loss", 0.01, at_least=0.004321, at_most=0.05).bound
+        '0.004321 to 0.05'
+        """
         parts = []
         if self.expected is not None:
             unit = (
-                f" (±{100 * (self.tolerance or 0):g} %)"
+                f" (±{100 * (self.tolerance or 0):.3g} %)"
                 if self.relative
-                else f" ± {self.tolerance or 0:g}"
+                else f" ± {self.tolerance or 0:.3g}"
             )
-            parts.append(f"{self.expected:g}{unit}")
-        if self.at_least is not None:
-            parts.append(f"≥ {self.at_least:g}")
-        if self.at_most is not None:
-            parts.append(f"≤ {self.at_most:g}")
+            parts.append(f"{self.expected:.6g}{unit}")
+        if self.at_least is not None and self.at_most is not None:
+            parts.append(self._between(self.at_least, self.at_most))
+        elif self.at_least is not None:
+            parts.append(f"≥ {_short(self.at_least)}")
+        elif self.at_most is not None:
+            parts.append(f"≤ {_short(self.at_most)}")
         if self.holds is not None:
             parts.append("true")
         return ", ".join(parts)
+
+    def _between(self, low: float, high: float) -> str:
+        """A range; where the published number is its geometric middle, the factor on either side."""
+        centre = self.published
+        if centre is not None and 0 < low < centre < high:
+            factor = high / centre
+            if math.isclose(factor, centre / low, rel_tol=1e-3):
+                return f"within a factor {factor:.3g} of {_short(centre)}"
+        return f"{_short(low)} to {_short(high)}"
 
     @property
     def acceptable(self) -> bool:
@@ -110,13 +127,20 @@ class Claim:
 Claim.__init__ = renamed(reproduces="expected_to_hold")(Claim.__init__)
 
 
+def _short(number: float) -> str:
+    """Four digits; whole numbers below a million in full."""
+    if float(number).is_integer() and abs(number) < 1e6:
+        return f"{number:.0f}"
+    return f"{number:.4g}"
+
+
 @dataclass(frozen=True)
 class Experiment:
     """An experiment; `run(settings, key, session)` fills a table, `draw` and `claims` read nothing else.
 
     The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
 
-    `claims_from_size` is the smallest size at which the claims are asked; a smaller run shows their numbers unjudged.
+    `claims_from_size` is the smallest size at which the claims are checked; a smaller run shows their numbers unjudged.
 
     Args:
         name: what users type after `wideflow run`.

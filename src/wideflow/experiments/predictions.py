@@ -1,7 +1,8 @@
-r"""What the limits predict of a run before it begins: the dashed lines beside its curves.
+r"""What the limits predict of a run: the dashed lines beside its curves.
 
 The lazy prediction freezes the kernel $\Theta_0$ of the network at hand, $\dot r = -\Theta_0 r$; the infinite-width limit at time zero is
 $\widehat\Theta^*$, or under a node scaling with $\gamma < 1$ a random matrix of that mean (caron2023, Proposition 3.3), of which some are drawn.
+A deep network is compared with its own linearisation alone.
 """
 
 import numpy as np
@@ -19,8 +20,23 @@ from ..observables.kernels import tangent_gram
 DRAWS = 8
 
 
+def awaited(network, samples: int, times: np.ndarray, grid) -> xr.Dataset:
+    """The predictions before they are computed: the same variables without numbers, so that figures keep their marks."""
+    empty = lambda *shape: np.full(shape, np.nan)
+    known = {
+        "time_ahead": ("ahead", np.asarray(times)),
+        "linearised_loss": ("ahead", empty(len(times))),
+    }
+    if grid is not None:
+        known["linearised_function"] = ("grid", empty(len(grid)))
+    if isinstance(network, Shallow):
+        known["limit_spectrum"] = ("eigenvalue", empty(samples))
+        known["limit_spectra"] = (("draw", "eigenvalue"), empty(_draws(network), samples))
+    return xr.Dataset(known)
+
+
 def predict(
-    network: Shallow,
+    network,
     training: Dataset,
     times: np.ndarray,
     rate: float | None,
@@ -28,7 +44,7 @@ def predict(
     grid,
     key,
 ) -> xr.Dataset:
-    """Loss over `times` and outputs on `grid` at their end with the kernel frozen; spectrum and gap of the limit kernel.
+    """Loss over `times` and outputs on `grid` at their end with the kernel frozen; spectra of the limit kernel.
 
     Args:
         rate: of descent, None for the flow.
@@ -46,18 +62,29 @@ def predict(
     lazy = linearised(
         factor * kernel, targets, times, start=network.outputs(inputs), rate=rate, **more
     )
-    limit = np.linalg.eigvalsh(
-        _node_factor(network) * np.asarray(mean_ntk(inputs, network.activation))
-    )
-    found = {
-        "linearised_loss": ("ahead", factor * np.asarray(lazy.losses), {"label": "loss, linearised"}),
+    known = {
         "time_ahead": ("ahead", np.asarray(times)),
-        "limit_spectrum": ("eigenvalue", limit, {"label": "eigenvalues of the limit kernel"}),
-        "limit_gap": ("draw", _limit_gaps(network, inputs, limit, key), {"label": "gap of the limit kernel"}),
+        "linearised_loss": ("ahead", factor * np.asarray(lazy.losses), {"label": "loss, linearised"}),
     }  # fmt: skip
     if lazy.test_outputs is not None:
-        found["linearised_function"] = ("grid", np.asarray(lazy.test_outputs)[-1])
-    return xr.Dataset(found)
+        known["linearised_function"] = ("grid", np.asarray(lazy.test_outputs)[-1])
+    return xr.Dataset(
+        known | (_limit(network, inputs, key) if isinstance(network, Shallow) else {})
+    )
+
+
+def _limit(network: Shallow, inputs, key) -> dict:
+    """Eigenvalues of the mean limit kernel, and of several draws where the limit is random."""
+    mean = _node_factor(network) * np.asarray(mean_ntk(inputs, network.activation))
+    drawn = mean[None]
+    if _draws(network) > 1:
+        drawn = random_ntg(
+            named_key(key, "limit"), inputs, network.scaling, network.activation, draws=DRAWS
+        )
+    return {
+        "limit_spectrum": ("eigenvalue", np.linalg.eigvalsh(mean), {"label": "eigenvalues of the limit kernel"}),
+        "limit_spectra": (("draw", "eigenvalue"), np.linalg.eigvalsh(np.asarray(drawn))),
+    }  # fmt: skip
 
 
 def _node_factor(network: Shallow) -> float:
@@ -65,12 +92,7 @@ def _node_factor(network: Shallow) -> float:
     return float(network.rate_factor * np.sum(np.asarray(network.scales * network.output) ** 2))
 
 
-def _limit_gaps(network: Shallow, inputs, limit: np.ndarray, key) -> np.ndarray:
-    """Smallest eigenvalues of the limit kernel, of several draws where it is random."""
+def _draws(network: Shallow) -> int:
+    """How many draws show the limit: one where it is not random."""
     scaling = network.scaling
-    if isinstance(scaling, Zipf | Weights) and scaling.gamma < 1:
-        drawn = random_ntg(
-            named_key(key, "limit"), inputs, scaling, network.activation, draws=DRAWS
-        )
-        return np.linalg.eigvalsh(np.asarray(drawn))[:, 0]
-    return limit[:1]
+    return DRAWS if isinstance(scaling, Zipf | Weights) and scaling.gamma < 1 else 1

@@ -3,8 +3,10 @@
 Beside these stand `train`, a network of one's own, and the lab's tours, which `reproduce` leaves out.
 """
 
+import difflib
 import functools
 import importlib
+from collections.abc import Iterable
 
 from .._core.errors import did_you_mean
 from ..papers import papers as own_papers
@@ -49,6 +51,15 @@ def experiment(name: str) -> Experiment:
     known = experiments() | others()
     if name not in known:
         raise ValueError(
-            f"there is no experiment {name!r}.{did_you_mean(name, known)} `wideflow list` shows all."
+            f"there is no experiment {name!r}.{_suggested(name, known)} `wideflow list` shows all."
         )
     return known[name]
+
+
+def _suggested(name: str, known: Iterable[str]) -> str:
+    """' Did you mean ...?' by the whole name, else by what is common to its beginning: 'carn' is closest to caron2023's."""
+    heads = {each.rstrip("0123456789"): each for each in own_papers()}
+    close = difflib.get_close_matches(name.lower().rstrip("0123456789-"), heads, n=1, cutoff=0.6)
+    if did_you_mean(name, known) or not close:
+        return did_you_mean(name, known)
+    return f" Did you mean one of {heads[close[0]]}: `wideflow list {heads[close[0]]}`?"

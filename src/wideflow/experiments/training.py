@@ -1,25 +1,32 @@
 """A plain `train` as an experiment, so that `run` and sweeps can turn every knob of the grid.
 
 Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes:  seconds
+      wideflow run train --set depth=3 --set scaling=maximal-update --set dynamics=adam --set rate=0.01
 """
 
+import dataclasses
 from dataclasses import dataclass
 from functools import partial
 
-import jax
 import numpy as np
+import optax
 import xarray as xr
 
 from .. import data
 from .._core.activations import activation
-from .._core.errors import check_choice, check_count, check_positive
+from .._core.architecture import mlp
+from .._core.errors import check_choice, check_count, check_number, check_positive
+from .._core.parametrisations import TABLE as PARAMETRISATIONS
 from .._core.randomness import named_key
 from .._core.scalings import parse_scaling
+from .._core.status import Status
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
 from ..dynamics.losses import HalfSumSquares, MeanSquares
+from ..dynamics.optimisers import Optax
 from ..dynamics.sgd import SGD
 from ..figures import FigureSpec, Line, Panel
+from ..models.deep import Deep
 from ..models.shallow import Shallow
 from ..observables.kernels import (
     EffectiveRank,
@@ -38,16 +45,24 @@ from ..observables.movement import (
     WeightMovement,
 )
 from ..observables.risks import Risk, TestRisk
-from ..observables.visual import FeaturePair, NeuronPlaces, OutputsAt
+from ..observables.visual import FeaturePair
+from ..training.session import Session
 from ..training.train import train
 from .base import Claim, Experiment
-from .predictions import predict
+from .training_data import GENERATED, training_and_test
 from .training_panels import COLOURS, panels as everything
+from .training_views import Views, views
 
-GENERATED = ("sphere-sines", "random-labels", "wave-1d", "wave-2d")
-DYNAMICS = ("descent", "flow", "sgd")
 LOSSES = {"half-sum-squares": HalfSumSquares, "mean-squares": MeanSquares}
 FACTORS = {"half-sum-squares": lambda samples: 1.0, "mean-squares": lambda samples: 2.0 / samples}
+DYNAMICS = {
+    "descent": lambda s: GradientDescent(s.rate),
+    "flow": lambda s: GradientFlow(),
+    "sgd": lambda s: SGD(s.rate, batch=s.batch),
+    "momentum": lambda s: Optax(optax.sgd(1.0, momentum=0.9), s.batch or None, rate=s.rate),
+    "adam": lambda s: Optax(optax.adam(1.0), s.batch or None, rate=s.rate),
+}
+LINEARISED = ("descent", "flow")  # those whose path with a frozen kernel is known in closed form
 ALL = "all"
 KERNEL_DRIFT = partial(KernelDistance, "spectral", False)
 OBSERVABLES = {
@@ -66,11 +81,17 @@ class Settings:
 
     Attributes:
         data: "sphere-sines", "random-labels", "wave-1d", "wave-2d", "uci:NAME", or the path of a CSV file.
-        samples, features, noise, test_samples: of generated data; random labels have no noise, waves their own number of features.
+        samples, features, noise: of generated data; random labels have no noise, waves their own number of features.
+        frequency, amplitude: of the waves.
+        test_samples: further samples of generated data; of a table so many rows are set aside, at most a third.
         target, rows, prepared: of tables: the target column (default the last one), at most so many rows (0 takes all), and whether
             they are brought into the form that theorems ask for (standardised, a bias column, inputs in the unit ball).
-        width, scaling, activation, deviation, symmetric: of the `Shallow` network; `scaling` as text, such as "zipf:0.5,0.7".
-        dynamics: "descent" and "sgd" take `steps` of `rate`, the latter on a `batch`; "flow" runs for `time`.
+        depth, width, activation: hidden layers, their neurons, and what these apply. One layer is a `Shallow` network, whose hidden weights
+            alone are trained; several are a `Deep` one, all of whose layers are.
+        scaling: of a shallow network as text, such as "zipf:0.5,0.7"; of a deep one the name of a parametrisation.
+        deviation, symmetric: of the weights at the start; a symmetric start is for shallow networks.
+        dynamics: "descent", "sgd", "momentum" and "adam" take `steps` of `rate`, the last three on a `batch` (0 is all samples); "flow" runs
+            for `time`.
         records: how many equal intervals between records; `record`: names of observables besides the loss, or "all" for everything
             that is drawn of one network, with the predictions of its limits.
         devices: how many devices carry the neurons; 0 is JAX's first alone.
@@ -81,10 +102,13 @@ class Settings:
     samples: int = 100
     features: int = 50
     noise: float = 0.1
+    frequency: float = 1.5
+    amplitude: float = 1.0
     test_samples: int = 0
     target: str = ""
     rows: int = 0
     prepared: bool = False
+    depth: int = 1
     width: int = 1000
     scaling: str = "ntk"
     activation: str = "relu"
@@ -112,145 +136,145 @@ class Settings:
             raise ValueError(
                 f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or a path that ends in .csv, got {self.data!r}."
             )
-        for name in ("samples", "features", "width", "batch", "steps", "records", "seeds"):
+        for name in ("samples", "features", "depth", "width", "steps", "records", "seeds"):
             check_count(name, getattr(self, name))
         for name in ("test_samples", "devices", "rows"):
             check_count(name, getattr(self, name), least=0)
         for name in ("rate", "time", "deviation"):
             check_positive(name, getattr(self, name))
+        for name in ("frequency", "amplitude"):
+            check_number(name, getattr(self, name))
         check_choice("dynamics", self.dynamics, DYNAMICS)
+        check_count("batch", self.batch, least=1 if self.dynamics == "sgd" else 0)
         check_choice("loss", self.loss, LOSSES)
         check_choice("precision", self.precision, ("float32", "float64"))
+        activation(self.activation)
+        self._check_network()
+        self._check_record()
+
+    def _check_network(self):
+        if self.depth == 1:
+            parse_scaling(self.scaling)
+            return
+        if self.scaling not in PARAMETRISATIONS:
+            raise ValueError(
+                f"`scaling` of a network of `depth` = {self.depth} must be one of {', '.join(PARAMETRISATIONS)}, got {self.scaling!r}. "
+                "Node scalings and explicit exponents are for `depth` = 1."
+            )
+        if self.symmetric:
+            raise ValueError(f"`symmetric` is for `depth` = 1, got `depth` = {self.depth}.")
+
+    def _check_record(self):
         for name in self.record:
             check_choice("record", name, (*OBSERVABLES, ALL))
         if ALL in self.record and (
             self.seeds > 1 or len(self.record) > 1 or self.dynamics == "sgd"
         ):
             raise ValueError(
-                f"`record` = 'all' stands alone, and is for one network under descent or flow, got {self.record} with "
+                f"`record` = 'all' stands alone, and is for one network under full-batch dynamics, got {self.record} with "
                 f"`seeds` = {self.seeds} and `dynamics` = {self.dynamics!r}."
             )
         if "test_risk" in self.record and not self.test_samples:
             raise ValueError(
                 "`record` has 'test_risk', which needs `test_samples` of at least 1, got 0."
             )
-        if self.test_samples and self.data not in GENERATED:
-            raise ValueError(
-                f"`test_samples` is for generated data, got {self.test_samples} with `data` = {self.data!r}."
-            )
-        parse_scaling(self.scaling)
-        activation(self.activation)
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
     """Trains `seeds` networks on the data and records on the way."""
     s = settings
     networks, training, test = build(s, key)
-    dynamics = {
-        "descent": lambda: GradientDescent(s.rate),
-        "sgd": lambda: SGD(s.rate, batch=s.batch),
-        "flow": GradientFlow,
-    }[s.dynamics]()
     if s.dynamics == "flow":
         length = {"time": s.time, "every": s.time / s.records}
     else:
         length = {"steps": s.steps, "every": max(1, s.steps // s.records)}
-    observables, known = [OBSERVABLES[name]() for name in s.record if name != ALL], xr.Dataset()
+    observables, finished = [OBSERVABLES[name]() for name in s.record if name != ALL], None
     if ALL in s.record:
-        observables, known = _everything(s, networks[0], training, named_key(key, "predictions"))
+        shown = _views(s, networks[0], training, test, named_key(key, "predictions"))
+        observables, session, finished = shown.observables, *_predicting(shown, session)
     table = train(
-            networks if s.seeds > 1 else networks[0], training, dynamics, **length, test=test, loss=LOSSES[s.loss](),
+            networks if s.seeds > 1 else networks[0], training, DYNAMICS[s.dynamics](s), **length, test=test, loss=LOSSES[s.loss](),
             record=observables, key=named_key(key, "dynamics"), precision=s.precision,
             stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
-            session=session.showing(lambda so_far: so_far.assign(known.data_vars)),
+            session=session.showing(lambda so_far: so_far.assign_attrs(described=describe(s))),
         ).table  # fmt: skip
-    return table.assign(known.data_vars)
+    table = table.assign_attrs(described=describe(s))
+    return table if finished is None else finished(table)
 
 
-SHOWN = (KernelMinEigenvalue, KERNEL_DRIFT, KernelDistance, LinearisationGap, WeightMovement, FeaturePair, KernelSpectrum)  # fmt: skip
-
-
-def _everything(s: Settings, network: Shallow, training: data.Dataset, key):
-    """The observables of the panels, and what is known before the run: predictions, and the data where one can look at them."""
-    grid, places = None, xr.Dataset()
-    observables = [kind() for kind in SHOWN]
-    if training.features[-1:] == ("bias",) and training.dimension in (2, 3):
-        grid, places = _plane(training)
-        observables += [OutputsAt(grid), NeuronPlaces()]
+def _views(s: Settings, network, training: data.Dataset, test, key) -> Views:
     flow = s.dynamics == "flow"
     times = np.linspace(0.0, s.time, s.records + 1)
     if not flow:
         times = s.rate * np.round(np.linspace(0, s.steps, min(s.records, s.steps) + 1))
     factor = FACTORS[s.loss](len(training))
-    ahead = predict(network, training, times, None if flow else s.rate, factor, grid, key)
-    return observables, ahead.assign(places.data_vars)
+    shown = views(network, training, test, times, None if flow else s.rate, factor, key)
+    return shown if s.dynamics in LINEARISED else shown.without_linearisation()
 
 
-def _plane(training: data.Dataset) -> tuple[np.ndarray, xr.Dataset]:
-    """A grid of inputs over the data, and both in units of the constant last column."""
-    unit = float(training.inputs[0, -1])
-    points = np.asarray(training.inputs[:, :-1], float) / unit
-    low, high = points.min(axis=0), points.max(axis=0)
-    count = 201 if points.shape[1] == 1 else 41
-    lines = [np.linspace(a - 0.1 * (b - a), b + 0.1 * (b - a), count) for a, b in zip(low, high)]
-    mesh = np.stack([axis.ravel() for axis in np.meshgrid(*lines)], axis=1)
-    grid = unit * np.concatenate([mesh, np.ones((len(mesh), 1))], axis=1)
-    told = {
-        "grid_places": (("grid", "plane"), mesh), "data_places": (("sample", "plane"), points),
-        "data_targets": ("sample", np.asarray(training.targets, float)),
-    }  # fmt: skip
-    return grid, xr.Dataset(told)
+def _predicting(shown: Views, session: Session):
+    """A session in which the first record is shown before the predictions are computed, and all later ones with them."""
+    known = [shown.beginning]
+
+    def finished(table: xr.Dataset) -> xr.Dataset:
+        if len(known) == 1:
+            known.append(shown.beginning.assign(shown.predict().data_vars))
+        return table.assign(known[-1].data_vars)
+
+    def on_record(so_far) -> None:
+        assert session.on_record is not None
+        first = so_far().sizes["step"] == 1
+        show = lambda table: table.assign(shown.beginning.data_vars) if first else finished(table)
+        session.on_record(lambda: show(so_far()))
+
+    watched = session if session.on_record is None else dataclasses.replace(session, on_record=on_record)  # fmt: skip
+    return watched, finished
 
 
-def build(s: Settings, key) -> tuple[list[Shallow], data.Dataset, data.Dataset | None]:
+def describe(s: Settings) -> str:
+    """Network, data and dynamics in words, for captions."""
+    layers = "" if s.depth == 1 else f" and {s.depth} hidden layers"
+    network = f"{s.activation} network of width {s.width}{layers} under {s.scaling} scaling"
+    if s.data in GENERATED:
+        noise = "" if s.data == "random-labels" else f", noise {s.noise:g}"
+        where = f"{s.data} ({s.samples} samples{noise})"
+    else:
+        where = s.data.rpartition("/")[2]
+    how = f"until time {s.time:g}" if s.dynamics == "flow" else f"at rate {s.rate:g}"
+    return f"{network} on {where}, {s.dynamics} {how}"
+
+
+def build(s: Settings, key) -> tuple[list[Shallow] | list[Deep], data.Dataset, data.Dataset | None]:
     """The networks before training, the training set, and the test set where one is asked for."""
-    training, test = _data(s, named_key(key, "data"))
+    training, test = training_and_test(s, named_key(key, "data"))
+    keys = [named_key(named_key(key, "network"), i) for i in range(s.seeds)]
+    if s.depth > 1:
+        layers = mlp(s.depth, s.width, s.activation, weight_std=s.deviation)
+        return [Deep.init(k, layers, training.dimension, s.scaling) for k in keys], training, test
     networks = [
         Shallow.init(
-            named_key(named_key(key, "network"), i), features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
+            k, features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
             activation=s.activation, weight_std=s.deviation, symmetric=s.symmetric,
         )
-        for i in range(s.seeds)
+        for k in keys
     ]  # fmt: skip
     return networks, training, test
 
 
-def _data(s: Settings, key) -> tuple[data.Dataset, data.Dataset | None]:
-    """The training set, and the test set where one is asked for; both from one draw."""
-    if s.data not in GENERATED:
-        table = data.uci(s.data.removeprefix("uci:")) if s.data.startswith("uci:") else None
-        table = table or data.read_csv(s.data, s.target or None, constant="drop")
-        if 0 < s.rows < len(table):
-            rows = jax.random.permutation(named_key(key, "rows"), len(table))[: s.rows]
-            table = table.take(np.sort(np.asarray(rows)))
-        return data.prepare(table).data if s.prepared else table, None
-    count = s.samples + s.test_samples
-    drawn = {
-        "sphere-sines": lambda: data.sphere_sines(key, count, s.features, s.noise),
-        "random-labels": lambda: data.random_labels(key, count, s.features),
-        "wave-1d": lambda: data.waves(key, count, 1, s.noise),
-        "wave-2d": lambda: data.waves(key, count, 2, s.noise),
-    }[s.data]()
-    training, test = np.split(np.arange(len(drawn)), [s.samples])
-    return drawn.take(training), drawn.take(test) if s.test_samples else None
-
-
 def draw(table: xr.Dataset) -> FigureSpec:
     """Every recorded number over time, one panel each; of a run with `record` = "all" what there is to look at."""
-    whole = "limit_spectrum" in table
+    whole = "time_ahead" in table
     panels = everything(table) if whole else _curves(table)
+    status = str(table.attrs["status"])
+    ended = "" if status == Status.FINISHED.sentence else "; " + status.replace("`", "")
+    described = table.attrs.get("described") or table.attrs["model"]
     return FigureSpec(
         "Training",
         panels,
         columns=2 if len(panels) < 6 else 3,
-        caption=f"{table.attrs['model']}, {_told(table.attrs['dynamics'])}; {table.attrs['status']}.",
+        caption=f"{described[0].upper()}{described[1:]}{ended}.",
         first=COLOURS if whole else (),
     )
-
-
-def _told(dynamics: str) -> str:
-    """Descent and SGD with their numbers, flow without those of its solver."""
-    return dynamics.partition("(")[0] if dynamics.startswith("GradientFlow") else dynamics
 
 
 def _curves(table: xr.Dataset) -> list[Panel]:

@@ -1,4 +1,4 @@
-"""The panels of a run that records everything: loss, kernel, nodes, features, spectrum, and the function where it can be drawn."""
+"""The panels of a run that records everything: function or predictions, loss, errors, kernel, nodes, features, spectrum."""
 
 import numpy as np
 import xarray as xr
@@ -8,40 +8,80 @@ from ..observables.regime import LAZY, RICH
 
 MOST_NODES = 400  # shown as points
 NOW, BEFORE, LAZILY, LIMIT = "this network", "at the start", "linearised", "infinite width"
-NEURONS = "neurons (where they switch)"
-COLOURS = (BEFORE, NOW, LAZILY, LIMIT, NEURONS)
+NEURONS, TEST = "neurons (where they switch)", "on test data"
+COLOURS = (BEFORE, NOW, LAZILY, LIMIT, NEURONS, TEST)
 FAR = 1e3  # times the loss at the start: predictions beyond are not drawn
+QUANTILES = (0.25, 0.5, 0.75)
 
 
 def panels(table: xr.Dataset) -> list[Panel]:
-    """Count, order and marks depend on what is recorded alone, not on how far the run is."""
-    drawn = [_function(table)] if "learned_function" in table else []
-    return [*drawn, _loss(table), _kernel(table), _regime(table), _nodes(table), _features(table), _spectrum(table)]  # fmt: skip
+    """Count, order and marks depend on what is recorded and on the first record alone, not on how far the run is."""
+    first = _function(table) if "learned_function" in table else _predictions(table)
+    nodes = [_nodes(table), _features(table)] if "weight_movement" in table else []
+    return [first, _loss(table), _regime(table), _errors(table), *nodes, _kernel(table), _spectrum(table)]  # fmt: skip
 
 
 def _loss(table: xr.Dataset) -> Panel:
     ahead = table.linearised_loss.values  # grows without bound where the rate is too large
-    ahead = np.where(ahead < FAR * ahead[0], ahead, np.nan)
+    ahead = np.where(ahead < FAR * table.loss.values[0], ahead, np.nan)
     marks = [
         Line(table.time.values, table.loss.values, NOW),
         Line(table.time_ahead.values, ahead, LAZILY, dash="dashed"),
     ]
-    return Panel("Loss", "time", "loss", marks, yscale="log")
+    return Panel("Loss", "time", _loss_name(table), marks, yscale="log")
+
+
+def _loss_name(table: xr.Dataset) -> str:
+    """Such as "half sum of squares": the words of the table's attribute before its formula."""
+    return str(table.attrs.get("loss", "loss")).partition(",")[0]
+
+
+def _errors(table: xr.Dataset) -> Panel:
+    marks = [Line(table.time.values, table.risk.values, "on training data", group=NOW)]
+    if "test_risk" in table:
+        marks.append(Line(table.time.values, table.test_risk.values, TEST))
+    return Panel("Training and test error", "time", "mean of squares", marks, yscale="log")
 
 
 def _kernel(table: xr.Dataset) -> Panel:
-    gap, drift = (np.where(v > resolution(table), v, np.nan) for v in (table.kernel_gap.values, table.kernel_drift.values))  # fmt: skip
-    limit, ends = table.limit_gap.values, table.time_ahead.values[[0, -1]]
-    marks = [
-        Line(table.time.values, gap, "gap", group=NOW),
-        Line(table.time.values, drift, "drift ‖Θ(t) − Θ(0)‖", group="drift"),
-        Line(
-            ends, [np.median(limit)] * 2, "gap at infinite width", [limit.min()] * 2, [limit.max()] * 2,
-            dash="dashed", group=LIMIT,
-        ),
-    ]  # fmt: skip
-    note = "gap: smallest eigenvalue; not drawn below rounding"
-    return Panel("Kernel gap and drift", "time", "eigenvalue, norm", marks, yscale="log", note=note)
+    """The largest eigenvalue and the quartiles: single small eigenvalues jump with every kink that crosses a sample."""
+    shown = [name for name in ("largest", "median") if _resolved(table)[name]]
+    now, ends = _summary(table.kernel_spectrum.values), table.time_ahead.values[[0, -1]]
+    marks = [Line(table.time.values, now["largest"], "largest", dash="dashdot", group=NOW)]
+    if "median" in shown:
+        low, middle, high = (np.maximum(values, resolution(table)) for values in now["quartiles"])
+        marks.append(Line(table.time.values, middle, "median and quartiles", low, high, group=NOW))
+    if "median" in shown and "limit_spectra" in table:
+        middle = _summary(table.limit_spectra.values)["quartiles"][1]
+        marks.append(
+            Line(
+                ends,
+                [np.median(middle)] * 2,
+                "median at infinite width",
+                [middle.min()] * 2,
+                [middle.max()] * 2,
+                dash="dashed",
+                group=LIMIT,
+            )
+        )
+    return Panel("Eigenvalues of the kernel", "time", "eigenvalue", marks, yscale="log", note=_unresolved(table))  # fmt: skip
+
+
+def _summary(spectra: np.ndarray) -> dict:
+    """Of ascending eigenvalues along the last axis: the largest, and the three quartiles."""
+    return {"largest": spectra[..., -1], "quartiles": np.quantile(spectra, QUANTILES, axis=-1)}
+
+
+def _resolved(table: xr.Dataset) -> dict[str, bool]:
+    first, floor = table.kernel_spectrum.values[0], resolution(table)[0]
+    return {"largest": True, "median": bool(np.median(first) > floor)}
+
+
+def _unresolved(table: xr.Dataset) -> str:
+    """How many eigenvalues drown in rounding at the start, where any do."""
+    count = int(np.sum(table.kernel_spectrum.values[0] <= resolution(table)[0]))
+    total = table.sizes["eigenvalue"]
+    return f"{count} of {total} are below rounding, not drawn" if count else ""
 
 
 def resolution(table: xr.Dataset) -> np.ndarray:
@@ -83,11 +123,11 @@ def _spectrum(table: xr.Dataset) -> Panel:
         for i, values in ((i, table.kernel_spectrum.values[i]) for i in (0, -1))
     )
     index = np.arange(1, len(now) + 1)
-    marks = [
-        Line(index, start, BEFORE, dash="dotted"),
-        Line(index, now, NOW),
-        Line(index, table.limit_spectrum.values[::-1], LIMIT, dash="dashed"),
-    ]
+    marks = [Line(index, start, BEFORE, dash="dotted"), Line(index, now, NOW)]
+    if "limit_spectrum" in table:
+        limit = table.limit_spectrum.values[::-1]
+        limit = np.where(limit > floor[0], limit, np.nan)
+        marks.append(Line(index, limit, LIMIT, dash="dashed"))
     return Panel("Spectrum of the tangent Gram matrix", "index", "eigenvalue", marks, "log", "log")
 
 
@@ -98,32 +138,53 @@ def _some(count: int) -> np.ndarray:
     return np.unique(np.geomspace(1, count, MOST_NODES).astype(int) - 1)
 
 
+def _predictions(table: xr.Dataset) -> Panel:
+    """For data of many inputs: what the network says against what is true, on the rows it learns from and on others."""
+    true, now = table.true.values, table.predicted.isel(step=-1).values
+    test = table.held_out.values.astype(bool)
+    ends = [true.min(), true.max()]
+    marks = [
+        Line(ends, ends, "equal", dash="dotted", group="border"),
+        Points(true[~test], now[~test], "on training data", size=4, group=NOW),
+    ]
+    if test.any():
+        marks.append(Points(true[test], now[test], TEST, size=4))
+    return Panel("Predicted against true", "target", "f(x)", marks)
+
+
 def _function(table: xr.Dataset) -> Panel:
+    names = [str(name) for name in np.atleast_1d(table.grid_places.attrs.get("names", []))]
+    draw = _curve if table.sizes["plane"] == 1 else _surface
+    return draw(table, _places(table), names)
+
+
+def _places(table: xr.Dataset) -> np.ndarray | None:
+    """Where the neurons inside the picture switch; None for networks whose neurons have no such place."""
+    if "neuron_places" not in table:
+        return None
     places = table.neuron_places.isel(step=-1).values[:, _some(table.sizes["width"])]
     low, high = (end(table.grid_places.values, axis=0)[:, None] for end in (np.min, np.max))
-    places = places[:, np.all((places >= low) & (places <= high), axis=0)]
-    return (_curve if len(places) == 1 else _surface)(table, places)
+    return places[:, np.all((places >= low) & (places <= high), axis=0)]
 
 
-def _curve(table: xr.Dataset, places: np.ndarray) -> Panel:
+def _curve(table: xr.Dataset, places: np.ndarray | None, names: list[str]) -> Panel:
     x, f = table.grid_places.values[:, 0], table.learned_function.values
     now, ahead = f[-1], table.linearised_function.values
-    bounded = np.all(np.abs(ahead) < FAR * np.abs(table.data_targets.values).max())
+    bounded = not np.any(np.abs(ahead) >= FAR * np.abs(table.data_targets.values).max())
     ahead = ahead if bounded else np.full_like(ahead, np.nan)
     marks = [
         Line(x, f[0], BEFORE, dash="dotted"),
         Line(x, now, NOW),
         Line(x, ahead, LAZILY, dash="dashed"),
     ]
-    marks += [
-        Points(places[0], np.interp(places[0], x, now), NEURONS, size=3),
-        Points(table.data_places.values[:, 0], table.data_targets.values, "data", size=6),
-    ]
+    if places is not None:
+        marks.append(Points(places[0], np.interp(places[0], x, now), NEURONS, size=3))
+    marks.append(Points(table.data_places.values[:, 0], table.data_targets.values, "data", size=6))
     note = f"linearised: {'as it would be at the end of the run' if bounded else 'diverges at this rate, and is not drawn'}"
-    return Panel("Learned function", "x", "f(x)", marks, note=note)
+    return Panel("Learned function", _axis(names, 0, "x"), "f(x)", marks, note=note)
 
 
-def _surface(table: xr.Dataset, places: np.ndarray) -> Panel:
+def _surface(table: xr.Dataset, places: np.ndarray | None, names: list[str]) -> Panel:
     grid = table.grid_places.values
     x, y = (np.unique(grid[:, i]) for i in (0, 1))
     values = table.learned_function.isel(step=-1).values.reshape(len(y), len(x))
@@ -135,6 +196,13 @@ def _surface(table: xr.Dataset, places: np.ndarray) -> Panel:
             size=7,
             values=table.data_targets.values,
         ),
-        Points(*places, NEURONS, size=4),
     ]
-    return Panel("Learned function", "x₁", "x₂", marks, one_unit=True)
+    if places is not None:
+        marks.append(Points(*places, NEURONS, size=4))
+    return Panel("Learned function", _axis(names, 0, "x₁"), _axis(names, 1, "x₂"), marks, one_unit=True)  # fmt: skip
+
+
+def _axis(names: list[str], number: int, default: str) -> str:
+    """The column's own name; generated data call theirs x1 and x2."""
+    name = names[number] if number < len(names) else default
+    return default if name == f"x{number + 1}" else name

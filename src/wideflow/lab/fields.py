@@ -48,14 +48,18 @@ FIELDS = {
         Field("samples", "Samples", "whole", 2, 500, only="generated"),
         Field("features", "Inputs", "whole", 1, 200, only="wide"),
         Field("noise", "Noise", "number", 0, 5, only="noisy"),
+        Field("frequency", "Frequency", "number", 0.1, 10, only="wave"),
+        Field("amplitude", "Amplitude", "number", 0.01, 10, only="wave"),
         Field("rows", "Most rows", "whole", 2, 500, only="table"),
         Field("target", "Target column", "text", only="upload"),
+        Field("depth", "Hidden layers", "whole", 1, 8),
         Field("width", "Width", "whole", 1, 8192),
         Field("scaling", "Scaling", "text"),
         Field("activation", "Activation", "choice", options=ACTIVATIONS),
-        Field("dynamics", "Dynamics", "choice", options=("descent", "flow")),
-        Field("rate", "Rate", "number", 1e-6, 1e4, only="descent"),
-        Field("steps", "Steps", "whole", 1, 1_000_000, only="descent"),
+        Field("deviation", "Spread of the start", "number", 0.01, 100),
+        Field("dynamics", "Dynamics", "choice", options=("descent", "flow", "momentum", "adam")),
+        Field("rate", "Rate", "number", 1e-6, 1e4, only="steps"),
+        Field("steps", "Steps", "whole", 1, 1_000_000, only="steps"),
         Field("time", "Until time", "number", 1e-3, 1e8, only="flow"),
     )
 }  # fmt: skip
@@ -66,6 +70,6 @@ def kinds(data: str, dynamics: str) -> set[str]:
     table = data.startswith(("uci:", "upload:"))
     found = {
         "generated": not table, "wide": not table and not data.startswith("wave"), "noisy": not table and data != "random-labels",
-        "table": table, "upload": data.startswith("upload:"), "descent": dynamics == "descent", "flow": dynamics == "flow",
+        "table": table, "upload": data.startswith("upload:"), "wave": data.startswith("wave"), "steps": dynamics != "flow", "flow": dynamics == "flow",
     }  # fmt: skip
     return {word for word, true in found.items() if true}

@@ -6,15 +6,28 @@ from typing import Any
 from urllib.parse import urlencode
 
 from .._core.errors import check_between
-from ..runs.records import repeat_command
+from ..runs.records import Record, repeat_command
 from .fields import FIELDS, kinds
 from .scenes import FREE, Scene, scene
 from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
+BUILT = (
+    "data", "samples", "features", "noise", "frequency", "amplitude", "test_samples", "target", "rows", "prepared",
+    "depth", "width", "scaling", "activation", "deviation",
+)  # fmt: skip
+"""The settings that decide the data and the network at its start."""
+DYNAMICS = {
+    "descent": "wf.GradientDescent({rate!r})",
+    "flow": "wf.GradientFlow()",
+    "momentum": "wf.Optax(optax.sgd(1.0, momentum=0.9), rate={rate!r})",
+    "adam": "wf.Optax(optax.adam(1.0), rate={rate!r})",
+}
+"""As one writes them in Python."""
 START = {
-    "data": "wave-1d", "samples": "20", "features": "10", "noise": "0.05", "rows": "200", "width": "400",
-    "scaling": "zipf:0.5,0.5", "activation": "relu", "dynamics": "flow", "rate": "1", "steps": "2000", "time": "2000",
+    "data": "wave-1d", "samples": "20", "features": "10", "noise": "0.05", "frequency": "1", "amplitude": "0.5", "rows": "200",
+    "depth": "1", "width": "400", "scaling": "mean-field", "activation": "tanh", "deviation": "2",
+    "dynamics": "descent", "rate": "0.2", "steps": "5000", "time": "1000",
 }  # fmt: skip
 
 
@@ -55,7 +68,32 @@ class Place:
         return repeat_command(self.scene.experiment.name, "default", self.seed, self.at_home)
 
     def lines(self) -> str:
-        """Python that repeats the run."""
+        """Python that repeats the run: of free play by `wf.train`, of a tour by its experiment."""
+        return self._train_lines() if self.scene.name == FREE else self._experiment_lines()
+
+    def _train_lines(self) -> str:
+        settings = self.scene.settings(self.changes)
+        own = {name: value for name, value in self.at_home.items() if name in BUILT}
+        given = ", ".join(f"{name}={value!r}" for name, value in own.items())
+        if settings.dynamics == "flow":
+            length = f"time={settings.time!r}, every={settings.time / settings.records!r}"
+        else:
+            length = f"steps={settings.steps}, every={max(1, settings.steps // settings.records)}"
+        return "\n".join([
+            "import jax",
+            *(["import optax"] if "optax" in DYNAMICS[settings.dynamics] else []),
+            "import wideflow as wf",
+            "from wideflow.experiments.training import Settings, build",
+            "",
+            f"settings = Settings({given})",
+            f"networks, data, test = build(settings, jax.random.key({self.seed}))",
+            f"dynamics = {DYNAMICS[settings.dynamics].format(rate=settings.rate)}",
+            "watched = [wf.observables.KernelDistance(), wf.observables.LinearisationGap(), wf.observables.TestRisk()]",
+            f"run = wf.train(networks[0], data, dynamics, {length}, record=watched, test=test)",
+            "run.table",
+        ])  # fmt: skip
+
+    def _experiment_lines(self) -> str:
         return "\n".join([
             "from wideflow.experiments.registry import experiment",
             "from wideflow.runs import Store, perform",
@@ -84,6 +122,32 @@ def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
     made = Place(chosen, choices, seed, uploads)
     chosen.settings(made.changes)
     return made
+
+
+def saved_link(record: Record) -> str:
+    """The address, behind the question mark, of a saved run: a tour, or a plain training that the page can show.
+
+    Raises:
+        ValueError: the run is of another experiment, or on a file that the page cannot find by itself.
+    """
+    from .scenes import scenes
+
+    if record.experiment in scenes():
+        return urlencode({"scene": record.experiment, "seed": record.seed})
+    if record.experiment != scenes()[FREE].experiment.name:
+        raise ValueError(
+            f"`state` is a run of {record.experiment!r}, which is no scene of the lab. It shows runs of 'train' and of the tours."
+        )
+    settings = dict(record.settings)
+    if str(settings["data"]).endswith(".csv"):
+        raise ValueError(
+            f"`state` is a run on {settings['data']}. Open the lab and upload that file; its other settings are {record.command}"
+        )
+    words = kinds(settings["data"], settings["dynamics"]) | {""}
+    offered = {
+        f.name: settings[f.name] for f in FIELDS.values() if f.only in words and f.name in settings
+    }
+    return urlencode({"scene": FREE, **offered, "seed": record.seed})
 
 
 def _check_data(name: str, uploads: Uploads) -> None:

@@ -8,17 +8,25 @@ from ..figures import FigureSpec
 
 @dataclass(frozen=True)
 class Job:
-    """A run: names and checked values only; `changes` are the fields that differ from the scene's settings."""
+    """A run: names and checked values only; `changes` are the fields that differ from the scene's settings.
+
+    Attributes:
+        number: what the worker says of this job carries it, so that the last words of an earlier one are told apart.
+        pace: least seconds between two records.
+        held: the first record is shown and the next one computed, so that everything is compiled; then the worker waits for "go".
+    """
 
     scene: str
     changes: dict[str, Any]
     seed: int
-    pace: float = 0.0  # least seconds between two records
+    pace: float = 0.0
+    held: bool = False
+    number: int = 0
 
 
 @dataclass(frozen=True)
 class Order:
-    """To a worker that runs: "pause", "resume", "seen" (a figure has arrived), "pace" (seconds), "take" ("figure" or "table")."""
+    """To a worker that runs: "go" (to one that is held), "pause", "resume", "seen" (a figure has arrived), "pace" (seconds), "take" ("figure" or "table")."""
 
     word: str
     value: Any = None
@@ -26,12 +34,17 @@ class Order:
 
 @dataclass(frozen=True)
 class Figure:
-    """The figure of the table so far, and where the run is on the line from lazy to rich, where that is recorded."""
+    """The figure of the table so far, and where the run is on the line from lazy to rich, where that is recorded.
+
+    Attributes:
+        warning: what the user should know about the run: a rate beyond the edge of stability, a loss above its start; else empty.
+    """
 
     spec: FigureSpec
     dial: dict[str, Any] | None
     time: float
     step: int
+    warning: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,10 +74,18 @@ class Event:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What the theorems say of the network and the data: rows of (outcome, statement, width, message), and a headline."""
+    """What the theorems say of the network and the data.
+
+    Attributes:
+        headline: one or two sentences for who reads nothing else.
+        rows: (outcome, what it says in words, its name, what it asks for, why), for those that say something of this network.
+        silent: (names, the reason they share), for those that speak of other networks or data.
+        numbers: (what, value, meaning).
+    """
 
     headline: str
-    rows: tuple[tuple[str, str, str, str], ...]
+    rows: tuple[tuple[str, str, str, str, str], ...]
+    silent: tuple[tuple[str, str], ...] = field(default=())
     numbers: tuple[tuple[str, str, str], ...] = field(default=())
 
 

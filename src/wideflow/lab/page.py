@@ -1,5 +1,6 @@
 """The page around the plots: its template, and what it shows before anything has run."""
 
+import base64
 import json
 import pathlib
 
@@ -12,6 +13,7 @@ from ..report.tex import as_text
 from .cards import as_html
 from .fields import ACTIVATIONS, FIELDS
 from .links import START, Place, place
+from .panel_help import HELP
 from .scenes import FREE, scenes
 from .tab import PACES, Tab
 from .uploads import LIMIT, Uploads
@@ -34,7 +36,7 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
     document.template = environment.get_template("lab.html")
     document.template_variables.update(
         scenes=known, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
-        tables=[name for name in UCI if available(name)], paces=list(PACES), limit=LIMIT,
+        tables=[name for name in UCI if available(name)], paces=list(PACES), limit=LIMIT, help=HELP, still=_still(start),
         setup=json.dumps(
             {
                 "tab": code, "scene": start.scene.name, "choices": _values(start), "seed": start.seed, "home": tab.home(),
@@ -60,6 +62,15 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
         f"The address is not understood: {told} The page shows its starting settings instead."
     )
     return place(known, uploads), sentence
+
+
+def _still(at: Place) -> str:
+    """A picture for the moment before the first one comes: of a tour its end, of free play its start where nothing is changed."""
+    path = HERE / "stills" / f"{at.scene.name}.png"
+    changed = at.scene.name == FREE and at != place({}, at.uploads)
+    if changed or not path.exists():
+        return ""
+    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _values(at: Place) -> dict:

@@ -1,5 +1,6 @@
 """A job in the worker: the experiment under a watcher, the theorems beside it, the files at the end."""
 
+import dataclasses
 import datetime
 import pathlib
 import tempfile
@@ -17,23 +18,27 @@ from ..report.static import save_figure
 from ..runs.records import write_record
 from ..runs.runner import as_record, on_device
 from ..training.session import Session
+from .health import diverged, ending, warning
 from .messages import Figure, Job, State, Taken
 from .scenes import Scene, scene
-from .worker import Show
+from .worker import NextJob, Show
 
 
-def perform(job: Job, show: Show) -> None:
-    """Runs the job to its end, then hands out files until the parent closes the pipe."""
+def perform(job: Job, show: Show) -> Job:
+    """Runs the job to its end, then hands out its files; gives the next job, which may come at any moment."""
     chosen = scene(job.scene)
     try:
-        settings = chosen.settings(job.changes)
-        Performance(chosen, settings, job, show).run()
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        raise
-    except Exception as error:
-        show.send(State("failed", sentence(error)))
-    while True:
-        show.listen(None)
+        try:
+            settings = chosen.settings(job.changes)
+            Performance(chosen, settings, job, show).run()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise
+        except Exception as error:
+            show.send(State("failed", sentence(error)))
+        while True:
+            show.listen(None)
+    except NextJob as coming:
+        return coming.job
 
 
 def sentence(error: Exception) -> str:
@@ -57,14 +62,15 @@ class Performance:
         return self.scene.experiment
 
     def run(self) -> None:
-        self.show.send(State("running", "compiling"))
+        self.show.send(State("preparing" if self.job.held else "running", "compiling"))
         with on_device(None) as self.device:
             self.table = self._computed()
         self.complete = True
         table = self.table
         self.moments(table)
+        self.show.hold()  # a run of one record alone
         self.show.figure(lambda: self.seen(table), final=True)
-        self.show.send(State("finished", str(table.attrs.get("status", "finished"))))
+        self.show.send(State("diverged" if diverged(table) else "finished", ending(table)))
 
     @double
     def _computed(self) -> xr.Dataset:
@@ -74,17 +80,26 @@ class Performance:
 
     def watch(self, so_far) -> None:
         self.table = table = so_far()
+        self.records += 1
+        if self.records == 2 and self.show.held:
+            self.hold(table)
         self.moments(table)
         self.show.figure(lambda: self.seen(table))
-        self.records += 1
         if self.records == 2 and self.scene.judge is not None:  # the first steps go before
             threading.Thread(target=self.judge, daemon=True).start()
         self.show.after_record()
 
+    def hold(self, table: xr.Dataset) -> None:
+        """Everything is compiled; the first record is shown again where predictions have come since."""
+        if not self.scene.steps:
+            start = table.isel(step=slice(0, 1))
+            self.show.figure(lambda: self.seen(start), final=True)
+        self.show.hold()
+
     def seen(self, table: xr.Dataset) -> Figure:
         last = {name: table[name].values.max() for name in ("step", "time") if name in table.coords}
         step, at = int(last.get("step", 0)), float(last.get("time", np.nan))
-        return Figure(self.scene.live(table), dial(table), at, step)
+        return Figure(self.scene.live(table), dial(table), at, step, warning(table, self.settings))
 
     def moments(self, table: xr.Dataset) -> None:
         for number, step in enumerate(self.scene.steps):
@@ -109,12 +124,14 @@ class Performance:
 
     def take(self, kind: str) -> Taken:
         """The figure as PNG or the record as netCDF, of the table as it stands."""
-        if self.table is None:
+        if self.table is None or self.show.held:
             return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
         with tempfile.TemporaryDirectory(prefix="wideflow-") as folder:
             path = pathlib.Path(folder) / "taken"
             if kind == "figure":
-                made = save_figure(self.scene.live(self.table), path)[0]
+                spec = self.scene.live(self.table)
+                told = f"{spec.caption} Seed {self.job.seed}."
+                made = save_figure(dataclasses.replace(spec, caption=told), path)[0]
             else:
                 made = path.with_suffix(".nc")
                 write_record(self.record(self.table), made)
@@ -129,12 +146,18 @@ class Performance:
 
 
 def dial(table: xr.Dataset) -> dict | None:
-    """The two numbers of the regime at the last record, the index they give, and the verdict."""
+    """The two numbers of the regime at the last record, the richness they give, and the verdict; a run that diverges is neither lazy nor rich."""
     if not {"kernel_change", "linearisation_gap"} <= set(table):
         return None
     last = table.isel(step=-1)
     regime = Regime(*(float(last[n].values.max()) for n in ("kernel_change", "linearisation_gap")))
     return {
-        "index": regime.index, "verdict": regime.verdict, "kernel_change": regime.kernel_change,
+        "richness": regime.richness, "verdict": _verdict(table, regime), "kernel_change": regime.kernel_change,
         "linearisation_gap": regime.linearisation_gap, "lazy": LAZY, "rich": RICH,
     }  # fmt: skip
+
+
+def _verdict(table: xr.Dataset, regime: Regime) -> str:
+    if table.sizes["step"] == 1:
+        return "at the start"  # nothing has moved: that says nothing of the regime
+    return "diverged" if diverged(table) else regime.verdict

@@ -20,7 +20,13 @@ from .messages import Verdicts
 from .tours import TOURS
 
 FREE = "free"
-FIXED = {"record": ("all",), "records": 200, "prepared": True}  # of the settings, not offered
+FIXED = {
+    "record": ("all",),
+    "records": 200,
+    "prepared": True,
+    "test_samples": 100,
+    "batch": 0,
+}  # of the settings, not offered
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,12 @@ from tornado.ioloop import IOLoop
 
 from .auth import LOOPBACK, Gate
 from .handlers import Alive, Leave, Take, Upload
+from .links import place
+from .messages import Job
 from .page import furnish
 from .tab import Tab
 from .uploads import LIMIT, Uploads
-from .workers import Workers
+from .workers import AHEAD, Workers
 
 ADDRESS = LOOPBACK[0]
 MOST_BODY = 8 * LIMIT  # a larger body is cut off; up to here it is read past and answered
@@ -57,7 +59,10 @@ def open_lab(port: int = 0, compiled: str | None = None) -> Lab:
         ValueError: the port is taken.
     """
     token, tabs = secrets.token_urlsafe(24), {}
-    uploads, workers = Uploads(), Workers(compiled)
+    uploads = Uploads()
+    first = place({}, uploads)
+    practice = Job(first.scene.name, first.changes, first.seed, held=True, number=AHEAD)
+    workers = Workers(compiled, practice)
 
     def build(document: Document) -> None:
         code = secrets.token_hex(8)

@@ -55,7 +55,7 @@ class Uploads:
         path = self.folder / f"{key}.csv"
         path.write_bytes(content)
         try:
-            table = read_csv(path, constant="keep", name=shown)
+            table = read_csv(path, constant="keep", name=shown, classes=True)
             if len(table) < 2:
                 raise ValueError(f"{shown} has one row only; training needs at least two.")
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""The process of one run: computes, shows figures on the way, listens to orders; ended by its parent."""
+"""The process behind a tab: computes one job after the other, shows figures on the way, listens to orders; ended by its parent."""
 
 import contextlib
 import os
@@ -7,61 +7,79 @@ import threading
 import time
 from multiprocessing.connection import Connection
 
-from .messages import Event, Figure, Job, Order, Progress, State
+from .messages import Event, Job, Order, Progress, State
 
 MOST_FIGURES = 8.0  # a second
 MOST_PROGRESS = 5.0
 
 
-def work(pipe: Connection, compiled: str | None) -> None:
-    """Waits for a `Job`, runs it, and stays to hand out its files until the pipe closes."""
+def work(pipe: Connection, compiled: str | None, ahead: Job | None) -> None:
+    """Computes `ahead` for practice, so that its programs are compiled, then every `Job` that comes until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     with contextlib.suppress(OSError):
         os.nice(5)  # the page comes first
     import jax
 
     if compiled:
+        # a page needs some two hundred small programs: all of them are kept, not only those that take long
         jax.config.update("jax_compilation_cache_dir", compiled)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
-    from . import runner as performing
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    from . import runner
 
+    lock = threading.Lock()
     try:
-        pipe.send(State("ready"))
-        job = pipe.recv()
-        performing.perform(job, Show(pipe, job))
+        job = runner.perform(ahead, Show(pipe, ahead, lock)) if ahead else pipe.recv()
+        while True:
+            job = runner.perform(job, Show(pipe, job, lock))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # the tab is gone
     os._exit(0)  # threads that still judge theorems are not waited for
 
 
-class Show:
-    """Speaks to the parent: a watcher of `train` that draws, paces, pauses, and hands out files."""
+class NextJob(BaseException):
+    """Another job has come; no handler of errors inside an experiment may swallow it."""
 
-    def __init__(self, pipe: Connection, job: Job):
-        self.pipe, self.pace = pipe, job.pace
-        self.lock = threading.Lock()
-        self.awaited = self.paused = False
+    def __init__(self, job: Job):
+        self.job = job
+
+
+class Show:
+    """Speaks to the parent for one job: draws, paces, holds, pauses, and hands out files."""
+
+    def __init__(self, pipe: Connection, job: Job, lock: threading.Lock):
+        self.pipe, self.pace, self.number, self.lock = pipe, job.pace, job.number, lock
+        self.held, self.awaited, self.paused = job.held, False, False
         self.drawn = self.told = self.recorded = 0.0
         self.take = lambda kind: None  # what makes the files; set by whoever runs the job
 
     def send(self, message) -> None:
         with self.lock:
-            self.pipe.send(message)
+            self.pipe.send((self.number, message))
 
     def progress(self, done: float, total: float, what: str) -> None:
+        self.listen()
         now = time.monotonic()
         if now - self.told > 1 / MOST_PROGRESS or done >= total:
             self.told = now
             self.send(Progress(done / total if total else 0.0, what))
 
     def listen(self, wait: float | None = 0.0) -> None:
-        """Carries out the orders that have come; waits for `wait` seconds for one, None for ever."""
+        """Carries out the orders that have come; waits for `wait` seconds for one, None for ever.
+
+        Raises:
+            NextJob: the tab asks for another run.
+        """
         while self.pipe.poll(wait):
-            order: Order = self.pipe.recv()
+            order: Order | Job = self.pipe.recv()
+            if isinstance(order, Job):
+                raise NextJob(order)
             match order.word:
                 case "pause" | "resume":
                     self.paused = order.word == "pause"
                     self.send(State("paused" if self.paused else "running"))
+                case "go":
+                    self.held = False
                 case "seen":
                     self.awaited = False
                 case "pace":
@@ -71,6 +89,14 @@ class Show:
             if wait is None:
                 return
             wait = 0.0
+
+    def hold(self) -> None:
+        """Waits for "go" where the job is held; files are handed out and other jobs heard of meanwhile."""
+        if self.held:
+            self.send(State("ready"))
+            while self.held:
+                self.listen(None)
+            self.send(State("running"))
 
     def figure(self, make, final: bool = False) -> None:
         """Shows `make()` unless the last figure is too young or has not arrived; the final one waits for that."""
@@ -95,6 +121,3 @@ class Show:
 
     def event(self, step: int, at: float, sentence: str) -> None:
         self.send(Event(step, at, sentence))
-
-
-__all__ = ["Figure", "Show", "work"]

@@ -1,4 +1,4 @@
-"""The processes behind the tabs: one a run, taken from a spare that is kept warm."""
+"""The processes behind the tabs: one a tab, taken from a spare that has compiled the first scene already."""
 
 import contextlib
 import multiprocessing
@@ -9,44 +9,44 @@ from typing import Any
 from .messages import Job, Order, State
 from .worker import work
 
-MOST_RUNS = 12
-WARM_AFTER = 3.0  # seconds
+MOST_TABS = 12
 SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
+AHEAD = -1  # the number of the job that a spare computes for practice
 
 
 class Worker:
-    """A process that waits for a job. What it says goes to `hear`, called from a thread of its own."""
+    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number."""
 
-    def __init__(self, compiled: str | None):
+    def __init__(self, compiled: str | None, ahead: Job | None = None):
         self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work, args=(theirs, compiled), daemon=True)
+        self.process = SPAWN.Process(target=work, args=(theirs, compiled, ahead), daemon=True)
         self.process.start()
         theirs.close()
-        self.hear: Callable[[Any], None] | None = None
-        self.listening: threading.Thread | None = None
+        self.hear: Callable[[int, Any], None] | None = None
+        self.number = 0
+        threading.Thread(target=self._listen, daemon=True).start()
 
-    def begin(self, job: Job, hear: Callable[[Any], None]) -> None:
-        """Hands over the job; `hear` gets every message, and a `State("failed", ...)` if the process dies."""
-        self.hear = hear
-        self.pipe.send(job)
-        self.listening = threading.Thread(target=self._listen, daemon=True)
-        self.listening.start()
+    def begin(self, job: Job, hear: Callable[[int, Any], None]) -> None:
+        """Hands over a job, in place of the one before; `hear` gets every message, and a `State("failed", ...)` if the process dies."""
+        self.hear, self.number = hear, job.number
+        with contextlib.suppress(OSError):  # it has just died; `_listen` tells
+            self.pipe.send(job)
 
     def order(self, word: str, value: Any = None) -> None:
-        with contextlib.suppress(OSError):  # it has just died; `_listen` tells
+        with contextlib.suppress(OSError):
             self.pipe.send(Order(word, value))
 
     def _listen(self) -> None:
-        assert self.hear is not None
         while True:
             try:
-                message = self.pipe.recv()
+                number, message = self.pipe.recv()
             except (EOFError, OSError):
                 if self.hear is not None:
-                    self.hear(State("failed", "The process of this run has ended. Start again."))
+                    ended = State("failed", "The process of this run has ended. Start again.")
+                    self.hear(self.number, ended)
                 return
-            if self.hear is not None and message != State("ready"):
-                self.hear(message)
+            if self.hear is not None:
+                self.hear(number, message)
 
     def end(self) -> None:
         """Ends the process and everything it holds."""
@@ -57,10 +57,15 @@ class Worker:
 
 
 class Workers:
-    """Gives out warm processes, and ends them all when the server ends."""
+    """Gives out processes, and ends them all when the server ends.
 
-    def __init__(self, compiled: str | None = None):
-        self.compiled, self.lock = compiled, threading.Lock()
+    Args:
+        compiled: folder in which compiled programs are kept.
+        ahead: what a spare computes for practice.
+    """
+
+    def __init__(self, compiled: str | None = None, ahead: Job | None = None):
+        self.compiled, self.ahead, self.lock = compiled, ahead, threading.Lock()
         self.spare: Worker | None = None
         self.given: set[Worker] = set()
         self.ended = False
@@ -71,24 +76,21 @@ class Workers:
             if self.ended:
                 return
             if self.spare is None or not self.spare.process.is_alive():
-                self.spare = Worker(self.compiled)
+                self.spare = Worker(self.compiled, self.ahead)
 
     def take(self) -> Worker:
-        """The warm process; another one is started in its place a little later.
+        """The spare; whoever takes it asks for another one by `warm` when its own first picture is there.
 
         Raises:
-            ValueError: too many runs are under way.
+            ValueError: too many tabs are open.
         """
-        if len(self.given) >= MOST_RUNS:
-            raise ValueError(f"{MOST_RUNS} runs are under way in other tabs. Reset or close one.")
+        if len(self.given) >= MOST_TABS:
+            raise ValueError(f"{MOST_TABS} runs are open in other tabs. Close one.")
         self.warm()
         with self.lock:
             assert self.spare is not None
             worker, self.spare = self.spare, None
             self.given.add(worker)
-        later = threading.Timer(WARM_AFTER, self.warm)  # the run that begins now goes before
-        later.daemon = True
-        later.start()
         return worker
 
     def give_back(self, worker: Worker) -> None:

@@ -16,16 +16,19 @@ class OutputsAt(AbstractObservable):
 
     Args:
         inputs: shape (grid, feature).
+        name: the table's variable.
+        axis: the name of its axis.
     """
 
     inputs: Float[Array, "grid feature"]
-    name: str = eqx.field(static=True, default="learned_function")
+    name: str = eqx.field(static=True)
     label: str = eqx.field(static=True, default="f(x)")
-    axes: tuple[str, ...] = eqx.field(static=True, default=("grid",))
+    axes: tuple[str, ...] = eqx.field(static=True)
 
     @double
-    def __init__(self, inputs):
+    def __init__(self, inputs, name: str = "learned_function", axis: str = "grid"):
         self.inputs = real_array("inputs", inputs, "(grid, feature)")
+        self.name, self.axes = name, (axis,)
 
     def __call__(self, snapshot):
         model = snapshot.model

@@ -14,6 +14,7 @@ class Paper:
     Attributes:
         key: the bib key, also the folder's name.
         authors, title: who, and what it is about in a few words.
+        link: where the paper can be read, an address or ''.
         package: the folder's dotted name (`__name__` in its `__init__`).
         experiments: module in `experiments/` of each experiment, by the experiment's name, in the paper's order.
         prefix: what the experiments' names begin with, where it is not the key.
@@ -27,6 +28,7 @@ class Paper:
     title: str
     package: str
     experiments: Mapping[str, str]
+    link: str = ""
     prefix: str = ""
 
     def __post_init__(self):
@@ -38,6 +40,13 @@ class Paper:
     @property
     def year(self) -> str:
         return self.key[-4:]
+
+    @property
+    def name(self) -> str:
+        """'Caron et al. 2023', 'Li, Ma and Zhang 2020': three authors at most."""
+        many = self.authors.count(",") + self.authors.count(" and ") > 2
+        first = self.authors.split(",")[0].split(" and ")[0]
+        return f"{f'{first} et al.' if many else self.authors} {self.year}"
 
     def module(self, name: str) -> ModuleType | None:
         """The module of that name in the paper's folder, or None where the paper has none."""

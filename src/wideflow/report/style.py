@@ -34,10 +34,15 @@ class Look:
 
     numbers: Mapping[str, int]
     shared: tuple[str, ...]
+    muted: tuple[str, ...] = ()
 
     def colour(self, mark: Mark) -> str:
         key = colour_key(mark)
-        return REFERENCE if key is None else PALETTE[self.numbers[key] % len(PALETTE)]
+        return (
+            REFERENCE
+            if key is None or key in self.muted
+            else PALETTE[self.numbers[key] % len(PALETTE)]
+        )
 
     def dash(self, mark: Mark, panel: Panel) -> str:
         """The mark's own; reference lines of one panel that would look alike take different ones, those that panels share the same in all."""
@@ -69,13 +74,14 @@ def look(spec: FigureSpec) -> Look:
     marks = list(itertools.chain.from_iterable(panel.marks for panel in spec.panels))
     found = (key for mark in marks if (key := colour_key(mark)) is not None)
     keys = dict.fromkeys((*spec.first, *found))
+    keys = [key for key in keys if key not in spec.muted] + [*spec.muted]
     places: dict[str, set[int]] = {}
     for number, panel in enumerate(spec.panels):
         for mark in panel.marks:
             if name := entry(mark):
                 places.setdefault(name, set()).add(number)
     shared = tuple(name for name, where in places.items() if len(where) > 1)
-    return Look({key: number for number, key in enumerate(keys)}, shared)
+    return Look({key: number for number, key in enumerate(keys)}, shared, spec.muted)
 
 
 def ordered(panel: Panel) -> Iterator[Mark]:

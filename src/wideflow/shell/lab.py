@@ -1,5 +1,6 @@
 """`wideflow lab`: the interactive page on this machine."""
 
+import pathlib
 from typing import Annotated
 
 import typer
@@ -10,10 +11,22 @@ from .options import DebugOption
 PortOption = Annotated[
     int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
 ]
+StateArgument = Annotated[
+    str,
+    typer.Argument(
+        help="What to open: a saved run (run.nc), or the part of an earlier address from scene= on.",
+        show_default=False,
+    ),
+]
 OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")]
 
 
-def lab(port: PortOption = 0, open_: OpenOption = True, debug: DebugOption = False) -> int:
+def lab(
+    state: StateArgument = "",
+    port: PortOption = 0,
+    open_: OpenOption = True,
+    debug: DebugOption = False,
+) -> int:
     """Open the interactive page: choose data, width and scaling, and watch a network train.
 
     It listens on the loopback address only, behind a token in the printed address. Ctrl-C ends it.
@@ -25,7 +38,11 @@ def lab(port: PortOption = 0, open_: OpenOption = True, debug: DebugOption = Fal
     from ..lab.server import run_lab
     from .work import keep_compiled_programs
 
+    with asked_wrongly():
+        query = _query(state)
+
     def opened(address: str) -> None:
+        address += f"&{query}" if query else ""
         print(f"The lab is open at {address}", flush=True)
         print("Ctrl-C ends it.", flush=True)
         if open_:
@@ -36,3 +53,16 @@ def lab(port: PortOption = 0, open_: OpenOption = True, debug: DebugOption = Fal
     with asked_wrongly():
         run_lab(port, chosen, opened)
     return OK
+
+
+def _query(state: str) -> str:
+    """The settings that `state` names, as they stand in an address."""
+    if not state.endswith(".nc"):
+        return state.rpartition("?")[2].lstrip("&")
+    from ..lab.links import saved_link
+    from ..runs.records import read_record
+
+    path = pathlib.Path(state)
+    if not path.is_file():
+        raise ValueError(f"`state` is no file: {state}. Give a saved run, or nothing.")
+    return saved_link(read_record(path))

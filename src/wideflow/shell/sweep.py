@@ -50,7 +50,7 @@ def sweep(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Run every combination of settings and seeds that a file asks for, and gather them in one table.
+    """Run every combination of settings and seeds in a file, and gather them in one table.
 
     What is in the folder is not run again; the same command goes on after any interruption.
     Exit code 0 only if every run has a result.
@@ -75,7 +75,7 @@ def sweep(
     swept = _performed(plan, out, workers, threads, scheduler, security)
     files, no_figure = sweep_pages.write(swept, asked)
     if as_json:
-        terminal.print_json(sweep_pages.told(swept) | {"files": list(map(str, files))})
+        terminal.print_json(sweep_pages.summary(swept) | {"files": list(map(str, files))})
     else:
         sweep_pages.print_swept(swept, files)
     if no_figure:

@@ -88,26 +88,26 @@ def print_plan(
         seen = survey(plan, store)
         left = estimate(plan, store, seen)
     count = workers or default_workers(threads)
-    told = {
+    planned = {
         "runs": len(plan.by_address), "done": len(seen.done), "missing": len(plan.by_address) - len(seen.done),
         "programs": len(plan.groups), "workers": count, "seconds": left and left.seconds / count,
         "learnt_from": left.learnt_from if left else 0,
         "axes": {axis.name: len(axis.points) for axis in plan.spec.axes} | {"seed": len(plan.spec.seeds)},
     }  # fmt: skip
     if as_json:
-        terminal.print_json(told | {"stopped": stopped})
+        terminal.print_json(planned | {"stopped": stopped})
         return FAILED if stopped else OK
     console = terminal.out()
-    axes = " × ".join(f"{name} {length}" for name, length in told["axes"].items())
+    axes = " × ".join(f"{name} {length}" for name, length in planned["axes"].items())
     console.print(
-        f"{plan.spec.name}: {plan.spec.experiment.name} ({plan.spec.size}), {axes} = {told['runs']} runs in {told['programs']} compiled programs"
+        f"{plan.spec.name}: {plan.spec.experiment.name} ({plan.spec.size}), {axes} = {planned['runs']} runs in {planned['programs']} compiled programs"
     )
     console.print(
-        f"{told['done']} are done, {told['missing']} would run in {out} on {count} workers of {threads} threads"
+        f"{planned['done']} are done, {planned['missing']} would run in {out} on {count} workers of {threads} threads"
     )
     if left is not None:
         console.print(
-            f"About {duration(told['seconds'])}, learnt from {left.learnt_from} finished runs, which are kept"
+            f"About {duration(planned['seconds'])}, learned from {left.learnt_from} finished runs, which are kept"
         )
     table = Table(title="Programs", title_justify="left")
     for heading in ("runs", "missing", "first of them"):
@@ -126,7 +126,7 @@ def print_plan(
     return FAILED if stopped else OK
 
 
-def told(swept: Swept) -> dict[str, Any]:
+def summary(swept: Swept) -> dict[str, Any]:
     """The outcome in plain values."""
     return {
         "sweep": swept.plan.spec.name, "runs": len(swept.plan.by_address), "found": len(swept.found), "computed": swept.computed,
@@ -136,7 +136,7 @@ def told(swept: Swept) -> dict[str, Any]:
 
 
 def write(swept: Swept, plot: Mapping[str, str] | None) -> tuple[list[pathlib.Path], str]:
-    """The table, the figure where one is asked for, and the page, in a folder of the sweep's name.
+    """The table, the figure where one is wanted, and the page, in a folder of the sweep's name.
 
     Returns the files, and why there is no figure where it cannot be drawn.
     """
@@ -161,7 +161,7 @@ def write(swept: Swept, plot: Mapping[str, str] | None) -> tuple[list[pathlib.Pa
 def _write_page(
     page: pathlib.Path, swept: Swept, spec: FigureSpec, table: xr.Dataset, links: Mapping[str, str]
 ) -> None:
-    about = told(swept)
+    about = summary(swept)
     subject = {"experiment": f"{swept.plan.spec.experiment.name} ({swept.plan.spec.size})"}
     for axis in (*swept.plan.spec.axes, None):
         for name in axis.fields if axis else ("seed",):
@@ -181,7 +181,7 @@ def _write_page(
 
 
 def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
-    about, console = told(swept), terminal.out()
+    about, console = summary(swept), terminal.out()
     if swept.troubles:
         console.print(_troubles_table(swept.troubles))
     replaced = f"; {swept.replaced} workers died and were replaced" if swept.replaced else ""

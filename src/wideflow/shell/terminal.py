@@ -4,6 +4,7 @@ import contextlib
 import json
 import pathlib
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,12 +13,10 @@ from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
-    ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 from rich.table import Table
 from rich.text import Text
@@ -25,7 +24,7 @@ from rich.text import Text
 from ..doctor.findings import Finding
 from ..experiments.base import Experiment
 from ..runs.json_encoding import plain
-from ..runs.progress import PrintedProgress, duration
+from ..runs.progress import PrintedProgress, TimeLeft, duration
 from ..runs.records import TOO_SMALL, Damage, Judged, Record
 from ..runs.runner import Performed
 from ..training.session import Progress as ProgressCall
@@ -47,31 +46,33 @@ def remarks() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-class _Rate(ProgressColumn):
-    """How much of the whole is done in a minute."""
-
-    def render(self, task) -> Text:
-        if not task.speed or not task.total:
-            return Text("–", style="progress.data.speed")
-        return Text(f"{6000 * task.speed / task.total:.3g} %/min", style="progress.data.speed")
-
-
 @contextlib.contextmanager
 def progress_of(name: str) -> Iterator[ProgressCall]:
-    """A bar with rate and time left on a terminal, lines in a log."""
+    """A bar with rate and time left on a terminal, lines in a log; neither counts the time that compiling takes."""
     console = remarks()
     if not console.is_terminal:
         yield PrintedProgress(sys.stderr)
         return
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), _Rate(),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(), TextColumn("[dim]{task.fields[what]}"),
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("[progress.data.speed]{task.fields[rate]}"), TimeElapsedColumn(),
+        TextColumn("[progress.remaining]{task.fields[left]}"), TextColumn("[dim]{task.fields[what]}"),
     )  # fmt: skip
+    time_left = TimeLeft()
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=1.0, what="compiling")
+        task = bar.add_task(name, total=1.0, rate="", left="", what="compiling")
 
         def call(done: float, total: float, what: str) -> None:
-            bar.update(task, completed=done / total if total else 0.0, what=what)
+            share, now = (done / total if total else 0.0), time.monotonic()
+            time_left.mark(now, share)
+            rate, seconds = time_left.rate, time_left.seconds(now)
+            bar.update(
+                task,
+                completed=share,
+                what=what,
+                rate="" if rate is None else f"{6000 * rate:.3g} %/min",
+                left="" if seconds is None else f"{duration(seconds)} left",
+            )
 
         yield call
 
@@ -85,7 +86,7 @@ def claims_table(record: Record) -> Table:
         ("verdict", "left"),
         ("claim", "left"),
         ("ours", "right"),
-        ("asked", "left"),
+        ("expected", "left"),
     ):
         table.add_column(heading, justify=justify)
     if any(claim.published is not None for claim in record.claims):
@@ -123,31 +124,49 @@ def verdict_line(record: Record) -> str:
     return ", ".join(parts) or "[dim]no claims at this size[/dim]"
 
 
-def experiments_table(
+def print_experiments(
     experiments: Mapping[str, Experiment],
     papers: Mapping[str, str],
     others: Mapping[str, Experiment],
-) -> Table:
-    """The experiments under their papers, then those that reproduce no figure."""
-    table = Table(title="Experiments", title_justify="left")
-    for heading in ("name", "what it shows", "figure", "needs"):
-        table.add_column(heading, no_wrap=heading == "name")
+    words: Sequence[str] = (),
+) -> bool:
+    """A line for each experiment that matches all `words`, under its paper; whether there is any.
+
+    On a terminal a line is cut to the width, in a file or a pipe it is whole.
+    """
+    console = out()
     groups = [
-        (paper, about, [found for found in experiments.values() if found.paper == paper])
+        (paper, about, [each for each in experiments.values() if each.paper == paper])
         for paper, about in papers.items()
     ]
-    groups.append(
-        ("beside them", "A network of one's own, and the lab's guided tours", [*others.values()])
-    )
-    for name, about, chosen in groups:
-        if chosen:
-            table.add_row(f"[bold]{name}[/bold]", f"[bold]{escape(about)}[/bold]", "", "")
-        for experiment in chosen:
-            table.add_row(
-                "  " + experiment.name, escape(experiment.title), escape(experiment.figure),
-                ", ".join(experiment.needs_data),
-            )  # fmt: skip
-    return table
+    groups.append(("more", "A network of your own, and the lab's guided tours", [*others.values()]))
+    shown = [
+        (title, about, [each for each in group if matches(each, words)])
+        for title, about, group in groups
+    ]
+    shown = [group for group in shown if group[2]]
+    for title, about, group in shown:
+        _line(console, Text.assemble((title, "bold"), "  ", (about, "bold")))
+        column = max(len(each.name) for each in group)
+        for each in group:
+            mark = " *" if each.needs_data else ""
+            _line(console, Text(f"  {each.name:{column}}  {each.title}{mark}"))
+    if any(each.needs_data for _, _, group in shown for each in group):
+        _line(console, Text("* needs data files; `wideflow doctor` says which are here", "dim"))
+    return bool(shown)
+
+
+def matches(experiment: Experiment, words: Sequence[str]) -> bool:
+    """Whether every word occurs in the experiment's name, title, paper or figure."""
+    text = f"{experiment.name} {experiment.summary}".lower()
+    return all(word.lower() in text for word in words)
+
+
+def _line(console: Console, text: Text) -> None:
+    """One line, cut with an ellipsis where the terminal is narrower."""
+    if console.is_terminal:
+        text.truncate(console.width, overflow="ellipsis")
+    console.print(text, soft_wrap=True)
 
 
 def runs_table(records: Sequence[Record], damaged: Sequence[Damage]) -> Table:

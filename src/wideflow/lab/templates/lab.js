@@ -5,12 +5,12 @@
   const $ = (id) => document.getElementById(id);
   const token = new URLSearchParams(location.search).get("token");
   const form = $("choices"), free = setup.scene === "free";
-  let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "", ran = null;
+  let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "";
   const events = new Map();
   window.lab = { told: [] }; // what the server has told, for tests and the curious
 
   const ask = (order) => { if (talk && !lost) talk.asked = JSON.stringify({ ...order, count: ++count }); };
-  const number = (value) => value === null || value === undefined ? "–" : String(Number(Number(value).toPrecision(3)));
+  const number = (value) => value === null || value === undefined ? "–" : Math.abs(value) < 1e-9 ? "0" : String(Number(Number(value).toPrecision(3)));
   const address = (query) => `${location.origin}/?token=${token}&${query}`;
 
   // the form
@@ -32,12 +32,15 @@
   const kinds = () => {
     const data = form.elements.data.value, table = data.startsWith("uci:") || data.startsWith("upload:");
     return { generated: !table, wide: !table && !data.startsWith("wave"), noisy: !table && data !== "random-labels", table,
-      upload: data.startsWith("upload:"), descent: form.elements.dynamics.value === "descent", flow: form.elements.dynamics.value === "flow" };
+      upload: data.startsWith("upload:"), wave: data.startsWith("wave"), steps: form.elements.dynamics.value !== "flow", flow: form.elements.dynamics.value === "flow" };
   };
   const arrange = () => {
     if (!free) return;
     const shown = kinds();
     for (const field of form.querySelectorAll(".field[data-only]")) if (field.dataset.only) field.hidden = !shown[field.dataset.only];
+    const depth = Number(form.elements.depth.value) > 1 ? "deep" : "shallow", list = $("scaling-kind");
+    for (const option of list.options) option.hidden = option.disabled = Boolean(option.dataset.depth) && option.dataset.depth !== depth;
+    if (list.selectedOptions[0]?.disabled) list.value = "ntk"; // a node scaling is for one layer, a parametrisation's name for several
     for (const field of form.querySelectorAll("[data-scaling]")) field.hidden = field.dataset.scaling !== $("scaling-kind").value;
     $("gamma-out").textContent = $("gamma").value;
     $("alpha-out").textContent = $("alpha").value;
@@ -80,7 +83,9 @@
     if (empty) trouble(`${empty.labels[0].textContent} needs a number${empty.min ? ` from ${empty.min} to ${empty.max}` : ""}.`);
     return !empty;
   };
-  const choose = () => { arrange(); if (complete()) ask({ do: "choose", place: place() }); };
+  let soon = 0;
+  const choose = () => { clearTimeout(soon); arrange(); if (complete()) ask({ do: "choose", place: place() }); };
+  const later = () => { arrange(); clearTimeout(soon); soon = setTimeout(choose, 350); }; // a slider that is still moving
 
   // the run
   const trouble = (sentence) => { $("trouble").textContent = sentence; $("trouble").hidden = !sentence; };
@@ -88,18 +93,19 @@
     state = name;
     $("state").textContent = name;
     $("state").className = `chip ${name}`;
-    if (sentence !== undefined) $("where").textContent = name === "finished" ? [sentence.replace(/^finished: /, ""), reached].filter(Boolean).join("; ") : name === "failed" ? "" : sentence;
+    if (sentence !== undefined) $("where").textContent = ["finished", "diverged"].includes(name) ? [sentence === name ? "" : sentence.replace(/^finished: /, ""), reached].filter(Boolean).join("; ") : name === "failed" ? "" : sentence || reached;
     $("start").textContent = name === "ready" ? "Start" : "Start again";
     $("pause").disabled = !["running", "paused"].includes(name);
     $("pause").textContent = name === "paused" ? "Resume" : "Pause";
     const focused = document.activeElement;
     $("reset").disabled = name === "ready";
     if (focused?.disabled) $("start").focus(); // a button that is switched off would take the focus with it
-    if (name === "failed") { trouble(sentence); $("progress").value = 0; $("empty-press").hidden = false; $("empty-wait").hidden = true; }
+    if (name === "failed") { trouble(sentence); $("progress").value = 0; }
+    sessionStorage.setItem("wideflow-running", ["running", "paused"].includes(name) ? home.link : "");
   };
 
   // the server's end: said once, and looked for again
-  const inputs = () => [...form.querySelectorAll("input, select"), ...["start", "pause", "reset", "pace"].map($)];
+  const inputs = () => [...form.querySelectorAll("input, select"), ...["start", "pause", "reset", "pace", "compare"].map($).filter(Boolean)];
   const said = { ended: "The lab has ended: its terminal was closed, or Ctrl-C pressed in it. What is drawn stays, but nothing runs. Start it again with: wideflow lab",
     anew: "The lab was started anew, with a new token, so this page is no longer its own. Open the address that the terminal shows.",
     forgotten: "The connection was lost for too long, and this tab's run has ended. The lab itself is still there.",
@@ -129,12 +135,13 @@
   const fresh = () => {
     events.clear();
     if ($("elsewhere")) $("elsewhere").hidden = true;
-    for (const id of ["dial", "legend"]) $(id).hidden = true;
-    if (state === "running") $("progress").removeAttribute("value"); else $("progress").value = 0; // how far is not known yet
-    $("empty-press").hidden = state === "running";
-    $("empty-wait").hidden = state !== "running";
-    $("caption").textContent = "";
-    if ($("verdicts")) { $("rows").replaceChildren(); $("numbers").hidden = true; $("headline").textContent = "Being judged on this network and these data."; }
+    reached = "";
+    $("progress").removeAttribute("value"); // how far is not known yet
+    if ($("verdicts")) {
+      $("rows").replaceChildren();
+      $("numbers").hidden = $("silent").hidden = true;
+      $("headline").textContent = state === "ready" ? "Judged on this network and these data when the run starts." : "Being judged on this network and these data.";
+    }
     card();
   };
   const shown = () => { $("empty").hidden = Boolean(models().some((model) => model.type === "Figure")); };
@@ -145,18 +152,26 @@
     const point = (degrees) => { const a = (degrees - 90) * Math.PI / 180; return `${110 + 88 * Math.cos(a)} ${110 + 88 * Math.sin(a)}`; };
     return `M ${point(from)} A 88 88 0 0 1 ${point(to)}`;
   };
-  const dial = (now) => {
+  const verdictOf = (now) => now.verdict === "between" ? "between lazy and rich" : now.verdict;
+  const dial = (now, other) => {
     $("dial").hidden = !now;
     if (!now) return;
-    const worst = Math.max(now.kernel_change ?? 0, now.linearisation_gap ?? 0), [low, high] = [turn(now.lazy), turn(now.rich)];
+    const [low, high] = [turn(now.lazy), turn(now.rich)];
     const zones = $("dial").querySelectorAll(".zone");
     [[-90, low], [low, high], [high, 90]].forEach(([a, b], i) => zones[i].setAttribute("d", arc(a, b)));
-    $("needle").style.transform = `rotate(${turn(worst)}deg)`;
-    const words = now.verdict === "between" ? "between lazy and rich" : now.verdict;
+    $("needle").style.transform = `rotate(${turn(now.richness ?? 0)}deg)`;
+    $("other-needle").toggleAttribute("hidden", !other);
+    $("dial-other").hidden = !other;
+    if (other) {
+      $("other-needle").style.transform = `rotate(${turn(other.richness ?? 0)}deg)`;
+      $("dial-other").textContent = `Beside it, NTK: ${verdictOf(other)}, richness ${number(other.richness)} (the thin needle).`;
+    }
+    const words = verdictOf(now);
+    $("dial").dataset.verdict = now.verdict;
     if ($("dial-words").textContent !== words) $("dial-words").textContent = words;
     $("dial-change").textContent = number(now.kernel_change);
     $("dial-gap").textContent = number(now.linearisation_gap);
-    $("dial-index").textContent = number(now.index);
+    $("dial-richness").textContent = number(now.richness);
     $("dial-rule").textContent = `Here lazy means that both numbers are below ${now.lazy}, rich that one is above ${now.rich}.`;
   };
 
@@ -190,11 +205,22 @@
       for (const cell of cells) { const td = document.createElement("td"); td.append(cell); line.append(td); }
       return line;
     };
-    $("rows").replaceChildren(...found.rows.map(([outcome, name, asks, why]) => {
-      const chip = document.createElement("span");
+    $("rows").replaceChildren(...found.rows.map(([outcome, says, name, asks, why]) => {
+      const chip = document.createElement("span"), source = document.createElement("span"), words = document.createElement("div");
       chip.className = `chip ${kindsOf[outcome]}`;
       chip.textContent = outcome.replace("_", " ").toLowerCase();
-      return row([chip, name, asks, why]);
+      source.className = "meta";
+      source.textContent = ` ${name}`;
+      words.append(says, source);
+      return row([chip, words, asks, why]);
+    }));
+    $("silent").hidden = found.silent.length === 0;
+    $("silent-count").textContent = `Statements that do not apply here: ${found.silent.length}`;
+    $("silent-rows").replaceChildren(...found.silent.flatMap(([names, why]) => {
+      const term = document.createElement("dt"), reason = document.createElement("dd");
+      term.textContent = names;
+      reason.textContent = why;
+      return [term, reason];
     }));
     $("numbers").hidden = found.numbers.length === 0;
     $("number-rows").replaceChildren(...found.numbers.map(row));
@@ -239,7 +265,21 @@
       if (on === (others.length === model.css_classes.length)) model.css_classes = on ? [...others, "looked-at"] : others;
     }
   };
-  const go = (to) => { $("elsewhere").hidden = true; step = Math.min(setup.steps.length - 1, Math.max(0, to)); card(); };
+  const framed = (root = $("plots")) => {
+    for (const element of root.querySelectorAll("*")) {
+      if (element.classList.contains("looked-at")) return element;
+      const inner = element.shadowRoot && framed(element.shadowRoot);
+      if (inner) return inner;
+    }
+    return null;
+  };
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const go = (to) => {
+    $("elsewhere").hidden = true;
+    step = Math.min(setup.steps.length - 1, Math.max(0, to));
+    card();
+    setTimeout(() => framed()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" }), 150); // when the frame is drawn
+  };
 
   // taking home
   const carry = (given) => {
@@ -248,7 +288,6 @@
     $("command").textContent = home.command;
     $("lines").textContent = home.lines;
     history.replaceState(null, "", address(home.link));
-    $("stale").hidden = ran === null || ran === home.link;
   };
   const take = async (event, kind) => {
     event.preventDefault();
@@ -285,8 +324,9 @@
     if (window.lab.told.length > 200) window.lab.told.shift();
     if ("trouble" in told) trouble(told.trouble);
     if ("state" in told) show(told.state, told.sentence);
-    if ("fresh" in told) { ran = told.state === "ready" ? null : home.link; $("stale").hidden = true; fresh(); }
     if ("home" in told) carry(told.home);
+    if ("fresh" in told) fresh();
+    if ("prepared" in told) { $("where").textContent = ""; $("progress").value = 0; resume(); }
     if ("progress" in told) $("progress").value = told.progress;
     if ("verdicts" in told) verdicts(told.verdicts);
     if ("event" in told) {
@@ -299,9 +339,11 @@
     }
     if (told.drawn) {
       reached = `step ${told.step}, time ${number(told.time)}`;
-      if (state !== "finished") $("where").textContent = reached;
+      if (["running", "paused"].includes(state)) $("where").textContent = reached;
       $("caption").textContent = told.caption;
-      dial(told.dial);
+      $("warning").hidden = !told.warning;
+      $("warning").textContent = told.warning;
+      dial(told.dial, told.rival);
       legend(told.legend);
       paint(root.dataset.theme);
       highlight();
@@ -310,6 +352,13 @@
     shown();
   };
 
+  const resume = () => { // a reload goes on with the run that it cut off: the same settings give the same run
+    if (before === home.link) ask({ do: "start", place: place() });
+    before = "";
+  };
+  let before = sessionStorage.getItem("wideflow-running");
+  const paceBefore = sessionStorage.getItem("wideflow-pace");
+  if (paceBefore) $("pace").value = paceBefore;
   const connect = setInterval(() => {
     const found = typeof Bokeh === "undefined" ? null : Bokeh.documents.map((doc) => doc.get_model_by_name("talk")).find(Boolean);
     if (!found) return;
@@ -319,27 +368,38 @@
     talk.document.on_event("connection_lost", cut);
     talk.document.on_event("client_reconnected", mended);
     document.body.dataset.connected = "yes";
+    ask({ do: "pace", pace: $("pace").value });
     if (!setup.trouble) ask({ do: "choose", place: place() });
   }, 40);
 
   window.addEventListener("pagehide", () => navigator.sendBeacon(`/leave?token=${token}&tab=${setup.tab}`));
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 
+  if (matchMedia("(max-width: 899px)").matches) $("settings").open = false; // on a phone the run comes first
   fill();
   carry(home);
   trouble(setup.trouble);
   card();
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", arrange);
+  form.addEventListener("input", (event) => { if (event.target.type === "range") later(); else arrange(); });
   form.addEventListener("change", (event) => { if (event.target.id !== "file") choose(); });
   if (free) $("file").addEventListener("change", upload);
   $("start").addEventListener("click", () => { trouble(""); if (complete()) ask({ do: "start", place: place() }); });
   $("pause").addEventListener("click", () => ask({ do: state === "paused" ? "resume" : "pause" }));
   $("reset").addEventListener("click", () => ask({ do: "reset" }));
-  $("pace").addEventListener("change", () => ask({ do: "pace", pace: $("pace").value }));
+  $("pace").addEventListener("change", () => { sessionStorage.setItem("wideflow-pace", $("pace").value); ask({ do: "pace", pace: $("pace").value }); });
+  if (free) $("compare").addEventListener("click", () => {
+    trouble("");
+    if (!complete()) return;
+    const asked = place();
+    $("scaling-kind").value = "mean-field"; // what the form shows is the run whose settings are taken home
+    arrange();
+    ask({ do: "compare", place: asked });
+  });
   $("take-figure").addEventListener("click", (event) => take(event, "figure"));
   $("take-table").addEventListener("click", (event) => take(event, "table"));
   const copy = async (from) => { await navigator.clipboard?.writeText($(from).textContent); return "Copied."; };
+  for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", async () => { $("taken").textContent = await copy(button.dataset.copy); });
   $("copy-link").addEventListener("click", async () => { $("taken").textContent = await copy("link"); });
   $("copy-state").addEventListener("click", async () => { $("copy-state").textContent = await copy("lost-link"); });
   $("reload").addEventListener("click", () => location.reload());

@@ -6,6 +6,7 @@ PAPER = Paper(
     key="allenzhu2018",
     authors="Allen-Zhu, Li and Liang",
     title="Improper learning with two and three layers",
+    link="https://arxiv.org/abs/1811.04918",
     package=__name__,
     experiments={
         "allenzhu2018-width": "width",

@@ -10,8 +10,8 @@ TOUR = Tour(
     steps=(
         Step(
             "A product of two waves",
-            "The target is the product cos(6x₁) cos(6x₂) on a sphere in five dimensions: the map shows it over x₁ and x₂. The samples are few for its wiggles, so one has to "
-            "find its structure to predict new points. Press start: two layers go first.",
+            "The target is the product cos(6x₁) cos(6x₂) on a sphere in five dimensions: the map shows it over x₁ and x₂. The samples are few for its wiggles, so that "
+            "fitting them is not yet predicting new points. Press start: two layers go first.",
             look="Target",
         ),
         Step(
@@ -22,15 +22,10 @@ TOUR = Tour(
             moment=tour.two_layers_stop,
         ),
         Step(
-            "Three layers",
-            "Now three layers, by the same descent on the same samples. The second layer can form functions of the first, and a product is a simple function of "
-            "sums of waves. The chessboard appears.",
-            look="Learnt by three layers",
-        ),
-        Step(
-            "At equal fit",
-            "A fair moment to compare is when three layers have just the training error that two layers ended with. Their test error is then about four fifths of two "
-            "layers': they generalise better from the same fit, but not by much.",
+            "Three layers, at equal fit",
+            "Now three layers, by the same descent on the same samples: the second layer can form functions of the first, and the chessboard appears. A fair moment to compare is "
+            "when they have just the training error that two layers ended with. Their test error is then about four fifths of two layers': they generalise better from the same "
+            "fit, but not by much.",
             look="Training error",
             moment=tour.equal_fit,
         ),

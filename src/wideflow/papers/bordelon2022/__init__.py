@@ -6,6 +6,7 @@ PAPER = Paper(
     key="bordelon2022",
     authors="Bordelon and Pehlevan",
     title="Self-consistent field theory of feature learning in deep networks",
+    link="https://arxiv.org/abs/2205.09653",
     package=__name__,
     experiments={
         "bordelon2022-kernels": "kernels",

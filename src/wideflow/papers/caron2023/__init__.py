@@ -6,6 +6,7 @@ PAPER = Paper(
     key="caron2023",
     authors="Caron, Ayed, Jung, Lee, Lee and Yang",
     title="Asymmetric node scaling: global convergence and feature learning",
+    link="https://arxiv.org/abs/2302.01002",
     package=__name__,
     experiments={
         "caron2023-figure1": "figure1",

@@ -6,6 +6,7 @@ PAPER = Paper(
     key="chen2022",
     authors="Chen, Vanden-Eijnden and Bruna",
     title="Partially trained networks: feature learning with a linear rate",
+    link="https://arxiv.org/abs/2204.10782",
     package=__name__,
     experiments={
         "chen2022-figure1": "figure1",

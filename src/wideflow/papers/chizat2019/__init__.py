@@ -6,6 +6,7 @@ PAPER = Paper(
     key="chizat2019",
     authors="Chizat, Oyallon and Bach",
     title="Lazy training by the scale of the outputs, at any width",
+    link="https://arxiv.org/abs/1812.07956",
     package=__name__,
     experiments={"chizat2019-laziness": "laziness"},
 )

@@ -6,6 +6,7 @@ PAPER = Paper(
     key="cohen2021",
     authors="Cohen, Kaur, Li, Kolter and Talwalkar",
     title="Gradient descent at the edge of stability",
+    link="https://arxiv.org/abs/2103.00065",
     package=__name__,
     experiments={"cohen2021-edge": "edge"},
 )

@@ -6,6 +6,7 @@ PAPER = Paper(
     key="li2020",
     authors="Li, Ma and Zhang",
     title="Tensor stages: learning beyond the tangent kernel",
+    link="https://arxiv.org/abs/2007.04596",
     package=__name__,
     experiments={
         "li2020-figure1": "figure1",

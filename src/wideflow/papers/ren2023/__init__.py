@@ -6,6 +6,7 @@ PAPER = Paper(
     key="ren2023",
     authors="Ren, Zhou and Ge",
     title="Depth separation with multilayer mean-field networks",
+    link="https://arxiv.org/abs/2304.01063",
     package=__name__,
     experiments={
         "ren2023-figure2": "figure2",

@@ -6,6 +6,7 @@ PAPER = Paper(
     key="saad1995",
     authors="Saad and Solla",
     title="Online learning in high dimension: the symmetric plateau",
+    link="https://doi.org/10.1103/PhysRevE.52.4225",
     package=__name__,
     experiments={"saad1995-plateau": "plateau"},
 )

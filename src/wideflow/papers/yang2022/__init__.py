@@ -6,6 +6,7 @@ PAPER = Paper(
     key="yang2022",
     authors="Yang, Hu, Babuschkin, Sidor, Liu, Farhi, Ryder, Pachocki, Chen and Gao",
     title="Learning rates that transfer across widths",
+    link="https://arxiv.org/abs/2203.03466",
     package=__name__,
     experiments={"yang2022-transfer": "transfer"},
 )

@@ -17,7 +17,13 @@
     for (const { target, isIntersecting } of seen) if (isIntersecting) { near.unobserve(target); drawn(target); }
   }, { rootMargin: "600px" });
   for (const panel of document.querySelectorAll(".panel.waiting")) near.observe(panel);
-  window.addEventListener("beforeprint", () => document.querySelectorAll(".panel.waiting").forEach(drawn));
+
+  // On paper the drawn picture stands in for the live plots, which cannot be finished in time; folded claims are opened.
+  const folded = [];
+  window.addEventListener("beforeprint", () => {
+    for (const fold of document.querySelectorAll("details.judged:not([open])")) { fold.open = true; folded.push(fold); }
+  });
+  window.addEventListener("afterprint", () => { while (folded.length) folded.pop().open = false; });
 
   const ready = () => typeof Bokeh !== "undefined" && Bokeh.documents.length > 0;
   const wait = setInterval(() => { if (ready()) { clearInterval(wait); paint(chosen()); } }, 50);

@@ -60,7 +60,7 @@ def bilinear_sup(
 
     $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
     The chain bounds it by $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$. Where the sup is zero (no node is on at any sample) every point of the
-    balls attains it; the maximiser told is then zero.
+    balls attains it; the maximiser returned is then zero.
 
     Args:
         model: where the signs are taken.

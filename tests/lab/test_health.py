@@ -1,0 +1,60 @@
+"""A run that diverges is called so, and a rate beyond the edge of stability is warned of before the first step."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import wideflow as wf
+from wideflow.experiments.training import EXPERIMENT, Settings, build
+from wideflow.lab.health import diverged, ending, largest_rate, warning
+from wideflow.lab.runner import dial
+from wideflow.training.session import Session
+
+SMALL = Settings(
+    data="wave-1d", samples=8, width=12, activation="tanh", record=("kernel_change", "linearisation_gap", "kernel_spectrum"),
+    records=4, steps=40, rate=0.1,
+)  # fmt: skip
+
+
+def run(settings):
+    return EXPERIMENT.run(settings, jax.random.key(5), Session())
+
+
+@pytest.fixture(scope="module")
+def edge():
+    r"""$2/\lambda_{\max}$ of the Jacobian's own Gram matrix, by autodiff."""
+    networks, data, _ = build(SMALL, jax.random.key(5))
+    weights = lambda w: wf.Shallow(w.T, networks[0].output, networks[0].scaling, "tanh").outputs(data.inputs)  # fmt: skip
+    with jax.enable_x64(True):
+        rows = np.asarray(jax.jacobian(weights)(networks[0].weights)).reshape(len(data), -1)
+    return 2 / np.linalg.eigvalsh(rows @ rows.T)[-1]
+
+
+@pytest.mark.parametrize(("loss", "factor"), [("half-sum-squares", 1.0), ("mean-squares", 8 / 2)])
+def test_the_largest_rate_is_that_of_the_loss(edge, loss, factor):
+    settings = dataclasses.replace(SMALL, loss=loss)
+    assert largest_rate(run(settings), settings) == pytest.approx(factor * edge, rel=1e-9)
+
+
+def test_a_run_within_the_edge_is_not_warned_of():
+    table = run(SMALL)
+    assert warning(table, SMALL) == ""
+    assert not diverged(table)
+    assert ending(table) == "finished"
+    assert largest_rate(table, dataclasses.replace(SMALL, dynamics="adam")) is None
+
+
+def test_a_rate_beyond_the_edge_is_told_before_the_first_step_and_its_end_is_no_regime(edge):
+    settings = dataclasses.replace(SMALL, rate=500 * edge)
+    table = run(settings)
+    start = table.isel(step=slice(0, 1))
+    assert f"above 2/λ_max = {edge:.3g}" in warning(start, settings)
+    assert f"below {edge:.2g}" in warning(start, settings)
+    assert float(table.loss[-1]) > float(table.loss[0])  # tanh is bounded: large, but finite
+    assert diverged(table)
+    assert ending(table) == dial(table)["verdict"] == "diverged"
+    assert "has diverged" in warning(table, settings)
+    broken = table.assign(loss=table.loss.where(table.step < table.step[-1]))
+    assert "no finite number" in warning(broken, settings)
