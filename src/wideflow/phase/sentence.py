@@ -14,7 +14,12 @@ def percent(log_ratio: Interval) -> str:
     """A log ratio of errors as '12 % ± 3 %', by size."""
     change = abs(math.expm1(log_ratio.mean))
     half = math.exp(log_ratio.mean) * math.sinh(min(log_ratio.half, 20.0))
-    return f"{100 * change:.2g} % ± {100 * half:.1g} %"
+    return f"{rounded(100 * change, 2)} % ± {rounded(100 * half, 1)} %"
+
+
+def rounded(value: float, digits: int) -> str:
+    """So many significant digits, never as a power of ten."""
+    return f"{float(f'{value:.{digits}g}'):g}"
 
 
 def number(value: float) -> str:
@@ -85,7 +90,7 @@ def _axis(axis: Axis, verdict: Answer) -> str:
     word = {"width": "Wider", "depth": "Deeper"}[axis.name]
     if enough is None:
         return f"{word} still helps at {axis.values[-1]:g}, or too little is known."
-    noise = f"{100 * math.expm1(min(enough.noise, 5.0)):.2g} %"
+    noise = f"{rounded(100 * math.expm1(min(enough.noise, 5.0)), 2)} %"
     if enough.noise > MOST_NOISE:
         return f"What a larger {axis.name} brings is not known: differences below {noise} cannot be told."
     return f"{word} than {enough.value:g} brings less than the noise, {noise}."
