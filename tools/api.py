@@ -16,6 +16,7 @@ PAGES = {  # folder or module: what it holds; one page each, in this order
     "wideflow.limits": "Infinite-width objects: kernels, random Gram matrices, mean-field and reduced flows.",
     "wideflow.theorems": "One object a theorem or lemma: hypotheses, bound, verdict.",
     "wideflow.certify": "The theorems evaluated on the data and network at hand.",
+    "wideflow.phase": "Planes of networks: which regime is best on given data.",
     "wideflow.estimators": "scikit-learn estimators.",
     "wideflow.torch": "Modules of PyTorch: a recorder for your own loop, a Lightning callback, conversion to architectures.",
     "wideflow.experiments": "What an experiment declares, how a figure is described, the registry.",
