@@ -138,7 +138,7 @@ def test_a_wave_has_the_asked_frequency_and_amplitude():
     ],
 )
 def test_all_stands_alone(wrong):
-    with pytest.raises(ValueError, match="'all' stands alone"):
+    with pytest.raises(ValueError, match="'all' must be the only entry"):
         Settings(**wrong)
 
 

@@ -79,7 +79,7 @@ class Claim:
 
     @property
     def bound(self) -> str:
-        """What is asked of the value, as text, in four digits.
+        """The bound on the value, as text, in four digits.
 
         >>> Claim("drift", 0.001, at_least=0.00076 / 3.5, at_most=0.00076 * 3.5, published=0.00076).bound
         'within a factor 3.5 of 0.00076'

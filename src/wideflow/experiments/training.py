@@ -171,7 +171,7 @@ class Settings:
             self.seeds > 1 or len(self.record) > 1 or self.dynamics == "sgd"
         ):
             raise ValueError(
-                f"`record` = 'all' stands alone, and is for one network under full-batch dynamics, got {self.record} with "
+                f"`record` = 'all' must be the only entry, for one network under full-batch dynamics, got {self.record} with "
                 f"`seeds` = {self.seeds} and `dynamics` = {self.dynamics!r}."
             )
         if "test_risk" in self.record and not self.test_samples:
@@ -245,7 +245,7 @@ def describe(s: Settings) -> str:
 
 
 def build(s: Settings, key) -> tuple[list[Shallow] | list[Deep], data.Dataset, data.Dataset | None]:
-    """The networks before training, the training set, and the test set where one is asked for."""
+    """The networks before training, the training set, and the test set if there is one."""
     training, test = training_and_test(s, named_key(key, "data"))
     keys = [named_key(named_key(key, "network"), i) for i in range(s.seeds)]
     if s.depth > 1:
@@ -290,12 +290,12 @@ def _curves(table: xr.Dataset) -> list[Panel]:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    """None: whoever asks for a run of their own claims nothing."""
+    """None: a run with settings of one's own claims nothing."""
     return ()
 
 
 EXPERIMENT = Experiment(
-    name="train", paper="", title="A shallow network trained on the asked data", figure="",
+    name="train", paper="", title="A network trained on data of your choice", figure="",
     settings={
         "smoke": Settings(samples=16, features=8, width=64, steps=50, records=5),
         "default": Settings(),
