@@ -18,7 +18,13 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "chizat2019",
     "cohen2021",
     "saad1995",
+    "goldt2019",
+    "benarous2021",
+    "abbe2022",
+    "veiga2022",
     "bordelon2022",
+    "luo2021",
+    "geiger2020",
     "lee2019",
 )
 
