@@ -29,10 +29,23 @@ ALLOWED = {
     "report": {"_core", "experiments", "figures", "papers", "runs", "training"},
     "certify": NUMERICAL | {"figures", "papers", "probe"},
     "estimators": NUMERICAL | {"certify", "probe"},
+    "phase": NUMERICAL | {"figures", "report", "runs"},
     "doctor": NUMERICAL | {"runs"},
+    "torch": NUMERICAL | {"architecture", "coordinates", "figures", "probe"},
     "lab": NUMERICAL | {"certify", "experiments", "figures", "papers", "probe", "report", "runs"},
     "shell": NUMERICAL
-    | {"certify", "doctor", "experiments", "figures", "lab", "papers", "probe", "report", "runs"},
+    | {
+        "certify",
+        "doctor",
+        "experiments",
+        "figures",
+        "lab",
+        "papers",
+        "phase",
+        "probe",
+        "report",
+        "runs",
+    },
 }
 IN_PAPERS = {  # inside a paper's folder limits and finite networks share no computation either
     "laws": {"_core"},

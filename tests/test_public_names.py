@@ -59,7 +59,7 @@ def test_no_foreign_module_is_an_attribute():
     assert all(getattr(wf, n).__name__.startswith("wideflow") for n in modules if n[0] != "_")
 
 
-@pytest.mark.parametrize("name", ["certify", "probe"])
+@pytest.mark.parametrize("name", ["certify", "phase", "probe"])
 def test_names_that_are_called_are_modules_too(name):
     module = __import__(f"wideflow.{name}", fromlist=["_"])
     assert isinstance(module, types.ModuleType)

@@ -166,4 +166,5 @@ UNJUDGED: dict[str, dict[str, str]] = {
         "step_objective": DRAWN,
         "zero_loss": "drawn as a baseline",
     },
+    "geiger2020-lazy-rich": {"error_path": "drawn; its end is judged"},
 }

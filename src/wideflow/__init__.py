@@ -19,9 +19,11 @@ from . import (
     losses,
     maps,
     parametrisations,
+    phase,
     populations,
     probe,
     scalings,
+    torch,
 )
 from ._core.architecture import mlp
 from ._core.status import Status
@@ -139,6 +141,7 @@ __all__ = [
     "mlp",
     "observables",
     "parametrisations",
+    "phase",
     "populations",
     "probe",
     "prune",
@@ -149,6 +152,7 @@ __all__ = [
     "sweep",
     "taylor",
     "theorems",
+    "torch",
     "train",
     "wrap",
 ]

@@ -26,6 +26,7 @@ from .shell.options import (
     Size,
     SizeOption,
 )
+from .shell.phase import phase
 from .shell.sweep import sweep
 
 app = typer.Typer(
@@ -269,6 +270,7 @@ def doctor(
 
 
 app.command()(certify)
+app.command()(phase)
 app.command()(sweep)
 app.command()(lab)
 

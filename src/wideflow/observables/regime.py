@@ -37,13 +37,18 @@ class Regime(NamedTuple):
     @property
     def verdict(self) -> str:
         """'lazy', 'between' or 'rich'; 'unknown' where a number is NaN."""
-        if not self.richness >= 0:
-            return "unknown"
-        if self.richness < LAZY:
-            return "lazy"
-        return "rich" if self.richness > RICH else "between"
+        return verdict_of(self.richness)
 
     @property
     def worst(self) -> float:
         """The old name of `richness`."""
         return self.richness
+
+
+def verdict_of(change: float) -> str:
+    """The verdict by one of the numbers alone: 'lazy', 'between', 'rich', or 'unknown' for NaN."""
+    if not change >= 0:
+        return "unknown"
+    if change < LAZY:
+        return "lazy"
+    return "rich" if change > RICH else "between"

@@ -23,6 +23,8 @@ EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
     "abbe2022",
     "veiga2022",
     "bordelon2022",
+    "luo2021",
+    "geiger2020",
     "lee2019",
 )
 

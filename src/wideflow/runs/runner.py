@@ -101,7 +101,7 @@ def compute(
     """Runs `experiment` with these settings, from its last checkpoint if it was cut short, and saves it in `store`."""
     where = address(experiment.name, _values(settings, flow), seed)
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
-    session = Session(flow, store.checkpointer(where), on_record, progress)
+    session = Session(flow, store.checkpointer(where), on_record, progress, folder=store.folder)
     with on_device(device) as used:
         table = _computed(experiment, settings, seed, session)
         claims = experiment.claims(table)

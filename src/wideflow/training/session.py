@@ -4,6 +4,7 @@ An experiment gets a `Session` and passes it to `train`. There is no global stat
 """
 
 import dataclasses
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -41,6 +42,7 @@ class Session:
         progress: see `Progress`; calling the session itself reports progress too.
         counts: trainings so far; shared by the sessions that `within` and `showing` derive from
             this one.
+        folder: the folder of runs, where a run may find data that were put beside it.
     """
 
     flow: bool = False
@@ -48,6 +50,7 @@ class Session:
     on_record: OnRecord | None = None
     progress: Progress = silent
     counts: Counts = field(default_factory=Counts)
+    folder: pathlib.Path | None = None
 
     def __call__(self, done: float | int, total: float | int, what: str) -> None:
         self.progress(done, total, what)

@@ -1,5 +1,6 @@
 """`sweep`: all runs of a description, from the store or computed now, as one table."""
 
+import contextlib
 import pathlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import xarray as xr
 
 from ...training.session import Progress, silent
 from ..store import Store
-from .cluster import EngineError, connected
+from .cluster import Engine, EngineError, connected
 from .collect import collect
 from .engine import Dispatch
 from .plan import Plan, PlannedRun, Survey, expand, survey
@@ -86,6 +87,7 @@ def sweep(
     progress: Progress = silent,
     only: Iterable[PlannedRun] | None = None,
     plan: Plan | None = None,
+    engine: Engine | None = None,
 ) -> Swept:
     """Performs every run of `spec` that the folder `out` does not have yet.
 
@@ -101,6 +103,7 @@ def sweep(
         progress: called with (done, total, what).
         only: of the missing runs just these.
         plan: the plan of `spec`, where it is already made.
+        engine: machines that are already there and stay, for sweeps in turn; `workers`, `threads`, `scheduler` and `security` are then theirs.
 
     Returns:
         A `Swept`. A run that raises is an outcome, not an exception; with a lost engine `stopped` says why.
@@ -121,7 +124,8 @@ def sweep(
     store.check_writable()
     stopped, replaced = "", 0
     try:
-        with connected(scheduler, workers, threads, security) as engine:
+        there = connected(scheduler, workers, threads, security)
+        with there if engine is None else contextlib.nullcontext(engine) as engine:
             progress(
                 0,
                 len(missing),

@@ -1,0 +1,116 @@
+"""The plane as a figure: maps of error and regime with their borders, and slices through the best setting."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
+from ..observables.regime import LAZY, RICH
+from .measurements import TINY, error_surface, regime_surface, scores
+
+if TYPE_CHECKING:
+    from .phase import Phase
+
+FINE = 41  # places a side of a map
+BORDERS = (("lazy | between", LAZY, "dashed"), ("between | rich", RICH, "solid"))
+
+
+def figure(plane: "Phase") -> FigureSpec:
+    """Two maps over the plane, then the error along each axis through the best setting."""
+    maps = [_map(plane, "error"), _map(plane, "regime")]
+    slices = [_slice(plane, number) for number in (0, 1)]
+    caption = (
+        f"Rings are the points that were run (mean over folds, the folds' own difficulty taken off); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
+        f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
+    )
+    return FigureSpec(f"Phase plane of {plane.name}", [*maps, *slices], columns=2, caption=caption)
+
+
+def _fine(plane: "Phase") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values along both axes, and the places between them on the unit square."""
+    unit = np.linspace(0, 1, FINE)
+    values = []
+    for axis in plane.axes:
+        ends = np.asarray([axis.values[0], axis.values[-1]], float)
+        values.append(
+            np.exp(np.interp(unit, [0, 1], np.log(ends)))
+            if axis.scale == "log"
+            else np.interp(unit, [0, 1], ends)
+        )
+    grid = np.stack(np.meshgrid(unit, unit, indexing="ij"), axis=-1).reshape(-1, 2)
+    return values[0], values[1], grid
+
+
+def _map(plane: "Phase", what: str) -> Panel:
+    x, y, grid = _fine(plane)
+    measured, verdict = plane.measured, plane.answer
+    changes = regime_surface(measured, grid).mean
+    levels = measured.best_levels()
+    if what == "error":
+        smooth = np.exp(error_surface(measured, grid).mean)
+        dots = np.where(levels >= 0, np.exp(scores(measured)[0]), np.nan)
+        title, label = "Validation error", f"error ({plane.kind})"
+    else:
+        smooth = changes / np.log(10)
+        means = _means(measured.at(measured.kernel_change, levels))
+        dots = np.log10(np.maximum(means, TINY))
+        title, label = "Kernel change", "log₁₀ ‖Θ − Θ₀‖ / ‖Θ₀‖"
+    places = np.array(
+        [[axis.values[i] for axis, i in zip(plane.axes, place)] for place in plane.places], float
+    )
+    known = np.isfinite(dots)
+    marks = [
+        Heatmap(x, y, smooth.reshape(FINE, FINE).T, label),
+        Points(places[known, 0], places[known, 1], values=dots[known], size=6),
+    ]
+    if not known.all():
+        marks.append(Points(*places[~known].T, "loss not reached", group="loss not reached"))
+    marks += _contours(x, y, np.exp(changes).reshape(FINE, FINE))
+    same = [i for i in verdict.same if i != verdict.best]
+    if what == "error" and same:
+        marks.append(Points(*places[same].T, "not told from the best", size=3.5))
+    marks.append(Points(*places[[verdict.best]].T, "recommended", size=10))
+    first, second = plane.axes
+    return Panel(title, first.label, second.label, marks, first.scale, second.scale)
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Over the folds that are there; NaN for points without any."""
+    there = np.isfinite(values)
+    total = np.where(there, values, 0.0).sum(axis=1)
+    return np.where(there.any(axis=1), total / np.maximum(there.sum(axis=1), 1), np.nan)
+
+
+def _contours(x: np.ndarray, y: np.ndarray, changes: np.ndarray) -> list[Line]:
+    """Where the kernel change (x, y) crosses the regimes' borders."""
+    from contourpy import contour_generator
+
+    lines = []
+    generator = contour_generator(x, y, changes.T)
+    for label, border, dash in BORDERS:
+        for piece in generator.lines(border):
+            lines.append(Line(piece[:, 0], piece[:, 1], label, dash=dash, group=label))
+    return lines
+
+
+def _slice(plane: "Phase", number: int) -> Panel:
+    """The surface of the validation error along one axis through the best setting, with its points; and the lazy limit."""
+    axis, other = plane.axes[number], plane.axes[1 - number]
+    measured = plane.measured
+    home = plane.places[plane.answer.best][1 - number]
+    along = np.full((FINE, 2), other.unit[home])
+    along[:, number] = np.linspace(0, 1, FINE)
+    smooth = error_surface(measured, along)
+    low, mean, high = (np.exp(smooth.mean + k * smooth.deviation) for k in (-1.96, 0.0, 1.96))
+    errors = np.where(measured.best_levels() >= 0, np.exp(scores(measured)[0]), np.nan)
+    here = [i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])]  # fmt: skip
+    x = [axis.values[plane.places[i][number]] for i in here]
+    validation = plane.lazy["validation"].values
+    limit = float(validation[np.isfinite(validation).any(axis=1)].min(axis=1).mean())
+    marks = [
+        Line(_fine(plane)[number], mean, "surface", low=low, high=high, group="surface"),
+        Points(x, errors[here], "runs", group="runs"),
+        HLine(limit, plane.limit),
+    ]
+    title = f"At {other.name} = {other.values[home]:g}"
+    return Panel(title, axis.label, f"validation error ({plane.kind})", marks, axis.scale)

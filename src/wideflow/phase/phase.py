@@ -1,0 +1,364 @@
+"""`phase`: which regime is best on these data, as a plane of runs refined where it matters."""
+
+import contextlib
+import dataclasses
+import pathlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from .._core.errors import check_count, check_kind, check_positive
+from ..data.dataset import Dataset
+from ..figures import FigureSpec
+from ..training.session import Progress, silent
+from .answer import Answer, answer
+from .axes import QUANTITIES, Axis, plane_of
+from .errors_of_predictions import two_classes
+from .lazy_end import lazy_errors
+from .measurements import Measurements
+from .network import Network, Training
+from .point import phase_point
+from .refinement import Asked, closing_round, closing_runs, first_round, next_round
+from .sentence import sentence
+from .splits import split_rows
+from .tables import save_table
+
+if TYPE_CHECKING:
+    from ..runs.sweeps.sweep import Swept
+    from .estimator import PhaseRegressor
+
+BATCH = 8  # runs of a round after the first: few enough to learn from, enough for some workers
+OF_VARIANCE, OF_ROWS = "share of the variance", "share of the rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """A plane of runs and what it says. `print` shows the sentence.
+
+    Attributes:
+        name: of the data.
+        axes: the two axes with their lattices.
+        places: of the points, numbers of the axes' values.
+        settings: what all runs share.
+        table: every run, with dimensions point, fold and level; NaN where a level was not reached.
+        lazy: errors of the lazy limit, with dimensions fold and level.
+        measured: the same as plain arrays.
+        answer: the recommendation with its statistics.
+        kind: what an error is a share of.
+        folds: $K$ of the split.
+        stopped: why refinement ended.
+    """
+
+    name: str
+    axes: tuple[Axis, Axis]
+    places: list[tuple[int, int]]
+    settings: Mapping[str, Any]
+    table: xr.Dataset
+    lazy: xr.Dataset
+    measured: Measurements
+    answer: Answer
+    kind: str
+    folds: int
+    stopped: str
+
+    @property
+    def runs(self) -> int:
+        """How many runs the plane rests on."""
+        return int(self.measured.runs.sum())
+
+    @property
+    def recommended(self) -> dict[str, Any]:
+        """The settings of the recommended network, ready for `PhaseRegressor`."""
+        chosen = {f.name: self.settings[f.name] for f in (*fields(Network), *fields(Training))}
+        for axis in self.axes:
+            chosen |= axis.setting(self.answer.setting[axis.name])
+        del chosen["levels"]
+        return chosen | {"loss": self.answer.level}
+
+    @property
+    def sentence(self) -> str:
+        shown = {n: self.settings[n] for n in ("width", "activation", "samples")}
+        shown = {n: v for n, v in shown.items() if n not in {a.name for a in self.axes}}
+        shown["samples"] = int(self.table["train_rows"].max())
+        return sentence(self.name, self.axes, self.answer, shown, self.kind, self.limit)
+
+    @property
+    def limit(self) -> str:
+        """What the lazy limit beside the plane is: that of its own networks, or of one hidden layer where they are deep."""
+        deep = self.settings["depth"] or "depth" in {axis.name for axis in self.axes}
+        return f"kernel regression ({'one hidden layer' if deep else 'the lazy limit'})"
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def figure(self) -> FigureSpec:
+        """Maps of error and regime, and slices through the best."""
+        from .figure import figure
+
+        return figure(self)
+
+    def estimator(self, **changed) -> "PhaseRegressor":
+        """A scikit-learn estimator with the recommended settings, ready to fit."""
+        from .estimator import PhaseRegressor
+
+        return PhaseRegressor(**self.recommended | changed)
+
+    def write(self, folder: str | pathlib.Path) -> tuple[pathlib.Path, ...]:
+        """`phase.html`, `.nc`, `.json`, `.png` and `.pdf` in `folder`."""
+        from .report import write
+
+        return write(self, pathlib.Path(folder))
+
+
+def phase(
+    data: Dataset,
+    axes: Sequence[str] | Mapping[str, object] = ("richness", "width"),
+    *,
+    runs: int = 120,
+    minutes: float | int | None = None,
+    loss: float | int | Sequence[float] | None = None,
+    samples: int = 400,
+    folds: int = 5,
+    seed: int = 0,
+    out: str | pathlib.Path = "runs/phase",
+    workers: int | None = None,
+    threads: int = 1,
+    scheduler: str | None = None,
+    security: str | pathlib.Path | None = None,
+    progress: Progress = silent,
+    **settings,
+) -> Phase:
+    r"""Trains networks over a plane of two axes, refined where regime or error change, and recommends one.
+
+    Every run is saved the moment it is done: a second call, or one after any interruption, finds them in `out` and goes on.
+
+    Args:
+        data: one real target a row, raw; two different values are classes. Columns are standardised on each fold's training rows and a bias column is added.
+        axes: two of richness, alpha, width, share, tail, weight_std, depth, rate; as a dictionary with ranges (low, high), (low, high, count) or lists
+            of values.
+        runs, minutes: the budget. The first round, half of `runs`, is never cut; later ones are while the next would end too late.
+        loss: training loss (the share of variance left, 1 at the start) to which networks are trained; several, falling, are compared by their
+            validation error. Default thirteen, from 0.8 to 0.01.
+        samples: training rows a run at most.
+        folds: of the split; a point has at most so many runs.
+        seed: of folds and networks.
+        out: folder of the runs.
+        workers, threads, scheduler, security, progress: as in `wf.sweep`.
+        settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share, tail, weight_std, depth, activation, rate, steps,
+            dynamics ('descent' or 'flow'), precision.
+
+    Returns:
+        A `Phase`: `print` it, `.write(folder)`, `.estimator().fit(X, y)`.
+    """
+    pair = plane_of(axes)
+    shared = _shared(pair, settings, loss)
+    _check(data, runs, minutes, samples, folds, seed)
+    split_rows(seed, len(data), 0, folds, samples)  # refuses too few rows before anything runs
+    folder = pathlib.Path(out)
+    shared |= {"data": save_table(folder, data), "folds": folds, "samples": samples}
+    search = _Search(pair, shared, folder, runs, minutes, folds, seed, progress)
+    with _machines(scheduler, workers, threads, security) as engine:
+        stopped = search.run(engine)
+    return search.result(data, stopped)
+
+
+def _check(data, runs, minutes, samples, folds, seed) -> None:
+    check_kind("data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`.")  # fmt: skip
+    if data.targets.ndim != 1:
+        raise ValueError(
+            f"`data` must have one target a row, got targets of shape {data.targets.shape}. Take one column, or two classes as two numbers."
+        )
+    check_count("runs", runs, least=16)
+    if minutes is not None:
+        check_positive("minutes", minutes)
+    check_count("samples", samples, least=10)
+    check_count("folds", folds, least=3)
+    check_count("seed", seed, least=0)
+
+
+def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str, Any]:
+    """What all runs have in common, checked, with everything that is not given as it comes."""
+    known = [f.name for f in (*fields(Network), *fields(Training)) if f.name != "levels"]
+    names = {axis.name for axis in axes}
+    for name in settings:
+        if name not in known:
+            raise ValueError(
+                f"`phase` has no setting {name!r}. It has {', '.join(known)}, and as axes {', '.join(QUANTITIES)}."
+            )
+        if name in names:
+            raise ValueError(f"`{name}` is an axis and a setting at once; keep one of them.")
+    if names & {"share", "tail"}:
+        settings = {"scaling": "zipf"} | settings
+        if settings["scaling"] != "zipf":
+            raise ValueError(
+                f"`scaling` must be 'zipf' where {' and '.join(names & {'share', 'tail'})} vary, got {settings['scaling']!r}."
+            )
+    if "rate" in names and settings.get("dynamics", "descent") != "descent":
+        raise ValueError("`dynamics` must be 'descent' where the rate varies, for a flow has none.")
+    levels = {} if loss is None else {"levels": tuple(loss) if isinstance(loss, Sequence) else (loss,)}  # fmt: skip
+    network = Network(**{n: v for n, v in settings.items() if n in Network.__dataclass_fields__})
+    try:
+        training = Training(
+            **levels, **{n: v for n, v in settings.items() if n in Training.__dataclass_fields__}
+        )
+    except ValueError as error:
+        raise ValueError(str(error).replace("`levels`", "`loss`")) from error
+    return dataclasses.asdict(network) | dataclasses.asdict(training)
+
+
+@contextlib.contextmanager
+def _machines(scheduler, workers, threads, security):
+    """The engine of all rounds, made when the first run is missing."""
+    from ..runs.sweeps.cluster import connected
+
+    with contextlib.ExitStack() as stack:
+        cache: list = []
+
+        def engine():
+            if not cache:
+                cache.append(stack.enter_context(connected(scheduler, workers, threads, security)))
+            return cache[0]
+
+        yield engine
+
+
+class _Search:
+    """The rounds of one plane."""
+
+    def __init__(self, axes, shared, folder, runs, minutes, folds, seed, progress):
+        self.axes, self.shared, self.folder = axes, shared, folder
+        self.runs, self.minutes, self.folds = runs, minutes, folds
+        self.seed, self.progress = seed, progress
+        self.done: list[Asked] = []
+        self.began = time.monotonic()
+
+    def run(self, engine) -> str:
+        """All rounds; says why they ended."""
+        kept = min(closing_runs(self.folds), self.runs // 4)
+        asked, closing = first_round(self.axes, self.runs), False
+        reason = f"all {self.runs} runs were used"
+        while asked:
+            began = time.monotonic()
+            trouble = self._perform(asked, engine)
+            self.done += asked
+            if trouble:
+                return trouble
+            if closing:
+                return reason
+            pace = (time.monotonic() - began) / len(asked)
+            measured, count = self._measured(), min(BATCH, self.runs - kept - len(self.done))
+            late = time.monotonic() - self.began + (count + kept) * pace
+            if self.minutes is not None and late > 60 * self.minutes:
+                reason, count = f"the {self.minutes:g} minutes were used", 0
+            asked = []
+            if count > 0:
+                asked = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
+            if not asked:
+                closing, left = True, min(kept, self.runs - len(self.done))
+                asked = closing_round(self._points, measured, self.done, left, self.folds)
+        return reason
+
+    def _perform(self, asked: list[Asked], engine) -> str:
+        from ..runs.store import Store
+        from ..runs.sweeps.plan import survey
+        from ..runs.sweeps.sweep import sweep
+
+        plan, before = self._plan(asked), len(self.done)
+        missing = len(plan.by_address) - len(survey(plan, Store(self.folder, small=True)).done)
+        show = lambda done, _, what: self.progress(before + done, self.runs, what)
+        swept = sweep({}, self.folder, plan=plan, progress=show, engine=engine() if missing else None)  # fmt: skip
+        return swept.stopped or self._broken(swept)
+
+    def _broken(self, swept: "Swept") -> str:
+        """A reason to stop: every run of a round failed."""
+        failed = [o.sentence for o in swept.outcomes.values() if o.kind == "failed"]
+        if failed and len(failed) == len(swept.plan.by_address):
+            raise ValueError(f"no run of the plane came to an end: {failed[0]}")
+        return ""
+
+    def _plan(self, asked: list[Asked]):
+        from ..runs.sweeps.plan import expand
+        from ..runs.sweeps.spec import read_spec
+
+        points = []
+        for place, fold in asked:
+            values = {"fold": fold}
+            for axis, number in zip(self.axes, place, strict=True):
+                values |= axis.setting(axis.values[number])
+            points.append(values)
+        varied = set().union(*points)
+        fixed = {name: value for name, value in self.shared.items() if name not in varied}
+        return expand(
+            read_spec({
+                "name": "phase", "experiment": phase_point, "set": fixed, "list": points,
+                "seeds": [self.seed],
+            })
+        )  # fmt: skip
+
+    def _table(self) -> xr.Dataset:
+        """All runs so far, as (run, level)."""
+        from ..runs.store import Store
+        from ..runs.sweeps.collect import collect
+
+        return collect(self._plan(self.done), Store(self.folder, small=True)).isel(seed=0)
+
+    def _measured(self) -> Measurements:
+        return self._arrays(self._table())
+
+    @property
+    def _points(self) -> list[tuple[int, int]]:
+        return list(dict.fromkeys(place for place, _ in self.done))
+
+    def _arrays(self, table: xr.Dataset) -> Measurements:
+        points = self._points
+        levels = np.asarray(self.shared["levels"])
+        shape = (len(points), len(levels), self.folds)
+        arrays = {n: np.full(shape, np.nan) for n in ("validation", "test", "kernel_change")}
+        for row, (place, fold) in enumerate(self.done):
+            if str(table["run_status"].values[row]) == "missing":
+                continue
+            at = (points.index(place), slice(None), fold)
+            for name, array in arrays.items():
+                values = table[name].sel(level=levels).values[row]
+                array[at] = np.where(np.isfinite(values), values, np.inf)  # not reached
+        unit = np.array([[a.unit[i] for a, i in zip(self.axes, place)] for place in points])
+        return Measurements(unit, levels, **arrays)
+
+    def result(self, data: Dataset, stopped: str) -> Phase:
+        table = self._table()
+        measured = self._arrays(table)
+        if not measured.runs.any():
+            raise RuntimeError(f"no run of the plane came to an end: {stopped}")
+        levels, key = self.shared["levels"], jax.random.key(self.seed)
+        used = np.flatnonzero(measured.runs.any(axis=0))
+        limits = [
+            lazy_errors(
+                data, key, int(fold), self.folds, self.shared["samples"], self.shared["activation"],
+                levels, self.shared["weight_std"],
+            )
+            for fold in used
+        ]  # fmt: skip
+        lazy = {n: np.full((self.folds, len(levels)), np.nan) for n in ("validation", "test")}
+        for name, values in lazy.items():
+            values[:] = np.inf
+            values[used] = [limit[name] for limit in limits]
+        kind = OF_ROWS if two_classes(data.targets) else OF_VARIANCE
+        points = self._points
+        verdict = answer(self.axes, points, measured, lazy, self.folds)
+        return Phase(
+            data.name, self.axes, points, self.shared, self._labelled(table, kind),
+            xr.Dataset({n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(levels)}),
+            measured, verdict, kind, self.folds, stopped,
+        )  # fmt: skip
+
+    def _labelled(self, table: xr.Dataset, kind: str) -> xr.Dataset:
+        """The table with each run's values on the axes, and what an error is."""
+        for number, axis in enumerate(self.axes):
+            values = [axis.values[place[number]] for place, _ in self.done]
+            table = table.assign_coords({axis.name: ("point", values, {"label": axis.label})})
+        return table.rename(point="run").assign_attrs(error=kind)
