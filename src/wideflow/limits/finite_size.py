@@ -26,6 +26,13 @@ from .._core.randomness import as_key, named_key
 from .._core.types import Key
 from .order_parameters import OnlineEquations, Overlaps, checked_problem
 
+__all__ = [
+    "OrderParameterBand",
+    "StochasticPaths",
+    "order_parameter_band",
+    "stochastic_order_parameters",
+]
+
 POINTS = (
     4096  # of the sequence behind C: a per cent of a band, as Sobol's points err by about 1/POINTS
 )
@@ -36,6 +43,11 @@ class OrderParameterBand(AbstractResult):
     r"""A path of the equations with the standard deviations that dimension $d$ leaves around it, at `times`.
 
     `error_std` is of first order in the fluctuations: it vanishes where the error is stationary.
+
+    Attributes:
+        times: $\tau$ = steps$/d$.
+        M, Q, output, error: the path of the equations: overlaps with the teacher and among students, second layer, generalisation error.
+        M_std, Q_std, output_std, error_std: their standard deviations at that dimension.
     """
 
     times: Float[Array, " time"]
@@ -50,7 +62,12 @@ class OrderParameterBand(AbstractResult):
 
 
 class StochasticPaths(AbstractResult):
-    r"""Samples of the stochastic equations."""
+    r"""Samples of the stochastic equations.
+
+    Attributes:
+        times: $\tau$ = steps$/d$.
+        M, Q, output, error: overlaps with the teacher and among students, second layer and generalisation error, one path a row.
+    """
 
     times: Float[Array, " time"]
     M: Float[Array, "path time width index"]
@@ -75,6 +92,8 @@ def order_parameter_band(
     Good while fluctuations are small beside the scale on which the equations bend; where a start sits on a saddle take `stochastic_order_parameters`.
 
     Args:
+        equations: of `order_parameters`, with rates, noise and batch.
+        start: the overlaps at time zero, known exactly.
         times: $\tau$ = steps$/d$, rising, from 0 on.
         rtol: of the solver.
 
@@ -107,6 +126,9 @@ def stochastic_order_parameters(
     r"""Independent samples of $dy = F\,d\tau + d^{-1/2}C^{1/2}dB$ from one start, by Euler and Maruyama.
 
     Args:
+        equations: of `order_parameters`, with rates, noise and batch.
+        start: the overlaps from which every path begins.
+        times: $\tau$ = steps$/d$, rising, from 0 on.
         features: $d$.
         paths: how many samples.
         step: of the solver, in $\tau$; weak errors are of first order in it.

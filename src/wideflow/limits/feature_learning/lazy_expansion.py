@@ -29,14 +29,23 @@ RANK = 1e-12  # eigenvalues below this share of the largest count as none
 
 
 class LazyExpansion(AbstractResult):
-    r"""Kernel and outputs to first order in $\gamma_0^2$."""
+    r"""Kernel and outputs to first order in $\gamma_0^2$.
+
+    Attributes:
+        times: of the flow.
+        kernel: $\Theta_0$, (point, point).
+        kernel_coefficients: $\Theta_2$, (time, point, point).
+        outputs: $f_0$, (time, point).
+        output_coefficients: $f_2$, (time, point).
+        error: largest difference of $\Theta_2$ between two quadrature rules.
+    """
 
     times: jax.Array
-    kernel: jax.Array  # Theta_0, (point, point)
-    kernel_coefficients: jax.Array  # Theta_2, (time, point, point)
-    outputs: jax.Array  # f_0, (time, point)
-    output_coefficients: jax.Array  # f_2
-    error: float  # largest difference of Theta_2 between two rules
+    kernel: jax.Array
+    kernel_coefficients: jax.Array
+    outputs: jax.Array
+    output_coefficients: jax.Array
+    error: float
 
     def kernels_at(self, richness: float) -> jax.Array:
         r"""$\Theta_0 + \gamma_0^2\Theta_2$, (time, point, point)."""

@@ -23,7 +23,7 @@ from ....data.files import mnist
 from ....dynamics.losses import HalfMeanSquares
 from ....dynamics.optimisers import Optax
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, Line, Panel, Points
+from ....figures import FigureSpec, Line, Panel
 from ....limits.infinite_width.regression import apply_kernel, regress
 from ....limits.kernels import kernels
 from ....models.deep import Deep
