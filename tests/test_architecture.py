@@ -31,6 +31,7 @@ ALLOWED = {
     "estimators": NUMERICAL | {"certify", "probe"},
     "phase": NUMERICAL | {"figures", "report", "runs"},
     "doctor": NUMERICAL | {"runs"},
+    "torch": NUMERICAL | {"architecture", "coordinates", "figures", "probe"},
     "lab": NUMERICAL | {"certify", "experiments", "figures", "papers", "probe", "report", "runs"},
     "shell": NUMERICAL
     | {

@@ -64,7 +64,20 @@ def allenzhu2018(ends):
     assert ends["three_layer_error"] < 0.25
 
 
-ENDS = {f.__name__: f for f in (caron2023, chen2022, li2020, ren2023, allenzhu2018)}
+def online_learning(ends):
+    assert ends["status"] == "done"
+    one, two = ends["escape_steps"]
+    assert one == pytest.approx(two, rel=0.1)  # exponential growth: equal factors cost equal times
+    # 16 seeds at four times: 1/sqrt(30) each, and d^(-1/2) = 0.07 that the linear equation leaves out
+    assert ends["spread_over_theory"] == pytest.approx(1, abs=3 / 30**0.5)
+    assert ends["last_error"] < 1e-3 < 0.1 < ends["level"]
+    assert ends["exponents"] == [1, 2, 3]
+    assert ends["leaps"] == [1, 3]
+
+
+ENDS = {
+    f.__name__: f for f in (caron2023, chen2022, li2020, ren2023, allenzhu2018, online_learning)
+}
 
 
 def ends(cells):
@@ -72,7 +85,7 @@ def ends(cells):
     return ast.literal_eval(cells[-1].outputs[-1].data["text/plain"])
 
 
-def test_there_is_one_for_every_paper():
+def test_there_is_one_for_every_paper_and_for_online_learning():
     assert {path.stem for path in NOTEBOOKS} == set(ENDS)
 
 

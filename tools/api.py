@@ -18,6 +18,7 @@ PAGES = {  # folder or module: what it holds; one page each, in this order
     "wideflow.certify": "The theorems evaluated on the data and network at hand.",
     "wideflow.phase": "Planes of networks: which regime is best on given data.",
     "wideflow.estimators": "scikit-learn estimators.",
+    "wideflow.torch": "Modules of PyTorch: a recorder for your own loop, a Lightning callback, conversion to architectures.",
     "wideflow.experiments": "What an experiment declares, how a figure is described, the registry.",
     "wideflow.runs": "Records, the store, sweeps.",
     "wideflow.report": "Figures as PNG and PDF, and the page.",
@@ -91,7 +92,9 @@ def exported(package: str) -> dict[str, bool]:
         for constant in ast.walk(node.value)
         if isinstance(constant, ast.Constant)
     }
-    for node in tree.body:
+    # names that come on demand are imported for the type checker alone
+    nodes = [n for top in tree.body for n in (top.body if isinstance(top, ast.If) else [top])]
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             modules = node.module is None or is_package(f"{package}.{node.module}")
             found |= {

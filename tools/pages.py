@@ -15,7 +15,11 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples" / "diagonal"  # the package of the guides "Add your own ..."
-EXTRAS = ("dask_jobqueue", "dask_kubernetes")  # the extras `slurm` and `kubernetes`
+EXTRAS = (
+    "dask_jobqueue",
+    "dask_kubernetes",
+    "torch",
+)  # of the extras `slurm`, `kubernetes` and `torch`
 _BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<output>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
@@ -41,7 +45,7 @@ def shown(page: pathlib.Path) -> list[str]:
 def run(page: pathlib.Path, folder: pathlib.Path) -> list[str]:
     """Runs the page; figures go to `folder`, which pages call FOLDER. Gives what each block prints.
 
-    A block that asks for a cluster's package which is not installed is compiled only.
+    A block that asks for an extra which is not installed is compiled only.
     """
     if str(EXAMPLES) not in sys.path:
         sys.path.insert(0, str(EXAMPLES))

@@ -23,6 +23,7 @@ from . import (
     populations,
     probe,
     scalings,
+    torch,
 )
 from ._core.architecture import mlp
 from ._core.status import Status
@@ -151,6 +152,7 @@ __all__ = [
     "sweep",
     "taylor",
     "theorems",
+    "torch",
     "train",
     "wrap",
 ]

@@ -5,9 +5,13 @@ scaling those of the hidden layer go like $m^{-1/2}$; one that blows up has a po
 beside the exponents that `scalings.classify` predicts, which they confirm or refute.
 """
 
+import dataclasses
+import inspect
 import math
+import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -30,6 +34,49 @@ from .observables.kernels import tangent_gram
 from .training.train import train
 
 MARGIN = 0.1  # a measured slope this close to a predicted one agrees with it: finite widths bend the line
+UNCLEAR = 0.2  # a measured exponent further from a multiple of 1/2 than this suggests nothing
+
+
+class ArrayScaling(NamedTuple):
+    r"""Which powers of the width an array wants, so that its layer moves at every width.
+
+    Attributes:
+        role: "input", "hidden", "output" or "fixed" by which of its fans grow with the width; "vector" for biases and scales.
+        start: measured exponent by which its start is to be multiplied, $n^{\text{start}}$.
+        rate: measured exponent by which its learning rate is to be multiplied.
+        own: measured exponent of its layer's update when it moves alone; 0 is wanted.
+    """
+
+    role: str
+    start: float
+    rate: float
+    own: float
+
+    @property
+    def mending(self) -> tuple[float, float]:
+        """The exponents of start and rate as multiples of 1/2; NaN where the measurement lies between two."""
+        return to_halves(self.start), to_halves(self.rate)
+
+    @property
+    def verdict(self) -> str:
+        start, rate = self.mending
+        if self.role == "fixed":
+            return "does not grow with the width: nothing to mend"
+        if not math.isfinite(self.own):
+            return "does not move"
+        if math.isnan(start) or math.isnan(rate):
+            return f"undecided: start x width^{self.start:.2f}, rate x width^{self.rate:.2f}"
+        if start == rate == 0:
+            return "maximal update: moves at every width as it is"
+        wanted = [f"{what} x width^{x:g}" for what, x in (("start", start), ("rate", rate)) if x]
+        return f"to mend: {', '.join(wanted)}"
+
+
+def to_halves(exponent: float) -> float:
+    """The nearest multiple of 1/2, as theory's exponents are; NaN where none is near."""
+    if not math.isfinite(exponent) or abs(2 * exponent - round(2 * exponent)) > 2 * UNCLEAR:
+        return math.nan
+    return round(2 * exponent) / 2 + 0.0
 
 
 @dataclass(frozen=True)
@@ -43,6 +90,8 @@ class CoordinateCheck:
         errors: standard error of each slope, from the scatter of the points around the line.
         intervals: 95 % confidence interval of each slope, from the scatter between seeds (Student's t); NaN for one seed.
         predicted: slopes that theory predicts, by layer; empty where it says nothing of the network.
+        sizes: of modules of PyTorch, mean of |h| by layer, (width, step) from before the first step to after the last; what microsoft/mup plots.
+        scalings: of modules of PyTorch, `ArrayScaling` of every array: a verdict, and the exponents that would mend it.
     """
 
     widths: tuple[int, ...]
@@ -54,6 +103,12 @@ class CoordinateCheck:
     errors: dict[str, float]
     intervals: dict[str, tuple[float, float]]
     predicted: dict[str, float]
+    sizes: dict[str, np.ndarray] = field(default_factory=dict)
+    scalings: dict[str, ArrayScaling] = field(default_factory=dict)
+
+    def size_slopes(self, step: int = -1) -> dict[str, float]:
+        """Slopes of log(mean of |h|) on log(width) before step number `step` from 0; -1 is after the last one."""
+        return {name: slope_of(self.widths, sizes[:, step]) for name, sizes in self.sizes.items()}
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -83,6 +138,7 @@ class CoordinateCheck:
             lines.append(
                 f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: {_reading(slope)}{theory}"
             )
+        lines += [f"  {name} ({s.role}): {s.verdict}" for name, s in self.scalings.items()]
         return "\n".join(lines)
 
     def to_dict(self) -> dict:
@@ -99,6 +155,8 @@ class CoordinateCheck:
             "errors": self.errors,
             "intervals": {name: list(ends) for name, ends in self.intervals.items()},
             "predicted": self.predicted,
+            "sizes": {name: values.tolist() for name, values in self.sizes.items()},
+            "scalings": {name: s._asdict() for name, s in self.scalings.items()},
         }
 
     def figure(self) -> FigureSpec:
@@ -136,11 +194,14 @@ def coordinate_check(
     seeds: int = 3,
     key: int | object = 0,
     dynamics=None,
+    optimiser=None,
+    loss=None,
 ) -> CoordinateCheck:
     """Trains networks of several widths for a few steps and measures how their activations move.
 
     Args:
-        constructor: `constructor(key, width)` gives a wideflow model, or a pair `(apply, params)` with `apply(params, inputs)` on a batch.
+        constructor: `constructor(key, width)` gives a wideflow model, or a pair `(apply, params)` with `apply(params, inputs)` on a batch;
+            `constructor(width)` a `torch.nn.Module`, drawn from PyTorch's own random numbers.
         widths: at least two.
         inputs, targets: a batch and what is to be fitted, by half the mean of squares.
         activations: `activations(model_or_params, inputs)` gives a dictionary of arrays, one a layer; default: pre-activations (for `Shallow` and,
@@ -148,6 +209,11 @@ def coordinate_check(
         rate: of gradient descent, the same at every width; wideflow models add their own neuron factor, others get none.
         steps, seeds: how many steps, and over how many draws the squares are averaged.
         dynamics: instead of gradient descent at `rate`, for instance `Optax(optax.adam(1e-3))`; wideflow models only.
+        optimiser: of modules, a class such as `torch.optim.Adam`, taken at `rate`, or a function `module -> optimiser`; default `torch.optim.SGD`.
+        loss: of modules, `loss(outputs, targets)` instead of half the mean of squares.
+
+    Modules of PyTorch get more: the sizes that microsoft/mup plots, and for every array a verdict with the exponents of the width that would
+    mend it (see `CoordinateCheck.scalings`).
     """
     check_callable("constructor", constructor, "a function of (key, width)")
     check_kind("widths", widths, (Sequence, np.ndarray), "a list of widths")
@@ -159,13 +225,21 @@ def coordinate_check(
     check_count("steps", steps)
     check_count("seeds", seeds)
     check_positive("rate", rate)
+    if _takes_width_alone(constructor):
+        if dynamics is not None or activations is not None:
+            raise ValueError(
+                "`dynamics` and `activations` are for functions of JAX; give modules of PyTorch an `optimiser`."
+            )
+        return _check_modules(constructor, widths, inputs, targets, rate, steps, seeds, key, optimiser, loss)  # fmt: skip
+    if optimiser is not None or loss is not None:
+        raise ValueError(
+            "`optimiser` and `loss` are for modules of PyTorch, whose `constructor` takes the width alone."
+        )
     data, key = Dataset(inputs, targets, "batch"), as_key(key)
-    initial: dict[str, list] = {}
-    updates: dict[str, list] = {}
-    slopes_by_seed: dict[str, list] = {}
+    squares: list[list[dict]] = []
     predicted: dict[str, float] = {}
     for width in widths:
-        squares: dict[str, list] = {}
+        squares.append([])
         for seed in range(seeds):
             try:
                 network = constructor(named_key(key, "coordinates", seed), width)
@@ -174,20 +248,56 @@ def coordinate_check(
                     f"`constructor` must be a function of (key, width), but it raises: {error}."
                 ) from error
             before, after = _trained(network, data, rate, steps, activations, dynamics)
-            for name, start in before.items():
-                squares.setdefault(name, []).append(_mean_squares(name, start, after[name]))
+            squares[-1].append(
+                {name: _mean_squares(name, start, after[name]) for name, start in before.items()}
+            )
             if activations is None:
                 predicted = _predicted(network, dynamics)
-        for name, pairs in squares.items():
-            first, second = np.mean(pairs, axis=0)
-            initial.setdefault(name, []).append(math.sqrt(first))
-            updates.setdefault(name, []).append(math.sqrt(second))
-            slopes_by_seed.setdefault(name, []).append([math.sqrt(pair[1]) for pair in pairs])
-    fits = {name: _slope(widths, values) for name, values in updates.items()}
-    intervals = {name: _interval(widths, np.array(v)) for name, v in slopes_by_seed.items()}
+    return _fitted(widths, steps, rate, squares, predicted)
+
+
+def _takes_width_alone(constructor: Callable) -> bool:
+    """Whether a function has one argument, as those that build modules of PyTorch."""
+    try:
+        given = inspect.signature(constructor).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    if any(p.kind is p.VAR_POSITIONAL for p in given):
+        return False
+    places = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len([p for p in places if p.default is p.empty]) == 1
+
+
+def _check_modules(constructor, widths, inputs, targets, rate, steps, seeds, key, optimiser, loss):
+    if "torch" not in sys.modules:  # nobody can have built a module yet
+        raise ValueError(
+            f"`constructor` must be a function of (key, width), or of the width that gives a torch.nn.Module, got {constructor!r}."
+        )
+    from .torch.coordinates import check_modules
+
+    rows, scalings, rate = check_modules(
+        constructor, widths, inputs, targets, rate=rate, steps=steps, seeds=seeds, key=key,
+        optimiser=optimiser, loss=loss,
+    )  # fmt: skip
+    check = _fitted(widths, steps, rate, [[m.squares for m in row] for row in rows], {})
+    sizes = {
+        name: np.array([np.mean([m.sizes[name] for m in row], axis=0) for row in rows])
+        for name in check.updates
+    }
+    return dataclasses.replace(check, sizes=sizes, scalings=scalings)
+
+
+def _fitted(widths, steps, rate, squares: list[list[dict]], predicted) -> CoordinateCheck:
+    """Slopes from mean squares at the start and of the change, (width, seed) dictionaries by layer."""
+    names = list(squares[0][0])
+    # (width, seed, start or change)
+    values = {n: np.array([[seed[n] for seed in row] for row in squares]) for n in names}
+    sizes = {n: np.sqrt(np.mean(v, axis=1)) for n, v in values.items()}
+    fits = {n: _slope(widths, size[:, 1]) for n, size in sizes.items()}
     return CoordinateCheck(
-        widths, steps, rate, {n: np.array(v) for n, v in initial.items()}, {n: np.array(v) for n, v in updates.items()},
-        {n: f[0] for n, f in fits.items()}, {n: f[1] for n, f in fits.items()}, intervals, predicted,
+        widths, steps, rate, {n: size[:, 0] for n, size in sizes.items()}, {n: size[:, 1] for n, size in sizes.items()},
+        {n: fit[0] for n, fit in fits.items()}, {n: fit[1] for n, fit in fits.items()},
+        {n: _interval(widths, np.sqrt(v[:, :, 1])) for n, v in values.items()}, predicted,
     )  # fmt: skip
 
 
@@ -266,6 +376,11 @@ def _layers(model, inputs) -> dict:
         if isinstance(model, Shallow)
         else layers
     )
+
+
+def slope_of(widths, values) -> float:
+    """Of log(values) on log(widths); NaN where a value is not positive."""
+    return _slope(widths, values)[0]
 
 
 def _slope(widths, values) -> tuple[float, float]:

@@ -3,15 +3,16 @@ r"""`probe`: is a network lazy? For any differentiable function of (parameters, 
 With $J_0, J_1$ the Jacobians at the two parameters on the given inputs, $\Theta_k = J_k J_k^\top$ (the mean over outputs where there are several):
 kernel change $\lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, alignment $\langle\Theta_0,\Theta_1\rangle/(\lVert\Theta_0\rVert_F\lVert\Theta_1\rVert_F)$, the gap
 between the network and its linearisation $f_0 + J_0(\theta_1-\theta_0)$ (one forward-mode product), and the movement of parameters and of features.
+The tangent kernel is a sum over arrays, so that every layer has its part of it, with a change of its own.
 
 Jacobians are never whole: rows are worked off in tiles that fit the memory budget, and a tile is made again when another tile meets it. A network
-of ten million parameters needs some tens of bytes a parameter and tile row.
+of ten million parameters needs some tens of bytes a parameter and tile row. Modules of PyTorch have their own reading, in `wideflow.torch`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,6 +22,7 @@ import numpy as np
 from ._core.arrays import real_array, real_values
 from ._core.callable_module import make_callable
 from ._core.errors import check_flag
+from ._core.foreign import is_torch_module
 from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
@@ -29,9 +31,25 @@ from .models import deep_gram
 from .models.deep import Deep
 from .observables.regime import Regime
 
-__all__ = ["Probe", "linearisation_gap", "probe"]
+__all__ = ["LayerChange", "Probe", "linearisation_gap", "probe"]
 
 COPIES = 4  # of a tile of gradients that the compiled program holds at its peak
+
+
+class LayerChange(NamedTuple):
+    r"""One layer between the two sets of parameters.
+
+    Attributes:
+        parameters: how many it has.
+        movement: $\lVert w_1-w_0\rVert/\lVert w_0\rVert$ over its arrays.
+        kernel_share: of the trace of the kernel before.
+        kernel_change: of its own part of the kernel, relative, in Frobenius norm.
+    """
+
+    parameters: int
+    movement: float
+    kernel_share: float
+    kernel_change: float
 
 
 @dataclass(frozen=True)
@@ -52,6 +70,7 @@ class Probe:
         output_change: root mean square change of the outputs.
         loss_before, loss_after: half mean of squares, NaN without targets.
         parameters, samples: how many there are.
+        layers: `LayerChange` of every layer, by the path that its arrays share; an array that stands alone is a layer.
     """
 
     regime: Regime
@@ -73,6 +92,7 @@ class Probe:
     loss_after: float
     parameters: int
     samples: int
+    layers: dict[str, LayerChange]
 
     @property
     def verdict(self) -> str:
@@ -143,18 +163,30 @@ class Probe:
             ]
         return tuple(rows)
 
+    def layer_rows(self) -> tuple[tuple[str, str, str], ...]:
+        """One row per layer: its name, how far it moved, and what became of its part of the kernel."""
+        return tuple(
+            (
+                name,
+                f"moved {layer.movement:.4g}",
+                f"{layer.kernel_share:.1%} of the kernel's trace, a part that changed by {layer.kernel_change:.4g}",
+            )
+            for name, layer in self.layers.items()
+        )
+
     def __str__(self) -> str:
-        widths = [max(len(row[i]) for row in self.rows()) for i in (0, 1)]
+        rows = self.rows() + (self.layer_rows() if len(self.layers) > 1 else ())
+        widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
         return "\n".join(
             f"{name.ljust(widths[0])}  {value.ljust(widths[1])}  {text}"
-            for name, value, text in self.rows()
+            for name, value, text in rows
         )
 
     def to_dict(self) -> dict:
         plain = {
             name: value
             for name, value in vars(self).items()
-            if name != "regime" and not name.startswith("spectrum")
+            if name not in ("regime", "layers") and not name.startswith("spectrum")
         }
         spectra = {
             "spectrum_before": self.spectrum_before.tolist(),
@@ -166,6 +198,7 @@ class Probe:
             **self.regime._asdict(),
             **plain,
             **spectra,
+            "layers": {name: layer._asdict() for name, layer in self.layers.items()},
         }
 
     def figure(self) -> FigureSpec:
@@ -188,7 +221,7 @@ def probe(
     params_after: Any,
     inputs,
     targets=None,
-    features: Callable | None = None,
+    features: Callable | str | None = None,
     *,
     output: int | None = None,
     batched: bool | None = None,
@@ -198,12 +231,12 @@ def probe(
 
     Args:
         apply: `apply(params, x)`, the outputs on one input or on a batch; which of the two is found out from shapes unless `batched` says it.
-            A Flax module's `module.apply`; for an Equinox module `lambda net, x: net(x)` with the modules as parameters.
+            A Flax module's `module.apply`; for an Equinox module `lambda net, x: net(x)` with the modules as parameters. Or a `torch.nn.Module`.
         params_before, params_after: trees of the same structure; leaves that are no floating-point arrays are fixed and must agree. Where
-            one is kept in a finer precision than the other, both are taken in that.
+            one is kept in a finer precision than the other, both are taken in that. Of a `torch.nn.Module`: state dicts, or modules.
         inputs: (sample, ...), the points at which the network is watched; some tens to hundreds.
         targets: outputs' shape; adds losses and the kernel's alignment with them.
-        features: `features(params, x)` like `apply`, hidden features whose movement is measured.
+        features: `features(params, x)` like `apply`, hidden features whose movement is measured; of a `torch.nn.Module` the name of a submodule.
         output: watch the kernel of this output alone; default is the mean over outputs, which costs that many times more.
         memory: budget of the Jacobian tiles, bytes or '512M'; default `WIDEFLOW_MEMORY` or 2 GiB.
 
@@ -215,40 +248,43 @@ def probe(
     >>> p.verdict, p.regime.kernel_change
     ('lazy', 0.0)
     """
+    if is_torch_module(apply):
+        from .torch.probing import probe_module
+
+        return probe_module(
+            apply, params_before, params_after, inputs, targets, features,
+            output=output, batched=batched, memory=memory,
+        )  # fmt: skip
     inputs = _inputs(inputs)
     if batched is not None:
         check_flag("batched", batched)
     network = _Network(apply, params_before, params_after, inputs, batched, "apply")
     before, after = network.before, network.after
     first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
-    for name, values in (("params_before", first), ("params_after", second)):
-        if not np.all(np.isfinite(values)):
-            raise ValueError(f"`{name}` must give finite outputs, but they hold NaN or infinity.")
-    width = first.reshape(len(first), -1).shape[1]
-    if output is not None and not 0 <= output < width:
-        raise ValueError(f"`output` must lie in 0..{width - 1}, got {output}.")
-    chosen = range(width) if output is None else (output,)
-    kernels = [
-        np.mean([network.kernel(p, k, memory) for k in chosen], axis=0) for p in (before, after)
+    chosen = watched_outputs(first, second, output)
+    parts = [
+        mean_parts([network.kernel_parts(p, k, memory) for k in chosen]) for p in (before, after)
     ]
     tangent = np.asarray(
         network.along(before, jax.tree.map(lambda a, b: b - a, before, after)), dtype=float
     )
-    return _judge(
-        network,
-        kernels,
-        first,
-        second,
-        tangent,
+    return judge_change(
+        Change(
+            parts=parts,
+            outputs=(first, second),
+            tangent=tangent,
+            squares=network.squares(),
+            sizes=network.sizes,
+            epsilon=network.epsilon,
+            feature_movement=network.feature_movement(features),
+        ),
         targets,
-        features,
-        width if output is None else None,
         output,
     )
 
 
 def _inputs(inputs):
-    """Every array of the inputs, with one row a sample each."""
+    """Every array of the inputs, with one row per sample each."""
     arrays = jax.tree.map(lambda leaf: real_array("inputs", leaf), inputs)
     leaves = jax.tree.leaves(arrays)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
@@ -256,42 +292,117 @@ def _inputs(inputs):
     return arrays
 
 
-def _judge(network, kernels, first, second, tangent, targets, features, width, output) -> Probe:
+def watched_outputs(first: np.ndarray, second: np.ndarray, output: int | None) -> range | tuple:
+    """The numbers of the outputs whose kernels are watched, once the outputs before and after were seen to be finite."""
+    for name, values in (("params_before", first), ("params_after", second)):
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"`{name}` must give finite outputs, but they hold NaN or infinity.")
+    count = first.reshape(len(first), -1).shape[1]
+    if output is not None and not 0 <= output < count:
+        raise ValueError(f"`output` must lie in 0..{count - 1}, got {output}.")
+    return range(count) if output is None else (output,)
+
+
+def mean_parts(outputs: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The mean over outputs of every array's part of the kernel."""
+    return {name: np.mean([parts[name] for parts in outputs], axis=0) for name in outputs[0]}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a library measured between two sets of parameters; every dictionary goes by the arrays' names.
+
+    Attributes:
+        parts: every array's part of the kernel, before and after.
+        outputs: before and after, (sample, ...).
+        tangent: the derivative of the outputs before along the parameters' change.
+        squares: sum of squares of every array before, and of its change.
+        sizes: how many numbers every array has.
+        epsilon: rounding of the arithmetic that was used.
+    """
+
+    parts: list[dict[str, np.ndarray]]
+    outputs: tuple[np.ndarray, np.ndarray]
+    tangent: np.ndarray
+    squares: dict[str, tuple[float, float]]
+    sizes: dict[str, int]
+    epsilon: float
+    feature_movement: float
+
+
+def judge_change(change: Change, targets, output: int | None) -> Probe:
+    first, second = change.outputs
+    kernels = [sum(parts.values()) for parts in change.parts]
     spectra = [np.linalg.eigvalsh(k) for k in kernels]
     sizes = [np.linalg.norm(k) for k in kernels]
-    bar = len(first) * network.epsilon * float(np.trace(kernels[0]))
-    bars = [len(first) * network.epsilon * float(np.trace(k)) for k in kernels]
+    bars = [len(first) * change.epsilon * float(np.trace(k)) for k in kernels]
     gaps = [float(s[0]) if s[0] > b else math.nan for s, b in zip(spectra, bars)]
     moved = second - first
     size = float(np.linalg.norm(moved))
-    gap = float(np.linalg.norm(moved - tangent)) / size if size > 0 else 0.0
+    gap = float(np.linalg.norm(moved - change.tangent)) / size if size > 0 else 0.0
     if not sizes[0] > 0:
         raise ValueError(
             "`apply` does not depend on `params_before` at these inputs: its tangent kernel is zero."
         )
-    change = float(np.linalg.norm(kernels[1] - kernels[0]) / sizes[0])
     alignment = (
         float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])) if sizes[1] > 0 else 0.0
     )
-    losses, alignments = (math.nan, math.nan), (math.nan, math.nan)
-    if targets is not None:
-        y = np.asarray(real_values("targets", targets), np.float64)
-        if y.shape != first.shape:
-            raise ValueError(
-                f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}."
-            )
-        losses = tuple(0.5 * float(np.sum((f - y) ** 2)) / len(y) for f in (first, second))
-        flat = y.reshape(len(y), -1)
-        flat = flat if output is None else flat[:, [output]]
-        alignments = tuple(
-            float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) if s > 0 else 0.0
-            for k, s in zip(kernels, sizes)
-        )
+    losses, alignments = _fit(kernels, sizes, first, second, targets, output)
     return Probe(
-        Regime(change, gap), alignment, float(np.trace(kernels[1]) / np.trace(kernels[0])),
-        *spectra, *gaps, bar, *(float(np.trace(k)) ** 2 / s**2 if s > 0 else 0.0 for k, s in zip(kernels, sizes)), *alignments,
-        network.feature_movement(features), network.movement(), float(np.sqrt(np.mean(moved**2))), *losses, network.size, len(first),
+        Regime(relative_change(*kernels), gap), alignment, float(np.trace(kernels[1]) / np.trace(kernels[0])),
+        *spectra, *gaps, bars[0], *(float(np.trace(k)) ** 2 / s**2 if s > 0 else 0.0 for k, s in zip(kernels, sizes)), *alignments,
+        change.feature_movement, relative_movement(change.squares.values()), float(np.sqrt(np.mean(moved**2))), *losses,
+        sum(change.sizes.values()), len(first), _layer_changes(change, float(np.trace(kernels[0]))),
     )  # fmt: skip
+
+
+def _fit(kernels, sizes, first, second, targets, output) -> tuple[tuple, tuple]:
+    """Losses and the kernels' alignment with the targets, before and after; NaN without targets."""
+    if targets is None:
+        return (math.nan, math.nan), (math.nan, math.nan)
+    y = np.asarray(real_values("targets", targets), np.float64)
+    if y.shape != first.shape:
+        raise ValueError(
+            f"`targets` must have the shape {first.shape} of the outputs, got {y.shape}."
+        )
+    losses = tuple(0.5 * float(np.sum((f - y) ** 2)) / len(y) for f in (first, second))
+    flat = y.reshape(len(y), -1)
+    flat = flat if output is None else flat[:, [output]]
+    alignments = tuple(
+        float(np.sum(flat * (k @ flat)) / (s * np.sum(flat**2))) if s > 0 else 0.0
+        for k, s in zip(kernels, sizes)
+    )
+    return losses, alignments
+
+
+def relative_change(before: np.ndarray, after: np.ndarray) -> float:
+    """In Frobenius norm; 0 where both are zero."""
+    size, moved = float(np.linalg.norm(before)), float(np.linalg.norm(after - before))
+    return moved / size if size > 0 else math.inf if moved > 0 else 0.0
+
+
+def relative_movement(squares: Iterable[tuple[float, float]]) -> float:
+    """From sums of squares of the start and of the change, one pair an array."""
+    start, moved = (math.fsum(column) for column in zip(*squares))
+    return math.sqrt(moved / start) if start > 0 else math.inf if moved > 0 else 0.0
+
+
+def _layer_changes(change: Change, trace: float) -> dict[str, LayerChange]:
+    layers: dict[str, list[str]] = {}
+    for name in change.sizes:
+        parent, _, last = name.rpartition(".")
+        # an array in a list is a layer of its own
+        layers.setdefault(name if last.isdigit() or not parent else parent, []).append(name)
+    changes = {}
+    for layer, names in layers.items():
+        before, after = (sum(parts[name] for name in names) for parts in change.parts)
+        changes[layer] = LayerChange(
+            sum(change.sizes[name] for name in names),
+            relative_movement(change.squares[name] for name in names),
+            float(np.trace(before)) / trace,
+            relative_change(before, after),
+        )
+    return changes
 
 
 class _Network:
@@ -330,7 +441,10 @@ class _Network:
         self.batched = (
             _is_batched(self.call, self.before, inputs, name) if batched is None else batched
         )
-        self.size = sum(a.size for a, _ in pairs)
+        paths = (path for path, _ in jax.tree.leaves_with_path(self.before))
+        names = [jax.tree_util.keystr(path, simple=True, separator=".") for path in paths]
+        self.names = [name or "parameters" for name in names]
+        self.sizes = {name: int(a.size) for name, (a, _) in zip(self.names, pairs, strict=True)}
         self.epsilon = float(max(jnp.finfo(a.dtype).eps for a, _ in pairs))
         self.itemsize = max(a.dtype.itemsize for a, _ in pairs)
 
@@ -352,16 +466,16 @@ class _Network:
         )
         return push(params, direction)
 
-    def kernel(self, params, output: int, memory) -> np.ndarray:
-        """The tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
+    def kernel_parts(self, params, output: int, memory) -> dict[str, np.ndarray]:
+        """Every array's part of the tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
         model = self._deep(params)
         if model is not None:
             features, rates = model.embed(self.inputs), model.rate_factors()
             parts = deep_gram.gram_parts(model, features, output=output, memory=memory)
-            return np.asarray(sum(part / rates[name] for name, part in parts.items()), dtype=float)
-        rows = max(
-            1, min(self.samples, int(budget(memory) // (2 * COPIES * self.itemsize * self.size)))
-        )
+            parts = {name: np.asarray(part / rates[name], float) for name, part in parts.items()}
+            return {name: parts[_deep_name(name)] for name in self.names}
+        row = COPIES * self.itemsize * sum(self.sizes.values())
+        rows = max(1, min(self.samples, int(budget(memory) // (2 * row))))
         starts = range(0, self.samples, rows)
 
         def scalar(p, x):
@@ -372,15 +486,16 @@ class _Network:
         gradients = eqx.filter_jit(
             lambda p, block: jax.vmap(lambda x: jax.grad(scalar)(p, x))(block)
         )
-        kernel = np.zeros((self.samples, self.samples))
+        kernels = np.zeros((len(self.names), self.samples, self.samples))
         for i in starts:
             left = gradients(params, self._block(i, rows))
             for j in (k for k in starts if k >= i):
                 right = left if j == i else gradients(params, self._block(j, rows))
-                block = np.asarray(_products(left, right), dtype=float)
-                kernel[i : i + rows, j : j + rows] = block
-                kernel[j : j + rows, i : i + rows] = block.T
-        return (kernel + kernel.T) / 2
+                blocks = np.asarray(_products(left, right), dtype=float)
+                kernels[:, i : i + rows, j : j + rows] = blocks
+                kernels[:, j : j + rows, i : i + rows] = blocks.transpose(0, 2, 1)
+        kernels = (kernels + kernels.transpose(0, 2, 1)) / 2
+        return dict(zip(self.names, kernels, strict=True))
 
     def _deep(self, params) -> Deep | None:
         """The module itself, where it is a `Deep` with all arrays trained and `apply` gives its outputs.
@@ -417,13 +532,11 @@ class _Network:
     def _block(self, start: int, rows: int):
         return jax.tree.map(lambda leaf: leaf[start : start + rows], self.inputs)
 
-    def movement(self) -> float:
-        squares = lambda tree: sum(
-            float(jnp.sum(jnp.square(leaf.astype(float)))) for leaf in jax.tree.leaves(tree)
-        )
-        start = squares(self.before)
-        moved = squares(jax.tree.map(lambda a, b: b - a, self.before, self.after))
-        return math.sqrt(moved / start) if start > 0 else math.inf if moved > 0 else 0.0
+    def squares(self) -> dict[str, tuple[float, float]]:
+        """Sum of squares of every array before, and of its change."""
+        square = lambda leaf: float(jnp.sum(jnp.square(leaf.astype(float))))
+        pairs = zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True)
+        return {name: (square(a), square(b - a)) for name, (a, b) in zip(self.names, pairs)}
 
     def feature_movement(self, features) -> float:
         if features is None:
@@ -440,6 +553,12 @@ class _Network:
         return float(np.linalg.norm(after - before)) / size if size > 0 else math.inf
 
 
+def _deep_name(path: str) -> str:
+    """What `Deep` calls the array at a path in its tree: `weights.0` is `weight_1`."""
+    kind, _, number = path.partition(".")
+    return f"{'weight' if kind == 'weights' else 'bias'}_{int(number) + 1}"
+
+
 def _array(leaf):
     """NumPy arrays as JAX's; Python numbers stay fixed settings, as in Equinox."""
     return jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf
@@ -449,7 +568,7 @@ def _array(leaf):
 def _products(left, right):
     pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
     flat = ((a.reshape(a.shape[0], -1), b.reshape(b.shape[0], -1)) for a, b in pairs)
-    return sum(jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST) for a, b in flat)
+    return jnp.stack([jnp.matmul(a, b.T, precision=jax.lax.Precision.HIGHEST) for a, b in flat])
 
 
 def _is_batched(call, params, inputs, name: str) -> bool:

@@ -24,6 +24,7 @@ FUNCTIONS = {
 }
 COVARIANCE = np.array([[1.3, 0.6], [0.6, 0.8]])
 NODE, WEIGHT = np.polynomial.legendre.leggauss(80)
+FINE, FINE_WEIGHT = np.polynomial.legendre.leggauss(200)
 
 
 def expectation(function):
@@ -88,3 +89,17 @@ def test_a_unit_with_itself():
 def test_a_kink_beside_a_smooth_function_is_refused():
     with pytest.raises(ValueError, match="no closed form"):
         ridge_pair(act("tanh"), act("relu"), 1.0, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("variance", [1.0, 3.0, 4.0])
+def test_quadrature_fits_its_spacing_to_the_variance(variance):
+    """Gauss-Legendre on each axis, good to 1e-13, against the rule for smooth activations."""
+    t, w = 10 * FINE, 10 * FINE_WEIGHT * np.exp(-((10 * FINE) ** 2) / 2) / np.sqrt(2 * np.pi)
+    u, v = np.sqrt(variance) * t[:, None], np.sqrt(variance) * (0.8 * t[:, None] + 0.6 * t)
+    mean = lambda values: np.einsum("a,b,ab->", w, w, values)
+    slope = lambda z: 1 / np.cosh(z) ** 2
+    pair = ridge_pair(act("tanh"), act("tanh"), variance, 0.8 * variance, variance)
+    np.testing.assert_allclose(pair.value, mean(np.tanh(u) * np.tanh(v)), atol=1e-11)
+    np.testing.assert_allclose(pair.mixed, mean(slope(u) * slope(v)), atol=1e-11)
+    bend = mean(-2 * np.tanh(u) * slope(u) * np.tanh(v))
+    np.testing.assert_allclose(pair.first, bend, atol=1e-11)

@@ -306,6 +306,10 @@ CASES = {
         ("wf.coordinate_check(make, 8, x, y)", "widths"),
         ("wf.coordinate_check(lambda key, width: 'net', [8, 16], x, y)", "constructor"),
         ("wf.coordinate_check(lambda key: 'net', [8, 16], x, y)", "constructor"),
+        ("wf.coordinate_check(make, [8, 16], x, y, optimiser=5)", "optimiser"),
+        ("wf.torch.from_torch(5)", "module"),
+        ("wf.torch.Watch(5, x)", "module"),
+        ("wf.torch.lightning_callback(x, every=0)", "every"),
     ],
     "estimators": [
         ("R().fit(X, ['a'] * 20)", "y"),

@@ -84,6 +84,7 @@ class Page:
         self.context = browser.new_context(
             viewport=context.pop("viewport", {"width": 1400, "height": 900}), accept_downloads=True, bypass_csp=context.pop("bypass_csp", True), **context
         )  # fmt: skip
+        self.context.set_default_timeout(1000 * PATIENCE)
         self.tab = self.context.new_page()
         self.said, self.requests = [], []
         self.tab.on("console", lambda m: self.said.append((m.type, m.text)))
@@ -97,7 +98,7 @@ class Page:
 
     def prepared(self, seconds: float = PATIENCE) -> None:
         """Waits until the first picture is there and everything is compiled."""
-        self.wait("window.lab.told.some(t => t.prepared)", seconds)
+        self.tab.wait_for_selector("body[data-prepared]", timeout=1000 * seconds)
 
     def begins_anew(self, act) -> None:
         """Does `act()`, and waits until the page has been told of a new run."""

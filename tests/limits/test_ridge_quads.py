@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
 from wideflow._core.activations import activation, hermite, scaled_erf
@@ -70,10 +71,26 @@ def test_positive_quad_of_equal_and_independent_variables(rows, expected):
     np.testing.assert_allclose(positive_quad(jnp.asarray(eye @ eye.T)), expected, atol=1e-13)
 
 
+@pytest.mark.parametrize("scale", [1.0, 4.0])
 @pytest.mark.parametrize(("student", "teacher"), [("he3", "square"), ("tanh", "tanh")])
-def test_quadruples_agree_with_one_joint_rule(student, teacher, monkeypatch):
+def test_quadruples_agree_with_one_joint_rule(student, teacher, scale, monkeypatch):
+    """One rule in four dimensions against rules in one to four, at variances up to four."""
     pick = lambda name: hermite(3) if name == "he3" else activation(name)
-    args = pick(student), pick(teacher), jnp.asarray(C), WEIGHTS, 2, 24
-    joint = noise_matrix(*args)  # two rules of tanh, each good to 2e-7 (see `trapezoid_nodes`)
+    c = jnp.asarray(scale / np.diag(C).max() * C)
+    args = pick(student), pick(teacher), c, WEIGHTS, 2, 48
+    joint = noise_matrix(*args)
     monkeypatch.setattr("wideflow.limits.ridge_quads.MOST_DIMENSIONS", 3)
-    np.testing.assert_allclose(noise_matrix(*args), joint, rtol=1e-5 if student == "tanh" else 1e-11)  # fmt: skip
+    np.testing.assert_allclose(noise_matrix(*args), joint, rtol=1e-11, atol=0 if student == "he3" else 2e-8)  # fmt: skip
+
+
+@pytest.mark.parametrize("variance", [1.0, 4.0])
+def test_one_unit_is_an_integral_over_a_line(variance, monkeypatch):
+    """E[tanh'^2 (0.7 tanh - 0.5 tanh)^2] where student and teacher are the same Gaussian, by SciPy."""
+    density = lambda z: np.exp(-(z**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
+    integrand = lambda z: 0.04 * np.tanh(z) ** 2 / np.cosh(z) ** 4 * density(z)
+    expected = quad(integrand, -20, 20, epsabs=1e-14, points=[0.0], limit=200)[0]
+    tanh, c = activation("tanh"), jnp.full((2, 2), variance)
+    args = tanh, tanh, c, jnp.array([0.7, -0.5]), 1, 48
+    np.testing.assert_allclose(noise_matrix(*args), [[expected]], atol=1e-10)
+    monkeypatch.setattr("wideflow.limits.ridge_quads.MOST_DIMENSIONS", 1)
+    np.testing.assert_allclose(noise_matrix(*args), [[expected]], atol=1e-10)

@@ -9,9 +9,10 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_callable, check_count, check_nonnegative
+from .._core.gaussian_lattice import line_rule
 from .._core.precision import DoubleModule, double
 from .._core.randomness import named_key
-from .._core.ridge_pairs import check_ridge, ridge_pair, smooth_nodes
+from .._core.ridge_pairs import check_ridge, ridge_pair
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Key, Scalar
 from .dataset import Dataset
@@ -20,11 +21,8 @@ from .objective import AbstractObjective
 __all__ = ["MultiIndex"]
 
 LOSS_FACTORS = {"HalfSumSquares": 0.5, "HalfMeanSquares": 0.5, "MeanSquares": 1.0}
-NODES = {
-    1: 96,
-    2: 48,
-    3: 32,
-}  # a dimension of the rule for one neuron and a general teacher's indices
+# a dimension of the rule for one neuron and a general teacher's indices: 1e-8 or better at variances up to two
+NODES = {1: 128, 2: 72, 3: 40}
 
 
 class MultiIndex(DoubleModule):
@@ -216,10 +214,11 @@ def _general(g, act: Activation, v, h):
     $E[\sigma'gt] = \beta E[\sigma''g]$; $g$ is never differentiated.
     """
     indices = len(v)
-    t, w = smooth_nodes(act, NODES[indices])
-    grid = lambda x: np.stack(np.meshgrid(*[x] * indices, indexing="ij"), -1).reshape(-1, indices)
-    z, weights = jnp.asarray(grid(t)), jnp.asarray(np.prod(grid(w), axis=1))
     root = jnp.linalg.cholesky(v @ v.T)
+    largest = lambda rows: jnp.max(jnp.sum(rows**2, axis=1))
+    t, w = line_rule(NODES[indices], jnp.sqrt(jnp.maximum(largest(v), largest(h))))
+    grid = lambda x: jnp.stack(jnp.meshgrid(*[x] * indices, indexing="ij"), -1).reshape(-1, indices)
+    z, weights = grid(t), jnp.prod(grid(w), axis=1)
     basis = jax.scipy.linalg.solve_triangular(root, v, lower=True)
     y = weights * jax.vmap(g)(z @ root.T)
 

@@ -36,9 +36,17 @@ from .deep import (
 )
 from .feature_learning import (
     FieldTheory as FieldTheory,
+    LazyExpansion as LazyExpansion,
     LinearFieldTheory as LinearFieldTheory,
     field_theory as field_theory,
+    lazy_expansion as lazy_expansion,
     linear_field_theory as linear_field_theory,
+)
+from .finite_size import (
+    OrderParameterBand as OrderParameterBand,
+    StochasticPaths as StochasticPaths,
+    order_parameter_band as order_parameter_band,
+    stochastic_order_parameters as stochastic_order_parameters,
 )
 from .hermite_order import (
     hermite_coefficients as hermite_coefficients,

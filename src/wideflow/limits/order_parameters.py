@@ -32,13 +32,13 @@ from .._core.errors import (
     check_positive,
 )
 from .._core.precision import AbstractResult, DoubleModule, double
-from .._core.ridge_pairs import check_ridge, smooth_nodes
+from .._core.ridge_pairs import NODES, check_ridge, parts
 from .ridge_quads import (
+    gaussian_points,
     has_exact_noise,
     mean_square,
     noise_matrix,
     psd_root,
-    tensor_rule,
     unit_pairs,
 )
 
@@ -115,7 +115,7 @@ class OnlineEquations(DoubleModule):
         batch: $B$, fixed as $d$ grows.
         spherical: after each step every neuron is set back to its length.
         online: False leaves out the $\eta^2$ term: the flow of the population loss.
-        order: nodes a dimension where quadrature is needed.
+        order: nodes a dimension where quadrature in four is needed; fewer dimensions take more of them.
 
     >>> equations = OnlineEquations("erf", "erf", rate=0.5)
     >>> start = Overlaps(M=[[1.0]], Q=[[1.0]], P=[[1.0]], output=[1.0])
@@ -140,7 +140,7 @@ class OnlineEquations(DoubleModule):
     def __init__(
         self, activation="erf", teacher="erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
         scale: float = 1.0, noise: float = 0.0, decay: float = 0.0, batch: int = 1, spherical: bool = False,
-        online: bool = True, order: int = 32,
+        online: bool = True, order: int = 48,
     ):  # fmt: skip
         self.activation = as_activation(activation)
         if self.activation.name == "sign":
@@ -213,28 +213,40 @@ class OnlineEquations(DoubleModule):
         # a difference of numbers of order one: rounding can go below 0
         return jnp.maximum(0.5 * mean_square(rows, target, c, width), 0.0)
 
-    def _field(self, M, Q, P, a, order: int | None = None):
-        order = self.order if order is None else order
+    def _field(self, M, Q, P, a, finer: float = 1.0):
+        """The right-hand sides, with `finer` times as many nodes as usual."""
         terms = self._by_nodes if self.general else self._by_pairs
-        drift, response, noise = terms(M, Q, P, a, order)
+        drift, response, noise = terms(M, Q, P, a, finer)
         width, eta = len(a), self.rate
         dM = -eta * (drift[:, width:] + self.decay * M)
         dQ = -eta * (drift[:, :width] + drift[:, :width].T + 2 * self.decay * Q)
         if self.online:
             dQ = dQ + eta**2 / self.batch * noise
         da = -self.output_rate * self.scale * response
-        if (
-            self.spherical
-        ):  # the radial part of a neuron's move is taken back, to first order in 1/d
-            radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
-            dM = dM - radial[:, None] * M
-            dQ = dQ - (radial[:, None] + radial) * Q
+        if self.spherical:
+            dM, dQ = self.on_sphere(M, Q, dM, dQ)
         return dM, dQ, da
 
-    def _by_pairs(self, M, Q, P, a, order):
+    def on_sphere(self, M, Q, dM, dQ):
+        """Moves of the overlaps with the radial part of every neuron's taken back, to first order in 1/d."""
+        radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
+        return dM - radial[:, None] * M, dQ - (radial[:, None] + radial) * Q
+
+    def sampled_residual(self, M, Q, P, a, z):
+        r"""$(\lambda, \rho)$ and $e$ at standard normal vectors `z`, (point, unit)."""
+        width = len(a)
+        h = z @ psd_root(_covariance(M, Q, P)).T
+        outputs = self.activation.value(h[:, :width]) @ (self.scale * a)
+        if self.general:
+            return h, outputs - jax.vmap(self.teacher)(h[:, width:])
+        star = self._signed(a, len(P))[width:]
+        return h, outputs + self.teacher.value(h[:, width:]) @ star
+
+    def _by_pairs(self, M, Q, P, a, finer):
         r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$ with $z$ over all units."""
         width, c, cov = len(a), self._signed(a, len(P)), _covariance(M, Q, P)
-        rows, _ = unit_pairs(self.activation, self.teacher, cov, width)
+        nodes, order = (math.ceil(finer * count) for count in (NODES, self.order))
+        rows, _ = unit_pairs(self.activation, self.teacher, cov, width, nodes)
         own = c[:width]
         # Stein: E[sigma'(l_k) z e] = Cov(z, l_k) sum_j c_j E[sigma'' phi_j] + sum_j c_j E[sigma' phi_j'] Cov(z, h_j)
         drift = (rows.first @ c)[:, None] * cov[:width] + (rows.mixed * c) @ cov
@@ -244,9 +256,9 @@ class OnlineEquations(DoubleModule):
             noise = jnp.outer(own, own) * (noise + self.noise * rows.mixed[:, :width])
         return own[:, None] * drift, rows.value @ c, noise
 
-    def _by_nodes(self, M, Q, P, a, order):
+    def _by_nodes(self, M, Q, P, a, finer):
         width, own = len(a), self.scale * a
-        h, slope, e, weights = self._nodes(M, Q, P, a, order)
+        h, slope, e, weights = self._nodes(M, Q, P, a, math.ceil(finer * self.order))
         pull = slope * own
         drift = (pull * (weights * e)[:, None]).T @ h
         response = (weights * e) @ self.activation.value(h[:, :width])
@@ -254,13 +266,11 @@ class OnlineEquations(DoubleModule):
         return drift, response, noise
 
     def _nodes(self, M, Q, P, a, order):
-        rule = smooth_nodes(self.activation, order)
-        points, weights = tensor_rule(len(a) + len(P), *rule)
-        h = jnp.asarray(points) @ psd_root(_covariance(M, Q, P)).T
+        h, weights = gaussian_points(self.activation, _covariance(M, Q, P), order)
         width = len(a)
         outputs = self.activation.value(h[:, :width]) @ (self.scale * a)
         targets = jax.vmap(self.teacher)(h[:, width:])
-        return h, self.activation.slope(h[:, :width]), outputs - targets, jnp.asarray(weights)
+        return h, self.activation.slope(h[:, :width]), outputs - targets, weights
 
     def _signed(self, a, indices: int):
         """The coefficients of e: s a of the student, minus a* of the teacher."""
@@ -319,12 +329,7 @@ def order_parameters(
         The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$ grow without bound, or 'max_steps';
         what lies beyond the end of a path that is not done is NaN.
     """
-    check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
-    equations._check(start)
-    ts = real_array("times", times, "(time,)").astype(float)
-    host = np.asarray(ts)
-    if host[0] < 0 or not np.all(np.diff(host) > 0):
-        raise ValueError("`times` must rise from 0 or later, each one larger than the one before.")
+    ts = checked_problem(equations, start, times)
     check_positive("rtol", rtol)
     check_positive("atol", atol)
     check_count("max_steps", max_steps)
@@ -336,6 +341,17 @@ def order_parameters(
     elif bool(solution.result == diffrax.RESULTS.event_occurred):
         status = "diverged"
     return OrderParameterPath(ts, M, Q, a, errors, start.P, solution.interpolation, status)
+
+
+def checked_problem(equations, start, times) -> Float[Array, " time"]:
+    """The times as an array, where equations, start and times fit."""
+    check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
+    equations._check(start)
+    ts = real_array("times", times, "(time,)").astype(float)
+    host = np.asarray(ts)
+    if host[0] < 0 or not np.all(np.diff(host) > 0):
+        raise ValueError("`times` must rise from 0 or later, each one larger than the one before.")
+    return ts
 
 
 @eqx.filter_jit
@@ -359,10 +375,11 @@ def _solve(equations, start, ts, rtol, atol, max_steps):
 
 @double
 def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> float:
-    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at one and a half times as many nodes.
+    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at a quarter more nodes a dimension.
 
-    Zero where no rule of that order is used (pairs of smooth activations always take 96 nodes); the finer rule is the judge, so the error of smooth integrands is
-    stated to a small factor. With kinks inside a general teacher it falls only like a power of `order`, and this number shows it.
+    Zero where all is in closed form; the finer rule is the judge, so the error of smooth integrands is stated to a small factor. Pairs of smooth
+    activations take 128 nodes a dimension whatever `order` is, and are judged likewise. With kinks inside a general teacher the error falls only like
+    a power of `order`, and this number shows it.
 
     Args:
         equations: the right-hand sides, with their `order`.
@@ -370,15 +387,19 @@ def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> flo
     """
     check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
     equations._check(overlaps)
-    if not equations.general and (
-        not equations.online or has_exact_noise(equations.activation, equations.teacher)
-    ):
+    if not equations.general and _closed(equations):
         return 0.0
     state = (overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
-    orders = (equations.order, math.ceil(1.5 * equations.order))
-    fields = [equations._field(*state, order) for order in orders]
+    fields = [equations._field(*state, finer) for finer in (1.0, 1.25)]
     gaps = [float(jnp.max(jnp.abs(p - q))) for p, q in zip(*fields, strict=True)]
     return max(gaps)
+
+
+def _closed(equations: OnlineEquations) -> bool:
+    """Whether no quadrature enters the equations of a teacher that is one activation."""
+    student, teacher = equations.activation, equations.teacher
+    pairs = parts(student) is not None and parts(teacher) is not None
+    return pairs and (not equations.online or has_exact_noise(student, teacher))
 
 
 def _covariance(M, Q, P):

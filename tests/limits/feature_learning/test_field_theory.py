@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow._core.architecture import mlp
-from wideflow.papers.bordelon2022.finite_network import trained_networks
+from wideflow.papers.bordelon2022.networks import trained_networks
 
 INPUTS = np.random.default_rng(0).normal(size=(4, 5))
 TARGETS = np.array([1.0, -1.0, 0.5, -0.5])

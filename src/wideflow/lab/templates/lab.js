@@ -136,6 +136,7 @@
     events.clear();
     if ($("elsewhere")) $("elsewhere").hidden = true;
     reached = "";
+    delete document.body.dataset.prepared;
     $("progress").removeAttribute("value"); // how far is not known yet
     if ($("verdicts")) {
       $("rows").replaceChildren();
@@ -326,7 +327,7 @@
     if ("state" in told) show(told.state, told.sentence);
     if ("home" in told) carry(told.home);
     if ("fresh" in told) fresh();
-    if ("prepared" in told) { $("where").textContent = ""; $("progress").value = 0; resume(); }
+    if ("prepared" in told) { document.body.dataset.prepared = "yes"; $("where").textContent = ""; $("progress").value = 0; resume(); }
     if ("progress" in told) $("progress").value = told.progress;
     if ("verdicts" in told) verdicts(told.verdicts);
     if ("event" in told) {

@@ -14,7 +14,7 @@ from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory
-from ..finite_network import trained_networks
+from ..networks import trained_networks
 from .common import distance, slope, task
 
 
@@ -27,7 +27,7 @@ class Settings:
     rate: float = 0.15
     steps: int = 12
     widths: tuple[int, ...] = (64, 256, 1024)
-    seeds: int = 8
+    seeds: int = 16
     samples: int = 8192
     repeats: int = 4
 
@@ -53,7 +53,6 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )
     losses, features = [], []
     for number, width in enumerate(settings.widths):
-        session.progress(number + 1, jobs, f"width {width}")
         loss, _, grams = trained_networks(
             named_key(key, "networks", width),
             inputs,
@@ -61,6 +60,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             depth=settings.depth,
             width=width,
             seeds=settings.seeds,
+            session=session.within(number + 1, jobs, f"width {width}"),
             **shared,
         )
         losses.append(np.asarray(loss))
@@ -137,7 +137,7 @@ EXPERIMENT = Experiment(
     title="Kernels of finite networks approach the field theory",
     figure="kernels of networks and theory",
     settings={
-        "smoke": Settings(points=3, steps=6, widths=(32, 256), seeds=4, samples=1024, repeats=2),
+        "smoke": Settings(points=3, steps=6, widths=(32, 256), seeds=32, samples=4096, repeats=2),
         "default": Settings(),
         "paper": Settings(
             points=10, depth=3, steps=40, rate=0.05, widths=(64, 256, 1024, 4096), seeds=32, samples=32_768

@@ -1,4 +1,4 @@
-r"""Test error of regression with both kernels on growing parts of MNIST, beside trained networks (lee2018, Table 1; lee2019).
+r"""Test error of regression with both kernels on growing parts of MNIST, beside trained networks (lee2019).
 
 Images are centred by the mean pixel and put on the sphere of radius $\sqrt{784}$; the targets are 0.9 for the class and -0.1 for the others. The kernels are those of an infinitely wide ReLU
 network, the ridge is a small share of the kernel's mean diagonal; the finite networks have the same layers and are trained by Adam on the same rows and targets.
@@ -13,8 +13,9 @@ import numpy as np
 import optax
 import xarray as xr
 
-from ...._core.architecture import mlp
+from ...._core.architecture import Chain, Dense, mlp
 from ...._core.errors import check_count, check_positive
+from ...._core.parametrisations import STANDARD
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....data.dataset import Dataset
@@ -22,7 +23,7 @@ from ....data.files import mnist
 from ....dynamics.losses import HalfMeanSquares
 from ....dynamics.optimisers import Optax
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, Line, Panel, Points
+from ....figures import FigureSpec, Line, Panel
 from ....limits.infinite_width.regression import apply_kernel, regress
 from ....limits.kernels import kernels
 from ....models.deep import Deep
@@ -30,9 +31,8 @@ from ....training.session import Session
 from ....training.train import train
 
 KERNELS = ("nngp", "ntk")
+PLAIN = STANDARD.with_rate_exponent(0.0)  # plain layers under one rate, whatever the width
 MEAN_PIXEL = 0.1307  # of the training images
-# lee2018, Table 1: error of the best Gaussian process over depths and variances, at 1000, 10,000 and 50,000 images
-PUBLISHED = {1000: 0.0721, 10_000: 0.0235, 60_000: 0.0125}
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,12 @@ def _kernel_error(settings: Settings, kernel: str, data: Dataset, test: Dataset)
 
 
 def _network_error(settings: Settings, key, data: Dataset, test: Dataset, session: Session):
-    chain = mlp(
-        settings.depth, settings.width, outputs=10, weight_std=math.sqrt(2), bias_std=settings.bias_std
-    )  # fmt: skip
-    net = Deep.init(named_key(key, "network"), chain, data.dimension, "standard")
+    hidden = mlp(
+        settings.depth, settings.width, weight_std=math.sqrt(2), bias_std=settings.bias_std
+    )
+    # a readout that starts small: the random function at the start stays in the prediction as noise (lee2019, equation 16)
+    chain = Chain(*hidden.layers[:-1], Dense(10, weight_std=0.1))
+    net = Deep.init(named_key(key, "network"), chain, data.dimension, PLAIN)
     adam = Optax(optax.adam(1.0), min(settings.batch, len(data)), rate=settings.rate)
     end = train(
         net, data, adam, steps=settings.steps, every=settings.steps, loss=HalfMeanSquares(),
@@ -128,11 +130,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
         marks.append(Line(counts, errors, names[kernel], low=errors - spread, high=errors + spread))
     finite = table["network_error"].mean("seed").values
     marks.append(Line(counts, finite, "finite networks, Adam", dash="dashed"))
-    shown = [count for count in PUBLISHED if count in counts]
-    if shown:
-        marks.append(Points(shown, [PUBLISHED[count] for count in shown], "lee2018, best GP"))
     panel = Panel("MNIST", "training images", "test error", marks, "log", "log")
-    caption = "Share of wrong digits with binomial standard errors; lee2018 chose depth and variances at each size."
+    caption = "Share of wrong digits with binomial standard errors."
     return FigureSpec("Infinite-width kernels on MNIST", [panel], caption=caption)
 
 
@@ -143,24 +142,18 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         2 * last.mean() * (1 - last.mean()) / tests
     )  # of a difference; on the same images it is less
     network = float(table["network_error"].mean("seed")[-1])
-    judged = [
+    return (
         Claim("more images, fewer errors: the largest ratio of a kernel's successive errors", float((errors[:, 1:] / errors[:, :-1]).max()), at_most=1.0),
         Claim("both kernels at the last size: difference in standard errors", float(abs(last[0] - last[1]) / spread), at_most=4.0),
         Claim("finite networks at the last size: error over that of the tangent kernel", network / float(last[1]), expected=1.0, tolerance=0.5),
-    ]  # fmt: skip
-    for count, published in PUBLISHED.items():
-        if count in table["samples"].values:
-            ours = float(table["test_error"].sel(kernel="nngp", samples=count))
-            # one depth and one pair of variances throughout, against the best of a search at each size
-            judged.append(Claim(f"NNGP at {count} images: test error", ours, expected=published, tolerance=0.25, relative=True, published=published))  # fmt: skip
-    return tuple(judged)
+    )  # fmt: skip
 
 
 EXPERIMENT = Experiment(
     name="kernels-mnist",
     paper="lee2019",
     title="Infinite-width kernels on MNIST",
-    figure="lee2018, Table 1",
+    figure="Section 3",
     settings={
         "smoke": Settings(samples=(20, 60), tests=30, depth=1, width=16, steps=5, batch=10),
         "default": Settings(),

@@ -1,0 +1,1 @@
+"""The experiments of abbe2022, registered by name in `PAPER`."""

@@ -1,0 +1,1 @@
+"""The experiments of benarous2021, registered by name in `PAPER`."""

@@ -1,0 +1,1 @@
+"""The experiments of goldt2019, registered by name in `PAPER`."""

@@ -1,0 +1,1 @@
+"""The experiments of veiga2022, registered by name in `PAPER`."""
