@@ -39,7 +39,7 @@ PATIENCE = 2.5  # times the time of the equations
 class Settings:
     exponents: tuple[int, ...] = (1, 2, 3)
     rates: tuple[float, ...] = (0.3, 0.3, 0.1)  # delta, at k = 3 times sqrt(d)
-    features: tuple[int, ...] = (64, 128, 256)
+    features: tuple[int, ...] = (32, 64, 128)  # the cube teacher takes d^2 steps
     batch: int = 16  # averages noise, so that larger rates do
     seeds: int = 12
 
