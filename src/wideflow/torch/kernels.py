@@ -145,7 +145,7 @@ class Kernels:
 def _tile_rows(network: Network, numbers: int, memory) -> int:
     """Samples a tile, of which two are held at a time; `numbers` is what one sample holds."""
     bytes_a_row = network.dtype.itemsize * max(1, numbers)
-    # a third part is left to the convolutions' own workspaces
+    # a third part is left free: peaks of convolutional networks were above what two tiles hold
     return max(1, min(network.samples, int(budget(memory) // (3 * bytes_a_row))))
 
 

@@ -6,8 +6,8 @@ costs $\frac12\cdot\frac2\pi Q_S$. With the share of the matched pairs,
 $$\epsilon_g^* = \frac{\eta\sigma^2}{2\pi}\Big(L + \frac M{\sqrt3}\Big) + O(\eta^2),$$
 a line through the origin in $\eta$ and in $\sigma^2$ that rises with the width.
 
-The formula is not the end of every width. Two spare units can cancel each other, $w$ and $-w$; along that direction nothing pulls them back, noise drives them outwards, and they saturate: at $K = 4$
-the error starts at the formula and sinks over times of order $1/(\eta^2\sigma^2)$ (to 0.8 of it at $\eta = 0.05$, $\sigma^2 = 0.04$, $\eta\tau = 4000$, still falling). The widths here, with no, one and three spare units,
+The formula is not the end of every width. At $K = 4$
+the error starts at the formula and sinks over times of order $1/(\eta^2\sigma^2)$ (to 0.8 of it at $\eta = 0.05$, $\sigma^2 = 0.04$, $\eta\tau = 4000$, still falling); perhaps because two spare units can cancel each other, $w$ and $-w$, and drift along that direction until they saturate. The widths here, with no, one and three spare units,
 settle.
 
 Run:  wideflow run goldt2019-wider

@@ -4,7 +4,7 @@ Networks from independent starts descend on the half sum of squares, in the NTK 
 at test inputs are held against the Gaussian that `limits.ensemble` predicts from both kernels, entry by entry, in standard errors of an ensemble of this size.
 
 Inputs lie on a sphere of several dimensions, as images do, so that the spread at a test input stays comparable with that at the start. Where training inputs surround a
-test input closely the predicted variance goes to zero, while a finite width adds $O(1/n)$ to it through its own random kernel: there a wider network is needed for
+test input closely the predicted variance goes to zero, while a network of finite width interpolates with its own random kernel: there a wider network is needed for
 the same agreement. (On a circle with 8 training inputs a prediction of 3e-4 met 1e-3 at width 256, for the networks' exact linearisations as well.)
 
 Run:  wideflow run kernels-ensemble            Takes:  default about 1 min of one core
