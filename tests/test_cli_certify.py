@@ -87,7 +87,7 @@ def _constant_inputs(rows):
         (None, ["--scaling", "zipf:2,0.5"], "`gamma` must lie in"),
         (None, ["--scaling", "zip"], "`scaling` must be"),
         (None, ["--activation", "rleu"], "rleu"),
-        (None, ["--delta", "2"], "`delta`"),
+        (None, ["--delta", "2"], "`failure_probability`"),
         (None, ["--drop", "q"], "`drop` names columns"),
     ],
 )

@@ -104,7 +104,7 @@ class Claim:
             parts.append("true")
         return ", ".join(parts)
 
-    def _between(self, low: float, high: float) -> str:
+    def _between(self, low: float | int, high: float | int) -> str:
         """A range; where the published number is its geometric middle, the factor on either side."""
         centre = self.published
         if centre is not None and 0 < low < centre < high:
@@ -127,7 +127,7 @@ class Claim:
 Claim.__init__ = renamed(reproduces="expected_to_hold")(Claim.__init__)
 
 
-def _short(number: float) -> str:
+def _short(number: float | int) -> str:
     """Four digits; whole numbers below a million in full."""
     if float(number).is_integer() and abs(number) < 1e6:
         return f"{number:.0f}"
