@@ -54,3 +54,15 @@ SetOption = Annotated[
         "--set", metavar="FIELD=VALUE", help="Replace one setting; may be given more than once."
     ),
 ]
+# of the processes that share a sweep's runs
+WorkersOption = Annotated[
+    int | None, typer.Option(help="Processes; default one a GPU, else one a core.", min=1)
+]
+ThreadsOption = Annotated[int, typer.Option(help="Threads of XLA and BLAS in each process.", min=1)]
+SchedulerOption = Annotated[
+    str | None, typer.Option(help="Address of a running Dask scheduler, such as tls://host:8786.")
+]
+SecurityOption = Annotated[
+    pathlib.Path | None,
+    typer.Option(help="Folder with the certificate and key of that scheduler."),
+]

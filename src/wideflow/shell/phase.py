@@ -7,7 +7,15 @@ import typer
 
 from .certify import DropOption, SeparatorOption, TargetOption
 from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
-from .options import DebugOption, JsonOption, SeedOption
+from .options import (
+    DebugOption,
+    JsonOption,
+    SchedulerOption,
+    SecurityOption,
+    SeedOption,
+    ThreadsOption,
+    WorkersOption,
+)
 
 AxisOption = Annotated[
     list[str] | None,
@@ -47,19 +55,10 @@ def phase(
             help="A setting of all networks, such as activation=tanh.",
         ),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes; default one a GPU, else one a core.", min=1)
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(help="Threads of XLA and BLAS in each process.", min=1)
-    ] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a running Dask scheduler.")
-    ] = None,
-    security: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Folder with the certificate and key of that scheduler."),
-    ] = None,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = 1,
+    scheduler: SchedulerOption = None,
+    security: SecurityOption = None,
     seed: SeedOption = 0,
     out: Annotated[
         pathlib.Path, typer.Option(help="The folder of runs, page, figure and tables.")

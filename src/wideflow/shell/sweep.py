@@ -6,7 +6,14 @@ from typing import Annotated
 import typer
 
 from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
-from .options import DebugOption, JsonOption
+from .options import (
+    DebugOption,
+    JsonOption,
+    SchedulerOption,
+    SecurityOption,
+    ThreadsOption,
+    WorkersOption,
+)
 
 OutOption = Annotated[pathlib.Path, typer.Option(help="The folder of runs that all sweeps share.")]
 PlotOption = Annotated[
@@ -32,20 +39,10 @@ def sweep(
         bool, typer.Option("--status", help="Say what is done, under way, failed and missing.")
     ] = False,
     plot: PlotOption = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Processes; default one a GPU, else one a core.", min=1)
-    ] = None,
-    threads: Annotated[
-        int, typer.Option(help="Threads of XLA and BLAS in each process.", min=1)
-    ] = 1,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a running Dask scheduler, such as tls://host:8786."),
-    ] = None,
-    security: Annotated[
-        pathlib.Path | None,
-        typer.Option(help="Folder with the certificate and key of that scheduler."),
-    ] = None,
+    workers: WorkersOption = None,
+    threads: ThreadsOption = 1,
+    scheduler: SchedulerOption = None,
+    security: SecurityOption = None,
     out: OutOption = pathlib.Path("runs/sweeps"),
     as_json: JsonOption = False,
     debug: DebugOption = False,
