@@ -21,7 +21,7 @@ from ..._core.randomness import as_key, named_key
 from ..._core.status import Status
 from .arguments import checked_data, checked_network, half_square
 from .continuity import check_continuous
-from .draws import SIGNS
+from .draws import SIGNS, first_sources, signs
 from .march import ARRAYS_A_LAYER, march
 
 BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged
@@ -140,13 +140,16 @@ def field_theory(
     _check_rate(rate, gram, targets, problem)
     keys = jnp.stack([named_key(key, "repeat", number) for number in range(repeats)])
     strengths = jnp.asarray(rate, float), jnp.asarray(richness, float)
-    paths = _march_all(keys, gram, targets, *strengths, problem)
+    copies = samples // len(signs(act))
+    first = np.stack([first_sources(key, points, depth, copies) for key in keys])
+    paths = _march_all(keys, first, gram, targets, *strengths, problem)
     return _gather(paths, rate, gram, targets, problem)
 
 
 @eqx.filter_jit
-def _march_all(keys, gram, targets, rate, richness, problem):
-    return jax.lax.map(lambda key: march(key, gram, targets, rate, richness, problem), keys)
+def _march_all(keys, first, gram, targets, rate, richness, problem):
+    solve = lambda drawn: march(*drawn, gram, targets, rate, richness, problem)
+    return jax.lax.map(solve, (keys, first))
 
 
 def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
