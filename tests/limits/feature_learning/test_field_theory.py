@@ -123,9 +123,7 @@ def test_single_neurons_are_shown(rich):
     assert rich.preactivations.shape == (2, 13, 4, 64)
     second = np.mean(np.asarray(rich.preactivations)[0, 0] ** 2, axis=-1)
     start = np.sum(INPUTS**2, axis=1) / 5
-    assert_allclose(
-        second, start, rtol=4 * np.sqrt(2 / 64)
-    )  # 64 draws
+    assert_allclose(second, start, rtol=4 * np.sqrt(2 / 64))  # 64 draws
 
 
 def test_small_richness_is_descent_on_the_tangent_kernel():

@@ -17,7 +17,9 @@ def test_the_interval_covers_the_loss_of_the_true_outputs(size):
     targets = np.linspace(-1, 1, 5)
     residual = size * np.array([1.0, -1.0, 0.5, 0.0, 2.0])
     noise = np.random.default_rng(0).normal(size=(REPEATS, TRIALS, 5))
-    losses, errors = loss_of_mean(half_square, jnp.asarray(targets + residual + noise), jnp.asarray(targets))
+    losses, errors = loss_of_mean(
+        half_square, jnp.asarray(targets + residual + noise), jnp.asarray(targets)
+    )
     covered = np.mean(np.abs(np.asarray(losses) - 0.5 * residual @ residual) < T95 * errors)
     assert covered > 0.95 - 4 * np.sqrt(0.95 * 0.05 / TRIALS)
     if size == 10.0:  # linear regime: the error bar is no wider than it must be
