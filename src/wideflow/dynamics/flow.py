@@ -12,7 +12,7 @@ from .._core.activations import Activation
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.precision import cast, double
 from .._core.trees import parameters, with_parameters, zeros_of
-from ..data.objective import DatasetObjective
+from ..data.dataset import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
 from .gradient_flow.diffrax_solver import SOLVERS, DiffraxSolver, DiffraxState

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from .._core.architecture import Conv, Dense
 from .._core.memory import budget
-from .._core.symmetric_product import symmetric_product
+from .._core.node_products import symmetric_product
 from .deep import Deep
 from .layers import patches
 

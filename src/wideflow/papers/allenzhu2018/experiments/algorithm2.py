@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from ....training.train import train
