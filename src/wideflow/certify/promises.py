@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from ..dynamics.flow import GradientFlow
 from ..limits.linearised import linearised
@@ -104,8 +106,8 @@ def judge(statement: Statement, case: Case) -> Promise:
 class Followed:
     """A gradient flow of the network, and what it did beside what was predicted."""
 
-    table: object
-    model: object
+    table: xr.Dataset
+    model: Any
     status: str
     regime: Regime
     predicted: float

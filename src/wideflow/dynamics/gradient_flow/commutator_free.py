@@ -69,6 +69,8 @@ def _drifted(
 ):  # fmt: skip
     """The parameters after `span`, the linearisation moving in a straight line from `start` to `other`, `distance` away."""
     g, v = start.cotangent, frozen.vectors
+    assert start.gram is not None  # a `Spectrum` is that of a Gram matrix at hand
+    assert other.gram is not None
     drift = start.hessian.kappa * (other.gram - start.gram) / distance
     both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
     integral, rising = (frozen.whole(part, g) for part in both)

@@ -105,7 +105,8 @@ def _follow(
         )
         outputs = jnp.sum(shares, axis=0)
         weights, *rest = (join_blocks(x, weights.shape[1]) for x in (moved, *blocks))
-    return {"weights": weights}, outputs, *rest
+    means, slopes, constraints = rest
+    return {"weights": weights}, outputs, means, slopes, constraints
 
 
 def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):

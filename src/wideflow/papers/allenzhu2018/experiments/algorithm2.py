@@ -93,7 +93,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         name: np.zeros((2, settings.seeds))
         for name in ("test_loss", "chosen_loss", "mean_candidate", "final_scale", "shrinks")
     }
-    curves = []
+    curves: list[xr.Dataset] = []
     for v in (1, 2):
         dynamics = practical(settings, v)
         result = train(
