@@ -93,7 +93,9 @@ def judge_all(case: Case) -> tuple[tuple[Promise, ...], tuple[str, ...]]:
 
 
 def judge(statement: Statement, case: Case) -> Promise:
-    verdict = statement.judge(case)  # a statement that does not apply says so; an error is an error
+    verdict = statement.verdict(
+        case
+    )  # a statement that does not apply says so; an error is an error
     numbers = {name: float(value) for name, value in verdict.numbers.items()}
     return Promise(
         statement.name, statement.theorem.__name__, statement.about, verdict.outcome, float(verdict.margin), verdict.message,

@@ -88,7 +88,18 @@ class Corollary1(AbstractRunTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Corollary 1")
 
     @double
-    def evaluate(self, start: Shallow, data, table=None, **options) -> Verdict:
+    def evaluate(
+        self,
+        start: Shallow,
+        data,
+        table=None,
+        *,
+        failure_probability: float | int = 0.1,
+        interval=None,
+        variant: str = "corrected",
+        exact: bool = False,
+    ) -> Verdict:
+        """The options are those of `Theorem1`."""
         rank = int(np.linalg.matrix_rank(np.asarray(data.inputs)))
         numbers = {"rank": float(rank), "n": float(len(data)), "d": float(data.dimension)}
         if not isinstance(start.embedding, Identity):
@@ -105,7 +116,9 @@ class Corollary1(AbstractRunTheorem):
                 f"rank X = {rank} is below n = {len(data)}: G_0 is singular",
                 numbers,
             )
-        verdict = Theorem1()(start, data, table, **options)
+        verdict = Theorem1()(
+            start, data, table, failure_probability=failure_probability, interval=interval, variant=variant, exact=exact
+        )  # fmt: skip
         return Verdict(
             verdict.outcome, verdict.margin, verdict.message, {**numbers, **verdict.numbers}
         )
