@@ -13,10 +13,8 @@ from ..._core.scalings import NTK, MeanField
 from ...certify.registry import ALWAYS, MAYBE, Case, Statement, on_case
 from ...certify.several_outputs import one_output, per_output
 from ...certify.shallow_only import not_applicable, of_shallow
-from ...limits.deep import hidden_gram
 from ...models import maps
 from ...models.base import unlabelled
-from ...models.embeddings import DeepRandomFeatures, RandomFeatures
 from ...models.shallow import has_own_scales
 from ...theorems.base import Outcome, Verdict
 from ...training.identity import digest
@@ -88,18 +86,6 @@ def interval_of(model, data) -> tuple[float, float]:
     return paper.suggested_interval(model.activation, variance)
 
 
-def _limit(case: Case):
-    embedding = case.model.embedding
-    depth = 1 if isinstance(embedding, RandomFeatures) else embedding.layers - 2
-    return hidden_gram(case.data.inputs, embedding.activation, depth)
-
-
-def _theorem2(case: Case) -> Verdict:
-    if not isinstance(case.model.embedding, RandomFeatures | DeepRandomFeatures):
-        return not_applicable("it speaks of a random embedding; this network has none")
-    return on_case(paper.Theorem2, limit=_limit(case))(case)
-
-
 STATEMENTS = (
     Statement(
         paper.Certificate,
@@ -127,7 +113,7 @@ STATEMENTS = (
         "plain shallow network: the same when rank X = n", MAYBE, "needed_width", "guaranteed_rate", ("rank",),
     ),
     Statement(
-        paper.Theorem2, mapped(_theorem2),
+        paper.Theorem2, mapped(on_case(paper.Theorem2)),
         "random embedding: the same from its limiting Gram matrix", MAYBE, "needed_width", "guaranteed_rate", ("gram_distance", "limit_lambda_min"),
     ),
     Statement(
