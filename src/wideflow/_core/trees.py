@@ -1,7 +1,7 @@
 """A model's trained arrays as a dictionary, algebra on such dictionaries, and trees of zeros."""
 
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -34,7 +34,7 @@ def norm(tree: Parameters) -> jax.Array:
 
 def axpy(scale, x: Parameters, y: Parameters) -> Parameters:
     """`y + scale * x`; `scale` is a number or a dictionary of one number per name."""
-    factor = scale if isinstance(scale, dict) else dict.fromkeys(x, scale)
+    factor: dict = scale if isinstance(scale, dict) else dict.fromkeys(x, scale)
     return {name: y[name] + factor[name] * x[name] for name in y}
 
 
@@ -46,13 +46,23 @@ def zeros_of(function, *args):
     return eqx.combine(jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), arrays), rest)
 
 
+def strongly_typed(tree):
+    """The same arrays, none of a weak type: a state that changes its type on the way is compiled for twice."""
+    definite = lambda a: jax.lax.convert_element_type(a, a.dtype) if _is_weak(a) else a
+    return jax.tree.map(definite, tree)
+
+
+def _is_weak(leaf) -> bool:
+    return isinstance(leaf, jax.Array) and bool(getattr(leaf, "weak_type", False))
+
+
 def describe(thing) -> str:
     """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape."""
     if not dataclasses.is_dataclass(thing):
         return repr(thing)
     parts = []
     for field in dataclasses.fields(thing):
-        value = getattr(thing, field.name, None)
+        value: Any = getattr(thing, field.name, None)
         if eqx.is_array(value) and value.ndim == 0:
             parts.append(f"{field.name}={float(value):g}")
         elif eqx.is_array(value):

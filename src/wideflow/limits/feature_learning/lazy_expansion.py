@@ -272,5 +272,6 @@ def _flow(kernel, targets, ts, linear, quadratic):
         saveat=diffrax.SaveAt(ts=ts),
         stepsize_controller=diffrax.PIDController(rtol=1e-8, atol=1e-10),
     )
+    assert solution.ys is not None  # `saveat` asks for them
     errors, S, P, corrections = solution.ys
     return targets - errors, corrections, jax.vmap(change)(S, P)

@@ -89,7 +89,7 @@ def _equations_time(settings: Settings, exponent: int, d: int) -> float:
     )
     start = Overlaps([[d**-0.5]], [[1.0]], [[1.0]], [1.0])
     # dm/dtau >= delta k m^(k-1) (1 - 0.75^2), less what noise takes: twice the integral is enough
-    integral = {1: 1.0, 2: math.log(d) / 2}.get(exponent, d ** ((exponent - 2) / 2))
+    integral = {1: 1.0, 2: math.log(d) / 2}.get(exponent, math.pow(d, (exponent - 2) / 2))
     grid = np.linspace(0.0, 5 * integral / (exponent * delta), 2001)
     overlaps = order_parameters(equations, start, grid, rtol=1e-7).M[:, 0, 0]
     return weak_recovery_time(grid, overlaps, THRESHOLD)
