@@ -239,9 +239,8 @@ class _Search:
 
     def run(self, engine) -> str:
         """All rounds; says why they ended."""
-        kept = min(closing_runs(self.folds), self.runs // 4)
-        asked, closing = first_round(self.axes, self.runs), False
-        reason = f"all {self.runs} runs were used"
+        reserve = min(closing_runs(self.folds), self.runs // 4)
+        asked, closing, late = first_round(self.axes, self.runs), False, False
         while asked:
             began = time.monotonic()
             trouble = self._perform(asked, engine)
@@ -249,19 +248,26 @@ class _Search:
             if trouble:
                 return trouble
             if closing:
-                return reason
+                break
             pace = (time.monotonic() - began) / len(asked)
-            measured, count = self._measured(), min(BATCH, self.runs - kept - len(self.done))
-            late = time.monotonic() - self.began + (count + kept) * pace
-            if self.minutes is not None and late > 60 * self.minutes:
-                reason, count = f"the {self.minutes:g} minutes were used", 0
+            measured, count = self._measured(), min(BATCH, self.runs - reserve - len(self.done))
+            end = time.monotonic() - self.began + (count + reserve) * pace
+            late = self.minutes is not None and end > 60 * self.minutes
             asked = []
-            if count > 0:
+            if count > 0 and not late:
                 asked = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
             if not asked:
-                closing, left = True, min(kept, self.runs - len(self.done))
+                closing, left = True, self.runs - len(self.done)
+                left = min(reserve, left) if late else left
                 asked = closing_round(self._points, measured, self.done, left, self.folds)
-        return reason
+        return self._reason(late)
+
+    def _reason(self, late: bool) -> str:
+        if late:
+            return f"the {self.minutes:g} minutes were used"
+        if len(self.done) == self.runs:
+            return f"all {self.runs} runs were used"
+        return f"nothing was left to ask after {len(self.done)} of {self.runs} runs"
 
     def _perform(self, asked: list[Asked], engine) -> str:
         from ..runs.store import Store
