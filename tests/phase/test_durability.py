@@ -12,20 +12,21 @@ from sweep_processes import kill_client, killing_workers, log_runs, separate_sch
 from wideflow.runs import read_record
 
 RUNS = 200
+KILLS = 15  # runs between two of them
 PLANE = """
 import json, sys
 import numpy as np, wideflow as wf
 
-def asked():
+def asked(runs):
     x = np.random.default_rng(0).normal(size=(200, 3))
     return dict(
         data=wf.Dataset(x, np.sin(2 * x[:, 0]), "waves"), axes={"richness": (0.01, 10.0, 13), "width": [4, 6, 8, 16]},
-        runs=200, loss=(0.8, 0.5), steps=4000, samples=60, folds=5,
+        runs=runs, loss=(0.8, 0.5), steps=4000, samples=60, folds=5,
     )
 
 if __name__ == "__main__":
-    where = {"scheduler": sys.argv[2]} if len(sys.argv) > 2 else {"workers": 2}
-    plane = wf.phase(**asked(), out=sys.argv[1], **where)
+    where = {"scheduler": sys.argv[3]} if len(sys.argv) > 3 else {"workers": 2}
+    plane = wf.phase(**asked(int(sys.argv[2])), out=sys.argv[1], **where)
     print(json.dumps({"runs": plane.runs, "stopped": plane.stopped, "sentence": str(plane)}))
 """
 
@@ -39,7 +40,7 @@ def logged(tmp_path, monkeypatch):
 
 def start(out, *more) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-m", "plane", str(out), *more],
+        [sys.executable, "-m", "plane", str(out), str(RUNS), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
@@ -53,22 +54,22 @@ def saved(out) -> int:
 def test_a_plane_of_two_hundred_runs_survives_kills_of_everything(tmp_path, logged):
     out = tmp_path / "out"
     there = lambda: saved(out)
-    for reached in (40, 90):
+    for reached in (RUNS // 5, RUNS * 9 // 20):
         first = start(out)
-        with killing_workers(first, there) as killed:
+        with killing_workers(first, there, KILLS) as killed:
             until(lambda reached=reached: there() >= reached, f"{reached} runs", 400)
             kill_client(first)
         assert killed
 
     with separate_scheduler(tmp_path, 2) as (address, scheduler):
         second = start(out, address)
-        until(lambda: there() >= 140, "140 runs", 400)
+        until(lambda: there() >= RUNS * 7 // 10, "two thirds of the runs", 400)
         scheduler.kill()
         cut = json.loads(second.communicate(timeout=400)[0])
     assert "scheduler was lost" in cut["stopped"]
 
     last = start(out)
-    with killing_workers(last, there) as killed:
+    with killing_workers(last, there, KILLS) as killed:
         answer = json.loads(last.communicate(timeout=900)[0])
     assert killed
     assert answer["runs"] == there() == RUNS

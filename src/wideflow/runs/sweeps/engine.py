@@ -185,7 +185,10 @@ class Dispatch:
                 continue
             # a worker that dies with results takes them along: Dask then computes them again, or cannot (see `_send_again`)
             with contextlib.suppress(TimeoutError):
-                landed.append((future, future.result(timeout=FETCH), None))
+                try:
+                    landed.append((future, future.result(timeout=FETCH), None))
+                except KilledWorker as error:
+                    landed.append((future, None, error))
         return landed
 
     def _note(self, group: str, chunk: list[PlannedRun], outcomes: list[Outcome]) -> None:
