@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+__all__ = ["SignMoments"]
+
 Powers = tuple[int, ...]
 SINGULAR = 1e-14  # a variance left by conditioning, over what it was: rounding
 
