@@ -61,7 +61,7 @@ def read_csv(
         raise ValueError(
             f"{path.name} has no column left for the inputs beside the target {column!r}."
         )
-    still = [c for c in features if numbers[c].nunique() <= 1]
+    still = [c for c in features if len(numbers[c].unique()) <= 1]
     if still and constant == "error":
         raise ValueError(
             f"{path.name} has columns that never vary: {_some(still)}. "
@@ -100,7 +100,7 @@ def _coded(table: pd.DataFrame, column: str) -> pd.DataFrame:
     values = table[column]
     names = sorted(map(str, values.dropna().unique()))
     named = pd.to_numeric(values, errors="coerce").isna() & values.notna()
-    if len(names) != 2 or not named.all():
+    if len(names) != 2 or not named.to_numpy().all():
         return table
     codes = dict(zip(names, (-1.0, 1.0), strict=True))
     return table.assign(**{column: [codes[str(value)] for value in values]})
@@ -134,7 +134,7 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
 
 def _first(wrong: pd.DataFrame) -> tuple[list[str], int]:
     """The columns with something wrong, and the first row where the first of them has it."""
-    bad = [c for c in wrong.columns if wrong[c].any()]
+    bad = [c for c in wrong.columns if wrong[c].to_numpy().any()]
     return bad, int(np.argmax(wrong[bad[0]].to_numpy()))
 
 

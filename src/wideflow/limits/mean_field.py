@@ -274,6 +274,7 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
         stepsize_controller=controller,
         max_steps=10_000_000,
     )
+    assert solution.ys is not None  # `saveat` asks for them
     measured, final = solution.ys
     return measured, final[0]
 

@@ -328,6 +328,7 @@ def order_parameters(
     check_positive("atol", atol)
     check_count("max_steps", max_steps)
     solution, errors = _solve(equations, start, ts, rtol, atol, max_steps)
+    assert solution.ys is not None  # `saveat` asks for them
     M, Q, a = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys)
     status = "max_steps"
     if bool(solution.result == diffrax.RESULTS.successful):

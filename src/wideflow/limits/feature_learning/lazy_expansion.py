@@ -120,6 +120,7 @@ def _expand(act: Activation, gram, targets, ts, u, weights):
         diffrax.ODETerm(field), diffrax.Tsit5(), 0.0, ts[-1], None, start,
         saveat=diffrax.SaveAt(ts=ts), stepsize_controller=diffrax.PIDController(rtol=1e-8, atol=1e-10),
     )  # fmt: skip
+    assert solution.ys is not None  # `saveat` asks for them
     errors, integrals, double_integrals, corrections = solution.ys
     kernels = jax.lax.map(
         lambda both: kernel_change(act, gram, u, weights, *both), (integrals, double_integrals)

@@ -102,7 +102,7 @@ def _equations_time(settings: Settings, exponent: int, d: int) -> float:
     )
     start = Overlaps([[d**-0.5]], [[1.0]], [[1.0]], [1.0])
     # without noise the time is the integral of the head over delta k: five times it is enough
-    integral = {1: 1.0, 2: math.log(d) / 2}.get(exponent, d ** ((exponent - 2) / 2))
+    integral = {1: 1.0, 2: math.log(d) / 2, 3: math.sqrt(d)}[exponent]
     grid = np.linspace(0.0, 5 * integral / (exponent * delta), 2001)
     overlaps = order_parameters(equations, start, grid, rtol=1e-7).M[:, 0, 0]
     return weak_recovery_time(grid, overlaps, THRESHOLDS[exponent])

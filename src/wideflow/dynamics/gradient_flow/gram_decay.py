@@ -1,19 +1,55 @@
-r"""The output gradient under a Gram matrix that moves linearly, $\dot g = -(\Lambda + uD)\,g$, to first order in $D$.
+r"""How the output gradient decays under a Gram matrix whose eigen decomposition is at hand: frozen, or moving linearly.
 
-In the eigenbasis of the Gram matrix at $u = 0$, $\Lambda = \mathrm{diag}(\lambda)$, with $x = s\lambda$ (Duhamel's formula, integrated once more):
+Frozen, $\dot g = -\kappa\Theta g$ is solved eigenvector by eigenvector (`Spectrum`). Moving, $\dot g = -(\Lambda + uD)\,g$ is solved to first order in $D$:
+in the eigenbasis of the Gram matrix at $u = 0$, $\Lambda = \mathrm{diag}(\lambda)$, with $x = s\lambda$ (Duhamel's formula, integrated once more),
 $$\int_0^s g_i\,\mathrm du = s\varphi_1(-x_i)\,g_i(0) - s^3\sum_j A(x_i, x_j)\,D_{ij}\,g_j(0),\qquad
   A(p, q) = \int_0^1 v(1-v)\,e^{-vq}\,\varphi_1(-(1-v)p)\,\mathrm dv .$$
 Nothing in it grows with $\lambda$: stiff constraints come out right, and no second eigen decomposition is needed.
 """
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .phi_functions import phi1, phi2, phi3, phi4
+from .linearisation import GramProblem, Linearisation, Outputs
+from .matrix_functions import phi1, phi2, phi3, phi4
+from .output_hessian import SQUARES
 
 Vector = Float[Array, " entry"]
 
 _SMALL = 1e-3  # below it A's difference loses digits; two terms in p reach 1e-7 of a correction
+
+
+class Spectrum(eqx.Module):
+    r"""$\kappa\Theta = V\,\mathrm{diag}(\text{rates})\,V^\top$."""
+
+    rates: Float[Array, " entry"]
+    vectors: Float[Array, "entry entry"]
+
+    def parts(self, v: Outputs) -> Float[Array, " entry"]:
+        r"""$V^\top v$."""
+        return self.vectors.T @ v.ravel()
+
+    def whole(self, parts: Float[Array, " entry"], like: Outputs) -> Outputs:
+        r"""$V$ times `parts`, in the shape of `like`."""
+        return (self.vectors @ parts).reshape(like.shape)
+
+    def integral(self, start: Outputs, span) -> Outputs:
+        r"""$\int_0^s g\,\mathrm du$."""
+        return self.whole(span * phi1(span * self.rates) * self.parts(start), start)
+
+    def decayed(self, start: Outputs, span) -> Outputs:
+        r"""$g(s)$."""
+        return self.whole(jnp.exp(-span * self.rates) * self.parts(start), start)
+
+
+def has_spectrum(problem: GramProblem) -> bool:
+    """Whether the Gram matrix is decomposed and alone decides the decay (squared losses)."""
+    return problem.action.dense and isinstance(problem.loss, SQUARES)
+
+
+def spectrum(problem: GramProblem, start: Linearisation) -> Spectrum:
+    return Spectrum(*problem.action.decompose(start.hessian.kappa * start.gram))
 
 
 def integrals(
