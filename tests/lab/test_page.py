@@ -50,7 +50,9 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     )
     assert len(start) == 201
     assert start == now  # nothing has moved
-    assert len(curve(page, "linearised")) == 201  # the prediction is there before the run
+    page.wait(
+        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 201"
+    )  # the prediction is there before the run
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
     page.wait("document.getElementById('taken').textContent.includes('Press start')")

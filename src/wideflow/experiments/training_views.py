@@ -24,18 +24,18 @@ class Views:
 
     Attributes:
         beginning: variables that the table has from its first record on; predictions among them are NaN.
-        predict: computes the predictions.
+        parts: compute the predictions, the quick ones first.
     """
 
     observables: list
     beginning: xr.Dataset
-    predict: Callable[[], xr.Dataset]
+    parts: tuple[Callable[[], xr.Dataset], ...]
 
     def without_linearisation(self) -> "Views":
         """For dynamics whose lazy path has no closed form: those numbers stay NaN."""
         unknown = ["linearised_loss", "linearised_function"]
-        predict = lambda: self.predict().drop_vars(unknown, errors="ignore")
-        return replace(self, predict=predict)
+        without = lambda part: lambda: part().drop_vars(unknown, errors="ignore")
+        return replace(self, parts=tuple(map(without, self.parts)))
 
 
 def views(
@@ -63,7 +63,7 @@ def views(
     return Views(
         observables,
         beginning,
-        lambda: predict(network, training, times, rate, factor, grid, key),
+        (lambda: predict(network, training, times, rate, factor, grid, key),),
     )
 
 

@@ -66,11 +66,11 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
 
 def _still(at: Place) -> str:
     """A picture for the moment before the first one comes: of a tour its end, of free play its start where nothing is changed."""
-    path = HERE / "stills" / f"{at.scene.name}.png"
+    path = HERE / "stills" / f"{at.scene.name}.webp"
     changed = at.scene.name == FREE and at != place({}, at.uploads)
     if changed or not path.exists():
         return ""
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f"data:image/webp;base64,{base64.b64encode(path.read_bytes()).decode()}"
 
 
 def _values(at: Place) -> dict:

@@ -1,12 +1,15 @@
 """`wideflow lab`: the interactive page on this machine."""
 
 import pathlib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .failures import OK, asked_wrongly
 from .options import DebugOption
+
+if TYPE_CHECKING:
+    from ..lab.workers import Workers
 
 PortOption = Annotated[
     int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
@@ -31,12 +34,24 @@ def lab(
 
     It listens on the loopback address only, behind a token in the printed address. Ctrl-C ends it.
     """
-    import webbrowser
-
     import jax
 
-    from ..lab.server import run_lab
+    from ..lab.workers import Workers
     from .work import keep_compiled_programs
+
+    keep_compiled_programs()
+    workers = Workers(jax.config.jax_compilation_cache_dir)  # pyright: ignore[reportAttributeAccessIssue]
+    workers.warm()  # it reads its libraries while this process reads those of the page
+    try:
+        return _served(workers, state, port, open_)
+    finally:
+        workers.end()
+
+
+def _served(workers: "Workers", state: str, port: int, open_: bool) -> int:
+    import webbrowser
+
+    from ..lab.server import run_lab
 
     with asked_wrongly():
         query = _query(state)
@@ -48,10 +63,8 @@ def lab(
         if open_:
             webbrowser.open(address)
 
-    keep_compiled_programs()
-    chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     with asked_wrongly():
-        run_lab(port, chosen, opened)
+        run_lab(workers, port, opened)
     return OK
 
 
