@@ -14,7 +14,6 @@ import xarray as xr
 from .._core.precision import double
 from ..experiments.background import AWAITED
 from ..experiments.base import Experiment
-from ..observables.regime import LAZY, RICH, Regime
 from ..report.static import save_figure
 from ..runs.records import write_record
 from ..runs.runner import as_record, on_device
@@ -110,7 +109,7 @@ class Performance:
     def seen(self, table: xr.Dataset) -> Figure:
         last = {name: table[name].values.max() for name in ("step", "time") if name in table.coords}
         step, at = int(last.get("step", 0)), float(last.get("time", np.nan))
-        return Figure(self.scene.live(table), dial(table), at, step, warning(table, self.settings))
+        return Figure(self.scene.live(table), self.scene.dial(table), at, step, warning(table, self.settings))
 
     def moments(self, table: xr.Dataset) -> None:
         for number, step in enumerate(self.scene.steps):
@@ -154,21 +153,3 @@ class Performance:
         return as_record(
             self.experiment, size, self.settings, self.job.seed, table, claims, self.device, self.began, seconds
         )  # fmt: skip
-
-
-def dial(table: xr.Dataset) -> dict | None:
-    """The two numbers of the regime at the last record, the richness they give, and the verdict; a run that diverges is neither lazy nor rich."""
-    if not {"kernel_change", "linearisation_gap"} <= set(table):
-        return None
-    last = table.isel(step=-1)
-    regime = Regime(*(float(last[n].values.max()) for n in ("kernel_change", "linearisation_gap")))
-    return {
-        "richness": regime.richness, "verdict": _verdict(table, regime), "kernel_change": regime.kernel_change,
-        "linearisation_gap": regime.linearisation_gap, "lazy": LAZY, "rich": RICH,
-    }  # fmt: skip
-
-
-def _verdict(table: xr.Dataset, regime: Regime) -> str:
-    if table.sizes["step"] == 1:
-        return "at the start"  # nothing has moved: that says nothing of the regime
-    return "diverged" if diverged(table) else regime.verdict

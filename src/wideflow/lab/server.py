@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import pathlib
 import secrets
 import signal
 import socket
@@ -58,14 +59,16 @@ class Lab:
         self.server.stop(wait=False)
 
 
-def open_lab(workers: Workers, port: int = 0) -> Lab:
+def open_lab(workers: Workers, port: int = 0, plane: pathlib.Path | None = None) -> Lab:
     """Listens on the loopback address; `port` 0 takes a free one. The current event loop must be run by the caller.
+
+    `plane` is a folder of `wideflow phase`, which the page then offers as a map.
 
     Raises:
         ValueError: the port is taken.
     """
     token, tabs = secrets.token_urlsafe(24), {}
-    uploads = Uploads()
+    uploads = Uploads(plane)
 
     def build(document: Document) -> None:
         code = secrets.token_hex(8)
@@ -97,13 +100,13 @@ def open_lab(workers: Workers, port: int = 0) -> Lab:
     return Lab(token, port, server, workers, uploads, tabs)
 
 
-def run_lab(workers: Workers, port: int, opened) -> None:
+def run_lab(workers: Workers, port: int, opened, plane: pathlib.Path | None = None) -> None:
     """Serves until Ctrl-C; calls `opened(address)` when the page can be opened."""
     for name in ("bokeh", "tornado"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
     async def serve() -> None:
-        lab, ended = open_lab(workers, port), asyncio.Event()
+        lab, ended = open_lab(workers, port, plane), asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
         try:

@@ -35,9 +35,14 @@ class Upload:
 
 
 class Uploads:
-    """The files of one server."""
+    """The files of one server.
 
-    def __init__(self):
+    Args:
+        plane: folder of a phase plane that the lab was opened on.
+    """
+
+    def __init__(self, plane: pathlib.Path | None = None):
+        self.plane = plane
         self.folder = pathlib.Path(
             tempfile.mkdtemp(prefix="wideflow-lab-")
         )  # readable for the user alone

@@ -17,7 +17,7 @@ PortOption = Annotated[
 StateArgument = Annotated[
     str,
     typer.Argument(
-        help="What to open: a saved run (run.nc), or the part of an earlier address from scene= on.",
+        help="What to open: a saved run (run.nc), the folder of a phase plane, or the part of an earlier address from scene= on.",
         show_default=False,
     ),
 ]
@@ -54,7 +54,8 @@ def _served(workers: "Workers", state: str, port: int, open_: bool) -> int:
     from ..lab.server import run_lab
 
     with asked_wrongly():
-        query = _query(state)
+        plane = _plane(state)
+        query = "scene=plane" if plane else _query(state)
 
     def opened(address: str) -> None:
         address += f"&{query}" if query else ""
@@ -64,8 +65,19 @@ def _served(workers: "Workers", state: str, port: int, open_: bool) -> int:
             webbrowser.open(address)
 
     with asked_wrongly():
-        run_lab(workers, port, opened)
+        run_lab(workers, port, opened, plane)
     return OK
+
+
+def _plane(state: str) -> pathlib.Path | None:
+    """The folder of a phase plane, read once so that a wrong one is refused here."""
+    folder = pathlib.Path(state)
+    if not state or not folder.is_dir():
+        return None
+    from ..lab.plane import plane_at
+
+    plane_at(folder.resolve())
+    return folder.resolve()
 
 
 def _query(state: str) -> str:

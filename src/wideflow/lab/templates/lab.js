@@ -20,6 +20,7 @@
   };
   const place = () => {
     const found = { scene: setup.scene, seed: form.elements.seed.value };
+    if (form.elements.point) found.point = form.elements.point.value;
     if (!free) return found;
     for (const input of form.querySelectorAll("[name]")) {
       const field = input.closest(".field");
@@ -57,6 +58,7 @@
   };
   const fill = () => {
     form.elements.seed.value = setup.seed;
+    if (form.elements.point) form.elements.point.value = setup.choices.point;
     if (!free) return;
     offer();
     for (const [name, value] of Object.entries(setup.choices)) {
@@ -328,6 +330,7 @@
     if ("home" in told) carry(told.home);
     if ("fresh" in told) fresh();
     if ("prepared" in told) { document.body.dataset.prepared = "yes"; $("where").textContent = ""; $("progress").value = 0; resume(); }
+    if ("point" in told) form.elements.point.value = told.point; // a map was clicked on
     if ("progress" in told) $("progress").value = told.progress;
     if ("verdicts" in told) verdicts(told.verdicts);
     if ("event" in told) {
