@@ -209,8 +209,8 @@ def _views(s: Settings, network, training: data.Dataset, test, key) -> Views:
     if not flow:
         times = s.rate * np.round(np.linspace(0, s.steps, min(s.records, s.steps) + 1))
     factor = FACTORS[s.loss](len(training))
-    shown = views(network, training, test, times, None if flow else s.rate, factor, key)
-    return shown if s.dynamics in LINEARISED else shown.without_linearisation()
+    closed = s.dynamics in LINEARISED
+    return views(network, training, test, times, None if flow else s.rate, factor, key, closed)
 
 
 def describe(s: Settings) -> str:

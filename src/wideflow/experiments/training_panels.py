@@ -28,7 +28,12 @@ def _loss(table: xr.Dataset) -> Panel:
         Line(table.time.values, table.loss.values, NOW),
         Line(table.time_ahead.values, ahead, LAZILY, dash="dashed"),
     ]
-    return Panel("Loss", "time", _loss_name(table), marks, yscale="log")
+    note = ""
+    if "limit_loss" in table:
+        curve, low, high = (table[n].values for n in ("limit_loss", "limit_low", "limit_high"))
+        marks.append(Line(table.limit_time.values, curve, LIMIT, low, high, dash="dashed"))
+        note = str(table.limit_time.attrs["note"])
+    return Panel("Loss", "time", _loss_name(table), marks, yscale="log", note=note)
 
 
 def _loss_name(table: xr.Dataset) -> str:

@@ -109,7 +109,9 @@ class Performance:
     def seen(self, table: xr.Dataset) -> Figure:
         last = {name: table[name].values.max() for name in ("step", "time") if name in table.coords}
         step, at = int(last.get("step", 0)), float(last.get("time", np.nan))
-        return Figure(self.scene.live(table), self.scene.dial(table), at, step, warning(table, self.settings))
+        return Figure(
+            self.scene.live(table), self.scene.dial(table), at, step, warning(table, self.settings)
+        )
 
     def moments(self, table: xr.Dataset) -> None:
         for number, step in enumerate(self.scene.steps):
