@@ -78,6 +78,18 @@ def test_panels_keep_their_marks_from_record_to_record(data, count):
         refresh(drawn, fewer)
 
 
+def test_a_spectrum_that_jumps_is_drawn_by_its_mean():
+    # the least eigenvalue switches between 1e-4 and 1e-8 from record to record: its geometric mean is 1e-6
+    table = run(dataclasses.replace(SMALL, activation="tanh", steps=8, records=8))
+    spectra = np.tile(np.linspace(1.0, 2.0, table.sizes["eigenvalue"]), (table.sizes["step"], 1))
+    spectra[:, 0] = np.where(np.arange(len(spectra)) % 2, 1e-4, 1e-8)
+    table = table.assign(kernel_spectrum=(table.kernel_spectrum.dims, spectra))
+    panel = EXPERIMENT.draw(table).panels[-1]
+    start, now = (np.asarray(mark.y) for mark in panel.marks[:2])
+    np.testing.assert_allclose(start, spectra[0, ::-1])
+    np.testing.assert_allclose(now, [*spectra[0, :0:-1], 1e-6])
+
+
 def test_a_spectrum_below_rounding_is_a_sentence_and_no_curve():
     # a linear network on one input has a Gram matrix of rank two: the median of eight eigenvalues is rounding
     table = run(dataclasses.replace(SMALL, activation="linear", steps=1, records=1))

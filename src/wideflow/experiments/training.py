@@ -85,6 +85,7 @@ class Settings:
         test_samples: further samples of generated data; of a table so many rows are set aside, at most a third.
         target, rows, prepared: of tables: the target column (default the last one), at most so many rows (0 takes all), and whether
             they are brought into the form that theorems ask for (standardised, a bias column, inputs in the unit ball).
+        positive: of CSV files whose target holds names: the class that is told from all others; two names need none.
         depth, width, activation: hidden layers, their neurons, and what these apply. One layer is a `Shallow` network, whose hidden weights
             alone are trained; several are a `Deep` one, all of whose layers are.
         scaling: of a shallow network as text, such as "zipf:0.5,0.7"; of a deep one the name of a parametrisation.
@@ -105,6 +106,7 @@ class Settings:
     amplitude: float = 1.0
     test_samples: int = 0
     target: str = ""
+    positive: str = ""
     rows: int = 0
     prepared: bool = False
     depth: int = 1

@@ -15,7 +15,7 @@ from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
 BUILT = (
-    "data", "samples", "features", "noise", "frequency", "amplitude", "test_samples", "target", "rows", "prepared",
+    "data", "samples", "features", "noise", "frequency", "amplitude", "test_samples", "target", "positive", "rows", "prepared",
     "depth", "width", "scaling", "activation", "deviation",
 )  # fmt: skip
 """The settings that decide the data and the network at its start."""

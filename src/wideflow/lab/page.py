@@ -94,4 +94,10 @@ def _upload(at: Place) -> dict | None:
     if code not in at.uploads.found:
         return None
     found = at.uploads.found[code]
-    return {"code": found.code, "name": found.name, "columns": found.columns, "rows": found.rows}
+    return {
+        "code": found.code,
+        "name": found.name,
+        "columns": found.columns,
+        "rows": found.rows,
+        "classes": found.classes,
+    }

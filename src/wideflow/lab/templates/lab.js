@@ -50,6 +50,11 @@
     const target = form.elements.target, columns = own()?.columns ?? [], before = target.value || setup.choices.target;
     target.replaceChildren(...columns.map((name) => new Option(name, name)));
     target.value = columns.includes(before) ? before : columns.at(-1) ?? "";
+    const last = target.value === columns.at(-1), classes = last ? own()?.classes ?? [] : []; // names stand in the last column
+    const positive = form.elements.positive, one = positive.value || setup.choices.positive;
+    positive.replaceChildren(...classes.map((name) => new Option(name, name)));
+    positive.value = classes.includes(one) ? one : classes[0] ?? "";
+    positive.closest(".field").hidden = classes.length < 3; // two names are -1 and 1
   };
   const offer = () => {
     if (!free) return;
@@ -63,7 +68,7 @@
     offer();
     for (const [name, value] of Object.entries(setup.choices)) {
       const input = form.elements[name];
-      if (input && name !== "scaling" && name !== "target") input.value = value;
+      if (input && !["scaling", "target", "positive"].includes(name)) input.value = value;
     }
     const asked = String(setup.choices.scaling), [kind, rest] = asked.split(":"), kinds = $("scaling-kind");
     if (kind === "zipf") {
