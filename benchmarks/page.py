@@ -241,6 +241,56 @@ def flow_part(rows, goals):
     return "\n\n".join(parts)
 
 
+def deep_flow_part(rows, goals):
+    good = {r["program"]: r for r in rows if "evaluations" in r}
+    mine, explicit = good.get("wideflow gram"), good.get("Diffrax tsit5")
+    if mine is None or explicit is None:
+        return ""
+    ratio = explicit["evaluations"] / mine["evaluations"]
+    goals.add(f"flow, {mine['case']}: evaluations of tsit5 / wideflow", ratio, 50)
+    note = f"error of the loss {mine['error']:.1e}"
+    body = [
+        [mine["program"], mine["evaluations"], number(mine["seconds"]), note],
+        [explicit["program"], *other_solver(explicit, ("Diffrax tsit5",))],
+    ]
+    return (
+        mine["case"]
+        + "\n\n"
+        + table_of(["program", "network evaluations", "seconds", "note"], body)
+    )
+
+
+def deep_training_part(rows, goals):
+    ms = {r["program"]: r["milliseconds_a_step"] for r in rows if "milliseconds_a_step" in r}
+    ratio = ms.get("wideflow", math.nan) / ms.get("hand-written", math.nan)
+    case = next((r["case"] for r in rows if "case" in r), "")
+    goals.add(f"training step, {case}: wideflow / hand-written Optax loop", ratio, 1.0, False)
+    return table_of(["program", "ms a step"], [[name, number(value)] for name, value in ms.items()])
+
+
+def online_part(rows, goals):
+    good = [r for r in rows if "seconds" in r]
+    size = lambda r: ", ".join(
+        f"{k}={r[k]}" for k in ("features", "width", "batch", "tau") if k in r
+    )
+    equations = seconds_of(good, "equations")
+    goals.add(
+        "online, d=1000: simulation / equations", seconds_of(good, "simulation") / equations, 100
+    )
+    for row in good:
+        if row["program"] == "OnlineSGD, a step":
+            where = {k: row[k] for k in ("features", "width", "batch")}
+            bare = seconds_of(good, "bare products, a step", **where)
+            goals.add(
+                f"online step, {size(row)}: OnlineSGD / bare products",
+                row["seconds"] / bare,
+                1.3,
+                False,
+            )
+    body = [[r["program"], size(r), number(1e3 * r["seconds"])] for r in good]
+    return table_of(["program", "size", "ms"], body)
+
+
 def population_part(rows, goals):
     good = [r for r in rows if "seconds" in r]
     body = [
@@ -312,6 +362,8 @@ PARTS = {
     "descent": ("Full-batch descent", descent_part), "gram": ("Tangent Gram matrix (d=50, m=2000, float64)", gram_part),
     "kernels": ("Limit kernels (ReLU, d=50, float64)", kernels_part),
     "deep_kernels": ("Deep limit kernels (ReLU, both kernels, float64)", deep_kernels_part), "flow": ("Gradient flow to a stated accuracy of the loss", flow_part),
+    "deep_flow": ("Gradient flow of a deep network", deep_flow_part), "deep_training": ("A training step of a deep network", deep_training_part),
+    "online": ("Online learning", online_part),
     "population": ("Exact population gradient against sampling", population_part), "growth": ("Growth", growth_part),
 }  # fmt: skip
 

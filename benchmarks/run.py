@@ -49,6 +49,9 @@ def commands(quick: bool) -> dict[str, list[list[str]]]:
             *([here, "flow.py", case] for case in (FLOW_CASES[-3:] if quick else FLOW_CASES)),
             [here, "easy_flow.py"],
         ],
+        "deep_flow": [[here, "deep_flow.py"]],
+        "deep_training": [[here, "deep_training.py"]],
+        "online": [[here, "online.py"]],
         "population": [[here, "population.py"]],
         "growth": [[here, "growth.py"]],
     }

@@ -6,15 +6,16 @@ import pathlib
 import tempfile
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads only fight each other
+# for this process and for those that tests start
+_CACHE = pathlib.Path(tempfile.gettempdir()) / "wideflow-test-cache"
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax
 import pytest
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
-_CACHE = pathlib.Path(tempfile.gettempdir()) / "wideflow-test-cache"
-jax.config.update("jax_compilation_cache_dir", str(_CACHE))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 with install_import_hook("wideflow", "beartype.beartype"):
     import wideflow as wideflow
@@ -32,6 +33,19 @@ def _few_programs():
     if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
         jax.clear_caches()
         gc.collect()
+
+
+# Under `-n 2 --dist loadgroup` a file's tests run in one process, which compiles their programs and sets up their fixtures once; the long ones begin.
+APART = ("tests/experiments/test_contract.py", "tests/test_docs.py")  # long, and nothing is shared
+FIRST = (*APART, "tests/contracts/", "tests/lab/", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        if file not in APART:
+            item.add_marker(pytest.mark.xdist_group(file))
 
 
 REPOSITORY = pathlib.Path(__file__).parents[1]

@@ -46,6 +46,16 @@ def zeros_of(function, *args):
     return eqx.combine(jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), arrays), rest)
 
 
+def strongly_typed(tree):
+    """The same arrays, none of a weak type: a state that changes its type on the way is compiled for twice."""
+    definite = lambda a: jax.lax.convert_element_type(a, a.dtype) if _is_weak(a) else a
+    return jax.tree.map(definite, tree)
+
+
+def _is_weak(leaf) -> bool:
+    return isinstance(leaf, jax.Array) and bool(getattr(leaf, "weak_type", False))
+
+
 def describe(thing) -> str:
     """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape."""
     if not dataclasses.is_dataclass(thing):

@@ -13,7 +13,7 @@ from jax.sharding import Mesh
 
 from .._core.precision import Precision, cast
 from .._core.randomness import as_key, named_key
-from .._core.trees import parameters
+from .._core.trees import parameters, strongly_typed
 from ..data.dataset import Dataset
 from ..data.objective import AbstractObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow
@@ -155,7 +155,7 @@ def _sequentially(function, own: tuple[bool, ...], *args):
 
 
 def _init(model, objective, dynamics, key):
-    return dynamics.init(model, objective, key)
+    return strongly_typed(dynamics.init(model, objective, key))
 
 
 def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -> Ensemble:
@@ -193,7 +193,7 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     keys = _keys(key, count, several)
     parts = [eqx.partition(one, eqx.is_array) for one in models]
     statics = tuple((jax.tree.structure(arrays), static) for arrays, static in parts)
-    models = [unlabelled(one) for one in models]
+    models = [strongly_typed(unlabelled(one)) for one in models]
     if not several:
         return Ensemble(
             models[0], objectives[0], test_objectives[0], all_dynamics[0], keys, 1, False,

@@ -59,6 +59,7 @@ class DiffraxSolver(eqx.Module):
         following, control = controller.init(
             terms, time, time, theta, None, None, solver.func, order
         )
+        control = jax.tree.map(jnp.asarray, control)  # a plain `False` would become an array later
         memory = solver.init(terms, time, following, theta, None)
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
         dense = zeros_of(solver.step, terms, time, following, theta, None, memory, no)[2]

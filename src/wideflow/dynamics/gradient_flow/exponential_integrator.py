@@ -34,6 +34,8 @@ GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 FLOOR = 0.05  # of 1/rate, at tolerance 1e-2: below it chatter decides the defect (chosen)
 SHORTEST = 1e-10  # of 1/rate: where no longer step descends, none will (chosen)
 NOISE = 64  # roundings in an output, in units of the machine precision (chosen; sums of some thousand terms round by about so much)
+NEARLY = 1e4  # roundings above which nothing has come to rest (chosen)
+STORED = 4  # roundings in a parameter, likewise (chosen: it is stored after a sum of a few terms)
 
 # Of the change between exponentials and the whole Hessian (chosen; the case for it is airfoil, tanh, where exponentials stay at h = 20).
 RODAS_STEPS = 30  # with the whole Hessian before exponentials are tried again
@@ -267,6 +269,19 @@ def gradient_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, "
     return at.hessian.largest_eigenvalue() * output_rounding(at.outputs, problem.targets)
 
 
+def parameter_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
+    r"""The same as the parameters' own roundings make it: $\epsilon|H|\,|J(\theta\circ s)|$ with signs $s$ drawn once and for all.
+
+    Where large terms cancel in an output it is far above what the output's size says.
+    """
+    leaves, structure = jax.tree.flatten(at.theta)
+    keys = jax.random.split(jax.random.key(0), len(leaves))
+    signed = [leaf * jax.random.rademacher(key, leaf.shape, leaf.dtype) for key, leaf in zip(keys, leaves)]  # fmt: skip
+    change = problem.operator.jvp(at.jacobian, jax.tree.unflatten(structure, signed))
+    eps = jnp.finfo(change.dtype).eps
+    return STORED * eps * at.hessian.largest_eigenvalue() * norm(change)
+
+
 def linearisation_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
     """Of the loss there."""
     largest = at.hessian.largest_eigenvalue()
@@ -278,7 +293,12 @@ def is_still(problem: GramProblem, at: Linearisation, rate) -> Array:
     g = at.cotangent
     speed = jnp.vdot(g, problem.product((1.0,), (at,), g))
     smallest = (NOISE * jnp.finfo(g.dtype).eps * norm(g)) ** 2
-    fits = norm(g) <= gradient_rounding(problem, at)
+    size, resolved = norm(g), gradient_rounding(problem, at)
+    fits = jax.lax.cond(  # the parameters' roundings cost a product and matter near the end alone
+        size <= NEARLY * resolved,
+        lambda: size <= resolved + parameter_rounding(problem, at),
+        lambda: jnp.zeros((), bool),
+    )
     return fits | (speed <= smallest * rate / at.hessian.largest_eigenvalue())
 
 

@@ -2,7 +2,8 @@
 
 Networks of two hidden layers on MNIST digits and on a UCI table, trained by SGD and by Adam for a fixed number of mini-batch steps over a grid of rates; the best rate is the
 one of the smallest training loss at the end, its mean over seeds. Over widths 64 to 2048 it should stay within a factor 2 under maximal update and
-move by 8 or more in the standard form; smaller ranges are shown unjudged. The standard form has plain layers and one rate that does not know of the width.
+move by 8 or more in the standard form; smaller ranges are shown unjudged. It does in three of the four cases: on digits by SGD the standard form's
+best rate stays where it is. The standard form has plain layers and one rate that does not know of the width.
 
 Run:  wideflow run yang2022-transfer            Takes:  default about 4 min of one core
 """
@@ -31,6 +32,10 @@ from ....training.train import train
 FORMS = {"standard": STANDARD.with_rate_exponent(0.0), "maximal update": MAXIMAL_UPDATE}
 OPTIMISERS = {"SGD": optax.sgd(1.0), "Adam": optax.adam(1.0)}
 DATA = ("mnist", "concrete")
+NOT_REPRODUCED = {
+    ("mnist", "SGD"): "the largest stable rate falls with the width, the best one does not: under cross-entropy networks "
+    "recover from rates above the limit of stability at their start"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -147,16 +152,17 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    told = []
+    judged = []
     exponents = best(table)
     for name in table["data"].values:
         for optimiser in table["optimiser"].values:
             at = exponents.sel(data=name, optimiser=optimiser)
             spread = {str(form): 2.0 ** float(at.sel(form=form).max() - at.sel(form=form).min()) for form in table["form"].values}  # fmt: skip
             drift = {str(form): 2.0 ** float(at.sel(form=form)[0] - at.sel(form=form)[-1]) for form in table["form"].values}  # fmt: skip
-            told.append(Claim(f"{name}, {optimiser}: maximal update, largest over smallest best rate", spread["maximal update"], at_most=2.0))  # fmt: skip
-            told.append(Claim(f"{name}, {optimiser}: standard, best rate of the narrowest over the widest", drift["standard"], at_least=8.0))  # fmt: skip
-    return tuple(told)
+            judged.append(Claim(f"{name}, {optimiser}: maximal update, largest over smallest best rate", spread["maximal update"], at_most=2.0))  # fmt: skip
+            note = NOT_REPRODUCED.get((str(name), str(optimiser)), "")
+            judged.append(Claim(f"{name}, {optimiser}: standard, best rate of the narrowest over the widest", drift["standard"], at_least=8.0, expected_to_hold=not note, note=note))  # fmt: skip
+    return tuple(judged)
 
 
 EXPERIMENT = Experiment(
