@@ -128,10 +128,16 @@ def live(table: xr.Dataset) -> FigureSpec:
 
 
 def _with_choice(plane: "Phase", what: str, point: int) -> Panel:
+    panel, (x, y) = _map(plane, what), values_of(plane, point).values()
+    return replace(panel, marks=[*panel.marks, Points([x], [y], CHOSEN, size=14)])
+
+
+@functools.lru_cache(maxsize=4)
+def _map(plane: "Phase", what: str) -> Panel:
+    """Fitting the surface takes a second; it is the same for every point."""
     from ..phase.figure import map_of
 
-    panel, (x, y) = map_of(plane, what), values_of(plane, point).values()
-    return replace(panel, marks=[*panel.marks, Points([x], [y], CHOSEN, size=14)])
+    return map_of(plane, what)
 
 
 def _curves(plane: "Phase", table: xr.Dataset, name: str, label: str, dash: str) -> list[Line]:

@@ -107,6 +107,7 @@
     const focused = document.activeElement;
     $("reset").disabled = name === "ready";
     if (focused?.disabled) $("start").focus(); // a button that is switched off would take the focus with it
+    if (name === "running" && $("headline")?.textContent.startsWith("Judged on")) $("headline").textContent = "Being judged on this network and these data.";
     if (name === "failed") { trouble(sentence); $("progress").value = 0; }
     sessionStorage.setItem("wideflow-running", ["running", "paused"].includes(name) ? home.link : "");
   };
