@@ -6,6 +6,7 @@ Each block is its own array, so the largest one has (block)^2 entries whatever t
 are 32 bit), half of the matrix is never held, and a block of the kernel is freed as soon as its factor stands.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -29,7 +30,7 @@ def _panel(factor, block):
     return jax.scipy.linalg.solve_triangular(factor, block.T, lower=True).T
 
 
-@jax.jit
+@functools.partial(jax.jit, donate_argnums=0)  # in its place: calls return before they are done
 def _update(block, left, right):
     return block - left @ right.T
 
