@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from ..figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
 from ..observables.regime import LAZY, RICH
@@ -17,7 +18,7 @@ BORDERS = (("lazy | between", LAZY, "dashed"), ("between | rich", RICH, "solid")
 
 def figure(plane: "Phase") -> FigureSpec:
     """Two maps over the plane, then the error along each axis through the best setting."""
-    maps = [_map(plane, "error"), _map(plane, "regime")]
+    maps = [map_of(plane, "error"), map_of(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
         f"Rings are the points that were run (mean over folds, the folds' own difficulty taken off); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
@@ -41,7 +42,8 @@ def _fine(plane: "Phase") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[0], values[1], grid
 
 
-def _map(plane: "Phase", what: str) -> Panel:
+def map_of(plane: "Phase", what: str) -> Panel:
+    """The map of the validation error (`what` = "error") or of the kernel change ("regime")."""
     x, y, grid = _fine(plane)
     measured, verdict = plane.measured, plane.answer
     changes = regime_surface(measured, grid).mean
@@ -94,7 +96,7 @@ def _contours(x: np.ndarray, y: np.ndarray, changes: np.ndarray) -> list[Line]:
 
 
 def _slice(plane: "Phase", number: int) -> Panel:
-    """The surface of the validation error along one axis through the best setting, with its points; and the lazy limit."""
+    """The surface of the validation error along one axis through the best setting, with its points; and the limits."""
     axis, other = plane.axes[number], plane.axes[1 - number]
     measured = plane.measured
     home = plane.places[plane.answer.best][1 - number]
@@ -105,12 +107,18 @@ def _slice(plane: "Phase", number: int) -> Panel:
     errors = np.where(measured.best_levels() >= 0, np.exp(scores(measured)[0]), np.nan)
     here = [i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])]  # fmt: skip
     x = [axis.values[plane.places[i][number]] for i in here]
-    validation = plane.lazy["validation"].values
-    limit = float(validation[np.isfinite(validation).any(axis=1)].min(axis=1).mean())
     marks = [
         Line(_fine(plane)[number], mean, "surface", low=low, high=high, group="surface"),
         Points(x, errors[here], "runs", group="runs"),
-        HLine(limit, plane.limit),
+        HLine(_validation(plane.lazy), plane.limit),
     ]
+    if plane.rich is not None and np.isfinite(plane.rich["validation"]).any():
+        marks.append(HLine(_validation(plane.rich), plane.rich_limit))
     title = f"At {other.name} = {other.values[home]:g}"
     return Panel(title, axis.label, f"validation error ({plane.kind})", marks, axis.scale)
+
+
+def _validation(limit: xr.Dataset) -> float:
+    """A limit's validation error at each fold's best level, over the folds that are there."""
+    errors = limit["validation"].values
+    return float(errors[np.isfinite(errors).any(axis=1)].min(axis=1).mean())

@@ -10,6 +10,7 @@ from ..report.static import save_figure
 from ..runs.files import write_whole
 from ..runs.json_encoding import plain
 from .comparisons import interval
+from .saved import write_plane
 
 if TYPE_CHECKING:
     from .phase import Phase
@@ -23,7 +24,7 @@ def write(plane: "Phase", folder: pathlib.Path) -> tuple[pathlib.Path, ...]:
     stem, spec = folder / "phase", plane.figure()
     png, pdf = save_figure(spec, stem)
     page, table, numbers = (stem.with_suffix(suffix) for suffix in (".html", ".nc", ".json"))
-    write_whole(table, bytes(plane.table.to_netcdf(engine="h5netcdf")))
+    write_plane(plane, table)
     write_whole(numbers, json.dumps(plain(summary(plane), spelt=False), indent=1, ensure_ascii=False).encode())  # fmt: skip
     subject = {
         "runs": str(plane.runs),
@@ -63,6 +64,7 @@ def summary(plane: "Phase") -> dict:
         "error": told(verdict.error),
         "error_of_the_setting": told(verdict.flattered),
         "lazy_limit": told(verdict.lazy_limit),
+        "rich_limit": told(verdict.rich_limit),
         "log_rich_over_lazy": told(verdict.rich_over_lazy),
         "log_best_over_limit": told(verdict.best_over_limit),
         "enough": {
