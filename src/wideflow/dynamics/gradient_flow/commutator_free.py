@@ -10,6 +10,7 @@ inside is unknown (`CommutatorFreeAny`), and steps end where one looks.
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 
 from .gram_decay import Spectrum, integrals, spectrum
@@ -40,11 +41,10 @@ class CommutatorFree(AbstractDenseStep):
         late = dataclasses.replace(
             start, theta=theta, outputs=outputs, jacobian=jacobian, gram=gram
         )
-        inside, at_end = (
-            _drifted(problem, frozen, start, late, 2 / 3 * size, span) for span in (time, size)
-        )
+        after = lambda span: _drifted(problem, frozen, start, late, 2 / 3 * size, span)
+        both = jax.lax.map(after, jnp.stack([time, size]))  # the formula is long: compiled once
         share = (time / size) ** 3
-        return {name: inside[name] + share * (end.theta[name] - at_end[name]) for name in inside}
+        return {name: inside + share * (end.theta[name] - at_end) for name, (inside, at_end) in both.items()}  # fmt: skip
 
 
 class CommutatorFreeAny(AbstractStep):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .linearisation import GramProblem, Linearisation, Outputs
-from .matrix_functions import phi1, phi2, phi3, phi4
+from .matrix_functions import phi1, phis
 from .output_hessian import SQUARES
 
 Vector = Float[Array, " entry"]
@@ -60,27 +60,29 @@ def integrals(
 ) -> tuple[Vector, Vector]:
     r"""$\int_0^s g\,\mathrm du$ to first order in the drift and $\int_0^s u\,g\,\mathrm du$ to order zero, from $g(0)$ = `start`."""
     x = span * values
-    first = span * phi1(x) * start - span**3 * (mixing(x[:, None], x[None, :]) * drift) @ start
-    return first, span**2 * _rising(x) * start
+    mean, second = phis(x, 2)
+    first = span * mean * start - span**3 * (mixing(x[:, None], x[None, :]) * drift) @ start
+    return first, span**2 * _rising(x, mean, second) * start
 
 
 def mixing(p: Float[Array, "..."], q: Float[Array, "..."]) -> Float[Array, "..."]:
     r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$."""
     low, gap = jnp.minimum(p, q), jnp.abs(p - q)
-    both = jnp.exp(-low) * jnp.where(q >= p, _rising(gap), phi2(gap))
+    of_gap, of_q = phis(gap, 2), phis(q, 4)
+    both = jnp.exp(-low) * jnp.where(q >= p, _rising(gap, *of_gap), of_gap[1])
     safe = jnp.where(p < _SMALL, 1.0, p)
-    near = _humped(q) - p / 2 * (2 * phi3(q) - 6 * phi4(q))
-    return jnp.where(p < _SMALL, near, (_rising(q) - both) / safe)
+    near = _humped(q, *of_q[1:3]) - p / 2 * (2 * of_q[2] - 6 * of_q[3])
+    return jnp.where(p < _SMALL, near, (_rising(q, *of_q[:2]) - both) / safe)
 
 
-def _rising(x):
+def _rising(x, first, second):
     r"""$\psi(x) = \int_0^1 ve^{-vx}\,\mathrm dv = \varphi_1(-x) - \varphi_2(-x)$, without their cancellation at large $x$."""
     safe = jnp.where(x < 1, 1.0, x)
-    return jnp.where(x < 1, phi1(x) - phi2(x), (1 - jnp.exp(-safe) * (1 + safe)) / safe**2)
+    return jnp.where(x < 1, first - second, (1 - jnp.exp(-safe) * (1 + safe)) / safe**2)
 
 
-def _humped(x):
+def _humped(x, second, third):
     r"""$\int_0^1 v(1-v)e^{-vx}\,\mathrm dv = \varphi_2(-x) - 2\varphi_3(-x)$, likewise."""
     safe = jnp.where(x < 1, 1.0, x)
     far = (1 - 2 / safe + jnp.exp(-safe) * (1 + 2 / safe)) / safe**2
-    return jnp.where(x < 1, phi2(x) - 2 * phi3(x), far)
+    return jnp.where(x < 1, second - 2 * third, far)

@@ -130,23 +130,25 @@ def phi1(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 def phi2(x: Float[Array, "..."]) -> Float[Array, "..."]:
     r"""$\varphi_2(-x) = (1 - \varphi_1(-x))/x = (e^{-x} - 1 + x)/x^2$, 1/2 at 0."""
-    return _next(2, x, phi1)
+    return phis(x, 2)[-1]
 
 
 def phi3(x: Float[Array, "..."]) -> Float[Array, "..."]:
     r"""$\varphi_3(-x) = (\frac12 - \varphi_2(-x))/x$, 1/6 at 0."""
-    return _next(3, x, phi2)
+    return phis(x, 3)[-1]
 
 
-def phi4(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    r"""$\varphi_4(-x) = (\frac16 - \varphi_3(-x))/x$, 1/24 at 0."""
-    return _next(4, x, phi3)
-
-
-def _next(k: int, x, before):
-    series = jnp.ones_like(x)
-    for j in range(k + 18, k, -1):  # 1/k! - x/(k+1)! + x^2/(k+2)! - ...
-        series = 1 - x / j * series
+def phis(x: Float[Array, "..."], most: int) -> list[Float[Array, "..."]]:
+    r"""$\varphi_1(-x)$ to $\varphi_{\mathrm{most}}(-x)$ by $\varphi_{k+1}(-x) = (1/k! - \varphi_k(-x))/x$: upwards for large $x$, downwards from one series for small."""
     safe = jnp.where(x < _SMALL, 1.0, x)
-    recursion = (1 / math.factorial(k - 1) - before(safe)) / safe
-    return jnp.where(x < _SMALL, series / math.factorial(k), recursion)
+    upwards = [phi1(safe)]
+    for k in range(1, most):
+        upwards.append((1 / math.factorial(k) - upwards[-1]) / safe)
+    series = jnp.ones_like(x)
+    for j in range(most + 18, most, -1):  # 1/k! - x/(k+1)! + x^2/(k+2)! - ...
+        series = 1 - x / j * series
+    downwards = [series / math.factorial(most)]
+    for k in range(most - 1, 1, -1):
+        downwards.append(1 / math.factorial(k) - x * downwards[-1])
+    pairs = zip(downwards[::-1], upwards[1:])
+    return [phi1(x), *(jnp.where(x < _SMALL, small, large) for small, large in pairs)]
