@@ -158,7 +158,22 @@ def test_a_target_of_two_names_becomes_two_classes(tmp_path, labels, codes):
     assert wf.data.read_csv(path, classes=True).targets.tolist() == list(codes)
 
 
-@pytest.mark.parametrize("labels", [("yes", "no", "maybe"), ("yes", "3", "yes"), ("yes", "yes", "yes"), ("yes", "", "no")])  # fmt: skip
+def test_one_class_of_several_is_told_from_the_rest(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1,oak\n2,ash\n3,elm\n4,oak\n")
+    assert wf.data.read_csv(path, classes="oak").targets.tolist() == [1, -1, -1, 1]
+    with pytest.raises(ValueError, match=r"`classes` 'oat' is no name in column 'y'.*'oak'"):
+        wf.data.read_csv(path, classes="oat")
+    with pytest.raises(
+        ValueError, match=r"3 classes in column 'y': 'ash', 'elm', 'oak'\. Name the one"
+    ):
+        wf.data.read_csv(path, classes=True)
+    path.write_text("x,y\n1,2\n2,3\n")
+    with pytest.raises(ValueError, match="holds no names of classes"):
+        wf.data.read_csv(path, classes="oak")
+
+
+@pytest.mark.parametrize("labels", [("yes", "3", "yes"), ("yes", "yes", "yes"), ("yes", "", "no")])  # fmt: skip
 def test_other_text_is_refused_with_classes_too(tmp_path, labels):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))

@@ -8,8 +8,8 @@ import pytest
 
 import wideflow as wf
 from wideflow.experiments.training import EXPERIMENT, Settings, build
+from wideflow.lab.dialling import dial
 from wideflow.lab.health import diverged, ending, largest_rate, warning
-from wideflow.lab.runner import dial
 from wideflow.training.session import Session
 
 SMALL = Settings(

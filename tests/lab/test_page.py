@@ -50,7 +50,9 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     )
     assert len(start) == 201
     assert start == now  # nothing has moved
-    assert len(curve(page, "linearised")) == 201  # the prediction is there before the run
+    page.wait(
+        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 201"
+    )  # the prediction is there before the run
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
     page.wait("document.getElementById('taken').textContent.includes('Press start')")
@@ -229,6 +231,16 @@ def test_a_users_table_and_a_defective_one(open_page):
     assert np.all(np.isclose(table.data_targets.values[:, None], every[None], atol=1e-9).any(axis=1))  # fmt: skip
     assert table.sizes["sample"] == 10  # a third is set aside
     assert "--set data=my_table.csv" in page.tab.inner_text("#command")
+    rows = "\n".join(f"{x},{'low' if x < -0.3 else 'high' if x > 0.3 else 'middle'}" for x in grid)
+    page.begins_anew(lambda: page.tab.set_input_files("#file", csv(f"place,kind\n{rows}\n")))
+    offered = page.tab.eval_on_selector_all("#f-positive option", "all => all.map(o => o.value)")
+    assert offered == ["high", "low", "middle"]
+    page.begins_anew(lambda: page.tab.select_option("#f-positive", "middle"))
+    page.state("finished", "failed")
+    assert page.trouble() == ""
+    assert "--set positive=middle" in page.tab.inner_text("#command")
+    targets = page.table().data_targets.values
+    assert len(np.unique(targets.round(9))) == 2  # one class against the rest, standardised
 
 
 def test_a_closed_tab_ends_its_process_and_no_other(open_page, server):

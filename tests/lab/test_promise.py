@@ -9,8 +9,8 @@ import pytest
 
 from wideflow.experiments import registry
 from wideflow.lab import page
+from wideflow.lab.dialling import dial
 from wideflow.lab.links import place
-from wideflow.lab.runner import dial
 from wideflow.lab.tab import LAZY_SIDE, RICH_SIDE
 from wideflow.lab.uploads import Uploads
 from wideflow.training.session import Session

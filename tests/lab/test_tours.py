@@ -7,6 +7,8 @@ import jax
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.optimize
+import scipy.special
 import xarray as xr
 from numpy.testing import assert_allclose
 
@@ -20,6 +22,7 @@ from wideflow.papers.caron2023 import tour as caron2023
 from wideflow.papers.chen2022 import tour as chen2022
 from wideflow.papers.li2020 import tour as li2020
 from wideflow.papers.ren2023 import tour as ren2023
+from wideflow.papers.saad1995 import tour as saad1995
 from wideflow.report.interactive import plots
 from wideflow.report.static import build
 from wideflow.runs import Store, perform, read_record
@@ -80,7 +83,7 @@ def shape(spec) -> list:
 
 
 def test_every_paper_has_a_tour():
-    assert set(TOURS) == set(KEYS)
+    assert set(TOURS) == {*KEYS, "saad1995"}
     assert {tour.experiment for tour in TOURS.values()} == {
         name for name in registry.others() if name.startswith("tour-")
     }
@@ -281,6 +284,38 @@ def test_allenzhu2018_the_map_of_the_target_and_the_better_map(runs):
     assert off["three layers"] < 0.7 * off["two layers"]
 
 
+def test_saad1995_the_network_is_the_one_of_the_equations():
+    """Overlaps from the weights, and the error by Monte Carlo over the inputs, against the equations at time 0."""
+    settings = saad1995.EXPERIMENT.settings["smoke"]
+    d, delta = settings.features, settings.difference
+    net = saad1995.student(d, delta)
+    weights = np.asarray(net.hidden) / math.sqrt(d)  # lambda = w x / sqrt d
+    assert_allclose(weights[:, :2], delta * np.eye(2), atol=1e-15)
+    assert_allclose(weights @ weights.T, 0.25 * np.eye(2), atol=1e-15)
+    x = np.random.default_rng(0).normal(size=(100_000, d))
+    teacher = scipy.special.erf(x[:, :2] / math.sqrt(2)).sum(axis=1)
+    halves = (np.asarray(net.outputs(x)) - teacher) ** 2 / 2
+    at_start = saad1995.predicted(settings, np.array([0.0]))["limit_error"][1][0]
+    assert_allclose(halves.mean(), at_start, atol=4 * halves.std() / math.sqrt(len(x)))
+
+
+def test_saad1995_the_plateau_is_that_of_two_equal_students(runs):
+    # Both students at the same overlap with both units: the least of the error over their common M and Q = |w|^2, where M <= sqrt(Q / 2).
+    # E erf(a/sqrt2) erf(b/sqrt2) = 2/pi arcsin(c / sqrt((1 + A)(1 + B))) for covariance c and variances A, B.
+    table = runs("saad1995").table
+    mean = lambda c, a, b: 2 / math.pi * math.asin(c / math.sqrt((1 + a) * (1 + b)))
+
+    def error(q):
+        m = math.sqrt(q / 2)
+        return (4 * mean(q, q, q) - 8 * mean(m, q, 1.0) + 2 * mean(1.0, 1.0, 1.0)) / 2
+
+    least = scipy.optimize.minimize_scalar(error, bounds=(0.01, 2.0), method="bounded").fun
+    level = float(table.generalisation_error[saad1995.waiting(table.time.values, table.generalisation_error.values)])  # fmt: skip
+    assert (
+        least < level < 1.6 * least
+    )  # above it: the noise of single samples at this rate keeps the students from the best place
+
+
 # A table without the event has no moment.
 
 
@@ -304,6 +339,11 @@ def test_no_moment_without_the_event(runs):
     assert caron2023.features_move(turned) is None
     assert caron2023.prunable(turned) is None
 
+    table = runs("saad1995").table
+    swapped = table.assign(teacher_overlap=table.teacher_overlap.isel(index=[1, 0]))
+    assert saad1995.parted(swapped) is None
+    assert saad1995.plateau(table.assign(generalisation_error=np.exp(-table.time))) is None
+
     table = runs("allenzhu2018").table
     assert allenzhu2018.three_layers_win(table.assign(learner=1 - table.learner)) is None
     assert allenzhu2018.two_layers_stop(table.isel(step=slice(0, 5))) is None
@@ -311,7 +351,7 @@ def test_no_moment_without_the_event(runs):
 
 @pytest.mark.parametrize(
     ("module", "field", "value"),
-    [(li2020, "rate", 0.0), (ren2023, "bias", 1.5), (chen2022, "samples", 1), (caron2023, "gammas", (0.5, 0.0, 0.0)), (allenzhu2018, "features", 2)],
+    [(li2020, "rate", 0.0), (ren2023, "bias", 1.5), (chen2022, "samples", 1), (caron2023, "gammas", (0.5, 0.0, 0.0)), (allenzhu2018, "features", 2), (saad1995, "difference", 0.7)],
 )  # fmt: skip
 def test_wrong_settings_are_told(module, field, value):
     with pytest.raises(ValueError, match=f"`{field}` must"):

@@ -52,3 +52,8 @@ def test_links_lead_to_the_paper_and_names_are_short(paper):
     assert re.fullmatch(r"(https://(arxiv\.org/abs/\d{4}\.\d{4,5}|doi\.org/10\..+))?", paper.link)
     assert paper.name.endswith(paper.year)
     assert len(paper.name) < 40
+
+
+@pytest.mark.parametrize("key", list(papers()))
+def test_every_paper_can_be_read(key):
+    assert re.match(r"https://(arxiv\.org/abs/\d{4}\.\d{5}|doi\.org/10\.)", papers()[key].link)

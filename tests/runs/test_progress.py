@@ -3,6 +3,7 @@
 import io
 import time
 
+import jax
 import pytest
 
 from wideflow.runs.progress import TimeLeft, duration
@@ -59,6 +60,28 @@ def test_printed_lines_have_no_time_left_before_the_second_mark(monkeypatch):
     assert first == "  0.5 % after 1 min 19 s: loss 1"
     assert ", 1 min 30 s left" in second  # 179 steps at 2 a second
     assert ", 1 min 20 s left" in third
+
+
+def test_a_compilation_between_two_marks_is_no_work(monkeypatch):
+    # A hundredth of a percent is done, then another program is compiled for a minute, then work goes on at 0.1 % a second.
+    from wideflow.runs.progress import PrintedProgress
+
+    now = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    progress = PrintedProgress(stream, every=10.0)
+    now[0] = 79.0
+    progress(1, 10_000, "first")
+    now[0] = 139.0  # an inner trace is part of the outer compilation, and counted once
+    jax.monitoring.record_event_duration_secs("/jax/core/compile/jaxpr_trace_duration", 20.0)
+    jax.monitoring.record_event_duration_secs("/jax/core/compile/backend_compile_duration", 60.0)
+    now[0] = 140.0
+    progress(11, 10_000, "second")
+    now[0] = 160.0
+    progress(211, 10_000, "third")
+    _, second, third = stream.getvalue().splitlines()
+    assert "left" not in second  # a second of work says nothing yet
+    assert third == "  2.1 % after 2 min 40 s, 16 min 19 s left: third"  # 9789 at 10 a second
 
 
 @pytest.mark.parametrize(

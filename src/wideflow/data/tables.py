@@ -14,6 +14,7 @@ from .table_files import TableError, check_index, open_table
 __all__ = ["read_csv"]
 
 SHOWN = 5  # offending rows or columns named in an error
+MOST_CLASSES = 20  # more different names than this are no classes
 
 
 def read_csv(
@@ -25,7 +26,7 @@ def read_csv(
     rows: int | None = None,
     name: str | None = None,
     separator: str = ",",
-    classes: bool = False,
+    classes: bool | str = False,
 ) -> Dataset:
     """A dataset from a CSV file (plain or compressed) with a header line.
 
@@ -37,7 +38,8 @@ def read_csv(
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
         name: the dataset's name; the file's own if None.
-        classes: a target column that holds two names and no number becomes -1 and 1, in alphabetical order.
+        classes: True: a target column that holds two names and no number becomes -1 and 1, in alphabetical order. One of its names: that class
+            becomes 1 and all others -1, however many there are.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
@@ -53,7 +55,7 @@ def read_csv(
         )
     table = table.drop(columns=[c for c in drop if c != column])
     check_index(path, table)
-    table = _coded(table, column) if classes else table
+    table = _coded(path, table, column, classes) if classes else table
     numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
     _check_numeric(path, table, numbers)
     features = [c for c in numbers.columns if c != column]
@@ -95,15 +97,33 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
     )
 
 
-def _coded(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Two names in `column` as -1 and 1; any other table stays as it is."""
-    values = table[column]
-    names = sorted(map(str, values.dropna().unique()))
+def class_names(values: pd.Series) -> tuple[str, ...]:
+    """The names in a column that holds names and no number, in alphabetical order; none for any other column, or for more than `MOST_CLASSES`."""
     named = pd.to_numeric(values, errors="coerce").isna() & values.notna()
-    if len(names) != 2 or not named.to_numpy().all():
-        return table
-    codes = dict(zip(names, (-1.0, 1.0), strict=True))
-    return table.assign(**{column: [codes[str(value)] for value in values]})
+    names = tuple(sorted(map(str, values.dropna().unique())))
+    return names if named.to_numpy().all() and 2 <= len(names) <= MOST_CLASSES else ()
+
+
+def _coded(path: pathlib.Path, table: pd.DataFrame, column: str, asked: bool | str) -> pd.DataFrame:
+    """Names in `column` as -1 and 1; a column of numbers stays as it is."""
+    values = table[column]
+    names = class_names(values)
+    if isinstance(asked, str):
+        if asked not in names:
+            raise ValueError(
+                f"`classes` {asked!r} is no name in column {column!r} of {path.name}.{did_you_mean(asked, names)} "
+                f"{f'It holds {_some(list(names))}.' if names else 'It holds no names of classes.'}"
+            )
+        return table.assign(**{column: np.where(values.astype(str) == asked, 1.0, -1.0)})
+    if len(names) > 2:
+        fault = f"{path.name} has {len(names)} classes in column {column!r}: {_some(list(names))}."
+        raise TableError(
+            fault,
+            f"Name the one that is told from all others (`classes={names[0]!r}`, or `--set positive={names[0]}`).",
+            "Choose the one that is told from all others.",
+        )
+    codes = dict(zip(names, (-1.0, 1.0), strict=False))
+    return table.assign(**{column: [codes[str(value)] for value in values]}) if names else table
 
 
 def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFrame) -> None:

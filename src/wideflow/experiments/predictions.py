@@ -2,7 +2,7 @@ r"""What the limits predict of a run: the dashed lines beside its curves.
 
 The lazy prediction freezes the kernel $\Theta_0$ of the network at hand, $\dot r = -\Theta_0 r$; the infinite-width limit at time zero is
 $\widehat\Theta^*$, or under a node scaling with $\gamma < 1$ a random matrix of that mean (caron2023, Proposition 3.3), of which some are drawn.
-A deep network is compared with its own linearisation alone.
+A deep network is compared with its own linearisation here, and with its limit in `deep_theory`.
 """
 
 import numpy as np

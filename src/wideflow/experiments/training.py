@@ -4,7 +4,6 @@ Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes: 
       wideflow run train --set depth=3 --set scaling=maximal-update --set dynamics=adam --set rate=0.01
 """
 
-import dataclasses
 from dataclasses import dataclass
 from functools import partial
 
@@ -46,8 +45,8 @@ from ..observables.movement import (
 )
 from ..observables.risks import Risk, TestRisk
 from ..observables.visual import FeaturePair
-from ..training.session import Session
 from ..training.train import train
+from .background import Predictions
 from .base import Claim, Experiment
 from .training_data import GENERATED, training_and_test
 from .training_panels import COLOURS, panels as everything
@@ -86,6 +85,7 @@ class Settings:
         test_samples: further samples of generated data; of a table so many rows are set aside, at most a third.
         target, rows, prepared: of tables: the target column (default the last one), at most so many rows (0 takes all), and whether
             they are brought into the form that theorems ask for (standardised, a bias column, inputs in the unit ball).
+        positive: of CSV files whose target holds names: the class that is told from all others; two names need none.
         depth, width, activation: hidden layers, their neurons, and what these apply. One layer is a `Shallow` network, whose hidden weights
             alone are trained; several are a `Deep` one, all of whose layers are.
         scaling: of a shallow network as text, such as "zipf:0.5,0.7"; of a deep one the name of a parametrisation.
@@ -106,6 +106,7 @@ class Settings:
     amplitude: float = 1.0
     test_samples: int = 0
     target: str = ""
+    positive: str = ""
     rows: int = 0
     prepared: bool = False
     depth: int = 1
@@ -188,18 +189,20 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         length = {"time": s.time, "every": s.time / s.records}
     else:
         length = {"steps": s.steps, "every": max(1, s.steps // s.records)}
-    observables, finished = [OBSERVABLES[name]() for name in s.record if name != ALL], None
+    observables, ahead = [OBSERVABLES[name]() for name in s.record if name != ALL], None
+    watched = session
     if ALL in s.record:
         shown = _views(s, networks[0], training, test, named_key(key, "predictions"))
-        observables, session, finished = shown.observables, *_predicting(shown, session)
+        observables, ahead = shown.observables, Predictions(shown.beginning, shown.parts)
+        watched = ahead.watched(session)
     table = train(
             networks if s.seeds > 1 else networks[0], training, DYNAMICS[s.dynamics](s), **length, test=test, loss=LOSSES[s.loss](),
             record=observables, key=named_key(key, "dynamics"), precision=s.precision,
             stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
-            session=session.showing(lambda so_far: so_far.assign_attrs(described=describe(s))),
+            session=watched.showing(lambda so_far: so_far.assign_attrs(described=describe(s))),
         ).table  # fmt: skip
     table = table.assign_attrs(described=describe(s))
-    return table if finished is None else finished(table)
+    return table if ahead is None else ahead.complete(table, session)
 
 
 def _views(s: Settings, network, training: data.Dataset, test, key) -> Views:
@@ -208,27 +211,8 @@ def _views(s: Settings, network, training: data.Dataset, test, key) -> Views:
     if not flow:
         times = s.rate * np.round(np.linspace(0, s.steps, min(s.records, s.steps) + 1))
     factor = FACTORS[s.loss](len(training))
-    shown = views(network, training, test, times, None if flow else s.rate, factor, key)
-    return shown if s.dynamics in LINEARISED else shown.without_linearisation()
-
-
-def _predicting(shown: Views, session: Session):
-    """A session in which the first record is shown before the predictions are computed, and all later ones with them."""
-    known = [shown.beginning]
-
-    def finished(table: xr.Dataset) -> xr.Dataset:
-        if len(known) == 1:
-            known.append(shown.beginning.assign(shown.predict().data_vars))
-        return table.assign(known[-1].data_vars)
-
-    def on_record(so_far) -> None:
-        assert session.on_record is not None
-        first = so_far().sizes["step"] == 1
-        show = lambda table: table.assign(shown.beginning.data_vars) if first else finished(table)
-        session.on_record(lambda: show(so_far()))
-
-    watched = session if session.on_record is None else dataclasses.replace(session, on_record=on_record)  # fmt: skip
-    return watched, finished
+    closed = s.dynamics in LINEARISED
+    return views(network, training, test, times, None if flow else s.rate, factor, key, closed)
 
 
 def describe(s: Settings) -> str:

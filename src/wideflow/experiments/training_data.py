@@ -36,7 +36,9 @@ def _generated(s: "Settings", key) -> tuple[Dataset, Dataset | None]:
 def _table(s: "Settings", key) -> tuple[Dataset, Dataset | None]:
     """At most `rows` to train on; the rows for testing are drawn from all that are read, and prepared together with them."""
     table = data.uci(s.data.removeprefix("uci:")) if s.data.startswith("uci:") else None
-    table = table or data.read_csv(s.data, s.target or None, constant="drop", classes=True)
+    table = table or data.read_csv(
+        s.data, s.target or None, constant="drop", classes=s.positive or True
+    )
     most = s.rows + s.test_samples
     if s.rows and most < len(table):
         rows = jax.random.permutation(named_key(key, "rows"), len(table))[:most]

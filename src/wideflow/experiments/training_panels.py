@@ -12,6 +12,7 @@ NEURONS, TEST = "neurons (where they switch)", "on test data"
 COLOURS = (BEFORE, NOW, LAZILY, LIMIT, NEURONS, TEST)
 FAR = 1e3  # times the loss at the start: predictions beyond are not drawn
 QUANTILES = (0.25, 0.5, 0.75)
+AVERAGED = 8  # last records over which the spectrum that is drawn is a mean
 
 
 def panels(table: xr.Dataset) -> list[Panel]:
@@ -28,7 +29,12 @@ def _loss(table: xr.Dataset) -> Panel:
         Line(table.time.values, table.loss.values, NOW),
         Line(table.time_ahead.values, ahead, LAZILY, dash="dashed"),
     ]
-    return Panel("Loss", "time", _loss_name(table), marks, yscale="log")
+    note = ""
+    if "limit_loss" in table:
+        curve, low, high = (table[n].values for n in ("limit_loss", "limit_low", "limit_high"))
+        marks.append(Line(table.limit_time.values, curve, LIMIT, low, high, dash="dashed"))
+        note = str(table.limit_time.attrs["note"])
+    return Panel("Loss", "time", _loss_name(table), marks, yscale="log", note=note)
 
 
 def _loss_name(table: xr.Dataset) -> str:
@@ -117,11 +123,9 @@ def _features(table: xr.Dataset) -> Panel:
 
 
 def _spectrum(table: xr.Dataset) -> Panel:
-    floor = resolution(table)
-    start, now = (
-        np.where(values > floor[i], values, np.nan)[::-1]
-        for i, values in ((i, table.kernel_spectrum.values[i]) for i in (0, -1))
-    )
+    floor, spectra = resolution(table), table.kernel_spectrum.values
+    start = _recent_mean(spectra[:1], floor[:1])[::-1]
+    now = _recent_mean(spectra[-AVERAGED:], floor[-AVERAGED:])[::-1]
     index = np.arange(1, len(now) + 1)
     marks = [Line(index, start, BEFORE, dash="dotted"), Line(index, now, NOW)]
     if "limit_spectrum" in table:
@@ -129,6 +133,17 @@ def _spectrum(table: xr.Dataset) -> Panel:
         limit = np.where(limit > floor[0], limit, np.nan)
         marks.append(Line(index, limit, LIMIT, dash="dashed"))
     return Panel("Spectrum of the tangent Gram matrix", "index", "eigenvalue", marks, "log", "log")
+
+
+def _recent_mean(spectra: np.ndarray, floor: np.ndarray) -> np.ndarray:
+    """The geometric mean over records of every eigenvalue, of those records in which it is above rounding; NaN where there is none.
+
+    A kink that lies on a sample switches a row of the Gram matrix on and off from record to record, and the small eigenvalues with it; their mean stands still.
+    """
+    resolved = spectra > floor[:, None]
+    logs = np.log(np.where(resolved, spectra, 1.0)).sum(axis=0)
+    count = resolved.sum(axis=0)
+    return np.where(count > 0, np.exp(logs / np.maximum(count, 1)), np.nan)
 
 
 def _some(count: int) -> np.ndarray:

@@ -7,12 +7,14 @@ import numpy as np
 import xarray as xr
 
 from ..data.dataset import Dataset
+from ..models.deep import Deep
 from ..models.shallow import Shallow
 from ..observables.kernels import KernelDistance, KernelSpectrum
 from ..observables.laziness import LinearisationGap
 from ..observables.movement import WeightMovement
 from ..observables.risks import Risk, TestRisk
 from ..observables.visual import FeaturePair, NeuronPlaces, OutputsAt
+from .deep_theory import deep_theory
 from .predictions import awaited, predict
 
 POINTS = {1: 201, 2: 61}  # of the grid along each axis, by the number of inputs
@@ -24,18 +26,18 @@ class Views:
 
     Attributes:
         beginning: variables that the table has from its first record on; predictions among them are NaN.
-        predict: computes the predictions.
+        parts: compute the predictions, the quick ones first.
     """
 
     observables: list
     beginning: xr.Dataset
-    predict: Callable[[], xr.Dataset]
+    parts: tuple[Callable[[], xr.Dataset], ...]
 
     def without_linearisation(self) -> "Views":
         """For dynamics whose lazy path has no closed form: those numbers stay NaN."""
         unknown = ["linearised_loss", "linearised_function"]
-        predict = lambda: self.predict().drop_vars(unknown, errors="ignore")
-        return replace(self, predict=predict)
+        without = lambda part: lambda: part().drop_vars(unknown, errors="ignore")
+        return replace(self, parts=tuple(map(without, self.parts)))
 
 
 def views(
@@ -46,8 +48,13 @@ def views(
     rate: float | None,
     factor: float,
     key,
+    closed: bool = True,
 ) -> Views:
-    """Everything that is drawn of one network; arguments as in `predict`."""
+    """Everything that is drawn of one network; arguments as in `predict`.
+
+    Args:
+        closed: the dynamics are descent or flow, whose path with a frozen kernel is known in closed form.
+    """
     observables = [KernelDistance(), LinearisationGap(), KernelSpectrum(), Risk()]
     observables += [TestRisk()] if test is not None else []
     shallow = isinstance(network, Shallow)
@@ -60,11 +67,12 @@ def views(
         inputs = np.concatenate([d.inputs for d in (training, test) if d is not None])
         observables += [OutputsAt(inputs, "predicted", "shown")]
     beginning = awaited(network, len(training), times, grid).assign(places)
-    return Views(
-        observables,
-        beginning,
-        lambda: predict(network, training, times, rate, factor, grid, key),
-    )
+    parts = [lambda: predict(network, training, times, rate, factor, grid, key)]
+    theory = deep_theory(network, training, times, rate, factor, key) if closed and isinstance(network, Deep) else None  # fmt: skip
+    if theory is not None:
+        beginning, parts = beginning.assign(theory.awaited()), [*parts, theory.predict]
+    shown = Views(observables, beginning, tuple(parts))
+    return shown if closed else shown.without_linearisation()
 
 
 def _plane(training: Dataset) -> tuple[np.ndarray, dict]:

@@ -52,6 +52,7 @@ FIELDS = {
         Field("amplitude", "Amplitude", "number", 0.01, 10, only="wave"),
         Field("rows", "Most rows", "whole", 2, 500, only="table"),
         Field("target", "Target column", "text", only="upload"),
+        Field("positive", "Class against the rest", "text", only="upload"),
         Field("depth", "Hidden layers", "whole", 1, 8),
         Field("width", "Width", "whole", 1, 8192),
         Field("scaling", "Scaling", "text"),

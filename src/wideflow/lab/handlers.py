@@ -52,6 +52,7 @@ class Upload(RequestHandler):
                 "name": found.name,
                 "columns": list(found.columns),
                 "rows": found.rows,
+                "classes": list(found.classes),
             }
         )
 

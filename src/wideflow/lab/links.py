@@ -1,5 +1,6 @@
 """A state as an address, and an address as a state; the same state as a shell command and as lines of Python."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,13 +8,14 @@ from urllib.parse import urlencode
 
 from .._core.errors import check_between
 from ..runs.records import Record, repeat_command
+from . import plane
 from .fields import FIELDS, kinds
 from .scenes import FREE, Scene, scene
 from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
 BUILT = (
-    "data", "samples", "features", "noise", "frequency", "amplitude", "test_samples", "target", "rows", "prepared",
+    "data", "samples", "features", "noise", "frequency", "amplitude", "test_samples", "target", "positive", "rows", "prepared",
     "depth", "width", "scaling", "activation", "deviation",
 )  # fmt: skip
 """The settings that decide the data and the network at its start."""
@@ -50,6 +52,8 @@ class Place:
         given = dict(self.choices)
         if str(given.get("data", "")).startswith(PREFIX):
             given["data"] = str(self.uploads.path(given["data"]))
+        if self.scene.still:
+            given["folder"] = str(self.uploads.plane)
         return given
 
     @property
@@ -65,10 +69,15 @@ class Place:
         return urlencode({"scene": self.scene.name, **self.choices, "seed": self.seed})
 
     def command(self) -> str:
+        if self.scene.still:
+            return f"wideflow lab {shlex.quote(str(self.uploads.plane))}"
         return repeat_command(self.scene.experiment.name, "default", self.seed, self.at_home)
 
     def lines(self) -> str:
-        """Python that repeats the run: of free play by `wf.train`, of a tour by its experiment."""
+        """Python that repeats the run: of free play by `wf.train`, of a tour by its experiment; of a plane's point its estimator."""
+        if self.scene.still:
+            assert self.uploads.plane is not None
+            return plane.python(plane.plane_at(self.uploads.plane), self.choices["point"])
         return self._train_lines() if self.scene.name == FREE else self._experiment_lines()
 
     def _train_lines(self) -> str:
@@ -119,9 +128,24 @@ def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
         offered = [f for f in FIELDS.values() if f.name in texts and f.only in words]
         choices = {f.name: f.value(texts[f.name]) for f in offered}
         _check_data(choices.get("data", ""), uploads)
+    if chosen.still:
+        choices = {"point": _point(asked.get("point", ""), uploads)}
     made = Place(chosen, choices, seed, uploads)
     chosen.settings(made.changes)
     return made
+
+
+def _point(text: str, uploads: Uploads) -> int:
+    """The number of a point of the server's plane; the recommended one where none is named."""
+    if uploads.plane is None:
+        raise ValueError("`scene` is 'plane', but this lab was opened without one. `wideflow lab FOLDER` opens it on a folder of `wideflow phase`.")  # fmt: skip
+    known = plane.plane_at(uploads.plane)
+    try:
+        number = int(text) if text else known.answer.best
+    except ValueError as error:
+        raise ValueError(f"`point` must be a whole number, got {text[:40]!r}.") from error
+    check_between("point", number, 0, len(known.places) - 1)
+    return number
 
 
 def saved_link(record: Record) -> str:

@@ -14,6 +14,7 @@ class Job:
         number: what the worker says of this job carries it, so that the last words of an earlier one are told apart.
         pace: least seconds between two records.
         held: the first record is shown and the next one computed, so that everything is compiled; then the worker waits for "go".
+        stays: a rehearsal that is not left when everything is compiled, for a tab will ask for it.
     """
 
     scene: str
@@ -22,6 +23,12 @@ class Job:
     pace: float = 0.0
     held: bool = False
     number: int = 0
+    stays: bool = False
+
+    def same_run(self, other: "Job") -> bool:
+        """Whether both give the same numbers."""
+        mine, theirs = ((job.scene, job.changes, job.seed) for job in (self, other))
+        return mine == theirs
 
 
 @dataclass(frozen=True)

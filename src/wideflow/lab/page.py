@@ -10,11 +10,12 @@ from bokeh.document import Document
 from ..data.files import UCI, available
 from ..experiments.training import GENERATED
 from ..report.tex import as_text
+from . import plane
 from .cards import as_html
 from .fields import ACTIVATIONS, FIELDS
 from .links import START, Place, place
 from .panel_help import HELP
-from .scenes import FREE, scenes
+from .scenes import FREE, plane_scene, scenes
 from .tab import PACES, Tab
 from .uploads import LIMIT, Uploads
 from .workers import Workers
@@ -30,13 +31,14 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
         loader=jinja2.FileSystemLoader([HERE / "templates", HERE.parent / "report" / "templates"]),
         autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    known = scenes()
+    known = scenes() | ({plane.NAME: plane_scene()} if uploads.plane else {})
     document.title = "wideflow lab"
     document.config.notify_connection_status = False  # the page says it in its own words
     document.template = environment.get_template("lab.html")
     document.template_variables.update(
         scenes=known, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
         tables=[name for name in UCI if available(name)], paces=list(PACES), limit=LIMIT, help=HELP, still=_still(start),
+        points=_points(uploads) if start.scene.still else [],
         setup=json.dumps(
             {
                 "tab": code, "scene": start.scene.name, "choices": _values(start), "seed": start.seed, "home": tab.home(),
@@ -66,17 +68,24 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
 
 def _still(at: Place) -> str:
     """A picture for the moment before the first one comes: of a tour its end, of free play its start where nothing is changed."""
-    path = HERE / "stills" / f"{at.scene.name}.png"
+    path = HERE / "stills" / f"{at.scene.name}.webp"
     changed = at.scene.name == FREE and at != place({}, at.uploads)
     if changed or not path.exists():
         return ""
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f"data:image/webp;base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+def _points(uploads: Uploads) -> list[str]:
+    """The points of the plane in words, by their number."""
+    assert uploads.plane is not None
+    known = plane.plane_at(uploads.plane)
+    return [plane.describe(known, number) for number in range(len(known.places))]
 
 
 def _values(at: Place) -> dict:
     """Every offered field with its value at this place."""
     if at.scene.name != FREE:
-        return {}
+        return dict(at.choices)
     return {name: at.choices.get(name, START.get(name, "")) for name in FIELDS}
 
 
@@ -85,4 +94,10 @@ def _upload(at: Place) -> dict | None:
     if code not in at.uploads.found:
         return None
     found = at.uploads.found[code]
-    return {"code": found.code, "name": found.name, "columns": found.columns, "rows": found.rows}
+    return {
+        "code": found.code,
+        "name": found.name,
+        "columns": found.columns,
+        "rows": found.rows,
+        "classes": found.classes,
+    }

@@ -10,5 +10,5 @@ HELP = {
     "Weight movement per node": "How far every node's weights have gone. Under a node scaling the first nodes carry the weight and move.",
     "Features of two inputs": "What every node sees of the first two samples, at the start and now. Points that stay are features that are not learnt.",
     "Eigenvalues of the kernel": "The largest eigenvalue of the tangent Gram matrix (2 over it is the largest stable rate), and the median with the quartiles around it: these modes are learnt at rates in proportion.",
-    "Spectrum of the tangent Gram matrix": "All its eigenvalues by size, at the start, now, and dashed at infinite width.",
+    "Spectrum of the tangent Gram matrix": "All its eigenvalues by size, at the start, now (the mean of the last eight records), and dashed at infinite width.",
 }

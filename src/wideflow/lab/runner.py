@@ -12,8 +12,8 @@ import numpy as np
 import xarray as xr
 
 from .._core.precision import double
+from ..experiments.background import AWAITED
 from ..experiments.base import Experiment
-from ..observables.regime import LAZY, RICH, Regime
 from ..report.static import save_figure
 from ..runs.records import write_record
 from ..runs.runner import as_record, on_device
@@ -21,7 +21,7 @@ from ..training.session import Session
 from .health import diverged, ending, warning
 from .messages import Figure, Job, State, Taken
 from .scenes import Scene, scene
-from .worker import NextJob, Show
+from .worker import NextJob, Rehearsed, Show
 
 
 def perform(job: Job, show: Show) -> Job:
@@ -34,6 +34,8 @@ def perform(job: Job, show: Show) -> Job:
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except Exception as error:
+            if show.mute and not job.stays:
+                raise Rehearsed from error  # a tab that asks for this job is told
             show.send(State("failed", sentence(error)))
         while True:
             show.listen(None)
@@ -82,24 +84,34 @@ class Performance:
         self.table = table = so_far()
         self.records += 1
         if self.records == 2 and self.show.held:
-            self.hold(table)
+            self.hold(so_far)
         self.moments(table)
         self.show.figure(lambda: self.seen(table))
         if self.records == 2 and self.scene.judge is not None:  # the first steps go before
             threading.Thread(target=self.judge, daemon=True).start()
         self.show.after_record()
 
-    def hold(self, table: xr.Dataset) -> None:
-        """Everything is compiled; the first record is shown again where predictions have come since."""
-        if not self.scene.steps:
-            start = table.isel(step=slice(0, 1))
-            self.show.figure(lambda: self.seen(start), final=True)
-        self.show.hold()
+    def hold(self, so_far) -> None:
+        """Everything is compiled; the first record is shown again whenever predictions have come since."""
+        awaited = None
+
+        def refresh() -> bool:
+            nonlocal awaited
+            table = so_far()
+            left = table.attrs.get(AWAITED, 0)
+            if left != awaited:
+                awaited = left
+                self.show.figure(lambda: self.seen(table.isel(step=slice(0, 1))), final=True)
+            return left > 0
+
+        self.show.hold((lambda: False) if self.scene.steps else refresh)
 
     def seen(self, table: xr.Dataset) -> Figure:
         last = {name: table[name].values.max() for name in ("step", "time") if name in table.coords}
         step, at = int(last.get("step", 0)), float(last.get("time", np.nan))
-        return Figure(self.scene.live(table), dial(table), at, step, warning(table, self.settings))
+        return Figure(
+            self.scene.live(table), self.scene.dial(table), at, step, warning(table, self.settings)
+        )
 
     def moments(self, table: xr.Dataset) -> None:
         for number, step in enumerate(self.scene.steps):
@@ -143,21 +155,3 @@ class Performance:
         return as_record(
             self.experiment, size, self.settings, self.job.seed, table, claims, self.device, self.began, seconds
         )  # fmt: skip
-
-
-def dial(table: xr.Dataset) -> dict | None:
-    """The two numbers of the regime at the last record, the richness they give, and the verdict; a run that diverges is neither lazy nor rich."""
-    if not {"kernel_change", "linearisation_gap"} <= set(table):
-        return None
-    last = table.isel(step=-1)
-    regime = Regime(*(float(last[n].values.max()) for n in ("kernel_change", "linearisation_gap")))
-    return {
-        "richness": regime.richness, "verdict": _verdict(table, regime), "kernel_change": regime.kernel_change,
-        "linearisation_gap": regime.linearisation_gap, "lazy": LAZY, "rich": RICH,
-    }  # fmt: skip
-
-
-def _verdict(table: xr.Dataset, regime: Regime) -> str:
-    if table.sizes["step"] == 1:
-        return "at the start"  # nothing has moved: that says nothing of the regime
-    return "diverged" if diverged(table) else regime.verdict

@@ -15,7 +15,7 @@ from ..experiments.tours.base import Step
 from ..figures import FigureSpec
 from ..papers import papers
 from ..runs.overrides import overridden
-from . import judging
+from . import dialling, judging, plane
 from .messages import Verdicts
 from .tours import TOURS
 
@@ -37,6 +37,8 @@ class Scene:
         fixed: changes to the experiment's default settings that the page does not offer.
         steps: the cards of a guided tour, none for free play.
         judge: theorems on the network and data of (settings, seed), where that makes sense.
+        dial: where a table lies from lazy to rich, None where it does not say.
+        still: nothing is trained: whatever is chosen is drawn at once.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Scene:
     live: Callable[[xr.Dataset], FigureSpec]
     steps: tuple[Step, ...] = ()
     judge: Callable[[Any, int], Verdicts] | None = None
+    dial: Callable[[xr.Dataset], dict | None] = dialling.dial
+    still: bool = False
 
     @property
     def about(self) -> str:
@@ -80,8 +84,17 @@ def scenes() -> dict[str, Scene]:
     return found
 
 
+@functools.cache
+def plane_scene() -> Scene:
+    """A phase plane that was saved; only a lab that was opened on a folder shows it."""
+    made = plane.EXPERIMENT
+    return Scene(plane.NAME, "Phase plane", "", made, {}, plane.live, dial=plane.dial, still=True)
+
+
 def scene(name: str) -> Scene:
     known = scenes()
+    if name == plane.NAME:
+        return plane_scene()
     if name not in known:
         raise ValueError(
             f"there is no scene {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}."

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import pathlib
 import secrets
 import signal
 import socket
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from bokeh.application import Application
 from bokeh.application.handlers.function import FunctionHandler
 from bokeh.document import Document
+from bokeh.resources import Resources
 from bokeh.server.server import BaseServer
 from bokeh.server.tornado import BokehTornado
 from tornado.httpserver import HTTPServer
@@ -17,16 +19,21 @@ from tornado.ioloop import IOLoop
 
 from .auth import LOOPBACK, Gate
 from .handlers import Alive, Leave, Take, Upload
-from .links import place
-from .messages import Job
 from .page import furnish
 from .tab import Tab
 from .uploads import LIMIT, Uploads
-from .workers import AHEAD, Workers
+from .workers import Workers
 
 ADDRESS = LOOPBACK[0]
 MOST_BODY = 8 * LIMIT  # a larger body is cut off; up to here it is read past and answered
 GONE = 6000  # milliseconds after which a tab that is not connected is taken for closed; a page needs some of them to connect
+
+
+class PlotsAlone(BokehTornado):
+    """Bokeh's application whose pages load the script of plots, and not those of widgets, tables, WebGL and formulas: three of four megabytes."""
+
+    def resources(self, absolute_url: str | bool | None = None) -> Resources:
+        return BokehTornado.resources(self, absolute_url).clone(components=["bokeh"])
 
 
 @dataclass
@@ -52,17 +59,16 @@ class Lab:
         self.server.stop(wait=False)
 
 
-def open_lab(port: int = 0, compiled: str | None = None) -> Lab:
+def open_lab(workers: Workers, port: int = 0, plane: pathlib.Path | None = None) -> Lab:
     """Listens on the loopback address; `port` 0 takes a free one. The current event loop must be run by the caller.
+
+    `plane` is a folder of `wideflow phase`, which the page then offers as a map.
 
     Raises:
         ValueError: the port is taken.
     """
     token, tabs = secrets.token_urlsafe(24), {}
-    uploads = Uploads()
-    first = place({}, uploads)
-    practice = Job(first.scene.name, first.changes, first.seed, held=True, number=AHEAD)
-    workers = Workers(compiled, practice)
+    uploads = Uploads(plane)
 
     def build(document: Document) -> None:
         code = secrets.token_hex(8)
@@ -78,7 +84,7 @@ def open_lab(port: int = 0, compiled: str | None = None) -> Lab:
         ) from error
     listening.setblocking(False)
     port = listening.getsockname()[1]
-    tornado = BokehTornado(
+    tornado = PlotsAlone(
         {"/": Application(FunctionHandler(build))}, extra_websocket_origins=[f"{name}:{port}" for name in LOOPBACK],
         extra_patterns=[(r"/upload", Upload, {"uploads": uploads}), (r"/take/(figure|table)", Take, {"tabs": tabs}), (r"/leave", Leave, {"tabs": tabs}), (r"/alive", Alive, {"tabs": tabs})],
         sign_sessions=True, secret_key=secrets.token_bytes(32), check_unused_sessions_milliseconds=500,
@@ -94,13 +100,13 @@ def open_lab(port: int = 0, compiled: str | None = None) -> Lab:
     return Lab(token, port, server, workers, uploads, tabs)
 
 
-def run_lab(port: int, compiled: str | None, opened) -> None:
+def run_lab(workers: Workers, port: int, opened, plane: pathlib.Path | None = None) -> None:
     """Serves until Ctrl-C; calls `opened(address)` when the page can be opened."""
     for name in ("bokeh", "tornado"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
     async def serve() -> None:
-        lab, ended = open_lab(port, compiled), asyncio.Event()
+        lab, ended = open_lab(workers, port, plane), asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, ended.set)
         try:

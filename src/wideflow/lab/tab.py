@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bokeh.document import Document
+from bokeh.events import Tap
 from bokeh.models import Column, CustomAction, CustomJS, InlineStyleSheet
 
 from ..figures import FigureSpec
@@ -15,6 +16,7 @@ from ..report.interactive import chips, plots, refresh, same_marks
 from ..report.style import entry
 from ..report.tex import as_text
 from ..runs.json_encoding import plain
+from . import plane
 from .channel import Talk
 from .links import Place, place
 from .messages import Event, Figure, Job, Progress, State, Taken, Verdicts
@@ -114,10 +116,20 @@ class Tab:
         self._go_to(order)
         if self.run is not None and self.place == before:
             return
-        if self.state == "ready":
+        if self.place.scene.still:
+            self._begin(held=False)
+        elif self.state == "ready":
             self._begin(held=True)
         else:
             self._restart()
+
+    def tapped(self, event: Tap) -> None:
+        """A click on a map chooses the point beside it."""
+        if self.uploads.plane is None or event.x is None or event.y is None:
+            return
+        point = plane.nearest(plane.plane_at(self.uploads.plane), event.x, event.y)
+        self.choose({"place": {"scene": plane.NAME, "point": point}})
+        self.tell(point=point)
 
     def start(self, order: dict) -> None:
         before = self.place
@@ -288,6 +300,8 @@ class Tab:
         else:
             self.drawn = plots(spec, "lab")
             for plot in self.drawn:
+                if self.place.scene.still and plot.title.text in plane.MAPS.values():
+                    plot.on_event(Tap, self.tapped)
                 if explained := HELP.get(plot.title.text):
                     plot.add_tools(_question_mark(plot.title.text, explained))
             sizes = fitting(len(self.drawn), spec.panels[0].one_unit)

@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import dataclass
 
 from ..data.table_files import TableError
-from ..data.tables import read_csv
+from ..data.tables import class_names, read_csv
 
 PREFIX = "upload:"
 LIMIT = 8 * 2**20  # bytes of one file
@@ -28,6 +28,7 @@ class Upload:
     path: pathlib.Path
     columns: tuple[str, ...]
     rows: int
+    classes: tuple[str, ...] = ()  # names in the last column, where it holds some
 
     def named(self, sentence: str) -> str:
         """`sentence` with the user's name for the file where the server's stands."""
@@ -35,9 +36,14 @@ class Upload:
 
 
 class Uploads:
-    """The files of one server."""
+    """The files of one server.
 
-    def __init__(self):
+    Args:
+        plane: folder of a phase plane that the lab was opened on.
+    """
+
+    def __init__(self, plane: pathlib.Path | None = None):
+        self.plane = plane
         self.folder = pathlib.Path(
             tempfile.mkdtemp(prefix="wideflow-lab-")
         )  # readable for the user alone
@@ -55,7 +61,9 @@ class Uploads:
         path = self.folder / f"{key}.csv"
         path.write_bytes(content)
         try:
-            table = read_csv(path, constant="keep", name=shown, classes=True)
+            classes = read_classes(path)
+            chosen = classes[0] if len(classes) > 2 else True
+            table = read_csv(path, constant="keep", name=shown, classes=chosen)
             if len(table) < 2:
                 raise ValueError(f"{shown} has one row only; training needs at least two.")
         except ValueError as error:
@@ -63,7 +71,7 @@ class Uploads:
             told = error.in_file if isinstance(error, TableError) else str(error)
             raise ValueError(renamed(told, path, shown)) from None
         header = read_header(path)
-        made = Upload(f"{PREFIX}{key}", shown, path, header, len(table))
+        made = Upload(f"{PREFIX}{key}", shown, path, header, len(table), classes)
         self.found[made.code] = made
         while len(self.found) > KEPT:
             self.found.pop(next(iter(self.found))).path.unlink(missing_ok=True)
@@ -99,6 +107,13 @@ def file_name(name: str) -> str:
     last = re.split(r"[/\\]", name)[-1]
     plain = re.sub(r"[^\w.-]+", "_", last, flags=re.ASCII).strip("._")[:60] or "data"
     return plain if plain.endswith(".csv") else f"{plain}.csv"
+
+
+def read_classes(path: pathlib.Path) -> tuple[str, ...]:
+    """The names in the last column; none where it holds numbers."""
+    from ..data.table_files import open_table
+
+    return class_names(open_table(path, None, ",").iloc[:, -1])
 
 
 def read_header(path: pathlib.Path) -> tuple[str, ...]:

@@ -5,16 +5,18 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from .messages import Event, Job, Order, Progress, State
 
 MOST_FIGURES = 8.0  # a second
 MOST_PROGRESS = 5.0
+REFRESH = 0.1  # seconds between two looks at what a held run waits for
 
 
-def work(pipe: Connection, compiled: str | None, ahead: Job | None) -> None:
-    """Computes `ahead` for practice, so that its programs are compiled, then every `Job` that comes until the pipe closes."""
+def work(pipe: Connection, compiled: str | None) -> None:
+    """Compiles what tabs begin with, then computes every `Job` that comes until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     with contextlib.suppress(OSError):
         os.nice(5)  # the page comes first
@@ -25,13 +27,26 @@ def work(pipe: Connection, compiled: str | None, ahead: Job | None) -> None:
         jax.config.update("jax_compilation_cache_dir", compiled)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    from . import runner
+    from . import rehearsal, runner
 
-    lock = threading.Lock()
+    lock, present = threading.Lock(), []
+    main = threading.get_ident()
+
+    def heed(
+        *_, **__
+    ) -> None:  # after every compilation: a tab does not wait for those of a run that it has left
+        if present and threading.get_ident() == main:
+            present[-1].listen()
+
+    def show(job: Job, mute: bool = False) -> Show:
+        present[:] = [Show(pipe, job, lock, mute)]
+        return present[-1]
+
+    jax.monitoring.register_event_duration_secs_listener(heed)
     try:
-        job = runner.perform(ahead, Show(pipe, ahead, lock)) if ahead else pipe.recv()
+        job = rehearsal.rehearse(show)
         while True:
-            job = runner.perform(job, Show(pipe, job, lock))
+            job = runner.perform(job, show(job))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass  # the tab is gone
     os._exit(0)  # threads that still judge theorems are not waited for
@@ -44,18 +59,37 @@ class NextJob(BaseException):
         self.job = job
 
 
-class Show:
-    """Speaks to the parent for one job: draws, paces, holds, pauses, and hands out files."""
+class Rehearsed(BaseException):
+    """Everything that a job needs is compiled, and nobody has asked for it."""
 
-    def __init__(self, pipe: Connection, job: Job, lock: threading.Lock):
-        self.pipe, self.pace, self.number, self.lock = pipe, job.pace, job.number, lock
-        self.held, self.awaited, self.paused = job.held, False, False
+
+class Show:
+    """Speaks to the parent for one job: draws, paces, holds, pauses, and hands out files.
+
+    While it is `mute` the job is a rehearsal, and nobody listens. A tab that asks for the same job takes it over as it stands.
+    """
+
+    def __init__(self, pipe: Connection, job: Job, lock: threading.Lock, mute: bool = False):
+        self.pipe, self.job, self.lock, self.mute = pipe, job, lock, mute
+        self.pace, self.held, self.number = job.pace, job.held, job.number
+        self.awaited, self.paused, self.ready = False, False, False
         self.drawn = self.told = self.recorded = 0.0
+        self.last = None  # the figure that was drawn last
         self.take = lambda kind: None  # what makes the files; set by whoever runs the job
 
     def send(self, message) -> None:
-        with self.lock:
-            self.pipe.send((self.number, message))
+        if not self.mute:
+            with self.lock:
+                self.pipe.send((self.number, message))
+
+    def take_over(self, job: Job) -> None:
+        """The rehearsal becomes the run of a tab: what was drawn is sent."""
+        self.mute, self.number, self.pace, self.held = False, job.number, job.pace, job.held
+        if self.last is not None:
+            self.awaited = True
+            self.send(self.last)
+        if self.ready:
+            self.send(State("ready"))
 
     def progress(self, done: float, total: float, what: str) -> None:
         self.listen()
@@ -73,7 +107,10 @@ class Show:
         while self.pipe.poll(wait):
             order: Order | Job = self.pipe.recv()
             if isinstance(order, Job):
-                raise NextJob(order)
+                if not (self.mute and self.held and order.same_run(self.job)):
+                    raise NextJob(order)
+                self.take_over(order)
+                continue
             match order.word:
                 case "pause" | "resume":
                     self.paused = order.word == "pause"
@@ -90,13 +127,25 @@ class Show:
                 return
             wait = 0.0
 
-    def hold(self) -> None:
-        """Waits for "go" where the job is held; files are handed out and other jobs heard of meanwhile."""
-        if self.held:
-            self.send(State("ready"))
-            while self.held:
-                self.listen(None)
-            self.send(State("running"))
+    def hold(self, refresh: Callable[[], bool] = lambda: False) -> None:
+        """Waits for "go" where the job is held; files are handed out and other jobs heard of meanwhile.
+
+        Args:
+            refresh: shows what has come since; True while more is to come.
+
+        Raises:
+            Rehearsed: the job was for practice, and nobody has taken it over.
+        """
+        if not self.held:
+            return
+        self.ready = True
+        self.send(State("ready"))
+        while self.held:
+            more = refresh()
+            if self.mute and not more and not self.job.stays:
+                raise Rehearsed
+            self.listen(REFRESH if more else None)
+        self.send(State("running"))
 
     def figure(self, make, final: bool = False) -> None:
         """Shows `make()` unless the last figure is too young or has not arrived; the final one waits for that."""
@@ -105,8 +154,8 @@ class Show:
             self.listen(0.2)
         now = time.monotonic()
         if final or (not self.awaited and now - self.drawn > 1 / MOST_FIGURES):
-            self.drawn, self.awaited = now, True
-            self.send(make())
+            self.drawn, self.awaited, self.last = now, not self.mute, make()
+            self.send(self.last)
 
     def after_record(self) -> None:
         """Keeps the pace and the pauses between two records."""

@@ -1,4 +1,4 @@
-"""The processes behind the tabs: one a tab, taken from a spare that has compiled the first scene already."""
+"""The processes behind the tabs: one a tab, taken from a spare that has compiled every scene already."""
 
 import contextlib
 import multiprocessing
@@ -11,15 +11,14 @@ from .worker import work
 
 MOST_TABS = 12
 SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
-AHEAD = -1  # the number of the job that a spare computes for practice
 
 
 class Worker:
     """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number."""
 
-    def __init__(self, compiled: str | None, ahead: Job | None = None):
+    def __init__(self, compiled: str | None):
         self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work, args=(theirs, compiled, ahead), daemon=True)
+        self.process = SPAWN.Process(target=work, args=(theirs, compiled), daemon=True)
         self.process.start()
         theirs.close()
         self.hear: Callable[[int, Any], None] | None = None
@@ -61,11 +60,10 @@ class Workers:
 
     Args:
         compiled: folder in which compiled programs are kept.
-        ahead: what a spare computes for practice.
     """
 
-    def __init__(self, compiled: str | None = None, ahead: Job | None = None):
-        self.compiled, self.ahead, self.lock = compiled, ahead, threading.Lock()
+    def __init__(self, compiled: str | None = None):
+        self.compiled, self.lock = compiled, threading.Lock()
         self.spare: Worker | None = None
         self.given: set[Worker] = set()
         self.ended = False
@@ -76,7 +74,7 @@ class Workers:
             if self.ended:
                 return
             if self.spare is None or not self.spare.process.is_alive():
-                self.spare = Worker(self.compiled, self.ahead)
+                self.spare = Worker(self.compiled)
 
     def take(self) -> Worker:
         """The spare; whoever takes it asks for another one by `warm` when its own first picture is there.

@@ -12,7 +12,7 @@ KEYS = (
     "ren2023",
     "allenzhu2018",
 )
-EXPERIMENTS_ONLY = (  # papers without theorems or a tour of their own
+EXPERIMENTS_ONLY = (  # papers without theorems of their own
     "yang2021",
     "yang2022",
     "chizat2019",

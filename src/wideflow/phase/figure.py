@@ -18,7 +18,7 @@ BORDERS = (("lazy | between", LAZY, "dashed"), ("between | rich", RICH, "solid")
 
 def figure(plane: "Phase") -> FigureSpec:
     """Two maps over the plane, then the error along each axis through the best setting."""
-    maps = [_map(plane, "error"), _map(plane, "regime")]
+    maps = [map_of(plane, "error"), map_of(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
         f"Rings are the points that were run (mean over folds, the folds' own difficulty taken off); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
@@ -42,7 +42,8 @@ def _fine(plane: "Phase") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[0], values[1], grid
 
 
-def _map(plane: "Phase", what: str) -> Panel:
+def map_of(plane: "Phase", what: str) -> Panel:
+    """The map of the validation error (`what` = "error") or of the kernel change ("regime")."""
     x, y, grid = _fine(plane)
     measured, verdict = plane.measured, plane.answer
     changes = regime_surface(measured, grid).mean

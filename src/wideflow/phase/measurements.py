@@ -3,10 +3,13 @@
 Shapes are (point, level, fold). A level that a run did not reach has error infinity: it cannot be chosen. A run that is missing is NaN.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 
+from .axes import Axis
 from .surface import Surface, surface
 
 TINY = 1e-6  # errors are compared by their logarithm; a perfect prediction counts as this
@@ -49,6 +52,33 @@ class Measurements:
         """`values` (point, level, fold) at one level a point, NaN where there is none: (point, fold)."""
         picked = np.take_along_axis(values, np.maximum(levels, 0)[:, None, None], axis=1)[:, 0]
         return np.where((levels[:, None] < 0) | ~self.runs, np.nan, picked)
+
+
+def measurements_of(
+    table: xr.Dataset,
+    axes: tuple[Axis, Axis],
+    done: list[tuple[tuple[int, int], int]],
+    levels: Sequence[float],
+    folds: int,
+) -> tuple[list[tuple[int, int]], Measurements]:
+    """The points, in the order in which they were first asked for, and what their runs measured.
+
+    Args:
+        table: one row a run, with `run_status` and the measured values at every level.
+        done: of each row its place, numbers of the axes' values, and its fold.
+    """
+    points = list(dict.fromkeys(place for place, _ in done))
+    shape = (len(points), len(levels), folds)
+    arrays = {n: np.full(shape, np.nan) for n in ("validation", "test", "kernel_change")}
+    for row, (place, fold) in enumerate(done):
+        if str(table["run_status"].values[row]) == "missing":
+            continue
+        at = (points.index(place), slice(None), fold)
+        for name, array in arrays.items():
+            values = table[name].sel(level=list(levels)).values[row]
+            array[at] = np.where(np.isfinite(values), values, np.inf)  # not reached
+    unit = np.array([[a.unit[i] for a, i in zip(axes, place)] for place in points])
+    return points, Measurements(unit, np.asarray(levels), **arrays)
 
 
 def additive(values: np.ndarray) -> tuple[np.ndarray, float]:

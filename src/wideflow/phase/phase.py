@@ -20,7 +20,7 @@ from .answer import Answer, answer
 from .axes import QUANTITIES, Axis, plane_of
 from .errors_of_predictions import two_classes
 from .lazy_end import lazy_errors
-from .measurements import Measurements
+from .measurements import Measurements, measurements_of
 from .network import Network, Training
 from .point import phase_point
 from .refinement import Asked, closing_round, closing_runs, first_round, next_round
@@ -54,6 +54,7 @@ class Phase:
         kind: what an error is a share of.
         folds: $K$ of the split.
         stopped: why refinement ended.
+        done: of every run, in the table's order, its place and its fold.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Phase:
     kind: str
     folds: int
     stopped: str
+    done: list[tuple[tuple[int, int], int]]
 
     @property
     def runs(self) -> int:
@@ -357,19 +359,7 @@ class _Search:
         return list(dict.fromkeys(place for place, _ in self.done))
 
     def _arrays(self, table: xr.Dataset) -> Measurements:
-        points = self._points
-        levels = np.asarray(self.shared["levels"])
-        shape = (len(points), len(levels), self.folds)
-        arrays = {n: np.full(shape, np.nan) for n in ("validation", "test", "kernel_change")}
-        for row, (place, fold) in enumerate(self.done):
-            if str(table["run_status"].values[row]) == "missing":
-                continue
-            at = (points.index(place), slice(None), fold)
-            for name, array in arrays.items():
-                values = table[name].sel(level=levels).values[row]
-                array[at] = np.where(np.isfinite(values), values, np.inf)  # not reached
-        unit = np.array([[a.unit[i] for a, i in zip(self.axes, place)] for place in points])
-        return Measurements(unit, levels, **arrays)
+        return measurements_of(table, self.axes, self.done, self.shared["levels"], self.folds)[1]
 
     def result(self, data: Dataset, stopped: str, rich: xr.Dataset | None) -> Phase:
         table = self._table()
@@ -395,7 +385,7 @@ class _Search:
         return Phase(
             data.name, self.axes, points, self.shared, self._labelled(table, kind),
             xr.Dataset({n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(levels)}),
-            rich, measured, verdict, kind, self.folds, stopped,
+            rich, measured, verdict, kind, self.folds, stopped, self.done,
         )  # fmt: skip
 
     def _labelled(self, table: xr.Dataset, kind: str) -> xr.Dataset:

@@ -10,6 +10,7 @@ from ..report.static import save_figure
 from ..runs.files import write_whole
 from ..runs.json_encoding import plain
 from .comparisons import interval
+from .saved import write_plane
 
 if TYPE_CHECKING:
     from .phase import Phase
@@ -23,7 +24,7 @@ def write(plane: "Phase", folder: pathlib.Path) -> tuple[pathlib.Path, ...]:
     stem, spec = folder / "phase", plane.figure()
     png, pdf = save_figure(spec, stem)
     page, table, numbers = (stem.with_suffix(suffix) for suffix in (".html", ".nc", ".json"))
-    write_whole(table, bytes(plane.table.to_netcdf(engine="h5netcdf")))
+    write_plane(plane, table)
     write_whole(numbers, json.dumps(plain(summary(plane), spelt=False), indent=1, ensure_ascii=False).encode())  # fmt: skip
     subject = {
         "runs": str(plane.runs),

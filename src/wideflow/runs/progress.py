@@ -4,6 +4,8 @@ import time
 from collections import deque
 from typing import TextIO
 
+from .._core.compile_time import working_time
+
 WINDOW = (
     60.0  # seconds of work from which the rate is read; older work may have gone at another rate
 )
@@ -13,8 +15,8 @@ ENOUGH = 2.0  # seconds that must lie between two marks before their rate says a
 class TimeLeft:
     """The time that the rest will take, from the rate at which work has been done of late.
 
-    What passes before the first piece of work is done is compilation and counts for nothing. Marks are
-    (time, share done); the rate is that between the newest mark and the oldest within `WINDOW`.
+    What passes before the first piece of work is done counts for nothing, and times are those of a clock that stands still during
+    compilation (`working_time`). Marks are (time, share done); the rate is that between the newest mark and the oldest within `WINDOW`.
     """
 
     def __init__(self):
@@ -54,16 +56,17 @@ class PrintedProgress:
     def __init__(self, stream: TextIO, every: float = 10.0):
         self.stream, self.every = stream, every
         self._began = self._last = time.monotonic()
+        working_time()  # from here on it counts compilations
         self._left = TimeLeft()
 
     def __call__(self, done: float, total: float, what: str) -> None:
-        now = time.monotonic()
+        now, worked = time.monotonic(), working_time()
         share = done / total if total else 0.0
-        self._left.mark(now, share)
+        self._left.mark(worked, share)
         if now - self._last < self.every:
             return
         self._last = now
-        seconds = self._left.seconds(now)
+        seconds = self._left.seconds(worked)
         left = "" if seconds is None else f", {duration(seconds)} left"
         print(
             f"{100 * share:5.1f} % after {duration(now - self._began)}{left}: {what}",

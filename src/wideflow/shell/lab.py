@@ -1,12 +1,15 @@
 """`wideflow lab`: the interactive page on this machine."""
 
 import pathlib
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .failures import OK, asked_wrongly
 from .options import DebugOption
+
+if TYPE_CHECKING:
+    from ..lab.workers import Workers
 
 PortOption = Annotated[
     int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
@@ -14,7 +17,7 @@ PortOption = Annotated[
 StateArgument = Annotated[
     str,
     typer.Argument(
-        help="What to open: a saved run (run.nc), or the part of an earlier address from scene= on.",
+        help="What to open: a saved run (run.nc), the folder of a phase plane, or the part of an earlier address from scene= on.",
         show_default=False,
     ),
 ]
@@ -31,15 +34,28 @@ def lab(
 
     It listens on the loopback address only, behind a token in the printed address. Ctrl-C ends it.
     """
-    import webbrowser
-
     import jax
 
-    from ..lab.server import run_lab
+    from ..lab.workers import Workers
     from .work import keep_compiled_programs
 
+    keep_compiled_programs()
+    workers = Workers(jax.config.jax_compilation_cache_dir)  # pyright: ignore[reportAttributeAccessIssue]
+    workers.warm()  # it reads its libraries while this process reads those of the page
+    try:
+        return _served(workers, state, port, open_)
+    finally:
+        workers.end()
+
+
+def _served(workers: "Workers", state: str, port: int, open_: bool) -> int:
+    import webbrowser
+
+    from ..lab.server import run_lab
+
     with asked_wrongly():
-        query = _query(state)
+        plane = _plane(state)
+        query = "scene=plane" if plane else _query(state)
 
     def opened(address: str) -> None:
         address += f"&{query}" if query else ""
@@ -48,11 +64,20 @@ def lab(
         if open_:
             webbrowser.open(address)
 
-    keep_compiled_programs()
-    chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     with asked_wrongly():
-        run_lab(port, chosen, opened)
+        run_lab(workers, port, opened, plane)
     return OK
+
+
+def _plane(state: str) -> pathlib.Path | None:
+    """The folder of a phase plane, read once so that a wrong one is refused here."""
+    folder = pathlib.Path(state)
+    if not state or not folder.is_dir():
+        return None
+    from ..lab.plane import plane_at
+
+    plane_at(folder.resolve())
+    return folder.resolve()
 
 
 def _query(state: str) -> str:

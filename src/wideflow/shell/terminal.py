@@ -4,7 +4,6 @@ import contextlib
 import json
 import pathlib
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from .._core.compile_time import working_time
 from ..doctor.findings import Finding
 from ..experiments.base import Experiment
 from ..runs.json_encoding import plain
@@ -58,12 +58,12 @@ def progress_of(name: str) -> Iterator[ProgressCall]:
         TextColumn("[progress.data.speed]{task.fields[rate]}"), TimeElapsedColumn(),
         TextColumn("[progress.remaining]{task.fields[left]}"), TextColumn("[dim]{task.fields[what]}"),
     )  # fmt: skip
-    time_left = TimeLeft()
+    time_left, _ = TimeLeft(), working_time()  # from here on it counts compilations
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(name, total=1.0, rate="", left="", what="compiling")
 
         def call(done: float, total: float, what: str) -> None:
-            share, now = (done / total if total else 0.0), time.monotonic()
+            share, now = (done / total if total else 0.0), working_time()
             time_left.mark(now, share)
             rate, seconds = time_left.rate, time_left.seconds(now)
             bar.update(

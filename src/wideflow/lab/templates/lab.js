@@ -20,6 +20,7 @@
   };
   const place = () => {
     const found = { scene: setup.scene, seed: form.elements.seed.value };
+    if (form.elements.point) found.point = form.elements.point.value;
     if (!free) return found;
     for (const input of form.querySelectorAll("[name]")) {
       const field = input.closest(".field");
@@ -49,6 +50,11 @@
     const target = form.elements.target, columns = own()?.columns ?? [], before = target.value || setup.choices.target;
     target.replaceChildren(...columns.map((name) => new Option(name, name)));
     target.value = columns.includes(before) ? before : columns.at(-1) ?? "";
+    const last = target.value === columns.at(-1), classes = last ? own()?.classes ?? [] : []; // names stand in the last column
+    const positive = form.elements.positive, one = positive.value || setup.choices.positive;
+    positive.replaceChildren(...classes.map((name) => new Option(name, name)));
+    positive.value = classes.includes(one) ? one : classes[0] ?? "";
+    positive.closest(".field").hidden = classes.length < 3; // two names are -1 and 1
   };
   const offer = () => {
     if (!free) return;
@@ -57,11 +63,12 @@
   };
   const fill = () => {
     form.elements.seed.value = setup.seed;
+    if (form.elements.point) form.elements.point.value = setup.choices.point;
     if (!free) return;
     offer();
     for (const [name, value] of Object.entries(setup.choices)) {
       const input = form.elements[name];
-      if (input && name !== "scaling" && name !== "target") input.value = value;
+      if (input && !["scaling", "target", "positive"].includes(name)) input.value = value;
     }
     const asked = String(setup.choices.scaling), [kind, rest] = asked.split(":"), kinds = $("scaling-kind");
     if (kind === "zipf") {
@@ -100,6 +107,7 @@
     const focused = document.activeElement;
     $("reset").disabled = name === "ready";
     if (focused?.disabled) $("start").focus(); // a button that is switched off would take the focus with it
+    if (name === "running" && $("headline")?.textContent.startsWith("Judged on")) $("headline").textContent = "Being judged on this network and these data.";
     if (name === "failed") { trouble(sentence); $("progress").value = 0; }
     sessionStorage.setItem("wideflow-running", ["running", "paused"].includes(name) ? home.link : "");
   };
@@ -328,6 +336,7 @@
     if ("home" in told) carry(told.home);
     if ("fresh" in told) fresh();
     if ("prepared" in told) { document.body.dataset.prepared = "yes"; $("where").textContent = ""; $("progress").value = 0; resume(); }
+    if ("point" in told) form.elements.point.value = told.point; // a map was clicked on
     if ("progress" in told) $("progress").value = told.progress;
     if ("verdicts" in told) verdicts(told.verdicts);
     if ("event" in told) {

@@ -6,6 +6,7 @@ PAPER = Paper(
     key="abbe2022",
     authors="Abbe, Boix-Adsera and Misiakiewicz",
     title="The merged staircase: learning coordinates one after the other",
+    link="https://arxiv.org/abs/2202.08658",
     package=__name__,
     experiments={"abbe2022-staircase": "staircase"},
 )

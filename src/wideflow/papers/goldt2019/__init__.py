@@ -6,6 +6,7 @@ PAPER = Paper(
     key="goldt2019",
     authors="Goldt, Advani, Saxe, Krzakala and Zdeborova",
     title="Dynamics of SGD where the student is wider than its teacher",
+    link="https://arxiv.org/abs/1906.08632",
     package=__name__,
     experiments={"goldt2019-wider": "wider"},
 )

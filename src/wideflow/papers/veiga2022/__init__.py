@@ -6,6 +6,7 @@ PAPER = Paper(
     key="veiga2022",
     authors="Veiga, Stephan, Loureiro, Krzakala and Zdeborova",
     title="Phases of SGD: learning rate against width",
+    link="https://arxiv.org/abs/2202.00293",
     package=__name__,
     experiments={"veiga2022-phases": "phases"},
 )

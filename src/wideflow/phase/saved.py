@@ -1,0 +1,71 @@
+"""A plane that was written to a folder, read again: nothing is run and nothing is fitted anew but the surface."""
+
+import json
+import pathlib
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from ..runs.files import write_whole
+from ..runs.json_encoding import plain
+from .answer import answer
+from .axes import Axis
+from .measurements import measurements_of
+
+if TYPE_CHECKING:
+    from .phase import Phase
+
+FILE = "phase.nc"
+ABOUT = "plane"  # the attribute that holds what is not a table
+LAZY = {name: f"lazy_limit_{name}" for name in ("validation", "test")}
+DIMS = ("lazy_limit_fold", "level")
+
+
+def write_plane(plane: "Phase", path: pathlib.Path) -> None:
+    """The runs, the lazy limit beside them, and what both mean, in one netCDF file."""
+    about = {
+        "name": plane.name, "axes": {axis.name: list(axis.values) for axis in plane.axes},
+        "runs": [[list(place), fold] for place, fold in plane.done], "settings": dict(plane.settings),
+        "kind": plane.kind, "folds": plane.folds, "stopped": plane.stopped,
+    }  # fmt: skip
+    limits = {LAZY[name]: (DIMS, plane.lazy[name].values) for name in LAZY}
+    text = json.dumps(plain(about, spelt=False))
+    table = plane.table.assign(limits).assign_attrs({ABOUT: text})
+    write_whole(path, bytes(table.to_netcdf(engine="h5netcdf")))
+
+
+def read_plane(folder: str | pathlib.Path) -> "Phase":
+    """The plane that `Phase.write` or `wideflow phase` left in `folder`.
+
+    Raises:
+        ValueError: there is none, or one of an older version.
+    """
+    from .phase import Phase
+
+    path = pathlib.Path(folder) / FILE
+    if not path.is_file():
+        raise ValueError(
+            f"`folder` holds no {FILE}: {folder}. `wideflow phase DATA --out {folder}` writes it."
+        )
+    with xr.open_dataset(path, engine="h5netcdf") as opened:
+        table = opened.load()
+    if ABOUT not in table.attrs:
+        raise ValueError(
+            f"{path} was written by an older version. The same `wideflow phase` command writes it again, without running anything."
+        )
+    about = json.loads(table.attrs.pop(ABOUT))
+    first, second = (Axis(name, tuple(values)) for name, values in about["axes"].items())
+    done = [((int(place[0]), int(place[1])), int(fold)) for place, fold in about["runs"]]
+    settings = about["settings"] | {"levels": tuple(about["settings"]["levels"])}
+    lazy = xr.Dataset(
+        {name: (("fold", "level"), table[own].values) for name, own in LAZY.items()},
+        {"level": list(settings["levels"])},
+    )
+    table = table.drop_vars(LAZY.values())
+    places, measured = measurements_of(table, (first, second), done, settings["levels"], about["folds"])  # fmt: skip
+    limits = {name: lazy[name].values for name in LAZY}
+    verdict = answer((first, second), places, measured, limits, about["folds"])
+    return Phase(
+        about["name"], (first, second), places, settings, table, lazy, measured, verdict,
+        about["kind"], about["folds"], about["stopped"], done,
+    )  # fmt: skip
