@@ -168,7 +168,7 @@ def test_a_lone_worker_that_dies_is_replaced_and_its_runs_are_sent_again(tmp_pat
     try:
         until(lambda: len(records(out)) >= 2, "two records")
         workers_of(process)[0].send_signal(signal.SIGKILL)
-        told = json.loads(process.communicate(timeout=60)[0])
+        told = json.loads(process.communicate(timeout=150)[0])
     finally:
         process.kill()
         process.wait()
