@@ -7,8 +7,7 @@ import tempfile
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads only fight each other
 # for this process and for those that tests start
-_CACHE = pathlib.Path(tempfile.gettempdir()) / "wideflow-test-cache"
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "wideflow-test-cache"))  # fmt: skip
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 
 import jax

@@ -32,7 +32,8 @@ ALLOWED = {
     "phase": NUMERICAL | {"figures", "report", "runs"},
     "doctor": NUMERICAL | {"runs"},
     "torch": NUMERICAL | {"architecture", "coordinates", "figures", "probe"},
-    "lab": NUMERICAL | {"certify", "experiments", "figures", "papers", "phase", "probe", "report", "runs"},
+    "lab": NUMERICAL
+    | {"certify", "experiments", "figures", "papers", "phase", "probe", "report", "runs"},
     "shell": NUMERICAL
     | {
         "certify",

@@ -27,19 +27,19 @@ _BLOCK = re.compile(
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def _found(page: pathlib.Path) -> list[re.Match]:
+def _matches(page: pathlib.Path) -> list[re.Match]:
     """The blocks that are run; what is included from a file (`--8<--`) is left out: the other blocks import it."""
     return [match for match in _BLOCK.finditer(page.read_text()) if "--8<--" not in match["code"]]
 
 
 def blocks(page: pathlib.Path) -> list[str]:
     """The Python blocks of a page that are run."""
-    return [match["code"] for match in _found(page)]
+    return [match["code"] for match in _matches(page)]
 
 
 def shown(page: pathlib.Path) -> list[str]:
     """What the page shows as the output of each of its blocks, '' where it shows none."""
-    return [match["output"] or "" for match in _found(page)]
+    return [match["output"] or "" for match in _matches(page)]
 
 
 def run(page: pathlib.Path, folder: pathlib.Path) -> list[str]:

@@ -56,13 +56,15 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--limit", type=float, default=7200.0, help="seconds for one run")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/all"))
-    asked = parser.parse_args()
-    asked.out.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
     worst = 0
-    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         jobs = {
-            pool.submit(run, name, asked.size, asked.out, asked.limit, asked.threads): name
-            for name in names(asked.names)
+            pool.submit(
+                run, name, arguments.size, arguments.out, arguments.limit, arguments.threads
+            ): name
+            for name in names(arguments.names)
         }
         for job in concurrent.futures.as_completed(jobs):
             code, seconds = job.result()

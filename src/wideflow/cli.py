@@ -37,7 +37,9 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-UsageError = typer.BadParameter.__base__  # of the click that this typer brings along or depends on
+UsageError: type[Exception] = (
+    typer.BadParameter.__base__ or Exception
+)  # of the click that this typer brings along or depends on
 
 
 @app.command("list")

@@ -304,7 +304,7 @@ def _fitted(widths, steps, rate, squares: list[list[dict]], predicted) -> Coordi
 def _mean_squares(name: str, start, end) -> tuple[float, float]:
     """Of the start and of the change; a kernel's change counts relative to its size."""
     start, end = np.asarray(start, float), np.asarray(end, float)
-    first, moved = np.mean(start**2), np.mean((end - start) ** 2)
+    first, moved = float(np.mean(start**2)), float(np.mean((end - start) ** 2))
     return (first, moved / first) if name == "kernel" else (first, moved)
 
 
@@ -313,7 +313,7 @@ def _predicted(network, dynamics) -> dict[str, float]:
     if not isinstance(network, Deep) or any(place.role == "input" for place in network.places[1:]):
         return {}
     scheme, adaptive = network.parametrisation, getattr(dynamics, "kind", "sgd") == "adaptive"
-    if network.layers < 2 or (adaptive and getattr(scheme, "one_rate", False)):
+    if scheme is None or network.layers < 2 or (adaptive and getattr(scheme, "one_rate", False)):
         return {}
     exponents = scheme if isinstance(scheme, ABC) else scheme.abc(network.layers - 1)
     return classify(exponents, [place.layer.trained for place in network.places]).slopes

@@ -1,19 +1,21 @@
 """Losses, each with its factors stated; outputs and targets are (sample,) or (sample, output)."""
 
-from .dynamics.losses import (
-    AbstractLoss,
-    CrossEntropy,
+from .dynamics.bounded_losses import (
     DeadZoneHuber,
-    HalfMeanSquares,
-    HalfSumSquares,
     Huber,
     LogCosh,
     Logistic,
     LossClass,
-    MeanSquares,
     PseudoHuber,
     ScaledCrossEntropy,
     loss_class,
+)
+from .dynamics.losses import (
+    AbstractLoss,
+    CrossEntropy,
+    HalfMeanSquares,
+    HalfSumSquares,
+    MeanSquares,
 )
 
 __all__ = [

@@ -583,7 +583,7 @@ def _is_batched(call, params, inputs, name: str) -> bool:
         and whole[:1] == (count,)
         and short == (1, *whole[1:])
     )
-    if not as_batch:
+    if whole is None or not as_batch:
         if single is None:
             raise ValueError(
                 f"`{name}` fails on one input and gives no leading sample axis on the batch `inputs`; call it as `{name}(params, x)`."

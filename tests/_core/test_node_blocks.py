@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow._core.node_blocks import BLOCK, block_count, cut_blocks, join_blocks
+from wideflow._core.node_products import BLOCK, block_count, cut_blocks, join_blocks
 from wideflow.models import shallow
 from wideflow.models.base import pullback_by_autodiff
 

@@ -8,7 +8,13 @@ from numpy.testing import assert_allclose
 
 from wideflow._core import node_products
 from wideflow._core.activations import relu
-from wideflow._core.node_products import node_gradient, node_sum, pieces
+from wideflow._core.node_products import (
+    SMALLEST,
+    node_gradient,
+    node_sum,
+    pieces,
+    symmetric_product,
+)
 
 RNG = np.random.default_rng(3)
 FEATURES, VALUES = RNG.normal(size=(30, 7)), RNG.normal(size=(30, 40))
@@ -23,8 +29,8 @@ def single(*arrays):
 
 @pytest.mark.parametrize("form", ["mixed_first", "mixed_last", "in_pieces"])
 def test_every_form_is_the_same_gradient(form):
-    found = getattr(node_products, form)(relu(), *single(FEATURES, VALUES, COTANGENT, MIXED))
-    assert_allclose(found, EXPECTED, atol=2e-6 * np.abs(EXPECTED).max())
+    gradient = getattr(node_products, form)(relu(), *single(FEATURES, VALUES, COTANGENT, MIXED))
+    assert_allclose(gradient, EXPECTED, atol=2e-6 * np.abs(EXPECTED).max())
 
 
 def test_platform_is_chosen_by_the_compiler():
@@ -41,3 +47,10 @@ def test_pieces_add_up_exactly_and_fit_bfloat16():
     assert all(part.dtype == jnp.bfloat16 for part in parts)
     total = sum(np.asarray(part, np.float64) for part in parts)
     assert_allclose(total, np.asarray(values, np.float64), rtol=0)
+
+
+@pytest.mark.parametrize("samples", [1, 2, SMALLEST - 1, SMALLEST, 2 * SMALLEST + 1, 515])
+def test_mirrored_product_is_the_product_with_the_transpose(samples):
+    rows = np.random.default_rng(samples).normal(size=(samples, 40)).astype(np.float32)
+    expected = rows.astype(float) @ rows.astype(float).T
+    assert_allclose(symmetric_product(jnp.asarray(rows)), expected, atol=1e-4)

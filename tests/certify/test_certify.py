@@ -231,10 +231,30 @@ def test_one_registration_adds_a_theorem(net, data, monkeypatch):
         Parity, lambda case: Parity()(case.model.width), "an even width", required="needs"
     )
     register(statement)
-    found = next(p for p in wf.certify(net, data).promises if p.theorem == "Parity")
-    assert (found.name, found.required) == ("mine2026 Remark 1", 2.0)
+    promise = next(p for p in wf.certify(net, data).promises if p.theorem == "Parity")
+    assert (promise.name, promise.required) == ("mine2026 Remark 1", 2.0)
     with pytest.raises(ValueError, match="registered already"):
         register(statement)
+    with pytest.raises(ValueError, match="asks for `width`"):
+        Statement(Parity)
+
+
+def test_a_theorem_takes_the_parts_of_a_case_by_name(net, data, monkeypatch):
+    class Parts(wf.theorems.AbstractTheorem):
+        citation = wf.theorems.Citation("mine2026", "Remark 2")
+
+        def __call__(self, start, data, *, failure_probability=0.5, model=None):
+            numbers = {"width": float(start.width), "allowed": failure_probability}
+            outcome = wf.Outcome.HOLDS if model is None else wf.Outcome.VIOLATED
+            return wf.Verdict(outcome, 0.0, f"{len(data)} samples", numbers)
+
+    monkeypatch.setattr(registry, "_REGISTERED", list(registry._REGISTERED))
+    register(Statement(Parts, about="what it was given"))
+    certificate = wf.certify(net, data, failure_probability=0.25)
+    promise = next(p for p in certificate.promises if p.theorem == "Parts")
+    assert promise.outcome is wf.Outcome.HOLDS  # the network before training is no trained one
+    assert promise.message == f"{len(data)} samples"
+    assert promise.numbers == {"width": float(net.width), "allowed": 0.25}
 
 
 def test_reach_time_by_hand_and_by_the_linearised_path():

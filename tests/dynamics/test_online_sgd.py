@@ -1,6 +1,8 @@
 """One step by hand, lengths on the sphere, and a simulation against the equations."""
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -49,6 +51,34 @@ def test_simulations_follow_the_equations():
         sample = end[name].values
         error = sample.std(axis=0, ddof=1) / np.sqrt(seeds)
         assert np.all(np.abs(sample.mean(axis=0) - predicted[-1]) < 3 * error + 3 / d), name
+
+
+def test_a_step_does_the_work_of_its_bare_products():
+    """At most 1.3 times, counted by the compiler: samples that are drawn for each of their uses are 1.48 times."""
+    d, width, batch, rate, noise = 1000, 16, 16, 0.5, 0.01
+    net = wf.Shallow(N.normal(size=(width, d)), np.ones(width), activation="erf")
+    population = wf.populations.MultiIndex("erf", np.eye(width, d), noise=noise)
+    dynamics, objective, key = wf.OnlineSGD(rate, batch), population.objective(), jax.random.key(0)
+    arrays, static = eqx.partition(
+        (net, dynamics.init(net, objective, key), objective), eqx.is_array
+    )
+
+    def step(arrays):
+        model, state, objective = eqx.combine(arrays, static)
+        return eqx.filter(dynamics.step(model, state, objective), eqx.is_array)
+
+    def bare(weights, directions, count):
+        erf, draw = jax.scipy.special.erf, jax.random.fold_in(key, count)
+        x = jax.random.normal(draw, (batch, d))
+        h = x @ weights * d**-0.5
+        y = jnp.sum(erf(x @ directions.T), axis=1) + noise**0.5 * jax.random.normal(draw, (batch,))
+        e = jnp.sum(erf(h), axis=1) * width**-0.5 - y
+        pull = (2 / jnp.pi**0.5) * jnp.exp(-(h**2)) * e[:, None]
+        return weights - rate * (d * width) ** -0.5 / batch * (x.T @ pull)
+
+    work = lambda f, *values: jax.jit(f).lower(*values).compile().cost_analysis()["flops"]
+    count = arrays[1].count
+    assert work(step, arrays) < 1.3 * work(bare, net.weights, population.directions, count)
 
 
 def test_neurons_on_the_sphere_keep_their_length():

@@ -15,7 +15,14 @@ GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(80, 3))
 DATA = wf.Dataset(X, np.sin(2 * X[:, 0]) + 0.1 * GENERATOR.normal(size=80), "waves")
 AXES = {"richness": (0.01, 10.0, 4), "width": [4, 16]}
-ASKED = {"runs": 20, "loss": (0.8, 0.5, 0.3), "steps": 300, "samples": 40, "folds": 3}
+ASKED = {
+    "runs": 20,
+    "loss": (0.8, 0.5, 0.3),
+    "steps": 300,
+    "samples": 40,
+    "folds": 3,
+    "particles": 64,
+}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +38,8 @@ def plane(tmp_path_factory):
 
 def test_the_plane_keeps_to_its_budget_and_answers(plane):
     found, _ = plane
-    assert 16 <= found.runs <= 20
+    assert found.runs == 20
+    assert found.stopped == "all 20 runs were used"
     assert found.answer.error.count >= 2
     assert set(found.answer.regimes) <= {"lazy", "between", "rich", "unknown"}
     assert "Best at richness" in str(found)
@@ -39,6 +47,17 @@ def test_the_plane_keeps_to_its_budget_and_answers(plane):
     reached = found.table["validation"].notnull()
     below = found.table["final_loss"] <= found.table["level"]
     np.testing.assert_array_equal(reached, below.transpose("run", "level"))
+
+
+def test_the_mean_field_limit_stands_beside_the_plane_and_is_none_of_its_runs(plane):
+    found, _ = plane
+    assert found.rich.attrs == {"richness": 10.0, "particles": 64}
+    assert not (found.table["width"] == 64).any()
+    label = "mean field at richness 10 (64 particles)"
+    assert f"The other end, {label}, " in str(found)
+    if np.isfinite(found.rich["validation"]).any():
+        marks = [mark for panel in found.figure().panels for mark in panel.marks]
+        assert sum(getattr(mark, "label", "") == label for mark in marks) == 2
 
 
 def test_richer_points_change_their_kernel_more(plane):

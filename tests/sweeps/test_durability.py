@@ -1,29 +1,29 @@
-"""Workers, client and scheduler killed again and again: nothing lost, nothing run twice, the same numbers in the end.
-
-Every process appends to one log when it begins to compute a run and when the run is saved.
-"""
+"""Workers, client and scheduler killed again and again: nothing lost, nothing run twice, the same numbers in the end."""
 
 import collections
-import contextlib
 import json
 import os
 import pathlib
-import random
 import resource
 import signal
-import socket
-import subprocess
-import sys
 import threading
 
-import psutil
 import pytest
 import xarray as xr
-from sweep_processes import client, listens, numbers, records, still_there, until, workers_of
+from sweep_processes import (
+    client,
+    kill_client,
+    killing_workers,
+    log_runs,
+    numbers,
+    records,
+    separate_scheduler,
+    until,
+)
 
 import wideflow as wf
 from wideflow.runs import Store
-from wideflow.runs.sweeps import cluster, expand, read_spec, survey
+from wideflow.runs.sweeps import expand, read_spec, survey
 
 RUNS = 120
 SPEC = f"""\
@@ -35,117 +35,46 @@ zip:
   noise: [0.1, 0.0]
 seeds: {RUNS // 2}
 """
-LOGGING = """
-import importlib.abc, importlib.util, os, sys
-
-class Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name != "wideflow.runs.runner":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        execute = spec.loader.exec_module
-        def exec_module(module):
-            execute(module)
-            compute = module.compute
-            def logged(experiment, store, settings, *, size, seed, **rest):
-                run = f"{settings.rate}/{seed}"
-                note("begin", run)
-                record = compute(experiment, store, settings, size=size, seed=seed, **rest)
-                note("saved", run)
-                return record
-            module.compute = logged
-        spec.loader.exec_module = exec_module
-        return spec
-
-def note(what, run):
-    handle = os.open(os.environ["SWEEP_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, f"{what} {run}\\n".encode())
-    os.close(handle)
-
-sys.meta_path.insert(0, Finder())
-"""
 
 
 @pytest.fixture
 def logged(tmp_path, monkeypatch) -> pathlib.Path:
-    """Every process that starts from now on writes its log."""
-    (tmp_path / "hook").mkdir()
-    (tmp_path / "hook" / "sitecustomize.py").write_text(LOGGING)
-    path = os.pathsep.join([str(tmp_path / "hook"), os.environ.get("PYTHONPATH", "")])
-    monkeypatch.setenv("PYTHONPATH", path.rstrip(os.pathsep))
-    monkeypatch.setenv("SWEEP_LOG", str(tmp_path / "log"))
-    return tmp_path / "log"
-
-
-def kill_now_and_then(process: subprocess.Popen, over: threading.Event, dead: list[int]) -> None:
-    chance = random.Random(0)
-    while not over.wait(4.0):
-        with contextlib.suppress(psutil.Error):
-            if there := workers_of(process):
-                victim = chance.choice(there)
-                victim.send_signal(signal.SIGKILL)
-                dead.append(victim.pid)
-
-
-@contextlib.contextmanager
-def killer(process: subprocess.Popen, dead: list[int]):
-    over = threading.Event()
-    thread = threading.Thread(target=kill_now_and_then, args=(process, over, dead), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
+    return log_runs(tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
 def test_whatever_is_killed_nothing_is_lost_and_nothing_is_run_twice(tmp_path, logged):
-    spec, out, dead = tmp_path / "chaos.yaml", tmp_path / "out", []
+    spec, out, dead = tmp_path / "chaos.yaml", tmp_path / "out", 0
     spec.write_text(SPEC)
+    there = lambda: len(records(out))
 
-    for reached in (20, 45):  # the client, which has the scheduler in it
+    for reached in (20, 45):
         first = client(spec, out)
-        with killer(first, dead):
-            until(lambda reached=reached: len(records(out)) >= reached, f"{reached} records", 240)
-            orphans = workers_of(first)
-            os.kill(first.pid, signal.SIGKILL)
-        first.wait()
-        first.stdout.close()
-        until(lambda orphans=orphans: not any(map(still_there, orphans)), "the orphans' end")
+        with killing_workers(first, there) as killed:
+            until(lambda reached=reached: there() >= reached, f"{reached} records", 240)
+            kill_client(first)
+        dead += len(killed)
 
-    with socket.socket() as free:  # a scheduler of its own
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]  # fmt: skip
-    scheduler = subprocess.Popen([sys.executable, "-m", *words], stderr=subprocess.DEVNULL)
-    crew = cluster.Crew(f"tcp://127.0.0.1:{port}", 2, 1, tmp_path)
+    with separate_scheduler(tmp_path, 2) as (address, scheduler):
 
-    def kill_scheduler():
-        until(lambda: len(records(out)) >= 70, "70 records", 240)
-        scheduler.kill()
+        def kill_scheduler():
+            until(lambda: there() >= 70, "70 records", 240)
+            scheduler.kill()
 
-    try:
-        until(lambda: listens(port), "the scheduler")
-        crew.hire()
         thread = threading.Thread(target=kill_scheduler, daemon=True)
         thread.start()
-        swept = wf.sweep(spec, out, scheduler=f"tcp://127.0.0.1:{port}")
+        swept = wf.sweep(spec, out, scheduler=address)
         thread.join()
-    finally:
-        scheduler.kill()
-        scheduler.wait()
-        crew.dismiss()
     assert "scheduler was lost" in swept.stopped
 
     before = records(out)
     last = client(spec, out)
-    with killer(last, dead):
+    with killing_workers(last, there) as killed:
         told = json.loads(last.communicate(timeout=400)[0])
+    dead += len(killed)
     assert last.returncode == 0
     assert (told["missing"], told["stopped"], told["troubles"]) == (0, "", [])
-    assert len(dead) >= 4
+    assert dead >= 4
     after = records(out)
     assert len(after) == RUNS
     assert {name: after[name] for name in before} == before
@@ -159,11 +88,11 @@ def test_whatever_is_killed_nothing_is_lost_and_nothing_is_run_twice(tmp_path, l
             saved.add(run)
     assert len(begun) == RUNS
     again = sum(begun.values()) - RUNS
-    assert again <= len(dead) + 2 * 2 + 2  # those that a kill cut short: one a process
+    assert again <= dead + 2 * 2 + 2  # those that a kill cut short: one a process
 
     calm = wf.sweep(spec, tmp_path / "calm", workers=2)
     xr.testing.assert_identical(numbers(wf.sweep(spec, out).table), numbers(calm.table))
-    print(f"{len(dead)} workers killed, {again} runs begun again, {RUNS} records")
+    print(f"{dead} workers killed, {again} runs begun again, {RUNS} records")
 
 
 @pytest.mark.slow

@@ -1,20 +1,25 @@
 """A real scheduler and real workers in processes of their own: killed, resumed, shared, and equal in the end."""
 
 import json
-import os
 import pathlib
 import re
 import signal
-import socket
-import subprocess
-import sys
 import threading
 
 import jax
 import numpy as np
 import pytest
 import xarray as xr
-from sweep_processes import client, listens, numbers, records, still_there, until, workers_of
+import yaml
+from sweep_processes import (
+    client,
+    kill_client,
+    numbers,
+    records,
+    separate_scheduler,
+    until,
+    workers_of,
+)
 
 import wideflow as wf
 from wideflow.cli import main
@@ -101,13 +106,10 @@ def test_killed_workers_and_clients_lose_nothing_and_repeat_nothing(spec, undist
     try:
         until(lambda: records(tmp_path), "a first record")
         workers_of(first)[0].send_signal(signal.SIGKILL)
-        orphans = until(lambda: len(found := workers_of(first)) == 2 and found, "a new worker")
+        until(lambda: len(workers_of(first)) == 2, "a new worker")
         until(lambda: len(records(tmp_path)) >= 3, "more records")
     finally:
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
-        first.stdout.close()
-    until(lambda: not any(map(still_there, orphans)), "the orphans' end")
+        kill_client(first)
     before = records(tmp_path)
     assert 3 <= len(before) <= GOOD
     damaged = sorted(before)[0]
@@ -139,42 +141,39 @@ COMPLETE = {
 
 
 def test_a_killed_scheduler_is_told_and_the_rest_goes_on_later(tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address, out = f"tcp://127.0.0.1:{port}", tmp_path / "out"
-    words = [
-        "distributed.cli.dask_scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--no-dashboard",
-    ]
-    scheduler = subprocess.Popen([sys.executable, "-m", *words], stderr=subprocess.DEVNULL)
-    crew = cluster.Crew(address, 1, 1, tmp_path)
+    out = tmp_path / "out"
+    with separate_scheduler(tmp_path, 1) as (address, scheduler):
 
-    def kill():
-        until(lambda: len(records(out)) >= 2, "two records")
-        scheduler.kill()
+        def kill():
+            until(lambda: len(records(out)) >= 2, "two records")
+            scheduler.kill()
 
-    try:
-        until(lambda: listens(port), "the scheduler")
-        crew.hire()
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
         swept = wf.sweep({**COMPLETE, "seeds": 40}, out, scheduler=address)
         killer.join()
-    finally:
-        scheduler.kill()
-        scheduler.wait()
-        crew.dismiss()
     assert "scheduler was lost" in swept.stopped
     seen = survey(swept.plan, Store(out))
     assert 2 <= len(seen.done) < 80
     assert len(swept.missing) == 80 - swept.computed
     assert seen.damaged == ()
     assert np.isfinite(swept.table.loss).any(dim="step").sum() == len(seen.done)
+
+
+def test_a_lone_worker_that_dies_is_replaced_and_its_runs_are_sent_again(tmp_path):
+    """No worker is left for a moment, and the new one has a new address."""
+    spec, out = tmp_path / "lone.yaml", tmp_path / "out"
+    spec.write_text(yaml.safe_dump({**COMPLETE, "seeds": 15}))
+    process = client(spec, out, workers=1)
+    try:
+        until(lambda: len(records(out)) >= 2, "two records")
+        workers_of(process)[0].send_signal(signal.SIGKILL)
+        told = json.loads(process.communicate(timeout=60)[0])
+    finally:
+        process.kill()
+        process.wait()
+    assert (told["missing"], told["stopped"], told["troubles"]) == (0, "", [])
+    assert len(records(out)) == 30
 
 
 def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch):

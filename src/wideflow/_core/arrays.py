@@ -146,7 +146,7 @@ def _numbers(name: str, value):
     return array
 
 
-def _converted(name: str, array: np.ndarray, value) -> np.ndarray:
+def _converted(name: str, array: np.ndarray, value) -> np.ndarray | jax.Array:
     """Python objects that are numbers (traced scalars in a list, fractions) as an array; everything else is refused."""
     leaves = list(array.flat)
     if any(isinstance(leaf, jax.Array) for leaf in leaves):

@@ -74,7 +74,7 @@ def check_count(
     name: str, value, least: int = 1, most: int | None = None, remedy: str = ""
 ) -> None:
     whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (whole and least <= value and (most is None or value <= most)):
+    if not (whole and least <= int(value) and (most is None or int(value) <= most)):
         upper = "" if most is None else f" and at most {most}"
         raise ValueError(
             _sentence(

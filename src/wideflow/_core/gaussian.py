@@ -70,6 +70,7 @@ def pair_matrix(act: Activation, gram, other=None, cross=None, *, order: int = 0
     if cross is None:
         diagonal = jnp.diagonal(gram)
         return _pair(act, order, diagonal[:, None], gram, diagonal[None, :])
+    assert other is not None  # given with `cross`
     return _pair(act, order, gram[:, None], cross, other[None, :])
 
 

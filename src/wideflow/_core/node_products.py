@@ -1,12 +1,17 @@
-r"""The two sums over nodes and samples in a step of a network with one output, in the form that each platform does fastest.
+r"""Products over the neurons of a layer, in the form that each platform does fastest.
 
 On a GPU a step is bound by reading and writing the n x m array of pre-activations: a product with one column
 is done as a sum, which fuses with the activation, and the output weights leave the second product. Slopes that are
 only 0 or 1 are exact in bfloat16, so float32 products with them run on the matrix units in three exact
 pieces of 8 bits, as accurate as plain float32 and faster.
+
+On a CPU an n x m array that does not fit the cache is worked off block by block: going through the memory costs more there than
+computing the pre-activations of a block a second time, so a gradient keeps nothing of that size. $T T^\top$ is computed from its upper
+half; blocks below the diagonal are mirrored.
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +21,10 @@ from .activations import Activation
 
 PIECES = 3  # of 8 bits: all 24 of a float32
 FULL = ("highest", "float32", "F32_F32_F32")
+WORTH = 1.7  # blocks that a whole must be, at least, to be cut
+BLOCK = 7_000_000  # bytes of pre-activations in a block of a gradient
+HALVINGS = 2  # five eighths of the multiplications; a third halving saves no time
+SMALLEST = 128  # rows; smaller blocks cost more in calls than they save
 
 
 def spread(
@@ -80,3 +89,86 @@ def pieces(values: Float[Array, "..."]) -> list[Array]:
         parts.append(piece.astype(jnp.bfloat16))
         rest = rest - piece
     return parts
+
+
+def block_count(features: Float[Array, "sample feature"], weights, block: int) -> int:
+    """How many blocks with `block` bytes of pre-activations are faster than all at once; 1 where they are few, with an accelerator, and where neurons may be spread over devices."""
+    size = features.shape[0] * weights.shape[-1] * weights.dtype.itemsize
+    alone = jax.default_backend() == "cpu" and jax.device_count() == 1
+    return -(-size // block) if alone and size > WORTH * block else 1
+
+
+def cut_blocks(count: int, *arrays: Float[Array, "... width"]) -> tuple[Array, ...]:
+    """`arrays` (neurons last) in `count` blocks, which come first; the last block is padded by zeros."""
+    size = -(-arrays[0].shape[-1] // count)
+
+    def cut(array):
+        lacking = count * size - array.shape[-1]
+        padded = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, lacking)])
+        return jnp.moveaxis(padded.reshape(*array.shape[:-1], count, size), -2, 0)
+
+    return tuple(map(cut, arrays))
+
+
+def join_blocks(
+    stacked: Float[Array, "block *rest size"], width: int
+) -> Float[Array, "*rest width"]:
+    """The array whose blocks these are."""
+    rows = jnp.moveaxis(stacked, 0, -2)
+    return rows.reshape(*rows.shape[:-2], -1)[..., :width]
+
+
+def block_pullback(
+    sigma: Activation,
+    features: Float[Array, "sample feature"],
+    weights: Float[Array, "feature width"],
+    mixed: Float[Array, "*output width"],
+    count: int,
+) -> tuple[Array, Callable[[Array], Array]]:
+    r"""$\sigma(\Phi W) c^\top$ and the map of a cotangent to $\Phi^\top(\sigma'(\Phi W) \odot r c)$, in `count` blocks of neurons and a rest."""
+    width = weights.shape[1]
+    size = width // count
+    whole = size * count
+
+    def part(first, size):
+        cut = jax.lax.dynamic_slice_in_dim
+        return features @ cut(weights, first, size, 1), cut(mixed, first, size, -1)
+
+    def outputs(first, size):
+        z, mix = part(first, size)
+        return sigma.value(z) @ mix.T
+
+    def gradient(cotangent, first, size):
+        z, mix = part(first, size)
+        return features.T @ (sigma.slope(z) * spread(cotangent, mix))
+
+    def pull(cotangent):
+        def one(k, gradients):
+            return _put(gradients, gradient(cotangent, k * size, size), k * size)
+
+        gradients = jax.lax.fori_loop(0, count, one, jnp.zeros_like(weights))
+        return _put(gradients, gradient(cotangent, whole, width - whole), whole)
+
+    rest = outputs(whole, width - whole)
+    return jax.lax.fori_loop(0, count, lambda k, f: f + outputs(k * size, size), rest), pull
+
+
+def _put(whole, part, first):
+    return jax.lax.dynamic_update_slice_in_dim(whole, part, first, 1)
+
+
+def symmetric_product(
+    rows: Float[Array, "sample width"], halvings: int = HALVINGS
+) -> Float[Array, "sample sample"]:
+    r"""$T T^\top$.
+
+    >>> symmetric_product(jnp.asarray([[1.0, 2.0], [0.0, 1.0]])).tolist()
+    [[5.0, 2.0], [2.0, 1.0]]
+    """
+    half = len(rows) // 2
+    if halvings == 0 or len(rows) < SMALLEST:
+        return rows @ rows.T
+    upper, lower = rows[:half], rows[half:]
+    corner = upper @ lower.T
+    first, last = (symmetric_product(part, halvings - 1) for part in (upper, lower))
+    return jnp.block([[first, corner], [corner.T, last]])

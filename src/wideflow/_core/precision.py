@@ -61,7 +61,7 @@ class AbstractResult(DoubleModule):
     """What a computation returns as a module: its arrays are returned like any others."""
 
 
-def handed_out(value):
+def handed_out(value: Any) -> Any:
     """`value` with its arrays as NumPy arrays, by the rule at the head of this file."""
     if isinstance(value, jax.Array):
         return _host(value)

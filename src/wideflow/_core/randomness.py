@@ -27,7 +27,7 @@ def named_key(key: int | Key, *names: str | int) -> Key:
 def as_key(seed) -> Key:
     """A typed key from a whole number below 2^63, or the key itself."""
     if isinstance(seed, Integral) and not isinstance(seed, bool):
-        if not -(2**63) <= seed < 2**63:
+        if not -(2**63) <= int(seed) < 2**63:
             raise ValueError(
                 f"`key` must be a whole number of at most 63 bits, got {seed}. Take it modulo 2**63."
             )

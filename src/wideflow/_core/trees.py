@@ -1,7 +1,7 @@
 """A model's trained arrays as a dictionary, algebra on such dictionaries, and trees of zeros."""
 
 import dataclasses
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -34,7 +34,7 @@ def norm(tree: Parameters) -> jax.Array:
 
 def axpy(scale, x: Parameters, y: Parameters) -> Parameters:
     """`y + scale * x`; `scale` is a number or a dictionary of one number per name."""
-    factor = scale if isinstance(scale, dict) else dict.fromkeys(x, scale)
+    factor: dict = scale if isinstance(scale, dict) else dict.fromkeys(x, scale)
     return {name: y[name] + factor[name] * x[name] for name in y}
 
 
@@ -62,7 +62,7 @@ def describe(thing) -> str:
         return repr(thing)
     parts = []
     for field in dataclasses.fields(thing):
-        value = getattr(thing, field.name, None)
+        value: Any = getattr(thing, field.name, None)
         if eqx.is_array(value) and value.ndim == 0:
             parts.append(f"{field.name}={float(value):g}")
         elif eqx.is_array(value):

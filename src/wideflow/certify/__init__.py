@@ -8,7 +8,7 @@ from .checks import Check, check_dataset
 from .grams import GramReport
 from .laziness import Laziness, lazy_step
 from .promises import Promise
-from .registry import Case, Statement, register, statements
+from .registry import Case, Statement, on_case, register, statements
 
 __all__ = [
     "Case",
@@ -22,6 +22,7 @@ __all__ = [
     "certify",
     "check_dataset",
     "lazy_step",
+    "on_case",
     "prepare",
     "register",
     "statements",

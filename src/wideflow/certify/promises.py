@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from ..dynamics.flow import GradientFlow
 from ..limits.linearised import linearised
@@ -91,7 +93,9 @@ def judge_all(case: Case) -> tuple[tuple[Promise, ...], tuple[str, ...]]:
 
 
 def judge(statement: Statement, case: Case) -> Promise:
-    verdict = statement.judge(case)  # a statement that does not apply says so; an error is an error
+    verdict = statement.verdict(
+        case
+    )  # a statement that does not apply says so; an error is an error
     numbers = {name: float(value) for name, value in verdict.numbers.items()}
     return Promise(
         statement.name, statement.theorem.__name__, statement.about, verdict.outcome, float(verdict.margin), verdict.message,
@@ -104,8 +108,8 @@ def judge(statement: Statement, case: Case) -> Promise:
 class Followed:
     """A gradient flow of the network, and what it did beside what was predicted."""
 
-    table: object
-    model: object
+    table: xr.Dataset
+    model: Any
     status: str
     regime: Regime
     predicted: float

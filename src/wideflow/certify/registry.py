@@ -1,15 +1,16 @@
 """The statements that `certify` evaluates. One file and one registration add another.
 
-A statement wraps a theorem object: it knows how to call it on a `Case` and under which names the theorem keeps the numbers that the certificate
-shows (the required width, the promised rate). A user's own theorem is added by
+A statement is a theorem with what a certificate says of it: in a few words what it promises, and under which names the theorem keeps the
+numbers that are shown (the required width, the promised rate). A user's own theorem, whose parameters bear the names of `on_case`, is added by
 
     from wideflow.certify import Statement, register
-    register(Statement(MyTheorem, lambda case: MyTheorem()(case.model, case.data), about="..."))
+    register(Statement(MyTheorem, about="..."))
 """
 
 import functools
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..data.dataset import Dataset
@@ -44,13 +45,43 @@ class Case:
     embedded_mean: Spectrum | None = None
 
 
+Judge = Callable[[Case], Verdict]
+
+
+def on_case(theorem: type[AbstractTheorem], **options) -> Judge:
+    """Judges a case by `theorem`, each of whose parameters is the part of the case of that name.
+
+    Args:
+        theorem: takes some of `start` (the network at time zero), `data`, `table` and `model` (the recorded run and the network after it, None
+            before training), `failure_probability`, `interval`, `mean` and `embedded_mean`.
+        options: what else it takes, the same on every case.
+    """
+    method = getattr(theorem, "evaluate", theorem.__call__)
+    parameters = dict(list(inspect.signature(method).parameters.items())[1:])  # without `self`
+    known = {"start", *(field.name for field in fields(Case))} - {"trained"}
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in known | set(options):
+            raise ValueError(
+                f"`theorem` must take parts of a case by name, but {theorem.__name__} asks for `{name}`. A case has "
+                f"{', '.join(sorted(known))}; for anything else give the `Statement` a `judge` of its own."
+            )
+
+    def judge(case: Case) -> Verdict:
+        parts = {field.name: getattr(case, field.name) for field in fields(case)}
+        parts |= {"start": case.model, "model": case.trained}
+        taken = {name: parts[name] for name in parameters if name in known}
+        return theorem()(**taken, **options)
+
+    return judge
+
+
 @dataclass(frozen=True)
 class Statement:
     """A theorem as `certify` sees it.
 
     Attributes:
         theorem: its class, whose docstring is the statement and which carries the citation.
-        judge: gives the verdict on a case.
+        judge: gives the verdict on a case; by default `on_case(theorem)`.
         about: the promise, in a few words.
         run: whether it needs a trained run: "never", "maybe" (says more with one) or "always".
         required, rate: names, among the verdict's numbers, of the required width and of the guaranteed decay rate of the loss.
@@ -58,8 +89,8 @@ class Statement:
     """
 
     theorem: type[AbstractTheorem]
-    judge: Callable[[Case], Verdict]
-    about: str
+    judge: Judge | None = None
+    about: str = ""
     run: str = NEVER
     required: str = ""
     rate: str = ""
@@ -69,6 +100,14 @@ class Statement:
     def name(self) -> str:
         citation = self.theorem.citation
         return f"{citation.key} {citation.locator}"
+
+    def __post_init__(self):
+        if self.judge is None:
+            object.__setattr__(self, "judge", on_case(self.theorem))
+
+    def verdict(self, case: Case) -> Verdict:
+        assert self.judge is not None
+        return self.judge(case)
 
 
 _REGISTERED: list[Statement] = []  # what users add; the papers' own come from their folders

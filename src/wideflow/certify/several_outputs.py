@@ -5,7 +5,6 @@ are signs, and it depends on the hidden weights alone. Statements about it, or a
 training do not: the outputs share their hidden weights and move each other.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -13,10 +12,8 @@ import equinox as eqx
 from ..data.dataset import Dataset
 from ..models.shallow import Shallow
 from ..theorems.base import Outcome, Verdict
-from .registry import Case
+from .registry import Case, Judge
 from .shallow_only import not_applicable
-
-Judge = Callable[[Case], Verdict]
 
 
 def outputs_of(case: Case) -> int:

@@ -1,14 +1,13 @@
 """Guards that statements share: which networks and data they speak of at all."""
 
 import math
-from collections.abc import Callable
 
 from ..models.shallow import Shallow
 from ..theorems.base import Outcome, Verdict
-from .registry import Case
+from .registry import Case, Judge
 
 
-def of_shallow(judge: Callable[[Case], Verdict]) -> Callable[[Case], Verdict]:
+def of_shallow(judge: Judge) -> Judge:
     """NOT_APPLICABLE for anything but a `Shallow` network."""
 
     def guarded(case: Case) -> Verdict:
@@ -23,6 +22,6 @@ def not_applicable(reason: str) -> Verdict:
     return Verdict(Outcome.NOT_APPLICABLE, math.nan, reason)
 
 
-def always(reason: str) -> Callable[[Case], Verdict]:
+def always(reason: str) -> Judge:
     """A statement about another population or learner than any dataset with a network."""
     return lambda case: not_applicable(reason)

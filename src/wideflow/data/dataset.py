@@ -1,18 +1,64 @@
-"""A dataset: inputs, targets and a name, checked when it is built."""
+"""A dataset: inputs, targets and a name, checked when it is built; and a loss on it, which dynamics descend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from .._core.arrays import index_list
 from .._core.errors import check_count, check_kind
 from .._core.precision import double
-from .objective import DatasetObjective
+from .._core.trees import Parameters
+from .._core.types import Scalar
+from .objective import AbstractObjective
 
-__all__ = ["Dataset", "one_hot"]
+__all__ = ["Dataset", "DatasetObjective", "one_hot"]
+
+
+class DatasetObjective(AbstractObjective):
+    r"""$L(\theta) = \ell(f_\theta(X), y)$ for a fixed dataset.
+
+    `features` are the inputs as the model's trained layers see them (`model.embed`), computed once.
+
+    Attributes:
+        inputs: $X$, shape (sample, feature).
+        targets: $y$, shape (sample,) or (sample, output).
+        features: the inputs after the model's embedding.
+        loss: $\ell$, one of `wideflow.losses`.
+        name: the dataset's name, for tables.
+    """
+
+    inputs: Float[Array, "sample feature"]
+    targets: Float[Array, " sample *output"]
+    features: Float[Array, "sample embedded"]
+    loss: eqx.Module
+    name: str = eqx.field(static=True)
+
+    def outputs(self, model) -> Float[Array, " sample *output"]:
+        return model.respond(self.features)
+
+    def value(self, model) -> Scalar:
+        return self.loss(self.outputs(model), self.targets)
+
+    def gradient(self, model) -> tuple[Scalar, Parameters]:
+        outputs, pull = model.pullback(self.features)
+        value, cotangent = self.loss.value_and_gradient(outputs, self.targets)
+        return value, pull(cotangent)
+
+    def batch(self, indices) -> "DatasetObjective":
+        """The same loss on the chosen samples."""
+        rows = (self.inputs[indices], self.targets[indices], self.features[indices])
+        return DatasetObjective(*rows, self.loss, self.name)
+
+    @property
+    def samples(self) -> int:
+        return self.features.shape[0]
+
+    def describe(self) -> str:
+        return f"{self.loss.formula} on {self.name} ({self.samples} samples)"
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)

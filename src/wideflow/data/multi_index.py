@@ -173,22 +173,7 @@ class MultiIndexObjective(AbstractObjective):
         r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, in float64."""
         trained = parameters(model) if trained is None else trained
         wide = {name: array.astype(jnp.float64) for name, array in trained.items()}
-        model = with_parameters(model, wide)
-        if hasattr(model, "neurons"):
-            output, hidden = model.neurons()
-        elif type(getattr(model, "embedding", None)).__name__ == "Identity":
-            output, hidden = model.scales * model.output, model.hidden_scale * model.hidden
-        else:
-            raise ValueError(
-                f"the exact Gaussian population needs a two-layer network on the raw inputs, got {type(model).__name__}. "
-                "For others train on `population.sample(key, samples)`."
-            )
-        features = self.directions.shape[1]
-        if output.ndim != 1 or hidden.shape[1] != features:
-            raise ValueError(
-                f"the model must have one output and the population's {features} features, got output weights of shape "
-                f"{output.shape} and {hidden.shape[1]} features."
-            )
+        output, hidden = raw_neurons(with_parameters(model, wide), self.directions.shape[1])
         return output.astype(jnp.float64), hidden.astype(jnp.float64)
 
     def _tables(self, act: Activation, h):
@@ -205,6 +190,25 @@ class MultiIndexObjective(AbstractObjective):
         target = ridge_pair(self.teacher, self.teacher, lengths[:, None], overlaps, lengths)
         moved = (cross.first @ a)[:, None] * h + (cross.mixed * a) @ v
         return pairs, (cross.value @ a, moved), a @ target.value @ a
+
+
+def raw_neurons(model, features: int):
+    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, of a two-layer network on the raw inputs, `features` of them."""
+    if hasattr(model, "neurons"):
+        output, hidden = model.neurons()
+    elif type(getattr(model, "embedding", None)).__name__ == "Identity":
+        output, hidden = model.scales * model.output, model.hidden_scale * model.hidden
+    else:
+        raise ValueError(
+            f"the exact Gaussian population needs a two-layer network on the raw inputs, got {type(model).__name__}. "
+            "For others train on `population.sample(key, samples)`."
+        )
+    if output.ndim != 1 or hidden.shape[1] != features:
+        raise ValueError(
+            f"the model must have one output and the population's {features} features, got output weights of shape "
+            f"{output.shape} and {hidden.shape[1]} features."
+        )
+    return output, hidden
 
 
 def _general(g, act: Activation, v, h):

@@ -63,7 +63,7 @@ def read_csv(
         raise ValueError(
             f"{path.name} has no column left for the inputs beside the target {column!r}."
         )
-    still = [c for c in features if numbers[c].nunique() <= 1]
+    still = [c for c in features if len(numbers[c].unique()) <= 1]
     if still and constant == "error":
         raise ValueError(
             f"{path.name} has columns that never vary: {_some(still)}. "
@@ -101,7 +101,7 @@ def class_names(values: pd.Series) -> tuple[str, ...]:
     """The names in a column that holds names and no number, in alphabetical order; none for any other column, or for more than `MOST_CLASSES`."""
     named = pd.to_numeric(values, errors="coerce").isna() & values.notna()
     names = tuple(sorted(map(str, values.dropna().unique())))
-    return names if named.all() and 2 <= len(names) <= MOST_CLASSES else ()
+    return names if named.to_numpy().all() and 2 <= len(names) <= MOST_CLASSES else ()
 
 
 def _coded(path: pathlib.Path, table: pd.DataFrame, column: str, asked: bool | str) -> pd.DataFrame:
@@ -122,7 +122,7 @@ def _coded(path: pathlib.Path, table: pd.DataFrame, column: str, asked: bool | s
             f"Name the one that is told from all others (`classes={names[0]!r}`, or `--set positive={names[0]}`).",
             "Choose the one that is told from all others.",
         )
-    codes = dict(zip(names, (-1.0, 1.0)))
+    codes = dict(zip(names, (-1.0, 1.0), strict=False))
     return table.assign(**{column: [codes[str(value)] for value in values]}) if names else table
 
 
@@ -154,7 +154,7 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
 
 def _first(wrong: pd.DataFrame) -> tuple[list[str], int]:
     """The columns with something wrong, and the first row where the first of them has it."""
-    bad = [c for c in wrong.columns if wrong[c].any()]
+    bad = [c for c in wrong.columns if wrong[c].to_numpy().any()]
     return bad, int(np.argmax(wrong[bad[0]].to_numpy()))
 
 

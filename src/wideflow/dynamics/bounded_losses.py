@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.precision import double
-from .loss_base import AbstractLoss, check_shares, check_signs, check_targets
+from .losses import AbstractLoss, check_shares, check_signs, check_targets
 
 
 class AbstractPointwiseLoss(AbstractLoss):

@@ -12,7 +12,7 @@ from .._core.activations import Activation
 from .._core.errors import check_choice, check_count, check_positive
 from .._core.precision import cast, double
 from .._core.trees import parameters, with_parameters, zeros_of
-from ..data.objective import DatasetObjective
+from ..data.dataset import DatasetObjective
 from ..models.shallow import Shallow
 from .base import AbstractFlow
 from .gradient_flow.diffrax_solver import SOLVERS, DiffraxSolver, DiffraxState
@@ -183,7 +183,7 @@ class GradientFlow(AbstractFlow):
             return solver.interpolate(moved, stop), dataclasses.replace(state, failed=failed)
         if method == "descent":
             state = self._walked(model, small, fewer, state, stop, stop, self.max_steps)
-            return state.descent.theta, state
+            return _descent_of(state).theta, state
         if method != "auto":
             return self._exponential(model, small, fewer, state, stop, exactly)
         state = self._explicit_share(model, small, fewer, state, stop, exactly)
@@ -222,7 +222,7 @@ class GradientFlow(AbstractFlow):
     def _explicit_share(self, model, small, fewer, state: FlowState, stop, exactly) -> FlowState:
         """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
         solver, integrator = self._diffrax(), self._integrator(model)
-        problem, before = self._problem(small, fewer), state.diffrax
+        problem, before = self._problem(small, fewer), _diffrax_of(state)
         field, loss = _field(small, fewer), self._loss(small, fewer)
         # in explicit evaluations: what the exponential flow is expected to cost
         fixed, by_order = EXPECTED_STEPS
@@ -263,7 +263,7 @@ class GradientFlow(AbstractFlow):
         """The exponential flow up to `stop`: the parameters there, and the state."""
         integrator, problem = self._integrator(model), self._problem(small, fewer)
         exactly = exactly | (not integrator.has_dense_output(problem))
-        before = state.exponential
+        before = _exponential_of(state)
         moved = integrator.advance(problem, before, stop, self.max_steps, exactly)
         reached = moved.end >= stop
         return integrator.interpolate(problem, moved, stop), dataclasses.replace(
@@ -276,14 +276,14 @@ class GradientFlow(AbstractFlow):
     def _kinked(self, model, small, fewer, state: FlowState, stop, horizon):
         """Descent to `stop` where all that is left of the run is affordable; else the exponential flow, and descent from where that cannot go on."""
         solver, integrator = self._descent(model), self._integrator(model)
-        before, plain = state.descent, self._matrix_free(small, fewer)
+        before, plain = _descent_of(state), self._matrix_free(small, fewer)
         most = DESCENT_OPERATIONS / (_gradient_operations(small, fewer) + PER_STEP)
         left = jnp.maximum(most - before.evaluations, 0.0)
         affordable = solver.least_evaluations(plain, before, horizon) <= left
 
         def exponentially():
             problem = self._problem(small, fewer)
-            begun = state.exponential
+            begun = _exponential_of(state)
             # where descent, or nothing, was last
             begun = jax.lax.cond(
                 begun.end == before.end,
@@ -292,19 +292,18 @@ class GradientFlow(AbstractFlow):
             )
             moved = dataclasses.replace(state, exponential=begun)
             theta, moved = self._exponential(model, small, fewer, moved, stop, True)
-            arrived = moved.exponential
-            descent = solver.restart(before, theta, arrived.end)
+            descent = solver.restart(before, theta, _exponential_of(moved).end)
             return dataclasses.replace(moved, descent=descent, failed=state.failed)
 
         state = jax.lax.cond(affordable, lambda: state, exponentially)
         # twice the budget for a rate that grows on the way; this interval alone where the exponential flow gave up
         horizon = jnp.where(affordable, horizon, stop)
         state = self._walked(model, small, fewer, state, stop, horizon, left + most)
-        return state.descent.theta, state
+        return _descent_of(state).theta, state
 
     def _walked(self, model, small, fewer, state: FlowState, stop, horizon, most) -> FlowState:
         """Descent up to `stop`, unless the flow is there or has come to rest."""
-        before, until = state.descent, jnp.where(state.stationary, -jnp.inf, stop)
+        before, until = _descent_of(state), jnp.where(state.stationary, -jnp.inf, stop)
         problem = self._matrix_free(small, fewer)
         moved = self._descent(model).advance(problem, before, until, horizon, most)
         return dataclasses.replace(
@@ -398,9 +397,27 @@ def _loss_and_rounding(model, objective, unchecked: bool):
     return value, jnp.full_like(rounding, jnp.inf) if unchecked else rounding
 
 
+def _diffrax_of(state: FlowState) -> DiffraxState:
+    """Diffrax's part of the state, which its methods and "auto" have."""
+    assert state.diffrax is not None
+    return state.diffrax
+
+
+def _exponential_of(state: FlowState) -> IntegratorState:
+    """The exponential flow's part, which "gram", "krylov" and "auto" have."""
+    assert state.exponential is not None
+    return state.exponential
+
+
+def _descent_of(state: FlowState) -> DescentState:
+    """The descent's part, which "descent" has, and "auto" for kinked networks."""
+    assert state.descent is not None
+    return state.descent
+
+
 def _counted(state: FlowState, solver: DiffraxSolver, moved: DiffraxState) -> FlowState:
     """After steps by Diffrax."""
-    before = state.diffrax
+    before = _diffrax_of(state)
     spent = solver.evaluations * (moved.attempts - before.attempts)
     return dataclasses.replace(
         state, diffrax=moved, steps=state.steps + moved.steps - before.steps,
@@ -411,9 +428,9 @@ def _counted(state: FlowState, solver: DiffraxSolver, moved: DiffraxState) -> Fl
 def _last_step(state: FlowState):
     """When the last step ended, and the loss there."""
     if state.exponential is None and state.diffrax is None:
-        return state.descent.end, jnp.asarray(-jnp.inf)
+        return _descent_of(state).end, jnp.asarray(-jnp.inf)
     if state.exponential is None:
-        return state.diffrax.end, state.diffrax.loss
+        return _diffrax_of(state).end, _diffrax_of(state).loss
     here = (state.exponential.end, state.exponential.last.end.loss)
     if state.diffrax is None:
         return here

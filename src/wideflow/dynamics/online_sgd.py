@@ -65,7 +65,7 @@ class OnlineSGD(AbstractDynamics):
         key = jax.random.fold_in(state.key, state.count)
         before = parameters(model)["weights"]
         inputs, targets = objective.draw(key, self.batch, before.dtype)
-        outputs, pull = model.pullback(model.embed(inputs))
+        outputs, pull = _pullback(model, inputs)
         residual = outputs - targets
         gradient = pull((2 * objective.factor / self.batch) * residual)
         moved = descend(model, gradient, self.rate)
@@ -86,3 +86,17 @@ class OnlineSGD(AbstractDynamics):
 
     def duration(self, state, model):
         return self.rate
+
+
+def _pullback(model, inputs):
+    r"""Outputs at fresh inputs, and the map of a cotangent to the gradient.
+
+    On raw inputs the factor $p$ of $h = p\,Wx$ is given to the weights, $\partial_W = p\,\partial_{pW}$. Beside the targets, which need $x$ itself, scaled inputs
+    $px$ would be a second array of the batch's size, and XLA computes the normal quantile of every draw once for each of the two.
+    """
+    if type(getattr(model, "embedding", None)).__name__ != "Identity":
+        return model.pullback(model.embed(inputs))
+    scale = model.hidden_scale
+    scaled = with_parameters(model, {"weights": scale * parameters(model)["weights"]})
+    outputs, pull = scaled.pullback(inputs)
+    return outputs, lambda cotangent: pull(scale * cotangent)

@@ -1,6 +1,7 @@
 r"""Any Optax gradient transformation as a dynamics, at the rates that a model's parametrisation asks for."""
 
 import math
+from typing import cast
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._core.errors import check_choice, check_positive
 from .._core.precision import double
-from .._core.trees import parameters, with_parameters
+from .._core.trees import Parameters, parameters, with_parameters
 from ..models.base import adaptive_rate_factors
 from .base import AbstractDynamics
 from .batches import Batches, BatchState
@@ -87,7 +88,8 @@ class Optax(AbstractDynamics):
         model, inner = moved
         loss, gradient = objective.gradient(model)
         theta = parameters(model)
-        update, inner = self.transformation.update(gradient, inner, theta, value=loss)
+        updates, inner = self.transformation.update(gradient, inner, theta, value=loss)
+        update = cast(Parameters, updates)  # a tree like `theta`
         adaptive = self.kind == "adaptive"
         factors = adaptive_rate_factors(model) if adaptive else model.rate_factors()
         new = {}
@@ -110,9 +112,10 @@ def _kind(transformation) -> str:
             gradient = {"probe": scale * jnp.asarray([[1.0, -2.0], [3.0, 0.5]]) * 1e-3}
             state, total = transformation.init(theta), 0.0
             for _ in range(PROBE_STEPS):
-                update, state = optax.with_extra_args_support(transformation).update(
+                updates, state = optax.with_extra_args_support(transformation).update(
                     gradient, state, theta, value=jnp.zeros(())
                 )
+                update = cast(Parameters, updates)
                 total += float(np.linalg.norm(np.asarray(update["probe"])))
             sizes.append(total)
     except Exception as error:  # whatever a transformation for other parameters raises

@@ -196,16 +196,12 @@ def fit(
     training_rows, validation_rows = _split(
         settings, len(inputs), strata, np.random.default_rng(seed)
     )
-    some, rest, whole = (
-        Dataset(inputs[rows].astype(np.float32), targets[rows].astype(np.float32), name)
-        if len(rows)
-        else None
-        for rows, name in (
-            (training_rows, "training"),
-            (validation_rows, "validation"),
-            (np.arange(len(inputs)), "all rows"),
-        )
-    )
+
+    def part(rows, name: str) -> Dataset:
+        return Dataset(inputs[rows].astype(np.float32), targets[rows].astype(np.float32), name)
+
+    some, whole = part(training_rows, "training"), part(np.arange(len(inputs)), "all rows")
+    rest = part(validation_rows, "validation") if len(validation_rows) else None
     start = _start(settings, inputs.shape[1], targets.shape[1], seed)
     rate = settings.rate or _rate(settings, start, some.inputs)
     for _ in range(HALVINGS):

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from .._core.arrays import real_array, square_matrix
 from .._core.errors import check_positive
@@ -32,12 +33,12 @@ class Linearised(AbstractResult):
         resolved: whether the smallest eigenvalue is above rounding.
     """
 
-    times: object
-    outputs: object
-    residuals: object
-    losses: object
-    test_outputs: object
-    eigenvalues: object
+    times: Array
+    outputs: Array
+    residuals: Array
+    losses: Array
+    test_outputs: Array | None
+    eigenvalues: Array
     resolved: bool = eqx.field(static=True)
 
 

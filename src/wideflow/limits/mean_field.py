@@ -89,7 +89,7 @@ def mean_field(
         particles, key: their number and the random key.
         spacing: of the grid, in standard deviations. By default it starts from a fraction of $\min(1/4, 0.35/s)$, $s$ the largest standard
             deviation, and is refined until the outputs change by less than 1e-10 (for an activation with kinks the error falls only like the spacing:
-            1e-5); the change is told as `error`.
+            1e-5); the change is reported as `error`.
         tolerance: of the integration: relative and adaptive, 1e-10, for smooth activations; with kinks, where the field jumps, the fixed step
             in units of $1/\lambda_{\max}(K)$, 0.02.
     """
@@ -274,6 +274,7 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
         stepsize_controller=controller,
         max_steps=10_000_000,
     )
+    assert solution.ys is not None  # `saveat` asks for them
     measured, final = solution.ys
     return measured, final[0]
 

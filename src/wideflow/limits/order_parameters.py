@@ -35,7 +35,6 @@ from .._core.precision import AbstractResult, DoubleModule, double
 from .._core.ridge_pairs import NODES, check_ridge, parts
 from .ridge_quads import (
     gaussian_points,
-    has_exact_noise,
     mean_square,
     noise_matrix,
     psd_root,
@@ -105,8 +104,8 @@ class OnlineEquations(DoubleModule):
     r"""The right-hand sides.
 
     Args:
-        activation: $\sigma$ of the student: closed forms for erf, ReLU and its kin, polynomials (`square`, `activations.hermite(k)`);
-            quadrature for other smooth ones.
+        activation: $\sigma$ of the student: closed forms for erf, ReLU and its kin, polynomials (`square`, `activations.hermite(k)`), whichever of them
+            the teacher is; quadrature for other smooth ones.
         teacher: $\sigma^*$, likewise, or `activations.sign()`; or a function $g$ of the vector $\rho$, written with `jax.numpy`, by
             quadrature over all indices together (at most four of student and teacher; $a^*$ is then not used).
         coefficients: $a^*$; ones by default.
@@ -164,13 +163,8 @@ class OnlineEquations(DoubleModule):
         self.rate, self.output_rate, self.scale = map(as_number, (rate, output_rate, scale))
         self.noise, self.decay = map(as_number, (noise, decay))
         self.batch, self.spherical, self.online, self.order = batch, spherical, online, order
-        if online and not general and not has_exact_noise(self.activation, self.teacher):
-            for act in (self.activation, self.teacher):
-                if act.kinks:
-                    raise ValueError(
-                        f"`online` must be False for the student {self.activation.name!r} of the teacher "
-                        f"{self.teacher.name!r}: the kinks of {act.name!r} leave the noise term without an accurate rule."
-                    )
+        if not general:
+            _check_pair(self.activation, self.teacher)
 
     @property
     def general(self) -> bool:
@@ -334,6 +328,7 @@ def order_parameters(
     check_positive("atol", atol)
     check_count("max_steps", max_steps)
     solution, errors = _solve(equations, start, ts, rtol, atol, max_steps)
+    assert solution.ys is not None  # `saveat` asks for them
     M, Q, a = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys)
     status = "max_steps"
     if bool(solution.result == diffrax.RESULTS.successful):
@@ -387,7 +382,7 @@ def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> flo
     """
     check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
     equations._check(overlaps)
-    if not equations.general and _closed(equations):
+    if not equations.general and _closed(equations.activation, equations.teacher):
         return 0.0
     state = (overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
     fields = [equations._field(*state, finer) for finer in (1.0, 1.25)]
@@ -395,11 +390,21 @@ def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> flo
     return max(gaps)
 
 
-def _closed(equations: OnlineEquations) -> bool:
+def _closed(student: Activation, teacher: Activation) -> bool:
     """Whether no quadrature enters the equations of a teacher that is one activation."""
-    student, teacher = equations.activation, equations.teacher
-    pairs = parts(student) is not None and parts(teacher) is not None
-    return pairs and (not equations.online or has_exact_noise(student, teacher))
+    return parts(student) is not None and parts(teacher) is not None
+
+
+def _check_pair(student: Activation, teacher: Activation) -> None:
+    """Refuses a kink beside an activation without closed forms: quadrature would not converge."""
+    if _closed(student, teacher):
+        return
+    for act in (student, teacher):
+        if act.kinks:
+            raise ValueError(
+                f"`teacher` {teacher.name!r} and `activation` {student.name!r} have no closed form together, and the kink of {act.name!r} spoils "
+                "quadrature. Take a smooth activation in its place, or erf, ReLU, polynomials and signs for both."
+            )
 
 
 def _covariance(M, Q, P):

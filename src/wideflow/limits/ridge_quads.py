@@ -1,17 +1,20 @@
 r"""Expectations of four ridge functions, $E[\sigma'(\lambda_k)\sigma'(\lambda_l)\,e^2]$ with $e = \sum_ic_i\varphi_i(h_i)$: the noise of online SGD.
 
-The $h_i$ are centred Gaussian with covariance $C$; the first $K$ of them are the student's $\lambda$. Four routes, each exact or with a stated error:
+The $h_i$ are centred Gaussian with covariance $C$; the first $K$ of them are the student's $\lambda$. Five routes, each exact or with a stated error:
 
 * **erf students, any teacher.** $\sigma'(\lambda_k)\sigma'(\lambda_l)$ is a Gaussian factor, so the expectation is a constant times $E'e^2$ under the
   tilted covariance $C' = C - C_{\cdot S}(C_{SS} + I/(2b^2))^{-1}C_{S\cdot}$, $S = (k, l)$: a sum of pairs, in closed form (saad1995).
 * **Piecewise linear students and teachers.** One integral over closed forms: see `positive_quad`; 1e-12.
 * **Polynomials.** Gauss-Hermite with enough nodes for their degree: exact.
+* **Piecewise linear students of polynomials, erf and signs; polynomial students of piecewise linear teachers, erf and signs.** Powers and signs: see
+  `sign_moments`; 1e-12.
 * **All other smooth ones.** The trapezoid rule in as many dimensions as there are different units, at most four (`gaussian_lattice`: for tanh at 48 nodes a dimension
   1e-12 at variances up to one, 1e-8 up to four); `order_parameter_error` states the error for the equations at hand.
 """
 
 import itertools
 import math
+from collections import Counter
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +24,18 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, powers
 from .._core.gaussian import angle
 from .._core.gaussian_lattice import MOST_DIMENSIONS, lattice_rule
-from .._core.ridge_pairs import NODES, hermite_nodes, ridge_pair
+from .._core.ridge_pairs import (
+    NODES,
+    Absolute,
+    NoisySign,
+    Polynomial,
+    hermite_nodes,
+    parts,
+    ridge_pair,
+)
+from .sign_moments import SignMoments, tanh_sinh
 
-__all__ = ["has_exact_noise", "noise_matrix"]
+__all__ = ["noise_matrix"]
 
 
 def noise_matrix(
@@ -43,22 +55,12 @@ def noise_matrix(
     exact = exact_order(student, teacher)
     if exact is None and slopes is not None and kinks is not None:
         return _piecewise_linear(slopes, kinks, covariance, c, width)
+    if exact is None and parts(student) is not None and parts(teacher) is not None:
+        return _by_sign_moments(student, teacher, covariance, c, width)
     order = order if exact is None else exact
     if len(covariance) <= MOST_DIMENSIONS:
         return _joint(student, teacher, covariance, c, width, order)
     return _by_quadruples(student, teacher, covariance, c, width, order)
-
-
-def has_exact_noise(student: Activation, teacher: Activation) -> bool:
-    """Whether `noise_matrix` needs no rule of a chosen order.
-
-    Args:
-        student, teacher: the two activations.
-    """
-    if student.name in ("erf", "unit_erf"):
-        return True
-    straight = _slopes(student) is not None and _slopes(teacher) is not None
-    return straight or exact_order(student, teacher) is not None
 
 
 def exact_order(student: Activation, teacher: Activation) -> int | None:
@@ -158,7 +160,7 @@ def positive_quad(covariance: Float[Array, "4 4"]) -> Float[Array, ""]:
       E[\partial_u\partial_xg] = p_u(0)\,E[1(v>0)\,1(x>0)\,y^+ \mid u = 0],$$
     each in closed form. The end $t = 1$ may have a root singularity (singular covariances), which the tanh-sinh rule resolves.
     """
-    t, weights = _tanh_sinh()
+    t, _, weights = tanh_sinh()
     inside = jnp.kron(jnp.eye(2), jnp.ones((2, 2))) > 0
 
     def slope(t):
@@ -216,12 +218,66 @@ def _density(k):
     return jnp.where(k > 0, 1 / jnp.sqrt(2 * jnp.pi * jnp.where(k > 0, k, 1.0)), 0.0)
 
 
-def _tanh_sinh() -> tuple[np.ndarray, np.ndarray]:
-    """Double-exponential nodes and weights on [0, 1]."""
-    step = 0.11  # 1e-13 on analytic integrands with root singularities at the ends
-    s = np.arange(-30, 31) * step
-    inner = np.pi / 2 * np.sinh(s)
-    return 1 / (1 + np.exp(-2 * inner)), step * np.pi / 4 * np.cosh(s) / np.cosh(inner) ** 2
+# -- powers and signs ---------------------------------------------------------------------------------------------------------------
+
+Term = tuple[float, int, bool]  # coefficient, power, and whether the sign is a factor
+
+
+def _by_sign_moments(student, teacher, covariance, c, width):
+    """Polynomial and piecewise linear units with those and with signs: a finite sum of `SignMoments`."""
+    slopes, own, theirs = _slope_terms(student), _terms(student), _terms(teacher)
+    noise = sum((part.noise for part in parts(teacher) or () if isinstance(part, NoisySign)), 0.0)
+    students, teachers = range(width), range(width, len(covariance))
+
+    def total(left, right, left_terms, right_terms, noises):
+        quads = np.array(list(itertools.product(students, students, left, right)))
+        noises = (0.0, 0.0, *noises)
+        patterns = np.array([_first_alike(quad, noises) for quad in quads.tolist()])
+        noisy = jnp.zeros((width, width))
+        for pattern in np.unique(patterns, axis=0):
+            some = quads[np.all(patterns == pattern, axis=1)]
+            entries = [[covariance[some[:, m], some[:, n]] for n in range(4)] for m in range(4)]
+            moment, values = SignMoments(entries, noises), jnp.zeros(len(some))
+            for terms in itertools.product(slopes, slopes, left_terms, right_terms):
+                signed = Counter(int(pattern[m]) for m, term in enumerate(terms) if term[2])
+                signs = frozenset(m for m, count in signed.items() if count % 2)
+                powers = tuple(power for _, power, _ in terms)
+                values = values + math.prod(term[0] for term in terms) * moment(powers, signs)
+            k, l, i, j = some.T
+            noisy = noisy.at[k, l].add(c[i] * c[j] * values)
+        return noisy
+
+    straight = _slopes(student)
+    if straight is None:
+        among = total(students, students, own, own, (0.0, 0.0))
+    else:
+        among = _piecewise_linear(straight, straight, covariance[:width, :width], c, width)
+    cross = total(students, teachers, own, theirs, (0.0, noise))
+    return among + 2 * cross + total(teachers, teachers, theirs, theirs, (noise, noise))
+
+
+def _first_alike(quad: list[int], noises: tuple[float, ...]) -> tuple[int, ...]:
+    """For each of the four units the first place at which its sign stands: signs of one unit without noise are one, and cancel in pairs."""
+    return tuple(m if noises[m] else quad.index(unit) for m, unit in enumerate(quad))
+
+
+def _terms(act: Activation) -> list[Term]:
+    r"""The activation as a sum of $c\,u^n$ and $c\,u^n\,\mathrm{sign}(u)$, for signs seen through their noise."""
+    terms = []
+    for part in parts(act) or ():
+        if isinstance(part, Polynomial):
+            terms += [
+                (value, power, False) for power, value in enumerate(part.coefficients) if value
+            ]
+        else:
+            terms.append((part.factor, 1, True) if isinstance(part, Absolute) else (1.0, 0, True))
+    return terms
+
+
+def _slope_terms(act: Activation) -> list[Term]:
+    """The same of the slope, where it is no density."""
+    # (u^n)' = n u^(n-1), and |u|' = sign(u)
+    return [(power * value, power - 1, signed) for value, power, signed in _terms(act) if power]
 
 
 # -- tensor rules -------------------------------------------------------------------------------------------------------------------

@@ -168,6 +168,7 @@ def _solve(act, nodes, masses, x, y, times, rate, rtol, atol, max_steps):
         throw=False,
     )
     good = solution.result == diffrax.RESULTS.successful
+    assert solution.ys is not None  # `saveat` asks for them
     return solution.ys, solution.stats["num_accepted_steps"], good
 
 

@@ -163,7 +163,8 @@ class Deep(AbstractModel):
         (weight, bias), array = self.scales[number], self.weights[number]
         scaled = weight.factor * array
         h = convolve(layer, x, scaled) if isinstance(layer, Conv) else x @ scaled
-        return h if bias is None else h + bias.factor * self.biases[number]
+        shift = self.biases[number]
+        return h if bias is None or shift is None else h + bias.factor * shift
 
     def respond(self, features) -> Float[Array, " sample *output"]:
         return self.respond_through(features, self.weigh)

@@ -9,6 +9,7 @@ $\sum_p x_{ip}\otimes\delta_{ikp}$, which is the gradient itself; the count of m
 """
 
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ from jaxtyping import Array, Float
 
 from .._core.architecture import Conv, Dense
 from .._core.memory import budget
-from .._core.symmetric_product import symmetric_product
+from .._core.node_products import symmetric_product
 from .deep import Deep
 from .layers import patches
 
@@ -88,7 +89,7 @@ def gram(
     return _tiled(_total, model, left, right, output, memory)
 
 
-def _tiled(block, model: Deep, left, right, output, memory):
+def _tiled(block, model: Deep, left, right, output, memory) -> Any:
     """`block` on tiles of samples, put together again; of a symmetric matrix only the upper ones are computed."""
     per_sample = COPIES * left.dtype.itemsize * _numbers_per_sample(model, output)
     tile = max(1, int(budget(memory) // (2 * per_sample)))

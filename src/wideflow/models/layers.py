@@ -79,6 +79,7 @@ def _fixed(layer: AbstractLayer, x):
 
 def _window_sums(layer: AveragePool | SumPool, x):
     x, padding = padded(layer, x)
+    assert layer.strides is not None  # completed when the layer was built
     whole = (1, *layer.window, 1), (1, *layer.strides, 1)
     return jax.lax.reduce_window(x, np.zeros((), x.dtype), jax.lax.add, *whole, padding)
 

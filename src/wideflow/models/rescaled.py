@@ -91,7 +91,7 @@ def rescaled(
         )
     if (alpha is None) == (richness is None):
         raise ValueError("give exactly one of `alpha` and `richness`, which is 1 / alpha.")
-    if alpha is None:
+    if richness is not None:
         check_positive("richness", richness, "Its limit 0 is `limits.linearised`.")
         alpha = 1 / richness
     check_positive("alpha", alpha)

@@ -12,8 +12,14 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_flag, check_kind, check_positive
-from .._core.node_blocks import BLOCK, block_count, block_pullback
-from .._core.node_products import node_gradient, node_sum, spread
+from .._core.node_products import (
+    BLOCK,
+    block_count,
+    block_pullback,
+    node_gradient,
+    node_sum,
+    spread,
+)
 from .._core.precision import double
 from .._core.randomness import as_key, named_key
 from .._core.renamed import renamed

@@ -15,8 +15,8 @@ from jaxtyping import Array, Float
 from .._core.arrays import real_array
 from .._core.errors import check_choice, check_count, check_flag, check_kind
 from .._core.memory import tile_rows
+from .._core.node_products import symmetric_product
 from .._core.precision import double
-from .._core.symmetric_product import symmetric_product
 from .._core.trees import parameters, with_parameters
 from ..dynamics.gradient_flow.jacobian import jacobian_of
 from ..models import deep_gram

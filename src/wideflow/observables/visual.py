@@ -22,8 +22,8 @@ class OutputsAt(AbstractObservable):
 
     inputs: Float[Array, "grid feature"]
     name: str = eqx.field(static=True)
-    label: str = eqx.field(static=True, default="f(x)")
     axes: tuple[str, ...] = eqx.field(static=True)
+    label: str = eqx.field(static=True, default="f(x)")
 
     @double
     def __init__(self, inputs, name: str = "learned_function", axis: str = "grid"):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 
 from ..observables.regime import verdict_of
 from .axes import Axis
@@ -31,6 +32,7 @@ class Answer:
         error: of the procedure that led to it: on every fold the setting is chosen without the rows that judge it.
         flattered: of the recommended setting itself, which was chosen with a look at all rows.
         lazy_limit: of kernel regression, its level chosen the same way.
+        rich_limit: of the mean-field limit at the largest richness, likewise; None where it was not asked for.
         regimes: verdict of every point, 'unknown' where no level was reached.
         rich_over_lazy: log of the error of the best rich over that of the best lazy setting, each chosen within the fold; None without both.
         best_over_limit: log of the procedure's error over the lazy limit's.
@@ -45,6 +47,7 @@ class Answer:
     error: Interval
     flattered: Interval
     lazy_limit: Interval
+    rich_limit: Interval | None
     regimes: tuple[str, ...]
     rich_over_lazy: Interval | None
     best_over_limit: Interval
@@ -58,6 +61,7 @@ def answer(
     measured: Measurements,
     lazy: Mapping[str, np.ndarray],
     folds: int,
+    rich: xr.Dataset | None = None,
 ) -> Answer:
     """From all that was measured.
 
@@ -65,6 +69,7 @@ def answer(
         places: of the points, on the axes' lattices.
         lazy: validation and test error of the lazy limit, (fold, level).
         folds: $K$ of the split.
+        rich: the same of the mean-field limit, if there is one.
     """
     best, level = choose(measured)
     if best < 0:
@@ -75,13 +80,14 @@ def answer(
     changes = measured.at(measured.kernel_change, levels)
     regimes = tuple(verdict_of(_mean(row)) for row in changes)
     tests = measured.at(measured.test, levels)
-    nested, limit = nested_errors(measured), _lazy_limit(lazy)
+    nested, limit = nested_errors(measured), _of_limit(lazy)
     setting = dict(
         zip((a.name for a in axes), (a.values[i] for a, i in zip(axes, places[best])), strict=True)
     )
     return Answer(
         best, float(measured.levels[level]), setting, regimes[best], interval(nested, folds),
-        interval(tests[best], folds), interval(limit, folds), regimes,
+        interval(tests[best], folds), interval(limit, folds),
+        None if rich is None else interval(_of_limit(rich), folds), regimes,
         _against(measured, regimes, folds), interval(log_ratio(nested, limit), folds),
         _same(tests, best, folds),
         {axis.name: _enough(measured, axis, [p[i] for p in places], folds) for i, axis in enumerate(axes)},
@@ -94,11 +100,11 @@ def _mean(values: np.ndarray) -> float:
     return float(there.mean()) if there.size else float("nan")
 
 
-def _lazy_limit(lazy: Mapping[str, np.ndarray]) -> np.ndarray:
+def _of_limit(errors) -> np.ndarray:
     """Fold by fold the test error at the level that the fold's validation rows choose."""
-    levels = np.argmin(lazy["validation"], axis=1)
-    errors = np.take_along_axis(lazy["test"], levels[:, None], axis=1)[:, 0]
-    return np.where(np.isfinite(errors), errors, np.nan)
+    levels = np.argmin(np.asarray(errors["validation"]), axis=1)
+    tests = np.take_along_axis(np.asarray(errors["test"]), levels[:, None], axis=1)[:, 0]
+    return np.where(np.isfinite(tests), tests, np.nan)
 
 
 def _against(measured: Measurements, regimes: tuple[str, ...], folds: int) -> Interval | None:

@@ -43,7 +43,7 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
 
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,)."""
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         network = Network(
             self.width, self.richness, self.scaling, self.share, self.tail, self.weight_std, self.depth,

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
 from ..figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
 from ..observables.regime import LAZY, RICH
@@ -95,7 +96,7 @@ def _contours(x: np.ndarray, y: np.ndarray, changes: np.ndarray) -> list[Line]:
 
 
 def _slice(plane: "Phase", number: int) -> Panel:
-    """The surface of the validation error along one axis through the best setting, with its points; and the lazy limit."""
+    """The surface of the validation error along one axis through the best setting, with its points; and the limits."""
     axis, other = plane.axes[number], plane.axes[1 - number]
     measured = plane.measured
     home = plane.places[plane.answer.best][1 - number]
@@ -106,12 +107,18 @@ def _slice(plane: "Phase", number: int) -> Panel:
     errors = np.where(measured.best_levels() >= 0, np.exp(scores(measured)[0]), np.nan)
     here = [i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])]  # fmt: skip
     x = [axis.values[plane.places[i][number]] for i in here]
-    validation = plane.lazy["validation"].values
-    limit = float(validation[np.isfinite(validation).any(axis=1)].min(axis=1).mean())
     marks = [
         Line(_fine(plane)[number], mean, "surface", low=low, high=high, group="surface"),
         Points(x, errors[here], "runs", group="runs"),
-        HLine(limit, plane.limit),
+        HLine(_validation(plane.lazy), plane.limit),
     ]
+    if plane.rich is not None and np.isfinite(plane.rich["validation"]).any():
+        marks.append(HLine(_validation(plane.rich), plane.rich_limit))
     title = f"At {other.name} = {other.values[home]:g}"
     return Panel(title, axis.label, f"validation error ({plane.kind})", marks, axis.scale)
+
+
+def _validation(limit: xr.Dataset) -> float:
+    """A limit's validation error at each fold's best level, over the folds that are there."""
+    errors = limit["validation"].values
+    return float(errors[np.isfinite(errors).any(axis=1)].min(axis=1).mean())

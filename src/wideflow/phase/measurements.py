@@ -35,7 +35,7 @@ class Measurements:
     @property
     def runs(self) -> np.ndarray:
         """(point, fold): which runs are there."""
-        return ~np.isnan(self.validation).all(axis=1)
+        return ~np.all(np.isnan(self.validation), axis=1)
 
     @property
     def reached(self) -> np.ndarray:

@@ -24,6 +24,7 @@ from .measurements import Measurements, measurements_of
 from .network import Network, Training
 from .point import phase_point
 from .refinement import Asked, closing_round, closing_runs, first_round, next_round
+from .rich_end import check_particles, rich_errors, rich_points
 from .sentence import sentence
 from .splits import split_rows
 from .tables import save_table
@@ -47,6 +48,7 @@ class Phase:
         settings: what all runs share.
         table: every run, with dimensions point, fold and level; NaN where a level was not reached.
         lazy: errors of the lazy limit, with dimensions fold and level.
+        rich: the same of the mean-field limit at the largest richness; None without `particles`.
         measured: the same as plain arrays.
         answer: the recommendation with its statistics.
         kind: what an error is a share of.
@@ -61,6 +63,7 @@ class Phase:
     settings: Mapping[str, Any]
     table: xr.Dataset
     lazy: xr.Dataset
+    rich: xr.Dataset | None
     measured: Measurements
     answer: Answer
     kind: str
@@ -87,13 +90,20 @@ class Phase:
         shown = {n: self.settings[n] for n in ("width", "activation", "samples")}
         shown = {n: v for n, v in shown.items() if n not in {a.name for a in self.axes}}
         shown["samples"] = int(self.table["train_rows"].max())
-        return sentence(self.name, self.axes, self.answer, shown, self.kind, self.limit)
+        return sentence(self.name, self.axes, self.answer, shown, self.kind, self.limit, self.rich_limit)  # fmt: skip
 
     @property
     def limit(self) -> str:
         """What the lazy limit beside the plane is: that of its own networks, or of one hidden layer where they are deep."""
         deep = self.settings["depth"] or "depth" in {axis.name for axis in self.axes}
         return f"kernel regression ({'one hidden layer' if deep else 'the lazy limit'})"
+
+    @property
+    def rich_limit(self) -> str:
+        """What the mean-field limit beside the plane is; empty without one."""
+        if self.rich is None:
+            return ""
+        return f"mean field at richness {self.rich.attrs['richness']:g} ({self.rich.attrs['particles']} particles)"
 
     def __str__(self) -> str:
         return self.sentence
@@ -126,6 +136,7 @@ def phase(
     loss: float | int | Sequence[float] | None = None,
     samples: int = 400,
     folds: int = 5,
+    particles: int = 0,
     seed: int = 0,
     out: str | pathlib.Path = "runs/phase",
     workers: int | None = None,
@@ -148,6 +159,8 @@ def phase(
             validation error. Default thirteen, from 0.8 to 0.01.
         samples: training rows a run at most.
         folds: of the split; a point has at most so many runs.
+        particles: of the mean-field limit at the rich end of a plane of richness and width, one run a fold beside the budget; 0 leaves it out. Kernel regression, the
+            limit at the lazy end, costs nothing and is always there.
         seed: of folds and networks.
         out: folder of the runs.
         workers, threads, scheduler, security, progress: as in `wf.sweep`.
@@ -160,13 +173,15 @@ def phase(
     pair = plane_of(axes)
     shared = _shared(pair, settings, loss)
     _check(data, runs, minutes, samples, folds, seed)
+    check_particles(particles, pair, shared)
     split_rows(seed, len(data), 0, folds, samples)  # refuses too few rows before anything runs
     folder = pathlib.Path(out)
     shared |= {"data": save_table(folder, data), "folds": folds, "samples": samples}
     search = _Search(pair, shared, folder, runs, minutes, folds, seed, progress)
     with _machines(scheduler, workers, threads, security) as engine:
         stopped = search.run(engine)
-    return search.result(data, stopped)
+        rich = search.rich_end(particles, engine) if particles else None
+    return search.result(data, stopped, rich)
 
 
 def _check(data, runs, minutes, samples, folds, seed) -> None:
@@ -241,9 +256,8 @@ class _Search:
 
     def run(self, engine) -> str:
         """All rounds; says why they ended."""
-        kept = min(closing_runs(self.folds), self.runs // 4)
-        asked, closing = first_round(self.axes, self.runs), False
-        reason = f"all {self.runs} runs were used"
+        reserve = min(closing_runs(self.folds), self.runs // 4)
+        asked, closing, late = first_round(self.axes, self.runs), False, False
         while asked:
             began = time.monotonic()
             trouble = self._perform(asked, engine)
@@ -251,30 +265,55 @@ class _Search:
             if trouble:
                 return trouble
             if closing:
-                return reason
+                break
             pace = (time.monotonic() - began) / len(asked)
-            measured, count = self._measured(), min(BATCH, self.runs - kept - len(self.done))
-            late = time.monotonic() - self.began + (count + kept) * pace
-            if self.minutes is not None and late > 60 * self.minutes:
-                reason, count = f"the {self.minutes:g} minutes were used", 0
+            measured, count = self._measured(), min(BATCH, self.runs - reserve - len(self.done))
+            end = time.monotonic() - self.began + (count + reserve) * pace
+            late = self.minutes is not None and end > 60 * self.minutes
             asked = []
-            if count > 0:
+            if count > 0 and not late:
                 asked = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
             if not asked:
-                closing, left = True, min(kept, self.runs - len(self.done))
+                closing, left = True, self.runs - len(self.done)
+                left = min(reserve, left) if late else left
                 asked = closing_round(self._points, measured, self.done, left, self.folds)
-        return reason
+        return self._reason(late)
+
+    def _reason(self, late: bool) -> str:
+        if late:
+            return f"the {self.minutes:g} minutes were used"
+        if len(self.done) == self.runs:
+            return f"all {self.runs} runs were used"
+        return f"nothing was left to ask after {len(self.done)} of {self.runs} runs"
+
+    def rich_end(self, particles: int, engine) -> xr.Dataset:
+        """The mean-field limit on every fold that the plane has used."""
+        from ..runs.sweeps.collect import collect
+
+        points = rich_points(self.axes, sorted({fold for _, fold in self.done}), particles)
+        plan = self._plan(points)
+        self._sweep(plan, engine, "mean-field limit, ")
+        table = collect(plan, self._store).isel(seed=0)
+        return rich_errors(table, points, self.shared["levels"], self.folds)
 
     def _perform(self, asked: list[Asked], engine) -> str:
-        from ..runs.store import Store
+        swept = self._sweep(self._plan(self._settings(asked)), engine)
+        return swept.stopped or self._broken(swept)
+
+    def _sweep(self, plan, engine, what: str = "") -> "Swept":
         from ..runs.sweeps.plan import survey
         from ..runs.sweeps.sweep import sweep
 
-        plan, before = self._plan(asked), len(self.done)
-        missing = len(plan.by_address) - len(survey(plan, Store(self.folder, small=True)).done)
-        show = lambda done, _, what: self.progress(before + done, self.runs, what)
-        swept = sweep({}, self.folder, plan=plan, progress=show, engine=engine() if missing else None)  # fmt: skip
-        return swept.stopped or self._broken(swept)
+        before = len(self.done)
+        missing = len(plan.by_address) - len(survey(plan, self._store).done)
+        show = lambda done, _, state: self.progress(min(before + done, self.runs), self.runs, what + state)  # fmt: skip
+        return sweep({}, self.folder, plan=plan, progress=show, engine=engine() if missing else None)  # fmt: skip
+
+    @property
+    def _store(self):
+        from ..runs.store import Store
+
+        return Store(self.folder, small=True)
 
     def _broken(self, swept: "Swept") -> str:
         """A reason to stop: every run of a round failed."""
@@ -283,16 +322,20 @@ class _Search:
             raise ValueError(f"no run of the plane came to an end: {failed[0]}")
         return ""
 
-    def _plan(self, asked: list[Asked]):
-        from ..runs.sweeps.plan import expand
-        from ..runs.sweeps.spec import read_spec
-
+    def _settings(self, asked: list[Asked]) -> list[dict[str, Any]]:
+        """What each run has of its own: its fold and its values on the axes."""
         points = []
         for place, fold in asked:
-            values = {"fold": fold}
+            values: dict[str, Any] = {"fold": fold}
             for axis, number in zip(self.axes, place, strict=True):
                 values |= axis.setting(axis.values[number])
             points.append(values)
+        return points
+
+    def _plan(self, points: list[dict[str, Any]]):
+        from ..runs.sweeps.plan import expand
+        from ..runs.sweeps.spec import read_spec
+
         varied = set().union(*points)
         fixed = {name: value for name, value in self.shared.items() if name not in varied}
         return expand(
@@ -304,10 +347,9 @@ class _Search:
 
     def _table(self) -> xr.Dataset:
         """All runs so far, as (run, level)."""
-        from ..runs.store import Store
         from ..runs.sweeps.collect import collect
 
-        return collect(self._plan(self.done), Store(self.folder, small=True)).isel(seed=0)
+        return collect(self._plan(self._settings(self.done)), self._store).isel(seed=0)
 
     def _measured(self) -> Measurements:
         return self._arrays(self._table())
@@ -319,7 +361,7 @@ class _Search:
     def _arrays(self, table: xr.Dataset) -> Measurements:
         return measurements_of(table, self.axes, self.done, self.shared["levels"], self.folds)[1]
 
-    def result(self, data: Dataset, stopped: str) -> Phase:
+    def result(self, data: Dataset, stopped: str, rich: xr.Dataset | None) -> Phase:
         table = self._table()
         measured = self._arrays(table)
         if not measured.runs.any():
@@ -339,11 +381,11 @@ class _Search:
             values[used] = [limit[name] for limit in limits]
         kind = OF_ROWS if two_classes(data.targets) else OF_VARIANCE
         points = self._points
-        verdict = answer(self.axes, points, measured, lazy, self.folds)
+        verdict = answer(self.axes, points, measured, lazy, self.folds, rich)
         return Phase(
             data.name, self.axes, points, self.shared, self._labelled(table, kind),
             xr.Dataset({n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(levels)}),
-            measured, verdict, kind, self.folds, stopped, self.done,
+            rich, measured, verdict, kind, self.folds, stopped, self.done,
         )  # fmt: skip
 
     def _labelled(self, table: xr.Dataset, kind: str) -> xr.Dataset:

@@ -64,6 +64,7 @@ def summary(plane: "Phase") -> dict:
         "error": told(verdict.error),
         "error_of_the_setting": told(verdict.flattered),
         "lazy_limit": told(verdict.lazy_limit),
+        "rich_limit": told(verdict.rich_limit),
         "log_rich_over_lazy": told(verdict.rich_over_lazy),
         "log_best_over_limit": told(verdict.best_over_limit),
         "enough": {

@@ -33,6 +33,7 @@ def sentence(
     fixed: Mapping[str, object],
     kind: str,
     limit: str,
+    rich_limit: str = "",
 ) -> str:
     """One paragraph: lazy against rich, the best setting, its error, and what the axes bring.
 
@@ -41,6 +42,7 @@ def sentence(
         fixed: settings that are no axes and worth saying.
         kind: what an error is a share of.
         limit: what the lazy limit is called.
+        rich_limit: what the mean-field limit is called, if there is one.
     """
     where = ", ".join(f"{n} {v}" for n, v in fixed.items())
     parts = [f"On {name} {_lazy_against_rich(verdict)}{f' ({where})' if where else ''}."]
@@ -57,6 +59,8 @@ def sentence(
         f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± {verdict.error.half:.1g} ({kind}); "
         f"{_limit(verdict, limit)}."
     )
+    if verdict.rich_limit is not None:
+        parts.append(f"The other end, {rich_limit}, {_known(verdict.rich_limit)}.")
     parts += [text for axis in axes if (text := _axis(axis, verdict))]
     return " ".join(parts)
 
@@ -80,6 +84,14 @@ def _limit(verdict: Answer, name: str) -> str:
         return f"{limit}, no difference that can be told"
     better = "better" if verdict.best_over_limit.mean < 0 else "worse"
     return f"{limit}: the network is {better} by {percent(verdict.best_over_limit)}"
+
+
+def _known(error: Interval) -> str:
+    """An error with its interval, or that no level was reached."""
+    if not error.count:
+        return "reached no level"
+    half = f" ± {error.half:.1g}" if error.count > 1 else ""
+    return f"has {number(error.mean)}{half}"
 
 
 def _axis(axis: Axis, verdict: Answer) -> str:

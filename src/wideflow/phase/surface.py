@@ -37,7 +37,7 @@ def matern(left: np.ndarray, right: np.ndarray, lengths) -> np.ndarray:
 def surface(places: np.ndarray, values: np.ndarray, noise: np.ndarray, asked) -> Surface:
     """The posterior at `asked` (place, 2), from `values` at `places` (point, 2) with variances `noise` (point,)."""
     spread = max(float(np.var(values)), LEAST)
-    best = (-np.inf, None)
+    best = (-np.inf, (LENGTHS[0], LENGTHS[0], spread))
     for first in LENGTHS:
         for second in LENGTHS:
             correlation = matern(places, places, (first, second))

@@ -42,15 +42,15 @@ class Chip:
 
 def chips(spec: FigureSpec) -> list[Chip]:
     """The shared legend, in order of appearance."""
-    style, found = look(spec), {}
+    style, chips = look(spec), {}
     for panel in spec.panels:
         for mark in panel.marks:
             name = entry(mark)
-            if name in style.shared and name not in found:
-                found[name] = Chip(
+            if name in style.shared and name not in chips:
+                chips[name] = Chip(
                     as_text(name), style.colour(mark), getattr(mark, "dash", "solid")
                 )
-    return list(found.values())
+    return list(chips.values())
 
 
 def plots(spec: FigureSpec, owner: str) -> list:
@@ -151,8 +151,8 @@ def _plot(panel: Panel, style: Look, owner: str):
         border_fill_color=None, outline_line_color=None, min_border_right=12,
     )  # fmt: skip
     plot.tags = _kinds(panel)
-    told = f"{panel.title}: {panel.y} over {panel.x}"  # for those who do not see it
-    plot.html_attributes = {"role": "img", "aria-label": as_text(told)}
+    description = f"{panel.title}: {panel.y} over {panel.x}"  # for those who do not see it
+    plot.html_attributes = {"role": "img", "aria-label": as_text(description)}
     plot.toolbar.logo = None
     plot.toolbar.autohide = True
     plot.title = Title(text=as_text(panel.title), text_font_size="14px")

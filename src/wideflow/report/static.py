@@ -69,14 +69,15 @@ def build(spec: FigureSpec):
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     with mpl.rc_context(_STYLE):
         columns = max(1, min(spec.columns, len(spec.panels)))
         rows = -(-len(spec.panels) // columns)
         width = {1: 5.6, 2: 8.4}.get(columns, 3.6 * columns)
-        figure = Figure(figsize=(width, 2.95 * rows + 0.9), layout="constrained")
+        layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.05)
+        figure = Figure(figsize=(width, 2.95 * rows + 0.9), layout=layout)
         FigureCanvasAgg(figure)
-        figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.03, hspace=0.05)
         seen: dict = {}
         style = look(spec)
         for number, panel in enumerate(spec.panels):

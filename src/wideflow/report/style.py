@@ -72,8 +72,8 @@ class Look:
 def look(spec: FigureSpec) -> Look:
     """Colours in order of appearance, after `spec.first`; an entry in two panels or more goes to the figure's one legend."""
     marks = list(itertools.chain.from_iterable(panel.marks for panel in spec.panels))
-    found = (key for mark in marks if (key := colour_key(mark)) is not None)
-    keys = dict.fromkeys((*spec.first, *found))
+    used = (key for mark in marks if (key := colour_key(mark)) is not None)
+    keys = dict.fromkeys((*spec.first, *used))
     keys = [key for key in keys if key not in spec.muted] + [*spec.muted]
     places: dict[str, set[int]] = {}
     for number, panel in enumerate(spec.panels):

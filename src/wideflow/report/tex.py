@@ -22,16 +22,16 @@ def as_text(label: str) -> str:
     >>> as_text(r"$\\lambda_{\\min}(\\Theta)$ at $t=10^{-3}$")
     'λₘᵢₙ(Θ) at t=10⁻³'
     """
-    return re.sub(r"\$([^$]*)\$", lambda found: _formula(found.group(1)), label)
+    return re.sub(r"\$([^$]*)\$", lambda match: _formula(match.group(1)), label)
 
 
 def _formula(tex: str) -> str:
     tex = re.sub(
-        r"\\([A-Za-z]+|\|)\s*", lambda found: _WORDS.get(found.group(1), found.group(1)), tex
+        r"\\([A-Za-z]+|\|)\s*", lambda match: _WORDS.get(match.group(1), match.group(1)), tex
     )
     tex = re.sub(r"\\[,;:! ]", " ", tex)
-    tex = re.sub(r"\^(\{[^{}]*\}|.)", lambda found: _raised(found.group(1), _UP, "^"), tex)
-    tex = re.sub(r"_(\{[^{}]*\}|.)", lambda found: _raised(found.group(1), _DOWN, "_"), tex)
+    tex = re.sub(r"\^(\{[^{}]*\}|.)", lambda match: _raised(match.group(1), _UP, "^"), tex)
+    tex = re.sub(r"_(\{[^{}]*\}|.)", lambda match: _raised(match.group(1), _DOWN, "_"), tex)
     return tex.replace("{", "").replace("}", "")
 
 

@@ -49,7 +49,7 @@ def sections(certificate: "Certificate") -> dict[str, list[tuple[str, ...]]]:
     lazy = certificate.laziness
     places = [(f"width {w}", r) for w, r in zip(lazy.widths, lazy.along_width)]
     places += [(f"gamma {g}", r) for g, r in zip(lazy.gammas, lazy.along_gamma)]
-    found = {
+    tables = {
         "Data": [(c.verdict, c.name, c.found, c.meaning) for c in certificate.checks],
         "Numbers": list(certificate.rows()),
         "What happened": [] if certificate.followed is None else list(certificate.followed.rows()),
@@ -74,7 +74,7 @@ def sections(certificate: "Certificate") -> dict[str, list[tuple[str, ...]]]:
             for name, r in places
         ],
     }
-    return {title: rows for title, rows in found.items() if rows}
+    return {title: rows for title, rows in tables.items() if rows}
 
 
 def tables(certificate: "Certificate") -> Group:

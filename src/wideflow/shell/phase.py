@@ -47,6 +47,9 @@ def phase(
     loss: LossOption = None,
     samples: Annotated[int, typer.Option(help="Training rows a run at most.", min=10)] = 400,
     folds: Annotated[int, typer.Option(help="Folds of the split.", min=3)] = 5,
+    particles: Annotated[
+        int, typer.Option(help="Of the mean-field limit at the rich end; 0 leaves it out.", min=0)
+    ] = 0,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -85,7 +88,7 @@ def phase(
         with terminal.progress_of(f"phase of {table.name}") as progress:
             plane = find(
                 table, {one.name: one for one in pair}, runs=runs, minutes=minutes, loss=loss,
-                samples=samples, folds=folds, seed=seed, out=out, workers=workers, threads=threads,
+                samples=samples, folds=folds, particles=particles, seed=seed, out=out, workers=workers, threads=threads,
                 scheduler=scheduler, security=security, progress=progress, **settings,
             )  # fmt: skip
     except KeyboardInterrupt as error:

@@ -87,7 +87,7 @@ def from_torch(
     if channels_first:
         _check_order(items)
     arrays, biases = _arrays(items, features, channels_first)
-    return Deep(chain, features if len(features) > 1 else features[0], arrays, biases, PLAIN)
+    return Deep(chain, features[0] if len(features) == 1 else features, arrays, biases, PLAIN)
 
 
 def _layer(item) -> layers.AbstractLayer:

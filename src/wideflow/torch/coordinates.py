@@ -102,7 +102,7 @@ class _Trainer:
         before = {name: value.detach().clone() for name, value in module.state_dict().items()}
         calls = recorded_calls(module, inputs)
         units = measure_units(module, before, calls)
-        answer, start, first = Measured(), None, None
+        answer, start, first, given = Measured(), {}, {}, {}
         for step in range(self.steps + 1):
             given = _activations(module, inputs)
             start = start or given

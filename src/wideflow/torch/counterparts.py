@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import nn
@@ -32,11 +33,11 @@ def arguments(given, options, *defaults: tuple[str, object]) -> list:
     return values
 
 
-def is_dropout(part: nn.Module) -> bool:
+def is_dropout(part: nn.Module) -> TypeGuard[nn.modules.dropout._DropoutNd]:
     return isinstance(part, nn.modules.dropout._DropoutNd)
 
 
-def _moments(part: nn.Module) -> tuple[float, float | None]:
+def _moments(part: nn.Linear | nn.modules.conv._ConvNd) -> tuple[float, float | None]:
     """The deviations that the weights have, in the description's units."""
     fan_in = part.weight[0].numel()
     std = math.sqrt(fan_in * float(torch.mean(part.weight.detach().double() ** 2)))

@@ -14,6 +14,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -149,9 +150,7 @@ def _tile_rows(network: Network, numbers: int, memory) -> int:
     return max(1, min(network.samples, int(budget(memory) // (3 * bytes_a_row))))
 
 
-def _tiles(
-    network: Network, rows: int, take: Callable
-) -> Iterator[tuple[slice, slice, object, object]]:
+def _tiles(network: Network, rows: int, take: Callable) -> Iterator[tuple[slice, slice, Any, Any]]:
     """Pairs of tiles on and above the diagonal; a tile is computed again when another meets it."""
     slices = [slice(i, min(i + rows, network.samples)) for i in range(0, network.samples, rows)]
     for k, i in enumerate(slices):

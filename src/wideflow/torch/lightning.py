@@ -1,6 +1,7 @@
 """A Lightning callback around `Watch`, which works with `lightning`, with `pytorch_lightning`, and with neither installed."""
 
 import sys
+from typing import Any
 
 from .._core.errors import check_count
 from .network import evaluating
@@ -20,7 +21,9 @@ def lightning_callback(inputs, targets=None, *, every: int = 100, **options):
         every: steps between records.
     """
     check_count("every", every)
-    base = next((sys.modules[name].Callback for name in LIBRARIES if name in sys.modules), object)
+    base: Any = next(
+        (sys.modules[name].Callback for name in LIBRARIES if name in sys.modules), object
+    )
 
     class LightningWatch(base):
         """See `wideflow.torch.lightning_callback`."""
@@ -35,10 +38,12 @@ def lightning_callback(inputs, targets=None, *, every: int = 100, **options):
             self._record(trainer, module)
 
         def on_train_batch_end(self, trainer, module, *_, **__) -> None:
+            assert self.watch is not None  # since the training started
             if trainer.global_step % every == 0 and trainer.global_step > self.watch.steps[-1][0]:
                 self._record(trainer, module)
 
         def _record(self, trainer, module) -> None:
+            assert self.watch is not None
             with evaluating(module):
                 scalars = self.watch.record(trainer.global_step)
             for logger in getattr(trainer, "loggers", ()):

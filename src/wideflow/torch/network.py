@@ -41,11 +41,12 @@ def device_and_dtype(module: nn.Module) -> tuple[torch.device, torch.dtype]:
         raise ValueError(
             f"`module` must lie on one device, got parameters on {', '.join(sorted(devices))}."
         )
-    dtype = None
+    first = next(iter(trained.values()))
+    dtype = first.dtype
     for name, parameter in trained.items():
         _check_precision("module", name, parameter)
-        dtype = parameter.dtype if dtype is None else torch.promote_types(dtype, parameter.dtype)
-    return next(iter(trained.values())).device, dtype
+        dtype = torch.promote_types(dtype, parameter.dtype)
+    return first.device, dtype
 
 
 def _check_precision(argument: str, name: str, tensor: Tensor) -> None:

@@ -131,7 +131,8 @@ class Watch:
         return self.share is None or self.seconds + self._last <= self.share * (now - self._began)
 
     def _gram(self, state: State) -> np.ndarray:
-        return sum(mean_parts(self._kernels.parts(state, self.outputs)).values())
+        parts = mean_parts(self._kernels.parts(state, self.outputs))
+        return np.sum(list(parts.values()), axis=0)
 
     def _measured(self, state: State) -> dict:
         now, kernel, start = forward_pass(self.network, state), self._gram(state), self._kernel
@@ -150,7 +151,7 @@ class Watch:
             row |= self._layer_values(now)
         if self.targets is not None:
             given, y = self.targets
-            y = y if len(self.outputs) > 1 else y[:, [self.outputs[0]]]
+            y = y[:, [self.outputs[0]]] if len(self.outputs) == 1 else y
             row["loss"] = float(self.loss(now.outputs, given))
             row["kernel_alignment"] = share_of(np.sum(y * (kernel @ y)), size * np.sum(y**2))
         return row

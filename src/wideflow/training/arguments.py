@@ -3,13 +3,9 @@
 import inspect
 from collections.abc import Callable, Sequence
 
-import jax.numpy as jnp
-import numpy as np
-
 from .._core.errors import check_callable, check_choice, check_count, check_kind, check_number
 
 MOST_STEPS = 2**62  # what a 64-bit counter holds, with room for one more chunk
-MOST_RECORDS = 10**8  # 800 MB for each recorded number
 RESERVED_AXES = ("step", "time", "solver_steps")
 PRECISIONS = ("float32", "float64")
 
@@ -57,18 +53,6 @@ def check_record(record) -> None:
         _check_takes("record", observable, ("snapshot",))
 
 
-def recorded(observable: Callable, snapshot):
-    """What an observable says, as an array; text, tables and None are refused by name."""
-    value = observable(snapshot)
-    try:
-        return jnp.asarray(value)
-    except (TypeError, ValueError) as error:
-        name = getattr(observable, "name", getattr(observable, "__name__", "an observable"))
-        raise ValueError(
-            f"`record` must hold functions that return numbers or arrays, but {name!r} returned {value!r}."
-        ) from error
-
-
 def check_loss(loss) -> None:
     if loss is None:
         return
@@ -104,15 +88,6 @@ def check_axis(axis, record=()) -> None:
         )
 
 
-def check_records(count: float) -> None:
-    """Refuses grids of records that no memory holds."""
-    if not count <= MOST_RECORDS:
-        raise ValueError(
-            f"`every` asks for {count:.3g} records, more than {MOST_RECORDS:.0e}. "
-            "Record less often, or on a `Logarithmic()` grid."
-        )
-
-
 def check_replay(dynamics, steps, data) -> None:
     """Dynamics that replay given indices need a row for every step, and samples that exist."""
     replayed = getattr(dynamics, "replayed", None)
@@ -129,17 +104,6 @@ def check_replay(dynamics, steps, data) -> None:
         raise ValueError(
             f"`{name}` must hold sample indices in 0..{samples - 1}, got {order.min()}..{order.max()}."
         )
-
-
-def whole_steps(every) -> np.ndarray:
-    """Recorded steps given as a list: whole numbers."""
-    try:
-        values = np.asarray(every, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`every` must hold whole numbers of steps, got {every!r}.") from error
-    if values.ndim != 1 or not np.all(values == np.floor(values)):
-        raise ValueError(f"`every` must hold whole numbers of steps, got {every!r}.")
-    return values.astype(np.int64)
 
 
 def _check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> None:

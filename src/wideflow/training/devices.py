@@ -16,13 +16,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 AXIS = "width"
 
 
-def as_mesh(devices: int | str | Sequence | None) -> Mesh | None:
-    """A line of devices: None for the default one, "all", a count, or the devices themselves.
+def as_mesh(devices: int | str | Sequence) -> Mesh:
+    """A line of devices: "all", a count, or the devices themselves.
 
     With `jax.distributed` initialised "all" means those of all processes.
     """
-    if devices is None:
-        return None
     there = jax.devices()
     if devices == "all":
         mesh_devices = there
@@ -85,9 +83,9 @@ def put(array, sharding: NamedSharding):
     return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
 
 
-def gather(tree, mesh: Mesh | None):
+def gather(tree, mesh: Mesh):
     """Whole arrays in every process, for the host to read."""
-    if mesh is None or mesh.is_multi_process is False:
+    if not mesh.is_multi_process:
         return tree
     everywhere = NamedSharding(mesh, PartitionSpec())
     arrays, static = eqx.partition(tree, eqx.is_array)

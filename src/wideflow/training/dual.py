@@ -18,7 +18,7 @@ from .._core.activations import Activation
 from .._core.errors import check_choice
 from .._core.node_products import spread
 from .._core.trees import with_parameters
-from ..data.objective import DatasetObjective
+from ..data.dataset import DatasetObjective
 from ..dynamics.descent import GradientDescent
 from ..dynamics.flow import GradientFlow
 from ..dynamics.gradient_flow.diffrax_solver import SOLVERS

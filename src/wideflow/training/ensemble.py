@@ -18,7 +18,7 @@ from ..data.dataset import Dataset
 from ..data.objective import AbstractObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow
 from ..models.base import AbstractModel, unlabelled
-from .devices import replicate, spread
+from .devices import gather, replicate, spread
 
 CACHE = 6_000_000  # bytes; more pre-activations than this are worked off one member after the other
 
@@ -97,6 +97,10 @@ class Ensemble:
     def constant(self, value: float):
         array = jnp.full(self.count, value) if self.several else jnp.asarray(value)
         return array if self.mesh is None else replicate(array, self.mesh)
+
+    def whole(self, tree):
+        """`tree` for the host to read: where neurons are spread over processes, gathered."""
+        return tree if self.mesh is None else gather(tree, self.mesh)
 
     def split(self, tree):
         """A stacked tree as a tuple of trees; a single one as it is."""

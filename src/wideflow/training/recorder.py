@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import Snapshot
-from .arguments import recorded
-from .devices import gather
 from .ensemble import Ensemble
 
 OBSERVE_ROLES = ("plain", "member", "member", "member", "objective", "test", "plain", "member")
@@ -69,7 +68,7 @@ class Recorder:
             np.asarray(step),
             time,
         )
-        values = (np.asarray(value) for value in gather(row, e.mesh))
+        values = (np.asarray(value) for value in e.whole(row))
         row = dict(zip(self.names, values, strict=True))
         if not self.rows:
             self._check_axes(row)
@@ -185,4 +184,16 @@ def _first_line(observable) -> str:
 
 def _observe(record, model, start, state, objective, test, step, time):
     shot = Snapshot(model, start, objective, test, step, time, state)
-    return tuple(recorded(observable, shot) for observable in record)
+    return tuple(_recorded(observable, shot) for observable in record)
+
+
+def _recorded(observable: Callable, snapshot):
+    """What an observable says, as an array; text, tables and None are refused by name."""
+    value = observable(snapshot)
+    try:
+        return jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        name = getattr(observable, "name", getattr(observable, "__name__", "an observable"))
+        raise ValueError(
+            f"`record` must hold functions that return numbers or arrays, but {name!r} returned {value!r}."
+        ) from error

@@ -6,7 +6,9 @@ import numpy as np
 
 from .._core.arrays import real_values
 from .._core.errors import check_count, check_positive
-from ..training.arguments import check_records, whole_steps
+from .arguments import MOST_STEPS
+
+MOST_RECORDS = 10**8  # 800 MB for each recorded number
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,28 @@ class Logarithmic:
         check_positive("first", self.first)
 
 
+def record_grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
+    """When a run records: its steps, or the times of a flow."""
+    if flow:
+        if steps is not None or time is None:
+            raise ValueError(
+                "a flow runs for `time=...`, not for `steps`; for steps use `GradientDescent`."
+            )
+        return record_times(every, time)
+    if (steps is None) == (time is None):
+        raise ValueError("give exactly one of `steps` and `time`.")
+    if steps is None:
+        rates = np.asarray(getattr(dynamics, "rate", np.nan))
+        if not np.all(np.isfinite(rates)) or np.unique(rates).size != 1:
+            raise ValueError(
+                "`time` needs dynamics with one constant `rate`; give `steps` instead."
+            )
+        check_positive("time", time)
+        check_count("time / rate", int(min(time / float(rates.flat[0]), 1e30)), 0, MOST_STEPS)
+        steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
+    return record_steps(every, steps)
+
+
 def record_steps(every, steps) -> np.ndarray:
     """The recorded steps: strictly increasing, from 0 to `steps`."""
     check_count("steps", steps, least=0)
@@ -36,9 +60,9 @@ def record_steps(every, steps) -> np.ndarray:
         return np.unique(np.concatenate([[0], np.round(grid).astype(np.int64), [steps]]))
     if np.ndim(every) == 0:
         check_count("every", every)
-        check_records(steps / every)
+        _check_records(steps / every)
         return np.unique(np.append(np.arange(0, steps + 1, every), steps))
-    grid = np.unique(whole_steps(every))
+    grid = np.unique(_whole_steps(every))
     if grid.size == 0 or grid[0] < 0 or grid[-1] > steps:
         raise ValueError(
             f"`every` must hold steps between 0 and `steps` = {steps}, got {list(grid)[:5]}..."
@@ -55,7 +79,7 @@ def record_times(every, time) -> np.ndarray:
         return np.unique(np.concatenate([[0.0], _logarithmic(every, float(time)), [time]]))
     if np.ndim(every) == 0:
         check_positive("every", every)
-        check_records(time / every)
+        _check_records(time / every)
         count = int(np.floor(time / every * (1 + 1e-12)))
         return np.unique(np.concatenate([np.arange(count + 1) * every, [time]]))[: count + 2]
     grid = np.unique(np.asarray(real_values("every", every), np.float64))
@@ -78,3 +102,23 @@ def recording(steps: int, records: int) -> np.ndarray:
     even = np.linspace(0, steps, records + 1)
     early = np.geomspace(1, max(steps, 2), records)
     return np.unique(np.concatenate([even, early]).round().astype(int).clip(0, steps))
+
+
+def _check_records(count: float) -> None:
+    """Refuses grids of records that no memory holds."""
+    if not count <= MOST_RECORDS:
+        raise ValueError(
+            f"`every` asks for {count:.3g} records, more than {MOST_RECORDS:.0e}. "
+            "Record less often, or on a `Logarithmic()` grid."
+        )
+
+
+def _whole_steps(every) -> np.ndarray:
+    """Recorded steps given as a list: whole numbers."""
+    try:
+        values = np.asarray(every, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`every` must hold whole numbers of steps, got {every!r}.") from error
+    if values.ndim != 1 or not np.all(values == np.floor(values)):
+        raise ValueError(f"`every` must hold whole numbers of steps, got {every!r}.")
+    return values.astype(np.int64)

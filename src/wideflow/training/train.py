@@ -10,24 +10,23 @@ import jax
 import numpy as np
 import xarray as xr
 
-from .._core.errors import check_count, check_positive
 from .._core.precision import Precision, double
 from .._core.status import Status
 from .._core.trees import describe
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
 from ..models.base import unlabelled
-from .arguments import MOST_STEPS, check_arguments
+from .arguments import check_arguments
 from .checkpoint import fingerprint, pack, unpack
 from .crossing import crossing
-from .devices import as_mesh, gather
+from .devices import as_mesh
 from .dual import engine_for
 from .ensemble import Ensemble, stack
 from .flow_for_descent import as_flow
 from .identity import digest
 from .recorder import Recorder, observables
 from .run import Run
-from .schedule import record_steps, record_times
+from .schedule import record_grid
 from .session import Session
 
 Progress = Callable[[float, float, float], None]
@@ -90,14 +89,14 @@ def train(
         dynamics=dynamics, data=data, steps=steps, record=record, loss=loss, stop_below=stop_below,
         progress=progress, axis=axis, precision=precision,
     )  # fmt: skip
-    mesh = as_mesh(devices)
+    mesh = None if devices is None else as_mesh(devices)
     loss = HalfSumSquares() if loss is None else loss
     session = Session() if session is None else session
     session.counts.trainings += 1
     precision = "float64" if precision is None else precision
     ensemble = stack(model, data, dynamics, test, key, loss, precision).placed(mesh)
     flow = isinstance(ensemble.dynamics, AbstractFlow)
-    grid = _grid(flow, ensemble.dynamics, steps, time, every)
+    grid = record_grid(flow, ensemble.dynamics, steps, time, every)
     descended, marks = ensemble.dynamics, None
     if session.flow and not flow:
         marks, flow = grid, True
@@ -123,27 +122,6 @@ def _digests(model, data) -> dict[str, str]:
     each = lambda value: value if isinstance(value, list | tuple) else (value,)
     join = lambda things: ",".join(dict.fromkeys(digest(thing) for thing in things))
     return {"starts": join(map(unlabelled, each(model))), "data": join(each(data))}
-
-
-def _grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
-    if flow:
-        if steps is not None or time is None:
-            raise ValueError(
-                "a flow runs for `time=...`, not for `steps`; for steps use `GradientDescent`."
-            )
-        return record_times(every, time)
-    if (steps is None) == (time is None):
-        raise ValueError("give exactly one of `steps` and `time`.")
-    if steps is None:
-        rates = np.asarray(getattr(dynamics, "rate", np.nan))
-        if not np.all(np.isfinite(rates)) or np.unique(rates).size != 1:
-            raise ValueError(
-                "`time` needs dynamics with one constant `rate`; give `steps` instead."
-            )
-        check_positive("time", time)
-        check_count("time / rate", int(min(time / float(rates.flat[0]), 1e30)), 0, MOST_STEPS)
-        steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
-    return record_steps(every, steps)
 
 
 class _Loop:
@@ -235,7 +213,7 @@ class _Loop:
     def mark(self) -> str | None:
         """The key of this training's checkpoints: its place in the session, and all that decides its numbers."""
         e, r = self.ensemble, self.recorder
-        inputs = gather((e.start, e.objective, e.test, e.dynamics, e.keys), e.mesh)
+        inputs = e.whole((e.start, e.objective, e.test, e.dynamics, e.keys))
         return fingerprint(
             self.place, inputs, r.record, r.axis, r.engine, e.title, self.grid, self.stop_below
         )
@@ -244,7 +222,7 @@ class _Loop:
         keeper = self.session.checkpointer
         if keeper is None or not (self.joint or keeper.due(force=last)) or self.mark is None:
             return
-        end = gather((self.model, self.state), self.ensemble.mesh)
+        end = self.ensemble.whole((self.model, self.state))
         if jax.process_index() == 0:
             keeper.save(self.mark, {**self.recorder.arrays(), **pack(end)}, force=last)
 

@@ -14,13 +14,11 @@ from scipy.linalg import expm, null_space
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
 from wideflow.dynamics.gradient_flow import filippov, jacobian as jacobian_module
-from wideflow.dynamics.gradient_flow.filippov import Filippov
+from wideflow.dynamics.gradient_flow.filippov import Filippov, mean_slopes
 from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
-from wideflow.dynamics.gradient_flow.kink_slopes import mean_slopes
 from wideflow.dynamics.gradient_flow.linearisation import GramProblem, exponentials
-from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov
+from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov, phi1, phi2
 from wideflow.dynamics.gradient_flow.output_hessian import output_hessian
-from wideflow.dynamics.gradient_flow.phi_functions import phi1, phi2
 from wideflow.dynamics.gradient_flow.sliding_jacobian import (
     SlidingJacobian,
     SlidingPoint,

@@ -13,11 +13,10 @@ from wideflow.dynamics.gradient_flow.exponential_integrator import (
     ExponentialIntegrator,
     can_use_rodas,
 )
-from wideflow.dynamics.gradient_flow.hessian_blocks import largest_norm, shifted_solver
 from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
 from wideflow.dynamics.gradient_flow.linearisation import GramProblem
 from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov
-from wideflow.dynamics.gradient_flow.rodas import Rodas
+from wideflow.dynamics.gradient_flow.rodas import Rodas, largest_norm, shifted_solver
 
 LOSSES = (wf.losses.HalfSumSquares(), wf.losses.MeanSquares())
 

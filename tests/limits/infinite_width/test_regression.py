@@ -50,6 +50,39 @@ def test_single_precision_is_refined_to_double(exact):
     assert answer.steps > 1
 
 
+def test_single_precision_at_a_ridge_below_its_rounding():
+    # 160 points on a line: float32 finds negative pivots at this ridge, and the sentence used to end the matter.
+    x = np.linspace(-1, 1, 160)[:, None]
+    y = np.sin(3 * x[:, 0])
+    gram = np.asarray(K.ntk(x))
+    ridge = 0.05 * np.finfo(np.float32).eps * np.trace(gram)
+    single = wf.limits.kernels(CHAIN, precision="float32")
+    answer = regress(single, x, y, ridge=ridge, rows=50, tolerance=1e-9)
+    assert answer.method == "cholesky"
+    shifted = gram + ridge * np.eye(160)
+    assert np.linalg.norm(shifted @ answer.coefficients - y) < 2e-9 * np.linalg.norm(y)
+
+
+@pytest.mark.parametrize("settings", [{}, {"method": "cg", "rank": 30, "tolerance": 1e-10}])
+def test_a_stored_kernel_is_read_and_not_computed(exact, tmp_path, monkeypatch, settings):
+    stored = wf.limits.write_kernel(K, tmp_path / "k.zarr", X, chunk=40)
+    cross = wf.limits.write_kernel(K, tmp_path / "cross.zarr", Z, X, chunk=40)
+    expected = np.asarray(K.ntk(Z, X)) @ exact
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("computed again")
+
+    for name in ("ntk", "nngp", "both", "ntk_diagonal", "nngp_diagonal"):
+        monkeypatch.setattr(type(K), name, refuse)
+    answer = regress(wf.limits.open_kernel(tmp_path / "k.zarr"), None, Y, ridge=RIDGE, **settings)
+    assert_allclose(answer.coefficients, exact, rtol=1e-7)
+    assert_allclose(cross @ answer.coefficients, expected, rtol=1e-7)
+    with pytest.raises(ValueError, match="`x` must be None"):
+        regress(stored, X, Y, ridge=RIDGE)
+    with pytest.raises(ValueError, match="`k` must be the stored kernel of the training inputs"):
+        regress(cross, None, Y, ridge=RIDGE)
+
+
 def test_wrong_input_is_named():
     twice = np.concatenate([X[:3], X[:3]])
     cases = [

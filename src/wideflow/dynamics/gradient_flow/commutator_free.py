@@ -2,7 +2,7 @@ r"""A step of order three for smooth networks, and the path inside it.
 
 Three exponentials make a commutator-free Lie-group method (celledoni2003),
 $$Y_2 = e^{\frac13F_1}Y_0,\quad Y_3 = e^{\frac23F_2}Y_0,\quad Y = e^{-\frac1{12}F_1 + \frac34F_3}\,Y_2 ,\qquad F_i = hA(Y_i),$$
-exact in the lazy regime. $Y_3$ need not be that exact: for squared losses with the Gram matrix at hand it comes from `drifting_gram`
+exact in the lazy regime. $Y_3$ need not be that exact: for squared losses with the Gram matrix at hand it comes from `gram_decay`
 with the drift seen at $Y_2$, which saves an eigen decomposition. The same formula with the drift seen at $Y_3$ gives the path inside the step,
 and a cubic share of what it misses at the end makes that path continuous. Elsewhere the path
 inside is unknown (`CommutatorFreeAny`), and steps end where one looks.
@@ -10,10 +10,10 @@ inside is unknown (`CommutatorFreeAny`), and steps end where one looks.
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 
-from .drifting_gram import integrals
-from .frozen_gram import Spectrum, spectrum
+from .gram_decay import Spectrum, integrals, spectrum
 from .linearisation import GramProblem, Linearisation, exponential, move
 from .step_base import AbstractDenseStep, AbstractStep, StepResult
 
@@ -41,11 +41,10 @@ class CommutatorFree(AbstractDenseStep):
         late = dataclasses.replace(
             start, theta=theta, outputs=outputs, jacobian=jacobian, gram=gram
         )
-        inside, at_end = (
-            _drifted(problem, frozen, start, late, 2 / 3 * size, span) for span in (time, size)
-        )
+        after = lambda span: _drifted(problem, frozen, start, late, 2 / 3 * size, span)
+        both = jax.lax.map(after, jnp.stack([time, size]))  # the formula is long: compiled once
         share = (time / size) ** 3
-        return {name: inside[name] + share * (end.theta[name] - at_end[name]) for name in inside}
+        return {name: inside + share * (end.theta[name] - at_end) for name, (inside, at_end) in both.items()}  # fmt: skip
 
 
 class CommutatorFreeAny(AbstractStep):
@@ -70,6 +69,8 @@ def _drifted(
 ):  # fmt: skip
     """The parameters after `span`, the linearisation moving in a straight line from `start` to `other`, `distance` away."""
     g, v = start.cotangent, frozen.vectors
+    assert start.gram is not None  # a `Spectrum` is that of a Gram matrix at hand
+    assert other.gram is not None
     drift = start.hessian.kappa * (other.gram - start.gram) / distance
     both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
     integral, rising = (frozen.whole(part, g) for part in both)

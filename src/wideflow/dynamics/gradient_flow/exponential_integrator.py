@@ -20,12 +20,11 @@ from jaxtyping import Array, Float, Int, PyTree
 from ..._core.trees import Parameters
 from .commutator_free import CommutatorFree, CommutatorFreeAny
 from .filippov import Filippov
-from .frozen_gram import has_spectrum
-from .hessian_blocks import largest_norm
+from .gram_decay import has_spectrum
 from .jacobian import ShallowJacobian
 from .linearisation import GramProblem, Linearisation, Outputs
 from .output_hessian import SQUARES
-from .rodas import Rodas
+from .rodas import Rodas, largest_norm
 from .sliding_jacobian import SlidingJacobian
 from .step_base import HOPELESS, PROBATION, AbstractDenseStep, AbstractStep, StepResult
 

@@ -12,17 +12,24 @@ exactly so where neurons respond linearly. The same $\Theta$ predicts the next s
 The cotangent that this equation gives for the end is no check on a step: it is right by construction wherever neurons respond linearly to the
 correction, however wrong the kinks were that they met before it. (On a noisy wave it was right to $10^{-13}$ where the loss was 30 % off.)
 So a step is made twice: in two halves, which meet the kinks under another prediction, and as a whole, which checks them.
+
+The mean slope of a pair over a part of the step is the Filippov selection. A pre-activation $z_{ij}$ of a ReLU network can be driven onto its kink from both sides. The flow then has no classical solution;
+its Filippov solution stays at $z_{ij} = 0$ with a slope $s_{ij}$ between the two one-sided ones, the one for which $\dot z_{ij} = 0$.
+Over a step, with the integrated cotangent $\bar g$ frozen, $\Delta z_{ij}$ is affine in the own slope,
+$$\Delta z_{ij} = B_{ij} + s_{ij}A_{ij},\qquad A_{ij} = -c\,|\phi_i|^2\,(\bar g\,(s\odot A))_{ij},$$
+so crossing time, sliding slope $s^* = -B/A$ and the mean slope over the step follow in closed form, pair by pair. A pair that
+crosses gets the time-weighted mean of the two slopes, a pair that reaches the kink and cannot leave gets $s^*$ from then on.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from ..._core.node_blocks import block_count, cut_blocks, join_blocks
+from ..._core.node_products import block_count, cut_blocks, join_blocks
+from ..._core.types import Scalar
 from .jacobian import ShallowJacobian
-from .kink_slopes import Pairs, mean_slopes
 from .linearisation import GramProblem, Linearisation, Outputs, exponential, exponentials
-from .sliding_jacobian import Constraints, SlidingPoint, active_constraints
+from .sliding_jacobian import Constraints, Pairs, SlidingPoint, active_constraints
 from .step_base import AbstractStep, StepResult
 
 PARTS = 8  # 6 and 12 were tried on energy and on concrete at gamma = .5: 8 was the best
@@ -98,7 +105,8 @@ def _follow(
         )
         outputs = jnp.sum(shares, axis=0)
         weights, *rest = (join_blocks(x, weights.shape[1]) for x in (moved, *blocks))
-    return {"weights": weights}, outputs, *rest
+    means, slopes, constraints = rest
+    return {"weights": weights}, outputs, means, slopes, constraints
 
 
 def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):
@@ -148,3 +156,35 @@ def _slides(network: ShallowJacobian, slopes: Pairs):
 def _one_sided(network: ShallowJacobian):
     """The slopes left and right of the kink."""
     return tuple(network.activation.slope(jnp.asarray(side)) for side in (-1.0, 1.0))
+
+
+def mean_slopes(
+    z: Pairs, slopes: Pairs, own: Pairs, moved: Pairs, low: Scalar, high: Scalar
+) -> tuple[Pairs, Pairs]:
+    r"""Mean slopes over the step, and the slopes at its end.
+
+    Args:
+        z: pre-activations at the start, kink at 0.
+        slopes: those with which `moved` was computed.
+        own: $A$, the part of $\Delta z$ per unit of the own slope. moved: $\Delta z$.
+        low, high: the slopes left and right of the kink.
+
+    Returns:
+        (mean slopes, end slopes): equal to `low` or `high` for pairs that stay on their side.
+    """
+    rest = moved - slopes * own
+    left, right = rest + low * own, rest + high * own  # the displacement on either side
+    stuck = jnp.clip(-rest / _nonzero(own), low, high)
+    positive = z > 0
+    here, there = jnp.where(positive, high, low), jnp.where(positive, low, high)
+    toward, beyond = jnp.where(positive, right, left), jnp.where(positive, left, right)
+    reaches = jnp.where(positive, z + toward < 0, z + toward > 0)
+    when = jnp.clip(-z / _nonzero(toward), 0.0, 1.0)
+    slides = reaches & jnp.where(positive, beyond > 0, beyond < 0)
+    after = jnp.where(slides, stuck, there)
+    mean = jnp.where(reaches, when * here + (1 - when) * after, here)
+    return mean, jnp.where(reaches, after, here)
+
+
+def _nonzero(x):
+    return jnp.where(x == 0, 1.0, x)

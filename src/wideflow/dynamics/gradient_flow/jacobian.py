@@ -14,9 +14,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ..._core.activations import Activation
 from ..._core.memory import tile_rows
-from ..._core.node_blocks import BLOCK, block_count, cut_blocks
-from ..._core.node_products import spread
-from ..._core.symmetric_product import symmetric_product
+from ..._core.node_products import BLOCK, block_count, cut_blocks, spread, symmetric_product
 from ..._core.trees import Parameters, parameters, with_parameters
 from ...models import deep_gram
 from ...models.base import AbstractModel

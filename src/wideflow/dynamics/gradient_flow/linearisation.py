@@ -16,9 +16,8 @@ from jaxtyping import Array, Float, PyTree
 from ..._core.trees import Parameters
 from ..losses import AbstractLoss
 from .jacobian import AbstractJacobian
-from .matrix_functions import AbstractAction
+from .matrix_functions import AbstractAction, phi1, phi2, phi3
 from .output_hessian import AbstractOutputHessian, UniformHessian, output_hessian
-from .phi_functions import phi1, phi2, phi3
 
 Outputs = Float[Array, " sample *output"]
 

@@ -1,6 +1,11 @@
-r"""$f(M)v$ for several functions $f$ and one symmetric positive semidefinite $M$: dense, or by Lanczos."""
+r"""$f(M)v$ for several functions $f$ and one symmetric positive semidefinite $M$, dense or by Lanczos; and the $\varphi_k$ of exponential integrators.
+
+The functions are taken on the decaying side, $x \mapsto \varphi_k(-x)$, $x \ge 0$:
+$$\varphi_k(-x) = \int_0^1 e^{-vx}\,\frac{(1-v)^{k-1}}{(k-1)!}\,\mathrm dv .$$
+"""
 
 import abc
+import math
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -9,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 AT_ONCE = 20  # dimensions between two looks at what is missing
+_SMALL = 1.0  # below it the recursion of the phi functions loses digits; twenty terms of the series reach 1e-18
 VANISHED = 1e-9  # the part of the last dimension, relative to the vector
 
 Vector = Float[Array, " entry"]
@@ -114,3 +120,35 @@ def _grown(operator, space: Space) -> Space:
         )  # fmt: skip
 
     return jax.lax.cond(k < len(basis), grown, lambda: space)
+
+
+def phi1(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    r"""$\varphi_1(-x) = (1 - e^{-x})/x$, 1 at 0: the mean of $e^{-sx}$ over $s \in [0, 1]$."""
+    safe = jnp.where(x == 0, 1.0, x)
+    return jnp.where(x == 0, 1.0, -jnp.expm1(-safe) / safe)
+
+
+def phi2(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    r"""$\varphi_2(-x) = (1 - \varphi_1(-x))/x = (e^{-x} - 1 + x)/x^2$, 1/2 at 0."""
+    return phis(x, 2)[-1]
+
+
+def phi3(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    r"""$\varphi_3(-x) = (\frac12 - \varphi_2(-x))/x$, 1/6 at 0."""
+    return phis(x, 3)[-1]
+
+
+def phis(x: Float[Array, "..."], most: int) -> list[Float[Array, "..."]]:
+    r"""$\varphi_1(-x)$ to $\varphi_{\mathrm{most}}(-x)$ by $\varphi_{k+1}(-x) = (1/k! - \varphi_k(-x))/x$: upwards for large $x$, downwards from one series for small."""
+    safe = jnp.where(x < _SMALL, 1.0, x)
+    upwards = [phi1(safe)]
+    for k in range(1, most):
+        upwards.append((1 / math.factorial(k) - upwards[-1]) / safe)
+    series = jnp.ones_like(x)
+    for j in range(most + 18, most, -1):  # 1/k! - x/(k+1)! + x^2/(k+2)! - ...
+        series = 1 - x / j * series
+    downwards = [series / math.factorial(most)]
+    for k in range(most - 1, 1, -1):
+        downwards.append(1 / math.factorial(k) - x * downwards[-1])
+    pairs = zip(downwards[::-1], upwards[1:])
+    return [phi1(x), *(jnp.where(x < _SMALL, small, large) for small, large in pairs)]

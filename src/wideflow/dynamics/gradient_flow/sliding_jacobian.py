@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..._core.symmetric_product import symmetric_product
+from ..._core.node_products import symmetric_product
 from .jacobian import AbstractJacobian, ShallowJacobian, gram_map_in_blocks
 
 Pairs = Float[Array, "sample width"]

@@ -34,6 +34,23 @@ def append_rows(factor: jax.Array, rows: jax.Array, start) -> jax.Array:
     return jax.lax.dynamic_update_slice(factor, new, (start, 0))
 
 
+def whiten_rows(factor: jax.Array, white: jax.Array, fields: jax.Array, start) -> jax.Array:
+    r"""The next block of $\omega = F^{-1}\phi$, white where $\langle\phi\phi^\top\rangle = FF^\top$; zero at dropped pivots.
+
+    Args:
+        factor: $F$ with the block's rows in place.
+        white: $\omega$ of earlier rows, (row, sample), zero from `start` on.
+        fields: $\phi$ of the block, (block, sample).
+        start: the block's first row.
+    """
+    rows = jax.lax.dynamic_slice_in_dim(factor, start, len(fields), 0)
+    corner = jax.lax.dynamic_slice_in_dim(rows, start, len(fields), 1)
+    live = jnp.diagonal(corner) > 0
+    innovations = fields - rows @ white  # rows of `white` from `start` on are still zero
+    lower = corner + jnp.diag(jnp.where(live, 0.0, 1.0))
+    return jnp.where(live[:, None], solve_triangular(lower, innovations, lower=True), 0.0)
+
+
 def _pivoted(matrix: jax.Array, variances: jax.Array) -> jax.Array:
     """Cholesky by columns; a pivot below rounding of its variance leaves its column empty."""
     block = matrix.shape[0]

@@ -21,7 +21,8 @@ from ..._core.randomness import as_key, named_key
 from ..._core.status import Status
 from .arguments import checked_data, checked_network, half_square
 from .continuity import check_continuous
-from .draws import SIGNS
+from .draws import SIGNS, first_sources, signs
+from .loss_estimate import loss_of_mean, summed_loss
 from .march import ARRAYS_A_LAYER, march
 
 BLOWN_UP = 1e6  # times the first loss: beyond it descent counts as diverged
@@ -43,18 +44,20 @@ class Problem:
 class FieldTheory(AbstractResult):
     r"""The limit along the steps of descent; points are the training samples, then the test points.
 
-    Every `..._error` is a standard error over independent repeats; the bias of one repeat is of order 1 / samples.
+    Outputs and kernels are means over independent repeats and every `..._error` is the standard error of such a mean: with
+    $R$ repeats it has $R - 1$ degrees of freedom, so that an interval is Student's quantile times it (3.2 at 95 % and four
+    repeats, not 2). The bias of one repeat is of order 1 / samples. Losses are those of the mean outputs (`loss_estimate.py`).
 
     Attributes:
         times: of the steps, shape (step,).
         outputs: $f$, shape (step, point).
-        losses: summed over the training points, shape (step,).
+        losses: of the mean outputs, summed over the training points, shape (step,).
         features: $\Phi^l$ for $l = 1, \dots, L$, shape (layer, step, point, step, point).
         gradients: $G^l$, likewise.
         outputs_error, losses_error, features_error, gradients_error: their standard errors.
-        forward_responses: $\langle\partial\phi(h^l_\mu(k))/\partial r^l_a(j)\rangle$ for
-            $l = 1, \dots, L - 1$, per step.
-        backward_responses: $\langle\partial g^{l+1}_\mu(k)/\partial u^{l+1}_a(j)\rangle$, likewise.
+        forward_responses: $\bar A^lF = \langle\partial\phi(h^l_\mu(k))/\partial\zeta_a(j)\rangle$ for $l = 1, \dots, L - 1$: to the white
+            sources of $r^l = F\zeta$, $F$ the Cholesky factor of $G^{l+1}$ over rows (step, point).
+        backward_responses: $\bar B^lF = \langle\partial g^{l+1}_\mu(k)/\partial\zeta_a(j)\rangle$, to those of $u^{l+1} = F\zeta$, $F$ the factor of $\Phi^l$.
         kernels: the tangent kernel $\Theta$, shape (step, point, point).
         preactivations: $h^l$ of single neurons, shape (layer, step, point, neuron).
         status: whether it ran to the end or diverged.
@@ -140,37 +143,35 @@ def field_theory(
     _check_rate(rate, gram, targets, problem)
     keys = jnp.stack([named_key(key, "repeat", number) for number in range(repeats)])
     strengths = jnp.asarray(rate, float), jnp.asarray(richness, float)
-    paths = _march_all(keys, gram, targets, *strengths, problem)
+    copies = samples // len(signs(act))
+    first = np.stack([first_sources(key, points, depth, copies) for key in keys])
+    paths = _march_all(keys, first, gram, targets, *strengths, problem)
     return _gather(paths, rate, gram, targets, problem)
 
 
 @eqx.filter_jit
-def _march_all(keys, gram, targets, rate, richness, problem):
-    return jax.lax.map(lambda key: march(key, gram, targets, rate, richness, problem), keys)
+def _march_all(keys, first, gram, targets, rate, richness, problem):
+    solve = lambda drawn: march(*drawn, gram, targets, rate, richness, problem)
+    return jax.lax.map(solve, (keys, first))
 
 
 def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
     points, count, depth = len(gram), problem.steps + 1, problem.depth
-    trained = len(targets)
-    losses = jnp.sum(
-        jax.vmap(problem.loss)(
-            paths["outputs"][..., :trained].ravel(),
-            jnp.broadcast_to(targets, paths["outputs"][..., :trained].shape).ravel(),
-        ).reshape(*paths["outputs"].shape[:2], trained),
-        axis=-1,
-    )
+    trained = paths["outputs"][..., : len(targets)]
+    losses, losses_error = loss_of_mean(problem.loss, trained, targets)
+    each = summed_loss(problem.loss, trained, targets)  # (repeat, step)
     mean = lambda values: jnp.mean(values, axis=0)
     error = lambda values: jnp.std(values, axis=0, ddof=1) / np.sqrt(len(values))
     square = lambda values: values.reshape(len(values), count, points, count, points)
     features, gradients = square(mean(paths["features"])), square(mean(paths["gradients"]))
-    bad = not bool(jnp.all(jnp.isfinite(losses)))
-    bad = bad or bool(jnp.max(losses) > BLOWN_UP * jnp.max(losses[:, 0]))
+    bad = not bool(jnp.all(jnp.isfinite(each)))
+    bad = bad or bool(jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0]))
     return FieldTheory(
         times=rate * jnp.arange(float(count)),
         outputs=mean(paths["outputs"]),
         outputs_error=error(paths["outputs"]),
-        losses=mean(losses),
-        losses_error=error(losses),
+        losses=losses,
+        losses_error=losses_error,
         features=features,
         features_error=square(error(paths["features"])),
         gradients=gradients,

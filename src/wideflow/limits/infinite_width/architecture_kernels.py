@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -135,7 +135,7 @@ class Kernels:
         """The share of every layer with weights, stacked."""
         return jnp.stack([self.share(k, x, x2) for k in range(len(self.rates))])
 
-    def _matrix(self, what: str, x, x2, progress):
+    def _matrix(self, what: str, x, x2, progress) -> Any:
         x, x2 = self._inputs(x, x2)
         if isinstance(x, jax.core.Tracer) or isinstance(x2, jax.core.Tracer):
             return self._call(what, x, x if x2 is None else x2)
@@ -146,7 +146,7 @@ class Kernels:
         x, _ = self._inputs(x, None)
         return self._call(what, x, None)[0]
 
-    def _call(self, what: str, x, x2):
+    def _call(self, what: str, x, x2) -> Any:
         rates = jnp.asarray(self.rates, x.dtype)
         closed = all(dual(act).closed for act in activations_of(self.architecture))
         call = _compiled if closed else _propagate

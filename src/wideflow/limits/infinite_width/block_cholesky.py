@@ -34,19 +34,34 @@ def _update(block, left, right):
     return block - left @ right.T
 
 
+class NotPositiveDefiniteError(ValueError):
+    """A pivot of the factor was not positive."""
+
+
+def rounding(precision: str, trace: float) -> float:
+    r"""$\epsilon\,\mathrm{tr}A$: the size of eigenvalues that rounding makes up in a factor of this precision.
+
+    A Schur complement is a sum of up to $n$ products of size $a = \mathrm{tr}A/n$ that round at random, $\epsilon a\sqrt n$ an entry, and a symmetric matrix of such noise has a norm of
+    $2\sqrt n$ times its entries: $2\epsilon na$, of which the mean over the steps of the elimination is a half.
+    """
+    return float(jnp.finfo(precision).eps) * trace
+
+
 def factorise(blocks: Blocks, ridge: float, progress: Callable | None = None) -> Blocks:
     r"""The factor of $A + \lambda I$ in the place of $A$'s lower blocks (i, j), $i \ge j$; the given blocks are used up.
 
     Raises:
-        ValueError: where a pivot is not positive.
+        NotPositiveDefiniteError: where a pivot is not positive.
     """
     count = 1 + max(i for i, _ in blocks)
+    trace = float(sum(jnp.trace(blocks[i, i]) for i in range(count)))
+    precision = str(blocks[0, 0].dtype)
     for k in range(count):
         blocks[k, k] = _diagonal(blocks[k, k], ridge)
         if not bool(jnp.all(jnp.isfinite(jnp.diagonal(blocks[k, k])))):
-            raise ValueError(
+            raise NotPositiveDefiniteError(
                 f"the kernel plus `ridge` {ridge:g} must be positive definite, but a pivot in block {k} of {count} is not "
-                "positive. Raise `ridge`, or drop inputs that occur twice."
+                f"positive. Raise `ridge`, to {rounding(precision, trace):.2g} (the rounding of {precision}) or more, or drop inputs that occur twice."
             )
         for i in range(k + 1, count):
             blocks[i, k] = _panel(blocks[k, k], blocks[i, k])

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +56,9 @@ def _insert(matrices, blocks, i, j, symmetric: bool):
     return jax.tree.map(insert, matrices, blocks)
 
 
-def assemble(block: Callable, x, x2, rows: int, progress: Callable[[int, int], None] | None = None):
+def assemble(
+    block: Callable, x, x2, rows: int, progress: Callable[[int, int], None] | None = None
+) -> Any:
     """`block(left, right)`, a tree of matrices, for all samples of `x` against those of `x2` (of `x` if None).
 
     Args:

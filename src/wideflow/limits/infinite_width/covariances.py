@@ -48,6 +48,8 @@ class Covariances:
         if self.matched:
             own = position_variances(self.cross, self.spatial, self.pairs)
             return _spread(own, self.spatial, self.pairs)
+        assert self.left is not None  # None only where samples are matched
+        assert self.right is not None
         left = position_variances(self.left, self.spatial, self.pairs)
         right = position_variances(self.right, self.spatial, self.pairs)
         p = _spread(left, self.spatial, self.pairs)[0][..., :, None]

@@ -65,6 +65,17 @@ class StoredKernel:
         """All columns of the i-th row of chunks."""
         return np.concatenate([self.block(i, j) for j in range(self.chunks[1])], axis=1)
 
+    def row(self, number: int) -> np.ndarray:
+        """One row of the matrix; of each chunk only that row is read."""
+        i, within = divmod(number, self.chunk)
+        place = {"count": self.chunk, "offset": within * self.chunk * self.dtype.itemsize}
+        parts = [np.fromfile(self._file(i, j), self.dtype, **place) for j in range(self.chunks[1])]
+        return np.concatenate(parts)[: self.shape[1]]
+
+    def diagonal(self) -> np.ndarray:
+        """Of a square matrix."""
+        return np.concatenate([np.diagonal(self.block(i, i)) for i in range(self.chunks[0])])
+
     def __matmul__(self, vectors) -> np.ndarray:
         """The product with (right,) or (right, output), one row of chunks in memory at a time."""
         vectors = np.asarray(vectors)

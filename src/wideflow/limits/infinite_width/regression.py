@@ -1,11 +1,14 @@
 r"""Kernel regression at sizes where the kernel matrix does not fit, or only just.
 
-`regress` solves $(k(X, X) + \lambda I)\,a = y$; `apply_kernel` gives $k(x, X)\,a$ at new inputs without holding $k(x, X)$.
+`regress` solves $(k(X, X) + \lambda I)\,a = y$; `apply_kernel` gives $k(x, X)\,a$ at new inputs without holding $k(x, X)$. A kernel that `write_kernel` has stored is read, not
+computed again: `regress(stored, None, y, ridge=...)`, and `stored_cross @ a` at new inputs.
 
 * Where half of the matrix fits the budget: Cholesky by blocks (`block_cholesky.py`).
 * Else: conjugate gradients, each product computed from fresh blocks of the kernel that are never stored, preconditioned by
   the pivoted-Cholesky approximation of `rank` columns, $P = L L^\top + \lambda I$ (gardner2018), whose inverse is Woodbury's.
-* float32 with refinement: the factor or the products in float32, the residual in float64, until `tolerance` is met.
+* float32: the factor in float32 is the preconditioner of conjugate gradients with products in float64, until `tolerance` is met. Rounding moves the eigenvalues of the float32
+  matrix by $\epsilon\,\mathrm{tr} K$ or more (entries of nearly equal inputs, whose angle is a root of a difference, lose half of their digits), so a small ridge would leave negative pivots. The factor
+  then takes a larger one, $\lambda'$, and about $\sqrt{\lambda'/\lambda}$ times as many steps make up for it.
 """
 
 from collections.abc import Callable
@@ -19,7 +22,10 @@ from ..._core.errors import check_choice, check_positive
 from ..._core.memory import budget
 from ..._core.precision import double
 from .architecture_kernels import Kernels
-from .block_cholesky import factorise, ranges, solve
+from .block_cholesky import NotPositiveDefiniteError, factorise, ranges, rounding, solve
+from .kernel_store import StoredKernel
+
+RAISED = 4  # ridges tried for a float32 factor, from its rounding to a thousand times that: beyond, it is no preconditioner
 
 
 class Regression(NamedTuple):
@@ -66,9 +72,50 @@ def apply_kernel(
     return jnp.concatenate(parts)
 
 
+class Source(NamedTuple):
+    """Where the numbers of a kernel matrix come from: computed from inputs, or read from disk."""
+
+    samples: int
+    precision: str
+    block: Callable  # of the number of the block's rows and columns
+    product: Callable  # with vectors, in float64
+    row: Callable
+    diagonal: Callable
+
+
+def _computed(k: Kernels, x, kernel: str, rows: int) -> Source:
+    x, values = jnp.asarray(x), getattr(k, kernel)
+    parts = ranges(x.shape[0], rows)
+    exact = Kernels(k.architecture, k.parametrisation, k.rates, k.memory)
+
+    def block(i, j):
+        (a, b), (c, d) = parts[i], parts[j]
+        return values(x[a:b], None if i == j else x[c:d])
+
+    return Source(
+        x.shape[0],
+        k.precision,
+        block,
+        lambda v: apply_kernel(exact, x, x, v, kernel=kernel, rows=rows),
+        lambda i: values(x[i : i + 1], x)[0],
+        lambda: getattr(k, f"{kernel}_diagonal")(x),
+    )
+
+
+def _stored(stored: StoredKernel) -> Source:
+    return Source(
+        stored.shape[0],
+        stored.dtype.name,
+        lambda i, j: jnp.asarray(stored.block(i, j)),
+        lambda v: jnp.asarray(stored @ np.asarray(v)),
+        stored.row,
+        stored.diagonal,
+    )
+
+
 @double
 def regress(
-    k: Kernels,
+    k: Kernels | StoredKernel,
     x,
     targets,
     *,
@@ -85,14 +132,14 @@ def regress(
     r"""$(k(X, X) + \lambda I)^{-1}y$ at any size.
 
     Args:
-        k: the kernels; with precision 'float32' the matrix is held and factorised in float32, and the solution is refined
-            until the residual, in float64, is below `tolerance`.
-        x, targets: training inputs and $y$, (sample,) or (sample, output).
-        kernel: 'ntk' or 'nngp'.
+        k: the kernels, or a stored kernel matrix, which is read and not computed again; in float32 the matrix is held and factorised in float32,
+            and the solution is refined until the residual, in float64, is below `tolerance`.
+        x, targets: training inputs (None with a stored kernel) and $y$, (sample,) or (sample, output).
+        kernel: 'ntk' or 'nngp'; a stored kernel is what it was written as.
         ridge: $\lambda$.
         method: 'cholesky' or 'cg'; by the memory budget if None.
         memory: bytes (`WIDEFLOW_MEMORY` if None).
-        rows: samples of a block; by the size and the budget if None.
+        rows: samples of a block; by the size and the budget if None. A stored kernel has its chunks.
         rank: columns of the preconditioner of 'cg'.
         tolerance: of the residual, relative to the targets.
         max_steps: of 'cg', or of the refinement.
@@ -101,36 +148,53 @@ def regress(
     check_choice("kernel", kernel, ("ntk", "nngp"))
     check_positive("ridge", ridge, "Kernels of many inputs are singular to rounding.")
     check_positive("tolerance", tolerance)
-    x = jnp.asarray(x)
+    room = budget(memory)
+    if isinstance(k, StoredKernel):
+        _check_stored(k, x, rows)
+        source, rows = _stored(k), k.chunk
+    else:
+        if rows is None:
+            itemsize = jnp.dtype(k.precision).itemsize
+            rows = int(min(len(x), max(64, min(4096, (room // (16 * itemsize)) ** 0.5))))
+        source = _computed(k, x, kernel, rows)
     y = jnp.asarray(targets, float)
-    if y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+    if y.ndim not in (1, 2) or y.shape[0] != source.samples:
         raise ValueError(
-            f"`targets` must have shape ({x.shape[0]},) or ({x.shape[0]}, output), got {y.shape}."
+            f"`targets` must have shape ({source.samples},) or ({source.samples}, output), got {y.shape}."
         )
     columns = y if y.ndim == 2 else y[:, None]
-    itemsize = jnp.dtype(k.precision).itemsize
-    room = budget(memory)
     if method is None:
-        method = "cholesky" if factor_bytes(x.shape[0], itemsize) <= room else "cg"
+        needed = factor_bytes(source.samples, jnp.dtype(source.precision).itemsize)
+        method = "cholesky" if needed <= room else "cg"
     check_choice("method", method, ("cholesky", "cg"))
-    if rows is None:
-        rows = int(min(x.shape[0], max(64, min(4096, (room // (16 * itemsize)) ** 0.5))))
-    exact = Kernels(k.architecture, k.parametrisation, k.rates, k.memory)
-    product = lambda v: apply_kernel(exact, x, x, v, kernel=kernel, rows=rows) + ridge * v
     if method == "cholesky":
-        solution = _direct(k, x, columns, kernel, ridge, rows, product, tolerance, max_steps, progress)  # fmt: skip
+        solution = _direct(source, columns, ridge, rows, tolerance, max_steps, progress)
     else:
-        precondition = pivoted_preconditioner(k, x, kernel, ridge, rank)
+        precondition = pivoted_preconditioner(source, ridge, rank)
+        product = lambda v: source.product(v) + ridge * v
         solution = conjugate_gradients(
             product, columns, precondition, tolerance, max_steps, progress
         )
     coefficients, residual, steps = solution
     if not residual <= tolerance:
+        least = rounding(source.precision, float(np.sum(np.asarray(source.diagonal(), float))))
         raise ValueError(
             f"the residual is {residual:.2g} after {steps} steps of '{method}', above `tolerance` {tolerance:g}. Raise `ridge` (now "
-            f"{ridge:g}), `rank` or `max_steps`, or use precision='float64'."
+            f"{ridge:g}; at {least:.2g} it is above the rounding of {source.precision}), `rank` or `max_steps`, or use precision='float64'."
         )
     return Regression(coefficients[:, 0] if y.ndim == 1 else coefficients, residual, steps, method)
+
+
+def _check_stored(stored: StoredKernel, x, rows) -> None:
+    if stored.shape[0] != stored.shape[1]:
+        raise ValueError(
+            f"`k` must be the stored kernel of the training inputs with themselves, got one of shape {stored.shape}."
+        )
+    for name, value in (("x", x), ("rows", rows)):
+        if value is not None:
+            raise ValueError(
+                f"`{name}` must be None with a stored kernel, which has inputs and chunks of its own, got {type(value).__name__}."
+            )
 
 
 def factor_bytes(samples: int, itemsize: int) -> int:
@@ -138,46 +202,58 @@ def factor_bytes(samples: int, itemsize: int) -> int:
     return int(1.1 * itemsize * samples * (samples + 1) / 2)
 
 
-def _direct(k, x, y, kernel, ridge, rows, product, tolerance, max_steps, progress):
-    parts = ranges(x.shape[0], rows)
-    block = getattr(k, kernel)
-    blocks, total = {}, len(parts) * (len(parts) + 1) // 2
-    for i, (a, b) in enumerate(parts):
-        for j, (c, d) in enumerate(parts[: i + 1]):
-            blocks[i, j] = block(x[a:b], None if i == j else x[c:d])
+def _direct(source: Source, y, ridge, rows, tolerance, max_steps, progress):
+    if (
+        source.precision == "float64"
+    ):  # LAPACK's own error: a residual would cost the whole kernel again
+        return solve(_factor(source, ridge, rows, progress), y, rows), 0.0, 1
+    factor = _single_factor(source, ridge, rows, progress)
+    answer = lambda r: solve(factor, r.astype(source.precision), rows).astype(y.dtype)
+    product = lambda v: source.product(v) + ridge * v
+    return conjugate_gradients(product, y, answer, tolerance, max_steps)
+
+
+def _factor(source: Source, ridge, rows, progress):
+    count = len(ranges(source.samples, rows))
+    blocks, total = {}, count * (count + 1) // 2
+    for i in range(count):
+        for j in range(i + 1):
+            blocks[i, j] = source.block(i, j)
             if progress is not None:
-                progress(len(blocks), total + len(parts))
-    tell = progress and (lambda done, count: progress(total + done, total + count))
-    factor = factorise(blocks, ridge, tell)
-    answer = lambda r: solve(factor, r.astype(k.precision), rows).astype(y.dtype)
-    coefficients = answer(y)
-    if k.precision == "float64":  # LAPACK's own error: a residual would cost the whole kernel again
-        return coefficients, 0.0, 1
-    for step in range(1, max_steps + 1):
-        rest = y - product(coefficients)
-        size = float(jnp.linalg.norm(rest) / jnp.linalg.norm(y))
-        if size <= tolerance or step == max_steps:
-            return coefficients, size, step
-        coefficients = coefficients + answer(rest)
-    raise AssertionError("max_steps is at least 1")
+                progress(len(blocks), total + count)
+    tell = progress and (lambda done, parts: progress(total + done, total + parts))
+    return factorise(blocks, ridge, tell)
 
 
-def pivoted_preconditioner(k: Kernels, x, kernel: str, ridge: float, rank: int) -> Callable:
+def _single_factor(source: Source, ridge, rows, progress):
+    """A float32 factor of the kernel plus the ridge, or plus the first power of ten times the rounding at which there is one."""
+    trace = float(np.sum(np.asarray(source.diagonal(), float)))
+    if ridge < rounding("float64", trace):  # not even float64 products could tell it from zero
+        return _factor(source, ridge, rows, progress)
+    damped = max(ridge, rounding(source.precision, trace))
+    for _ in range(RAISED - 1):
+        try:
+            return _factor(source, damped, rows, progress)
+        except NotPositiveDefiniteError:
+            damped *= 10
+    return _factor(source, damped, rows, progress)
+
+
+def pivoted_preconditioner(source: Source, ridge: float, rank: int) -> Callable:
     r"""$v \mapsto (LL^\top + \lambda I)^{-1}v$, $L$ the pivoted Cholesky factor of `rank` columns.
 
     Each column needs one row of the kernel: the input whose variance the columns so far explain least. Woodbury:
     $(LL^\top + \lambda I)^{-1} = \lambda^{-1}\big(I - L(\lambda I + L^\top L)^{-1}L^\top\big)$.
     """
-    row = getattr(k, kernel)
-    rest = np.array(getattr(k, f"{kernel}_diagonal")(x), dtype=float)
-    columns = np.zeros((min(rank, x.shape[0]), x.shape[0]))
-    floor = np.finfo(float).eps * rest.max() * x.shape[0]
+    rest = np.array(source.diagonal(), dtype=float)
+    columns = np.zeros((min(rank, source.samples), source.samples))
+    floor = np.finfo(float).eps * rest.max() * source.samples
     used = 0
     for used in range(columns.shape[0]):
         pivot = int(np.argmax(rest))
         if rest[pivot] <= max(floor, 1e-3 * ridge):  # what is left is below the ridge
             break
-        values = np.asarray(row(x[pivot : pivot + 1], x), dtype=float)[0]
+        values = np.asarray(source.row(pivot), dtype=float)
         column = (values - columns[:used, pivot] @ columns[:used]) / np.sqrt(rest[pivot])
         columns[used] = column
         rest = np.maximum(rest - column**2, 0.0)

@@ -18,7 +18,7 @@ from ..._core.randomness import as_key, named_key
 from ..._core.types import Key, Scalar
 from ...data.dataset import Dataset
 from ...dynamics.base import AbstractDynamics
-from ...dynamics.loss_base import AbstractLoss
+from ...dynamics.losses import AbstractLoss
 from .models.biased_three_layer import BiasedThreeLayer
 from .smoothing_noise import AbstractNoise, DrawnNoise, ReplayedNoise
 

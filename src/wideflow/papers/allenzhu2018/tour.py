@@ -18,7 +18,7 @@ from ... import observables
 from ..._core.errors import check_count, check_positive
 from ..._core.precision import double
 from ..._core.randomness import named_key
-from ...dynamics.losses import Huber
+from ...dynamics.bounded_losses import Huber
 from ...dynamics.sgd import SGD
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at, moment_when

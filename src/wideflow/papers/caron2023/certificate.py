@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ...certify.registry import ALWAYS, MAYBE, Case, Statement
+from ...certify.registry import ALWAYS, MAYBE, Case, Statement, on_case
 from ...certify.several_outputs import one_output, outputs_of, per_output
 from ...certify.shallow_only import of_shallow
 from ...theorems.base import Outcome, Verdict
@@ -20,7 +20,7 @@ def _decay(case: Case) -> Verdict:
     $\dot L = -r^\top\widehat\Theta r\le-2\lambda_{\min}L$; each $|\dot w_j|$ is at most $\sqrt{K\lambda_j/d}\,\lVert X\rVert_2|r|$, so that the movement gains a factor $\sqrt K$."""
     count = outputs_of(case)
     if not count:
-        return paper.LemmaD1()(case.model, case.data, case.table, mean=case.mean)
+        return on_case(paper.LemmaD1)(case)
     fault = run_fault(case.table, ("loss", "kernel_gap", "weight_movement"))
     if fault:
         return unjudged(fault, {})
@@ -64,27 +64,27 @@ STATEMENTS = (
     ),
     Statement(
         paper.PropositionC1,
-        of_shallow(per_output(lambda case: paper.PropositionC1()(case.model, case.data, failure_probability=case.failure_probability, mean=case.mean))),
+        of_shallow(per_output(on_case(paper.PropositionC1))),
         "the drawn Gram matrix has a gap of at least gamma kappa_n / 2", required="required", bounds=("bound", "gap"),
     ),
     Statement(
         paper.Theorem41,
-        of_shallow(one_output(lambda case: paper.Theorem41()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
+        of_shallow(one_output(on_case(paper.Theorem41))),
         "ReLU: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
     ),
     Statement(
         paper.Theorem42,
-        of_shallow(one_output(lambda case: paper.Theorem42()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
+        of_shallow(one_output(on_case(paper.Theorem42))),
         "smooth: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
     ),
     Statement(
         paper.LemmaD3,
-        of_shallow(one_output(lambda case: paper.LemmaD3()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
+        of_shallow(one_output(on_case(paper.LemmaD3))),
         "ReLU: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
     ),
     Statement(
         paper.LemmaD5,
-        of_shallow(one_output(lambda case: paper.LemmaD5()(case.model, case.data, case.table, failure_probability=case.failure_probability, mean=case.mean))),
+        of_shallow(one_output(on_case(paper.LemmaD5))),
         "smooth: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
     ),
     Statement(
@@ -94,12 +94,12 @@ STATEMENTS = (
     ),
     Statement(
         paper.LemmaD2,
-        of_shallow(per_output(lambda case: paper.LemmaD2()(case.model, case.trained, case.data, failure_probability=case.failure_probability, mean=case.mean))),
+        of_shallow(per_output(on_case(paper.LemmaD2))),
         "a posteriori, ReLU: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
     ),
     Statement(
         paper.LemmaD4,
-        of_shallow(per_output(lambda case: paper.LemmaD4()(case.model, case.trained, case.data, mean=case.mean))),
+        of_shallow(per_output(on_case(paper.LemmaD4))),
         "a posteriori, smooth: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
     ),
 )  # fmt: skip

@@ -10,13 +10,11 @@ from functools import partial
 import jax.numpy as jnp
 
 from ..._core.scalings import NTK, MeanField
-from ...certify.registry import ALWAYS, MAYBE, Case, Statement
+from ...certify.registry import ALWAYS, MAYBE, Case, Statement, on_case
 from ...certify.several_outputs import one_output, per_output
 from ...certify.shallow_only import not_applicable, of_shallow
-from ...limits.deep import hidden_gram
 from ...models import maps
 from ...models.base import unlabelled
-from ...models.embeddings import DeepRandomFeatures, RandomFeatures
 from ...models.shallow import has_own_scales
 from ...theorems.base import Outcome, Verdict
 from ...training.identity import digest
@@ -88,63 +86,44 @@ def interval_of(model, data) -> tuple[float, float]:
     return paper.suggested_interval(model.activation, variance)
 
 
-def _limit(case: Case):
-    embedding = case.model.embedding
-    depth = 1 if isinstance(embedding, RandomFeatures) else embedding.layers - 2
-    return hidden_gram(case.data.inputs, embedding.activation, depth)
-
-
-def _theorem2(case: Case) -> Verdict:
-    if not isinstance(case.model.embedding, RandomFeatures | DeepRandomFeatures):
-        return not_applicable("it speaks of a random embedding; this network has none")
-    return paper.Theorem2()(
-        case.model,
-        case.data,
-        _limit(case),
-        case.table,
-        failure_probability=case.failure_probability,
-        interval=case.interval,
-    )
-
-
 STATEMENTS = (
     Statement(
         paper.Certificate,
-        mapped(lambda case: paper.Certificate()(case.model, case.data, case.table, interval=case.interval)),
+        mapped(on_case(paper.Certificate)),
         "deterministic, from the start alone: neurons stay active and the loss falls", MAYBE, rate="certified_rate", bounds=("beta", "certified_eta"),
     ),
     Statement(
         paper.Lemma2,
-        mapped(lambda case: paper.Lemma2()(case.model, case.data, failure_probability=case.failure_probability), partial(per_output, share=True)),
+        mapped(on_case(paper.Lemma2), partial(per_output, share=True)),
         "the initial loss is at most |y|^2", required="needed_width", bounds=("initial_loss",),
     ),
     Statement(
         paper.Lemma3,
-        mapped(lambda case: paper.Lemma3()(case.model, case.data, failure_probability=case.failure_probability, interval=case.interval), per_output),
+        mapped(on_case(paper.Lemma3), per_output),
         "a share K3 of the neurons is active at the start", required="needed_width", bounds=("K3", "eta_tilde"),
     ),
     Statement(
         paper.Theorem1,
-        mapped(lambda case: paper.Theorem1()(case.model, case.data, case.table, failure_probability=case.failure_probability, interval=case.interval, variant="sharp", exact=True)),
+        mapped(on_case(paper.Theorem1, variant="sharp", exact=True)),
         "fixed embedding: linear convergence for large output weights", MAYBE, "needed_width", "guaranteed_rate", ("needed_chat", "chat"),
     ),
     Statement(
         paper.Corollary1,
-        mapped(lambda case: paper.Corollary1()(case.model, case.data, case.table, failure_probability=case.failure_probability, interval=case.interval, variant="sharp", exact=True)),
+        mapped(on_case(paper.Corollary1, variant="sharp", exact=True)),
         "plain shallow network: the same when rank X = n", MAYBE, "needed_width", "guaranteed_rate", ("rank",),
     ),
     Statement(
-        paper.Theorem2, mapped(_theorem2),
+        paper.Theorem2, mapped(on_case(paper.Theorem2)),
         "random embedding: the same from its limiting Gram matrix", MAYBE, "needed_width", "guaranteed_rate", ("gram_distance", "limit_lambda_min"),
     ),
     Statement(
         paper.Theorem3,
-        mapped(lambda case: paper.Theorem3()(case.model, case.data, case.table, failure_probability=case.failure_probability, interval=case.interval)),
+        mapped(on_case(paper.Theorem3)),
         "one random layer (P-3L): the same from D alone", MAYBE, "needed_width", "guaranteed_rate", ("needed_features",),
     ),
     Statement(
         paper.Lemma1,
-        mapped(lambda case: paper.Lemma1()(case.model, case.data, case.table, interval=case.interval, variant="sharp")),
+        mapped(on_case(paper.Lemma1, variant="sharp")),
         "a posteriori: active neurons against the fall of the loss", ALWAYS, bounds=("share_not_vacuous",),
     ),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from ..._core.tiles import by_rows
 from ..._core.trees import Parameters, parameters, with_parameters
 from ..._core.types import Key, Scalar
 from ...data.dataset import Dataset
+from ...data.multi_index import raw_neurons
 from ...data.objective import AbstractObjective
 
 _LOSS_FACTORS = {"MeanSquares": 1.0, "HalfSumSquares": 1.0, "HalfMeanSquares": 0.5}
@@ -134,31 +135,14 @@ class GaussianAbsTeacher(DoubleModule):
 
 
 def _neurons(model, features: int):
-    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, of a network on the raw inputs."""
+    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, for the two activations that the closed form knows."""
     name = getattr(getattr(model, "activation", None), "name", None)
     if name not in ("abs", "relu"):
         raise ValueError(
             f"the exact Gaussian population needs a network of 'abs' or 'relu' neurons, got {name!r} in "
             f"{type(model).__name__}. For others train on `population.sample(key, samples)`."
         )
-    if hasattr(model, "neurons"):
-        output, hidden = model.neurons()
-    elif type(getattr(model, "embedding", None)).__name__ == "Identity":
-        output, hidden = model.scales * model.output, model.hidden_scale * model.hidden
-    else:
-        raise ValueError(
-            f"the exact Gaussian population needs a two-layer network on the raw inputs, got {type(model).__name__}. "
-            "For others train on `population.sample(key, samples)`."
-        )
-    if output.ndim != 1:
-        raise ValueError(
-            "the exact Gaussian population has one target; the model must have one output."
-        )
-    if hidden.shape[1] != features:
-        raise ValueError(
-            f"the model sees {hidden.shape[1]} features, but the population has {features}."
-        )
-    return output, hidden
+    return raw_neurons(model, features)
 
 
 class GaussianAbsObjective(AbstractObjective):

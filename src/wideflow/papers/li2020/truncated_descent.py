@@ -135,7 +135,8 @@ class TruncatedDescent(AbstractDynamics):
 
     def init(self, model, objective, key):
         _neuron_axis(model)
-        _level(self.switch, objective)
+        if isinstance(self.switch, LossBelow):
+            _level(self.switch, objective)
         first = jnp.asarray(self.switch == 0)
         return TruncatedState(jnp.zeros((), int), first, self.cap(first))
 
@@ -187,9 +188,9 @@ def _neuron_axis(model) -> int:
     )
 
 
-def _level(switch, objective):
-    if not isinstance(switch, LossBelow) or switch.level is not None:
-        return switch.level if isinstance(switch, LossBelow) else 0.0
+def _level(switch: LossBelow, objective):
+    if switch.level is not None:
+        return switch.level
     if not hasattr(objective, "floor"):
         raise ValueError(
             "`switch` needs a level on samples: `LossBelow(level=...)`, for instance half the floor."

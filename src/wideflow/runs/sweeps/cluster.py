@@ -175,27 +175,42 @@ def _embedded(workers: int, threads: int) -> Iterator["Engine"]:
         yield Engine(client, crew)
 
 
+@contextlib.contextmanager
+def _lost_is_an_engine_error() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise EngineError(LOST) from error
+
+
 @dataclass
 class Engine:
     """A client, and the workers that it looks after where they are its own."""
 
     client: Client
     crew: "Crew | None"
-    _counted: tuple[float, int] = (-1.0, 0)
+    _seen: tuple[float, frozenset[str]] = (-1.0, frozenset())
 
     @property
     def dashboard(self) -> str:
         return self.client.dashboard_link or ""
 
-    def size(self) -> int:
-        """How many workers there are, looked up at most twice a second."""
+    def workers(self) -> frozenset[str]:
+        """The addresses of all workers, looked up at most twice a second."""
         now = time.monotonic()
-        if now - self._counted[0] > 0.5 and self.client.status == "running":
-            try:
-                self._counted = now, len(self.client.nthreads())
-            except (OSError, RuntimeError) as error:
-                raise EngineError(LOST) from error
-        return self._counted[1]
+        if now - self._seen[0] > 0.5 and self.client.status == "running":
+            with _lost_is_an_engine_error():
+                self._seen = now, frozenset(self.client.nthreads())
+        return self._seen[1]
+
+    def at_work(self) -> frozenset[str]:
+        """The keys of all tasks that some worker has."""
+        with _lost_is_an_engine_error():
+            return frozenset(key for keys in self.client.processing().values() for key in keys)
+
+    def size(self) -> int:
+        """How many workers there are."""
+        return len(self.workers())
 
     def check(self) -> None:
         """Raises where nothing can be expected any more."""

@@ -1,6 +1,8 @@
 """Sends the missing runs of a plan to the workers and reports what became of each."""
 
 import collections
+import contextlib
+import dataclasses
 import pathlib
 import time
 from collections.abc import Callable, Iterable
@@ -22,8 +24,18 @@ CHUNK_SECONDS = (
 )
 MOST_IN_CHUNK = 64
 PATIENCE = 120.0  # seconds without any worker of our own before giving up
+FETCH = 5.0  # seconds for a result, which is small; it takes longer where its worker has just died
 
 Tell = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A chunk of runs under way; `worker` is the address that it was sent to, "" for whoever is free."""
+
+    group: str
+    chunk: list[PlannedRun]
+    worker: str
 
 
 @dataclass
@@ -41,7 +53,7 @@ class Dispatch:
         self._waiting: dict[str, collections.deque[PlannedRun]] = {}
         for run in missing:
             self._queue(run)
-        self._flying: dict[Future, tuple[str, list[PlannedRun]]] = {}
+        self._flying: dict[Future, Flight] = {}
         self._busy: dict[str, PlannedRun] = {}
         self._pace: dict[str, float] = {}
         self._total = sum(map(len, self._waiting.values()))
@@ -51,6 +63,7 @@ class Dispatch:
             self.engine.check()
             self._fill()
             self._land()
+            self._send_again()
             self._ask_for_the_busy()
         self._tell()
         return self.outcomes
@@ -84,9 +97,10 @@ class Dispatch:
         most = 2 * workers if self.engine.crew else 4 * workers + 8
         while self._waiting and len(self._flying) < most:
             group = max(self._waiting, key=lambda name: len(self._waiting[name]))
-            self._send(group, None)
+            self._send(group)
 
-    def _send(self, group: str, worker: str | None) -> None:
+    def _send(self, group: str, worker: str = "") -> None:
+        """A chunk of the group to `worker`, or to whoever is free."""
         queue = self._waiting[group]
         left = sum(map(len, self._waiting.values()))
         share = -(-left // (2 * max(1, self.engine.size())))
@@ -99,11 +113,15 @@ class Dispatch:
         chunk = [queue.popleft() for _ in range(min(count, len(queue)))]
         if not queue:
             del self._waiting[group]
+        self._submit(Flight(group, chunk, worker))
+
+    def _submit(self, flight: Flight) -> None:
         tasks = [
-            Task(run.address, self.plan.file_name(run), run.settings, run.seed) for run in chunk
+            Task(run.address, self.plan.file_name(run), run.settings, run.seed)
+            for run in flight.chunk
         ]
         spec = self.plan.spec
-        where = {"workers": [worker], "allow_other_workers": True} if worker else {}
+        where = {"workers": [flight.worker], "allow_other_workers": True} if flight.worker else {}
         future = self.engine.client.submit(
             work,
             str(self.store.folder.resolve()),
@@ -113,7 +131,26 @@ class Dispatch:
             pure=False,
             **where,
         )
-        self._flying[future] = group, chunk
+        self._flying[future] = flight
+
+    def _send_again(self) -> None:
+        """Chunks that wait for a worker that has died go to whoever is free.
+
+        Dask moves such a task by itself only where another worker is there at that moment. Where none is, the task waits for the old address for
+        ever, `allow_other_workers` or not, for the replacement has a new one. A chunk is sent again once: after that Dask counts the deaths it sees.
+        """
+        there = self.engine.workers()
+        orphans = {
+            future: flight
+            for future, flight in self._flying.items()
+            if flight.worker and flight.worker not in there and not future.done()
+        }
+        at_work = self.engine.at_work() if orphans else frozenset()
+        for future, flight in orphans.items():
+            if future.key not in at_work:
+                del self._flying[future]
+                future.cancel()
+                self._submit(dataclasses.replace(flight, worker=""))
 
     def _land(self) -> None:
         if not self._flying:
@@ -124,14 +161,14 @@ class Dispatch:
         except (FutureCancelledError, FuturesCancelledError, OSError) as error:
             raise EngineError(LOST) from error
         for future, result, error in landed:
-            group, chunk = self._flying.pop(future)
+            flight = self._flying.pop(future)
             if error is not None:
-                self._note_error(chunk, error)
+                self._note_error(flight.chunk, error)
                 continue
             worker, outcomes = result
-            self._note(group, chunk, outcomes)
-            if group in self._waiting:  # its program is compiled there
-                self._send(group, worker or None)
+            self._note(flight.group, flight.chunk, outcomes)
+            if flight.group in self._waiting:  # its program is compiled there
+                self._send(flight.group, worker)
 
     def _landed(self) -> list[tuple[Future, Any, BaseException | None]]:
         """The chunks that came back within half a second: each with its result or its error."""
@@ -141,8 +178,18 @@ class Dispatch:
             ).done
         except TimeoutError:
             return []
-        failed = {future: future.exception() for future in done if future.status == "error"}
-        return [(f, None, failed[f]) if f in failed else (f, f.result(), None) for f in done]
+        landed = []
+        for future in done:
+            if future.status == "error":
+                landed.append((future, None, future.exception()))
+                continue
+            # a worker that dies with results takes them along: Dask then computes them again, or cannot (see `_send_again`)
+            with contextlib.suppress(TimeoutError):
+                try:
+                    landed.append((future, future.result(timeout=FETCH), None))
+                except KilledWorker as error:
+                    landed.append((future, None, error))
+        return landed
 
     def _note(self, group: str, chunk: list[PlannedRun], outcomes: list[Outcome]) -> None:
         for run, outcome in zip(chunk, outcomes, strict=True):

@@ -196,6 +196,18 @@ def test_theorem_2_constants_and_its_event():
     assert "too small" in ch.Theorem2()(small, data, limit).message
 
 
+def test_theorem_2_knows_the_limit_of_random_features():
+    net, data = three_layer(4000)
+    limit = np.asarray(wf.limits.hidden_gram(data.inputs, "tanh"))
+    own, given = (ch.Theorem2()(net, data, *limits) for limits in ((), (limit,)))
+    assert own.message == given.message
+    assert own.numbers["K"] == given.numbers["K"]
+    plain = wf.Shallow.init(0, features=5, width=20, scaling=wf.scalings.MeanField())
+    verdict = ch.Theorem2()(plain, data)
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "random embedding" in verdict.message
+
+
 def test_theorem_3_says_which_hypothesis_fails():
     net, data = three_layer(500)
     verdict = ch.Theorem3()(net, data)

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from ....training.train import train
@@ -93,7 +93,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         name: np.zeros((2, settings.seeds))
         for name in ("test_loss", "chosen_loss", "mean_candidate", "final_scale", "shrinks")
     }
-    curves = []
+    curves: list[xr.Dataset] = []
     for v in (1, 2):
         dynamics = practical(settings, v)
         result = train(

@@ -21,11 +21,12 @@ from ....figures import FigureSpec, Line, Panel, Points
 from ..concept_data import padded_sphere
 from ..limits.sign_changes import uniform_coupling_error
 from ..models.biased_three_layer import BiasedThreeLayer
-from ..observables.pseudo import coupled_main_part, signed_move, signs, smoothed_pair
+from ..observables.pseudo import coupled_main_part, second_signs, signed_move, signs, smoothed_pair
 from .generators import biased_preactivations, generator
 from .marks import measured
 from .three_layer_runs import slope, three_layer_table
 from .two_layer_runs import two_layer_table
+from .width_settings import SMALL
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,8 @@ class Settings:
     smooth_draws: int = 400
 
 
-# the same small shapes in all experiments of this folder, so that one process compiles them once
 SMOKE = Settings(
-    widths=(20, 40),
-    samples=(50,),
-    seeds=1,
-    steps=100,
-    test_samples=100,
-    widths3=(20, 40),
-    samples3=50,
-    steps3=50,
+    **SMALL,
     worst_widths=(256, 1024),
     move_widths=(20, 40),
     move_starts=2,
@@ -113,7 +106,7 @@ def signed_moves(settings: Settings, key, session) -> xr.Dataset:
             rng = generator(k, "directions", width)
             model = BiasedThreeLayer.init(k, features=6, width=width, output_std=1.0)
             x = padded_sphere(named_key(k, "input"), 1, 5)
-            left = np.asarray(model.output * signs(model, x).second[0])
+            left = np.asarray(model.output * second_signs(signs(model, x))[0])
             right, rows = rng.normal(size=width), rng.normal(size=(width, 6))
             outer = np.outer(left / np.linalg.norm(left), right / np.linalg.norm(right))
             first = 3 * width**-1.0 * rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....experiments.base import Claim, Experiment
 from ....figures import Bars, FigureSpec, HLine, Panel
 from ..concept_data import concept_data, padded_sphere, product_concept

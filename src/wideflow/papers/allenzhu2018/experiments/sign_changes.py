@@ -18,6 +18,7 @@ from .generators import biased_preactivations, generator
 from .marks import guide, measured
 from .three_layer_runs import slope, three_layer_table
 from .two_layer_runs import two_layer_table
+from .width_settings import SMALL
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,8 @@ class Settings:
     draws: int = 20
 
 
-# the same small shapes in all experiments of this folder, so that one process compiles them once
 SMOKE = Settings(
-    widths=(20, 40),
-    samples=(50,),
-    seeds=1,
-    steps=100,
-    test_samples=100,
-    widths3=(20, 40),
-    samples3=50,
-    steps3=50,
+    **SMALL,
     worst_widths=(256, 1024, 4096),
     draws=4,
 )

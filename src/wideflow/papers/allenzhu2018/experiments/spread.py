@@ -6,7 +6,7 @@ A fixed share of the neurons carries the increments at every width, the top 1 % 
 (doubled) predicts as the whole, the better the wider. Norms of three-layer increments follow m^-3/4, m^-1/2.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import xarray as xr
 
@@ -14,6 +14,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel
 from .three_layer_runs import slope, three_layer_table
 from .two_layer_runs import two_layer_table
+from .width_settings import SMALL, WidthSettings
 
 SPREAD = (
     "participation",
@@ -25,39 +26,10 @@ SPREAD = (
     "half_correlation",
 )
 NORMS = ("first_norm_4", "first_norm_2", "first_norm_inf", "second_norm_2", "second_norm_inf")
+DEFAULT = WidthSettings(widths=(400, 1600, 6400), samples=(400,), test_samples=1000)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """As in the width experiment."""
-
-    widths: tuple[int, ...] = (400, 1600, 6400)
-    samples: tuple[int, ...] = (400,)
-    seeds: int = 3
-    features: int = 10
-    steps: int = 4000
-    output_std: float = 0.3
-    test_samples: int = 1000
-    widths3: tuple[int, ...] = (50, 100, 200, 400, 800)
-    samples3: int = 300
-    seeds3: int = 1
-    steps3: int = 3000
-
-
-# the same small shapes in all experiments of this folder, so that one process compiles them once
-SMOKE = Settings(
-    widths=(20, 40),
-    samples=(50,),
-    seeds=1,
-    steps=100,
-    test_samples=100,
-    widths3=(20, 40),
-    samples3=50,
-    steps3=50,
-)
-
-
-def run(settings: Settings, key, session) -> xr.Dataset:
+def run(settings: WidthSettings, key, session) -> xr.Dataset:
     two = two_layer_table(settings, key, session.within(0, 2.0))
     three = three_layer_table(settings, key, session.within(1, 2.0))
     return xr.merge([two[list(SPREAD)], three[list(NORMS)]])
@@ -179,7 +151,11 @@ EXPERIMENT = Experiment(
     paper="allenzhu2018",
     title="What is learned is spread over all neurons",
     figure="Lemma 5.3 (norms)",
-    settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
+    settings={
+        "smoke": WidthSettings(**SMALL),
+        "default": DEFAULT,
+        "paper": replace(DEFAULT, seeds=5, seeds3=3),
+    },
     claims_from_size="default",
     run=run,
     draw=draw,

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....dynamics.sgd import SGD
 from ....experiments.base import Claim, Experiment
 from ....figures import Bars, FigureSpec, Panel

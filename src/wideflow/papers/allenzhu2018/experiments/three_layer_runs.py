@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....dynamics.sgd import SGD
 from ....training.train import train
 from ..concept_data import concept_data, product_concept

@@ -12,7 +12,7 @@ import xarray as xr
 from ...._core.randomness import named_key
 from ....data.dataset import Dataset
 from ....data.synthetic import sphere
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....dynamics.sgd import SGD
 from ....training.train import train
 from ..concept_data import concept_data

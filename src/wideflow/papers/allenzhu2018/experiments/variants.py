@@ -17,7 +17,7 @@ import xarray as xr
 
 from ...._core.randomness import named_key
 from ....data.dataset import Dataset
-from ....dynamics.losses import Huber
+from ....dynamics.bounded_losses import Huber
 from ....experiments.base import Claim, Experiment
 from ....figures import Bars, FigureSpec, Panel
 from ....training.train import train

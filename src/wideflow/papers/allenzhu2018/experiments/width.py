@@ -5,47 +5,16 @@ Run:  wideflow run allenzhu2018-width      Takes:  default and paper about 2 min
 Two layers: Huber test loss flat in m from 50 to 6400 at N = 100 and N = 400. Three layers: relative error bounded, rising slowly to m = 800.
 """
 
-from dataclasses import dataclass
-
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from .three_layer_runs import three_layer_table
 from .two_layer_runs import two_layer_table
+from .width_settings import SMALL, WidthSettings
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Widths, sample sizes and steps; names ending in 3 belong to the three-layer runs."""
-
-    widths: tuple[int, ...] = (20, 50, 100, 200, 400, 800, 1600, 3200, 6400)
-    samples: tuple[int, ...] = (100, 400)
-    seeds: int = 3
-    features: int = 10
-    steps: int = 4000
-    output_std: float = 0.3
-    test_samples: int = 2000
-    widths3: tuple[int, ...] = (50, 100, 200, 400, 800)
-    samples3: int = 300
-    seeds3: int = 1
-    steps3: int = 3000
-
-
-# the same small shapes in all experiments of this folder, so that one process compiles them once
-SMOKE = Settings(
-    widths=(20, 40),
-    samples=(50,),
-    seeds=1,
-    steps=100,
-    test_samples=100,
-    widths3=(20, 40),
-    samples3=50,
-    steps3=50,
-)
-
-
-def run(settings: Settings, key, session) -> xr.Dataset:
+def run(settings: WidthSettings, key, session) -> xr.Dataset:
     two = two_layer_table(settings, key, session.within(0, 2.0))
     three = three_layer_table(settings, key, session.within(1, 2.0))
     return xr.merge(
@@ -141,7 +110,11 @@ EXPERIMENT = Experiment(
     paper="allenzhu2018",
     title="Test error does not depend on the width",
     figure="Theorem 4.1",
-    settings={"smoke": SMOKE, "default": Settings(), "paper": Settings(seeds=5, seeds3=3)},
+    settings={
+        "smoke": WidthSettings(**SMALL),
+        "default": WidthSettings(),
+        "paper": WidthSettings(seeds=5, seeds3=3),
+    },
     claims_from_size="default",
     run=run,
     draw=draw,

@@ -52,6 +52,15 @@ def signs(model: BiasedTwoLayer | BiasedThreeLayer, inputs) -> Signs:
     return Signs(active(z), active(q))
 
 
+def second_signs(frozen: Signs) -> Bool[Array, "sample second"]:
+    """Those of the second layer; a network of two layers has none."""
+    if frozen.second is None:
+        raise ValueError(
+            "`frozen` holds the signs of a network of two layers. Take them from `signs(model, inputs)` of the three-layer one."
+        )
+    return frozen.second
+
+
 @double
 def pseudo_outputs(
     model: BiasedTwoLayer | BiasedThreeLayer,
@@ -81,7 +90,7 @@ def pseudo_outputs(
     v = model.second + model.second_increment if second is None else jnp.asarray(second)
     z = inputs @ w.T + (0.0 if biases == "none" else model.first_bias)
     q = (frozen.first * z) @ v.T + (model.second_bias if biases == "both" else 0.0)
-    return model.scale * ((frozen.second * q) @ model.output.T)
+    return model.scale * ((second_signs(frozen) * q) @ model.output.T)
 
 
 @double
@@ -131,7 +140,7 @@ def cross_coefficients(
     w, v = model.first + model.first_increment, model.second + model.second_increment
     z = frozen.first * (inputs @ w.T + model.first_bias)
     moved = frozen.first * (inputs @ jnp.asarray(first_move).T)
-    weighted = frozen.second[:, None, :] * jnp.atleast_2d(model.output)
+    weighted = second_signs(frozen)[:, None, :] * jnp.atleast_2d(model.output)
     c = (weighted @ jnp.asarray(second_move)) * z[:, None, :] + (weighted @ v) * moved[:, None, :]
     return model.scale * (c[:, 0] if model.output.ndim == 1 else c)
 

@@ -19,7 +19,7 @@ from ...._core.randomness import named_key
 from ...._core.types import Key
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
-from .pseudo import signed_move, signs
+from .pseudo import second_signs, signed_move, signs
 from .row_norms import row_norm
 
 
@@ -72,7 +72,7 @@ def bilinear_sup(
     """
     inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
     frozen = signs(model, inputs)
-    rows = frozen.second * jnp.atleast_2d(model.output)[output]
+    rows = second_signs(frozen) * jnp.atleast_2d(model.output)[output]
     gram = rows @ rows.T
     gated = (xi[:, None] * frozen.first).T[:, :, None] * inputs  # (first, sample, feature)
     squares = jnp.einsum("qnd,nk,qke->qde", gated, gram, gated)

@@ -14,7 +14,7 @@ from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
 from ....data.dataset import Dataset
-from ....dynamics.loss_base import AbstractLoss
+from ....dynamics.losses import AbstractLoss
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..smoothed_sgd import SmoothedSGD
 from .pseudo import signed_move

@@ -10,7 +10,7 @@ import numpy as np
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ...._core.trees import with_parameters
-from ....dynamics.loss_base import AbstractLoss
+from ....dynamics.losses import AbstractLoss
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..limits.sign_changes import (
     first_layer_flips,

@@ -11,7 +11,7 @@ import numpy as np
 from ...._core.precision import double
 from ...._core.trees import with_parameters
 from ....data.dataset import Dataset
-from ....dynamics.loss_base import AbstractLoss
+from ....dynamics.losses import AbstractLoss
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..models.biased_two_layer import BiasedTwoLayer
 from ..observables.pseudo import pseudo_outputs, signs

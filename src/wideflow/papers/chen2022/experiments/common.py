@@ -6,6 +6,7 @@ takes steps of `fraction` $/ \lambda_{\max}(K^0)$ in that time up to $T$, the li
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -64,7 +65,7 @@ def records_of(run: Run, samples: int) -> xr.Dataset:
     return out
 
 
-def stack(tables: dict, name: str) -> xr.Dataset:
+def stack(tables: dict[Any, xr.Dataset], name: str) -> xr.Dataset:
     """Tables by key along a new axis `name`; shorter runs are filled up with NaN."""
     return xr.concat(
         list(tables.values()),

@@ -115,5 +115,6 @@ def _scatter(start, end, train, test, shown):
 def _lazy(net, train, test, time: float) -> float:
     """Test risk at that time of the constant kernel of the unsymmetrised start, from zero outputs."""
     kernel, cross = tangent_gram(net, train.inputs), tangent_gram(net, test.inputs, train.inputs)
-    predicted = linearised(kernel, train.targets, [time], test_kernel=cross).test_outputs[0]
-    return float(np.mean((np.asarray(predicted) - np.asarray(test.targets)) ** 2))
+    predicted = linearised(kernel, train.targets, [time], test_kernel=cross)
+    outputs = np.asarray(predicted.test_outputs)[0]
+    return float(np.mean((outputs - np.asarray(test.targets)) ** 2))

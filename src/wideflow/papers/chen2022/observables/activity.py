@@ -99,8 +99,8 @@ class PointMovement(AbstractObservable):
 
     test: bool = eqx.field(static=True)
     name: str = eqx.field(static=True)
-    label: str = eqx.field(static=True, default="mean over neurons of |h(t) − h(0)|")
     axes: tuple[str, ...] = eqx.field(static=True)
+    label: str = eqx.field(static=True, default="mean over neurons of |h(t) − h(0)|")
 
     def __init__(self, test: bool = False):
         self.test = test

@@ -8,7 +8,7 @@ import numpy as np
 from ...._core.errors import check_choice
 from ...._core.precision import double
 from ....limits.deep import hidden_gram, largest_cosine
-from ....models.embeddings import Identity, RandomFeatures
+from ....models.embeddings import DeepRandomFeatures, Identity, RandomFeatures
 from ....models.shallow import Shallow
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from ....theorems.gaussian_start import normal_fault
@@ -88,7 +88,18 @@ class Corollary1(AbstractRunTheorem):
     citation: ClassVar[Citation] = Citation("chen2022", "Corollary 1")
 
     @double
-    def evaluate(self, start: Shallow, data, table=None, **options) -> Verdict:
+    def evaluate(
+        self,
+        start: Shallow,
+        data,
+        table=None,
+        *,
+        failure_probability: float | int = 0.1,
+        interval=None,
+        variant: str = "corrected",
+        exact: bool = False,
+    ) -> Verdict:
+        """The options are those of `Theorem1`."""
         rank = int(np.linalg.matrix_rank(np.asarray(data.inputs)))
         numbers = {"rank": float(rank), "n": float(len(data)), "d": float(data.dimension)}
         if not isinstance(start.embedding, Identity):
@@ -105,7 +116,9 @@ class Corollary1(AbstractRunTheorem):
                 f"rank X = {rank} is below n = {len(data)}: G_0 is singular",
                 numbers,
             )
-        verdict = Theorem1()(start, data, table, **options)
+        verdict = Theorem1()(
+            start, data, table, failure_probability=failure_probability, interval=interval, variant=variant, exact=exact
+        )  # fmt: skip
         return Verdict(
             verdict.outcome, verdict.margin, verdict.message, {**numbers, **verdict.numbers}
         )
@@ -117,7 +130,8 @@ class Theorem2(AbstractRunTheorem):
     and $m \ge \max\{\log(4n/p) / (2 K^2), \text{Lemma 2 at } p/4 \text{ with } G_{aa} \le 2 \bar G_{\max}\}$, then with probability at least $1 - p$
     $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(\bar G) t}$, $r = 2^{-2/3} K_s^2 K$ (corrected: the printed (83) forgets $t$, and puts eigenvalues into $K$).
 
-    `limit` is $\bar G$, for instance `wf.limits.hidden_gram(inputs, activation, depth)`. The event is checked on the given embedding.
+    `limit` is $\bar G$; without it that of the network's own random features, `wf.limits.hidden_gram(inputs, activation, depth)`. The event is checked on
+    the given embedding.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 2")
@@ -127,13 +141,18 @@ class Theorem2(AbstractRunTheorem):
         self,
         start: Shallow,
         data,
-        limit,
+        limit=None,
         table=None,
         *,
         failure_probability: float | int = 0.1,
         interval=None,
     ) -> Verdict:
         check_probability(failure_probability)
+        if limit is None:
+            if not isinstance(start.embedding, RandomFeatures | DeepRandomFeatures):
+                text = "it speaks of a random embedding; this network has none"
+                return Verdict(Outcome.NOT_APPLICABLE, math.nan, text)
+            limit = _limiting_gram(start.embedding, data.inputs)
         problem = gather(start, data, interval)
         numbers, faults = (
             {**problem.numbers(), **gram_event(start, data, limit)},
@@ -178,6 +197,12 @@ class Theorem2(AbstractRunTheorem):
             needed_chat,
             numbers["r"] * problem.magnitude**2 * numbers["limit_lambda_min"],
         )
+
+
+def _limiting_gram(embedding: RandomFeatures | DeepRandomFeatures, inputs) -> np.ndarray:
+    r"""$\bar G$ of infinitely many random features a layer."""
+    depth = 1 if isinstance(embedding, RandomFeatures) else embedding.layers - 2
+    return np.asarray(hidden_gram(inputs, embedding.activation, depth))
 
 
 class Lemma4(AbstractTheorem):
@@ -267,9 +292,8 @@ class Theorem3(AbstractTheorem):
             return first
         if not empirical and first.outcome is not Outcome.HOLDS:
             return first
-        limit = hidden_gram(data.inputs, start.embedding.activation)
         verdict = Theorem2()(
-            start, data, limit, table, failure_probability=failure_probability, interval=interval
+            start, data, table=table, failure_probability=failure_probability, interval=interval
         )
         return Verdict(
             verdict.outcome, verdict.margin, verdict.message, {**first.numbers, **verdict.numbers}

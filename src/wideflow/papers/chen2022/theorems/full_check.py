@@ -8,7 +8,6 @@ import xarray as xr
 from ...._core.precision import double
 from ....dynamics.descent import GradientDescent
 from ....dynamics.flow import GradientFlow
-from ....limits.deep import hidden_gram
 from ....models.embeddings import DeepRandomFeatures, RandomFeatures
 from ....models.shallow import Shallow
 from ....theorems.base import Verdict
@@ -83,9 +82,7 @@ def full_check(
     }
     embedding = start.embedding
     if isinstance(embedding, RandomFeatures | DeepRandomFeatures):
-        depth = 1 if isinstance(embedding, RandomFeatures) else embedding.layers - 2
-        limit = hidden_gram(data.inputs, embedding.activation, depth)
-        verdicts["Theorem2"] = Theorem2()(start, data, limit, table, **options)
+        verdicts["Theorem2"] = Theorem2()(start, data, table=table, **options)
     if isinstance(embedding, RandomFeatures):
         verdicts["Lemma4"] = Lemma4()(start, data, failure_probability=failure_probability)
         verdicts["Theorem3"] = Theorem3()(start, data, table, **options)

@@ -25,8 +25,9 @@ class MonotoneLoss(AbstractRunTheorem):
     @double
     def evaluate(self, start: Shallow, data, table) -> Verdict:
         problem = gather(start, data)
-        if not problem.magnitude > 0:
-            return problem.unmet()
+        unmet = None if problem.magnitude > 0 else problem.unmet()
+        if unmet is not None:
+            return unmet
         path = trajectory(table, problem.samples, ("loss_slope", "weighted_residual"))
         if path.fault:
             return unjudged(path.fault, problem.numbers())

@@ -72,6 +72,7 @@ def stage_flow(
         stepsize_controller=diffrax.PIDController(rtol=1e-8, atol=1e-12),
         max_steps=100_000,
     )
+    assert solution.ys is not None  # `saveat` asks for them
     return solution.ys
 
 

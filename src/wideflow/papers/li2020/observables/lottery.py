@@ -64,15 +64,15 @@ class NeuronSets:
     @property
     def any_pot(self) -> np.ndarray:
         r"""$S_{pot} = \cup_iS_{i,pot}$, (width,)."""
-        return self.pot.any(axis=1)
+        return np.asarray(self.pot.any(axis=1))
 
     @property
     def any_bad(self) -> np.ndarray:
-        return self.bad.any(axis=1)
+        return np.asarray(self.bad.any(axis=1))
 
     @property
     def any_good(self) -> np.ndarray:
-        return self.good.any(axis=1)
+        return np.asarray(self.good.any(axis=1))
 
     def masses(self, weights, directions=None) -> dict[str, np.ndarray]:
         r"""$\gamma_i = \mathbb E[v_i^2\mathbb 1\{S_{i,pot}\setminus S_{bad}\}]$, $\hat\gamma_i$ over $S_{i,good}$, $\beta_i$ outside $S_{pot}$.
@@ -366,8 +366,8 @@ class FrozenNeurons(AbstractObservable):
 
     cap: float | int | tuple[float | int, ...] | None = eqx.field(static=True)
     name: str = eqx.field(static=True)
-    label: str = eqx.field(static=True, default="frozen neurons")
     axes: tuple[str, ...] = eqx.field(static=True)
+    label: str = eqx.field(static=True, default="frozen neurons")
 
     def __init__(self, cap=None, name: str = "frozen_neurons"):
         several = isinstance(cap, Sequence)

@@ -155,6 +155,7 @@ class LossTail(AbstractObservable):
         population = (
             snapshot.objective if hasattr(snapshot.objective, "directions") else snapshot.test
         )
+        assert population is not None  # `OrderLosses` refuses a run without one
         return population.value(snapshot.model) / population.factor - jnp.sum(orders)
 
 

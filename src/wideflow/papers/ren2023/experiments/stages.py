@@ -88,6 +88,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     }  # fmt: skip
     if default:
         verdicts["Lemma 4.2: the state at the end of Stage 1"] = Lemma42()(law, alpha, w, b, clip=settings.clip, horizon=10.0)  # fmt: skip
+        assert at is not None  # the worked example ends Stage 1
         verdicts["Lemma C.13 at the end of Stage 1"] = LemmaC13()(law, float(at.alpha), at.w, at.b)
     return with_verdicts(table.assign_attrs(attributes), [verdicts])
 

@@ -214,6 +214,7 @@ def _solve(law, state, times, clip, rate, rtol, atol, max_steps):
     )
     solution = integrate(law, state, 0.0, times[-1], clip, **options)
     good = solution.result == diffrax.RESULTS.successful
+    assert solution.ys is not None  # `saveat` asks for them
     return solution.ys, solution.stats["num_accepted_steps"], good
 
 

@@ -152,4 +152,6 @@ def _until(law, state, clip, kind, start, horizon, level, tolerances, max_steps)
     )
     reached = solution.result == diffrax.RESULTS.event_occurred
     stopped = solution.result == diffrax.RESULTS.successful
+    assert solution.ts is not None  # by default the end is saved
+    assert solution.ys is not None
     return reached, stopped, solution.ts[-1], ReducedState(*(leaf[-1] for leaf in solution.ys))

@@ -76,7 +76,7 @@ def _functionals() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     series = np.linalg.pinv(
         chebyshev.chebvander(nodes, DEGREE)
     )  # values at the nodes -> coefficients
-    at_zero = lambda order: chebyshev.chebval(0.0, chebyshev.chebder(series, order))
+    at_zero = lambda order: np.asarray(chebyshev.chebval(0.0, chebyshev.chebder(series, order)))
     return nodes, at_zero(0), at_zero(1), at_zero(2)
 
 

@@ -89,7 +89,8 @@ def _path(settings: Settings, width: int, exponent: float, times) -> np.ndarray:
     )
     rows = _weights(width, width + INDICES)
     start = Overlaps.of_weights(rows, np.eye(INDICES, width + INDICES), np.ones(width))
-    return order_parameters(equations, start, np.asarray(times) * width / rate, rtol=1e-6).error
+    path = order_parameters(equations, start, np.asarray(times) * width / rate, rtol=1e-6)
+    return np.asarray(path.error)
 
 
 def _weights(width: int, features: int) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.special as sp
 
 from ....._core.errors import check_between
-from .hermite_functions import Numbers, normal_density
+from .hermite_functions import Numbers, Values, normal_density
 
 __all__ = ["IntervalPartition"]
 
@@ -90,7 +90,7 @@ class IntervalPartition:
         low = np.where(small, 0.0, low)
         return low, np.where(small, self.half_width, self._upper(low))
 
-    def _upper(self, low: Numbers) -> Numbers:
+    def _upper(self, low: Values) -> Values:
         r"""$u$ with $N(u) - N(l) = \tau/2$, from the upper tail, which keeps its digits where $u$ is large."""
         return -sp.ndtri(np.maximum(sp.ndtr(-low) - self.tau / 2, np.finfo(float).tiny))
 
