@@ -53,8 +53,9 @@ def made_up() -> Phase:
     places, measured = measurements_of(table, axes, done, LEVELS, FOLDS)
     lazy = {name: np.full((FOLDS, len(LEVELS)), 0.35) for name in ("validation", "test")}
     limits = xr.Dataset({n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(LEVELS)})  # fmt: skip
-    verdict = answer(axes, places, measured, lazy, FOLDS)
-    return Phase("made up", axes, places, settings, table, limits, measured, verdict, "share of the variance", FOLDS, "all 24 runs were used", done)  # fmt: skip
+    rich = (limits + 0.1).assign_attrs(richness=10.0, particles=512)
+    verdict = answer(axes, places, measured, lazy, FOLDS, rich)
+    return Phase("made up", axes, places, settings, table, limits, rich, measured, verdict, "share of the variance", FOLDS, "all 24 runs were used", done)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +85,7 @@ def test_a_plane_that_was_written_is_read_as_it_was(folder):
     assert read.sentence == written.sentence
     assert read.recommended == written.recommended
     xr.testing.assert_identical(read.lazy, written.lazy)
+    xr.testing.assert_identical(read.rich, written.rich)
     for name in ("validation", "test", "kernel_change"):
         np.testing.assert_array_equal(getattr(read.measured, name), getattr(written.measured, name))
         np.testing.assert_array_equal(read.table[name], written.table[name])

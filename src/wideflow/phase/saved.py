@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
 FILE = "phase.nc"
 ABOUT = "plane"  # the attribute that holds what is not a table
-LAZY = {name: f"lazy_limit_{name}" for name in ("validation", "test")}
-DIMS = ("lazy_limit_fold", "level")
+ERRORS = ("validation", "test")
+DIMS = ("limit_fold", "level")
 
 
 def write_plane(plane: "Phase", path: pathlib.Path) -> None:
-    """The runs, the lazy limit beside them, and what both mean, in one netCDF file."""
+    """The runs, the limits beside them, and what both mean, in one netCDF file."""
     about = {
         "name": plane.name, "axes": {axis.name: list(axis.values) for axis in plane.axes},
         "runs": [[list(place), fold] for place, fold in plane.done], "settings": dict(plane.settings),
         "kind": plane.kind, "folds": plane.folds, "stopped": plane.stopped,
+        "rich": None if plane.rich is None else dict(plane.rich.attrs),
     }  # fmt: skip
-    limits = {LAZY[name]: (DIMS, plane.lazy[name].values) for name in LAZY}
+    ends = {"lazy": plane.lazy} | ({} if plane.rich is None else {"rich": plane.rich})
+    limits = {f"{end}_limit_{n}": (DIMS, errors[n].values) for end, errors in ends.items() for n in ERRORS}  # fmt: skip
     text = json.dumps(plain(about, spelt=False))
     table = plane.table.assign(limits).assign_attrs({ABOUT: text})
     write_whole(path, bytes(table.to_netcdf(engine="h5netcdf")))
@@ -57,15 +59,19 @@ def read_plane(folder: str | pathlib.Path) -> "Phase":
     first, second = (Axis(name, tuple(values)) for name, values in about["axes"].items())
     done = [((int(place[0]), int(place[1])), int(fold)) for place, fold in about["runs"]]
     settings = about["settings"] | {"levels": tuple(about["settings"]["levels"])}
-    lazy = xr.Dataset(
-        {name: (("fold", "level"), table[own].values) for name, own in LAZY.items()},
-        {"level": list(settings["levels"])},
-    )
-    table = table.drop_vars(LAZY.values())
+    lazy = _limit(table, "lazy", settings["levels"])
+    rich = None if about["rich"] is None else _limit(table, "rich", settings["levels"]).assign_attrs(about["rich"])  # fmt: skip
+    table = table.drop_vars([name for name in table.data_vars if DIMS[0] in table[name].dims])
     places, measured = measurements_of(table, (first, second), done, settings["levels"], about["folds"])  # fmt: skip
-    limits = {name: lazy[name].values for name in LAZY}
-    verdict = answer((first, second), places, measured, limits, about["folds"])
+    limits = {name: lazy[name].values for name in ERRORS}
+    verdict = answer((first, second), places, measured, limits, about["folds"], rich)
     return Phase(
-        about["name"], (first, second), places, settings, table, lazy, measured, verdict,
+        about["name"], (first, second), places, settings, table, lazy, rich, measured, verdict,
         about["kind"], about["folds"], about["stopped"], done,
     )  # fmt: skip
+
+
+def _limit(table: xr.Dataset, end: str, levels: tuple[float, ...]) -> xr.Dataset:
+    """The errors of one end's limit, as `Phase` has them."""
+    errors = {name: (("fold", "level"), table[f"{end}_limit_{name}"].values) for name in ERRORS}
+    return xr.Dataset(errors, {"level": list(levels)})
