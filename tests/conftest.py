@@ -39,6 +39,7 @@ APART = ("tests/experiments/test_contract.py", "tests/test_docs.py")  # long, an
 FIRST = (*APART, "tests/contracts/", "tests/lab/", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks at the same hook
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
     for item in items:
