@@ -29,7 +29,7 @@ run: setup
 	exit $$failed
 
 test: setup browser
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

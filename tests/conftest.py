@@ -34,18 +34,13 @@ def _few_programs():
         gc.collect()
 
 
-# Under `-n 2 --dist loadgroup` a file's tests run in one process, which compiles their programs and sets up their fixtures once; the long ones begin.
-APART = ("tests/experiments/test_contract.py", "tests/test_docs.py")  # long, and nothing is shared
-FIRST = (*APART, "tests/contracts/", "tests/lab/", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
+# Under `-n 2 --dist loadfile` a file's tests run in one process, which compiles their programs and sets up their fixtures once; the longest files begin.
+FIRST = ("tests/experiments/test_contract.py", "tests/test_docs.py", "tests/contracts/", "tests/lab/", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks at the same hook
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        if file not in APART:
-            item.add_marker(pytest.mark.xdist_group(file))
+    place = lambda item: next((k for k, name in enumerate(FIRST) if item.nodeid.startswith(name)), len(FIRST))  # fmt: skip
+    items.sort(key=place)
 
 
 REPOSITORY = pathlib.Path(__file__).parents[1]
