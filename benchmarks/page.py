@@ -241,6 +241,21 @@ def flow_part(rows, goals):
     return "\n\n".join(parts)
 
 
+def deep_gram_part(rows, goals):
+    good = {r["program"]: r for r in rows if "seconds" in r}
+    mine = good.get("wideflow")
+    if mine is None:
+        return ""
+    ratio = lambda program, what: good[program][what] / mine[what] if program in good else math.nan
+    name = f"deep tangent Gram, n={mine['samples']}, four layers of 1024"
+    goals.add(f"{name}: neural-tangents 3 / wideflow", ratio("neural-tangents 3", "seconds"), 1.0)
+    goals.add(f"{name}: torch.func / wideflow", ratio("torch.func", "seconds"), 20)
+    goals.add(f"{name}: memory of wideflow / torch.func", 1 / ratio("torch.func", "memory"), 0.2, False)  # fmt: skip
+    worst = lambda r: max(abs(a - b) / abs(b) for x, y in zip(r["corner"], mine["corner"]) for a, b in zip(x, y))  # fmt: skip
+    body = [[r["program"], number(1e3 * r["seconds"]), number(r["memory"] / 1e6), f"{worst(r):.1e}"] for r in good.values()]  # fmt: skip
+    return table_of(["program", "ms", "peak memory above the start, MB", "largest relative difference from wideflow (16 entries)"], body)  # fmt: skip
+
+
 def deep_flow_part(rows, goals):
     good = {r["program"]: r for r in rows if "evaluations" in r}
     mine, explicit = good.get("wideflow gram"), good.get("Diffrax tsit5")
@@ -362,7 +377,7 @@ PARTS = {
     "descent": ("Full-batch descent", descent_part), "gram": ("Tangent Gram matrix (d=50, m=2000, float64)", gram_part),
     "kernels": ("Limit kernels (ReLU, d=50, float64)", kernels_part),
     "deep_kernels": ("Deep limit kernels (ReLU, both kernels, float64)", deep_kernels_part), "flow": ("Gradient flow to a stated accuracy of the loss", flow_part),
-    "deep_flow": ("Gradient flow of a deep network", deep_flow_part), "deep_training": ("A training step of a deep network", deep_training_part),
+    "deep_gram": ("Tangent Gram matrix of a deep network (float64)", deep_gram_part), "deep_flow": ("Gradient flow of a deep network", deep_flow_part), "deep_training": ("A training step of a deep network", deep_training_part),
     "online": ("Online learning", online_part),
     "population": ("Exact population gradient against sampling", population_part), "growth": ("Growth", growth_part),
 }  # fmt: skip

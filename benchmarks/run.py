@@ -49,6 +49,11 @@ def commands(quick: bool) -> dict[str, list[list[str]]]:
             *([here, "flow.py", case] for case in (FLOW_CASES[-3:] if quick else FLOW_CASES)),
             [here, "easy_flow.py"],
         ],
+        "deep_gram": [
+            [here, "deep_gram.py", "500"],
+            [nt, "peers/deep_gram_nt.py", "500"],
+            [torch, "peers/deep_gram_torch.py", "500"],
+        ],
         "deep_flow": [[here, "deep_flow.py"]],
         "deep_training": [[here, "deep_training.py"]],
         "online": [[here, "online.py"]],

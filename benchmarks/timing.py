@@ -1,5 +1,6 @@
 """How times are taken: the best of several repeats, after a warm-up, in float64 unless said; and how results leave a process."""
 
+import itertools
 import json
 import time
 
@@ -51,3 +52,19 @@ FLOW_CASES = (
     "concrete relu", "energy relu", "airfoil relu",
     "concrete tanh, 200 rows", "concrete tanh, gamma 0.5", "concrete relu, gamma 0.5",
 )  # fmt: skip
+
+
+def deep_network(
+    samples: int, depth: int = 4, width: int = 1024, features: int = 50, seed: int = 0
+):
+    """Inputs, matrices (in, out) of the hidden layers and of one output, all N(0, 1) under NTK: the same numbers in every program."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.standard_normal((samples, features))
+    sizes = [features, *[width] * depth, 1]
+    return inputs, [rng.standard_normal(pair) for pair in itertools.pairwise(sizes)]
+
+
+def gram_row(program: str, samples: int, seconds: float, memory: float, gram) -> dict:
+    """One program's row; a corner of the matrix goes along, so that the programs can be compared."""
+    corner = np.asarray(gram)[:4, :4].tolist()
+    return {"program": program, "samples": samples, "seconds": seconds, "memory": memory, "corner": corner}  # fmt: skip

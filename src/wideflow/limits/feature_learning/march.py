@@ -8,7 +8,7 @@ then down at every step solves the self-consistent equations exactly for the giv
 
 Responses. Sources are $u = F\zeta$ with white $\zeta$ and $FF^\top = \Phi^{l}$, the covariance of the features $\phi = \phi(h^l)$ below. Those have therefore white
 coordinates too, $\omega = F^{-1}\phi$ with $\langle\omega\omega^\top\rangle = I$, and by Stein's lemma
-$$\bar B^l \phi = \Big\langle\frac{\partial g^{l+1}}{\partial u^{l+1}}\Big\rangle F\, F^{-1}\phi = \langle g^{l+1} \zeta^\top\rangle\, \omega,$$
+$$\bar B^l \phi = \left\langle\frac{\partial g^{l+1}}{\partial u^{l+1}}\right\rangle F\, F^{-1}\phi = \langle g^{l+1} \zeta^\top\rangle\, \omega,$$
 likewise $\bar A^l g^{l+1} = \langle\phi(h^l)\zeta_r^\top\rangle\, F_r^{-1} g^{l+1}$ with $F_rF_r^\top = G^{l+1}$. No derivative is taken, so kinks are as good as smooth activations, and
 nothing is divided by the small eigenvalues of nearly singular kernels: both factors are of order one. With the signs of `draws` only the part of $g$ that is
 odd in $u$ and even in $r$ (of $\phi$ that is odd in $r$) makes noise, which is the part that training has brought.
