@@ -2,14 +2,12 @@
 
 import contextlib
 import io
-import os
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 
 import psutil
 import pytest
@@ -26,11 +24,8 @@ class Server:
     """A running `wideflow lab`."""
 
     def __init__(self, port: int = 0):
-        cache = os.path.join(tempfile.gettempdir(), "wideflow-test-cache")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "wideflow", "lab", "--no-open", "--port", str(port)], stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"},
-        )  # fmt: skip
+        command = [sys.executable, "-m", "wideflow", "lab", "--no-open", "--port", str(port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
         self.base, self.token = self.address.split("/?token=")

@@ -10,6 +10,7 @@ from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.trees import parameters, with_parameters
 from .._core.types import Key
+from ..models.embeddings import Identity
 from .base import AbstractDynamics
 from .descent import descend
 
@@ -94,7 +95,7 @@ def _pullback(model, inputs):
     On raw inputs the factor $p$ of $h = p\,Wx$ is given to the weights, $\partial_W = p\,\partial_{pW}$. Beside the targets, which need $x$ itself, scaled inputs
     $px$ would be a second array of the batch's size, and XLA computes the normal quantile of every draw once for each of the two.
     """
-    if type(getattr(model, "embedding", None)).__name__ != "Identity":
+    if not isinstance(getattr(model, "embedding", None), Identity):
         return model.pullback(model.embed(inputs))
     scale = model.hidden_scale
     scaled = with_parameters(model, {"weights": scale * parameters(model)["weights"]})

@@ -52,10 +52,8 @@ class Predictions:
 
     def joined(self, table: xr.Dataset) -> xr.Dataset:
         """The table with what is known now."""
-        left, known = (
-            self.left,
-            self.known,
-        )  # in this order: a part that comes between is counted as missing
+        # in this order: a part that comes between is counted as missing
+        left, known = self.left, self.known
         table = table.assign(known.data_vars)
         return table.assign_attrs({AWAITED: left}) if left else table
 

@@ -46,17 +46,10 @@ def _read(folder: str, written: int) -> "Phase":
 
 def nearest(plane: "Phase", x: float, y: float) -> int:
     """The number of the point closest to (x, y) on the map, in the axes' own scales."""
-    place = [_unit(axis, value) for axis, value in zip(plane.axes, (x, y))]
+    positive = lambda axis, value: max(value, 1e-300) if axis.scale == "log" else value
+    place = [axis.position(positive(axis, value)) for axis, value in zip(plane.axes, (x, y))]
     distances = np.linalg.norm(plane.measured.places - np.array(place), axis=1)
     return int(np.argmin(distances))
-
-
-def _unit(axis, value: float) -> float:
-    """Where a value of the axis lies on [0, 1]."""
-    low, high, here = axis.values[0], axis.values[-1], value
-    if axis.scale == "log":
-        low, high, here = np.log([low, high, max(value, 1e-300)])
-    return float((here - low) / (high - low))
 
 
 def values_of(plane: "Phase", point: int) -> dict[str, float | int]:

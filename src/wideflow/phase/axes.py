@@ -89,9 +89,13 @@ class Axis:
     @property
     def unit(self) -> np.ndarray:
         """The lattice on [0, 1], in the axis's own scale."""
-        values = np.asarray(self.values, float)
-        values = np.log(values) if self.scale == "log" else values
-        return (values - values[0]) / (values[-1] - values[0])
+        return self.position(self.values)
+
+    def position(self, values) -> np.ndarray:
+        """Where values lie: 0 at the axis's first, 1 at its last, in its own scale."""
+        scaled = lambda v: np.log(np.asarray(v, float)) if self.scale == "log" else np.asarray(v, float)  # fmt: skip
+        low, high = scaled(self.values[0]), scaled(self.values[-1])
+        return np.asarray((scaled(values) - low) / (high - low))
 
     def setting(self, value: float | int) -> dict[str, float | int]:
         """The setting of a run that a value of this axis stands for."""
