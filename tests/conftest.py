@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import shutil
 import tempfile
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads only fight each other
@@ -57,3 +58,22 @@ def data_folder() -> pathlib.Path:
     pytest.skip(
         f"no real data files: WIDEFLOW_DATA is {tried[0]!r}, and the sibling shared/data has none either"
     )
+
+
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, driven by Playwright, one for all tests of a process: its event loop runs in this thread until the end."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed (tools/install-browser does it)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield opened
+        opened.close()

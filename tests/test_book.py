@@ -6,7 +6,6 @@ import html.parser
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import urllib.parse
@@ -159,22 +158,16 @@ def test_every_page_but_the_last_leads_to_the_next(site):
     assert len(ends) == 1
 
 
-def test_search_works_from_disk(site):
+def test_search_works_from_disk(site, browser):
     """Typed into the search box of a page opened as a file, a word leads to the page that is about it."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed (tools/install-browser does it)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        tab = browser.new_page()
-        tab.set_default_timeout(300_000)  # a busy machine is no failure
-        asked = []
-        tab.on("request", lambda request: asked.append(request.url))
-        tab.goto((site[""] / "papers" / "caron2023.html").as_uri())
-        tab.click("[name=query]")
-        tab.type("[name=query]", "neural-tangents")
-        first = tab.wait_for_selector(".md-search-result__link")
-        assert "neural-tangents" in first.get_attribute("href")
-        assert all(url.startswith(("file:", "data:", "about:", "blob:")) for url in asked)
-        browser.close()
+    tab = browser.new_page()
+    tab.set_default_timeout(300_000)  # a busy machine is no failure
+    asked = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto((site[""] / "papers" / "caron2023.html").as_uri())
+    tab.click("[name=query]")
+    tab.type("[name=query]", "neural-tangents")
+    first = tab.wait_for_selector(".md-search-result__link")
+    assert "neural-tangents" in first.get_attribute("href")
+    assert all(url.startswith(("file:", "data:", "about:", "blob:")) for url in asked)
+    tab.close()

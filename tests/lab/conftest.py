@@ -4,7 +4,6 @@ import contextlib
 import io
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +13,6 @@ import pytest
 import xarray as xr
 
 PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 
 
 class Server:
@@ -58,18 +53,6 @@ def own_server():
     running = Server()
     yield running
     running.process.kill()
-
-
-@pytest.fixture(scope="session")
-def browser():
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed (tools/install-browser does it)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 class Page:

@@ -1,10 +1,8 @@
 """The page: failed claims first, every link there, and a real browser opens it from disk without a word."""
 
-import contextlib
 import dataclasses
 import pathlib
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -15,24 +13,6 @@ from wideflow.report.html import write_report
 from wideflow.report.interactive import plots
 from wideflow.report.tex import as_text
 from wideflow.runs import Store, perform
-
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
-@contextlib.contextmanager
-def browser():
-    """Chromium, driven by Playwright; the test is skipped where either is missing."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("chromium is not installed (tools/install-browser does it)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as play:
-        started = play.chromium.launch(executable_path=path, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
@@ -126,22 +106,19 @@ def test_claims_are_folded_unless_one_fails(page):
     assert dict(folds) == {"small-failing": " open", "small-one": ""}
 
 
-def test_printing_keeps_every_figure_uncut(page):
+def test_printing_keeps_every_figure_uncut(page, browser):
     """The PDF holds a picture an experiment, and on paper each fits between the margins of one A4 sheet."""
-    with browser() as chromium:
-        tab = chromium.new_context(color_scheme="dark").new_page()
-        tab.goto(page.as_uri())
-        pdf = tab.pdf(format="A4", margin=dict.fromkeys(("top", "right", "bottom", "left"), "1cm"))
-        widths = [int(width) for width in re.findall(rb"/Subtype /Image\s+/Width (\d+)", pdf)]
-        assert sum(width > 500 for width in widths) == 2  # none was drawn by scrolling to it
-        tab.set_viewport_size({"width": 718, "height": 1047})  # A4 less 1 cm on each side, 96 dpi
-        tab.emulate_media(media="print")
-        boxes = [image.bounding_box() for image in tab.query_selector_all(".printed")]
-        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 718 for box in boxes)
-        assert all(0 < box["height"] < 1000 for box in boxes)
-        assert (
-            tab.evaluate("getComputedStyle(document.body).color") == "rgb(29, 33, 38)"
-        )  # not dark
+    tab = browser.new_context(color_scheme="dark").new_page()
+    tab.goto(page.as_uri())
+    pdf = tab.pdf(format="A4", margin=dict.fromkeys(("top", "right", "bottom", "left"), "1cm"))
+    widths = [int(width) for width in re.findall(rb"/Subtype /Image\s+/Width (\d+)", pdf)]
+    assert sum(width > 500 for width in widths) == 2  # none was drawn by scrolling to it
+    tab.set_viewport_size({"width": 718, "height": 1047})  # A4 less 1 cm on each side, 96 dpi
+    tab.emulate_media(media="print")
+    boxes = [image.bounding_box() for image in tab.query_selector_all(".printed")]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 718 for box in boxes)
+    assert all(0 < box["height"] < 1000 for box in boxes)
+    assert tab.evaluate("getComputedStyle(document.body).color") == "rgb(29, 33, 38)"  # not dark
 
 
 def test_every_panel_becomes_a_plot_with_its_numbers(tmp_path):
@@ -170,29 +147,28 @@ def test_labels_without_tex(tex, text):
     assert as_text(tex) == text
 
 
-def test_a_browser_opens_it_from_disk(page):
-    with browser() as chromium:
-        for width, scheme in ((1280, "light"), (390, "dark")):
-            tab = chromium.new_context(
-                viewport={"width": width, "height": 800}, color_scheme=scheme
-            ).new_page()
-            said, asked = [], []
-            tab.on("console", lambda message, said=said: said.append((message.type, message.text)))
-            tab.on("pageerror", lambda error, said=said: said.append(("error", str(error))))
-            tab.on("request", lambda request, asked=asked: asked.append(request.url))
-            tab.goto(page.as_uri())
-            for panel in tab.query_selector_all(".panel"):  # each is drawn when it comes near
-                panel.scroll_into_view_if_needed()
-            tab.wait_for_function("document.querySelectorAll('.panel .bk-Figure').length == 10")
-            assert [line for line in said if line[0] in ("error", "warning")] == []
-            assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-            assert (
-                tab.evaluate("document.documentElement.scrollWidth") <= width
-            )  # nothing runs off the page
-            assert tab.evaluate("document.documentElement.dataset.theme") == scheme
-            hidden = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.tags?.length && m.visible === false).length"
-            assert tab.evaluate(hidden) == 0
-            tab.click(".entry >> nth=0")
-            tab.wait_for_function(hidden + " > 0")
-            tab.click("#theme")
-            assert tab.evaluate("document.documentElement.dataset.theme") != scheme
+def test_a_browser_opens_it_from_disk(page, browser):
+    for width, scheme in ((1280, "light"), (390, "dark")):
+        tab = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=scheme
+        ).new_page()
+        said, asked = [], []
+        tab.on("console", lambda message, said=said: said.append((message.type, message.text)))
+        tab.on("pageerror", lambda error, said=said: said.append(("error", str(error))))
+        tab.on("request", lambda request, asked=asked: asked.append(request.url))
+        tab.goto(page.as_uri())
+        for panel in tab.query_selector_all(".panel"):  # each is drawn when it comes near
+            panel.scroll_into_view_if_needed()
+        tab.wait_for_function("document.querySelectorAll('.panel .bk-Figure').length == 10")
+        assert [line for line in said if line[0] in ("error", "warning")] == []
+        assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+        assert (
+            tab.evaluate("document.documentElement.scrollWidth") <= width
+        )  # nothing runs off the page
+        assert tab.evaluate("document.documentElement.dataset.theme") == scheme
+        hidden = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.tags?.length && m.visible === false).length"
+        assert tab.evaluate(hidden) == 0
+        tab.click(".entry >> nth=0")
+        tab.wait_for_function(hidden + " > 0")
+        tab.click("#theme")
+        assert tab.evaluate("document.documentElement.dataset.theme") != scheme

@@ -64,10 +64,12 @@ def test_printed_lines_have_no_time_left_before_the_second_mark(monkeypatch):
 
 def test_a_compilation_between_two_marks_is_no_work(monkeypatch):
     # A hundredth of a percent is done, then another program is compiled for a minute, then work goes on at 0.1 % a second.
+    from wideflow._core import compile_time
     from wideflow.runs.progress import PrintedProgress
 
     now = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(compile_time, "_spent", compile_time.Intervals())  # none before
     stream = io.StringIO()
     progress = PrintedProgress(stream, every=10.0)
     now[0] = 79.0

@@ -37,20 +37,22 @@ class Intervals:
             self.length += end - begin
 
 
+_spent = Intervals()
+
+
 @functools.cache
-def _compilations() -> Intervals:
-    """Those since this was first called; JAX reports each with its duration when it ends."""
-    found = Intervals()
+def _listen() -> None:
+    """From the first call on; JAX reports each compilation with its duration when it ends."""
 
     def heard(event: str, seconds: float, **_) -> None:
         if event.startswith(COMPILATION):
             now = time.monotonic()
-            found.add(now - seconds, now)
+            _spent.add(now - seconds, now)
 
     jax.monitoring.register_event_duration_secs_listener(heard)
-    return found
 
 
 def working_time() -> float:
     """Seconds of a clock that stands still while JAX compiles; only differences mean anything."""
-    return time.monotonic() - _compilations().length
+    _listen()
+    return time.monotonic() - _spent.length
