@@ -40,8 +40,8 @@ def equations_against_simulation(features: int = 1000, tau: int = 50):
     ]  # fmt: skip
 
 
-def step_against_products(features: int, width: int, batch: int, steps: int = 2000):
-    """A step draws its samples, takes the pre-activations and moves the weights; the bare one has nothing else."""
+def step_against_products(features: int, width: int, batch: int, steps: int):
+    """A step draws its samples, takes the pre-activations and moves the weights; the bare one has nothing else. So many steps that the call itself, some 15 ms, is no part of one."""
     net, population, _, _ = problem(features, width)
     dynamics = wf.OnlineSGD(RATE, batch)
     whole = lambda: wf.train(net, population, dynamics, steps=steps, every=steps).model.weights
@@ -94,6 +94,6 @@ if __name__ == "__main__":
     if "trajectory" in sys.argv:
         report(trajectory())
     else:
-        sizes = ((1000, 2, 1), (1000, 16, 16), (20_000, 4, 1))
+        sizes = ((1000, 2, 1, 20_000), (1000, 16, 16, 4000), (20_000, 4, 1, 2000))
         steps = [row for size in sizes for row in step_against_products(*size)]
         report([*equations_against_simulation(), *steps])
