@@ -101,3 +101,19 @@ def test_a_rehearsal_that_fails_is_left_and_a_tab_is_told(ends):
     ((_, told),) = heard(ours)
     assert told.name == "failed"
     assert "`width`" in told.sentence
+
+
+def test_a_start_that_is_heard_during_a_compilation_is_not_waited_for_again(ends):
+    ours, theirs = ends
+    show = Show(theirs, MINE, threading.Lock())
+
+    def refresh() -> bool:
+        ours.send(Order("go"))
+        show.listen()  # as after every compilation
+        return False
+
+    holding = threading.Thread(target=show.hold, args=(refresh,), daemon=True)
+    holding.start()
+    holding.join(10.0)
+    assert not holding.is_alive()
+    assert [message for _, message in heard(ours)] == [State("ready"), State("running")]

@@ -36,13 +36,19 @@ def papers() -> dict[str, str]:
 @functools.cache
 def others() -> dict[str, Experiment]:
     """What reproduces no figure: `train`, then the tours."""
-    modules = [importlib.import_module(".training", __package__)]
-    modules += [paper.module("tour") for paper in own_papers().values()]
-    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules if module is not None}
+    tours = (paper.module("tour") for paper in own_papers().values())
+    known = [_training(), *(tour.EXPERIMENT for tour in tours if tour is not None)]
+    return {experiment.name: experiment for experiment in known}
+
+
+def _training() -> Experiment:
+    return importlib.import_module(".training", __package__).EXPERIMENT
 
 
 def experiment(name: str) -> Experiment:
     """The experiment of that name, or an error that lists what exists. Only that one is imported."""
+    if name == "train":
+        return _training()
     for paper in own_papers().values():
         if name in paper.experiments:
             return paper.experiment(name)

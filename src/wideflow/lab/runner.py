@@ -55,6 +55,7 @@ class Performance:
         self.scene, self.settings, self.job, self.show = chosen, settings, job, show
         self.table: xr.Dataset | None = None
         self.complete, self.records = False, 0
+        self.awaited = 0  # predictions that the last figure did not have yet
         self.happened: set[int] = set()
         self.began, self.clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
         show.take = self.take
@@ -93,22 +94,20 @@ class Performance:
 
     def hold(self, so_far) -> None:
         """Everything is compiled; the first record is shown again whenever predictions have come since."""
-        awaited = None
 
         def refresh() -> bool:
-            nonlocal awaited
             table = so_far()
             left = table.attrs.get(AWAITED, 0)
-            if left != awaited:
-                awaited = left
-                self.show.figure(lambda: self.seen(table.isel(step=slice(0, 1))), final=True)
-            return left > 0
+            if left != self.awaited:
+                self.show.figure(lambda: self.seen(table.isel(step=slice(0, 1))))
+            return left > 0 or left != self.awaited
 
         self.show.hold((lambda: False) if self.scene.steps else refresh)
 
     def seen(self, table: xr.Dataset) -> Figure:
         last = {name: table[name].values.max() for name in ("step", "time") if name in table.coords}
         step, at = int(last.get("step", 0)), float(last.get("time", np.nan))
+        self.awaited = table.attrs.get(AWAITED, 0)
         return Figure(
             self.scene.live(table), self.scene.dial(table), at, step, warning(table, self.settings)
         )

@@ -144,7 +144,8 @@ class Show:
             more = refresh()
             if self.mute and not more and not self.job.stays:
                 raise Rehearsed
-            self.listen(REFRESH if more else None)
+            if self.held:  # a compilation in `refresh` listens too, and may have heard the "go"
+                self.listen(REFRESH if more else None)
         self.send(State("running"))
 
     def figure(self, make, final: bool = False) -> None:

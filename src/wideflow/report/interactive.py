@@ -74,8 +74,9 @@ def refresh(drawn: list, spec: FigureSpec) -> None:
         fresh = [columns for mark in ordered(panel) for columns in _columns_of(mark, x, y, panel)]
         for renderer, columns in zip(plot.renderers, fresh):
             renderer.data_source.data = columns
-        for mapper in plot.select(LinearColorMapper):
-            mapper.low, mapper.high = map_range(panel)
+        for mapper in (getattr(one.glyph, "color_mapper", None) for one in plot.renderers):
+            if mapper is not None:
+                mapper.low, mapper.high = map_range(panel)
         x.label(plot.xaxis[0])
         y.label(plot.yaxis[0])
 
@@ -126,7 +127,7 @@ class _Axis:
             if not isinstance(axis.ticker, BasicTicker):
                 axis.ticker = BasicTicker(desired_num_ticks=5)
         elif self.scale == "log" and self.decades < 2.5:
-            axis.ticker = FixedTicker(ticks=[m * 10.0**k for k in self.powers for m in (1, 2, 5)])
+            _put(axis, [m * 10.0**k for k in self.powers for m in (1, 2, 5)])
         elif self.scale == "log" and not isinstance(axis.ticker, LogTicker):
             axis.ticker = LogTicker()  # it was short before, and has grown
         if self.scale != "symlog":
@@ -134,8 +135,16 @@ class _Axis:
         top = int(np.floor(np.log10(self.largest)))
         numbers = [0.0, *(s * 10.0**k for k in range(top - 2, top + 1) for s in (1, -1))]
         places = self(numbers).tolist()
-        axis.ticker = FixedTicker(ticks=sorted(places))
+        _put(axis, sorted(places))
         axis.major_label_overrides = {p: f"{n:g}" for p, n in zip(places, numbers)}
+
+
+def _put(axis, ticks: list[float]) -> None:
+    """Ticks at these places. A ticker that is there is kept: a new model makes Bokeh walk through all others of the page, a tenth of a second."""
+    if isinstance(axis.ticker, FixedTicker):
+        axis.ticker.ticks = ticks
+    else:
+        axis.ticker = FixedTicker(ticks=ticks)
 
 
 def _plot(panel: Panel, style: Look, owner: str):

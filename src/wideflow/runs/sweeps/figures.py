@@ -172,7 +172,7 @@ def confidence_band(
 
     `logarithmic` takes both of the logarithms: the geometric mean, and a band that stays positive.
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if logarithmic:
         mean, low, high = confidence_band(np.log(samples))
@@ -183,7 +183,7 @@ def confidence_band(
         mean = np.where(good, samples, 0.0).sum(1) / count
         rest = np.where(good, samples - mean[:, None], 0.0)
         error = np.sqrt((rest**2).sum(1) / (count - 1) / count)
-        half = t.ppf(0.5 + CONFIDENCE / 2, np.maximum(count - 1, 1)) * error
+        half = stdtrit(np.maximum(count - 1, 1), 0.5 + CONFIDENCE / 2) * error
     half = np.where(count > 1, half, 0.0)
     return mean, mean - half, mean + half
 

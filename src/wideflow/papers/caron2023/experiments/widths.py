@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from .... import data, observables
 from ...._core.randomness import named_key
@@ -97,7 +97,7 @@ def exponent(values: xr.DataArray) -> tuple[float, float]:
     x = np.log(values["width"].values)
     fits = [np.polyfit(x, np.log(values.sel(seed=s).values), 1)[0] for s in values["seed"].values]
     spread = np.std(fits, ddof=1) / math.sqrt(len(fits)) if len(fits) > 1 else math.nan
-    return float(np.mean(fits)), float(student.ppf(0.975, max(1, len(fits) - 1)) * spread)
+    return float(np.mean(fits)), float(stdtrit(max(1, len(fits) - 1), 0.975) * spread)
 
 
 def draw(table: xr.Dataset) -> FigureSpec:

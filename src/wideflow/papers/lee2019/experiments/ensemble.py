@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import numpy as np
-import scipy.stats
+import scipy.special
 import xarray as xr
 
 from ...._core.architecture import mlp
@@ -141,9 +141,9 @@ def bounds(table: xr.Dataset) -> tuple[float, float]:
     """
     times, tests = table.sizes["time"], table.sizes["test"]
     freedom = table.attrs["networks"] - 1
-    mean = scipy.stats.norm.isf(FALSE_ALARMS / (2 * times * tests))
+    mean = -scipy.special.ndtri(FALSE_ALARMS / (2 * times * tests))
     entries = times * tests * (tests + 1) / 2
-    top = scipy.stats.chi2.isf(FALSE_ALARMS / (2 * entries), freedom)
+    top = scipy.special.chdtri(freedom, FALSE_ALARMS / (2 * entries))
     return float(mean), float((top / freedom - 1) / np.sqrt(2 / freedom))
 
 
