@@ -10,6 +10,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads onl
 # for this process and for those that tests start
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "wideflow-test-cache"))  # fmt: skip
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+# small problems: compiling takes longer than computing, and a quarter less without LLVM's optimisations
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import pytest
@@ -17,12 +19,15 @@ from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
 
-with install_import_hook("wideflow", "beartype.beartype"):
-    import wideflow as wideflow
 
-MOST_MAPS = (
-    20_000  # the kernel allows 65,530 memory maps a process; each compiled program takes some
-)
+def pytest_configure(config):
+    """Every annotated shape is checked. The process that only hands out tests to others needs no wideflow."""
+    if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
+        with install_import_hook("wideflow", "beartype.beartype"):
+            import wideflow as wideflow
+
+
+MOST_MAPS = 40_000  # the kernel allows a process 65,530; each compiled program takes some
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 import wideflow as wf
 from wideflow.experiments.training import EXPERIMENT, Settings, build
@@ -58,3 +59,14 @@ def test_a_rate_beyond_the_edge_is_told_before_the_first_step_and_its_end_is_no_
     assert "has diverged" in warning(table, settings)
     broken = table.assign(loss=table.loss.where(table.step < table.step[-1]))
     assert "no finite number" in warning(broken, settings)
+
+
+def test_of_several_networks_each_is_compared_with_its_own_start():
+    losses = [
+        [2.0, 0.5, 0.1],
+        [1.0, 0.9, 0.8],
+    ]  # the second ends above the first's end and below its own start
+    table = lambda values: xr.Dataset({"loss": (("setting", "step"), values)}, {"step": [0, 1, 2]})
+    assert not diverged(table(losses))
+    assert diverged(table([losses[0], [1.0, 0.9, 1.5]]))
+    assert "1.5 times" in warning(table([losses[0], [1.0, 0.9, 1.5]]), None)

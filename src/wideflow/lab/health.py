@@ -18,8 +18,14 @@ def diverged(table: xr.Dataset) -> bool:
     """Whether the loss is above its start, or no number any more."""
     if "loss" not in table:
         return False
-    loss = np.atleast_2d(np.asarray(table.loss.values, float).T)
-    return bool(np.any(~(loss[:, -1] <= RISEN * loss[:, 0])))
+    first, last = _ends(table)
+    return bool(np.any(~(last <= RISEN * first)))
+
+
+def _ends(table: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The losses of all networks at the first and at the last record."""
+    first, last = (np.atleast_1d(table.loss.isel(step=place).values) for place in (0, -1))
+    return first, last
 
 
 def largest_rate(table: xr.Dataset, settings: Any) -> float | None:
@@ -38,8 +44,9 @@ def warning(table: xr.Dataset, settings: Any) -> str:
     beyond = edge is not None and settings.rate > edge
     way_out = f"choose a rate below {edge:.2g}" if edge is not None else "choose a smaller rate"
     if diverged(table):
-        first, last = (float(np.max(table.loss.values[i])) for i in (0, -1))
-        times = f"{last / first:.3g} times what it was at the start" if np.isfinite(last) else "no finite number any more"  # fmt: skip
+        first, last = _ends(table)
+        risen = float(np.max(last / first))
+        times = f"{risen:.3g} times what it was at the start" if np.isfinite(risen) else "no finite number any more"  # fmt: skip
         remedy = f"; {way_out}" if beyond else ""
         return f"This run has diverged: the loss is {times}{remedy}."
     if beyond:

@@ -74,9 +74,9 @@ def refresh(drawn: list, spec: FigureSpec) -> None:
         fresh = [columns for mark in ordered(panel) for columns in _columns_of(mark, x, y, panel)]
         for renderer, columns in zip(plot.renderers, fresh):
             renderer.data_source.data = columns
-        for mapper in (getattr(one.glyph, "color_mapper", None) for one in plot.renderers):
-            if mapper is not None:
-                mapper.low, mapper.high = map_range(panel)
+        for bar in plot.right:
+            if isinstance(bar, ColorBar):
+                bar.color_mapper.low, bar.color_mapper.high = map_range(panel)
         x.label(plot.xaxis[0])
         y.label(plot.yaxis[0])
 
