@@ -107,8 +107,8 @@ class Place:
             "from wideflow.experiments.registry import experiment",
             "from wideflow.runs import Store, perform",
             "",
-            f"asked = {self.at_home!r}",
-            f'run = perform(experiment("{self.scene.experiment.name}"), Store("runs"), overrides=asked, seed={self.seed})',
+            f"settings = {self.at_home!r}",
+            f'run = perform(experiment("{self.scene.experiment.name}"), Store("runs"), overrides=settings, seed={self.seed})',
             "run.record.table",
         ])  # fmt: skip
 
