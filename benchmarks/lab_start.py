@@ -23,8 +23,8 @@ from playwright.sync_api import sync_playwright
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 STILL = "() => { const i = document.querySelector('#empty img'); return i && i.complete && i.naturalWidth > 0; }"
-LIVE = "() => window.lab && window.lab.told.some(t => t.drawn)"
-MOVED = "() => window.lab && window.lab.told.some(t => t.drawn && t.step > 0)"
+LIVE = "() => window.lab && window.lab.messages.some(t => t.drawn)"
+MOVED = "() => window.lab && window.lab.messages.some(t => t.drawn && t.step > 0)"
 LIMIT = 300_000  # milliseconds
 
 

@@ -18,8 +18,8 @@ OUT = pathlib.Path(__file__).parents[1] / "docs" / "images" / "lab.webp"
 VIEW, WIDTH = {"width": 1180, "height": 860}, 780  # pixels of the window, and of the picture
 FRAMES, EVERY, QUALITY = 26, 450, 55  # pictures at most, milliseconds between them, WebP's measure
 LIMIT = 300_000  # milliseconds
-DRAWN = "() => window.lab && window.lab.told.some(t => t.drawn)"
-MOVED = "() => window.lab.told.slice(window.lab.told.findLastIndex(t => t.fresh)).some(t => t.rival && t.step > 0)"
+DRAWN = "() => window.lab && window.lab.messages.some(t => t.drawn)"
+MOVED = "() => window.lab.messages.slice(window.lab.messages.findLastIndex(t => t.fresh)).some(t => t.rival && t.step > 0)"
 BOTH_ENDED = """() => {
   const loss = Bokeh.documents.flatMap((d) => [...d.all_models]).find((m) => m.type === "Figure" && m.title.text === "Loss");
   const curves = loss.renderers.filter((r) => ["lab/NTK", "lab/this network"].includes(r.tags[0]));

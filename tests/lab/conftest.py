@@ -80,13 +80,13 @@ class Page:
 
     def begins_anew(self, act) -> None:
         """Does `act()`, and waits until the page has been told of a new run."""
-        last = self.tab.evaluate("window.lab.told.at(-1)?.count ?? 0")
+        last = self.tab.evaluate("window.lab.messages.at(-1)?.count ?? 0")
         act()
-        self.wait(f"window.lab.told.some(t => t.fresh && t.count > {last})")
+        self.wait(f"window.lab.messages.some(t => t.fresh && t.count > {last})")
 
     def since_fresh(self, condition: str, seconds: float = PATIENCE) -> None:
         """Waits until one of the messages since the last new start fulfils the condition on `t`."""
-        last = "window.lab.told.slice(window.lab.told.findLastIndex(t => t.fresh))"
+        last = "window.lab.messages.slice(window.lab.messages.findLastIndex(t => t.fresh))"
         self.wait(f"{last}.some(t => {condition})", seconds)
 
     def state(self, *names: str, seconds: float = PATIENCE) -> None:

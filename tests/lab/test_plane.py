@@ -159,7 +159,7 @@ def test_a_tab_draws_what_is_clicked_on_at_once(uploads, folder):
     from .test_tab import Idlers
 
     tab = Tab("code", Document(), place({"scene": "plane"}, uploads), uploads, Idlers())
-    tab.asked(json.dumps({"do": "choose", "place": {"scene": "plane", "point": "0"}}))
+    tab.receive(json.dumps({"do": "choose", "place": {"scene": "plane", "point": "0"}}))
     (worker,) = tab.workers.given
     assert not worker.jobs[0].held  # there is nothing to start
     table = plane.run(plane.Settings(str(folder), 0), None, None)
@@ -167,9 +167,9 @@ def test_a_tab_draws_what_is_clicked_on_at_once(uploads, folder):
     tab.heard(1, State("finished", "finished"))
     before = list(tab.drawn)
     tab.tapped(SimpleNamespace(x=9.0, y=20.0))
-    assert json.loads(tab.talk.told)["point"] == number_of(10.0, 16)
+    assert json.loads(tab.talk.message)["point"] == number_of(10.0, 16)
     assert worker.jobs[1].changes["point"] == number_of(10.0, 16)
     table = plane.run(plane.Settings(str(folder), number_of(10.0, 16)), None, None)
     tab.heard(2, Figure(plane.live(table), plane.dial(table), float("nan"), 0))
     assert tab.drawn == before  # other numbers in the same plots: nothing jumps
-    assert json.loads(tab.talk.told)["dial"]["verdict"] == "rich"
+    assert json.loads(tab.talk.message)["dial"]["verdict"] == "rich"

@@ -57,7 +57,7 @@ def tab():
 
 def ask(tab, do: str, **changes) -> None:
     given = {"scene": "free", "seed": "0", **changes}
-    tab.asked(json.dumps({"do": do, "place": given}))
+    tab.receive(json.dumps({"do": do, "place": given}))
 
 
 def figure(height: float, step: int) -> Figure:
@@ -72,7 +72,7 @@ def curves(tab) -> dict[str, list[float]]:
 
 
 def told(tab) -> dict:
-    return json.loads(tab.talk.told)
+    return json.loads(tab.talk.message)
 
 
 def test_the_page_opens_with_a_held_run_which_start_lets_go(tab):
@@ -104,7 +104,7 @@ def test_new_settings_restart_in_the_same_worker_over_the_last_run(tab):
     tab.heard(2, figure(3.0, 1))
     assert curves(tab)[EARLIER] == [1.0, 1.0]
     tab.heard(2, State("finished", "finished"))
-    tab.asked(json.dumps({"do": "reset"}))
+    tab.receive(json.dumps({"do": "reset"}))
     tab.heard(3, figure(4.0, 0))
     assert worker.jobs[2].held
     assert EARLIER not in curves(tab)
@@ -131,7 +131,7 @@ def test_lazy_against_rich_are_two_workers_in_one_figure(tab):
     assert lazy.orders[-1] == "seen"
     tab.heard(rich.jobs[-1].number, figure(1.0, 1))
     assert curves(tab) == {"NTK": [5.0, 5.0], NOW: [1.0, 1.0], "linearised": [9, 9]}
-    tab.asked(json.dumps({"do": "pause"}))
+    tab.receive(json.dumps({"do": "pause"}))
     assert rich.orders[-1] == lazy.orders[-1] == "pause"
     ask(tab, "start", scaling="ntk")
     assert tab.workers.ended == [lazy]
@@ -150,6 +150,6 @@ def test_a_worker_that_died_is_replaced(tab):
 
 @pytest.mark.parametrize(("text", "said"), [("{", "not known here"), ('{"do": "choose", "place": {"width": "0"}}', "`width` must lie in"), ('{"do": "pace", "pace": "warp"}', "`pace` must be one of")])  # fmt: skip
 def test_what_is_asked_wrongly_is_told(tab, text, said):
-    tab.asked(text)
+    tab.receive(text)
     assert said in told(tab)["trouble"]
     assert tab.workers.given == []

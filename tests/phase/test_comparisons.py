@@ -32,7 +32,7 @@ def test_the_interval_is_students_with_the_variance_of_overlapping_folds():
 
 @pytest.mark.parametrize("values", [[], [0.3]])
 def test_from_fewer_than_two_folds_nothing_is_told(values):
-    assert not interval(values, FOLDS).told
+    assert not interval(values, FOLDS).resolved
 
 
 def test_additive_on_a_full_table_is_the_two_way_analysis_of_variance():
@@ -78,7 +78,7 @@ def test_choosing_within_folds_does_not_flatter():
 def test_the_interval_covers_a_true_difference_of_zero():
     """Independent folds are the easy case: at least 95 % less three binomial standard errors of 400."""
     generator = np.random.default_rng(3)
-    held = [not interval(generator.normal(size=FOLDS), FOLDS).told for _ in range(400)]
+    held = [not interval(generator.normal(size=FOLDS), FOLDS).resolved for _ in range(400)]
     assert np.mean(held) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400)
 
 

@@ -104,17 +104,19 @@ def class_names(values: pd.Series) -> tuple[str, ...]:
     return names if named.to_numpy().all() and 2 <= len(names) <= MOST_CLASSES else ()
 
 
-def _coded(path: pathlib.Path, table: pd.DataFrame, column: str, asked: bool | str) -> pd.DataFrame:
+def _coded(
+    path: pathlib.Path, table: pd.DataFrame, column: str, positive: bool | str
+) -> pd.DataFrame:
     """Names in `column` as -1 and 1; a column of numbers stays as it is."""
     values = table[column]
     names = class_names(values)
-    if isinstance(asked, str):
-        if asked not in names:
+    if isinstance(positive, str):
+        if positive not in names:
             raise ValueError(
-                f"`classes` {asked!r} is no name in column {column!r} of {path.name}.{did_you_mean(asked, names)} "
+                f"`classes` {positive!r} is no name in column {column!r} of {path.name}.{did_you_mean(positive, names)} "
                 f"{f'It holds {_some(list(names))}.' if names else 'It holds no names of classes.'}"
             )
-        return table.assign(**{column: np.where(values.astype(str) == asked, 1.0, -1.0)})
+        return table.assign(**{column: np.where(values.astype(str) == positive, 1.0, -1.0)})
     if len(names) > 2:
         fault = f"{path.name} has {len(names)} classes in column {column!r}: {_some(list(names))}."
         raise TableError(

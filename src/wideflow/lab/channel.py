@@ -5,7 +5,7 @@ from bokeh.model import DataModel
 
 
 class Talk(DataModel):
-    """`asked` is written by the page, `told` by the server; the socket carries both."""
+    """`request` is written by the page, `message` by the server; the socket carries both."""
 
-    asked = String("")
-    told = String("")
+    request = String("")
+    message = String("")

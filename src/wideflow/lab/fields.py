@@ -69,8 +69,8 @@ FIELDS = {
 def kinds(data: str, dynamics: str) -> set[str]:
     """What the data and the dynamics are, in the words of `Field.only`; the page's script says the same."""
     table = data.startswith(("uci:", "upload:"))
-    found = {
+    conditions = {
         "generated": not table, "wide": not table and not data.startswith("wave"), "noisy": not table and data != "random-labels",
         "table": table, "upload": data.startswith("upload:"), "wave": data.startswith("wave"), "steps": dynamics != "flow", "flow": dynamics == "flow",
     }  # fmt: skip
-    return {word for word, true in found.items() if true}
+    return {word for word, true in conditions.items() if true}

@@ -41,18 +41,18 @@ class Upload(RequestHandler):
         name = self.get_query_argument("name", "data.csv")
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(None, self.uploads.add, b"".join(self.parts), name)
+            table = await loop.run_in_executor(None, self.uploads.add, b"".join(self.parts), name)
         except ValueError as error:
             self.set_status(400)
             self.finish({"trouble": str(error)})
             return
         self.finish(
             {
-                "code": found.code,
-                "name": found.name,
-                "columns": list(found.columns),
-                "rows": found.rows,
-                "classes": list(found.classes),
+                "code": table.code,
+                "name": table.name,
+                "columns": list(table.columns),
+                "rows": table.rows,
+                "classes": list(table.classes),
             }
         )
 

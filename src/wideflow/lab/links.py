@@ -113,23 +113,23 @@ class Place:
         ])  # fmt: skip
 
 
-def place(asked: Mapping[str, str], uploads: Uploads) -> Place:
-    """The place that `asked` names, texts as they come from an address; wrong ones are explained."""
-    chosen = scene(asked.get("scene") or FREE)
+def place(query: Mapping[str, str], uploads: Uploads) -> Place:
+    """The place that `query` names, texts as they come from an address; wrong ones are explained."""
+    chosen = scene(query.get("scene") or FREE)
     try:
-        seed = int(asked.get("seed") or 0)
+        seed = int(query.get("seed") or 0)
     except ValueError as error:
-        raise ValueError(f"`seed` must be a whole number, got {asked['seed'][:40]!r}.") from error
+        raise ValueError(f"`seed` must be a whole number, got {query['seed'][:40]!r}.") from error
     check_between("seed", seed, *SEEDS)
     choices = {}
     if chosen.name == FREE:
-        texts = START | {name: text for name, text in asked.items() if text != ""}
+        texts = START | {name: text for name, text in query.items() if text != ""}
         words = kinds(texts["data"], texts["dynamics"]) | {""}
         offered = [f for f in FIELDS.values() if f.name in texts and f.only in words]
         choices = {f.name: f.value(texts[f.name]) for f in offered}
         _check_data(choices.get("data", ""), uploads)
     if chosen.still:
-        choices = {"point": _point(asked.get("point", ""), uploads)}
+        choices = {"point": _point(query.get("point", ""), uploads)}
     made = Place(chosen, choices, seed, uploads)
     chosen.settings(made.changes)
     return made

@@ -54,14 +54,14 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
     """The place of the address; a wrong one gives the start of its scene, or of free play, and a sentence."""
     context = document.session_context
     given = context.request.arguments if context is not None and context.request else {}
-    asked = {name: values[0].decode(errors="replace") for name, values in given.items() if values}
+    query = {name: values[0].decode(errors="replace") for name, values in given.items() if values}
     try:
-        return place(asked, uploads), ""
+        return place(query, uploads), ""
     except ValueError as error:
-        told = str(error)
-    known = {"scene": asked["scene"]} if asked.get("scene") in scenes() else {}
+        reason = str(error)
+    known = {"scene": query["scene"]} if query.get("scene") in scenes() else {}
     sentence = (
-        f"The address is not understood: {told} The page shows its starting settings instead."
+        f"The address is not understood: {reason} The page shows its starting settings instead."
     )
     return place(known, uploads), sentence
 
@@ -91,13 +91,13 @@ def _values(at: Place) -> dict:
 
 def _upload(at: Place) -> dict | None:
     code = str(at.choices.get("data", ""))
-    if code not in at.uploads.found:
+    if code not in at.uploads.tables:
         return None
-    found = at.uploads.found[code]
+    table = at.uploads.tables[code]
     return {
-        "code": found.code,
-        "name": found.name,
-        "columns": found.columns,
-        "rows": found.rows,
-        "classes": found.classes,
+        "code": table.code,
+        "name": table.name,
+        "columns": table.columns,
+        "rows": table.rows,
+        "classes": table.classes,
     }

@@ -141,8 +141,8 @@ class Performance:
             path = pathlib.Path(folder) / "taken"
             if kind == "figure":
                 spec = self.scene.live(self.table)
-                told = f"{spec.caption} Seed {self.job.seed}."
-                made = save_figure(dataclasses.replace(spec, caption=told), path)[0]
+                caption = f"{spec.caption} Seed {self.job.seed}."
+                made = save_figure(dataclasses.replace(spec, caption=caption), path)[0]
             else:
                 made = path.with_suffix(".nc")
                 write_record(self.record(self.table), made)

@@ -73,15 +73,15 @@ class Scene:
 def scenes() -> dict[str, Scene]:
     """Every scene by the name that stands in the address."""
     training = registry.experiment("train")
-    found = {
+    known = {
         FREE: Scene(FREE, "Free play", "", training, FIXED, training.draw, judge=judging.judge)
     }
     for tour in TOURS.values():
         made = registry.experiment(tour.experiment)
-        found[made.name] = Scene(
+        known[made.name] = Scene(
             made.name, tour.title, tour.paper, made, tour.settings, tour.live, tour.steps
         )
-    return found
+    return known
 
 
 @functools.cache

@@ -88,15 +88,15 @@ class Tab:
         )
         document.add_root(self.talk)
         document.add_root(self.grid)
-        self.talk.on_change("asked", lambda _, __, text: self.asked(text))
+        self.talk.on_change("request", lambda _, __, text: self.receive(text))
         document.on_session_destroyed(lambda _: self.close())
 
     def tell(self, **what: Any) -> None:
         """Says something to the page; the count makes equal messages differ."""
         self.count += 1
-        self.talk.told = json.dumps(plain({"count": self.count, **what}, spelt=False))
+        self.talk.message = json.dumps(plain({"count": self.count, **what}, spelt=False))
 
-    def asked(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         """Carries out what the page asks; what is wrong with it is told, and nothing else happens."""
         try:
             order = json.loads(text)
@@ -278,7 +278,7 @@ class Tab:
                 self.tell(prepared=True)
                 asyncio.get_running_loop().call_later(UNDISTURBED, self.workers.warm)
             case State():
-                own = self.uploads.found.get(str(run.place.choices.get("data")))
+                own = self.uploads.tables.get(str(run.place.choices.get("data")))
                 sentence = own.named(message.sentence) if own else message.sentence
                 run.held = (
                     run.held and message.name != "failed"

@@ -47,7 +47,7 @@ class Uploads:
         self.folder = pathlib.Path(
             tempfile.mkdtemp(prefix="wideflow-lab-")
         )  # readable for the user alone
-        self.found: dict[str, Upload] = {}
+        self.tables: dict[str, Upload] = {}
 
     def add(self, content: bytes, name: str) -> Upload:
         """Checks that `content` is a table of numbers, and keeps it.
@@ -68,13 +68,13 @@ class Uploads:
                 raise ValueError(f"{shown} has one row only; training needs at least two.")
         except ValueError as error:
             path.unlink()
-            told = error.in_file if isinstance(error, TableError) else str(error)
-            raise ValueError(renamed(told, path, shown)) from None
+            reason = error.in_file if isinstance(error, TableError) else str(error)
+            raise ValueError(renamed(reason, path, shown)) from None
         header = read_header(path)
         made = Upload(f"{PREFIX}{key}", shown, path, header, len(table), classes)
-        self.found[made.code] = made
-        while len(self.found) > KEPT:
-            self.found.pop(next(iter(self.found))).path.unlink(missing_ok=True)
+        self.tables[made.code] = made
+        while len(self.tables) > KEPT:
+            self.tables.pop(next(iter(self.tables))).path.unlink(missing_ok=True)
         return made
 
     def path(self, code: str) -> pathlib.Path:
@@ -84,9 +84,9 @@ class Uploads:
         return self._of(code).name
 
     def _of(self, code: str) -> Upload:
-        if code not in self.found:
+        if code not in self.tables:
             raise ValueError("the file of this address is no longer here. Upload it again.")
-        return self.found[code]
+        return self.tables[code]
 
     def end(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -73,7 +73,7 @@ class Show:
         self.pipe, self.job, self.lock, self.mute = pipe, job, lock, mute
         self.pace, self.held, self.number = job.pace, job.held, job.number
         self.awaited, self.paused, self.ready = False, False, False
-        self.drawn = self.told = self.recorded = 0.0
+        self.drawn = self.reported = self.recorded = 0.0
         self.last = None  # the figure that was drawn last
         self.take = lambda kind: None  # what makes the files; set by whoever runs the job
 
@@ -94,8 +94,8 @@ class Show:
     def progress(self, done: float, total: float, what: str) -> None:
         self.listen()
         now = time.monotonic()
-        if now - self.told > 1 / MOST_PROGRESS or done >= total:
-            self.told = now
+        if now - self.reported > 1 / MOST_PROGRESS or done >= total:
+            self.reported = now
             self.send(Progress(done / total if total else 0.0, what))
 
     def listen(self, wait: float | None = 0.0) -> None:

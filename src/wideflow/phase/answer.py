@@ -112,8 +112,8 @@ def _against(measured: Measurements, regimes: tuple[str, ...], folds: int) -> In
     if not (is_rich.any() and is_lazy.any()):
         return None
     rich, lazy = nested_errors(measured, is_rich), nested_errors(measured, is_lazy)
-    found = interval(log_ratio(rich, lazy), folds)
-    return found if found.count > 1 else None
+    comparison = interval(log_ratio(rich, lazy), folds)
+    return comparison if comparison.count > 1 else None
 
 
 def _same(tests: np.ndarray, best: int, folds: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ class Interval:
     count: int
 
     @property
-    def told(self) -> bool:
+    def resolved(self) -> bool:
         """Whether it is told apart from zero."""
         return self.count > 1 and abs(self.mean) > self.half
 

@@ -121,23 +121,23 @@ def scores(measured: Measurements, folds: slice = slice(None)) -> tuple[np.ndarr
     return np.where(np.isfinite(means), means, worst), np.maximum(variance, 1e-8) / count
 
 
-def error_surface(measured: Measurements, asked: np.ndarray) -> Surface:
+def error_surface(measured: Measurements, new_places: np.ndarray) -> Surface:
     """Of the logarithm of the validation error."""
     means, variances = scores(measured)
-    return surface(measured.places, means, variances, asked)
+    return surface(measured.places, means, variances, new_places)
 
 
-def regime_surface(measured: Measurements, asked: np.ndarray) -> Surface:
+def regime_surface(measured: Measurements, new_places: np.ndarray) -> Surface:
     """Of the logarithm of the kernel change at the points' best levels."""
     changes = measured.at(measured.kernel_change, measured.best_levels())
     logs = np.log(np.maximum(changes, TINY))
     known = np.isfinite(logs).any(axis=1)
     if not known.any():
-        return Surface(np.zeros(len(asked)), np.eye(len(asked)), (1.0, 1.0))
+        return Surface(np.zeros(len(new_places)), np.eye(len(new_places)), (1.0, 1.0))
     means, variance = additive(np.where(np.isfinite(logs), logs, np.nan)[known])
     variance = variance if np.isfinite(variance) else float(np.var(means)) / 4
     count = np.isfinite(logs).sum(axis=1)[known]
-    return surface(measured.places[known], means, np.maximum(variance, 1e-6) / count, asked)
+    return surface(measured.places[known], means, np.maximum(variance, 1e-6) / count, new_places)
 
 
 def choose(measured: Measurements, allowed: np.ndarray | None = None) -> tuple[int, int]:

@@ -257,26 +257,26 @@ class _Search:
     def run(self, engine) -> str:
         """All rounds; says why they ended."""
         reserve = min(closing_runs(self.folds), self.runs // 4)
-        asked, closing, late = first_round(self.axes, self.runs), False, False
-        while asked:
+        pending, closing, late = first_round(self.axes, self.runs), False, False
+        while pending:
             began = time.monotonic()
-            trouble = self._perform(asked, engine)
-            self.done += asked
+            trouble = self._perform(pending, engine)
+            self.done += pending
             if trouble:
                 return trouble
             if closing:
                 break
-            pace = (time.monotonic() - began) / len(asked)
+            pace = (time.monotonic() - began) / len(pending)
             measured, count = self._measured(), min(BATCH, self.runs - reserve - len(self.done))
             end = time.monotonic() - self.began + (count + reserve) * pace
             late = self.minutes is not None and end > 60 * self.minutes
-            asked = []
+            pending = []
             if count > 0 and not late:
-                asked = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
-            if not asked:
+                pending = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
+            if not pending:
                 closing, left = True, self.runs - len(self.done)
                 left = min(reserve, left) if late else left
-                asked = closing_round(self._points, measured, self.done, left, self.folds)
+                pending = closing_round(self._points, measured, self.done, left, self.folds)
         return self._reason(late)
 
     def _reason(self, late: bool) -> str:
@@ -296,8 +296,8 @@ class _Search:
         table = collect(plan, self._store).isel(seed=0)
         return rich_errors(table, points, self.shared["levels"], self.folds)
 
-    def _perform(self, asked: list[Asked], engine) -> str:
-        swept = self._sweep(self._plan(self._settings(asked)), engine)
+    def _perform(self, pending: list[Asked], engine) -> str:
+        swept = self._sweep(self._plan(self._settings(pending)), engine)
         return swept.stopped or self._broken(swept)
 
     def _sweep(self, plan, engine, what: str = "") -> "Swept":
@@ -322,10 +322,10 @@ class _Search:
             raise ValueError(f"no run of the plane came to an end: {failed[0]}")
         return ""
 
-    def _settings(self, asked: list[Asked]) -> list[dict[str, Any]]:
+    def _settings(self, pending: list[Asked]) -> list[dict[str, Any]]:
         """What each run has of its own: its fold and its values on the axes."""
         points = []
-        for place, fold in asked:
+        for place, fold in pending:
             values: dict[str, Any] = {"fold": fold}
             for axis, number in zip(self.axes, place, strict=True):
                 values |= axis.setting(axis.values[number])

@@ -115,11 +115,11 @@ def closing_round(
     order = np.argsort(smooth)
     first = [order[:1], [i for i in order if change[i] < LAZY][:1], [i for i in order if change[i] > RICH][:1]]  # fmt: skip
     used = Counter(place for place, _ in done)
-    asked: list[Asked] = []
+    pending: list[Asked] = []
     for i in dict.fromkeys(int(i) for group in (*first, order[1:]) for i in group):
         if np.isfinite(smooth[i]):
-            asked += [(points[i], fold) for fold in range(used[points[i]], folds)]
-    return asked[:count]
+            pending += [(points[i], fold) for fold in range(used[points[i]], folds)]
+    return pending[:count]
 
 
 def _straddle(changes, chosen_at: list[int]) -> np.ndarray:

@@ -51,7 +51,7 @@ def python(plane: "Phase") -> str:
 def summary(plane: "Phase") -> dict:
     """The answer in plain values."""
     verdict = plane.answer
-    told = lambda one: None if one is None else {"mean": one.mean, "half": one.half, "folds": one.count}  # fmt: skip
+    numbers = lambda one: None if one is None else {"mean": one.mean, "half": one.half, "folds": one.count}  # fmt: skip
     return {
         "data": plane.name,
         "axes": {axis.name: list(axis.values) for axis in plane.axes},
@@ -61,12 +61,12 @@ def summary(plane: "Phase") -> dict:
         "recommended": plane.recommended,
         "regime": verdict.regime,
         "error_kind": plane.kind,
-        "error": told(verdict.error),
-        "error_of_the_setting": told(verdict.flattered),
-        "lazy_limit": told(verdict.lazy_limit),
-        "rich_limit": told(verdict.rich_limit),
-        "log_rich_over_lazy": told(verdict.rich_over_lazy),
-        "log_best_over_limit": told(verdict.best_over_limit),
+        "error": numbers(verdict.error),
+        "error_of_the_setting": numbers(verdict.flattered),
+        "lazy_limit": numbers(verdict.lazy_limit),
+        "rich_limit": numbers(verdict.rich_limit),
+        "log_rich_over_lazy": numbers(verdict.rich_over_lazy),
+        "log_best_over_limit": numbers(verdict.best_over_limit),
         "enough": {
             name: None if one is None else {"value": one.value, "log_noise": one.noise}
             for name, one in verdict.enough.items()

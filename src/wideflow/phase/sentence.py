@@ -47,13 +47,13 @@ def sentence(
     where = ", ".join(f"{n} {v}" for n, v in fixed.items())
     parts = [f"On {name} {_lazy_against_rich(verdict)}{f' ({where})' if where else ''}."]
     place = ", ".join(f"{axis.name} = {verdict.setting[axis.name]:g}" for axis in axes)
-    told = (
+    others = (
         ""
         if len(verdict.same) < 2
         else f"; {len(verdict.same) - 1} other settings cannot be told from it"
     )
     parts.append(
-        f"Best at {place}, trained to a loss of {verdict.level:g} ({verdict.regime}){told}."
+        f"Best at {place}, trained to a loss of {verdict.level:g} ({verdict.regime}){others}."
     )
     parts.append(
         f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± {verdict.error.half:.1g} ({kind}); "
@@ -71,7 +71,7 @@ def _lazy_against_rich(verdict: Answer) -> str:
         present = [r for r in ("lazy", "between", "rich") if r in verdict.regimes]
         only = " and ".join(present) or "no regime"
         return f"lazy and rich cannot be compared, for the plane holds {only} alone"
-    if not difference.told:
+    if not difference.resolved:
         return "between rich and lazy there is no difference that can be told"
     winner, loser = ("rich", "lazy") if difference.mean < 0 else ("lazy", "rich")
     size = difference if difference.mean < 0 else Interval(-difference.mean, difference.half, 0)
@@ -80,7 +80,7 @@ def _lazy_against_rich(verdict: Answer) -> str:
 
 def _limit(verdict: Answer, name: str) -> str:
     limit = f"{name} has {number(verdict.lazy_limit.mean)}"
-    if not verdict.best_over_limit.told:
+    if not verdict.best_over_limit.resolved:
         return f"{limit}, no difference that can be told"
     better = "better" if verdict.best_over_limit.mean < 0 else "worse"
     return f"{limit}: the network is {better} by {percent(verdict.best_over_limit)}"

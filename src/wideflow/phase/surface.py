@@ -34,8 +34,8 @@ def matern(left: np.ndarray, right: np.ndarray, lengths) -> np.ndarray:
     return (1 + r + r**2 / 3) * np.exp(-r)
 
 
-def surface(places: np.ndarray, values: np.ndarray, noise: np.ndarray, asked) -> Surface:
-    """The posterior at `asked` (place, 2), from `values` at `places` (point, 2) with variances `noise` (point,)."""
+def surface(places: np.ndarray, values: np.ndarray, noise: np.ndarray, new_places) -> Surface:
+    """The posterior at `new_places` (place, 2), from `values` at `places` (point, 2) with variances `noise` (point,)."""
     spread = max(float(np.var(values)), LEAST)
     best = (-np.inf, (LENGTHS[0], LENGTHS[0], spread))
     for first in LENGTHS:
@@ -48,7 +48,12 @@ def surface(places: np.ndarray, values: np.ndarray, noise: np.ndarray, asked) ->
                     best = (likelihood, (first, second, factor * spread))
     first, second, amplitude = best[1]
     return _posterior(
-        places, values, noise + LEAST * spread, np.asarray(asked, float), (first, second), amplitude
+        places,
+        values,
+        noise + LEAST * spread,
+        np.asarray(new_places, float),
+        (first, second),
+        amplitude,
     )
 
 
@@ -66,9 +71,11 @@ def _log_likelihood(covariance, values, noise) -> float:
     return float(-0.5 * (values - constant) @ weights - np.sum(np.log(np.diag(factor[0]))))
 
 
-def _posterior(places, values, noise, asked, lengths, amplitude) -> Surface:
+def _posterior(places, values, noise, new_places, lengths, amplitude) -> Surface:
     factor = cho_factor(amplitude * matern(places, places, lengths) + np.diag(noise), lower=True)
     constant, weights = _centred(factor, values)
-    across = amplitude * matern(asked, places, lengths)
-    covariance = amplitude * matern(asked, asked, lengths) - across @ cho_solve(factor, across.T)
+    across = amplitude * matern(new_places, places, lengths)
+    covariance = amplitude * matern(new_places, new_places, lengths) - across @ cho_solve(
+        factor, across.T
+    )
     return Surface(constant + across @ weights, covariance, lengths)

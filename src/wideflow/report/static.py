@@ -176,12 +176,14 @@ def _draw(figure, axes, mark, style: Look, panel: Panel):
         case Points(values=values) if values is not None:
             low, high = map_range(panel)
             return axes.scatter(
-                mark.x, mark.y, mark.size**2, values, cmap="viridis", vmin=low, vmax=high, edgecolors="white", linewidths=0.8
+                mark.x, mark.y, mark.size**2, values, cmap="viridis", vmin=low, vmax=high, edgecolors="white", linewidths=0.8,
+                clip_on=False,
             )  # fmt: skip
         case Points():
             return axes.errorbar(
                 mark.x, mark.y, yerr=mark.errors, fmt=_MARKERS[style.marker(mark)], markersize=mark.size,
                 color=colour, markeredgecolor="white", markeredgewidth=0.4, elinewidth=0.9, capsize=2,
+                clip_on=not any(isinstance(other, Heatmap) for other in panel.marks),  # a map ends where its points are
             )  # fmt: skip
         case HLine():
             return axes.axhline(mark.y, color=colour, linestyle=dash, linewidth=1.1)

@@ -61,16 +61,16 @@ def sweep(
     with asked_wrongly():
         if more and not plot:
             raise ValueError(f"`sweep` takes one file, got {' '.join([str(spec), *more])!r}.")
-        asked = parse_plot([*plot, *(more or ())]) if plot else None
+        figure = parse_plot([*plot, *(more or ())]) if plot else None
         plan = expand(read_spec(spec))
-    asked = asked or plan.spec.plot
+    figure = figure or plan.spec.plot
     if status:
         return sweep_pages.print_status(plan, out, as_json)
     keep_compiled_programs()
     if dry_run:
         return sweep_pages.print_plan(plan, out, workers, threads, scheduler, as_json)
     swept = _performed(plan, out, workers, threads, scheduler, security)
-    files, no_figure = sweep_pages.write(swept, asked)
+    files, no_figure = sweep_pages.write(swept, figure)
     if as_json:
         terminal.print_json(sweep_pages.summary(swept) | {"files": list(map(str, files))})
     else:

@@ -76,7 +76,7 @@ def experiments_of(paper: str | None) -> list[Experiment]:
     """The experiments of one paper, or all of them."""
     if paper is not None:
         check_choice("paper", paper, registry.papers())
-    return [found for found in registry.experiments().values() if paper in (None, found.paper)]
+    return [one for one in registry.experiments().values() if paper in (None, one.paper)]
 
 
 def draw(experiment: Experiment, record: Record) -> tuple[pathlib.Path, pathlib.Path]:

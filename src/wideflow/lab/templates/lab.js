@@ -7,9 +7,9 @@
   const form = $("choices"), free = setup.scene === "free";
   let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "";
   const events = new Map();
-  window.lab = { told: [] }; // what the server has told, for tests and the curious
+  window.lab = { messages: [] }; // what the server has sent, for tests and the curious
 
-  const ask = (order) => { if (talk && !lost) talk.asked = JSON.stringify({ ...order, count: ++count }); };
+  const ask = (order) => { if (talk && !lost) talk.request = JSON.stringify({ ...order, count: ++count }); };
   const number = (value) => value === null || value === undefined ? "–" : Math.abs(value) < 1e-9 ? "0" : String(Number(Number(value).toPrecision(3)));
   const address = (query) => `${location.origin}/?token=${token}&${query}`;
 
@@ -328,33 +328,33 @@
     choose();
   };
 
-  const heard = (told) => {
-    window.lab.told.push(told);
-    if (window.lab.told.length > 200) window.lab.told.shift();
-    if ("trouble" in told) trouble(told.trouble);
-    if ("state" in told) show(told.state, told.sentence);
-    if ("home" in told) carry(told.home);
-    if ("fresh" in told) fresh();
-    if ("prepared" in told) { document.body.dataset.prepared = "yes"; $("where").textContent = ""; $("progress").value = 0; resume(); }
-    if ("point" in told) form.elements.point.value = told.point; // a map was clicked on
-    if ("progress" in told) $("progress").value = told.progress;
-    if ("verdicts" in told) verdicts(told.verdicts);
-    if ("event" in told) {
-      events.set(told.event.step, told.event);
+  const heard = (message) => {
+    window.lab.messages.push(message);
+    if (window.lab.messages.length > 200) window.lab.messages.shift();
+    if ("trouble" in message) trouble(message.trouble);
+    if ("state" in message) show(message.state, message.sentence);
+    if ("home" in message) carry(message.home);
+    if ("fresh" in message) fresh();
+    if ("prepared" in message) { document.body.dataset.prepared = "yes"; $("where").textContent = ""; $("progress").value = 0; resume(); }
+    if ("point" in message) form.elements.point.value = message.point; // a map was clicked on
+    if ("progress" in message) $("progress").value = message.progress;
+    if ("verdicts" in message) verdicts(message.verdicts);
+    if ("event" in message) {
+      events.set(message.event.step, message.event);
       card();
-      if (told.event.step !== step) {
+      if (message.event.step !== step) {
         $("elsewhere").hidden = false;
-        $("elsewhere").textContent = `Step ${told.event.step + 1}: ${told.event.sentence}`;
+        $("elsewhere").textContent = `Step ${message.event.step + 1}: ${message.event.sentence}`;
       }
     }
-    if (told.drawn) {
-      reached = `step ${told.step}, time ${number(told.time)}`;
+    if (message.drawn) {
+      reached = `step ${message.step}, time ${number(message.time)}`;
       if (["running", "paused"].includes(state)) $("where").textContent = reached;
-      $("caption").textContent = told.caption;
-      $("warning").hidden = !told.warning;
-      $("warning").textContent = told.warning;
-      dial(told.dial, told.rival);
-      legend(told.legend);
+      $("caption").textContent = message.caption;
+      $("warning").hidden = !message.warning;
+      $("warning").textContent = message.warning;
+      dial(message.dial, message.rival);
+      legend(message.legend);
       paint(root.dataset.theme);
       highlight();
       ask({ do: "seen" });
@@ -374,7 +374,7 @@
     if (!found) return;
     clearInterval(connect);
     talk = found;
-    talk.properties.told.change.connect(() => heard(JSON.parse(talk.told)));
+    talk.properties.message.change.connect(() => heard(JSON.parse(talk.message)));
     talk.document.on_event("connection_lost", cut);
     talk.document.on_event("client_reconnected", mended);
     document.body.dataset.connected = "yes";

@@ -107,24 +107,24 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    told = []
+    statements = []
     ends = late(table)
     for share in table["share"].values:
         when = f"2/rate = {share:g} x the first sharpness"
-        told.append(
+        statements.append(
             Claim(
                 f"{when}: median sharpness of the last fifth over 2/rate",
                 float(ends.sel(share=share)), at_least=BAND[0], at_most=BAND[1],
             )
         )  # fmt: skip
         losses = table["loss"].sel(share=share).mean("seed").values
-        told.append(
+        statements.append(
             Claim(
                 f"{when}: loss at the end over the loss half way",
                 float(losses[-1] / losses[len(losses) // 2]), at_most=1.0,
             )
         )  # fmt: skip
-    return tuple(told)
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(

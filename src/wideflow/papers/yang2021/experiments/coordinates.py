@@ -141,7 +141,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    told = []
+    statements = []
     for name in table["parametrisation"].values:
         for depth in table["depth"].values:
             at = table.sel(parametrisation=name, depth=depth)
@@ -150,8 +150,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 if np.isfinite(expected):
                     value = slope(at["change"].sel(part=part))
                     text = f"{name}, depth {depth}, {part}: slope against the width"
-                    told.append(Claim(text, value, expected=expected, tolerance=TOLERANCE))
-    return tuple(told)
+                    statements.append(Claim(text, value, expected=expected, tolerance=TOLERANCE))
+    return tuple(statements)
 
 
 EXPERIMENT = Experiment(
