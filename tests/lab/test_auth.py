@@ -127,13 +127,22 @@ def test_no_path_and_no_code_comes_in(server):
     assert ask(server, f"/take/table?token={server.token}&tab=..%2F..%2Fetc")[0] == 404
 
 
-@pytest.mark.parametrize("words", [["--port", "-1"], ["--port", "70000"], ["--port", "1"]])
-def test_a_port_that_cannot_be_had_is_one_sentence(words):
-    if os.geteuid() == 0 and words[1] == "1":
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--port", "-1"], "port"),
+        (["--port", "70000"], "port"),
+        (["--port", "1"], "port"),
+        (["/nowhere"], "`state`"),  # it opened the lab at its starting settings
+        (["nowhere.nc"], "`state`"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence(words, named):
+    if os.geteuid() == 0 and words[-1] == "1":
         words = ["--port", str(_taken())]
     done = subprocess.run([sys.executable, "-m", "wideflow", "lab", "--no-open", *words], capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
     assert done.returncode == 2
-    assert "port" in done.stderr
+    assert named in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

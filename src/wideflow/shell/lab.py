@@ -83,7 +83,12 @@ def _plane(state: str) -> pathlib.Path | None:
 def _query(state: str) -> str:
     """The settings that `state` names, as they stand in an address."""
     if not state.endswith(".nc"):
-        return state.rpartition("?")[2].lstrip("&")
+        query = state.rpartition("?")[2].lstrip("&")
+        if query and "=" not in query:
+            raise ValueError(
+                f"`state` {state!r} is no folder of a phase plane, no saved run (run.nc) and no settings such as scene=free&width=200."
+            )
+        return query
     from ..lab.links import saved_link
     from ..runs.records import read_record
 
