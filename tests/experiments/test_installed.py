@@ -8,17 +8,22 @@ import pytest
 
 from wideflow.cli import main
 from wideflow.experiments import registry
-from wideflow.experiments.installed import GROUP
+from wideflow.experiments.installed import GROUP, declared
 from wideflow.runs import Store
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "examples" / "diagonal"
+
+
+def forget() -> None:
+    registry.experiments.cache_clear()
+    declared.cache_clear()
 
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """Gives a function that declares entry points: what an installer leaves behind, a `.dist-info` on the path."""
     monkeypatch.syspath_prepend(str(EXAMPLE))
-    registry.experiments.cache_clear()
+    forget()
 
     def declare(text: str) -> None:
         folder = tmp_path / "diagonal_network-0.1.0.dist-info"
@@ -30,7 +35,7 @@ def installed(tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(str(tmp_path))
 
     yield declare
-    registry.experiments.cache_clear()
+    forget()
     for name in [name for name in sys.modules if name.startswith("diagonal_network")]:
         del sys.modules[name]
 

@@ -7,27 +7,32 @@ The part before the equals sign is the experiment's name. `wideflow list`, `run`
 like one of ours; a broken one, or one whose name is taken, is named with the package that brought it, and never passed over.
 """
 
+import functools
 import importlib.metadata
-from collections.abc import Iterable
 
 from .base import Experiment
 
 GROUP = "wideflow.experiments"
 
 
-def installed_experiments(ours: Iterable[str]) -> list[Experiment]:
+def installed_experiments(ours: frozenset[str]) -> list[Experiment]:
     """Every experiment that an installed package declares, by name; none may be called like one of `ours`."""
-    owners, experiments = dict.fromkeys(ours, "wideflow itself"), []
-    declared = importlib.metadata.entry_points(group=GROUP)
-    for point in sorted(declared, key=lambda point: point.name):
+    return [_load(point) for point in declared(ours)]
+
+
+@functools.cache
+def declared(ours: frozenset[str]) -> tuple[importlib.metadata.EntryPoint, ...]:
+    """The entry points of installed packages by name, not loaded yet; a name that is taken is an error."""
+    owners = dict.fromkeys(ours, "wideflow itself")
+    points = sorted(importlib.metadata.entry_points(group=GROUP), key=lambda point: point.name)
+    for point in points:
         if point.name in owners:
             raise ValueError(
                 f"{_where(point)} is called like an experiment of {owners[point.name]}, so that one of the two could not be run. "
                 f"Rename it in {_package(point)}, or uninstall that package."
             )
         owners[point.name] = _package(point)
-        experiments.append(_load(point))
-    return experiments
+    return tuple(points)
 
 
 def _package(point: importlib.metadata.EntryPoint) -> str:

@@ -10,8 +10,11 @@ from collections.abc import Iterable
 
 from .._core.errors import did_you_mean
 from ..papers import papers as own_papers
+from ..papers.base import Paper
 from .base import Experiment
-from .installed import installed_experiments
+from .installed import declared, installed_experiments
+
+TRAIN = "train"  # a network of one's own
 
 
 @functools.cache
@@ -22,7 +25,7 @@ def experiments() -> dict[str, Experiment]:
         for paper in own_papers().values()
         for name in paper.experiments
     }
-    installed = installed_experiments((*own, *others()))
+    installed = installed_experiments(_own_names())
     return own | {experiment.name: experiment for experiment in installed}
 
 
@@ -41,18 +44,29 @@ def others() -> dict[str, Experiment]:
     return {experiment.name: experiment for experiment in known}
 
 
+def _own_names() -> frozenset[str]:
+    """Names that no installed package may give; nothing is imported for them."""
+    own = own_papers().values()
+    return frozenset({TRAIN, *(n for paper in own for n in paper.experiments), *map(_tour, own)})
+
+
+def _tour(paper: Paper) -> str:
+    return f"tour-{paper.key}"
+
+
 def _training() -> Experiment:
     return importlib.import_module(".training", __package__).EXPERIMENT
 
 
 def experiment(name: str) -> Experiment:
     """The experiment of that name, or an error that lists what exists. Only that one is imported."""
-    if name == "train":
+    declared(_own_names())
+    if name == TRAIN:
         return _training()
     for paper in own_papers().values():
         if name in paper.experiments:
             return paper.experiment(name)
-        if name == f"tour-{paper.key}" and (module := paper.module("tour")) is not None:
+        if name == _tour(paper) and (module := paper.module("tour")) is not None:
             return module.EXPERIMENT
     known = experiments() | others()
     if name not in known:
