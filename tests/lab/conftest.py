@@ -72,7 +72,7 @@ class Page:
         self.tab.wait_for_selector("body[data-connected]")
 
     def wait(self, condition: str, seconds: float = PATIENCE):
-        return self.tab.wait_for_function(condition, timeout=1000 * seconds)
+        return self.tab.wait_for_function(condition, timeout=1000 * seconds, polling=50)
 
     def prepared(self, seconds: float = PATIENCE) -> None:
         """Waits until the first picture is there and everything is compiled."""
@@ -122,7 +122,7 @@ class Page:
 
 
 CURVE = """([title, number]) => {
-  const plots = Bokeh.documents.flatMap((doc) => [...doc.all_models]).filter((m) => m.type === "Figure");
+  const plots = Bokeh.documents.flatMap((doc) => doc.get_model_by_name("grid").children);
   const plot = plots.find((m) => m.title.text === title);
   return plot ? [...plot.renderers[number].data_source.data.true_y] : [];
 }"""

@@ -12,7 +12,7 @@ from wideflow.lab.panel_help import HELP
 from wideflow.lab.uploads import Uploads
 
 SMALL = "data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&rate=0.2&steps=400&seed=3"
-FIGURES = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.type === 'Figure')"
+FIGURES = "Bokeh.documents.flatMap(d => d.get_model_by_name('grid').children)"  # other models may be of a figure before
 MOVED = "t.drawn && t.step > 0"
 
 

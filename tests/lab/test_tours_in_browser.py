@@ -6,13 +6,13 @@ import pytest
 from wideflow.lab.tours import TOURS
 
 DATA = """([title, name]) => {
-  const plots = Bokeh.documents.flatMap((doc) => [...doc.all_models]).filter((m) => m.type === "Figure");
+  const plots = Bokeh.documents.flatMap((doc) => doc.get_model_by_name("grid").children);
   const plot = plots.find((m) => m.title.text === title);
   const data = plot.renderers.find((r) => r.tags.includes(`lab/${name}`)).data_source.data;
   return [[...data.true_x], [...data.true_y]];
 }"""
 EVENT = """(title) => {
-  const plots = Bokeh.documents.flatMap((doc) => [...doc.all_models]).filter((m) => m.type === "Figure");
+  const plots = Bokeh.documents.flatMap((doc) => doc.get_model_by_name("grid").children);
   const plot = plots.find((m) => m.title.text === title);
   return plot.renderers.filter((m) => m.glyph.type === "VSpan").map((m) => m.data_source.data.x[0]);
 }"""
