@@ -28,7 +28,7 @@ def pytest_configure(config):
             import wideflow as wideflow
 
 
-MOST_MAPS = 40_000  # the kernel allows a process 65,530; each compiled program takes some
+MOST_MAPS = 25_000  # the kernel allows a process 65,530; each compiled program takes some
 
 
 COUNT = itertools.count(1)

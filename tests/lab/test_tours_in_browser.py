@@ -110,7 +110,7 @@ def test_tours_at_once(open_page, papers):
         page.tab.click("#start")
     for paper, page in pages.items():
         tour = TOURS[paper]
-        page.state("finished", seconds=120)
+        page.state("finished")
         assert page.trouble() == ""
         table = page.table()
         time = SEEN[paper](page)  # in the plots' data
