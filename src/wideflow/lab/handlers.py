@@ -46,15 +46,7 @@ class Upload(RequestHandler):
             self.set_status(400)
             self.finish({"trouble": str(error)})
             return
-        self.finish(
-            {
-                "code": table.code,
-                "name": table.name,
-                "columns": list(table.columns),
-                "rows": table.rows,
-                "classes": list(table.classes),
-            }
-        )
+        self.finish(table.facts())
 
 
 class Leave(RequestHandler):

@@ -93,11 +93,4 @@ def _upload(at: Place) -> dict | None:
     code = str(at.choices.get("data", ""))
     if code not in at.uploads.tables:
         return None
-    table = at.uploads.tables[code]
-    return {
-        "code": table.code,
-        "name": table.name,
-        "columns": table.columns,
-        "rows": table.rows,
-        "classes": table.classes,
-    }
+    return at.uploads.tables[code].facts()

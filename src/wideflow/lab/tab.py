@@ -28,9 +28,7 @@ from .workers import Worker, Workers
 PACES = {"slow": 0.25, "normal": 0.06, "fast": 0.0}
 LAZY_SIDE, RICH_SIDE = "ntk", "mean-field"  # the scalings of "lazy against rich"
 EARLIER = "the run before"
-UNDISTURBED = (
-    5.0  # seconds that a tab has the machine to itself before the next one's process is started
-)
+UNDISTURBED = 5.0  # seconds that a tab has the machine before the next one's process is started
 NAMES = {LAZY_SIDE: "NTK", RICH_SIDE: "mean field"}
 GRID = """
 :host { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); gap: 14px 18px; width: 100%; }

@@ -30,6 +30,12 @@ class Upload:
     rows: int
     classes: tuple[str, ...] = ()  # names in the last column, where it holds some
 
+    def facts(self) -> dict:
+        """What the page knows of it: all but where it lies."""
+        return {
+            "code": self.code, "name": self.name, "columns": list(self.columns), "rows": self.rows, "classes": list(self.classes),
+        }  # fmt: skip
+
     def named(self, sentence: str) -> str:
         """`sentence` with the user's name for the file where the server's stands."""
         return renamed(sentence, self.path, self.name)
