@@ -182,7 +182,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         law, unit = max(exponent - 1, 1), " (after the logarithm)" if exponent == 2 else ""
         text = f"exponent {exponent}: power of d{unit} in the equations, at these dimensions"
         statements.append(Claim(text, power(d, exponent, predicted), expected=law, tolerance=BEND))
-        text = f"exponent {exponent}: power of d{unit}, within three standard errors"
+        text = f"exponent {exponent}: power of d{unit}, within three standard errors and the {BEND:g} that finite dimensions may add"
         statements.append(Claim(text, slope, expected=law, tolerance=3 * error + BEND))
         text = f"exponent {exponent}: standard error of that power"
         statements.append(Claim(text, error, at_most=0.1))
