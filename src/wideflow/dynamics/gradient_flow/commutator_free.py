@@ -22,14 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .linearisation import (
-    SQUARES,
-    GramProblem,
-    Linearisation,
-    Outputs,
-    exponential,
-    move,
-)
+from .linearisation import SQUARES, GramProblem, Linearisation, Outputs, exponential, move
 from .matrix_functions import phi1, phis
 from .step_base import AbstractDenseStep, AbstractStep, StepResult
 

@@ -32,8 +32,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..._core.node_products import block_count, cut_blocks, join_blocks, symmetric_product
+from ..._core.node_products import cut_blocks, join_blocks, symmetric_product
 from ..._core.types import Scalar
+from ...models.shallow import block_count
 from .jacobian import AbstractJacobian, ShallowJacobian, gram_map_in_blocks
 from .linearisation import GramProblem, Linearisation, Outputs, exponential, exponentials
 from .step_base import AbstractStep, StepResult

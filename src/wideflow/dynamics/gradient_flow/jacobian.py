@@ -15,12 +15,12 @@ from jaxtyping import Array, Float, PyTree
 
 from ..._core.activations import Activation
 from ..._core.memory import tile_rows
-from ..._core.node_products import BLOCK, block_count, cut_blocks, spread, symmetric_product
+from ..._core.node_products import cut_blocks, spread, symmetric_product
 from ..._core.trees import Parameters, parameters, with_parameters
 from ...models import deep_gram
 from ...models.base import AbstractModel
 from ...models.deep import Deep
-from ...models.shallow import Shallow
+from ...models.shallow import BLOCK, Shallow, block_count
 
 Outputs = Float[Array, " sample *output"]
 
