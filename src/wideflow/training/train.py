@@ -168,17 +168,18 @@ def _engine(name: str, ensemble: Ensemble, steps: int | None, records: int) -> F
     """The second engine, where it was requested or is cheaper; None for the weights themselves. `steps` is None for flows."""
     check_choice("engine", name, ENGINES)
     evaluations = EVALUATIONS * records if steps is None else steps
-    if name == "weights" or (name == "auto" and not _is_long(ensemble, evaluations)):
+    if name == "weights" or (name == "auto" and not _may_be_cheaper(ensemble, evaluations)):
         return None
     return function_space(name, ensemble, evaluations, records)
 
 
-def _is_long(ensemble: Ensemble, evaluations: int) -> bool:
-    """Whether a run on training points takes long enough to look for a cheaper engine: two products with the weights an evaluation."""
+def _may_be_cheaper(ensemble: Ensemble, evaluations: int) -> bool:
+    r"""Whether the second engine is worth a look: in a long run on fewer samples than twice the features, as $n^2m < 2nDm$."""
     if not isinstance(ensemble.objective, DatasetObjective):
         return False
+    samples, features = ensemble.objective.features.shape[-2:]
     size = sum(leaf.size for leaf in jax.tree.leaves(parameters(ensemble.start)))
-    return 2 * evaluations * ensemble.objective.features.shape[-2] * size > WORTHWHILE
+    return samples < 2 * features and 2 * evaluations * samples * size > WORTHWHILE
 
 
 class _Loop:
