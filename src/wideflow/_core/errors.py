@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .types import Key
@@ -151,7 +152,7 @@ def as_key(seed) -> Key:
             )
         return jax.random.key(int(seed))
     dtype = getattr(seed, "dtype", None)
-    if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
         raise ValueError(
             f"`key` must be a whole number or a typed key, got {seed!r}. Use `jax.random.key(seed)`."
         )
