@@ -165,11 +165,11 @@ def check_record(record) -> None:
         check_takes("record", observable, ("snapshot",))
 
 
-def check_axis(axis, record=()) -> None:
+def check_axis(axis, record: Sequence[Callable]) -> None:
     """The axis of several members must not be one that the table has for something else."""
     check_kind("axis", axis, str, "the name of the members' axis, for instance 'seed'")
     names = {"loss", *RESERVED_AXES}
-    for observable in record if isinstance(record, Sequence) else (record,):
+    for observable in record:
         names.add(getattr(observable, "name", getattr(observable, "__name__", "")))
         names.update(getattr(observable, "axes", ()))
     if not axis or axis in names:
