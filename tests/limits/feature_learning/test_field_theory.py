@@ -48,7 +48,7 @@ def test_the_linear_theory_is_the_limit_of_linear_networks():
     width, seeds, settings = 1000, 4, {"depth": 2, "rate": 0.15, "steps": 6, "richness": 2.0}
     exact = wf.limits.linear_field_theory(INPUTS, TARGETS, **settings)
     networks = {"activation": "linear", "width": width, "seeds": seeds}
-    runs = np.asarray(trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)[1])
+    runs = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)[1]
     error = runs.std(axis=0, ddof=1).max() / np.sqrt(seeds)
     # Four standard errors of the worst entry, and the finite width's own bias of order 1/width.
     assert_allclose(runs.mean(axis=0), exact.outputs, atol=4 * error + 5 / width)
@@ -64,8 +64,8 @@ def rich():
 def test_finite_networks_approach_the_theory_where_features_move(rich):
     seeds, settings = 4, {"depth": 2, "rate": 0.15, "steps": 12, "richness": 2.0}
     networks = {"activation": "tanh", "width": 1000, "seeds": seeds}
-    _, outputs, grams = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)
-    outputs, network_features = np.asarray(outputs), np.asarray(grams).mean(axis=0)
+    _, outputs, kernels = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)
+    network_features = kernels[:, 0].mean(axis=0)
     assert rich.status.good
     # The networks' standard error and the theory's (from two repeats only, hence the factor) at the worst entry.
     error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(rich.outputs_error.max())
@@ -87,7 +87,6 @@ def test_kinks_are_answered_for():
     _, outputs, _ = trained_networks(
         KEY, INPUTS, TARGETS, depth=2, width=1000, seeds=seeds, **settings
     )
-    outputs = np.asarray(outputs)
     error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(theory.outputs_error.max())
     assert error < 0.05
     assert_allclose(outputs.mean(axis=0), theory.outputs, atol=4 * error)
@@ -104,7 +103,7 @@ def test_responses_are_causal(rich):
 def test_the_first_responses_by_hand(name):
     # One input of |x|^2/D = s^2: h(1) = u + c phi'(u) r with c = rate richness s^2 y, hence A(1, 0) = c P(h(1) and u are active), times the
     # factor of r, <phi'^2>^(1/2). For relu that probability is a quadrant's; r has variance 1/2. Linear: B(1, 0) = rate richness y.
-    rate, richness, s, y = 0.25, 2.0, 1.2, 0.8
+    rate, richness, s, y = 0.2, 2.0, 1.2, 0.8
     settings = {"rate": rate, "steps": 1, "richness": richness, "samples": 2**15, "repeats": 4}
     theory = wf.limits.field_theory(KEY, [[s]], [y], 2, activation=name, **settings)
     c = rate * richness * s**2 * y
@@ -117,6 +116,16 @@ def test_the_first_responses_by_hand(name):
         active = 0.25 + np.arcsin(s / np.hypot(s, c / np.sqrt(2))) / (2 * np.pi)
         # 4 x 8192 independent draws of a product with deviation below one half: four standard errors
         assert forward == pytest.approx(c * active / np.sqrt(2), abs=4 * 0.5 / np.sqrt(4 * 8192))
+
+
+def test_a_kernel_that_outgrows_the_rate_is_told():
+    # linear, one input: theta(0) = 3 s^4 for depth two with G = 1 and Phi = s^2 = 1; one step makes f, and with it the kernel, larger
+    settings = {"activation": "linear", "steps": 1, "richness": 2.0, "samples": 64, "repeats": 2}
+    calm = wf.limits.field_theory(KEY, [[1.0]], [0.8], 2, rate=0.1, **settings)
+    assert calm.sharpness[0] == pytest.approx(0.3, abs=1e-12)
+    assert_allclose(calm.sharpness, 0.1 * np.asarray(calm.kernels)[:, 0, 0], rtol=1e-12)
+    with pytest.warns(UserWarning, match=r"rises from 1.2 to .* at step 1: from 2 on"):
+        wf.limits.field_theory(KEY, [[1.0]], [0.8], 2, rate=0.4, **settings)
 
 
 def test_single_neurons_are_shown(rich):
