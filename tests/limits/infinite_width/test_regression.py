@@ -42,6 +42,14 @@ def test_by_conjugate_gradients_where_the_matrix_does_not_fit(exact):
     assert len(done) == small.steps < plain.steps  # the preconditioner earns its columns
 
 
+def test_a_target_of_zeros_beside_another(exact):
+    # Its step length is 0/0, which used to make the whole answer NaN.
+    targets = np.stack([Y[:, 0], np.zeros(90)], axis=1)
+    answer = regress(K, X, targets, ridge=RIDGE, rows=30, method="cg", rank=30, tolerance=1e-10)
+    assert_allclose(answer.coefficients[:, 0], exact[:, 0], rtol=1e-7)
+    assert_allclose(answer.coefficients[:, 1], 0)
+
+
 def test_single_precision_is_refined_to_double(exact):
     single = wf.limits.kernels(CHAIN, precision="float32")
     answer = regress(single, X, Y, ridge=RIDGE, rows=30, tolerance=1e-12)
