@@ -4,7 +4,7 @@ python benchmarks/mnist_kernels.py                            60,000 images, dep
 python benchmarks/mnist_kernels.py --samples 2000 --rows 500  a small one, on any machine
 python benchmarks/mnist_kernels.py --samples 20000 --memory 2GiB --kernels ntk    two cores, a minute or two, 2.5 GiB
 
-WIDEFLOW_DATA names the folder with MNIST's four files. The last line is JSON.
+WIDEFLOW_DATA names the folder with MNIST's four files. The last line is JSON, the one before it is for `run.py`.
 Only `wideflow` from this checkout and what `import wideflow` needs are used.
 """
 
@@ -19,6 +19,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+from timing import report
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "src"))
 import wideflow as wf
@@ -91,6 +92,7 @@ def main():
     for kernel in options.kernels:
         rows.append(measure(k, kernel, train, test, options))
         print(rows[-1], flush=True)
+    report([{"program": "wideflow", **row} for row in rows])
     print(json.dumps({"device": str(jax.local_devices()[0]), "rows": rows}))
 
 

@@ -33,7 +33,7 @@ from .infinite_width.stored_prediction import (
     in_memory,
     load,
     posterior_moments,
-    test_arguments,
+    test_kernels,
 )
 
 # whole matrices that the formulas hold at once, results of earlier lines included
@@ -88,7 +88,7 @@ def ensemble(
         rate: gradient descent at this rate instead of the flow; times are then rounded to whole steps $t = k\eta$.
         ridge: the penalty's $\lambda$.
         memory: bytes for stored kernels (`WIDEFLOW_MEMORY` if None).
-        progress: for stored kernels, called with the blocks of a factor that are done and all of them.
+        progress: for stored kernels, called with the blocks of a factor, or the steps of an iteration, that are done and with all of them.
 
     Returns:
         `Prediction(mean, covariance)`; a leading time axis where `times` is a sequence.
@@ -99,7 +99,7 @@ def ensemble(
     >>> wf.limits.ensemble(k.both(x), y).mean.round(6).tolist()  # at infinite time the data are met
     [1.0, -1.0]
     """
-    nngp, ntk = train
+    nngp, ntk = map(_matrix, train)
     y, several = _targets(targets, ntk.shape[0])
     _check_ridge(ridge)
     if rate is not None and not rate > 0:
@@ -111,17 +111,11 @@ def ensemble(
     if stored:
         check_kernels("train", dict(nngp=nngp, ntk=ntk), cross)
     if stored and not fits(ntk.shape[0], ENSEMBLE_MATRICES, memory):
-        cross, test_nngp = test_arguments((nngp, ntk), cross, test_nngp, "train")
+        cross, test_nngp = test_kernels("train", (nngp, ntk), cross, test_nngp)
+        _check_test(test_nngp, cross[1].shape[0])
+        settings = (cross, test_nngp, rate, ridge, memory, progress)
         mean, covariance = ensemble_moments(
-            (nngp, ntk),
-            np.asarray(y),
-            np.asarray(moments),
-            cross,
-            test_nngp,
-            rate,
-            ridge,
-            memory,
-            progress,
+            (nngp, ntk), np.asarray(y), np.asarray(moments), *settings
         )
     else:
         arrays = lambda pair: pair and KernelPair(*(jnp.asarray(load(part)) for part in pair))
@@ -143,7 +137,8 @@ def _ensemble(train: KernelPair, y, moments, cross: KernelPair | None, test_nngp
     _check_rate(values + ridge, rate)
     if cross is None:
         cross, test_nngp = KernelPair(nngp, ntk), nngp if test_nngp is None else test_nngp
-    test_nngp_cross, test_ntk = _test_kernels(cross, ntk.shape[0])
+    test_nngp_cross, test_ntk = _cross_kernels(cross, ntk.shape[0])
+    _check_test(test_nngp, test_ntk.shape[0])
     read = test_ntk @ vectors  # Theta(x, X) V
     mean = jnp.einsum("xe,te,eo->txo", read, learnt, vectors.T @ y)
     if test_nngp is None:
@@ -188,13 +183,15 @@ def posterior(
         ridge: $\lambda$, the variance of the noise in the targets.
         memory, progress: as in `ensemble`.
     """
-    y, several = _targets(targets, nngp.shape[0] if hasattr(nngp, "shape") else len(nngp))
+    nngp = _matrix(nngp)
+    y, several = _targets(targets, nngp.shape[0])
     stored, crosses = isinstance(nngp, StoredKernel), None if cross is None else (cross,)
     if stored:
         check_kernels("nngp", dict(nngp=nngp), crosses)
     if stored and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
         _check_ridge(ridge)
-        (cross,), test_nngp = test_arguments((nngp,), crosses, test_nngp, "nngp")
+        (cross,), test_nngp = test_kernels("nngp", (nngp,), crosses, test_nngp)
+        _check_test(test_nngp, cross.shape[0])
         mean, covariance = posterior_moments(
             nngp, np.asarray(y), cross, test_nngp, ridge, memory, progress
         )
@@ -213,6 +210,7 @@ def _posterior(nngp, cross, test, y, ridge):
     factor = cholesky("nngp", nngp, ridge)
     if cross is None:
         cross, test = nngp, nngp if test is None else test
+    _check_test(test, cross.shape[0])
     mean = cross @ jax.scipy.linalg.cho_solve((factor, True), y)
     if test is None:
         return mean, None
@@ -237,7 +235,7 @@ def log_marginal_likelihood(
         ridge: $\lambda \ge 0$, the variance of observation noise.
         memory, progress: as in `ensemble`.
     """
-    nngp = nngp if isinstance(nngp, StoredKernel) else jnp.asarray(nngp)
+    nngp = _matrix(nngp)
     y, _ = _targets(targets, nngp.shape[0])
     n, outputs = y.shape
     if isinstance(nngp, StoredKernel):
@@ -399,7 +397,18 @@ def _targets(targets, samples: int):
     return (y, True) if y.ndim == 2 else (y[:, None], False)
 
 
-def _test_kernels(cross: KernelPair, samples: int):
+def _matrix(values):
+    return values if isinstance(values, StoredKernel) else jnp.asarray(values)
+
+
+def _check_test(test, count: int) -> None:
+    if test is not None and jnp.shape(test) not in ((count,), (count, count)):
+        raise ValueError(
+            f"`test_nngp` must have shape ({count}, {count}), or ({count},) for variances alone, to fit `cross`, got {jnp.shape(test)}."
+        )
+
+
+def _cross_kernels(cross: KernelPair, samples: int):
     matrices = tuple(jnp.asarray(matrix) for matrix in cross)
     for name, matrix in zip(("cross.nngp", "cross.ntk"), matrices):
         if matrix.ndim != 2 or matrix.shape[1] != samples:

@@ -3,6 +3,7 @@ r"""$B \mapsto (K + \lambda I)^{-1}B$ for a stored kernel, within the memory bud
 Cholesky by blocks where half of the matrix fits the budget, else preconditioned conjugate gradients with products over the chunks (`regression.py` has both).
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,10 +28,10 @@ MAX_STEPS = 2000
 
 
 class Inverse(NamedTuple):
-    r"""The inverse as a function, and $\log\det(K + \lambda I)$ where there is a factor."""
+    r"""The inverse as a function, and $\log\det(K + \lambda I)$; NaN where there is no factor."""
 
     solve: Callable[[np.ndarray], np.ndarray]
-    log_determinant: float | None
+    log_determinant: float
 
 
 def inverse(
@@ -42,7 +43,7 @@ def inverse(
         stored: $K$ of the training inputs; float32 is read as float64.
         ridge: $\lambda$; positive where the factor does not fit.
         memory: bytes for the factor (`WIDEFLOW_MEMORY` if None).
-        progress: called with the blocks of the factor that are done and all of them.
+        progress: called with the blocks of the factor, or the steps of a solve, that are done and with all of them.
     """
     source = stored_source(stored)
     block = source.block
@@ -63,7 +64,7 @@ def inverse(
         size = np.linalg.norm(b, axis=0)
         unit = b / np.where(size > 0, size, 1.0)  # so that every column meets the tolerance
         x, residual, steps = conjugate_gradients(
-            product, jnp.asarray(unit), precondition, TOLERANCE, MAX_STEPS
+            product, jnp.asarray(unit), precondition, TOLERANCE, MAX_STEPS, progress
         )
         if not residual <= TOLERANCE:
             raise ValueError(
@@ -72,4 +73,4 @@ def inverse(
             )
         return np.asarray(x) * size
 
-    return Inverse(iterate, None)
+    return Inverse(iterate, math.nan)

@@ -39,6 +39,7 @@ def apply_learnt(
     rate: float | int | None = None,
     tolerance: float,
     max_steps: int,
+    progress: Callable | None = None,
 ) -> np.ndarray:
     r"""$T_t B$ for all times, with one product $\Theta V$ a step for all columns of $B$ together.
 
@@ -49,6 +50,7 @@ def apply_learnt(
         rate: of descent; the flow if None.
         tolerance: change of $T B$ over the last steps, relative to its size, at every time and column.
         max_steps: of Lanczos' method.
+        progress: called with the steps done and all of them.
 
     Returns:
         (time, sample, column).
@@ -63,6 +65,8 @@ def apply_learnt(
     for step in range(steps):
         basis[step] = vector
         image = product(vector)
+        if progress is not None:
+            progress(step + 1, steps)
         inner[:, step, step] = (vector * image).sum(0)
         for _ in range(2):  # twice, so that no direction comes back as rounding
             overlaps = np.einsum("ksc,sc->kc", basis[: step + 1], image)

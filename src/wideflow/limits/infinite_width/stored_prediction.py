@@ -3,10 +3,10 @@ r"""Predictions from kernels on disk: the formulas of `predict.py`, from product
 With $S = T\,\Theta(X, x)$ for a group of test inputs $x$, the columns of the ensemble's covariance are
 $$C(\cdot, x) = K(\cdot, x) + \Theta(\cdot, X)\,T\,\big(K S - K(X, x)\big) - K(\cdot, X)\,S,$$
 so that no matrix is held but the group's. At infinite time $T = (\Theta + \lambda I)^{-1}$ is a factor or conjugate gradients (`kernel_inverse.py`), at a finite time it
-acts by Lanczos' method (`learnt_part.py`). The posterior is the same with $\Theta = K$, where the second term is $-\lambda\,K(\cdot, X)(K + \lambda I)^{-1}S$; written with a single solve,
-$C(\cdot, x) = K(\cdot, x) - K(\cdot, X)S$.
+acts by Lanczos' method (`learnt_part.py`). The columns of the posterior's covariance are $C(\cdot, x) = K(\cdot, x) - K(\cdot, X)S$ with $S = (K + \lambda I)^{-1}K(X, x)$.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +19,7 @@ from .kernel_store import StoredKernel, check_complete
 from .learnt_part import apply_learnt
 from .regression import factor_bytes
 
-LANCZOS_STEPS = 400
+LANCZOS_STEPS = 400  # products with the kernel at most; a basis of so many vectors is held
 Matrix = Any  # an array, or a `StoredKernel`: both know `@`
 
 
@@ -33,22 +33,24 @@ def check_kernels(name: str, train: dict[str, Matrix], cross: tuple | None) -> N
     """
     if not all(isinstance(matrix, StoredKernel) for matrix in train.values()):
         raise ValueError(f"`{name}` must hold two stored kernels or two arrays, got one of each.")
-    reference = None
+    named = lambda argument, kind: argument if len(train) == 1 else f"{argument}.{kind}"
+    first = next(iter(train.values())).identity
     for kind, stored in train.items():
-        argument = name if len(train) == 1 else f"{name}.{kind}"
-        _refuse(argument, stored, "of the training inputs with themselves", {**stored.identity, "kernel": kind, "row inputs": stored.identity["column inputs"]})  # fmt: skip
-        reference = reference or stored.identity
-        _refuse(argument, stored, "of the same architecture and inputs as the other one", {**reference, "kernel": kind})  # fmt: skip
+        own = stored.identity
+        wanted = {**own, "kernel": kind, "row inputs": own["column inputs"]}
+        _refuse(named(name, kind), stored, "of the training inputs with themselves", wanted)
+        wanted = {**first, "kernel": kind}
+        _refuse(named(name, kind), stored, "of the same architecture and inputs", wanted)
     for kind, matrix in zip(train, cross or ()):
-        argument = "cross" if len(train) == 1 else f"cross.{kind}"
+        argument = named("cross", kind)
         samples = train[kind].shape[0]
         if np.ndim(matrix) != 2 or np.shape(matrix)[1] != samples:
             raise ValueError(
                 f"`{argument}` must have shape (test sample, {samples}), got {np.shape(matrix)}."
             )
         if isinstance(matrix, StoredKernel):
-            left = matrix.identity["row inputs"]
-            _refuse(argument, matrix, "of test inputs against those of the training kernel", {**train[kind].identity, "row inputs": left})  # fmt: skip
+            wanted = {**train[kind].identity, "row inputs": matrix.identity["row inputs"]}
+            _refuse(argument, matrix, "of test inputs against the training kernel's", wanted)
 
 
 def _refuse(argument: str, stored: StoredKernel, what: str, wanted: dict) -> None:
@@ -71,16 +73,16 @@ def check_factor(name: str, stored: StoredKernel, memory) -> None:
         )
 
 
-def test_arguments(train: tuple, cross: tuple | None, test, name: str):
-    """The cross kernels and the test kernel in memory; the training inputs are their own test inputs where none are given."""
-    if cross is None:
-        if test is None:
-            raise ValueError(
-                f"`test_nngp` must be given for a stored kernel beyond the memory budget: its diagonal, `{name}{'[0]' if len(train) > 1 else ''}.diagonal()`, for variances at the "
-                f"training inputs. For the mean alone give `cross={name}`."
-            )
-        cross = train
-    return cross, load(test)
+def test_kernels(name: str, train: tuple, cross: tuple | None, test) -> tuple[tuple, Any]:
+    """The cross kernels, and the test kernel in memory; the training inputs are their own test inputs where none are given."""
+    if cross is None and test is None:
+        first = f"{name}[0]" if len(train) > 1 else name
+        raise ValueError(
+            f"`test_nngp` must be given for a stored kernel beyond the memory budget: `{first}.diagonal()` for variances at the training inputs. "
+            f"For the mean alone give `cross={name}`."
+        )
+    cross = train if cross is None else cross
+    return tuple(m if isinstance(m, StoredKernel) else np.asarray(m) for m in cross), load(test)
 
 
 def fits(samples: int, matrices: int, memory) -> bool:
@@ -151,20 +153,15 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
     r"""$B \mapsto T_t B$ for all times, (time, sample, column), or for the one with number `only`."""
     times = np.asarray(times, float)
     ended = np.isinf(times)
-    solve = inverse(ntk, ridge, memory, progress).solve if ended.any() else None
+    solver = functools.cache(
+        lambda: inverse(ntk, ridge, memory, progress).solve
+    )  # where one is needed
     product = lambda v: ntk @ v + ridge * v
+    steps = dict(rate=rate, tolerance=TOLERANCE, max_steps=LANCZOS_STEPS)
     if (
         rate is not None
-    ):  # one step from any vector sees the largest eigenvalue, and refuses a rate beyond 2 over it
-        first = np.ones((ntk.shape[0], 1))
-        apply_learnt(
-            product,
-            first,
-            np.array([rate]),
-            rate=rate,
-            tolerance=TOLERANCE,
-            max_steps=LANCZOS_STEPS,
-        )
+    ):  # Lanczos' values see the largest eigenvalue and refuse a rate beyond 2 over it
+        apply_learnt(product, np.ones((ntk.shape[0], 1)), np.array([rate]), **steps)
 
     def apply(vectors: np.ndarray, only: int | None = None) -> np.ndarray:
         vectors = np.asarray(vectors, float)
@@ -172,15 +169,10 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
         moments, at_end = times[chosen], ended[chosen]
         parts = np.empty((len(moments), *vectors.shape))
         if at_end.any():
-            parts[at_end] = solve(vectors)
+            parts[at_end] = solver()(vectors)
         if not at_end.all():
             parts[~at_end] = apply_learnt(
-                product,
-                vectors,
-                moments[~at_end],
-                rate=rate,
-                tolerance=TOLERANCE,
-                max_steps=LANCZOS_STEPS,
+                product, vectors, moments[~at_end], progress=progress, **steps
             )
         return parts
 
@@ -191,7 +183,7 @@ def _groups(
     cross: Matrix, samples: int, held: int, memory
 ) -> Iterator[tuple[int, int, np.ndarray]]:
     """Rows of the cross kernel, as many as fit when `held` arrays of (sample, group) are in memory; first, last plus one, and the rows."""
-    step = max(1, budget(memory) // (8 * samples * held))
+    step = max(1, budget(memory) // 4 // (8 * samples * held))  # most of the budget is the factor's
     for a in range(0, cross.shape[0], step):
         b = min(a + step, cross.shape[0])
         yield a, b, _rows(cross, a, b)
