@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.limits import apply_kernel, regress
+from wideflow.limits.infinite_width.regression import block_rows
 
 RNG = np.random.default_rng(2)
 X, Z = RNG.standard_normal((90, 5)), RNG.standard_normal((30, 5))
@@ -89,6 +90,15 @@ def test_a_stored_kernel_is_read_and_not_computed(exact, tmp_path, monkeypatch, 
         regress(stored, X, Y, ridge=RIDGE)
     with pytest.raises(ValueError, match="`k` must be the stored kernel of the training inputs"):
         regress(cross, None, Y, ridge=RIDGE)
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_blocks_of_the_default_budget_are_given_back_by_the_allocator(itemsize):
+    # glibc serves requests of up to DEFAULT_MMAP_THRESHOLD_MAX = 32 MiB from its heap once one of that size was freed (mallopt(3)).
+    rows = block_rows(20_000, itemsize, 2 << 30)
+    assert 32 << 20 <= itemsize * rows**2 < 33 << 20
+    assert block_rows(100, itemsize, 2 << 30) == 100
+    assert block_rows(60_000, itemsize, 100 << 30) == 4096
 
 
 def test_wrong_input_is_named():
