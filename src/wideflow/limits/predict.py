@@ -36,8 +36,9 @@ from .infinite_width.stored_prediction import (
     test_kernels,
 )
 
-# whole matrices that the formulas hold at once, results of earlier lines included
-ENSEMBLE_MATRICES, POSTERIOR_MATRICES = 6, 4
+# Whole matrices that the formulas hold at once. Ensemble: both kernels, the symmetric part, eigenvectors, LAPACK's workspace of two, the rotated covariance and a
+# product on its way. Posterior: the kernel, the difference from its transpose, kernel plus ridge, the factor, a copy.
+ENSEMBLE_MATRICES, POSTERIOR_MATRICES = 8, 5
 
 __all__ = [
     "Prediction",

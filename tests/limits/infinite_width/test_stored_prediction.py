@@ -78,6 +78,28 @@ def test_one_time_one_output_and_no_covariance(disk, ram):
     assert_allclose(result.mean, expected.mean, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("memory", [FACTOR_FITS, NOTHING_FITS])
+def test_a_kernel_in_float32_is_solved_in_float64(tmp_path, memory):
+    single = limits.kernels(K.architecture, precision="float32")
+    stored = limits.write_kernel(single, tmp_path / "k", X, kernel="nngp", chunk=32)
+    assert stored.dtype == np.float32
+    gram = stored.to_array().astype(float)
+    mean, _ = limits.posterior(stored, Y, cross=stored, ridge=RIDGE, memory=memory)
+    expected = gram @ np.linalg.solve(gram + RIDGE * np.eye(60), Y)
+    assert_allclose(mean, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("memory", "most"), [(FACTOR_FITS, 5), (NOTHING_FITS, 2000)])
+def test_progress(disk, memory, most):
+    calls = []
+    limits.posterior(
+        disk["train"][0], Y, cross=disk["cross"][0], ridge=RIDGE, memory=memory, progress=lambda *done: calls.append(done)
+    )  # fmt: skip
+    # three blocks of two by two chunks and two columns of the factor, or so many steps at most
+    assert [done for done, _ in calls] == list(range(1, len(calls) + 1))
+    assert {total for _, total in calls} == {most}
+
+
 def test_the_training_inputs_as_test_inputs(disk, ram):
     gram = np.asarray(ram["train"].nngp)
     shrunk = gram @ np.linalg.inv(gram + RIDGE * np.eye(60))
