@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._core.architecture import AbstractLayer, Chain
+from ..._core.arrays import check_finite
 from ..._core.dual_activations import dual
 from ..._core.errors import check_choice
 from ..._core.precision import Precision, double
@@ -260,8 +261,7 @@ def _samples(name: str, values, precision: Precision):
         raise ValueError(
             f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give one input as `{name}[None]`."
         )
-    if not isinstance(values, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(values))):
-        raise ValueError(f"`{name}` must be finite, but holds NaN or infinity.")
+    check_finite(name, values)
     return values
 
 
