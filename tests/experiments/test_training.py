@@ -114,6 +114,14 @@ def test_deep_networks_under_every_dynamics(dynamics):
     assert np.isfinite(table.linearised_loss.values).all() == known
     assert "limit_spectrum" not in table
     assert len(EXPERIMENT.draw(table).panels) == 6
+    assert " at 0x" not in table.attrs["dynamics"]  # the same words in every process
+
+
+def test_what_is_recorded_by_itself_is_there_at_any_depth():
+    small = {"samples": 8, "features": 3, "width": 6, "steps": 2, "records": 1}
+    for network in ({"depth": 1}, {"depth": 2, "scaling": "maximal-update"}):
+        table = run(Settings(**small, **network))
+        assert {"loss", "kernel_drift", "parameter_movement"} <= set(table.data_vars)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A model's trained arrays as a dictionary, algebra on such dictionaries, and trees of zeros."""
 
 import dataclasses
+import re
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -68,9 +69,9 @@ def _is_weak(leaf) -> bool:
 
 
 def describe(thing) -> str:
-    """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape."""
+    """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape, the same in every process."""
     if not dataclasses.is_dataclass(thing):
-        return repr(thing)
+        return _without_addresses(repr(thing))
     parts = []
     for field in dataclasses.fields(thing):
         value: Any = getattr(thing, field.name, None)
@@ -79,7 +80,12 @@ def describe(thing) -> str:
         elif eqx.is_array(value):
             parts.append(f"{field.name}=array{value.shape}")
         elif isinstance(value, str | int | float | bool | tuple | type(None)):
-            parts.append(f"{field.name}={value}")
+            parts.append(f"{field.name}={_without_addresses(str(value))}")
         else:
             parts.append(f"{field.name}={describe(value)}")
     return f"{type(thing).__name__}({', '.join(parts)})"
+
+
+def _without_addresses(text: str) -> str:
+    """'<function adam>' for '<function adam at 0x7f...>'."""
+    return re.sub(r" at 0x[0-9a-f]+", "", text)

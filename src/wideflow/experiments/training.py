@@ -122,7 +122,7 @@ class Settings:
     steps: int = 1000
     time: float = 100.0
     records: int = 20
-    record: tuple[str, ...] = ("kernel_drift", "largest_movement")
+    record: tuple[str, ...] = ("kernel_drift", "parameter_movement")
     stop_below: float = 0.0
     precision: str = "float64"
     devices: int = 0
