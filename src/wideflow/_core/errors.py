@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 
 def _traced(value) -> bool:
     """Whether the value is not known yet: inside a compiled program, whose caller was checked."""
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, Tracer)
 
 
 def check_number(name: str, value, remedy: str = "") -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from .._core.activations import Activation, activation
-from .._core.architecture import Activate, Dense
+from .._core.activations import Activation
+from .._core.architecture import alternating
 from .._core.randomness import named_key
 from ..data.dataset import Dataset
 from ..limits.feature_learning import field_theory
@@ -145,17 +145,15 @@ def perceptron(network: Deep) -> tuple[int, Activation, float] | None:
 
     $h^{l+1} = \sigma_wW\phi(h^l)/\sqrt N$ with unit normal $W$ is the theory's network with the activation $\sigma_w\phi$ on inputs $\sigma_wx$.
     """
-    layers = network.architecture.layers
-    dense, between = layers[::2], layers[1::2]
-    plain = all(isinstance(one, Dense) and one.bias_std is None for one in dense)
-    if not plain or not all(isinstance(one, Activate) for one in between):
+    dense, between = alternating(network.architecture) or ([], [])
+    if not all(one.bias_std is None for one in dense):
         return None
     scales = {one.weight_std for one in dense}
     kinds = {one.activation for one in between}
     if len(scales) != 1 or len(kinds) != 1 or dense[-1].width != 1:
         return None
     scale = float(scales.pop())
-    return len(between), scaled(activation(kinds.pop()), scale), scale
+    return len(between), scaled(kinds.pop(), scale), scale
 
 
 @functools.lru_cache(maxsize=16)

@@ -16,6 +16,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.precision import double
@@ -280,9 +281,7 @@ def _refuse_negative(name, smallest, largest, floor):
 def check_symmetric(name: str, matrix) -> None:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"`{name}` must be a square matrix, got shape {matrix.shape}.")
-    if isinstance(
-        matrix, jax.core.Tracer
-    ):  # inside `jit` or `grad` there are no numbers to look at
+    if isinstance(matrix, Tracer):  # inside `jit` or `grad` there are no numbers to look at
         return
     gap, size = float(jnp.max(jnp.abs(matrix - matrix.T))), float(jnp.max(jnp.abs(matrix)))
     if not gap <= 1e-6 * size:
@@ -296,7 +295,7 @@ def cholesky(name: str, matrix, ridge):
     check_symmetric(name, matrix)
     _check_ridge(ridge)
     factor = jnp.linalg.cholesky(matrix + ridge * jnp.eye(matrix.shape[0], dtype=matrix.dtype))
-    if not isinstance(factor, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(factor))):
+    if not isinstance(factor, Tracer) and not bool(jnp.all(jnp.isfinite(factor))):
         raise ValueError(
             f"`{name}` plus `ridge` {ridge:g} must be positive definite, but has no Cholesky factor. Raise `ridge`, or drop inputs "
             "that occur twice."

@@ -6,6 +6,8 @@ What lies in the null space of $K$ never falls; a share below it is never reache
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -78,4 +80,5 @@ def _root(values: np.ndarray, weights: np.ndarray, share: float) -> float:
     high = math.log(max(-math.log(share), 1.0) / (2 * values[moving].min())) + 1.0
     while excess(high) > 0:
         high += 1.0
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=8.9e-16))
+    solve: Callable[..., Any] = brentq  # without annotations: its defaults would pass for types
+    return math.exp(solve(excess, low, high, xtol=1e-14, rtol=8.9e-16))

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_between, check_count, check_positive
 from .._core.precision import double
@@ -47,7 +47,9 @@ class MeanFieldStack(AbstractModel):
     activation: Activation = eqx.field(static=True)
 
     @double
-    def __init__(self, layers: Sequence, activation="relu", weights: Sequence | None = None):
+    def __init__(
+        self, layers: Sequence, activation: ActivationLike = "relu", weights: Sequence | None = None
+    ):
         blocks = _blocks(layers)
         weights = [None] * len(blocks) if weights is None else list(weights)
         if len(weights) != len(blocks):
@@ -81,7 +83,7 @@ class MeanFieldStack(AbstractModel):
         *,
         dimensions: Sequence[int],
         widths: Sequence[int],
-        activation="relu",
+        activation: ActivationLike = "relu",
         weight_std: float = 1.0,
         correlation: float = 0.5,
     ) -> "MeanFieldStack":

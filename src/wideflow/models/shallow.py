@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_flag, check_kind, check_positive
 from .._core.node_products import (
@@ -67,7 +67,9 @@ class Shallow(AbstractModel):
     rate_factor: float = eqx.field(static=True)
 
     @double
-    def __init__(self, hidden, output, scaling=None, activation="relu", embedding=None):
+    def __init__(
+        self, hidden, output, scaling=None, activation: ActivationLike = "relu", embedding=None
+    ):
         hidden = real_array("hidden", hidden, "(width, feature)")
         output = real_array("output", output)
         width, features = hidden.shape
@@ -104,7 +106,7 @@ class Shallow(AbstractModel):
         features: int,
         width: int,
         scaling: AbstractScaling | None = None,
-        activation="relu",
+        activation: ActivationLike = "relu",
         outputs: int | None = None,
         embedding: AbstractEmbedding | None = None,
         weight_std: float = 1.0,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..._core.architecture import AbstractLayer, Chain
@@ -137,7 +138,7 @@ class Kernels:
 
     def _matrix(self, what: str, x, x2, progress) -> Any:
         x, x2 = self._inputs(x, x2)
-        if isinstance(x, jax.core.Tracer) or isinstance(x2, jax.core.Tracer):
+        if isinstance(x, Tracer) or isinstance(x2, Tracer):
             return self._call(what, x, x if x2 is None else x2)
         rows = block_rows(self._entries(x.shape[1:]), x.dtype.itemsize, self.memory)
         return assemble(functools.partial(self._call, what), x, x2, rows, progress)
@@ -260,7 +261,7 @@ def _samples(name: str, values, precision: Precision):
         raise ValueError(
             f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give one input as `{name}[None]`."
         )
-    if not isinstance(values, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(values))):
+    if not isinstance(values, Tracer) and not bool(jnp.all(jnp.isfinite(values))):
         raise ValueError(f"`{name}` must be finite, but holds NaN or infinity.")
     return values
 

@@ -68,8 +68,9 @@ class StoredKernel:
     def row(self, number: int) -> np.ndarray:
         """One row of the matrix; of each chunk only that row is read."""
         i, within = divmod(number, self.chunk)
-        place = {"count": self.chunk, "offset": within * self.chunk * self.dtype.itemsize}
-        parts = [np.fromfile(self._file(i, j), self.dtype, **place) for j in range(self.chunks[1])]
+        offset = within * self.chunk * self.dtype.itemsize
+        read = lambda j: np.fromfile(self._file(i, j), self.dtype, self.chunk, offset=offset)
+        parts = [read(j) for j in range(self.chunks[1])]
         return np.concatenate(parts)[: self.shape[1]]
 
     def diagonal(self) -> np.ndarray:

@@ -7,6 +7,7 @@ richness divides outputs by $\gamma_0$ and multiplies rates by $\gamma_0^2$. Tha
 import jax.numpy as jnp
 import numpy as np
 
+from ..._core.activations import activation as as_activation
 from ..._core.architecture import mlp
 from ..._core.precision import double
 from ..._core.randomness import named_key
@@ -42,7 +43,7 @@ def trained_networks(
         record=[outputs],
         session=Session() if session is None else session,
     )
-    phi = architecture.layers[1].activation
+    phi = as_activation(activation)
 
     def grams(model):
         hidden = model.model.preactivations(inputs).values()
