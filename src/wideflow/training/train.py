@@ -44,7 +44,7 @@ def train(
     *,
     steps: int | None = None,
     time: float | int | None = None,
-    record: Sequence[Callable[[Snapshot], Any]] = (),
+    record: Sequence[Callable[[Snapshot[Any, Any]], Any]] = (),
     every=None,
     loss=None,
     test=None,
