@@ -5,10 +5,11 @@ import math
 import numpy as np
 import scipy.linalg
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.architecture import AbstractLayer, mlp
 from .._core.errors import check_choice, check_positive
+from .._core.foreign import checked_inputs, checked_rows
 from .._core.precision import double
 from ..limits.infinite_width.architecture_kernels import KernelPair, Kernels, kernels
 from ..limits.predict import cholesky, ensemble, learnt_part, posterior, spectrum_of
@@ -78,7 +79,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if self.kernel == "nngp" and math.isfinite(self.time):
             raise ValueError("`time` must be infinite for kernel='nngp', which is not trained.")
         check_positive("ridge", self.ridge, "The kernel of many rows is singular to rounding.")
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        X, y = checked_rows(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self._single = y.ndim == 1
         targets = y[:, None] if self._single else y
@@ -101,7 +102,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def predict(self, X, return_std: bool = False):
         """The mean, (sample,) or (sample, output) as y was; with `return_std` also the standard deviation of one network's prediction."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = checked_inputs(self, X)
         inputs, k = self._inputs(X), self.kernels_
         cross = getattr(k, self.kernel)(inputs, self.inputs_)
         mean = np.asarray(cross) @ self.dual_coef_ * self.target_scale_ + self.target_mean_

@@ -65,7 +65,9 @@ class Theory:
         return empty | {"limit_spectrum": np.full(self.eigenvalues, np.nan)}
 
     def _dataset(self, values: dict, note: str) -> xr.Dataset:
-        known = {name: ("limit_ahead", np.asarray(values[name])) for name in NAMES}
+        known: dict[str, tuple] = {
+            name: ("limit_ahead", np.asarray(values[name])) for name in NAMES
+        }
         known["limit_time"] = ("limit_ahead", self.times, {"note": note})
         if self.eigenvalues:
             known["limit_spectrum"] = ("eigenvalue", np.asarray(values["limit_spectrum"]))
@@ -107,8 +109,10 @@ def _field(network, training, times, rate, factor, key) -> Theory | None:
     if most < LEAST_STEPS:
         note = f"infinite width is too dear for {samples} samples: at most {MOST_ROWS // (LEAST_STEPS + 1)}"
         return Theory(np.zeros(1), note, lambda: dict.fromkeys(NAMES, np.full(1, np.nan)))
-    exact = rate is not None and end <= rate * (most + 0.5)
-    step = float(rate) if exact else _long_step(network, training, rate, factor)
+    if rate is not None and end <= rate * (most + 0.5):
+        step = float(rate)
+    else:
+        step = _long_step(network, training, rate, factor)
     steps = min(most, max(1, math.ceil(end / step - 1e-9)))
     grid = step * np.arange(steps + 1)
 

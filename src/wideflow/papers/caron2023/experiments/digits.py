@@ -13,6 +13,7 @@ import xarray as xr
 
 from .... import data, observables
 from ...._core.errors import check_choice
+from ...._core.precision import Precision
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import MeanSquares
 from ....experiments.base import Claim
@@ -64,7 +65,7 @@ class Settings:
     external_rate: float = 1.0
     external_steps: int = 10_000
     seeds: int = 5
-    precision: str = "float32"
+    precision: Precision = "float32"
     products: str = (
         "highest"  # precision of matrix products on accelerators: "highest" or "tensorfloat32"
     )

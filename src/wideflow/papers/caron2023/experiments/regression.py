@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from .... import data, observables
+from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import MeanSquares
@@ -97,7 +98,7 @@ class Settings:
     external_rate: float = 0.1
     external_steps: int = 5000
     seeds: int = 5
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     def __post_init__(self):
         check_settings(self)
