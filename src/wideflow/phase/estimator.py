@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.foreign import checked_inputs, checked_rows
-from .._core.precision import double
+from .._core.precision import Precision, double
 from .._core.status import Status
 from .network import STEPS, Network, Training, train_network
 from .splits import Standard
@@ -34,13 +34,14 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
 
     def __init__(
         self, width=256, richness=1.0, scaling="mean-field", share=0.5, tail=0.7, weight_std=1.0, depth=0,
-        activation="relu", rate=0.25, steps=STEPS, dynamics="descent", precision="float32", loss=0.1, random_state=0,
+        activation="relu", rate=0.25, steps=STEPS, dynamics="descent", precision: Precision = "float32", loss=0.1, random_state=0,
     ):  # fmt: skip
         self.width, self.richness, self.scaling = width, richness, scaling
         self.share, self.tail, self.weight_std = share, tail, weight_std
         self.depth, self.activation = depth, activation
         self.rate, self.steps, self.dynamics = rate, steps, dynamics
-        self.precision, self.loss, self.random_state = precision, loss, random_state
+        self.precision: Precision = precision
+        self.loss, self.random_state = loss, random_state
 
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,)."""
