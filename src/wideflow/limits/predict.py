@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from .._core.precision import double
 from .infinite_width.architecture_kernels import KernelPair
@@ -51,7 +52,7 @@ class Prediction(NamedTuple):
 def ensemble(
     train: KernelPair,
     targets,
-    times=math.inf,
+    times: ArrayLike = math.inf,
     *,
     cross: KernelPair | None = None,
     test_nngp=None,

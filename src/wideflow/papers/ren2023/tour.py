@@ -76,7 +76,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     directions = sphere(named_key(key, "profile"), 64, settings.features)
     table = train(
             net, population, ClippedFlow(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records), key=key,
-            record=[depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.Profile(jnp.asarray(RADII), directions)],
+            record=[depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.Profile(radii=jnp.asarray(RADII), directions=directions)],
             precision=settings.precision, session=session.showing(finished),
         ).table  # fmt: skip
     return finished(table)

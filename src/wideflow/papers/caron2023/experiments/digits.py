@@ -13,6 +13,7 @@ import xarray as xr
 
 from .... import data, observables
 from ...._core.errors import check_choice
+from ...._core.foreign import untyped
 from ...._core.precision import Precision
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import MeanSquares
@@ -131,7 +132,7 @@ def panels(table: xr.Dataset) -> dict:
         "risk": curves(table, table["risk"], "step", "Training risk", step, "mean of squares", yscale="log"),
         "accuracy": curves(table, table["test_accuracy"], "step", "Test accuracy", step, "share right"),
         "movement": curves(table, table["most_moved"], "step", "Movement of the most-moved node", step, "‖w(t) − w(0)‖"),
-        "drift": curves(table, np.sqrt(table["kernel_drift"]), "step", "Change of the Gram matrix (square root)", step, "‖Θ(t) − Θ(0)‖₂^½"),
+        "drift": curves(table, untyped(np.sqrt)(table["kernel_drift"]), "step", "Change of the Gram matrix (square root)", step, "‖Θ(t) − Θ(0)‖₂^½"),
         "gap": curves(table, table["kernel_gap"], "step", "Smallest eigenvalue of the Gram matrix", step, "λ_min(Θ)", yscale="log"),
         "pruned": curves(table, risk.sel(part="train"), "removed", "Training risk after pruning", removed, "mean of squares"),
         "pruned_test": curves(table, accuracy.sel(part="test"), "removed", "Test accuracy after pruning", removed, "share right"),

@@ -167,8 +167,8 @@ class MaskAveraging(AbstractDynamics):
 
     def step(self, model: Shallow, state, objective: DatasetObjective):
         total = state.total + _slopes(model, objective.features)
-        model, inner = self.dynamics.step(model, state.inner, objective)
-        return model, MaskState(inner, total, state.count + 1)
+        moved, inner = self.dynamics.step(model, state.inner, objective)
+        return moved, MaskState(inner, total, state.count + 1)
 
     def duration(self, state, model):
         return self.dynamics.duration(state.inner, model)

@@ -46,7 +46,8 @@ class Settings:
 @double
 def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
-    tables, verdicts = [], []
+    tables: list[xr.Dataset] = []
+    verdicts = []
     for seed in range(settings.seeds):
         part = session.within(seed, settings.seeds)
         table, verdict = train_learner(law, settings, named_key(key, "seed", seed), part)
