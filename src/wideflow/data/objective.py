@@ -1,7 +1,7 @@
 r"""Objectives: what dynamics descend. A dataset with a loss is one (`dataset`); an exact population is another."""
 
 import abc
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import jax
 from jaxtyping import Array
@@ -17,8 +17,7 @@ __all__ = ["AbstractObjective", "gradient_by_autodiff"]
 class Loss(Protocol):
     """What an objective on samples reads of its loss."""
 
-    @property
-    def formula(self) -> str: ...
+    formula: ClassVar[str]
 
     def value_and_gradient(self, outputs: Array, targets: Array) -> tuple[Scalar, Array]: ...
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from .gram_decay import Spectrum, integrals, spectrum
 from .linearisation import GramProblem, Linearisation, exponential, move
+from .output_hessian import UniformHessian
 from .step_base import AbstractDenseStep, AbstractStep, StepResult
 
 EVALUATIONS = 3
@@ -71,6 +72,7 @@ def _drifted(
     g, v = start.cotangent, frozen.vectors
     assert start.gram is not None  # a `Spectrum` is that of a Gram matrix at hand
     assert other.gram is not None
+    assert isinstance(start.hessian, UniformHessian)
     drift = start.hessian.kappa * (other.gram - start.gram) / distance
     both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
     integral, rising = (frozen.whole(part, g) for part in both)

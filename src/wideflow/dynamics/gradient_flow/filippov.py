@@ -29,7 +29,7 @@ from ..._core.node_products import block_count, cut_blocks, join_blocks
 from ..._core.types import Scalar
 from .jacobian import ShallowJacobian
 from .linearisation import GramProblem, Linearisation, Outputs, exponential, exponentials
-from .sliding_jacobian import Constraints, Pairs, SlidingPoint, active_constraints
+from .sliding_jacobian import Constraints, Pairs, SlidingJacobian, SlidingPoint, active_constraints
 from .step_base import AbstractStep, StepResult
 
 PARTS = 8  # 6 and 12 were tried on energy and on concrete at gamma = .5: 8 was the best
@@ -54,7 +54,9 @@ class Filippov(AbstractStep):
 
 def single_step(problem: GramProblem, start: Linearisation, size) -> Linearisation:
     """Where one step of the given size ends."""
-    operator, network = problem.operator, problem.operator.unconstrained
+    operator = problem.operator
+    assert isinstance(operator, SlidingJacobian)
+    network = operator.unconstrained
     ends = [k / PARTS * size for k in range(1, PARTS + 1)]
     predicted = [i for i, _ in exponentials(problem, (1.0,), (start,), start.cotangent, ends)]
     theta, outputs, means, slopes, constraints = _follow(network, start, jnp.stack(predicted))

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .linearisation import GramProblem, Linearisation, Outputs
-from .matrix_functions import phi1, phis
-from .output_hessian import SQUARES
+from .matrix_functions import Dense, phi1, phis
+from .output_hessian import SQUARES, UniformHessian
 
 Vector = Float[Array, " entry"]
 
@@ -49,6 +49,9 @@ def has_spectrum(problem: GramProblem) -> bool:
 
 
 def spectrum(problem: GramProblem, start: Linearisation) -> Spectrum:
+    assert isinstance(problem.action, Dense)
+    assert isinstance(start.hessian, UniformHessian)
+    assert start.gram is not None
     return Spectrum(*problem.action.decompose(start.hessian.kappa * start.gram))
 
 

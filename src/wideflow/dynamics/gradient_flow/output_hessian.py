@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..losses import AbstractLoss, HalfMeanSquares, HalfSumSquares, MeanSquares
+from ...data.objective import Loss
+from ..losses import HalfMeanSquares, HalfSumSquares, MeanSquares
 
 SQUARES = (HalfSumSquares, MeanSquares, HalfMeanSquares)
 
@@ -63,7 +64,7 @@ class BlockHessian(AbstractOutputHessian):
         return jnp.einsum("iab,ibjc,jcd->iajd", self.root, four, self.root).reshape(matrix.shape)
 
 
-def output_hessian(loss: AbstractLoss, outputs, targets) -> AbstractOutputHessian:
+def output_hessian(loss: Loss, outputs, targets) -> UniformHessian | BlockHessian:
     """$H$ of `loss` at `outputs`; negative eigenvalues (losses that are not convex) count as 0."""
     if isinstance(loss, SQUARES):
         one, zero = jnp.ones_like(outputs), jnp.zeros_like(outputs)
