@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .precision import jax_flag
+
 ASYMMETRY = 1e-8  # relative to the largest entry: far above rounding, far below any real asymmetry
 
 
@@ -44,7 +46,7 @@ def check_finite(name: str, array) -> None:
     """Refuses NaN and infinity, and says where the first one stands."""
     if isinstance(array, Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return
-    on_device = isinstance(array, jax.Array) and jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
+    on_device = isinstance(array, jax.Array) and jax_flag("jax_enable_x64")
     if on_device and bool(
         jnp.all(jnp.isfinite(array))
     ):  # judged where it lies: one flag comes back

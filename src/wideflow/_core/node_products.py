@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .activations import Activation
+from .precision import jax_flag
 
 PIECES = 3  # of 8 bits: all 24 of a float32
 FULL = ("highest", "float32", "F32_F32_F32")
@@ -62,7 +63,7 @@ def node_gradient(
 
 
 def _full_precision() -> bool:
-    return jax.config.jax_default_matmul_precision in FULL  # pyright: ignore[reportAttributeAccessIssue]
+    return jax_flag("jax_default_matmul_precision") in FULL
 
 
 def mixed_first(sigma, features, z, cotangent, mixed):

@@ -29,6 +29,11 @@ R = TypeVar("R")
 Precision = Literal["float32", "float64"]
 
 
+def jax_flag(name: str) -> Any:
+    """A flag of JAX's, which its configuration has as an attribute without declaring it."""
+    return getattr(jax.config, name)
+
+
 def double(function: Callable[P, R]) -> Callable[P, R]:
     """Runs `function` with 64-bit types available and hands its arrays out by the rule above; does nothing where JAX's flag is on."""
     if hasattr(function, "__double__"):
@@ -36,7 +41,7 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        if jax_flag("jax_enable_x64"):
             return function(*args, **kwargs)
         with jax.enable_x64(True):
             if function.__name__ == "__init__":  # fills `self` in place: nothing comes out
@@ -45,7 +50,7 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
             named = {name: _device(value) for name, value in kwargs.items()}
             return handed_out(compute(*map(_device, args), **named))
 
-    wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue]
+    wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue] functions carry attributes
     return wrapper
 
 

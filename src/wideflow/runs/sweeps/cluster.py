@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import dask.config
-import jax
 from distributed import Client, LocalCluster
 
 from ..._core.foreign import untyped
+from ..._core.precision import jax_flag
 from .security import security_of, write_certificates
 
 ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
@@ -257,7 +257,7 @@ class Crew:
                 process.stdin.close()
 
     def _environment(self, number: int) -> Mapping[str, str]:
-        cache = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+        cache = jax_flag("jax_compilation_cache_dir")
         cache_setting = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
         return {
             **os.environ, **cache_setting, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
