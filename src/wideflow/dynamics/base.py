@@ -56,6 +56,8 @@ class AbstractFlow(DoubleModule):
 class Snapshot(eqx.Module, Generic[Model, Objective]):
     """What observables see: the model now and at the start, the objectives, and where we are.
 
+    An observable may say which model and objective it reads: `snapshot: Snapshot[Shallow, DatasetObjective]`.
+
     Attributes:
         model: the model now, as the dynamics has moved it.
         start: the model at step 0.

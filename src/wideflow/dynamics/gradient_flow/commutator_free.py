@@ -72,7 +72,7 @@ def _drifted(
     g, v = start.cotangent, frozen.vectors
     assert start.gram is not None  # a `Spectrum` is that of a Gram matrix at hand
     assert other.gram is not None
-    assert isinstance(start.hessian, UniformHessian)
+    assert isinstance(start.hessian, UniformHessian)  # of a squared loss
     drift = start.hessian.kappa * (other.gram - start.gram) / distance
     both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
     integral, rising = (frozen.whole(part, g) for part in both)

@@ -49,7 +49,7 @@ def has_spectrum(problem: GramProblem) -> bool:
 
 
 def spectrum(problem: GramProblem, start: Linearisation) -> Spectrum:
-    assert isinstance(problem.action, Dense)
+    assert isinstance(problem.action, Dense)  # as `has_spectrum` says, with the two below
     assert isinstance(start.hessian, UniformHessian)
     assert start.gram is not None
     return Spectrum(*problem.action.decompose(start.hessian.kappa * start.gram))

@@ -30,7 +30,7 @@ def train_learner(
 ) -> tuple[xr.Dataset, dict[str, Verdict]]:
     """One seed: its table, and what the lemmas say of the network at the end. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
     net, population, key, redraws = beginning(law, settings, key)
-    assert isinstance(population.estimator, Fresh)
+    assert isinstance(population.estimator, Fresh)  # `beginning` takes it
     evaluation = population.estimator.evaluation
     record = [
         depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.SecondSpread(), depth.DirectionError(),
