@@ -9,7 +9,7 @@ of squares; for the mean divide it by $n$. Several outputs are independent and s
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import diffrax
@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from .._core.precision import double
 from .infinite_width.architecture_kernels import KernelPair
@@ -52,7 +51,7 @@ class Prediction(NamedTuple):
 def ensemble(
     train: KernelPair,
     targets,
-    times: ArrayLike = math.inf,
+    times: float | int | Sequence[float | int] | np.ndarray | Array = math.inf,
     *,
     cross: KernelPair | None = None,
     test_nngp=None,
