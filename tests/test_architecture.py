@@ -7,7 +7,10 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import wideflow as wf
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "src" / "wideflow"
 
@@ -148,6 +151,51 @@ def test_every_folder_is_on_the_map():
     assert folders <= set(ALLOWED)
     for folder in folders:
         assert f"`{folder}/`" in page, f"docs/architecture.md does not mention {folder}/"
+
+
+def modules_of(call) -> set[str]:
+    """The modules of the package whose functions `call` goes through in this thread, tracing included."""
+    root, visited = f"{pathlib.Path(wf.__file__).parent}{os.sep}", set()
+
+    def visit(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(root):
+            visited.add(frame.f_code.co_filename.removeprefix(root))
+
+    before = sys.getprofile()
+    sys.setprofile(visit)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return {pathlib.PurePath(path).as_posix() for path in visited if "__init__" not in path}
+
+
+def path_on_the_page(*passes: str) -> list[str]:
+    """The modules that the page names for these passes."""
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+    section = page.partition("## What one call of `train` goes through")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:3] == "| `"]
+    return [module.strip("`") for module, *_, where in rows if where in passes]
+
+
+# the bounds are those of the project's design; shapes that no other test has, so that nothing was traced before
+@pytest.mark.parametrize(
+    ("most", "dynamics", "activation", "passes"),
+    [
+        (12, wf.GradientDescent(0.1), "relu", ("all", "descent")),
+        (20, wf.GradientFlow(), "relu", ("all", "flow", "kinked flow")),
+        (20, wf.GradientFlow(), "tanh", ("all", "flow", "smooth flow")),
+    ],
+    ids=["descent", "kinked flow", "smooth flow"],
+)
+def test_a_pass_of_train_can_be_followed(most, dynamics, activation, passes):
+    x = np.random.default_rng(0).normal(size=(11, 2))
+    net = wf.Shallow.init(0, features=2, width=17, activation=activation)
+    far = {"steps": 2} if isinstance(dynamics, wf.GradientDescent) else {"time": 0.1, "every": 0.1}
+    data = wf.Dataset(x, np.sin(x[:, 0]))
+    modules = modules_of(lambda: wf.train(net, data, dynamics, **far))
+    assert modules == set(path_on_the_page(*passes))
+    assert len(modules) <= most, sorted(modules)
 
 
 MEASURE = """

@@ -57,8 +57,8 @@ from .papers.ren2023.clipped_flow import ClippedFlow
 from .papers.ren2023.depth_separator import DepthSeparator
 from .theorems.base import AbstractTheorem, Outcome, Verdict
 from .theorems.judging import judge
+from .training.recorder import Logarithmic
 from .training.run import Run
-from .training.schedule import Logarithmic
 from .training.session import Session
 from .training.train import train
 

@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import stdtrit
 
-from ._core.errors import check_callable, check_count, check_kind, check_positive
+from ._core.errors import as_key, check_callable, check_count, check_kind, check_positive
 from ._core.precision import double
-from ._core.randomness import as_key, named_key
+from ._core.randomness import named_key
 from ._core.scalings import ABC, classify
 from .data.dataset import Dataset
 from .dynamics.descent import GradientDescent

@@ -5,12 +5,17 @@ Arrays have their own checks, in `arrays`.
 """
 
 import difflib
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+
+from .types import Key
 
 
 def _traced(value) -> bool:
@@ -112,6 +117,20 @@ def check_callable(name: str, value, wanted: str) -> None:
         raise ValueError(f"`{name}` must be {wanted}, got {_shown(value)}.")
 
 
+def check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> None:
+    """Whether `function` can be called with so many arguments; what has no signature is let through."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ValueError(
+            f"`{name}` must hold functions of ({', '.join(arguments)}), got one that takes {signature}."
+        ) from error
+
+
 def check_interval(interval) -> tuple[float, float]:
     """`interval` as two floats; it must be bounded, its lower end first."""
     try:
@@ -123,6 +142,26 @@ def check_interval(interval) -> tuple[float, float]:
             f"`interval` must be bounded with its lower end first, got ({low}, {high})."
         )
     return low, high
+
+
+def as_key(seed) -> Key:
+    """A typed key from a whole number below 2^63, or the key itself."""
+    if isinstance(seed, Integral) and not isinstance(seed, bool):
+        if not -(2**63) <= int(seed) < 2**63:
+            raise ValueError(
+                f"`key` must be a whole number of at most 63 bits, got {seed}. Take it modulo 2**63."
+            )
+        return jax.random.key(int(seed))
+    dtype = getattr(seed, "dtype", None)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        raise ValueError(
+            f"`key` must be a whole number or a typed key, got {seed!r}. Use `jax.random.key(seed)`."
+        )
+    if seed.shape:
+        raise ValueError(
+            f"`key` must be one key, got an array of keys of shape {seed.shape}. Take one of them."
+        )
+    return seed
 
 
 def check_same_length(**named: Sequence) -> None:

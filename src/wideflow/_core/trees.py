@@ -23,6 +23,17 @@ def with_parameters(model: Model, new: Parameters) -> Model:
     return eqx.tree_at(where, model, [new[name] for name in names])
 
 
+def unlabelled(model):
+    """The same model with None in place of its labels (`model.labels` lists them)."""
+    if not model.labels:
+        return model
+    bare = object.__new__(type(model))
+    for field in dataclasses.fields(model):
+        value = None if field.name in model.labels else getattr(model, field.name)
+        object.__setattr__(bare, field.name, value)
+    return bare
+
+
 def dot(left: Parameters, right: Parameters) -> jax.Array:
     """The inner product over all arrays."""
     return sum((jnp.vdot(left[name], right[name]) for name in left), start=jnp.zeros(()))

@@ -4,9 +4,8 @@ import warnings
 
 import numpy as np
 
-from .._core.errors import check_between, check_count, check_flag
+from .._core.errors import as_key, check_between, check_count, check_flag
 from .._core.precision import cast, double
-from .._core.randomness import as_key
 from .._core.renamed import renamed
 from ..data.dataset import Dataset
 from ..limits.kernels import Spectrum

@@ -19,7 +19,7 @@ from ..papers.caron2023 import theorems as caron2023
 from ..papers.chen2022 import theorems as chen2022
 from ..probe import linearisation_gap
 from ..theorems.base import Outcome
-from ..training.schedule import Logarithmic
+from ..training.recorder import Logarithmic
 from ..training.train import train
 from .grams import own_gram
 from .registry import ALWAYS, Case, Statement, statements

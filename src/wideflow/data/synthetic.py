@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.errors import check_count, check_nonnegative, check_number, check_positive
+from .._core.errors import as_key, check_count, check_nonnegative, check_number, check_positive
 from .._core.precision import double
-from .._core.randomness import as_key, named_key
+from .._core.randomness import named_key
 from .._core.types import Key
 from .dataset import Dataset
 

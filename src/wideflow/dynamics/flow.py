@@ -24,12 +24,10 @@ from .gradient_flow.exponential_integrator import (
     largest_rate,
     loss_rounding,
 )
-from .gradient_flow.jacobian import ShallowJacobian, jacobian_of
-from .gradient_flow.linearisation import GramProblem
+from .gradient_flow.filippov import SlidingJacobian
+from .gradient_flow.jacobian import ShallowJacobian, jacobian_of, reduced
+from .gradient_flow.linearisation import GramProblem, output_hessian
 from .gradient_flow.matrix_functions import AbstractAction, Dense, Krylov
-from .gradient_flow.output_hessian import output_hessian
-from .gradient_flow.reduced_inputs import reduced
-from .gradient_flow.sliding_jacobian import SlidingJacobian
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE, DESCENT_TOLERANCE = 1e-8, 1e-3, 3e-5
 PRODUCTS = 50  # of Lanczos for a stage (seen on the plant and MNIST)

@@ -13,10 +13,9 @@ import numpy as np
 
 from .._core.activations import activation as as_activation
 from .._core.arrays import gram_matrix, real_array
-from .._core.errors import check_count, check_nonnegative
+from .._core.errors import as_key, check_count, check_nonnegative
 from .._core.gaussian import pair, pair_derivative
 from .._core.precision import double
-from .._core.randomness import as_key
 
 __all__ = ["hidden_gram", "largest_cosine", "lazy_kernel", "sampled_gram", "slope_gram"]
 

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._core.errors import check_count, check_positive
+from .._core.errors import as_key, check_count, check_positive
 from .._core.precision import AbstractResult, double
-from .._core.randomness import as_key, named_key
+from .._core.randomness import named_key
 from .._core.types import Key
 from .order_parameters import OnlineEquations, Overlaps, checked_problem
 

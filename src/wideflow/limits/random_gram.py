@@ -20,10 +20,10 @@ from scipy.special import zeta
 
 from .._core.activations import Activation, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_between, check_count
+from .._core.errors import as_key, check_between, check_count
 from .._core.gaussian import expect_pair, pair_derivative
 from .._core.precision import double
-from .._core.randomness import as_key, named_key
+from .._core.randomness import named_key
 from .._core.scalings import NTK, AbstractScaling, Weights, Zipf
 from .kernels import mean_ntk, preactivation_covariance
 

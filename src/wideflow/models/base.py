@@ -1,11 +1,10 @@
 r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
 
 import abc
-import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import jax
 from jaxtyping import Array, Float
@@ -16,7 +15,6 @@ from .._core.trees import Parameters, parameters, with_parameters
 
 __all__ = ["AbstractModel", "adaptive_rate_factors", "pullback_by_autodiff"]
 
-Model = TypeVar("Model", bound="AbstractModel")
 Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 
 
@@ -83,17 +81,6 @@ def adaptive_rate_factors(model: AbstractModel) -> dict[str, float]:
     1 where a model states none.
     """
     return dict.fromkeys(model.trained, 1.0)
-
-
-def unlabelled(model: Model) -> Model:
-    """The same model with None in place of its labels."""
-    if not model.labels:
-        return model
-    bare = object.__new__(type(model))
-    for field in dataclasses.fields(model):
-        value = None if field.name in model.labels else getattr(model, field.name)
-        object.__setattr__(bare, field.name, value)
-    return bare
 
 
 def pullback_by_autodiff(model: AbstractModel, features) -> tuple[Array, Pullback]:

@@ -12,10 +12,10 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.architecture import AbstractLayer, Chain, Conv, Dense
-from .._core.errors import check_count
+from .._core.errors import as_key, check_count
 from .._core.parametrisations import LayerScale, Parametrisation, layer_scales, parametrisation
 from .._core.precision import double
-from .._core.randomness import as_key, named_key
+from .._core.randomness import named_key
 from .._core.scalings import ABC, AbstractScaling
 from .._core.types import Key
 from .._core.weight_layers import WeightLayer, weight_layers

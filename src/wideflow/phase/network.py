@@ -39,7 +39,7 @@ from ..observables.kernels import KernelDistance, tangent_gram
 from ..observables.laziness import LinearisationGap
 from ..observables.movement import ParameterMovement
 from ..observables.visual import OutputsAt
-from ..training.schedule import Logarithmic
+from ..training.recorder import Logarithmic
 from ..training.session import Session
 from ..training.train import train
 

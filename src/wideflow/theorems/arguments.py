@@ -16,6 +16,7 @@ import numpy as np
 
 from .._core.arrays import real_values
 from .._core.errors import (
+    as_key,
     check_between,
     check_count,
     check_flag,
@@ -25,7 +26,6 @@ from .._core.errors import (
     check_positive,
     check_probability,
 )
-from .._core.randomness import as_key
 from .._core.renamed import under_new_names
 
 POSITIVE = frozenset(

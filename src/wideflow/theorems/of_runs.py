@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from .._core.renamed import under_new_names
-from ..models.base import unlabelled
+from .._core.trees import unlabelled
 from ..models.shallow import Shallow
 from ..observables.kernels import tangent_gram
 from ..training.identity import digest

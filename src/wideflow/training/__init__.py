@@ -1,8 +1,8 @@
 """Training: `train` is the only loop; ensembles, records, checkpoints and devices stand beside it."""
 
 from .checkpoint import AbstractCheckpointer
+from .recorder import Logarithmic
 from .run import Run
-from .schedule import Logarithmic
 from .session import Session
 from .train import train
 

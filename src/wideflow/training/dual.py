@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation
-from .._core.errors import check_choice
 from .._core.node_products import spread
 from .._core.trees import with_parameters
 from ..data.dataset import DatasetObjective
@@ -25,10 +24,6 @@ from ..dynamics.gradient_flow.diffrax_solver import SOLVERS
 from ..models.base import AbstractModel, Pullback
 from ..models.shallow import Shallow
 from .ensemble import Ensemble
-
-ENGINES = ("auto", "weights", "function")
-WORTHWHILE = 2e9  # multiplications; below it a run takes about a second and a second program is not worth its compilation
-EVALUATIONS = 50  # of a flow between two records, as a guess for the choice alone
 
 
 class DualShallow(AbstractModel):
@@ -91,23 +86,8 @@ def from_dual(dual: DualShallow, start: Shallow, objective: DatasetObjective) ->
     )
 
 
-class WeightSpace:
-    """The engine that moves the weights themselves."""
-
-    name = "weights"
-
-    def __init__(self, members: Ensemble):
-        self.members = members
-
-    def as_model(self, model):
-        """The model as observables see it."""
-        return model
-
-
 class FunctionSpace:
     """The engine that moves the coefficients of the training features."""
-
-    name = "function"
 
     def __init__(self, members: Ensemble):
         self.whole = members
@@ -118,26 +98,26 @@ class FunctionSpace:
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
 
     def as_model(self, model):
+        """The model as observables see it."""
         whole = self.whole
         return whole.call(
             from_dual, ("member", "member", "objective"), model, whole.start, whole.objective
         )
 
 
-def engine_for(
-    name: str, members: Ensemble, steps: int | None, records: int
-) -> WeightSpace | FunctionSpace:
-    """The requested engine; "auto" takes the one with fewer multiplications. `steps` is None for flows."""
-    check_choice("engine", name, ENGINES)
+def function_space(
+    name: str, members: Ensemble, evaluations: int, records: int
+) -> FunctionSpace | None:
+    """The engine for the request `name`; None where "auto" finds more multiplications in it than in the weights, or no way to it.
+
+    Args:
+        evaluations: steps of descent, or a guess of what a flow takes.
+    """
     fault = _fault(members)
     if name == "function" and fault:
         raise ValueError(f"`engine` 'function' needs {fault}. Use engine='auto' or 'weights'.")
-    if name == "weights" or fault:
-        return WeightSpace(members)
-    if name == "auto" and not _cheaper(
-        members, steps if steps is not None else EVALUATIONS * records, records
-    ):
-        return WeightSpace(members)
+    if fault or (name == "auto" and not _cheaper(members, evaluations, records)):
+        return None
     return FunctionSpace(members)
 
 
@@ -155,11 +135,11 @@ def _fault(members: Ensemble) -> str:
     return ""
 
 
-def _cheaper(members: Ensemble, steps: int, records: int) -> bool:
+def _cheaper(members: Ensemble, evaluations: int, records: int) -> bool:
     features, width = members.start.weights.shape[-2:]
     samples = members.objective.features.shape[-2]
-    weights = 2 * steps * samples * features * width
+    weights = 2 * evaluations * samples * features * width
     function = (
-        steps * samples + (records + 1) * features
+        evaluations * samples + (records + 1) * features
     ) * samples * width + samples**2 * features
-    return members.count * weights > WORTHWHILE and function < weights
+    return function < weights

@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from .._core.errors import as_key
 from .._core.precision import Precision, cast
-from .._core.randomness import as_key, named_key
-from .._core.trees import parameters, strongly_typed
+from .._core.randomness import named_key
+from .._core.trees import parameters, strongly_typed, unlabelled
 from ..data.dataset import Dataset
 from ..data.objective import AbstractObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow
-from ..models.base import AbstractModel, unlabelled
+from ..models.base import AbstractModel
 from .devices import gather, replicate, spread
 
 CACHE = 6_000_000  # bytes; more pre-activations than this are worked off one member after the other

@@ -10,30 +10,32 @@ import jax
 import numpy as np
 import xarray as xr
 
+from .._core.errors import check_callable, check_choice, check_count, check_number, check_takes
 from .._core.precision import Precision, double
 from .._core.status import Status
-from .._core.trees import describe
+from .._core.trees import describe, parameters, unlabelled
+from ..data.dataset import DatasetObjective
 from ..dynamics.base import AbstractDynamics, AbstractFlow, Snapshot
 from ..dynamics.losses import HalfSumSquares
-from ..models.base import unlabelled
-from .arguments import check_arguments
 from .checkpoint import fingerprint, pack, unpack
 from .crossing import crossing
 from .devices import as_mesh
-from .dual import engine_for
+from .dual import FunctionSpace, function_space
 from .ensemble import Ensemble, stack
 from .flow_for_descent import as_flow
 from .identity import digest
-from .recorder import Recorder, observables
+from .recorder import MOST_STEPS, Recorder, check_axis, observables, record_grid
 from .run import Run
-from .schedule import record_grid
-from .session import Session
+from .session import Session, silent
 
 Progress = Callable[[float, float, float], None]
 """Called with (done, total, loss) in steps or in time."""
 
 BLOWUP = 1e8  # a loss this many times above its start is divergence, before overflow makes NaN
 SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that progress shows
+ENGINES = ("auto", "weights", "function")
+WORTHWHILE = 2e9  # multiplications; below it a run takes about a second and a second program is not worth its compilation
+EVALUATIONS = 50  # of a flow between two records, as a guess for the choice of an engine alone
 
 
 @double
@@ -85,10 +87,10 @@ def train(
     Returns:
         A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
     """
-    check_arguments(
-        dynamics=dynamics, data=data, steps=steps, record=record, loss=loss, stop_below=stop_below,
-        progress=progress, axis=axis, precision=precision,
-    )  # fmt: skip
+    record = observables(record)
+    check_axis(axis, record)
+    _check_options(steps, loss, stop_below, progress)
+    _check_replay(dynamics, data, steps)
     mesh = None if devices is None else as_mesh(devices)
     loss = HalfSumSquares() if loss is None else loss
     session = Session() if session is None else session
@@ -104,14 +106,14 @@ def train(
         session.counts.flows += 1
     if mesh is not None and engine == "auto":
         engine = "weights"
-    mover = engine_for(engine, ensemble, None if flow else int(grid[-1]), len(grid))
-    recorder = Recorder(ensemble, observables(record), grid, axis, mover.name)
+    dual = _engine(engine, ensemble, None if flow else int(grid[-1]), len(grid))
+    recorder = Recorder(ensemble, record, grid, axis, "weights" if dual is None else "function")
     recorder.notes |= _digests(model, data)
     if marks is not None:
         recorder.notes["instead_of"] = describe(descended)
     if flow:
         recorder.marks = np.arange(len(grid)) if marks is None else marks
-    loop = _Loop(ensemble, mover, recorder, grid, flow, stop_below, progress, session)
+    loop = _Loop(ensemble, dual, recorder, grid, flow, stop_below, progress, session)
     model_end, table, status, start, state = loop.run()
     moved_by = dynamics if marks is None else ensemble.dynamics
     return Run(model_end, table, status, start, state, data, test, moved_by, loss, recorder.record)
@@ -119,22 +121,80 @@ def train(
 
 def _digests(model, data) -> dict[str, str]:
     """Which networks and which data a table belongs to, so that no verdict is given on another's."""
-    each = lambda value: value if isinstance(value, list | tuple) else (value,)
     join = lambda things: ",".join(dict.fromkeys(digest(thing) for thing in things))
-    return {"starts": join(map(unlabelled, each(model))), "data": join(each(data))}
+    return {"starts": join(map(unlabelled, _each(model))), "data": join(_each(data))}
+
+
+def _each(value) -> Sequence:
+    return value if isinstance(value, list | tuple) else (value,)
+
+
+def _check_options(steps, loss, stop_below, progress) -> None:
+    """The options that have to be right before anything is built."""
+    if steps is not None:
+        check_count("steps", steps, least=0, most=MOST_STEPS)
+    if loss is not None and (isinstance(loss, type) or not hasattr(loss, "check_data")):
+        description = f"the class {loss.__name__} itself" if isinstance(loss, type) else repr(loss)
+        raise ValueError(
+            f"`loss` must be an instance of one of `wideflow.losses`, such as `losses.MeanSquares()`, got {description}. "
+            "A loss of your own derives from `losses.AbstractLoss`."
+        )
+    if stop_below is not None:
+        check_number("stop_below", stop_below, "Leave it out to run to the end.")
+    if progress is not None:
+        check_callable("progress", progress, "a function of (done, total, loss)")
+        check_takes("progress", progress, ("done", "total", "loss"))
+
+
+def _check_replay(dynamics, data, steps) -> None:
+    """Dynamics that replay given indices need a row for every step, and samples that exist."""
+    for replayed in (getattr(one, "replayed", None) for one in _each(dynamics)):
+        if replayed is None:
+            continue
+        name, order = replayed
+        if steps is not None and len(order) < steps:
+            raise ValueError(
+                f"`{name}` must have a row for each of the {steps} `steps`, got {len(order)}. "
+                "Repeat the rows on purpose with `np.tile`, or take fewer steps."
+            )
+        for samples in (len(one) for one in _each(data) if hasattr(one, "__len__")):
+            if order.size and not 0 <= order.min() <= order.max() < samples:
+                raise ValueError(
+                    f"`{name}` must hold sample indices in 0..{samples - 1}, got {order.min()}..{order.max()}."
+                )
+
+
+def _engine(name: str, ensemble: Ensemble, steps: int | None, records: int) -> FunctionSpace | None:
+    """The second engine, where it was requested or is cheaper; None for the weights themselves. `steps` is None for flows."""
+    check_choice("engine", name, ENGINES)
+    evaluations = EVALUATIONS * records if steps is None else steps
+    if name == "weights" or (name == "auto" and not _may_be_cheaper(ensemble, evaluations)):
+        return None
+    return function_space(name, ensemble, evaluations, records)
+
+
+def _may_be_cheaper(ensemble: Ensemble, evaluations: int) -> bool:
+    r"""Whether the second engine is worth a look: in a long run on fewer samples than twice the features, as $n^2m < 2nDm$."""
+    if not isinstance(ensemble.objective, DatasetObjective):
+        return False
+    samples, features = ensemble.objective.features.shape[-2:]
+    size = sum(leaf.size for leaf in jax.tree.leaves(parameters(ensemble.start)))
+    return samples < 2 * features and 2 * evaluations * samples * size > WORTHWHILE
 
 
 class _Loop:
     """One run: from the start, or the last checkpoint, to the last record."""
 
-    def __init__(self, ensemble, mover, recorder, grid, flow, stop_below, progress, session):
-        self.ensemble, self.mover, self.recorder = ensemble, mover, recorder
+    def __init__(self, ensemble, dual, recorder, grid, flow, stop_below, progress, session):
+        self.ensemble, self.dual, self.recorder = ensemble, dual, recorder
         self.grid, self.total, self.flow = grid, float(grid[-1]), flow
         self.stop_below, self.session = stop_below, session
-        self.progress = progress if progress is not None else _shown_loss(session)
+        if progress is None and session.progress is not silent:
+            progress = _shown_loss(session)
+        self.progress = progress
         self.place = session.counts.trainings  # in the session: the first training is 1
         self.began = clock.perf_counter()
-        moved = mover.members  # what is moved; `mover.as_model` shows it as the models themselves
+        moved = ensemble if dual is None else dual.members
         self.advance = _flow_advance(moved) if flow else _step_advance(moved)
         self.model, self.state = moved.start, moved.init()
         self.step, self.time = np.zeros((), np.int64), ensemble.constant(0.0)
@@ -154,11 +214,12 @@ class _Loop:
             _note_flow(self.status, alive)
             running = _judge(self.status, values, first, self.stop_below)
             done = float(np.max(self.time)) if self.flow else float(self.step)
-            self.progress(done, self.total, float(np.mean(values)))
+            if self.progress is not None:
+                self.progress(done, self.total, float(np.mean(values)))
             self._keep(last=bool(target == self.grid[-1]) or not running)
             self._show()
         e, table = self.ensemble, self.table()
-        models, starts = (e.split_models(m) for m in (self.mover.as_model(self.model), e.start))
+        models, starts = (e.split_models(m) for m in (self._as_model(self.model), e.start))
         return models, table, e.split_status(self.status), starts, e.split(self.state)
 
     def table(self) -> xr.Dataset:
@@ -180,7 +241,11 @@ class _Loop:
         return np.asarray(self.recorder.rows[-1]["loss"])
 
     def _take(self) -> np.ndarray:
-        return self.recorder.take(self.mover.as_model(self.model), self.state, self.step, self.time)
+        return self.recorder.take(self._as_model(self.model), self.state, self.step, self.time)
+
+    def _as_model(self, moved):
+        """What is moved, as the models themselves: observables see these."""
+        return moved if self.dual is None else self.dual.as_model(moved)
 
     def _to(self, target, high):
         """Moves on to `target` and records there; gives the loss and the flow's flags."""
@@ -201,7 +266,7 @@ class _Loop:
         def look(when):
             self.recorder.drop_last()
             moved = self.advance(model, state, step, time, when, None, high, self.total)
-            value = self.recorder.take(self.mover.as_model(moved[0]), *moved[1:4])
+            value = self.recorder.take(self._as_model(moved[0]), *moved[1:4])
             return float(value), moved
 
         low = (float(np.asarray(time)), float(high))

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
-from wideflow.dynamics.gradient_flow.gram_decay import integrals, mixing
+from wideflow.dynamics.gradient_flow.commutator_free import integrals, mixing
 
 
 @pytest.mark.parametrize("p", [0.0, 1e-5, 9e-4, 2e-3, 0.7, 30.0, 1e7])

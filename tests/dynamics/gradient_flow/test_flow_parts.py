@@ -14,16 +14,16 @@ from scipy.linalg import expm, null_space
 import wideflow as wf
 from wideflow._core.trees import parameters, with_parameters
 from wideflow.dynamics.gradient_flow import filippov, jacobian as jacobian_module
-from wideflow.dynamics.gradient_flow.filippov import Filippov, mean_slopes
-from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
-from wideflow.dynamics.gradient_flow.linearisation import GramProblem, exponentials
-from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov, phi1, phi2
-from wideflow.dynamics.gradient_flow.output_hessian import output_hessian
-from wideflow.dynamics.gradient_flow.sliding_jacobian import (
+from wideflow.dynamics.gradient_flow.filippov import (
+    Filippov,
     SlidingJacobian,
     SlidingPoint,
     active_constraints,
+    mean_slopes,
 )
+from wideflow.dynamics.gradient_flow.jacobian import jacobian_of
+from wideflow.dynamics.gradient_flow.linearisation import GramProblem, exponentials, output_hessian
+from wideflow.dynamics.gradient_flow.matrix_functions import Dense, Krylov, phi1, phi2
 
 
 @pytest.mark.parametrize("x", [0.0, 1e-12, 1e-5, 0.03, 0.0999, 0.1, 2.5, 40.0, 1e9])

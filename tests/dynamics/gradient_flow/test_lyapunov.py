@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import wideflow as wf
-from wideflow._core.randomness import as_key
+from wideflow._core.errors import as_key
 from wideflow.experiments.training import Settings, build
 
 SAMPLES, FEATURES, TIME = 10, 3, 40.0

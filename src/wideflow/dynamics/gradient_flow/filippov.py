@@ -4,7 +4,7 @@ A neuron that crosses or slides along many kinks bends at each, so its slopes ov
 cotangent neurons do not see each other: each is followed through `PARTS` of the step, which costs forward passes and no decomposition.
 
 The path that was followed need not fit the prediction. To the difference neurons respond linearly: with the mean of every slope, weighted by
-the cotangent, and in the complement of the inputs along which they slide (`sliding_jacobian`). With $\Theta$ of this correction, predicted
+the cotangent, and in the complement of the inputs along which they slide (`SlidingJacobian`). With $\Theta$ of this correction, predicted
 integral $\bar g_0$, and the output gradient $g_1$ at the end of the path that was followed, the cotangent obeys
 $$\dot g = -H\Theta g + r/h,\qquad r = g_1 - g(0) + H\Theta\,\bar g_0,$$
 exactly so where neurons respond linearly. The same $\Theta$ predicts the next step.
@@ -19,23 +19,129 @@ Over a step, with the integrated cotangent $\bar g$ frozen, $\Delta z_{ij}$ is a
 $$\Delta z_{ij} = B_{ij} + s_{ij}A_{ij},\qquad A_{ij} = -c\,|\phi_i|^2\,(\bar g\,(s\odot A))_{ij},$$
 so crossing time, sliding slope $s^* = -B/A$ and the mean slope over the step follow in closed form, pair by pair. A pair that
 crosses gets the time-weighted mean of the two slopes, a pair that reaches the kink and cannot leave gets $s^*$ from then on.
+
+A pair that slides moves its neuron in the complement of $\phi_i$, whatever the slope that keeps it at $z_{ij} = 0$. With
+$Q_j$ an orthonormal basis of the inputs along which neuron $j$ slides, and $S$ the slopes of the other pairs,
+$$J_j = s_jA_j\,\mathrm{diag}(S_j)\,\Phi\,(I - Q_jQ_j^\top),\qquad
+\Theta = c\,\Phi\Phi^\top\odot(S\,\mathrm{diag}(s^2A^2)\,S^\top) - c\sum_j s_j^2A_j^2\,\mathrm{diag}(S_j)\,\Phi Q_jQ_j^\top\Phi^\top\mathrm{diag}(S_j).$$
+No slope of a sliding pair enters: the linearisation holds for any cotangent that keeps the pair sliding.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
-from ..._core.node_products import block_count, cut_blocks, join_blocks
+from ..._core.node_products import cut_blocks, join_blocks, symmetric_product
 from ..._core.types import Scalar
-from .jacobian import ShallowJacobian
+from ...models.shallow import block_count
+from .jacobian import AbstractJacobian, ShallowJacobian, gram_map_in_blocks
 from .linearisation import GramProblem, Linearisation, Outputs, exponential, exponentials
-from .sliding_jacobian import Constraints, Pairs, SlidingJacobian, SlidingPoint, active_constraints
 from .step_base import AbstractStep, StepResult
+
+Pairs = Float[Array, "sample width"]
+Constraints = Float[Array, "rank embedded width"]
 
 PARTS = 8  # 6 and 12 were tried on energy and on concrete at gamma = .5: 8 was the best
 SWEEPS = 2  # damped ones a part (1 was worse there, 4 no better on small random problems)
 BLOCK = 2_000_000  # bytes of pre-activations of the neurons that are followed together: a core's L2 cache
+MAX_CONSTRAINTS = 8  # a neuron (chosen); pairs beyond them keep their mean slopes
+SHARES = 4  # of the width: a block of constraints (chosen)
+DEPENDENT = 1e-8  # an input whose square lies outside the earlier ones by a smaller share is no new constraint: sqrt(eps)
 EVALUATIONS = 3 + PARTS * (SWEEPS + 3)  # of a single step; a sweep costs as much as a forward pass
+
+
+class SlidingPoint(eqx.Module):
+    """What the Jacobian needs: mean slopes and active constraints $Q_j$ (orthonormal for each neuron, or 0); and the slopes at the point itself."""
+
+    slopes: Pairs
+    mean_slopes: Pairs
+    constraints: Constraints
+
+
+class SlidingJacobian(AbstractJacobian):
+    """The Jacobian `unconstrained`, followed by the projection onto the complement of the active constraints."""
+
+    unconstrained: ShallowJacobian
+
+    def linearise(self, theta):
+        outputs, slopes = self.unconstrained.linearise(theta)
+        size, width = theta["weights"].shape
+        nothing = jnp.zeros((min(MAX_CONSTRAINTS, size), size, width), slopes.dtype)
+        return outputs, SlidingPoint(slopes, slopes, nothing)
+
+    def vjp(self, jacobian: SlidingPoint, cotangent):
+        return _complement(jacobian, self.unconstrained.vjp(jacobian.mean_slopes, cotangent))
+
+    def jvp(self, jacobian: SlidingPoint, tangent):
+        return self.unconstrained.jvp(jacobian.mean_slopes, _complement(jacobian, tangent))
+
+    def gram_map(self, jacobian: SlidingPoint):
+        return gram_map_in_blocks(
+            self.unconstrained, SlidingJacobian, jacobian
+        ) or super().gram_map(jacobian)
+
+    def gram(self, jacobian: SlidingPoint):
+        r"""$\Theta$ by the formula above.
+
+        Few of the `rank x width` columns of $Q$ are in use. Sorted to the front, they are subtracted block by block until none is left;
+        the block's size divides the width, so that the last block ends with the last column.
+        """
+        t, width = self.unconstrained, jacobian.mean_slopes.shape[1]
+        size = width // SHARES if width % SHARES == 0 else width
+        columns = jnp.swapaxes(jacobian.constraints, 0, 1).reshape(
+            jacobian.constraints.shape[1], -1
+        )
+        used = jnp.any(columns != 0, axis=0)
+        order = jnp.argsort(~used, stable=True)
+        outputs = jnp.atleast_2d(t.mixed)
+
+        def without(block, gram):
+            block_columns = jax.lax.dynamic_slice_in_dim(order, block * size, size)
+            neuron = block_columns % width
+            along = jacobian.mean_slopes[:, neuron] * (t.features @ columns[:, block_columns])
+            rows = along[:, None, :] * outputs[:, neuron]
+            return gram - t.factor * symmetric_product(rows.reshape(-1, size))
+
+        return jax.lax.fori_loop(
+            0, -(-jnp.sum(used) // size), without, t.gram(jacobian.mean_slopes)
+        )
+
+
+def _complement(jacobian: SlidingPoint, tangent):
+    weights = tangent["weights"]
+    parts = jnp.einsum("kdm,dm->km", jacobian.constraints, weights)
+    return {"weights": weights - jnp.einsum("kdm,km->dm", jacobian.constraints, parts)}
+
+
+def active_constraints(features, sliding: Bool[Array, "sample width"]) -> Constraints:
+    """Orthonormal bases of the inputs along which neurons slide, the input farthest from those before it first."""
+    size, width = features.shape[1], sliding.shape[1]
+    capacity = min(MAX_CONSTRAINTS, size)
+    squares = jnp.sum(features**2, axis=1, keepdims=True)
+
+    def going(carry):
+        count, _, outside = carry
+        return (count < capacity) & jnp.any(outside > DEPENDENT * squares)
+
+    def add(carry):
+        # one step of Gram-Schmidt for all neurons at once, with pivoting: `outside` holds the squared length that
+        # each sliding input still has outside the span of the constraints found so far, 0 for inputs that do not slide
+        count, constraints, outside = carry
+        farthest = jnp.argmax(outside, axis=0)
+        new = features[farthest].T
+        for _ in range(2):  # orthogonalising twice is enough (Kahan)
+            new = new - jnp.einsum("kdm,kem,em->dm", constraints, constraints, new)
+        left = jnp.take_along_axis(outside, farthest[None], axis=0)[0]
+        length = jnp.linalg.norm(new, axis=0)
+        independent = left > DEPENDENT * squares[farthest, 0]
+        new = jnp.where(independent, new / jnp.where(independent, length, 1.0), 0.0)
+        outside = jnp.where(independent, outside - (features @ new) ** 2, 0.0)
+        return count + 1, constraints.at[count].set(new), outside
+
+    nothing = jnp.zeros((capacity, size, width), features.dtype)
+    start = (jnp.zeros((), int), nothing, jnp.where(sliding, squares, 0.0))
+    return jax.lax.while_loop(going, add, start)[1]
 
 
 class Filippov(AbstractStep):

@@ -5,6 +5,7 @@ to be stored to apply $J$ again: the slopes $\sigma'(Z)$ for a shallow network, 
 """
 
 import abc
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -14,12 +15,12 @@ from jaxtyping import Array, Float, PyTree
 
 from ..._core.activations import Activation
 from ..._core.memory import tile_rows
-from ..._core.node_products import BLOCK, block_count, cut_blocks, spread, symmetric_product
+from ..._core.node_products import cut_blocks, spread, symmetric_product
 from ..._core.trees import Parameters, parameters, with_parameters
 from ...models import deep_gram
 from ...models.base import AbstractModel
 from ...models.deep import Deep
-from ...models.shallow import Shallow
+from ...models.shallow import BLOCK, Shallow, block_count
 
 Outputs = Float[Array, " sample *output"]
 
@@ -162,3 +163,24 @@ def jacobian_of(model: AbstractModel, features) -> AbstractJacobian:
     if isinstance(model, Shallow):
         return ShallowJacobian(model, features)
     return AutodiffJacobian(model, features)
+
+
+def reduced(model, objective):
+    r"""The same problem in the fewest coordinates, and the map of its model back to all of them.
+
+    With fewer samples than features, a shallow network's dynamics close on an $n$-dimensional subspace, exactly: with
+    $\Phi^\top = QR$ ($Q$ orthonormal, $D \times n$) the outputs at the training points depend on $V = Q^\top W$ alone and every gradient
+    lies in the span of $Q$, so a flow of $V$ on the features $R^\top$ is the flow of $W = Q V + (I - QQ^\top)W_0$ on $\Phi$.
+    """
+    features = objective.features
+    if not isinstance(model, Shallow) or features.shape[0] >= features.shape[1]:
+        return model, objective, lambda moved: moved
+    q, r = jnp.linalg.qr(features.T)
+    small = eqx.tree_at(lambda m: m.weights, model, q.T @ model.weights)
+    fewer = dataclasses.replace(objective, features=r.T)
+
+    def whole(moved):
+        weights = model.weights + q @ (moved.weights - small.weights)
+        return eqx.tree_at(lambda m: m.weights, model, weights)
+
+    return small, fewer, whole

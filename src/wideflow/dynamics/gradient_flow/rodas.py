@@ -19,8 +19,7 @@ from jaxtyping import Array, Float
 
 from ..._core.node_products import symmetric_product
 from .jacobian import ShallowJacobian
-from .linearisation import GramProblem, Linearisation
-from .output_hessian import UniformHessian
+from .linearisation import GramProblem, Linearisation, UniformHessian
 from .step_base import AbstractDenseStep, StepResult
 
 Weights = Float[Array, "embedded width"]

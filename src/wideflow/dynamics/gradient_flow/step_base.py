@@ -3,10 +3,9 @@
 import abc
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from ..._core.trees import Parameters, zeros_of
+from ..._core.trees import Parameters
 from .linearisation import GramProblem, Linearisation, Outputs
 
 # After `PROBATION` attempts in one interval, a pace at which all attempts together would cover less than the share `HOPELESS` of the way is hopeless (chosen):
@@ -35,10 +34,6 @@ class StepResult(eqx.Module):
 
 class AbstractStep(eqx.Module):
     """A way to step."""
-
-    def empty_interpolant(self, problem: GramProblem, start: Linearisation) -> PyTree:
-        """One of zeros, before the first step."""
-        return zeros_of(self, problem, start, jnp.ones(())).interpolant
 
     @abc.abstractmethod
     def __call__(

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._core.activations import Activation
-from ..._core.errors import check_callable, check_choice, check_count, check_positive
+from ..._core.errors import as_key, check_callable, check_choice, check_count, check_positive
 from ..._core.gaussian import pair_matrix
 from ..._core.memory import budget
 from ..._core.precision import AbstractResult, double
-from ..._core.randomness import as_key, named_key
+from ..._core.randomness import named_key
 from ..._core.status import Status
 from .arguments import checked_data, checked_network, half_square
 from .continuity import check_continuous

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..._core.errors import check_between, check_choice, check_count, check_positive
+from ..._core.errors import as_key, check_between, check_choice, check_count, check_positive
 from ..._core.precision import double
-from ..._core.randomness import as_key, named_key
+from ..._core.randomness import named_key
 from ..._core.types import Key, Scalar
 from ...data.dataset import Dataset, DatasetObjective
 from ...dynamics.base import AbstractDynamics

@@ -22,7 +22,7 @@ from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at, moment_when
 from ...figures import FigureSpec, HLine, Line, Panel
 from ...models.shallow import Shallow
-from ...training.schedule import recording
+from ...training.recorder import recording
 from ...training.train import train
 from .experiments.members import alike, check_lengths, labels, levels_of
 

@@ -10,11 +10,11 @@ from functools import partial
 import jax.numpy as jnp
 
 from ..._core.scalings import NTK, MeanField
+from ..._core.trees import unlabelled
 from ...certify.registry import ALWAYS, MAYBE, Case, Statement, on_case
 from ...certify.several_outputs import one_output, per_output
 from ...certify.shallow_only import not_applicable, of_shallow
 from ...models import maps
-from ...models.base import unlabelled
 from ...models.shallow import has_own_scales
 from ...theorems.base import Outcome, Verdict
 from ...training.identity import digest

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._core.activations import Activation, ActivationLike, activation as as_activation
-from ..._core.errors import check_count, check_number
+from ..._core.errors import as_key, check_count, check_number
 from ..._core.precision import double
-from ..._core.randomness import as_key, named_key
+from ..._core.randomness import named_key
 from ..._core.types import Key
 from ...models.base import AbstractModel, Pullback
 

@@ -13,7 +13,7 @@ import xarray as xr
 
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
-from ....training.schedule import recording
+from ....training.recorder import recording
 from ....training.train import Run, train
 from ..observables.activity import safe_rate
 

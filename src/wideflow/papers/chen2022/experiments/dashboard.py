@@ -21,7 +21,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, Points
 from ....models.shallow import Shallow
 from ....observables.movement import FeatureMovement
-from ....training.schedule import Logarithmic
+from ....training.recorder import Logarithmic
 from ....training.train import train
 from .. import theorems as chen2022
 from .common import slope

@@ -11,7 +11,7 @@ from ....dynamics.flow import GradientFlow
 from ....models.embeddings import DeepRandomFeatures, RandomFeatures
 from ....models.shallow import Shallow
 from ....theorems.base import Verdict
-from ....training.schedule import Logarithmic
+from ....training.recorder import Logarithmic
 from ....training.train import train
 from ..observables.activity import safe_rate
 from .constants import suggested_interval

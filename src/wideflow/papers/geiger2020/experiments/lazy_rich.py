@@ -28,7 +28,7 @@ from ....models.deep import Deep
 from ....models.rescaled import rescaled
 from ....observables.kernels import KernelDistance, tangent_gram
 from ....observables.visual import OutputsAt
-from ....training.schedule import Logarithmic
+from ....training.recorder import Logarithmic
 from ....training.session import Session
 from ....training.train import train
 

@@ -22,7 +22,7 @@ from ....dynamics.flow import GradientFlow
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
-from ....training.schedule import Logarithmic
+from ....training.recorder import Logarithmic
 from ....training.session import Session
 from ....training.train import train
 from ..two_layer import TwoLayer

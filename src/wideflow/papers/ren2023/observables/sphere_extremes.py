@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_count, check_kind
+from ...._core.errors import as_key, check_count, check_kind
 from ...._core.precision import double
-from ...._core.randomness import as_key
 from ...._core.types import Key
 from ..depth_separator import DepthSeparator
 from ..laws.base import sphere

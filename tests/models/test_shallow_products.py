@@ -1,4 +1,4 @@
-"""Blocks of neurons against the plain form, and the choice between both."""
+"""The forms for each platform, and blocks of neurons, against plain NumPy; and the choice between them."""
 
 import equinox as eqx
 import jax
@@ -8,14 +8,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
-from wideflow._core.node_products import BLOCK, block_count, cut_blocks, join_blocks
+from wideflow._core.activations import relu
 from wideflow.models import shallow
 from wideflow.models.base import pullback_by_autodiff
+from wideflow.models.shallow import BLOCK, block_count, node_gradient, node_sum, pieces
 
 RNG = np.random.default_rng(5)
 INPUTS, HIDDEN = RNG.normal(size=(30, 4)), RNG.normal(size=(103, 4))
 SMALL = 3_000  # bytes: 12 neurons of 30 samples
 OUTPUTS = {"one": RNG.normal(size=103), "many": RNG.normal(size=(3, 103))}
+
+FORMS = np.random.default_rng(3)
+FEATURES, VALUES = FORMS.normal(size=(30, 7)), FORMS.normal(size=(30, 40))
+COTANGENT, MIXED = FORMS.normal(size=30), FORMS.normal(size=40)
+SLOPES = (VALUES > 0).astype(float)
+EXPECTED = np.einsum("ik,ij,i,j->kj", FEATURES, SLOPES, COTANGENT, MIXED)
 
 
 @pytest.fixture
@@ -56,15 +63,6 @@ def test_what_fits_the_cache_stays_whole():
         assert block_count(jnp.zeros((1000, 5)), weights, BLOCK) == 12  # 80 MB
 
 
-@pytest.mark.parametrize("count", [1, 4, 5, 13])
-def test_blocks_join_to_what_was_cut(count):
-    one, rows = np.arange(13.0), RNG.normal(size=(2, 3, 13))
-    blocks, rest = cut_blocks(count, jnp.asarray(one), jnp.asarray(rows))
-    assert len(blocks) == count
-    assert float(jnp.sum(blocks)) == one.sum()  # padded by zeros
-    assert_allclose(join_blocks(rest, 13), rows, rtol=1e-6)
-
-
 def test_no_array_of_all_pairs_is_left_in_the_program(small_cache):
     net = wf.Shallow(HIDDEN, OUTPUTS["one"])
     objective = wf.Dataset(INPUTS, INPUTS[:, 0]).objective(wf.losses.HalfSumSquares(), net)
@@ -73,3 +71,31 @@ def test_no_array_of_all_pairs_is_left_in_the_program(small_cache):
     with jax.enable_x64(True):
         whole = str(jax.make_jaxpr(net.respond)(objective.features))
     assert "30,103" in whole  # the same search finds it where it is
+
+
+def single(*arrays):
+    return [jnp.asarray(a, jnp.float32) for a in arrays]
+
+
+@pytest.mark.parametrize("form", ["mixed_first", "mixed_last", "in_pieces"])
+def test_every_form_is_the_same_gradient(form):
+    gradient = getattr(shallow, form)(relu(), *single(FEATURES, VALUES, COTANGENT, MIXED))
+    assert_allclose(gradient, EXPECTED, atol=2e-6 * np.abs(EXPECTED).max())
+
+
+def test_platform_is_chosen_by_the_compiler():
+    with jax.enable_x64(True):
+        arrays = map(jnp.asarray, (FEATURES, VALUES, COTANGENT, MIXED))
+        assert_allclose(node_gradient(relu(), *arrays), EXPECTED, rtol=1e-12)
+        sums = node_sum(relu(), jnp.asarray(VALUES), jnp.asarray(MIXED))
+        assert_allclose(sums, np.maximum(VALUES, 0) @ MIXED, rtol=1e-12)
+
+
+def test_pieces_add_up_exactly_and_fit_bfloat16():
+    values = jnp.asarray(
+        FORMS.normal(size=1000) * 10.0 ** FORMS.integers(-20, 20, 1000), jnp.float32
+    )
+    parts = jax.jit(pieces)(values)
+    assert all(part.dtype == jnp.bfloat16 for part in parts)
+    total = sum(np.asarray(part, np.float64) for part in parts)
+    assert_allclose(total, np.asarray(values, np.float64), rtol=0)
