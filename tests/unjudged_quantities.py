@@ -104,7 +104,9 @@ UNJUDGED: dict[str, dict[str, str]] = {
     },
     "li2020-figure2": {
         "largest_neuron": DRAWN,
+        "order_losses": "drawn; judged in li2020-figure1",
         "sample_training": DRAWN,
+        "scale_ratio": BOUNDED,
         "spectral_moment_error": DRAWN,
         "training": "the population loss itself, which is judged",
         "zeroth_moment_error": DRAWN,
@@ -131,6 +133,7 @@ UNJUDGED: dict[str, dict[str, str]] = {
         "target": "the target itself",
     },
     "ren2023-concentration": _LEARNER,
+    "ren2023-dimension": {"loss": "the times computed from it are judged"},
     "ren2023-separation": {"constant": BOUNDED},
     "ren2023-stages": {"weight": "the events computed from it are judged"},
     "ren2023-deterministic": {
@@ -166,5 +169,7 @@ UNJUDGED: dict[str, dict[str, str]] = {
         "step_objective": DRAWN,
         "zero_loss": "drawn as a baseline",
     },
+    "benarous2021-exponent": {"threshold": SETTING},
+    "bordelon2022-linear": {"residual": BOUNDED},
     "geiger2020-lazy-rich": {"error_path": "drawn; its end is judged"},
 }

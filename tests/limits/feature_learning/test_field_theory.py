@@ -48,7 +48,7 @@ def test_the_linear_theory_is_the_limit_of_linear_networks():
     width, seeds, settings = 1000, 4, {"depth": 2, "rate": 0.15, "steps": 6, "richness": 2.0}
     exact = wf.limits.linear_field_theory(INPUTS, TARGETS, **settings)
     networks = {"activation": "linear", "width": width, "seeds": seeds}
-    runs = np.asarray(trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)[1])
+    runs = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)[1]
     error = runs.std(axis=0, ddof=1).max() / np.sqrt(seeds)
     # Four standard errors of the worst entry, and the finite width's own bias of order 1/width.
     assert_allclose(runs.mean(axis=0), exact.outputs, atol=4 * error + 5 / width)
@@ -64,8 +64,8 @@ def rich():
 def test_finite_networks_approach_the_theory_where_features_move(rich):
     seeds, settings = 4, {"depth": 2, "rate": 0.15, "steps": 12, "richness": 2.0}
     networks = {"activation": "tanh", "width": 1000, "seeds": seeds}
-    _, outputs, grams = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)
-    outputs, network_features = np.asarray(outputs), np.asarray(grams).mean(axis=0)
+    _, outputs, kernels = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)
+    network_features = kernels[:, 0].mean(axis=0)
     assert rich.status.good
     # The networks' standard error and the theory's (from two repeats only, hence the factor) at the worst entry.
     error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(rich.outputs_error.max())
@@ -87,7 +87,6 @@ def test_kinks_are_answered_for():
     _, outputs, _ = trained_networks(
         KEY, INPUTS, TARGETS, depth=2, width=1000, seeds=seeds, **settings
     )
-    outputs = np.asarray(outputs)
     error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(theory.outputs_error.max())
     assert error < 0.05
     assert_allclose(outputs.mean(axis=0), theory.outputs, atol=4 * error)

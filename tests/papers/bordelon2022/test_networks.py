@@ -16,7 +16,7 @@ Y = np.array([1.0, -1.0, 0.5])
 def test_descent_is_that_of_the_theorys_network():
     # h1 = W0 x/sqrt(D), h2 = W1 phi(h1)/sqrt(N), f = w phi(h2)/(gamma N), each step at rate eta gamma^2 N
     width, gamma, eta, key = 7, 1.7, 0.2, jax.random.key(3)
-    losses, outputs, grams = trained_networks(
+    losses, outputs, kernels = trained_networks(
         key, X, Y, activation="tanh", depth=2, width=width, rate=eta, steps=2, richness=gamma, seeds=1
     )  # fmt: skip
     start = wf.Deep.init(named_key(key, "network", 0), wf.mlp(2, width, "tanh"), 5, "mean-field")
@@ -37,5 +37,10 @@ def test_descent_is_that_of_the_theorys_network():
         weights = [w - eta * gamma**2 * width * g for w, g in zip(weights, gradient, strict=True)]
     assert_allclose(outputs[0], np.stack(path), atol=1e-12)
     assert_allclose(losses[0], [0.5 * np.sum((p - Y) ** 2) for p in path], rtol=1e-12)
-    expected = [np.tanh(h) @ np.tanh(h).T / width for h in map(np.asarray, hidden(last))]
-    assert_allclose(grams[0], np.stack(expected), atol=1e-12)
+    h1, h2 = map(np.asarray, hidden(last))
+    features = [np.tanh(h) @ np.tanh(h).T / width for h in (h1, h2)]
+    assert_allclose(kernels[0, 0], np.stack(features), atol=1e-12)
+    # g2 = phi'(h2) w and g1 = phi'(h1) W1 g2/sqrt(N), the backward pass of the theory
+    g2 = np.cosh(h2) ** -2 * np.asarray(last[2])[:, 0]
+    g1 = np.cosh(h1) ** -2 * (g2 @ np.asarray(last[1]).T) / np.sqrt(width)
+    assert_allclose(kernels[0, 1], np.stack([g @ g.T / width for g in (g1, g2)]), atol=1e-12)

@@ -39,7 +39,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )  # fmt: skip
     outputs, features = [], []
     for number, width in enumerate(settings.widths):
-        _, path, grams = trained_networks(
+        _, path, kernels = trained_networks(
             named_key(key, "networks", width),
             inputs,
             targets,
@@ -50,8 +50,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             session=session.within(number + 1, jobs, f"width {width}"),
             **shared,
         )
-        outputs.append(np.asarray(path))
-        features.append(np.asarray(grams))
+        outputs.append(path)
+        features.append(kernels[:, 0])
     last = lambda kernel: np.asarray(kernel)[:, -1, :, -1, :]
     kernel = ("layer", "point", "other")
     return xr.Dataset(

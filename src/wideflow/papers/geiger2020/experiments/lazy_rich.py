@@ -45,6 +45,7 @@ class Settings:
         100.0,
         300.0,
         1000.0,
+        3000.0,
     )  # alpha sqrt(m)
     widths: tuple[int, ...] = (64, 256)
     depth: int = 2
