@@ -22,10 +22,9 @@ from .._core.host import on_device
 from .._core.precision import cast, double
 from .._core.randomness import named_key
 from .._core.scalings import ABC, NTK, Weights, Zipf
-from .._core.trees import parameters, with_parameters
+from .._core.trees import parameters, unlabelled, with_parameters
 from ..data.dataset import Dataset
 from ..limits.time_to_loss import reach_times
-from ..models.base import unlabelled
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime

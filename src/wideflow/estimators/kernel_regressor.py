@@ -1,6 +1,7 @@
 """`KernelRegressor`: least squares with the kernel of an infinitely wide network."""
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -150,7 +151,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return mean, std[:, 0] if self._single else std
 
     def _variances(self, k: Kernels, inputs):
-        settings = dict(test_nngp=k.nngp_diagonal(inputs), ridge=self._ridge)
+        settings: dict[str, Any] = dict(test_nngp=k.nngp_diagonal(inputs), ridge=self._ridge)
         if self.kernel == "nngp":
             cross = k.nngp(inputs, self.inputs_)
             return posterior(

@@ -82,6 +82,7 @@ def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> Kerne
         gram[np.diag_indices(rows)] += ridge
         weights = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
     else:
+        assert kernel is not None  # `store` needs one
         stored = stored_kernel(settings.store, kernel, features, "ntk")
         weights = np.asarray(regress(stored, None, targets, ridge=ridge).coefficients)
     scale = 1.0 if labels is None else _sharpness(predicted, labels[some])

@@ -113,6 +113,8 @@ def ensemble(
     if stored:
         check_kernels("train", dict(nngp=nngp, ntk=ntk), cross)
     if stored and not fits(ntk.shape[0], ENSEMBLE_MATRICES, memory):
+        assert isinstance(nngp, StoredKernel)  # both are, as `check_kernels` has seen to
+        assert isinstance(ntk, StoredKernel)
         cross, test_nngp = test_kernels("train", (nngp, ntk), cross, test_nngp)
         _check_test(test_nngp, cross[1].shape[0])
         settings = (cross, test_nngp, rate, ridge, memory, progress)
@@ -187,10 +189,10 @@ def posterior(
     """
     nngp = _matrix(nngp)
     y, several = _targets(targets, nngp.shape[0])
-    stored, crosses = isinstance(nngp, StoredKernel), None if cross is None else (cross,)
-    if stored:
+    crosses = None if cross is None else (cross,)
+    if isinstance(nngp, StoredKernel):
         check_kernels("nngp", dict(nngp=nngp), crosses)
-    if stored and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
+    if isinstance(nngp, StoredKernel) and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
         _check_ridge(ridge)
         (cross,), test_nngp = test_kernels("nngp", (nngp,), crosses, test_nngp)
         _check_test(test_nngp, cross.shape[0])
@@ -198,11 +200,8 @@ def posterior(
             nngp, np.asarray(y), cross, test_nngp, ridge, memory, progress
         )
     else:
-        mean, covariance = _posterior(
-            *(None if m is None else jnp.asarray(load(m)) for m in (nngp, cross, test_nngp)),
-            y,
-            ridge,
-        )
+        array = lambda matrix: None if matrix is None else jnp.asarray(load(matrix))
+        mean, covariance = _posterior(array(nngp), array(cross), array(test_nngp), y, ridge)
     mean = jnp.asarray(mean if several else mean[:, 0])
     return Prediction(mean, None if covariance is None else jnp.asarray(covariance))
 

@@ -8,7 +8,6 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.architecture import AbstractLayer, Chain, Conv, Dense
