@@ -103,7 +103,7 @@ def test_responses_are_causal(rich):
 def test_the_first_responses_by_hand(name):
     # One input of |x|^2/D = s^2: h(1) = u + c phi'(u) r with c = rate richness s^2 y, hence A(1, 0) = c P(h(1) and u are active), times the
     # factor of r, <phi'^2>^(1/2). For relu that probability is a quadrant's; r has variance 1/2. Linear: B(1, 0) = rate richness y.
-    rate, richness, s, y = 0.25, 2.0, 1.2, 0.8
+    rate, richness, s, y = 0.2, 2.0, 1.2, 0.8
     settings = {"rate": rate, "steps": 1, "richness": richness, "samples": 2**15, "repeats": 4}
     theory = wf.limits.field_theory(KEY, [[s]], [y], 2, activation=name, **settings)
     c = rate * richness * s**2 * y
@@ -116,6 +116,16 @@ def test_the_first_responses_by_hand(name):
         active = 0.25 + np.arcsin(s / np.hypot(s, c / np.sqrt(2))) / (2 * np.pi)
         # 4 x 8192 independent draws of a product with deviation below one half: four standard errors
         assert forward == pytest.approx(c * active / np.sqrt(2), abs=4 * 0.5 / np.sqrt(4 * 8192))
+
+
+def test_a_kernel_that_outgrows_the_rate_is_told():
+    # linear, one input: theta(0) = 3 s^4 for depth two with G = 1 and Phi = s^2 = 1; one step makes f, and with it the kernel, larger
+    settings = {"activation": "linear", "steps": 1, "richness": 2.0, "samples": 64, "repeats": 2}
+    calm = wf.limits.field_theory(KEY, [[1.0]], [0.8], 2, rate=0.1, **settings)
+    assert calm.sharpness[0] == pytest.approx(0.3, abs=1e-12)
+    assert_allclose(calm.sharpness, 0.1 * np.asarray(calm.kernels)[:, 0, 0], rtol=1e-12)
+    with pytest.warns(UserWarning, match=r"rises from 1.2 to .* at step 1: from 2 on"):
+        wf.limits.field_theory(KEY, [[1.0]], [0.8], 2, rate=0.4, **settings)
 
 
 def test_single_neurons_are_shown(rich):

@@ -3,6 +3,7 @@ r"""The infinite-width limit of deep networks that learn features (bordelon2022)
 Derivation, index of the responses and map of parametrisations: `docs/theory/field-theory.md`.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -59,6 +60,7 @@ class FieldTheory(AbstractResult):
             sources of $r^l = F\zeta$, $F$ the Cholesky factor of $G^{l+1}$ over rows (step, point).
         backward_responses: $\bar B^lF = \langle\partial g^{l+1}_\mu(k)/\partial\zeta_a(j)\rangle$, to those of $u^{l+1} = F\zeta$, $F$ the factor of $\Phi^l$.
         kernels: the tangent kernel $\Theta$, shape (step, point, point).
+        sharpness: $\eta\lambda_{\max}(D^{1/2}\Theta D^{1/2})$ over the training points with $D = \ell''(f)$, shape (step,). From 2 on a step amplifies what it should damp.
         preactivations: $h^l$ of single neurons, shape (layer, step, point, neuron).
         status: whether it ran to the end or diverged.
     """
@@ -75,6 +77,7 @@ class FieldTheory(AbstractResult):
     forward_responses: jax.Array
     backward_responses: jax.Array
     kernels: jax.Array
+    sharpness: jax.Array
     preactivations: jax.Array
     status: Status = eqx.field(static=True)
 
@@ -169,6 +172,10 @@ def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
     features, gradients = square(mean(paths["features"])), square(mean(paths["gradients"]))
     bad = not bool(jnp.all(jnp.isfinite(each)))
     bad = bad or bool(jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0]))
+    kernels = _tangent_kernels(gram, features, gradients, problem)
+    sharpness = _sharpness(rate, kernels, mean(trained), targets, problem)
+    if not bad:
+        _warn_of_the_edge(np.asarray(sharpness), rate)
     return FieldTheory(
         times=rate * jnp.arange(float(count)),
         outputs=mean(paths["outputs"]),
@@ -181,7 +188,8 @@ def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
         gradients_error=square(error(paths["gradients"])),
         forward_responses=square(mean(paths["forward"])[: depth - 1]),
         backward_responses=square(mean(paths["backward"])[1:]),
-        kernels=_tangent_kernels(gram, features, gradients, problem),
+        kernels=kernels,
+        sharpness=sharpness,
         preactivations=paths["preactivations"][0].reshape(depth, count, points, problem.neurons),
         status=Status.DIVERGED if bad else Status.FINISHED,
     )
@@ -193,6 +201,25 @@ def _tangent_kernels(gram, features, gradients, problem):
     phi, g = at_once(features), at_once(gradients)
     total = g[0] * gram + jnp.sum(g[1:] * phi[:-1], axis=0)
     return total + phi[-1] if problem.readout == "trained" else total
+
+
+def _sharpness(rate, kernels, outputs, targets, problem):
+    count = len(targets)
+    curvature = jax.vmap(jax.vmap(jax.grad(jax.grad(problem.loss))), (0, None))(outputs, targets)
+    root = jnp.sqrt(jnp.maximum(curvature, 0.0))
+    weighted = root[:, :, None] * kernels[:, :count, :count] * root[:, None, :]
+    return rate * jnp.linalg.eigvalsh(weighted)[:, -1]
+
+
+def _warn_of_the_edge(sharpness: np.ndarray, rate) -> None:
+    """Where features grow, so does the kernel: a rate that is stable at the start may not be so later."""
+    step = int(np.argmax(sharpness))
+    if sharpness[step] >= 2:
+        warnings.warn(
+            f"`rate` {rate:.3g} times the largest eigenvalue of the tangent kernel rises from {sharpness[0]:.2g} to {sharpness[step]:.3g} at step {step}: from 2 on descent "
+            "amplifies what it should damp, and finite networks leave the limit sooner. Take a smaller `rate` and more `steps`.",
+            stacklevel=4,
+        )
 
 
 def _check_memory(depth, rows, samples, repeats, memory) -> None:
