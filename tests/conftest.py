@@ -52,7 +52,7 @@ def pytest_runtest_teardown():
 
 
 # Under `-n 2 --dist loadfile` a file's tests run in one process, which compiles their programs and sets up their fixtures once; the longest files begin.
-FIRST = ("tests/experiments/test_contract.py", "tests/test_docs.py", "tests/contracts/", "tests/lab/", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
+FIRST = ("tests/experiments/test_contract.py", "tests/test_docs.py", "tests/contracts/", "tests/lab/", "tests/test_notebooks.py", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
