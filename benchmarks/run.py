@@ -45,6 +45,12 @@ def commands(quick: bool) -> dict[str, list[list[str]]]:
         "gram": gram,
         "kernels": [[here, "kernels.py"], [nt, "peers/kernels_nt.py"]],
         "deep_kernels": [[here, "deep_kernels.py"], [nt, "peers/deep_kernels_nt.py"]],
+        "kernel_regression": [
+            [
+                *(here, "mnist_kernels.py", "--memory", "2GiB", "--kernels", "ntk"),
+                *("--samples", "2000" if quick else "20000"),
+            ]
+        ],
         "flow": [
             *([here, "flow.py", case] for case in (FLOW_CASES[-3:] if quick else FLOW_CASES)),
             [here, "easy_flow.py"],

@@ -115,6 +115,78 @@ def test_kernel_regressor_takes_kernels_as_they_are():
 
 
 @pytest.mark.parametrize(
+    "settings", [dict(), dict(kernel="nngp"), dict(time=3.0)], ids=["ntk", "nngp", "time"]
+)
+@pytest.mark.parametrize("memory", [None, 3_000], ids=["fits", "beyond"])
+def test_a_folder_keeps_the_kernel(tmp_path, monkeypatch, settings, memory):
+    plain = KernelRegressor(depth=1, ridge=0.01, **settings).fit(X, Y)
+    expected, spread = plain.predict(Z, return_std=True)
+    if (
+        memory is not None
+    ):  # neither the matrix nor half of it: conjugate gradients, or Lanczos at a finite time
+        monkeypatch.setenv("WIDEFLOW_MEMORY", str(memory))
+    model = KernelRegressor(depth=1, ridge=0.01, store=tmp_path, **settings).fit(X, Y)
+    # `regress` stops at a residual of 1e-8
+    assert_allclose(model.predict(Z), expected, rtol=1e-10 if memory is None else 1e-6)
+    mean, std = model.predict(Z, return_std=True)
+    assert_allclose(std, spread, rtol=1e-7)
+    folders = sorted(path.name for path in tmp_path.iterdir())
+    assert [name.split("-")[0] for name in folders] == (
+        ["nngp"] if settings.get("kernel") else ["nngp", "ntk"]
+    )
+    # the same rows and architecture find it again, others get folders of their own
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    again = pickle.loads(pickle.dumps(clone(model).fit(X, Y)))
+    assert_allclose(again.predict(Z), mean, rtol=1e-10)
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    KernelRegressor(depth=2, store=tmp_path, **settings).fit(X, Y)
+    assert len(list(tmp_path.iterdir())) == len(folders) + 1
+
+
+def test_a_kernel_that_was_written_before(tmp_path):
+    k = wf.limits.kernels(wf.architecture.mlp(1, weight_std=1.5, bias_std=0.1))
+    stored = wf.limits.write_kernel(k, tmp_path / "k.zarr", X, chunk=16)
+    model = KernelRegressor(k, ridge=0.01, standardise=False, store=stored).fit(X, Y)
+    gram, cross = np.asarray(k.ntk(X)), np.asarray(k.ntk(Z, X))
+    expected = cross @ np.linalg.solve(gram + 0.01 * np.trace(gram) / 30 * np.eye(30), Y)
+    assert_allclose(model.predict(Z), expected, rtol=1e-9)
+    deeper = wf.limits.kernels(wf.architecture.mlp(2, weight_std=1.5, bias_std=0.1))
+    cases = [
+        (lambda: model.predict(Z, return_std=True), "`return_std` with kernel='ntk' needs both"),
+        (lambda: clone(model).fit(X[::-1], Y), r"holds another kernel \(different: row inputs, column inputs\)"),
+        (lambda: clone(model).set_params(architecture=deeper).fit(X, Y), r"another kernel \(different: architecture"),
+        (lambda: clone(model).set_params(kernel="nngp").fit(X, Y), r"another kernel \(different: kernel\)"),
+        (lambda: clone(model).set_params(standardise=True).fit(X, Y), r"another kernel \(different: row inputs"),
+        (lambda: clone(model).set_params(standardise="no").fit(X, Y), "`standardise` must be True or False"),
+        (lambda: clone(model).set_params(store=3).fit(X, Y), "`store` must be a folder"),
+    ]  # fmt: skip
+    for call, words in cases:
+        with pytest.raises(ValueError, match=words):
+            call()
+    (tmp_path / "k.zarr" / "0.1").unlink()
+    with pytest.raises(ValueError, match="`store` must be complete, but 1 chunk"):
+        clone(model).fit(X, Y)
+
+
+def test_wide_estimators_keep_the_kernel_of_many_rows(tmp_path, monkeypatch):
+    settings = dict(solver="kernel", kernel=DEEP, random_state=0)
+    expected = wf.WideRegressor(**settings).fit(X, Y[:, 0]).predict(Z)
+    labels = np.where(Y[:, 0] > 0, "up", "down")
+    odds = wf.WideClassifier(**settings).fit(X, labels).predict_proba(Z)
+    monkeypatch.setenv("WIDEFLOW_MEMORY", "8000")
+    with pytest.raises(ValueError, match="a folder as `store`"):
+        wf.WideRegressor(**settings).fit(X, Y[:, 0])
+    model = wf.WideRegressor(**settings, store=tmp_path).fit(X, Y[:, 0])
+    assert_allclose(model.predict(Z), expected, rtol=1e-6)
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    classes = wf.WideClassifier(**settings, store=tmp_path).fit(X, labels)  # the same rows
+    assert_allclose(classes.predict_proba(Z), odds, rtol=1e-6)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == stamps
+    with pytest.raises(ValueError, match="`store` needs kernel"):
+        wf.WideRegressor(solver="kernel", store=tmp_path).fit(X, Y[:, 0])
+
+
+@pytest.mark.parametrize(
     ("settings", "words"),
     [
         (dict(solver="adam", kernel=DEEP), "`kernel` needs solver='kernel', got solver='adam'"),

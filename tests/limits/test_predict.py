@@ -143,6 +143,14 @@ def test_other_losses_flow_with_the_outputs():
 
 BAD = -np.eye(7) + 0.1
 WRONG = {
+    "test kernel": (
+        lambda: ensemble(TRAIN, Y, 1.0, cross=CROSS, test_nngp=TEST[:3, :3]),
+        r"`test_nngp` must have shape \(4, 4\), or \(4,\) for variances alone",
+    ),
+    "variances": (
+        lambda: posterior(TRAIN.nngp, Y, cross=CROSS.nngp, test_nngp=np.ones(3), ridge=0.1),
+        r"`test_nngp` must have shape \(4, 4\)",
+    ),
     "non-PSD": (lambda: ensemble(KernelPair(TRAIN.nngp, BAD), Y), "`train.ntk` must be positive semi-definite"),
     "prior": (lambda: ensemble(KernelPair(BAD, TRAIN.ntk), Y), "`train.nngp` must be positive semi-definite"),
     "flow": (lambda: output_flow(BAD, Y, [1.0]), "`ntk` must be positive semi-definite"),

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import wideflow as wf
+from wideflow import architecture as a
 from wideflow._core.architecture import (
     Activate,
     AveragePool,
@@ -81,6 +82,47 @@ def test_residual_block_by_hand():
     expected = x @ s / np.sqrt(3) + np.tanh(x @ w / np.sqrt(3)) @ v / 2
     assert_allclose(net(x), expected, rtol=1e-12)
     assert net.trained == ("weight_1", "weight_2", "weight_3")
+
+
+@pytest.mark.parametrize("scaling", ["linear", "sqrt"])
+@pytest.mark.parametrize("mechanism", ["softmax", "identity", "relu", "abs"])
+def test_attention_by_loops(scaling, mechanism):
+    layer = a.SelfAttention(3, 2, 4, 5, scaling, mechanism, 0.49, 1.2, 0.8, 0.3)
+    net = wf.Deep.init(2, layer, (2, 2, 6))  # four positions of a small image
+    x = np.random.default_rng(0).standard_normal((2, 2, 6))
+    rows = x.reshape(4, 6)
+    *readers, out = [np.asarray(w) for w in net.weights]
+    scaled = [
+        std * rows @ w / np.sqrt(6) for w, std in zip(readers, [*[0.7] * (len(readers) - 1), 1.2])
+    ]
+    queries, keys, values = scaled[0], scaled[-2], scaled[-1]
+    heads = []
+    for h in range(2):
+        q, k, v = (
+            queries[:, 4 * h : 4 * h + 4],
+            keys[:, 4 * h : 4 * h + 4],
+            values[:, 5 * h : 5 * h + 5],
+        )
+        g = q @ k.T / (4 if scaling == "linear" else 2)
+        zeta = {
+            "softmax": np.exp(g) / np.exp(g).sum(1, keepdims=True),
+            "identity": g,
+            "relu": np.maximum(g, 0),
+            "abs": np.abs(g),
+        }
+        heads.append(zeta[mechanism] @ v)
+    expected = 0.8 * np.concatenate(heads, axis=1) @ out / np.sqrt(10) + 0.3 * np.asarray(
+        net.biases[-1]
+    )
+    assert len(readers) == (2 if scaling == "linear" else 3)
+    assert_allclose(np.asarray(net(x)).reshape(4, 3), expected, rtol=1e-12)
+
+
+def test_widths_of_attention():
+    whole = a.Chain(a.SelfAttention(7, 2, 4, 5), a.SelfAttention(3, 2, 4, 5))
+    first, last = a.with_width(whole, 64).layers
+    assert (first.width, first.heads, first.key_width, first.value_width) == (64, 8, 8, 8)
+    assert (last.width, last.heads) == (3, 8)  # what comes out keeps its size
 
 
 def test_the_law_at_the_start():

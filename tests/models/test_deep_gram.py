@@ -17,6 +17,7 @@ from wideflow._core.architecture import (
     GlobalAveragePool,
     LayerNorm,
     Residual,
+    SelfAttention,
     mlp,
 )  # fmt: skip
 from wideflow._core.trees import parameters, with_parameters
@@ -31,6 +32,8 @@ CASES = {
     "residual": (Chain(Dense(6), Residual(Chain(LayerNorm(), Activate("tanh"), Dense(6)), Dense(6)), Dense(1)), (5,), "standard"),
     "convolution, few positions": (Chain(Conv(4, (2, 2), (2, 2), bias_std=0.2), Activate("tanh"), Flatten(), Dense(2)), (4, 4, 6), "ntk"),
     "convolution, many positions": (Chain(Conv(3, (3, 3), bias_std=0.2), Activate("tanh"), AveragePool((2, 2)), Residual(Conv(3, (3, 3), padding="CIRCULAR")), GlobalAveragePool(), Dense(1, bias_std=0.1)), (6, 6, 2), "ntk"),
+    "attention": (Chain(Dense(4), SelfAttention(5, 2, 3, 4, bias_std=0.2), Activate("tanh"), GlobalAveragePool(), Dense(2)), (3, 2), "ntk"),
+    "attention with queries of its own": (Chain(SelfAttention(5, 2, 3, 4, "sqrt"), GlobalAveragePool(), Dense(1)), (3, 2), "standard"),
     "dense over positions": (Chain(Dense(4), Activate("tanh"), Dense(3), GlobalAveragePool()), (5, 2), "ntk"),
 }  # fmt: skip
 

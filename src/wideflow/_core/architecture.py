@@ -19,6 +19,8 @@ from .activations import Activation, ActivationLike, activation as as_activation
 from .errors import check_choice, check_count
 
 PADDINGS = ("SAME", "VALID", "CIRCULAR")
+ATTENTION = ("softmax", "identity", "relu", "abs")
+ATTENTION_SCALINGS = ("linear", "sqrt")
 
 
 class AbstractLayer:
@@ -189,6 +191,63 @@ class LayerNorm(AbstractLayer):
 
 
 @dataclass(frozen=True)
+class SelfAttention(AbstractLayer):
+    r"""Every position reads all positions, with weights from products of what they hold (hron2020).
+
+    Each head $h$ has queries, keys and values $Q_h, K_h, V_h$, dense layers of the input without bias; with $m$ the key width
+    $$f(x) = \sigma_w\,N^{-1/2}\,W\,\big[\zeta(G_h)\,V_h\big]_h + \sigma_b\, b, \qquad
+      G_h = K_hK_h^\top/m \ \text{('linear')} \quad\text{or}\quad G_h = Q_hK_h^\top/\sqrt m \ \text{('sqrt')},$$
+    $N$ the heads times the value width. Under 'linear' queries are keys, as independent ones would give $G = 0$ at infinite width; it has a limit for every $\zeta$,
+    'sqrt' only for the identity.
+
+    Args:
+        width: channels that come out.
+        heads: number of heads; the limit takes heads and key width to infinity.
+        key_width, value_width: channels of keys and values of one head.
+        scaling: 'linear' or 'sqrt'.
+        mechanism: $\zeta$, over the positions that are read: 'softmax', 'identity', 'relu' or 'abs'.
+        query_key_std: the product of the deviations $\sigma$ of queries and keys.
+        value_std: $\sigma$ of the values.
+        weight_std, bias_std: $\sigma_w$ and $\sigma_b$ of the layer that comes after the heads; None for no bias.
+        trained: whether all of it is trained; False freezes it.
+    """
+
+    width: int
+    heads: int = 8
+    key_width: int = 64
+    value_width: int = 64
+    scaling: str = "linear"
+    mechanism: str = "softmax"
+    query_key_std: float = 1.0
+    value_std: float = 1.0
+    weight_std: float = 1.0
+    bias_std: float | None = None
+    trained: bool = True
+
+    def __post_init__(self):
+        for name in ("width", "heads", "key_width", "value_width"):
+            check_count(name, getattr(self, name))
+        check_choice("scaling", self.scaling, ATTENTION_SCALINGS)
+        check_choice("mechanism", self.mechanism, ATTENTION)
+        for name in ("query_key_std", "value_std", "weight_std"):
+            _check_std(name, getattr(self, name), zero=False)
+        _check_std("bias_std", self.bias_std, zero=True)
+
+    @property
+    def parts(self) -> tuple[Dense, ...]:
+        """Its dense layers in order: queries (under 'sqrt'), keys, values, and the one after the heads."""
+        one = math.sqrt(self.query_key_std)
+        keys = Dense(self.heads * self.key_width, one, trained=self.trained)
+        values = Dense(self.heads * self.value_width, self.value_std, trained=self.trained)
+        last = Dense(self.width, self.weight_std, self.bias_std, self.trained)
+        return (keys,) * (2 if self.scaling == "sqrt" else 1) + (values, last)
+
+    def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        _check_spatial(self, shape)
+        return (*shape[:-1], self.width)
+
+
+@dataclass(frozen=True)
 class Activate(AbstractLayer):
     """An elementwise activation: a name, an `Activation` or a function.
 
@@ -303,14 +362,18 @@ def with_width(architecture: AbstractLayer, width: int) -> AbstractLayer:
     """The same architecture with every hidden layer `width` wide; what comes out keeps its size.
 
     Args:
-        architecture: any layer; its last dense or convolutional one at the top level keeps its
-            width.
-        width: units (or channels) of all others.
+        architecture: any layer; its last one with weights at the top level keeps its width.
+        width: units (or channels) of all others; of attention the heads times the key width, both its root.
     """
     check_count("width", width)
     chain = Chain(architecture)
     last = max(
-        (k for k, layer in enumerate(chain.layers) if isinstance(layer, Dense | Conv)), default=None
+        (
+            k
+            for k, layer in enumerate(chain.layers)
+            if isinstance(layer, Dense | Conv | SelfAttention)
+        ),
+        default=None,
     )
     return Chain(*(_resized(layer, width, k == last) for k, layer in enumerate(chain.layers)))
 
@@ -320,6 +383,10 @@ def _resized(layer: AbstractLayer, width: int, keep: bool) -> AbstractLayer:
         return dataclasses.replace(layer, width=width)
     if isinstance(layer, Conv) and not keep:
         return dataclasses.replace(layer, channels=width)
+    if isinstance(layer, SelfAttention):
+        root = max(1, round(math.sqrt(width)))
+        inner = dataclasses.replace(layer, heads=root, key_width=root, value_width=root)
+        return inner if keep else dataclasses.replace(inner, width=width)
     if isinstance(layer, Residual):
         shortcut = layer.shortcut and Chain(
             *(_resized(x, width, False) for x in layer.shortcut.layers)

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .architecture import AbstractLayer, Chain, Conv, Dense, Residual
+from .architecture import AbstractLayer, Chain, Conv, Dense, Residual, SelfAttention
 
 INPUT, HIDDEN, OUTPUT = "input", "hidden", "output"
 
 
 @dataclass(frozen=True)
 class WeightLayer:
-    """One dense or convolutional layer in its place.
+    """One dense or convolutional layer in its place; attention is several dense ones.
 
     Attributes:
         layer: its description.
@@ -48,7 +48,7 @@ class WeightLayer:
 def weight_layers(
     architecture: AbstractLayer, input_shape: tuple[int, ...]
 ) -> tuple[WeightLayer, ...]:
-    """All weight layers; a residual block's body comes before its shortcut."""
+    """All weight layers; a residual block's body comes before its shortcut, attention's dense layers in the order of its `parts`."""
     chain = Chain(architecture)
     chain.output_shape(input_shape)  # a shape that does not fit fails here, with its reason
     last = _last(chain)
@@ -61,7 +61,7 @@ def weight_layers(
 def _last(chain: Chain) -> AbstractLayer | None:
     """The output layer: the last weight layer of the chain itself, unless a residual block with weights follows."""
     for layer in reversed(chain.layers):
-        if isinstance(layer, Dense | Conv):
+        if isinstance(layer, Dense | Conv | SelfAttention):
             return layer
         if isinstance(layer, Residual):
             return None
@@ -74,6 +74,14 @@ def _walk(chain: Chain, shape, wide: bool, last) -> Iterator[WeightLayer]:
             final = last is not None and position == _position(chain, last)
             role = INPUT if not wide else OUTPUT if final else HIDDEN
             yield WeightLayer(layer, shape, role)
+            wide = True
+        elif isinstance(layer, SelfAttention):
+            *readers, last_part = layer.parts
+            for part in readers:
+                yield WeightLayer(part, shape, HIDDEN if wide else INPUT)
+            final = last is not None and position == _position(chain, last)
+            inner = (*shape[:-1], layer.heads * layer.value_width)
+            yield WeightLayer(last_part, inner, OUTPUT if final else HIDDEN)
             wide = True
         elif isinstance(layer, Residual):
             inside = list(_walk(layer.body, shape, wide, None))

@@ -93,6 +93,7 @@ class Settings:
     embedding: int | AbstractEmbedding | None
     solver: str
     kernel: "Kernels | Callable | None"
+    store: object
     epochs: int
     batch: int
     rate: float | None
@@ -128,6 +129,10 @@ class Settings:
                 f"`embedding` must be None, a number of random features or one of `wf.embeddings`, got {embedding!r}."
             )
         _check_kernel(estimator.kernel, estimator.solver, embedding)
+        if estimator.store is not None and not isinstance(estimator.kernel, Kernels):
+            raise ValueError(
+                f"`store` needs kernel=`wf.limits.kernels(...)`, by which a kernel on disk is found again, got kernel={estimator.kernel!r}."
+            )
         as_activation(estimator.activation)
         if isinstance(embedding, AbstractEmbedding):
             embedded = embedding.features(features)
@@ -136,7 +141,7 @@ class Settings:
         width = estimator.width or width_for(rows, embedded)
         epochs = estimator.epochs or epochs_for(estimator.solver, rows, int(estimator.batch))
         return cls(
-            int(width), scaling, estimator.activation, embedding, estimator.solver, estimator.kernel, int(epochs), int(estimator.batch),
+            int(width), scaling, estimator.activation, embedding, estimator.solver, estimator.kernel, estimator.store, int(epochs), int(estimator.batch),
             estimator.rate, bool(estimator.early_stopping), float(estimator.validation_fraction), int(estimator.patience),
         )  # fmt: skip
 

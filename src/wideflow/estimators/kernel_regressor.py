@@ -1,6 +1,7 @@
 """`KernelRegressor`: least squares with the kernel of an infinitely wide network."""
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -8,18 +9,27 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.architecture import AbstractLayer, mlp
-from .._core.errors import check_choice, check_positive
+from .._core.errors import check_choice, check_flag, check_positive
 from .._core.foreign import checked_inputs, checked_rows
 from .._core.precision import double
-from ..limits.infinite_width.architecture_kernels import KernelPair, Kernels, kernels
-from ..limits.predict import cholesky, ensemble, learnt_part, posterior, spectrum_of
+from ..limits.infinite_width.architecture_kernels import Kernels, kernels
+from ..limits.infinite_width.kernel_store import StoredKernel, stored_kernel
+from ..limits.infinite_width.learnt_part import learnt_part
+from ..limits.infinite_width.regression import apply_kernel, regress
+from ..limits.infinite_width.stored_prediction import fits, learnt_operator, load
+from ..limits.predict import cholesky, ensemble, posterior, spectrum_of
+
+SPECTRAL_MATRICES = 4  # whole matrices held during an eigendecomposition: kernel, symmetric part, vectors, workspace
 
 
 class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     r"""What infinitely many infinitely wide networks predict on average, and how far they spread.
 
     $f(x) = k(x, X)\,T\,y$ with $T = (k + \lambda I)^{-1}(I - e^{-(k + \lambda I)t})$; $k$ is the tangent kernel (all layers trained) or the covariance of
-    random networks (the posterior of their Gaussian process). Columns and targets are standardised inside.
+    random networks (the posterior of their Gaussian process). Columns and targets are standardised inside, unless `standardise` is False.
+
+    With `store` the kernel of the training rows lies on disk and may be larger than memory: it is computed once, found again by later fits on the same rows, and
+    solved by blocks or by conjugate gradients within the memory budget (WIDEFLOW_MEMORY).
 
     Parameters:
         architecture: a description from `wf.architecture`, or its `wf.limits.kernels(...)` (any parametrisation, rates, precision); None for `depth` hidden layers of `activation` with `weight_std` and `bias_std`.
@@ -28,6 +38,9 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         ridge: $\lambda$ as a share of the mean of the kernel's diagonal.
         time: how long the networks are trained, in units of 1 / (mean of the kernel's diagonal); the end if infinite. Only for 'ntk'.
         shape: shape of one input for convolutions, such as (28, 28, 1); None for vectors.
+        standardise: whether columns and targets are centred and scaled; False takes them as they are.
+        store: None; a folder in which kernels of training rows are kept, each under its architecture and inputs; or one that `wf.limits.write_kernel` has written of
+            the training rows (with standardise=False, of the rows as they are), refused where it is of other rows or of another architecture.
 
     Attributes:
         dual_coef_: $T y$ in standardised targets. kernels_: the `wf.limits.Kernels`.
@@ -44,6 +57,8 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         ridge=1e-6,
         time=math.inf,
         shape=None,
+        standardise=True,
+        store=None,
     ):
         self.architecture = architecture
         self.depth = depth
@@ -54,6 +69,8 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         self.ridge = ridge
         self.time = time
         self.shape = shape
+        self.standardise = standardise
+        self.store = store
 
     @property
     def kernels_(self) -> Kernels:
@@ -79,24 +96,42 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         if self.kernel == "nngp" and math.isfinite(self.time):
             raise ValueError("`time` must be infinite for kernel='nngp', which is not trained.")
         check_positive("ridge", self.ridge, "The kernel of many rows is singular to rounding.")
+        check_flag("standardise", self.standardise)
         X, y = checked_rows(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self._single = y.ndim == 1
         targets = y[:, None] if self._single else y
-        self.input_mean_, self.input_scale_ = X.mean(0), _scale(X)
-        self.target_mean_, self.target_scale_ = targets.mean(0), _scale(targets)
+        self.input_mean_, self.input_scale_ = self._standard(X)
+        self.target_mean_, self.target_scale_ = self._standard(targets)
         self.inputs_ = self._inputs(X)
         self.targets_ = (targets - self.target_mean_) / self.target_scale_
-        gram = getattr(self.kernels_, self.kernel)(self.inputs_)
-        self.size_ = float(np.mean(np.diagonal(gram)))
-        if math.isfinite(self.time):
-            values, vectors = spectrum_of("kernel", gram)
-            learnt = learnt_part(values + self._ridge, np.array([self.time / self.size_]))[0]
-            self.dual_coef_ = np.asarray(vectors @ (learnt[:, None] * (vectors.T @ self.targets_)))
-        else:
-            factor = np.asarray(cholesky("kernel", gram, self._ridge))
-            self.dual_coef_ = scipy.linalg.cho_solve((factor, True), self.targets_)
+        gram = self._training(self.kernel)
+        diagonal = gram.diagonal() if isinstance(gram, StoredKernel) else np.diagonal(gram)
+        self.size_ = float(np.mean(diagonal))
+        dual = self._stored_dual if isinstance(gram, StoredKernel) else self._dual
+        self.dual_coef_ = np.asarray(dual(gram))
         return self
+
+    def _training(self, kernel: str):
+        """The kernel of the training rows: on disk where there is a `store`, else in memory."""
+        if self.store is None:
+            return getattr(self.kernels_, kernel)(self.inputs_)
+        return stored_kernel(self.store, self.kernels_, self.inputs_, kernel)
+
+    def _dual(self, gram):
+        if not math.isfinite(self.time):
+            factor = np.asarray(cholesky("kernel", gram, self._ridge))
+            return scipy.linalg.cho_solve((factor, True), self.targets_)
+        values, vectors = spectrum_of("kernel", gram)
+        learnt = learnt_part(values + self._ridge, np.array([self._time]))[0]
+        return vectors @ (learnt[:, None] * (vectors.T @ self.targets_))
+
+    def _stored_dual(self, gram: StoredKernel):
+        if not math.isfinite(self.time):
+            return regress(gram, None, self.targets_, ridge=self._ridge).coefficients
+        if fits(gram.shape[0], SPECTRAL_MATRICES, None):
+            return self._dual(load(gram))
+        return learnt_operator(gram, [self._time], None, self._ridge, None)(self.targets_)[0]
 
     @double
     def predict(self, X, return_std: bool = False):
@@ -104,8 +139,10 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         check_is_fitted(self)
         X = checked_inputs(self, X)
         inputs, k = self._inputs(X), self.kernels_
-        cross = getattr(k, self.kernel)(inputs, self.inputs_)
-        mean = np.asarray(cross) @ self.dual_coef_ * self.target_scale_ + self.target_mean_
+        mean = np.asarray(
+            apply_kernel(k, inputs, self.inputs_, self.dual_coef_, kernel=self.kernel)
+        )
+        mean = mean * self.target_scale_ + self.target_mean_
         mean = mean[:, 0] if self._single else mean
         if not return_std:
             return mean
@@ -114,21 +151,31 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return mean, std[:, 0] if self._single else std
 
     def _variances(self, k: Kernels, inputs):
-        own = k.nngp_diagonal(inputs)
+        settings: dict[str, Any] = dict(test_nngp=k.nngp_diagonal(inputs), ridge=self._ridge)
         if self.kernel == "nngp":
-            train, cross = k.nngp(self.inputs_), k.nngp(inputs, self.inputs_)
+            cross = k.nngp(inputs, self.inputs_)
             return posterior(
-                train, self.targets_, cross=cross, test_nngp=own, ridge=self._ridge
+                self._training("nngp"), self.targets_, cross=cross, **settings
             ).covariance
-        train, cross = k.both(self.inputs_), k.both(inputs, self.inputs_)
-        return ensemble(
-            KernelPair(*train),
-            self.targets_,
-            self.time / self.size_,
-            cross=cross,
-            test_nngp=own,
-            ridge=self._ridge,
-        ).covariance
+        if isinstance(self.store, StoredKernel):
+            raise ValueError(
+                "`return_std` with kernel='ntk' needs both kernels of the training rows, but `store` is one of them. Give a folder as `store`."
+            )
+        if self.store is None:
+            train = k.both(self.inputs_)
+        else:
+            train = (self._training("nngp"), self._training("ntk"))
+        cross = k.both(inputs, self.inputs_)
+        return ensemble(train, self.targets_, self._time, cross=cross, **settings).covariance
+
+    def _standard(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.standardise:
+            return np.zeros(columns.shape[1]), np.ones(columns.shape[1])
+        return columns.mean(0), _scale(columns)
+
+    @property
+    def _time(self) -> float:
+        return self.time / self.size_
 
     @property
     def _ridge(self) -> float:

@@ -18,6 +18,8 @@ from .._core.foreign import untyped
 from .._core.memory import budget
 from .._core.precision import double
 from ..limits.infinite_width.architecture_kernels import Kernels
+from ..limits.infinite_width.kernel_store import stored_kernel
+from ..limits.infinite_width.regression import regress
 from ..limits.kernels import mean_ntk
 from ..models.embeddings import AbstractEmbedding
 
@@ -60,11 +62,11 @@ class KernelMachine:
 def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> KernelMachine:
     """Ridge regression of `targets` (sample, output); with `labels` the outputs are logits of the best leave-one-out likelihood."""
     rows = len(inputs)
-    if MATRICES * 8 * rows**2 > budget():
+    if settings.store is None and MATRICES * 8 * rows**2 > budget():
         most = int((budget() / (8 * MATRICES)) ** 0.5)
         raise ValueError(
             f"`solver`='kernel' holds matrices of {rows} x {rows} numbers, more than the memory budget; give at most {most} rows, a "
-            "larger WIDEFLOW_MEMORY, or solver='adam'."
+            "larger WIDEFLOW_MEMORY, a folder as `store`, or solver='adam'."
         )
     kernel, activation = settings.kernel, settings.activation
     some = np.random.default_rng(seed).permutation(rows)[:CHOSEN_ON]
@@ -75,9 +77,14 @@ def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> Kerne
         trials.append((*_leave_one_out(gram, targets[some]), bias))
     error, ridge, predicted, bias = min(trials, key=lambda trial: trial[0])
     features = _features(kernel, embedding, inputs, bias)
-    gram = np.array(_matrix(kernel, activation, features))
-    gram[np.diag_indices(rows)] += ridge
-    weights = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
+    if settings.store is None:
+        gram = np.array(_matrix(kernel, activation, features))
+        gram[np.diag_indices(rows)] += ridge
+        weights = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
+    else:
+        assert kernel is not None  # `store` needs one
+        stored = stored_kernel(settings.store, kernel, features, "ntk")
+        weights = np.asarray(regress(stored, None, targets, ridge=ridge).coefficients)
     scale = 1.0 if labels is None else _sharpness(predicted, labels[some])
     return KernelMachine(
         features, weights, activation, embedding, bias, ridge, error, scale, kernel

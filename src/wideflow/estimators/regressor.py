@@ -30,6 +30,8 @@ class WideRegressor(RegressorMixin, MultiOutputMixin, WideBase):
         random_state: seed of weights, split and batches.
         kernel: for solver='kernel': `wf.limits.kernels(architecture)` (its tangent kernel), or any function of two sets of standardised rows, such as its
             `nngp`; a convolution takes `lambda x, z: k.ntk(x.reshape(-1, 28, 28, 1), z.reshape(-1, 28, 28, 1))`. None is the shallow mean tangent kernel.
+        store: a folder in which the tangent kernel of the training rows is kept, for more rows than fit in memory; needs `kernel=wf.limits.kernels(...)`. A later fit on the same
+            rows finds it again.
 
     Attributes:
         n_epochs_, rate_, loss_curve_, validation_curve_: how training went (with 'adam' the curves have one entry a length).

@@ -47,6 +47,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         patience=300,
         random_state=None,
         kernel=None,
+        store=None,
     ):
         self.width = width
         self.scaling = scaling
@@ -61,6 +62,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.patience = patience
         self.random_state = random_state
         self.kernel = kernel
+        self.store = store
 
     def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> None:
         """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from .._core.arrays import real_array, square_matrix
 from .._core.errors import check_positive
 from .._core.precision import AbstractResult, double
+from .infinite_width.stored_prediction import in_memory
 
 __all__ = ["Linearised", "linearised"]
 
@@ -56,7 +57,7 @@ def linearised(
     r"""Outputs over time of $\dot f = -K (f - y)$, at the training points and at test points.
 
     Args:
-        kernel: $K$, (sample, sample), positive semi-definite.
+        kernel: $K$, (sample, sample), positive semi-definite; a stored one is read into memory.
         targets: $y$, (sample,) or (sample, output).
         times: increasing or not, `inf` allowed: then the limit.
         test_kernel: $k$, (test sample, sample).
@@ -67,7 +68,7 @@ def linearised(
     Returns:
         `Linearised` with `outputs`, `residuals`, `losses`, `test_outputs` along `times`.
     """
-    kernel = square_matrix("kernel", kernel)
+    kernel = square_matrix("kernel", in_memory("kernel", kernel))
     targets = real_array("targets", targets)
     times = jnp.atleast_1d(real_array("times", times, finite=False).astype(float))
     samples = targets.shape[0]
@@ -98,7 +99,7 @@ def linearised(
     residuals = residuals.reshape(shape)
     test_outputs = None
     if test_kernel is not None:
-        test_kernel = real_array("test_kernel", test_kernel)
+        test_kernel = real_array("test_kernel", in_memory("test_kernel", test_kernel))
         if test_kernel.ndim != 2 or test_kernel.shape[1] != samples:
             raise ValueError(
                 f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}."

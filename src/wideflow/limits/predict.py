@@ -6,6 +6,8 @@ and starts as a Gaussian process of covariance $K$. Hence (lee2019, equations 14
 $$\mu(x) = \Theta(x, X)\,T\,y, \qquad C(x, x') = K(x, x') + \Theta(x, X)\,T K T\,\Theta(X, x') - \Theta(x, X)\,T K(X, x') - K(x, X)\,T\,\Theta(X, x').$$
 A penalty $\frac\lambda2\lVert\theta - \theta_0\rVert^2$ (`ridge`) replaces $\Theta$ by $\Theta + \lambda I$ inside $T$. The time is that of the half sum
 of squares; for the mean divide it by $n$. Several outputs are independent and share the covariance.
+
+Every kernel may lie on disk (`write_kernel`): what fits the memory budget is read, beyond it the same formulas are worked off with products over the chunks (`stored_prediction.py`).
 """
 
 import math
@@ -21,6 +23,23 @@ from jaxtyping import Array, Float
 
 from .._core.precision import double
 from .infinite_width.architecture_kernels import KernelPair
+from .infinite_width.kernel_inverse import inverse
+from .infinite_width.kernel_store import StoredKernel
+from .infinite_width.learnt_part import learnt_part
+from .infinite_width.stored_prediction import (
+    check_factor,
+    check_kernels,
+    ensemble_moments,
+    fits,
+    in_memory,
+    load,
+    posterior_moments,
+    test_kernels,
+)
+
+# Whole matrices that the formulas hold at once. Ensemble: both kernels, the symmetric part, eigenvectors, LAPACK's workspace of two, the rotated covariance and a
+# product on its way. Posterior: the kernel, the difference from its transpose, kernel plus ridge, the factor, a copy.
+ENSEMBLE_MATRICES, POSTERIOR_MATRICES = 8, 5
 
 __all__ = [
     "Prediction",
@@ -49,25 +68,29 @@ class Prediction(NamedTuple):
 
 @double
 def ensemble(
-    train: KernelPair,
+    train: KernelPair | tuple,
     targets,
     times: float | int | Sequence[float | int] | np.ndarray | Array = math.inf,
     *,
-    cross: KernelPair | None = None,
+    cross: KernelPair | tuple | None = None,
     test_nngp=None,
     rate: float | int | None = None,
     ridge: float | int = 0.0,
+    memory: int | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Prediction:
     r"""Mean and covariance of infinitely many trained networks, from both kernels.
 
     Args:
-        train: both kernels of the training inputs, $(K, \Theta)$, each (sample, sample); `kernels(...).both(x)`.
+        train: both kernels of the training inputs, $(K, \Theta)$, each (sample, sample); `kernels(...).both(x)`, or a pair of stored kernels.
         targets: $y$, (sample,) or (sample, output).
         times: one time or several, `inf` allowed.
-        cross: both kernels of test against training inputs, (test sample, sample); the training inputs themselves if None.
+        cross: both kernels of test against training inputs, (test sample, sample), stored or not; the training inputs themselves if None.
         test_nngp: $K$ of the test inputs, (test sample, test sample), or its diagonal for variances alone; no covariance if None.
         rate: gradient descent at this rate instead of the flow; times are then rounded to whole steps $t = k\eta$.
         ridge: the penalty's $\lambda$.
+        memory: bytes for stored kernels (`WIDEFLOW_MEMORY` if None).
+        progress: for stored kernels, called with the blocks of a factor, or the steps of an iteration, that are done and with all of them.
 
     Returns:
         `Prediction(mean, covariance)`; a leading time axis where `times` is a sequence.
@@ -78,7 +101,7 @@ def ensemble(
     >>> wf.limits.ensemble(k.both(x), y).mean.round(6).tolist()  # at infinite time the data are met
     [1.0, -1.0]
     """
-    nngp, ntk = (jnp.asarray(matrix) for matrix in train)
+    nngp, ntk = map(_matrix, train)
     y, several = _targets(targets, ntk.shape[0])
     _check_ridge(ridge)
     if rate is not None and not rate > 0:
@@ -86,22 +109,45 @@ def ensemble(
     moments = jnp.atleast_1d(jnp.asarray(times, float))
     if not np.all(np.asarray(moments) >= 0):
         raise ValueError(f"`times` must not be negative, got {np.asarray(moments).min()}.")
+    stored = isinstance(nngp, StoredKernel) or isinstance(ntk, StoredKernel)
+    if stored:
+        check_kernels("train", dict(nngp=nngp, ntk=ntk), cross)
+    if stored and not fits(ntk.shape[0], ENSEMBLE_MATRICES, memory):
+        assert isinstance(nngp, StoredKernel)  # both are, as `check_kernels` has seen to
+        assert isinstance(ntk, StoredKernel)
+        cross, test_nngp = test_kernels("train", (nngp, ntk), cross, test_nngp)
+        _check_test(test_nngp, cross[1].shape[0])
+        settings = (cross, test_nngp, rate, ridge, memory, progress)
+        mean, covariance = ensemble_moments(
+            (nngp, ntk), np.asarray(y), np.asarray(moments), *settings
+        )
+    else:
+        arrays = lambda pair: pair and KernelPair(*(jnp.asarray(load(part)) for part in pair))
+        mean, covariance = _ensemble(
+            arrays(train), y, moments, arrays(cross), load(test_nngp), rate, ridge
+        )
+    mean = mean if several else mean[..., 0]
+    if jnp.ndim(jnp.asarray(times)) == 0:
+        mean, covariance = mean[0], None if covariance is None else covariance[0]
+    return Prediction(jnp.asarray(mean), None if covariance is None else jnp.asarray(covariance))
+
+
+def _ensemble(train: KernelPair, y, moments, cross: KernelPair | None, test_nngp, rate, ridge):
+    """Mean and covariance at all times, from the spectrum of the tangent kernel."""
+    nngp, ntk = train
     values, vectors = spectrum_of("train.ntk", ntk)
     check_definite("train.nngp", nngp)
     learnt = learnt_part(values + ridge, moments, rate)  # the spectrum of T, (time, eigenvalue)
     _check_rate(values + ridge, rate)
     if cross is None:
         cross, test_nngp = KernelPair(nngp, ntk), nngp if test_nngp is None else test_nngp
-    test_nngp_cross, test_ntk = _test_kernels(cross, ntk.shape[0])
+    test_nngp_cross, test_ntk = _cross_kernels(cross, ntk.shape[0])
+    _check_test(test_nngp, test_ntk.shape[0])
     read = test_ntk @ vectors  # Theta(x, X) V
     mean = jnp.einsum("xe,te,eo->txo", read, learnt, vectors.T @ y)
-    covariance = None
-    if test_nngp is not None:
-        covariance = _covariance(read, learnt, vectors, nngp, test_nngp_cross, test_nngp)
-    mean = mean if several else mean[..., 0]
-    if jnp.ndim(jnp.asarray(times)) == 0:
-        mean, covariance = mean[0], None if covariance is None else covariance[0]
-    return Prediction(mean, covariance)
+    if test_nngp is None:
+        return mean, None
+    return mean, _covariance(read, learnt, vectors, nngp, test_nngp_cross, test_nngp)
 
 
 def _covariance(read, learnt, vectors, nngp, cross, test):
@@ -118,68 +164,92 @@ def _covariance(read, learnt, vectors, nngp, cross, test):
     return test + spread - both - jnp.swapaxes(both, 1, 2)
 
 
-def learnt_part(values, times, rate=None):
-    r"""$(1 - e^{-\lambda t})/\lambda$ for each time and eigenvalue (or its form for descent); $t$ at $\lambda = 0$, and 0 there at $t = \infty$.
-
-    A direction of zero eigenvalue never moves: at infinite time it is left out, as in the pseudo-inverse.
-    """
-    moving = values > 0
-    safe = jnp.where(moving, values, 1.0)
-    if rate is None:
-        gone = -jnp.expm1(-jnp.where(moving, safe * times[:, None], 0.0))
-    else:
-        steps = jnp.round(times[:, None] / rate)
-        gone = 1 - jnp.where(moving, (1 - rate * safe) ** steps, 1.0)
-        gone = jnp.where(jnp.isinf(steps), 1.0, gone)
-    still = jnp.where(jnp.isfinite(times), times, 0.0)[:, None]
-    return jnp.where(moving, gone / safe, still)
-
-
 @double
-def posterior(nngp, targets, *, cross=None, test_nngp=None, ridge: float | int = 0.0) -> Prediction:
+def posterior(
+    nngp,
+    targets,
+    *,
+    cross=None,
+    test_nngp=None,
+    ridge: float | int = 0.0,
+    memory: int | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Prediction:
     r"""The posterior of the Gaussian process of wide networks: all layers random, conditioned on the data (lee2018).
 
     $$\mu(x) = K(x, X)(K + \lambda I)^{-1}y, \qquad C(x, x') = K(x, x') - K(x, X)(K + \lambda I)^{-1}K(X, x').$$
 
     Args:
-        nngp: $K$ of the training inputs, (sample, sample).
+        nngp: $K$ of the training inputs, (sample, sample), stored or not.
         targets: $y$, (sample,) or (sample, output).
-        cross: $K$ of test against training inputs; the training inputs themselves if None.
+        cross: $K$ of test against training inputs, stored or not; the training inputs themselves if None.
         test_nngp: as in `ensemble`.
         ridge: $\lambda$, the variance of the noise in the targets.
+        memory, progress: as in `ensemble`.
     """
-    nngp = jnp.asarray(nngp)
+    nngp = _matrix(nngp)
     y, several = _targets(targets, nngp.shape[0])
+    crosses = None if cross is None else (cross,)
+    if isinstance(nngp, StoredKernel):
+        check_kernels("nngp", dict(nngp=nngp), crosses)
+    if isinstance(nngp, StoredKernel) and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
+        _check_ridge(ridge)
+        (cross,), test_nngp = test_kernels("nngp", (nngp,), crosses, test_nngp)
+        _check_test(test_nngp, cross.shape[0])
+        mean, covariance = posterior_moments(
+            nngp, np.asarray(y), cross, test_nngp, ridge, memory, progress
+        )
+    else:
+        array = lambda matrix: None if matrix is None else jnp.asarray(load(matrix))
+        mean, covariance = _posterior(array(nngp), array(cross), array(test_nngp), y, ridge)
+    mean = jnp.asarray(mean if several else mean[:, 0])
+    return Prediction(mean, None if covariance is None else jnp.asarray(covariance))
+
+
+def _posterior(nngp, cross, test, y, ridge):
+    """Mean and covariance from one Cholesky factor."""
     factor = cholesky("nngp", nngp, ridge)
     if cross is None:
-        cross, test_nngp = nngp, nngp if test_nngp is None else test_nngp
-    cross = jnp.asarray(cross)
+        cross, test = nngp, nngp if test is None else test
+    _check_test(test, cross.shape[0])
     mean = cross @ jax.scipy.linalg.cho_solve((factor, True), y)
-    covariance = None
-    if test_nngp is not None:
-        test = jnp.asarray(test_nngp)
-        half = jax.scipy.linalg.solve_triangular(factor, cross.T, lower=True)
-        gained = (half**2).sum(0) if test.ndim == 1 else half.T @ half
-        covariance = test - gained
-    return Prediction(mean if several else mean[:, 0], covariance)
+    if test is None:
+        return mean, None
+    half = jax.scipy.linalg.solve_triangular(factor, cross.T, lower=True)
+    return mean, test - ((half**2).sum(0) if test.ndim == 1 else half.T @ half)
 
 
 @double
-def log_marginal_likelihood(nngp, targets, ridge: float | int = 0.0) -> Float[Array, ""]:
+def log_marginal_likelihood(
+    nngp,
+    targets,
+    ridge: float | int = 0.0,
+    *,
+    memory: int | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Float[Array, ""]:
     r"""$\log p(y) = -\frac12 y^\top(K+\lambda I)^{-1}y - \frac12\log\det(K + \lambda I) - \frac n2\log 2\pi$, summed over outputs.
 
     Args:
-        nngp: $K$, shape (sample, sample).
+        nngp: $K$, shape (sample, sample), stored or not; of a stored one the factor, half of the matrix, must fit the memory budget.
         targets: $y$, shape (sample,) or (sample, output).
         ridge: $\lambda \ge 0$, the variance of observation noise.
+        memory, progress: as in `ensemble`.
     """
-    nngp = jnp.asarray(nngp)
+    nngp = _matrix(nngp)
     y, _ = _targets(targets, nngp.shape[0])
-    factor = cholesky("nngp", nngp, ridge)
-    half = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
     n, outputs = y.shape
-    logs = jnp.sum(jnp.log(jnp.diagonal(factor)))
-    return -0.5 * jnp.sum(half**2) - outputs * (logs + 0.5 * n * jnp.log(2 * jnp.pi))
+    if isinstance(nngp, StoredKernel):
+        check_kernels("nngp", dict(nngp=nngp), None)
+        check_factor("nngp", nngp, memory)
+        _check_ridge(ridge)
+        solve, logs = inverse(nngp, ridge, memory, progress)
+        square, logs = jnp.sum(y * solve(np.asarray(y))), logs / 2
+    else:
+        factor = cholesky("nngp", nngp, ridge)
+        square = jnp.sum(jax.scipy.linalg.solve_triangular(factor, y, lower=True) ** 2)
+        logs = jnp.sum(jnp.log(jnp.diagonal(factor)))
+    return -0.5 * square - outputs * (logs + 0.5 * n * jnp.log(2 * jnp.pi))
 
 
 @double
@@ -212,7 +282,7 @@ def output_flow(
     (sample, output) numbers whatever the test points. For the half sum of squares `ensemble` has the closed form.
 
     Args:
-        ntk: $\Theta$ of the training inputs.
+        ntk: $\Theta$ of the training inputs; a stored one is read into memory.
         targets: what `loss` takes as its second argument, one row a sample.
         times: increasing finite times.
         loss: `loss(outputs, targets)`, a number: summed over the samples; `cross_entropy` by default.
@@ -224,7 +294,7 @@ def output_flow(
     Returns:
         The outputs at the test inputs (or at the training inputs), with a leading axis of times.
     """
-    ntk, targets = jnp.asarray(ntk), jnp.asarray(targets)
+    ntk, targets = jnp.asarray(in_memory("ntk", ntk)), jnp.asarray(targets)
     _targets(targets, ntk.shape[0])
     _check_ridge(ridge)
     check_definite("ntk", ntk)
@@ -249,7 +319,7 @@ def output_flow(
     ).ys
     if cross is None:
         return first + jnp.einsum("ns,ts...->tn...", ntk, path)
-    moved = jnp.einsum("ns,ts...->tn...", jnp.asarray(cross), path)
+    moved = jnp.einsum("ns,ts...->tn...", jnp.asarray(in_memory("cross", cross)), path)
     return moved if test_start is None else jnp.asarray(test_start) + moved
 
 
@@ -326,7 +396,18 @@ def _targets(targets, samples: int):
     return (y, True) if y.ndim == 2 else (y[:, None], False)
 
 
-def _test_kernels(cross: KernelPair, samples: int):
+def _matrix(values):
+    return values if isinstance(values, StoredKernel) else jnp.asarray(values)
+
+
+def _check_test(test, count: int) -> None:
+    if test is not None and jnp.shape(test) not in ((count,), (count, count)):
+        raise ValueError(
+            f"`test_nngp` must have shape ({count}, {count}), or ({count},) for variances alone, to fit `cross`, got {jnp.shape(test)}."
+        )
+
+
+def _cross_kernels(cross: KernelPair, samples: int):
     matrices = tuple(jnp.asarray(matrix) for matrix in cross)
     for name, matrix in zip(("cross.nngp", "cross.ntk"), matrices):
         if matrix.ndim != 2 or matrix.shape[1] != samples:

@@ -20,6 +20,7 @@ from .._core.architecture import (
     GlobalAveragePool,
     LayerNorm,
     Residual,
+    SelfAttention,
     SumPool,
 )
 
@@ -43,6 +44,8 @@ def _run(chain: Chain, x, weigh: Weigh, nodes, numbers: Iterator[int]):
         if isinstance(layer, Dense | Conv):
             number = next(numbers)
             x, waiting = weigh(number, layer, x), nodes[number]
+        elif isinstance(layer, SelfAttention):
+            x = _attend(layer, x, weigh, numbers)
         elif isinstance(layer, Residual):
             body = _run(layer.body, x, weigh, nodes, numbers)
             around = x
@@ -55,6 +58,27 @@ def _run(chain: Chain, x, weigh: Weigh, nodes, numbers: Iterator[int]):
         if waiting is not None and not isinstance(follows, Activate):
             x, waiting = waiting * x, None
     return x
+
+
+def _attend(layer: SelfAttention, x, weigh: Weigh, numbers: Iterator[int]):
+    """Queries (or the keys in their place), keys and values of every head at every position, and the layer after the heads."""
+    samples, positions = x.shape[0], x.shape[1:-1]
+    *readers, last = layer.parts
+    split = lambda h: h.reshape(samples, math.prod(positions), layer.heads, -1)
+    read = [split(weigh(next(numbers), part, x)) for part in readers]
+    queries, keys, values = read[0], read[-2], read[-1]
+    power = 1.0 if layer.scaling == "linear" else 0.5
+    products = jnp.einsum("nahk,nbhk->nhab", queries, keys) / layer.key_width**power
+    heads = jnp.einsum("nhab,nbhv->nahv", MECHANISMS[layer.mechanism](products), values)
+    return weigh(next(numbers), last, heads.reshape(samples, *positions, -1))
+
+
+MECHANISMS = {
+    "softmax": lambda g: jax.nn.softmax(g, axis=-1),  # over the positions that are read
+    "identity": lambda g: g,
+    "relu": jax.nn.relu,
+    "abs": jnp.abs,
+}
 
 
 def _fixed(layer: AbstractLayer, x):

@@ -38,6 +38,10 @@ def residual(body, shortcut=None):
     return ("residual", dict(body=body, shortcut=shortcut))
 
 
+def attention(scaling="linear", mechanism="softmax", b=None, **stds):
+    return ("attention", dict(scaling=scaling, mechanism=mechanism, b=b, **stds))
+
+
 GAP, FLAT, NORM = ("global", {}), ("flatten", {}), ("norm", {})
 RELU = act("relu")
 VECTOR, IMAGE, ODD, SERIES = (5,), (6, 5, 2), (7, 7, 3), (9, 2)
@@ -93,6 +97,15 @@ SPECS = {  # name -> (shape of an input, parametrisation, layers)
     "conv residual": (IMAGE, "ntk", [conv(), residual([RELU, conv(), RELU, conv()]), RELU, GAP, dense(1)]),
     "conv residual strided": (ODD, "ntk", [conv(), residual([RELU, conv(8, strides=(2, 2)), RELU, conv(8)], [conv(8, (1, 1), (2, 2), "SAME", 1.0, None)]), NORM, RELU, FLAT, dense(1)]),
     "series": (SERIES, "ntk", [conv(6, (3,), (2,)), RELU, conv(6, (3,), None, "CIRCULAR"), RELU, GAP, dense(1)]),
+    "attention softmax": (SERIES, "ntk", [conv(6, (3,)), RELU, attention(), RELU, FLAT, dense(1)]),
+    "attention on inputs": (SERIES, "ntk", [attention(b=0.3, qk=0.7, value=1.2, out=0.8), RELU, GAP, dense(1)]),
+    "attention on images": (IMAGE, "ntk", [conv(), RELU, attention(b=0.2, qk=1.3), RELU, FLAT, dense(1)]),
+    "attention identity": (SERIES, "ntk", [dense(), attention("linear", "identity", 0.3, qk=0.6), RELU, GAP, dense(1)]),
+    "attention relu": (SERIES, "ntk", [dense(), act("erf"), attention("linear", "relu", qk=0.6), RELU, FLAT, dense(1)]),
+    "attention abs": (IMAGE, "ntk", [conv(), act("erf"), attention("linear", "abs", 0.1, qk=0.3, value=0.9), GAP, dense(1)]),
+    "attention sqrt": (SERIES, "ntk", [conv(6, (3,)), RELU, attention("sqrt", "identity", 0.4, qk=0.7, value=1.1, out=0.9), RELU, GAP, dense(1)]),
+    "attention sqrt on images": (IMAGE, "ntk", [attention("sqrt", "identity", None, qk=0.5), RELU, FLAT, dense(1)]),
+    "attention block": (SERIES, "ntk", [dense(), residual([attention(b=0.2)]), NORM, residual([dense(), RELU, dense()]), GAP, dense(1)]),
     "positions at the end": (IMAGE, "ntk", [conv(), RELU, conv(3)]),
 }  # fmt: skip
 
@@ -126,6 +139,11 @@ def stax_layer(spec, parametrisation):
         if s["kind"] == "average":
             return stax.AvgPool(s["window"], s["strides"], s["padding"], normalize_edges=True)
         return stax.SumPool(s["window"], s["strides"], s["padding"])
+    if kind == "attention":
+        return stax.GlobalSelfAttention(
+            n_chan_out=8, n_chan_key=8, n_chan_val=8, n_heads=4, linear_scaling=s["scaling"] == "linear", W_key_std=s.get("qk", 1.0),
+            W_value_std=s.get("value", 1.0), W_out_std=s.get("out", 1.0), b_std=s["b"], attention_mechanism=s["mechanism"].upper(),
+        )  # fmt: skip
     if kind == "residual":
         around = stax.Identity() if s["shortcut"] is None else build(s["shortcut"])
         return stax.serial(stax.FanOut(2), stax.parallel(build(s["body"]), around), stax.FanInSum())

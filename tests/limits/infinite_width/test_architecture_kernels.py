@@ -1,5 +1,7 @@
 """Kernels from descriptions: the older kernels as special cases, shares, rates, blocks, gradients, wrong input."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -151,6 +153,20 @@ def test_equal_and_opposite_inputs_are_exact():
     both = k.both(x, np.concatenate([x.copy(), -x, 0 * x, 3 * x]))
     assert_allclose(both.nngp, [[square / 2, 0, 0, 1.5 * square]], rtol=1e-14, atol=1e-16)
     assert_allclose(both.ntk, [[square, 0, 0, 3 * square]], rtol=1e-14, atol=1e-16)
+
+
+def test_equal_inputs_of_many_features_are_exact():
+    # Rows like images: most pixels hold one background value, whose products round the same way over and over. A matrix product over all
+    # 784 was off by tens of epsilon, which the angle of two equal inputs turns into 1e-8.
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((40, 784)) < 0.15, rng.random((40, 784)), 0.0) - 0.1307
+    x *= np.sqrt(784) / np.linalg.norm(x, axis=1, keepdims=True)
+    k = kernels(mlp(depth=3, weight_std=math.sqrt(2), bias_std=0.1))
+    exact = np.asarray(
+        k.ntk_diagonal(x)
+    )  # each input with itself: no angle is computed from two sums
+    assert_allclose(np.diagonal(k.ntk(x)), exact, rtol=1e-12)
+    assert_allclose(np.diagonal(k.ntk(x, x.copy())), exact, rtol=1e-12)
 
 
 def test_float32_agrees_to_its_rounding():

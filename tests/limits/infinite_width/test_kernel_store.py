@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -110,6 +111,45 @@ def test_another_kernel_and_a_full_disk_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     with pytest.raises(ValueError, match="GiB free, but the kernel needs"):
         write_kernel(K, tmp_path / "full", X, chunk=16)
+
+
+def test_activations_of_one_name_are_told_apart(tmp_path):
+    # A function of one's own has no name to be told by, and parameters print in six digits.
+    a = wf.architecture
+    kernels = lambda act: wf.limits.kernels(a.Chain(a.Dense(8), a.Activate(act), a.Dense(1)))
+    pairs = [
+        (lambda z: jnp.exp(-(z**2) / 8), lambda z: z * jnp.exp(-(z**2) / 8)),
+        (wf.activations.leaky_relu(0.2), wf.activations.leaky_relu(0.2000001)),
+    ]
+    for n, (first, second) in enumerate(pairs):
+        assert repr(kernels(first)) == repr(kernels(second))
+        write_kernel(kernels(first), tmp_path / str(n), X[:4])
+        write_kernel(kernels(first), tmp_path / str(n), X[:4])
+        with pytest.raises(ValueError, match=r"holds another kernel \(different: activations\)"):
+            write_kernel(kernels(second), tmp_path / str(n), X[:4])
+
+
+def test_what_cannot_be_stored_is_refused_before_a_folder_is_made(tmp_path):
+    a = wf.architecture
+    spatial = wf.limits.kernels(a.Chain(a.Conv(4, (3,)), a.Activate("relu")))
+    with pytest.raises(ValueError, match="`k` must end in one row of outputs"):
+        write_kernel(spatial, tmp_path / "k", np.ones((5, 6, 2)))
+    with pytest.raises(ValueError, match="`x` must be finite"):
+        write_kernel(K, tmp_path / "k", np.where(X > 2, np.nan, X))
+    assert not (tmp_path / "k").exists()
+
+
+def test_rows_and_the_chunk_of_a_folder(tmp_path):
+    write_kernel(K, tmp_path / "k", X, chunk=16, part=(0, 2))
+    stored = write_kernel(
+        K, tmp_path / "k", X.tolist()
+    )  # goes on with its chunks, and knows the numbers
+    assert stored.chunk == 16
+    assert stored.missing == []
+    assert stored.symmetric
+    whole = np.asarray(K.ntk(X))
+    for start, stop in [(0, 50), (3, 4), (15, 17), (10, 49), (48, 60)]:
+        assert_allclose(stored.rows(start, stop), whole[start:stop], rtol=1e-13, atol=1e-15)
 
 
 def test_dask_computes_each_missing_chunk_once_and_reports_a_failure(tmp_path):

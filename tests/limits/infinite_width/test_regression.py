@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow.limits import apply_kernel, regress
+from wideflow.limits.infinite_width.regression import block_rows
 
 RNG = np.random.default_rng(2)
 X, Z = RNG.standard_normal((90, 5)), RNG.standard_normal((30, 5))
@@ -40,6 +41,14 @@ def test_by_conjugate_gradients_where_the_matrix_does_not_fit(exact):
     plain = regress(K, X, Y[:, 0], ridge=RIDGE, rows=30, method="cg", rank=1, tolerance=1e-10)
     assert_allclose(plain.coefficients, exact[:, 0], rtol=1e-7)
     assert len(done) == small.steps < plain.steps  # the preconditioner earns its columns
+
+
+def test_a_target_of_zeros_beside_another(exact):
+    # Its step length is 0/0, which used to make the whole answer NaN.
+    targets = np.stack([Y[:, 0], np.zeros(90)], axis=1)
+    answer = regress(K, X, targets, ridge=RIDGE, rows=30, method="cg", rank=30, tolerance=1e-10)
+    assert_allclose(answer.coefficients[:, 0], exact[:, 0], rtol=1e-7)
+    assert_allclose(answer.coefficients[:, 1], 0)
 
 
 def test_single_precision_is_refined_to_double(exact):
@@ -81,6 +90,15 @@ def test_a_stored_kernel_is_read_and_not_computed(exact, tmp_path, monkeypatch, 
         regress(stored, X, Y, ridge=RIDGE)
     with pytest.raises(ValueError, match="`k` must be the stored kernel of the training inputs"):
         regress(cross, None, Y, ridge=RIDGE)
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_blocks_of_the_default_budget_are_given_back_by_the_allocator(itemsize):
+    # glibc serves requests of up to DEFAULT_MMAP_THRESHOLD_MAX = 32 MiB from its heap once one of that size was freed (mallopt(3)).
+    rows = block_rows(20_000, itemsize, 2 << 30)
+    assert 32 << 20 <= itemsize * rows**2 < 33 << 20
+    assert block_rows(100, itemsize, 2 << 30) == 100
+    assert block_rows(60_000, itemsize, 100 << 30) == 4096
 
 
 def test_wrong_input_is_named():

@@ -87,3 +87,10 @@ def solve(factor: Blocks, targets, rows: int):
             parts[i] = parts[i] - factor[j, i].T @ parts[j]
         parts[i] = jax.scipy.linalg.solve_triangular(factor[i, i], parts[i], lower=True, trans=1)
     return jnp.concatenate(parts)
+
+
+def log_determinant(factor: Blocks) -> float:
+    r"""$\log\det A = 2\sum_i\log L_{ii}$."""
+    return 2 * float(
+        sum(jnp.sum(jnp.log(jnp.diagonal(b))) for (i, j), b in factor.items() if i == j)
+    )

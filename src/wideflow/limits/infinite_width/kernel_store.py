@@ -3,11 +3,10 @@
 A folder holds `.zarray` (shape, chunks, dtype), `.zattrs` (what the kernel is of) and one file a chunk, uncompressed. Zarr, Dask
 and xarray open it; wideflow reads and writes it without any of them, so that it runs on a bare node. A chunk is written under
 a temporary name and then renamed: a file that is there is whole, so whoever starts again computes only what is missing. The
-chunks are computed here, or by the workers of a Dask client.
+chunks are computed here, or by the workers of a Dask client. `kernel_identity.py` says when two kernels are the same.
 """
 
 import dataclasses
-import hashlib
 import json
 import os
 import pathlib
@@ -15,12 +14,16 @@ import shutil
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from ..._core.errors import check_choice, check_count
 from ..._core.precision import double
 from .architecture_kernels import Kernels
+from .kernel_identity import differing, folder_name, identity
+
+CHUNK = 2048  # 32 MiB of float64: large files, and blocks that glibc's allocator gives back when they are freed
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,18 @@ class StoredKernel:
     chunk: int
     dtype: np.dtype
 
+    ndim: ClassVar = 2
+
+    @property
+    def identity(self) -> dict:
+        """What the kernel is of: architecture, inputs and which of the two kernels."""
+        return json.loads((self.path / ".zattrs").read_text())
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether it is of one set of inputs with itself."""
+        return self.identity["row inputs"] == self.identity["column inputs"]
+
     @property
     def chunks(self) -> tuple[int, int]:
         """Chunks along each side."""
@@ -52,42 +67,50 @@ class StoredKernel:
 
     def block(self, i: int, j: int) -> np.ndarray:
         """One chunk, cut to the matrix."""
-        place = self._file(i, j)
-        if not place.exists():
-            raise ValueError(
-                f"chunk ({i}, {j}) of the kernel in {self.path} is not computed yet; run `write_kernel` with the same inputs to go on."
-            )
-        size = (self.chunk, self.chunk)
-        values = np.fromfile(place, self.dtype).reshape(size)
+        values = np.fromfile(self._present(i, j), self.dtype).reshape(self.chunk, self.chunk)
         return values[: self.shape[0] - i * self.chunk, : self.shape[1] - j * self.chunk]
 
-    def rows(self, i: int) -> np.ndarray:
-        """All columns of the i-th row of chunks."""
-        return np.concatenate([self.block(i, j) for j in range(self.chunks[1])], axis=1)
-
-    def row(self, number: int) -> np.ndarray:
-        """One row of the matrix; of each chunk only that row is read."""
-        i, within = divmod(number, self.chunk)
-        offset = within * self.chunk * self.dtype.itemsize
-        read = lambda j: np.fromfile(self._file(i, j), self.dtype, self.chunk, offset=offset)
-        parts = [read(j) for j in range(self.chunks[1])]
-        return np.concatenate(parts)[: self.shape[1]]
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Rows from `start` up to `stop`, all columns; of each chunk only those rows are read."""
+        stop = min(stop, self.shape[0])
+        values = np.empty((stop - start, self.shape[1]), self.dtype)
+        for i in range(start // self.chunk, -(-stop // self.chunk)):
+            top = i * self.chunk
+            first, last = max(start, top), min(stop, top + self.chunk)
+            offset = (first - top) * self.chunk * self.dtype.itemsize
+            for j in range(self.chunks[1]):
+                left, right = j * self.chunk, min((j + 1) * self.chunk, self.shape[1])
+                count = (last - first) * self.chunk
+                part = np.fromfile(self._present(i, j), self.dtype, count=count, offset=offset)
+                part = part.reshape(-1, self.chunk)[:, : right - left]
+                values[first - start : last - start, left:right] = part
+        return values
 
     def diagonal(self) -> np.ndarray:
         """Of a square matrix."""
         return np.concatenate([np.diagonal(self.block(i, i)) for i in range(self.chunks[0])])
 
     def __matmul__(self, vectors) -> np.ndarray:
-        """The product with (right,) or (right, output), one row of chunks in memory at a time."""
+        """The product with (right,) or (right, output), one chunk in memory at a time."""
         vectors = np.asarray(vectors)
-        return np.concatenate([self.rows(i) @ vectors for i in range(self.chunks[0])])
+        parts = [vectors[j * self.chunk : (j + 1) * self.chunk] for j in range(self.chunks[1])]
+        product = lambda i: sum(self.block(i, j) @ part for j, part in enumerate(parts))
+        return np.concatenate([product(i) for i in range(self.chunks[0])])
 
     def to_array(self) -> np.ndarray:
         """The whole matrix in memory."""
-        return np.concatenate([self.rows(i) for i in range(self.chunks[0])])
+        return self.rows(0, self.shape[0])
 
     def _file(self, i: int, j: int) -> pathlib.Path:
         return self.path / f"{i}.{j}"
+
+    def _present(self, i: int, j: int) -> pathlib.Path:
+        place = self._file(i, j)
+        if not place.exists():
+            raise ValueError(
+                f"chunk ({i}, {j}) of the kernel in {self.path} is not computed yet; run `write_kernel` with the same inputs to go on."
+            )
+        return place
 
     def _write(self, i: int, j: int, values: np.ndarray) -> None:
         whole = np.zeros(
@@ -110,7 +133,7 @@ def write_kernel(
     x2=None,
     *,
     kernel: str = "ntk",
-    chunk: int = 2048,
+    chunk: int | None = None,
     part: tuple[int, int] = (0, 1),
     client=None,
     progress: Callable[[int, int], None] | None = None,
@@ -122,7 +145,7 @@ def write_kernel(
         path: the folder, such as 'mnist.zarr'; made if it is not there.
         x, x2: inputs; a symmetric matrix if `x2` is None, whose lower chunks are copied from the upper ones.
         kernel: 'ntk' or 'nngp'.
-        chunk: samples along each side of a chunk.
+        chunk: samples along each side of a chunk; 2048, or what the folder was begun with, if None.
         part: (p, of): work off every `of`-th chunk from the p-th. Machines that share a disk take a part each.
         client: a `dask.distributed.Client`; its workers, which must see `path`, compute and write the chunks.
         progress: called with the chunks done in this call and all that it has to do.
@@ -131,12 +154,14 @@ def write_kernel(
         The `StoredKernel`; with `part`, its `missing` chunks are the others'.
     """
     check_choice("kernel", kernel, ("ntk", "nngp"))
-    check_count("chunk", chunk)
+    if chunk is not None:
+        check_count("chunk", chunk)
     if not (len(part) == 2 and 0 <= part[0] < part[1]):
         raise ValueError(f"`part` must be (p, of) with 0 <= p < of, got {part}.")
-    x, symmetric = np.asarray(x), x2 is None
-    right = x if symmetric else np.asarray(x2)
-    stored = _prepare(k, pathlib.Path(path), x, x2, kernel, chunk)
+    x, right = _checked(k, x, x2)
+    symmetric = x2 is None
+    stored = _prepare(k, pathlib.Path(path), x, right, kernel, chunk)
+    chunk = stored.chunk
     tall, wide = stored.chunks
     wanted = [(i, j) for i in range(tall) for j in range(wide) if not symmetric or j >= i]
     wanted = [
@@ -204,44 +229,85 @@ def open_kernel(path) -> StoredKernel:
     )
 
 
-def _prepare(k, path, x, x2, kernel, chunk) -> StoredKernel:
+def stored_kernel(
+    store, k: Kernels, x, kernel: str, progress: Callable | None = None
+) -> StoredKernel:
+    """The kernel of `x` with itself, kept in `store` by an estimator.
+
+    Args:
+        store: a folder, in which it is found again by its identity or else written; or a `StoredKernel`, refused where it is another one.
+        k, x, kernel, progress: as in `write_kernel`.
+    """
+    if isinstance(store, StoredKernel):
+        here = identity(k, *_checked(k, x, None), kernel)
+        _refuse_other("store", store.path, differing(store.identity, here))
+        check_complete("store", store)
+        return store
+    if not isinstance(store, str | os.PathLike):
+        raise ValueError(
+            f"`store` must be a folder, a `StoredKernel` or None, got {store!r}. `wf.limits.open_kernel(path)` opens a kernel that is there."
+        )
+    name = folder_name(identity(k, *_checked(k, x, None), kernel), k.precision)
+    return write_kernel(k, pathlib.Path(store) / name, x, kernel=kernel, progress=progress)
+
+
+def check_complete(name: str, stored: StoredKernel) -> None:
+    """Refuses a kernel with missing chunks before work begins."""
+    count = len(stored.missing)
+    if count:
+        raise ValueError(
+            f"`{name}` must be complete, but {count} chunks of the kernel in {str(stored.path)!r} are not computed yet; run `write_kernel` "
+            "with the same inputs to go on."
+        )
+
+
+def _checked(k: Kernels, x, x2) -> tuple[np.ndarray, np.ndarray]:
+    """Both sets of inputs as the kernel takes them, refused here rather than after hours, or on another machine."""
+    left, right = k._inputs(x, x2)
+    shape = k.architecture.output_shape(left.shape[1:])
+    if len(shape) != 1:
+        raise ValueError(
+            f"`k` must end in one row of outputs to be stored as a matrix, but it gives outputs of shape {shape}. Add `Flatten()` or `GlobalAveragePool()`."
+        )
+    left = np.asarray(left)
+    return left, left if right is None else np.asarray(right)
+
+
+def _prepare(k, path, x, right, kernel, chunk) -> StoredKernel:
     """The folder with its description; refused where it holds another kernel."""
     dtype = np.dtype(k.precision).newbyteorder("<")
-    shape = (x.shape[0], (x if x2 is None else np.asarray(x2)).shape[0])
-    chunk = min(chunk, max(shape))
-    attributes = {
-        "kernel": kernel,
-        "architecture": repr(k.architecture),
-        "parametrisation": k.parametrisation,
-        "rates": list(k.rates),
-        "inputs": _fingerprint(x, x2),
-    }
+    shape = (x.shape[0], right.shape[0])
+    begun = (path / ".zarray").is_file()
+    if begun and chunk is None:
+        chunk = open_kernel(path).chunk
+    chunk = min(chunk or CHUNK, max(shape))
     settings = {
         "zarr_format": 2, "shape": shape, "chunks": (chunk, chunk), "dtype": dtype.str, "order": "C",
         "compressor": None, "filters": None, "fill_value": None,
     }  # fmt: skip
-    texts = {".zattrs": json.dumps(attributes, indent=1), ".zarray": json.dumps(settings, indent=1)}
-    path.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        place = path / name
-        if not place.exists():
+    attributes = identity(k, x, right, kernel)
+    if begun:
+        place, old = str(path), json.loads((path / ".zarray").read_text())
+        _refuse_other("path", place, differing(open_kernel(path).identity, attributes))
+        _refuse_other(
+            "path", place, [f for f in settings if old[f] != json.loads(json.dumps(settings[f]))]
+        )
+    else:
+        path.mkdir(parents=True, exist_ok=True)
+        # the attributes first: a folder with `.zarray` is one that can be opened
+        for name, content in ((".zattrs", attributes), (".zarray", settings)):
             temporary = path / f".{name}.{os.getpid()}.tmp"
-            temporary.write_text(text)
-            temporary.replace(place)
-        elif json.loads(place.read_text()) != json.loads(text):
-            raise ValueError(
-                f"`path` {str(path)!r} holds another kernel (its {name} differs). Choose a new folder, or give the same architecture, "
-                "inputs, precision and chunk."
-            )
+            temporary.write_text(json.dumps(content, indent=1))
+            temporary.replace(path / name)
     return StoredKernel(path, shape, chunk, dtype)
 
 
-def _fingerprint(x, x2) -> str:
-    digest = hashlib.sha256()
-    for array in (x, x if x2 is None else np.asarray(x2)):
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _refuse_other(argument: str, path, fields: list[str]) -> None:
+    if fields:
+        raise ValueError(
+            f"`{argument}` {str(path)!r} holds another kernel (different: {', '.join(fields)}). Choose a new folder, or give the same architecture, "
+            "inputs, precision and chunk."
+        )
 
 
 def _check_disk(stored: StoredKernel, chunks: int) -> None:

@@ -12,6 +12,7 @@ With $\Sigma$ the covariance of one channel and $\Theta$ the tangent kernel (jac
 | pooling, flattening | sums and means over positions | the same |
 | layer norm | $\Sigma / \sqrt{(p + \epsilon)(r + \epsilon)}$ | the same factor |
 | residual | the sum of both branches | the sum |
+| attention | `attention.py` | |
 """
 
 import functools
@@ -32,10 +33,12 @@ from ..._core.architecture import (
     GlobalAveragePool,
     LayerNorm,
     Residual,
+    SelfAttention,
     SumPool,
 )
 from ..._core.dual_activations import check_smooth, dual
 from ..._core.scalings import NTK
+from .attention import identity_attention, linear_attention
 from .covariances import Covariances, mean_over_positions, of_inputs
 from .windows import convolve, pool
 
@@ -54,9 +57,11 @@ class Rates:
 
 
 def weighted_layers(layer: AbstractLayer) -> list[AbstractLayer]:
-    """The dense layers and convolutions in the order of the description; of a residual, the body's come first."""
+    """The dense layers (attention's are several) and convolutions in the order of the description; of a residual, the body's come first."""
     if isinstance(layer, Dense | Conv):
         return [layer]
+    if isinstance(layer, SelfAttention):
+        return list(layer.parts)
     if isinstance(layer, Chain):
         return [inner for part in layer.layers for inner in weighted_layers(part)]
     if isinstance(layer, Residual):
@@ -85,6 +90,7 @@ def pairs_before(layer, after: bool) -> bool:
 @pairs_before.register(AveragePool)
 @pairs_before.register(SumPool)
 @pairs_before.register(GlobalAveragePool)
+@pairs_before.register(SelfAttention)
 def _(layer, after):
     return True
 
@@ -163,6 +169,22 @@ def _(layer: Conv, state, rates, pairs_after):
     read = state.linear(lambda x: convolve(x, layer, state.pairs))
     fan_in = state.shape[-1] * math.prod(layer.window)
     return _affine(layer, state, read, fan_in, rates).replace(shape=shape)
+
+
+@apply_layer.register
+def _(layer: SelfAttention, state, rates, pairs_after):
+    if rates.parametrisation != "ntk":
+        raise ValueError(
+            "`SelfAttention` has kernels in the NTK parametrisation alone; use parametrisation='ntk'."
+        )
+    if layer.scaling == "sqrt" and layer.mechanism != "identity":
+        raise ValueError(
+            f"`SelfAttention` with scaling='sqrt' has a limit in closed form for mechanism='identity' alone, got {layer.mechanism!r}. Use scaling='linear'."
+        )
+    shape = layer.output_shape(state.shape)
+    taken = [rates.take(part) for part in layer.parts]
+    map_ = linear_attention if layer.scaling == "linear" else identity_attention
+    return map_(layer, state, taken).replace(shape=shape, gaussian=True)
 
 
 def _affine(layer, state, read, fan_in: int, rates: Rates) -> Covariances:

@@ -11,6 +11,7 @@ computed again: `regress(stored, None, y, ridge=...)`, and `stored_cross @ a` at
   then takes a larger one, $\lambda'$, and about $\sqrt{\lambda'/\lambda}$ times as many steps make up for it.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from ..._core.memory import budget
 from ..._core.precision import double
 from .architecture_kernels import Kernels
 from .block_cholesky import NotPositiveDefiniteError, factorise, ranges, rounding, solve
-from .kernel_store import StoredKernel
+from .kernel_store import StoredKernel, check_complete
 
 RAISED = 4  # ridges tried for a float32 factor, from its rounding to a thousand times that: beyond, it is no preconditioner
 
@@ -102,13 +103,14 @@ def _computed(k: Kernels, x, kernel: str, rows: int) -> Source:
     )
 
 
-def _stored(stored: StoredKernel) -> Source:
+def stored_source(stored: StoredKernel) -> Source:
+    """A kernel on disk as a source of blocks, products and rows."""
     return Source(
         stored.shape[0],
         stored.dtype.name,
         lambda i, j: jnp.asarray(stored.block(i, j)),
         lambda v: jnp.asarray(stored @ np.asarray(v)),
-        stored.row,
+        lambda i: stored.rows(i, i + 1)[0],
         stored.diagonal,
     )
 
@@ -151,11 +153,10 @@ def regress(
     room = budget(memory)
     if isinstance(k, StoredKernel):
         _check_stored(k, x, rows)
-        source, rows = _stored(k), k.chunk
+        source, rows = stored_source(k), k.chunk
     else:
         if rows is None:
-            itemsize = jnp.dtype(k.precision).itemsize
-            rows = int(min(len(x), max(64, min(4096, (room // (16 * itemsize)) ** 0.5))))
+            rows = block_rows(len(x), jnp.dtype(k.precision).itemsize, room)
         source = _computed(k, x, kernel, rows)
     y = jnp.asarray(targets, float)
     if y.ndim not in (1, 2) or y.shape[0] != source.samples:
@@ -186,15 +187,26 @@ def regress(
 
 
 def _check_stored(stored: StoredKernel, x, rows) -> None:
-    if stored.shape[0] != stored.shape[1]:
+    if not stored.symmetric:
         raise ValueError(
-            f"`k` must be the stored kernel of the training inputs with themselves, got one of shape {stored.shape}."
+            f"`k` must be the stored kernel of the training inputs with themselves, got one of two sets of inputs, of shape {stored.shape}."
         )
+    check_complete("k", stored)
     for name, value in (("x", x), ("rows", rows)):
         if value is not None:
             raise ValueError(
                 f"`{name}` must be None with a stored kernel, which has inputs and chunks of its own, got {type(value).__name__}."
             )
+
+
+def block_rows(samples: int, itemsize: int, room: int) -> int:
+    """Samples of a block whose numbers take a 64th of the budget: 32 MiB of the 2 GiB by default.
+
+    From 32 MiB on glibc always maps a block by itself and gives it back when it is freed. Smaller ones come from its heap, where the blocks that the factor
+    replaces leave holes: 20,000 samples took 4.2e9 bytes in blocks of 8 MiB, and 2.7e9 in blocks of 32 MiB.
+    """
+    wanted = math.ceil(math.sqrt(room / 64 / itemsize))
+    return min(samples, max(64, min(4096, wanted)))
 
 
 def factor_bytes(samples: int, itemsize: int) -> int:
@@ -206,14 +218,15 @@ def _direct(source: Source, y, ridge, rows, tolerance, max_steps, progress):
     if (
         source.precision == "float64"
     ):  # LAPACK's own error: a residual would cost the whole kernel again
-        return solve(_factor(source, ridge, rows, progress), y, rows), 0.0, 1
+        return solve(factor_of(source, ridge, rows, progress), y, rows), 0.0, 1
     factor = _single_factor(source, ridge, rows, progress)
     answer = lambda r: solve(factor, r.astype(source.precision), rows).astype(y.dtype)
     product = lambda v: source.product(v) + ridge * v
     return conjugate_gradients(product, y, answer, tolerance, max_steps)
 
 
-def _factor(source: Source, ridge, rows, progress):
+def factor_of(source: Source, ridge, rows, progress):
+    """The blocks of the factor of the kernel plus the ridge, in the source's precision."""
     count = len(ranges(source.samples, rows))
     blocks, total = {}, count * (count + 1) // 2
     for i in range(count):
@@ -229,14 +242,14 @@ def _single_factor(source: Source, ridge, rows, progress):
     """A float32 factor of the kernel plus the ridge, or plus the first power of ten times the rounding at which there is one."""
     trace = float(np.sum(np.asarray(source.diagonal(), float)))
     if ridge < rounding("float64", trace):  # not even float64 products could tell it from zero
-        return _factor(source, ridge, rows, progress)
+        return factor_of(source, ridge, rows, progress)
     damped = max(ridge, rounding(source.precision, trace))
     for _ in range(RAISED - 1):
         try:
-            return _factor(source, damped, rows, progress)
+            return factor_of(source, damped, rows, progress)
         except NotPositiveDefiniteError:
             damped *= 10
-    return _factor(source, damped, rows, progress)
+    return factor_of(source, damped, rows, progress)
 
 
 def pivoted_preconditioner(source: Source, ridge: float, rank: int) -> Callable:
@@ -269,10 +282,12 @@ def conjugate_gradients(product, y, precondition, tolerance, max_steps, progress
     x, r = jnp.zeros_like(y), y
     z = precondition(r)
     p, weight = z, (r * z).sum(0)
-    size = float(jnp.linalg.norm(y))
+    size = float(jnp.linalg.norm(y)) or 1.0
     for step in range(1, max_steps + 1):
         q = product(p)
-        rate = weight / (p * q).sum(0)
+        curvature = (p * q).sum(0)
+        moving = curvature > 0  # a column of zeros, or one that is solved exactly, stays
+        rate = jnp.where(moving, weight / jnp.where(moving, curvature, 1.0), 0.0)
         x, r = x + rate * p, r - rate * q
         residual = float(jnp.linalg.norm(r)) / size
         if progress is not None:
@@ -281,5 +296,5 @@ def conjugate_gradients(product, y, precondition, tolerance, max_steps, progress
             break
         z = precondition(r)
         new = (r * z).sum(0)
-        p, weight = z + new / weight * p, new
+        p, weight = z + jnp.where(moving, new / jnp.where(moving, weight, 1.0), 0.0) * p, new
     return x, residual, step
