@@ -11,6 +11,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads onl
 # for this process and for those that tests start
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "wideflow-test-cache"))  # fmt: skip
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+# processes that tests start would else compile wideflow's sources each anew, a third of a process's start
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # small problems: compiling takes longer than computing, and half as long without optimisations and by the older emitters
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")  # fmt: skip
 
@@ -28,6 +30,13 @@ def pytest_configure(config):
             import wideflow as wideflow
 
 
+def pytest_collection_finish():
+    """Python looks for cycles seldom, and not among what was imported: over a million objects it took a tenth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 MOST_MAPS = 25_000  # the kernel allows a process 65,530; each compiled program takes some
 
 
@@ -43,7 +52,7 @@ def pytest_runtest_teardown():
 
 
 # Under `-n 2 --dist loadfile` a file's tests run in one process, which compiles their programs and sets up their fixtures once; the longest files begin.
-FIRST = ("tests/experiments/test_contract.py", "tests/test_docs.py", "tests/contracts/", "tests/lab/", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
+FIRST = ("tests/experiments/test_contract.py", "tests/test_docs.py", "tests/contracts/", "tests/lab/", "tests/test_notebooks.py", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):

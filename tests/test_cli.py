@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from compile_log import compilations
 from small_experiment import EXPERIMENT, FAILING, registered
 
 import wideflow.runs.files
@@ -37,6 +38,15 @@ def test_a_run_ends_in_claims_and_files(capsys, tmp_path):
         assert record.path.with_suffix(ending).is_file()
     assert main(["run", "small-one", "--size", "smoke"]) == 0
     assert "Found in the folder" in capsys.readouterr().out
+
+
+def test_a_second_run_in_the_process_finds_the_programs_of_the_first():
+    words = ["run", "small-one", "--size", "smoke", "--seed"]
+    assert main([*words, "1"]) == 0
+    with compilations() as names:
+        assert main([*words, "2"]) == 0
+    assert "_many_steps" not in names
+    assert "_observe" not in names
 
 
 def test_a_failed_claim_is_exit_code_1_and_stands_first(capsys):

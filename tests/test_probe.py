@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from compile_log import compilations
 from numpy.testing import assert_allclose
 
 import wideflow as wf
@@ -39,6 +40,14 @@ def dense(params, inputs):
     return np.asarray(
         jax.jacfwd(lambda p: jax.vmap(lambda x: mlp(back(p), x))(inputs))(flat)
     ), np.asarray(flat)
+
+
+def test_one_program_serves_before_and_after_and_every_output(case):
+    before, after, inputs, targets = case
+    with compilations() as names:
+        wf.probe(mlp, before, after, inputs, targets)
+    assert names.count("_gradients") == 1
+    assert names.count("on") == 1
 
 
 def test_numbers_agree_with_dense_jacobians(case):

@@ -181,6 +181,7 @@ def reproduce(
         chosen = work.experiments_of(paper)
     outcomes: list[dict[str, Any]] = []
     for experiment in chosen:
+        work.drop_compiled_programs()
         overrides = work.common_overrides(
             experiment, seeds, precision and precision.value, strict=False
         )

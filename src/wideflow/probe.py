@@ -24,6 +24,7 @@ from ._core.arrays import real_array, real_values
 from ._core.callable_module import make_callable
 from ._core.errors import check_flag
 from ._core.foreign import is_torch_module
+from ._core.host import on_device
 from ._core.memory import budget
 from ._core.precision import double
 from ._core.trees import parameters, with_parameters
@@ -486,10 +487,32 @@ class _Network:
 
     def along(self, params, direction):
         """The directional derivative of all outputs."""
-        push = eqx.filter_jit(
-            lambda p, v: jax.jvp(lambda q: self.on(q, self.inputs), (p,), (v,))[1]
-        )
-        return push(params, direction)
+        return eqx.filter_jit(self._push)(params, direction)
+
+    # Compiled functions are methods and no closures: the second call, at other parameters, finds the program of the first.
+
+    def _push(self, params, direction):
+        return jax.jvp(lambda p: self.on(p, self.inputs), (params,), (direction,))[1]
+
+    def _gradients(self, params, block, output):
+        """The gradient of one output at every sample of `block`."""
+
+        def scalar(p, x):
+            one = jax.tree.map(lambda leaf: leaf[None], x)
+            value = self.on(p, one)[0]
+            return value if value.ndim == 0 else value.reshape(-1)[output]
+
+        return jax.vmap(lambda x: jax.grad(scalar)(params, x))(block)
+
+    def _cotangent_products(self, params):
+        """Outputs and a random cotangent's product with the Jacobian, of `apply` and of the `Deep` itself; None where shapes differ."""
+        own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(eqx.combine(p, self.static))  # fmt: skip
+        given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
+        known, pull_known = jax.vjp(own, params)
+        if given.shape != known.shape or given.dtype != known.dtype:
+            return None
+        v = jax.random.normal(jax.random.key(0), known.shape, known.dtype)
+        return (given, pull_given(v)), (known, pull_known(v))
 
     def kernel_parts(self, params, output: int, memory) -> dict[str, np.ndarray]:
         """Every array's part of the tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
@@ -502,20 +525,13 @@ class _Network:
         row = COPIES * self.itemsize * sum(self.sizes.values())
         rows = max(1, min(self.samples, int(budget(memory) // (2 * row))))
         starts = range(0, self.samples, rows)
-
-        def scalar(p, x):
-            one = jax.tree.map(lambda leaf: leaf[None], x)
-            value = self.on(p, one)[0]
-            return value if value.ndim == 0 else value.reshape(-1)[output]
-
-        gradients = eqx.filter_jit(
-            lambda p, block: jax.vmap(lambda x: jax.grad(scalar)(p, x))(block)
-        )
+        number = on_device(np.asarray(output))  # as an array: all outputs share one program
+        gradients = lambda start: eqx.filter_jit(self._gradients)(params, self._block(start, rows), number)  # fmt: skip
         kernels = np.zeros((len(self.names), self.samples, self.samples))
         for i in starts:
-            left = gradients(params, self._block(i, rows))
+            left = gradients(i)
             for j in (k for k in starts if k >= i):
-                right = left if j == i else gradients(params, self._block(j, rows))
+                right = left if j == i else gradients(j)
                 blocks = np.asarray(_products(left, right), dtype=float)
                 kernels[:, i : i + rows, j : j + rows] = blocks
                 kernels[:, j : j + rows, i : i + rows] = blocks.transpose(0, 2, 1)
@@ -536,18 +552,7 @@ class _Network:
         flat = (math.prod(model.input_shape),)
         if not (whole and plain and self.inputs.shape[1:] in (flat, model.input_shape)):
             return None
-
-        @eqx.filter_jit
-        def products(params):
-            own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(eqx.combine(p, self.static))  # fmt: skip
-            given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
-            known, pull_known = jax.vjp(own, params)
-            if given.shape != known.shape or given.dtype != known.dtype:
-                return None
-            v = jax.random.normal(jax.random.key(0), known.shape, known.dtype)
-            return (given, pull_given(v)), (known, pull_known(v))
-
-        pair = products(params)
+        pair = eqx.filter_jit(self._cotangent_products)(params)
         if pair is None:
             return None
         size = lambda tree: math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # fmt: skip

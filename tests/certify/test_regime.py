@@ -5,9 +5,10 @@ import importlib
 import jax
 import numpy as np
 import pytest
+from compile_log import compilations
 
 import wideflow as wf
-from wideflow.certify.laziness import lazy_path
+from wideflow.certify.laziness import GAMMAS, WIDTH_FACTORS, laziness, lazy_path
 from wideflow.certify.timing import time_factor
 from wideflow.observables.regime import RICH
 
@@ -144,3 +145,12 @@ def test_advice_under_ntk_can_be_met():
         assert promise.width_text() == "not by width"
         assert "smaller output weights" in promise.message
     assert told[256, 0.04].outcome is wf.Outcome.HOLDS
+
+
+def test_networks_along_gamma_share_their_programs(table):
+    net = wf.Shallow.init(0, features=5, width=12, scaling=wf.scalings.Zipf(0.5, 0.7))
+    data = wf.Dataset(*(part[:9] for part in table))
+    with compilations() as names:
+        laziness(net, data, jax.random.key(0))
+    assert len(GAMMAS) > 2
+    assert names.count("_end") == names.count("_start") == len(WIDTH_FACTORS)

@@ -1,7 +1,7 @@
 """What wideflow returns is float64 and stays so, whatever JAX's flag says.
 
-Every example runs in two processes, one with the flag off and one with it on: the numbers agree, and with the flag off they come as
-NumPy arrays, so that a user's own arithmetic keeps them in float64.
+Every example runs in a process of its own with the flag off, as a user's process begins, and then with it on: the numbers agree, and with
+the flag off they come as NumPy arrays, so that a user's own arithmetic keeps them in float64.
 """
 
 import inspect
@@ -17,6 +17,7 @@ from contracts.example_calls import EXAMPLES, METHODS, NO_EXAMPLE, PREAMBLE
 
 import wideflow as wf
 
+# right answers come from the same programs, compiled once; JAX keeps those of the other flag apart
 RUNNER = """
 import dataclasses, pickle, sys
 class Own(wf.models.base.AbstractModel):
@@ -37,13 +38,19 @@ def flat(value):
         return [leaf for item in value for leaf in flat(item)]
     return [value]
 
-answers = {}
-for name, call in pickle.load(open(sys.argv[1], "rb")).items():
+def answer(call):
     try:
         leaves = [leaf for leaf in flat(eval(call)) if isinstance(leaf, (jax.Array, np.ndarray, np.generic, float))]
-        answers[name] = [(isinstance(leaf, jax.Array), np.asarray(leaf)) for leaf in leaves]
+        return [(isinstance(leaf, jax.Array), np.asarray(leaf)) for leaf in leaves]
     except Exception as error:
-        answers[name] = f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"
+
+preamble, calls = pickle.load(open(sys.argv[1], "rb"))
+answers = []
+for flag in (False, True):
+    jax.config.update("jax_enable_x64", flag)
+    exec(preamble)
+    answers.append({name: answer(call) for name, call in calls.items()})
 pickle.dump(answers, open(sys.argv[2], "wb"))
 """
 
@@ -75,18 +82,13 @@ def _exported() -> set[str]:
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("precision")
-    (folder / "calls").write_bytes(pickle.dumps({**EXAMPLES, **METHODS}))
-    cache = {
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "programs"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-    }
-    for flag in ("0", "1"):  # in turn: right answers come from the same programs, compiled once
-        done = subprocess.run(
-            [sys.executable, "-c", PREAMBLE + RUNNER, str(folder / "calls"), str(folder / flag)],
-            env={**os.environ, **cache, "JAX_ENABLE_X64": flag}, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-3000:]
-    return tuple(pickle.loads((folder / flag).read_bytes()) for flag in ("0", "1"))
+    (folder / "calls").write_bytes(pickle.dumps((PREAMBLE, {**EXAMPLES, **METHODS})))
+    done = subprocess.run(
+        [sys.executable, "-c", PREAMBLE + RUNNER, str(folder / "calls"), str(folder / "answers")],
+        env={**os.environ, "JAX_ENABLE_X64": "0"}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return pickle.loads((folder / "answers").read_bytes())
 
 
 def test_every_exported_function_has_an_example_or_a_reason():

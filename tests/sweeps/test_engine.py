@@ -163,7 +163,7 @@ def test_a_killed_scheduler_is_told_and_the_rest_goes_on_later(tmp_path):
 def test_a_lone_worker_that_dies_is_replaced_and_its_runs_are_sent_again(tmp_path):
     """No worker is left for a moment, and the new one has a new address."""
     spec, out = tmp_path / "lone.yaml", tmp_path / "out"
-    spec.write_text(yaml.safe_dump({**COMPLETE, "seeds": 15}))
+    spec.write_text(yaml.safe_dump({**COMPLETE, "seeds": 6}))
     process = client(spec, out, workers=1)
     try:
         until(lambda: len(records(out)) >= 2, "two records")
@@ -173,7 +173,7 @@ def test_a_lone_worker_that_dies_is_replaced_and_its_runs_are_sent_again(tmp_pat
         process.kill()
         process.wait()
     assert (told["missing"], told["stopped"], told["troubles"]) == (0, "", [])
-    assert len(records(out)) == 30
+    assert len(records(out)) == 12
 
 
 def test_no_scheduler_is_a_sentence(tmp_path, monkeypatch):

@@ -39,10 +39,14 @@ print(json.dumps(found))
 """
 
 
+def with_devices(count: int) -> dict[str, str]:
+    """This process's environment, its cheap compilation included, with `count` devices on the CPU."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    return {**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count={count}"}
+
+
 def launch(mode, port=0, index=0, host_devices=1):
-    environment = dict(
-        os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={host_devices}"
-    )
+    environment = with_devices(host_devices)
     command = [sys.executable, "-c", PROGRAM, mode, str(port), str(index)]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -116,9 +120,8 @@ print(json.dumps([exchanged(*case) for case in json.loads(sys.argv[1])]))
 def test_a_step_exchanges_the_outputs_alone():
     """Of the compiled loop: one sum over the devices, of samples x outputs numbers, however many neurons there are."""
     cases = [(12, 32, 1), (12, 4096, 1), (20, 64, 1), (12, 32, 3)]
-    environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=4")
     command = [sys.executable, "-c", EXCHANGE, json.dumps(cases)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=with_devices(4), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     for (samples, _, outputs), found in zip(cases, json.loads(done.stdout), strict=True):
         assert [kind for _, kind in found] == ["all-reduce"]

@@ -10,14 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .precision import jax_flag
+from .host import all_finite, on_device
 
 ASYMMETRY = 1e-8  # relative to the largest entry: far above rounding, far below any real asymmetry
 
 
 def real_array(name: str, value, *shapes: str, finite: bool = True, empty: bool = False):
     """`value` as a JAX array of real numbers, checked like `real_values`; for functions that are `double`."""
-    return jnp.asarray(real_values(name, value, *shapes, finite=finite, empty=empty))
+    return on_device(real_values(name, value, *shapes, finite=finite, empty=empty))
 
 
 def real_values(name: str, value, *shapes: str, finite: bool = True, empty: bool = False):
@@ -46,18 +46,14 @@ def check_finite(name: str, array) -> None:
     """Refuses NaN and infinity, and says where the first one stands."""
     if isinstance(array, Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return
-    on_device = isinstance(array, jax.Array) and jax_flag("jax_enable_x64")
-    if on_device and bool(
-        jnp.all(jnp.isfinite(array))
-    ):  # judged where it lies: one flag comes back
+    if all_finite(array):
         return
     bad = ~np.isfinite(np.asarray(array))
-    if bad.any():
-        first = tuple(int(i) for i in np.argwhere(bad)[0])
-        where = f" at index {first} ({int(bad.sum())} bad values in all)" if first else ""
-        raise ValueError(
-            f"`{name}` must be finite, got {np.asarray(array)[first]}{where}. Drop or fill those values."
-        )
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    where = f" at index {first} ({int(bad.sum())} bad values in all)" if first else ""
+    raise ValueError(
+        f"`{name}` must be finite, got {np.asarray(array)[first]}{where}. Drop or fill those values."
+    )
 
 
 def square_matrix(name: str, value, *, symmetric: bool = True):

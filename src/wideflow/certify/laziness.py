@@ -18,12 +18,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._core.host import on_device
 from .._core.precision import cast, double
 from .._core.randomness import named_key
 from .._core.scalings import ABC, NTK, Weights, Zipf
 from .._core.trees import parameters, with_parameters
 from ..data.dataset import Dataset
 from ..limits.time_to_loss import reach_times
+from ..models.base import unlabelled
 from ..models.shallow import Shallow
 from ..observables.block_kernels import block_of_features
 from ..observables.regime import Regime
@@ -96,7 +98,9 @@ def lazy_path(
     model, data: Dataset, shares: tuple[float, ...]
 ) -> tuple[tuple[Regime, ...], tuple[float, ...]]:
     """`lazy_step` at several shares of the loss, from one kernel at the start."""
-    model, inputs = cast(model, "float64"), jnp.asarray(data.inputs, dtype=float)
+    # without its scaling, of which it has the numbers: the networks along gamma share two programs
+    model = unlabelled(cast(model, "float64"))
+    inputs = on_device(np.asarray(data.inputs, dtype=float))
     outputs, kernel = _start(model, inputs)
     residual = (np.asarray(outputs) - np.asarray(data.targets, dtype=float)).reshape(-1)
     times = reach_times(kernel, residual, shares)
@@ -105,8 +109,7 @@ def lazy_path(
         resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
         times = np.where(np.isfinite(times), times, 1.0 / resolved[0] if resolved.size else 1.0)
     ends = [
-        _end(model, inputs, kernel, jnp.asarray(residual), jnp.asarray(float(time)))
-        for time in times
+        _end(model, inputs, kernel, on_device(residual), jnp.asarray(float(time))) for time in times
     ]
     return tuple(Regime(float(c), float(g)) for c, g in ends), tuple(float(t) for t in times)
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.architecture import AbstractLayer, Chain, Conv, Dense
+from .._core.arrays import check_finite
 from .._core.errors import check_count
 from .._core.parametrisations import LayerScale, Parametrisation, layer_scales, parametrisation
 from .._core.precision import double
@@ -243,10 +243,7 @@ def _array(name: str, value, shape: tuple[int, ...]):
         raise ValueError(
             f"`{name}` must have shape {shape} (channels in, then channels out), got {array.shape}."
         )
-    # inside `jax.jit` or `jax.vmap` (many random networks at once) there are no values to look at
-    traced = isinstance(array, Tracer)
-    if not traced and not bool(jnp.all(jnp.isfinite(array))):
-        raise ValueError(f"`{name}` must be finite, but it holds NaN or infinity.")
+    check_finite(name, array)
     return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
 
 

@@ -50,8 +50,6 @@ def perform_shown(
         raise
     except Exception as error:
         raise CommandError(f"{experiment.name} stopped: {sentence_of(error)}") from error
-    finally:  # programs of one experiment serve no other, and a process may hold only so many
-        jax.clear_caches()
 
 
 def common_overrides(
@@ -92,3 +90,8 @@ def keep_compiled_programs() -> None:
     if chosen is None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def drop_compiled_programs() -> None:
+    """Before the next of many experiments: programs of one serve no other, and a process may hold only so many."""
+    jax.clear_caches()

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from .._core import host
 from .._core.precision import Precision, cast
 from .._core.randomness import as_key, named_key
 from .._core.trees import parameters, strongly_typed
@@ -107,10 +108,11 @@ class Ensemble:
         if not self.several:
             return tree
         arrays, static = eqx.partition(tree, eqx.is_array)
-        return tuple(
-            eqx.combine(static, jax.tree.map(lambda a, i=i: a[i], arrays))
-            for i in range(self.count)
-        )
+        leaves, structure = jax.tree.flatten(arrays)
+        if not leaves:
+            return (tree,) * self.count
+        members = zip(*map(host.unstack, leaves), strict=True)
+        return tuple(eqx.combine(static, jax.tree.unflatten(structure, own)) for own in members)
 
     def split_models(self, model):
         """The same for models, each with the fixed part it came with, labels included."""
@@ -270,5 +272,5 @@ def _stack(name: str, items):
             f"the members' `{name}` differ in shape or in fixed settings and cannot run together; "
             "train them one after the other."
         )
-    merged = jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays)
+    merged = jax.tree.map(lambda *leaves: host.stack(leaves), *arrays)
     return eqx.combine(merged, statics[0])

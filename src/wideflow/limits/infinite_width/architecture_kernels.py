@@ -18,6 +18,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..._core.architecture import AbstractLayer, Chain
+from ..._core.arrays import check_finite
 from ..._core.dual_activations import dual
 from ..._core.errors import check_choice
 from ..._core.precision import Precision, double
@@ -261,8 +262,7 @@ def _samples(name: str, values, precision: Precision):
         raise ValueError(
             f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give one input as `{name}[None]`."
         )
-    if not isinstance(values, Tracer) and not bool(jnp.all(jnp.isfinite(values))):
-        raise ValueError(f"`{name}` must be finite, but holds NaN or infinity.")
+    check_finite(name, values)
     return values
 
 
