@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.arrays import index_list
 from .._core.errors import check_count, check_kind
-from .._core.host import on_device
 from .._core.precision import double
 from .._core.trees import Parameters
 from .._core.types import Scalar
@@ -122,7 +122,8 @@ class Dataset:
                 f"`loss` must be an instance of one of `wideflow.losses`, got {loss!r}."
             )
         loss.check_data(self.targets)
-        x, y = on_device(self.inputs), on_device(self.targets)
+        # copies, for NumPy's arrays may be written to; `device_put` compiles no program for their shape
+        x, y = (jax.device_put(np.array(values)) for values in (self.inputs, self.targets))
         return DatasetObjective(x, y, model.embed(x), loss, self.name)
 
     def take(self, rows, name: str | None = None) -> "Dataset":
