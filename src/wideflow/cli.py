@@ -37,9 +37,8 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-UsageError: type[Exception] = (
-    typer.BadParameter.__base__ or Exception
-)  # of the click that this typer brings along or depends on
+# of the click that this typer brings along or depends on
+UsageError: Any = typer.BadParameter.__base__
 
 
 @app.command("list")

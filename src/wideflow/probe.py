@@ -9,6 +9,7 @@ Jacobians are never whole: rows are worked off in tiles that fit the memory budg
 of ten million parameters needs some tens of bytes a parameter and tile row. Modules of PyTorch have their own reading, in `wideflow.torch`.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -333,7 +334,7 @@ class Change:
 
 def judge_change(change: Change, targets, output: int | None) -> Probe:
     first, second = change.outputs
-    kernels = [sum(parts.values()) for parts in change.parts]
+    kernels = [_total(parts.values()) for parts in change.parts]
     spectra = [np.linalg.eigvalsh(k) for k in kernels]
     sizes = [np.linalg.norm(k) for k in kernels]
     bars = [len(first) * change.epsilon * float(np.trace(k)) for k in kernels]
@@ -348,13 +349,37 @@ def judge_change(change: Change, targets, output: int | None) -> Probe:
     alignment = (
         float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])) if sizes[1] > 0 else 0.0
     )
+    ranks = [
+        float(float(np.trace(k)) ** 2 / s**2) if s > 0 else 0.0 for k, s in zip(kernels, sizes)
+    ]
     losses, alignments = _fit(kernels, sizes, first, second, targets, output)
     return Probe(
-        Regime(relative_change(*kernels), gap), alignment, float(np.trace(kernels[1]) / np.trace(kernels[0])),
-        *spectra, *gaps, bars[0], *(float(np.trace(k)) ** 2 / s**2 if s > 0 else 0.0 for k, s in zip(kernels, sizes)), *alignments,
-        change.feature_movement, relative_movement(change.squares.values()), float(np.sqrt(np.mean(moved**2))), *losses,
-        sum(change.sizes.values()), len(first), _layer_changes(change, float(np.trace(kernels[0]))),
-    )  # fmt: skip
+        regime=Regime(relative_change(kernels[0], kernels[1]), gap),
+        alignment=alignment,
+        size_ratio=float(np.trace(kernels[1]) / np.trace(kernels[0])),
+        spectrum_before=spectra[0],
+        spectrum_after=spectra[1],
+        gap_before=gaps[0],
+        gap_after=gaps[1],
+        error_bar=bars[0],
+        effective_rank_before=ranks[0],
+        effective_rank_after=ranks[1],
+        target_alignment_before=alignments[0],
+        target_alignment_after=alignments[1],
+        feature_movement=change.feature_movement,
+        parameter_movement=relative_movement(change.squares.values()),
+        output_change=float(np.sqrt(np.mean(moved**2))),
+        loss_before=losses[0],
+        loss_after=losses[1],
+        parameters=sum(change.sizes.values()),
+        samples=len(first),
+        layers=_layer_changes(change, float(np.trace(kernels[0]))),
+    )
+
+
+def _total(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Of at least one kernel."""
+    return functools.reduce(np.add, parts)
 
 
 def _fit(kernels, sizes, first, second, targets, output) -> tuple[tuple, tuple]:
@@ -396,7 +421,7 @@ def _layer_changes(change: Change, trace: float) -> dict[str, LayerChange]:
         layers.setdefault(name if last.isdigit() or not parent else parent, []).append(name)
     changes = {}
     for layer, names in layers.items():
-        before, after = (sum(parts[name] for name in names) for parts in change.parts)
+        before, after = (_total(parts[name] for name in names) for parts in change.parts)
         changes[layer] = LayerChange(
             sum(change.sizes[name] for name in names),
             relative_movement(change.squares[name] for name in names),

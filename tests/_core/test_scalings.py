@@ -64,6 +64,7 @@ def test_explicit_weights():
         (lambda: S.ABC((0.0, 0.5), (0.0,)), "lengths must agree"),
         (lambda: parse_scaling("ziph:1"), "must be 'ntk'"),
         (lambda: parse_scaling("zipf:2,0.5"), "`gamma`"),
+        (lambda: parse_scaling("zipf:0.5,0.7,0.3"), "GAMMA and ALPHA are needed, got 3 numbers"),
     ],
 )
 def test_wrong_scalings_are_told_apart(build, message):

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import wideflow as wf
 from wideflow._core.activations import activation
-from wideflow._core.architecture import mlp
+from wideflow._core.architecture import Activate, Chain, Dense, mlp
 from wideflow.experiments.deep_theory import MOST_ROWS, RICH, deep_theory, perceptron, scaled
 from wideflow.experiments.training import EXPERIMENT, Settings, run as run_experiment
 from wideflow.training.session import Session
@@ -109,3 +109,9 @@ def test_a_theory_that_refuses_says_why_and_ends_no_run():
     found = dataclasses.replace(theory, compute=refuse).predict()
     assert found.limit_time.attrs["note"] == "infinite width: `memory` allows 1 GiB."
     assert np.isnan(found.limit_loss).all()
+
+
+def test_a_network_that_ends_in_an_activation_has_no_field_theory():
+    # its outputs are no linear readout of the last features
+    ended = Chain(Dense(8), Activate("tanh"), Dense(1), Activate("tanh"))
+    assert perceptron(wf.Deep.init(0, ended, 3, "mean-field")) is None

@@ -519,7 +519,11 @@ def _rebuild(name: str, parameters: tuple[float, ...], at_kink: float) -> Activa
     return relu(at_kink) if name == "relu" else _BUILDERS[name](*parameters)
 
 
-def activation(given: "str | Activation | Function") -> Activation:
+ActivationLike = str | Activation | Function
+"""What `activation` takes."""
+
+
+def activation(given: ActivationLike) -> Activation:
     """An `Activation` from its name, from itself, or from any elementwise JAX function.
 
     Args:

@@ -12,10 +12,10 @@ not the function's law at the start. Inputs are one sample without a batch axis:
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .activations import Activation, activation as as_activation
+from .activations import Activation, ActivationLike, activation as as_activation
 from .errors import check_choice, check_count
 
 PADDINGS = ("SAME", "VALID", "CIRCULAR")
@@ -255,10 +255,10 @@ class Activate(AbstractLayer):
         activation: a name, an `Activation` or an elementwise JAX function; kept as an `Activation`.
     """
 
-    activation: str | Activation | Callable
+    activation: Activation
 
-    def __post_init__(self):
-        object.__setattr__(self, "activation", as_activation(self.activation))
+    def __init__(self, activation: ActivationLike):
+        object.__setattr__(self, "activation", as_activation(activation))
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return shape
@@ -306,13 +306,12 @@ class Residual(AbstractLayer):
         shortcut: the layers beside it, with an output of the same shape; None for the identity.
     """
 
-    body: AbstractLayer
-    shortcut: AbstractLayer | None = None
+    body: Chain
+    shortcut: Chain | None
 
-    def __post_init__(self):
-        object.__setattr__(self, "body", Chain(self.body))
-        if self.shortcut is not None:
-            object.__setattr__(self, "shortcut", Chain(self.shortcut))
+    def __init__(self, body: AbstractLayer, shortcut: AbstractLayer | None = None):
+        object.__setattr__(self, "body", Chain(body))
+        object.__setattr__(self, "shortcut", None if shortcut is None else Chain(shortcut))
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         body = self.body.output_shape(shape)
@@ -328,7 +327,7 @@ class Residual(AbstractLayer):
 def mlp(
     depth: int = 1,
     width: int = 512,
-    activation: "str | Activation | Callable" = "relu",
+    activation: ActivationLike = "relu",
     outputs: int = 1,
     *,
     weight_std: float = 1.0,
@@ -349,6 +348,14 @@ def mlp(
     for _ in range(depth):
         hidden += [Dense(width, weight_std, bias_std), Activate(activation)]
     return Chain(*hidden, Dense(outputs, weight_std, bias_std))
+
+
+def alternating(chain: Chain) -> tuple[list[Dense], list[Activate]] | None:
+    """The dense layers of a perceptron and the activations between them; None for any other chain."""
+    dense = [layer for layer in chain.layers[::2] if isinstance(layer, Dense)]
+    between = [layer for layer in chain.layers[1::2] if isinstance(layer, Activate)]
+    complete = len(dense) == len(between) + 1 and len(dense) + len(between) == len(chain.layers)
+    return (dense, between) if complete else None
 
 
 def with_width(architecture: AbstractLayer, width: int) -> AbstractLayer:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .host import all_finite, on_device
 
@@ -43,7 +44,7 @@ def real_values(name: str, value, *shapes: str, finite: bool = True, empty: bool
 
 def check_finite(name: str, array) -> None:
     """Refuses NaN and infinity, and says where the first one stands."""
-    if isinstance(array, jax.core.Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
+    if isinstance(array, Tracer) or not jnp.issubdtype(array.dtype, jnp.inexact):
         return
     if all_finite(array):
         return
@@ -60,7 +61,7 @@ def square_matrix(name: str, value, *, symmetric: bool = True):
     matrix = real_array(name, value)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"`{name}` must be a square matrix, got shape {matrix.shape}.")
-    if symmetric and not isinstance(matrix, jax.core.Tracer):
+    if symmetric and not isinstance(matrix, Tracer):
         host = np.asarray(matrix, np.float64)
         gap, size = np.abs(host - host.T).max(), np.abs(host).max()
         if gap > ASYMMETRY * size:
@@ -74,7 +75,7 @@ def square_matrix(name: str, value, *, symmetric: bool = True):
 def gram_matrix(name: str, value):
     r"""A symmetric matrix with $G_{ab}^2 \le G_{aa} G_{bb}$ up to rounding, as inner products have."""
     matrix = square_matrix(name, value)
-    if isinstance(matrix, jax.core.Tracer):
+    if isinstance(matrix, Tracer):
         return matrix
     host = np.asarray(matrix, np.float64)
     squares = np.diag(host)

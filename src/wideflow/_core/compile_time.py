@@ -44,10 +44,10 @@ _spent = Intervals()
 def _listen() -> None:
     """From the first call on; JAX reports each compilation with its duration when it ends."""
 
-    def heard(event: str, seconds: float, **_) -> None:
+    def heard(event: str, duration_secs: float, **_) -> None:
         if event.startswith(COMPILATION):
             now = time.monotonic()
-            _spent.add(now - seconds, now)
+            _spent.add(now - duration_secs, now)
 
     jax.monitoring.register_event_duration_secs_listener(heard)
 

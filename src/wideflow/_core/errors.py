@@ -13,13 +13,14 @@ from numbers import Integral
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .types import Key
 
 
 def _traced(value) -> bool:
     """Whether the value is not known yet: inside a compiled program, whose caller was checked."""
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, Tracer)
 
 
 def check_number(name: str, value, remedy: str = "") -> None:

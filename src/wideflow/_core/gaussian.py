@@ -13,6 +13,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .activations import Activation
 from .arc_cosine import arcsin
@@ -101,7 +102,7 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
     """
     k11, k12, k22 = (jnp.asarray(k, float) for k in (k11, k12, k22))
     shape = jnp.broadcast_shapes(k11.shape, k12.shape, k22.shape)
-    traced = any(isinstance(k, jax.core.Tracer) for k in (k11, k12, k22))
+    traced = any(isinstance(k, Tracer) for k in (k11, k12, k22))
     if traced or math.prod(shape) <= FEW:
         return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
     largest = float(jnp.sqrt(jnp.maximum(jnp.max(k11), jnp.max(k22))))

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 
 def on_host(array) -> bool:
     """Whether NumPy can read the numbers of `array` where they lie."""
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return False
     if not isinstance(array, jax.Array):
         return isinstance(array, np.ndarray | np.generic)

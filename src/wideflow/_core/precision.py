@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from .errors import check_choice
 
@@ -28,6 +29,11 @@ R = TypeVar("R")
 Precision = Literal["float32", "float64"]
 
 
+def jax_flag(name: str) -> Any:
+    """A flag of JAX's, which its configuration has as an attribute without declaring it."""
+    return getattr(jax.config, name)
+
+
 def double(function: Callable[P, R]) -> Callable[P, R]:
     """Runs `function` with 64-bit types available and hands its arrays out by the rule above; does nothing where JAX's flag is on."""
     if hasattr(function, "__double__"):
@@ -35,14 +41,16 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        if jax_flag("jax_enable_x64"):
             return function(*args, **kwargs)
         with jax.enable_x64(True):
             if function.__name__ == "__init__":  # fills `self` in place: nothing comes out
                 return function(*args, **kwargs)
-            return handed_out(function(*_taken_in(args), **_taken_in(kwargs)))
+            compute: Callable[..., R] = function  # of what the caller gave, on the device
+            named = {name: _device(value) for name, value in kwargs.items()}
+            return handed_out(compute(*map(_device, args), **named))
 
-    wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue]
+    wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue] functions carry attributes
     return wrapper
 
 
@@ -81,21 +89,15 @@ def handed_out(value: Any) -> Any:
 
 
 def _host(leaf):
-    if not isinstance(leaf, jax.Array) or isinstance(leaf, jax.core.Tracer):
+    if not isinstance(leaf, jax.Array) or isinstance(leaf, Tracer):
         return leaf
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) or not leaf.is_fully_addressable:
         return leaf
     return np.array(leaf)[()]  # a copy that may be written to; one number becomes a NumPy scalar
 
 
-def _taken_in(arguments):
-    """The arguments with results of earlier calls back on the device: NumPy arrays know no `.at`."""
-    if isinstance(arguments, dict):
-        return {name: _device(value) for name, value in arguments.items()}
-    return tuple(map(_device, arguments))
-
-
 def _device(value):
+    """An argument; a result of an earlier call is put back on the device: NumPy arrays know no `.at`."""
     if isinstance(value, AbstractResult):
         convert = lambda leaf: (
             jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf

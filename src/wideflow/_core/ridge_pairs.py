@@ -137,7 +137,8 @@ def _mehler(p, q, k11, k12, k22) -> Pair:
     a, b = _means(p, k11, top + 3), _means(q, k22, top + 3)
 
     def series(i: int, j: int):
-        return sum(k12**n / math.factorial(n) * a[n + i] * b[n + j] for n in range(top + 1))
+        terms = (k12**n / math.factorial(n) * a[n + i] * b[n + j] for n in range(top + 1))
+        return sum(terms, start=jnp.zeros_like(k12))
 
     return Pair(series(0, 0), series(2, 0), series(0, 2), series(1, 1))
 

@@ -14,6 +14,7 @@ $\dot w_j = -c\, \partial L/\partial w_j$. A scaling is the triple $(s, p, c)$ a
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -147,16 +148,18 @@ class Weights(AbstractScaling):
         gamma: $\gamma$, the share of equal weights, between 0 and 1.
     """
 
-    sequence: object
-    gamma: float = 0.0
+    sequence: tuple[float, ...] | Callable[[int], float]
+    gamma: float
 
-    def __post_init__(self):
-        check_between("gamma", self.gamma, 0.0, 1.0)
-        if not callable(self.sequence):
-            values = _floats(self.sequence)
+    def __init__(self, sequence, gamma: float = 0.0):
+        check_between("gamma", gamma, 0.0, 1.0)
+        if not callable(sequence):
+            values = _floats(sequence)
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"`sequence` must be a list of numbers, got shape {values.shape}.")
-            object.__setattr__(self, "sequence", tuple(values.tolist()))
+            sequence = tuple(values.tolist())
+        object.__setattr__(self, "sequence", sequence)
+        object.__setattr__(self, "gamma", gamma)
 
     def node_weights(self, width: int) -> np.ndarray:
         check_count("width", width)
@@ -282,7 +285,7 @@ def parse_scaling(text: str) -> AbstractScaling:
         if name in ("mean-field", "mf"):
             return MeanField(float(rest)) if rest else MeanField()
         if name == "zipf":
-            return Zipf(*(float(part) for part in rest.split(","))) if rest else Zipf()
+            return _zipf(tuple(float(part) for part in rest.split(",")) if rest else ())
         if name == "abc":
             a, b, c = (tuple(float(x) for x in part.split(",")) for part in rest.split(";"))
             if len(c) != 1:
@@ -293,3 +296,14 @@ def parse_scaling(text: str) -> AbstractScaling:
     raise ValueError(
         f"`scaling` must be 'ntk', 'mean-field', 'zipf:GAMMA,ALPHA' or 'abc:A1,A2;B1,B2;C', got {text!r}."
     )
+
+
+def _zipf(numbers: tuple[float, ...]) -> Zipf:
+    match numbers:
+        case ():
+            return Zipf()
+        case (gamma,):
+            return Zipf(gamma)
+        case (gamma, alpha):
+            return Zipf(gamma, alpha)
+    raise ValueError(f"GAMMA and ALPHA are needed, got {len(numbers)} numbers")

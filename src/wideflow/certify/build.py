@@ -8,6 +8,7 @@ from .._core.errors import as_key, check_between, check_count, check_flag
 from .._core.precision import cast, double
 from .._core.renamed import renamed
 from ..data.dataset import Dataset
+from ..limits.kernels import Spectrum
 from ..models.base import AbstractModel
 from ..models.shallow import Shallow
 from ..papers.chen2022.certificate import interval_of
@@ -72,7 +73,8 @@ def certify(
             f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`."
         )
     check_between("failure_probability", failure_probability, 0.0, 1.0, open=True)
-    key, model, data = as_key(key), *_without_idle_axis(cast(model, "float64"), data)
+    key = as_key(key)
+    model, data = _without_idle_axis(cast(model, "float64"), data)
     count = data.targets.size // len(data)
     check_flag("train", train)
     most = samples if samples is not None else max(1, (MOST_TRAINED if train else MOST) // count)
@@ -85,15 +87,15 @@ def certify(
     outputs, targets = _flat(model, data)
     checks, _ = check_dataset(data)
     own = own_gram(model, data.inputs)
-    shallow = isinstance(model, Shallow)
-    mean = mean_gram(model, data.inputs) if shallow else None
-    factor = None if mean is None else node_factor(model)
-    mixed = None if factor is None else np.kron(mean, factor)
-    several = factor is not None and len(factor) > 1
+    mixed = factor = mean_report = interval = None
+    spectra: tuple[Spectrum, ...] = ()
+    if isinstance(model, Shallow):
+        mean, factor = mean_gram(model, data.inputs), node_factor(model)
+        mixed, mean_report = np.kron(mean, factor), report_gram(mean)
+        interval = interval_of(model, data)
+        spectra = mean_spectra(model, data.inputs, mean_report)
     timing = predict_times(own, mixed, outputs, targets)
     own_report = report_gram(own)
-    mean_report = None if mean is None else report_gram(mean)
-    interval = interval_of(model, data) if shallow else None
     followed = follow(model, data, timing, own_report.largest, interval, time) if train else None
     case = Case(
         model,
@@ -102,12 +104,13 @@ def certify(
         None if followed is None else followed.table,
         None if followed is None else followed.model,
         interval,
-        *(mean_spectra(model, data.inputs, mean_report) if shallow else ()),
+        *spectra,
     )
+    by_output = np.linalg.eigvalsh(factor) if factor is not None and len(factor) > 1 else None
     promises, later = judge_all(case)
     return Certificate(
         _subject(model, data, total), notes, checks, mean_report, own_report, promises, later, timing,
-        laziness(model, data, key, shares=timing.shares), followed, np.linalg.eigvalsh(factor) if several else None,
+        laziness(model, data, key, shares=timing.shares), followed, by_output,
     )  # fmt: skip
 
 
@@ -122,7 +125,7 @@ def sampled(data: Dataset, most: int, key) -> Dataset:
     return data.take(np.sort(rows))
 
 
-def _without_idle_axis(model, data: Dataset):
+def _without_idle_axis(model: AbstractModel, data: Dataset) -> tuple[AbstractModel, Dataset]:
     """One output with an axis of its own is one output."""
     if not (isinstance(model, Shallow) and model.output.ndim == 2 and len(model.output) == 1):
         return model, data

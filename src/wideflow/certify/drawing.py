@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..figures import Bars, FigureSpec, HLine, Line, Panel, Points, VLine
+from ..figures import Bars, FigureSpec, HLine, Line, Mark, Panel, Points, VLine
 from ..observables.regime import LAZY, RICH
 
 
@@ -66,7 +66,9 @@ def _spectrum(certificate) -> Panel:
 def _losses(certificate) -> Panel:
     timing = certificate.timing
     moving = timing.curve_times > 0
-    marks = [Line(timing.curve_times[moving], timing.curve_losses[moving], "linearised prediction")]
+    marks: list[Mark] = [
+        Line(timing.curve_times[moving], timing.curve_losses[moving], "linearised prediction")
+    ]
     if certificate.followed is not None:
         table = certificate.followed.table
         shown = table["time"].values > 0
@@ -88,7 +90,7 @@ def _losses(certificate) -> Panel:
 
 
 def _along(title: str, x: str, places, regimes, scale: str, here) -> Panel:
-    marks = [
+    marks: list[Mark] = [
         Line(places, [r.kernel_change for r in regimes], "kernel change"),
         Line(places, [r.linearisation_gap for r in regimes], "linearisation gap"),
         *(

@@ -13,7 +13,7 @@ from .._core.errors import check_count, check_kind
 from .._core.precision import double
 from .._core.trees import Parameters
 from .._core.types import Scalar
-from .objective import AbstractObjective
+from .objective import AbstractObjective, Loss
 
 __all__ = ["Dataset", "DatasetObjective", "one_hot"]
 
@@ -34,7 +34,7 @@ class DatasetObjective(AbstractObjective):
     inputs: Float[Array, "sample feature"]
     targets: Float[Array, " sample *output"]
     features: Float[Array, "sample embedded"]
-    loss: eqx.Module
+    loss: Loss
     name: str = eqx.field(static=True)
 
     def outputs(self, model) -> Float[Array, " sample *output"]:

@@ -1,5 +1,7 @@
 r"""Gaussian inputs with a teacher of a few indices: an exact population for any activation, and a source of fresh samples."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -44,7 +46,7 @@ class MultiIndex(DoubleModule):
     (3, 1)
     """
 
-    teacher: object = eqx.field(static=True)
+    teacher: Activation | Callable[[Array], Array] = eqx.field(static=True)
     directions: Float[Array, "index feature"]
     coefficients: Float[Array, " index"]
     noise: float = eqx.field(static=True)
@@ -124,7 +126,7 @@ class MultiIndexObjective(AbstractObjective):
 
     directions: Float[Array, "index feature"]
     coefficients: Float[Array, " index"]
-    teacher: object = eqx.field(static=True)
+    teacher: Activation | Callable[[Array], Array] = eqx.field(static=True)
     noise: float = eqx.field(static=True)
     factor: float = eqx.field(static=True)
 

@@ -1,14 +1,37 @@
 r"""Objectives: what dynamics descend. A dataset with a loss is one (`dataset`); an exact population is another."""
 
 import abc
+from typing import ClassVar, Protocol, runtime_checkable
 
 import jax
+from jaxtyping import Array
 
 from .._core.precision import DoubleModule, double
 from .._core.trees import Parameters, parameters, with_parameters
 from .._core.types import Scalar
 
 __all__ = ["AbstractObjective", "gradient_by_autodiff"]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """What an objective on samples reads of its loss."""
+
+    formula: ClassVar[str]
+
+    def value_and_gradient(self, outputs: Array, targets: Array) -> tuple[Scalar, Array]: ...
+
+    def __call__(self, outputs: Array, targets: Array) -> Scalar: ...
+
+
+@runtime_checkable
+class Sampled(Protocol):
+    """What batches need of an objective."""
+
+    @property
+    def samples(self) -> int: ...
+
+    def batch(self, indices: Array) -> "AbstractObjective": ...
 
 
 class AbstractObjective(DoubleModule):

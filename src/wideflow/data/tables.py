@@ -56,7 +56,7 @@ def read_csv(
     table = table.drop(columns=[c for c in drop if c != column])
     check_index(path, table)
     table = _coded(path, table, column, classes) if classes else table
-    numbers = table.apply(pd.to_numeric, errors="coerce").astype(float)
+    numbers = pd.DataFrame(table.apply(pd.to_numeric, errors="coerce").astype(float))
     _check_numeric(path, table, numbers)
     features = [c for c in numbers.columns if c != column]
     if not features:
@@ -99,7 +99,8 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
 
 def class_names(values: pd.Series) -> tuple[str, ...]:
     """The names in a column that holds names and no number, in alphabetical order; none for any other column, or for more than `MOST_CLASSES`."""
-    named = pd.to_numeric(values, errors="coerce").isna() & values.notna()
+    numbers = pd.Series(pd.to_numeric(values, errors="coerce"))
+    named = numbers.isna() & values.notna()
     names = tuple(sorted(map(str, values.dropna().unique())))
     return names if named.to_numpy().all() and 2 <= len(names) <= MOST_CLASSES else ()
 
@@ -108,7 +109,7 @@ def _coded(
     path: pathlib.Path, table: pd.DataFrame, column: str, positive: bool | str
 ) -> pd.DataFrame:
     """Names in `column` as -1 and 1; a column of numbers stays as it is."""
-    values = table[column]
+    values = pd.Series(table[column])
     names = class_names(values)
     if isinstance(positive, str):
         if positive not in names:
@@ -145,7 +146,7 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
             f"{path.name} has {int(missing.to_numpy().sum())} missing values, in column {_some(bad)}; the "
             f"first is in line {row + 2}. Fill them or drop those rows."
         )
-    infinite = ~np.isfinite(numbers)
+    infinite = pd.DataFrame(~np.isfinite(numbers))
     if infinite.to_numpy().any():
         bad, row = _first(infinite)
         raise ValueError(

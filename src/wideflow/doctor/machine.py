@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from .._core.memory import budget
-from .._core.precision import double
+from .._core.precision import double, jax_flag
 from ..data.files import MNIST, UCI, cache_folder
 from ..runs.files import check_writable
 from ..runs.provenance import revision, versions
@@ -58,7 +58,7 @@ def _devices() -> Finding:
 
 def _precision() -> Finding:
     """Whether an entry point has 64 bits: 1 + 2^-50 must not be 1."""
-    outside = "on" if jax.config.jax_enable_x64 else "off, and left so"  # pyright: ignore[reportAttributeAccessIssue]
+    outside = "on" if jax_flag("jax_enable_x64") else "off, and left so"
     one = double(lambda: jnp.ones(()) + 2.0**-50)()
     if one.dtype == jnp.float64 and float(one) > 1.0:
         return Finding("precision", f"float64 in every entry point; JAX's global flag is {outside}")
@@ -99,7 +99,7 @@ def _disk(what: str, folder: pathlib.Path) -> Finding:
 
 
 def _compiled() -> Finding:
-    folder = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    folder = jax_flag("jax_compilation_cache_dir")
     if not folder:
         return Finding("compilation cache", "off in this process; the shell turns it on", "note")
     files = [path for path in pathlib.Path(folder).glob("*") if path.is_file()]

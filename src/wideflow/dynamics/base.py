@@ -1,6 +1,7 @@
 """What a dynamics is: state in, state out; it knows nothing of loops or recording."""
 
 import abc
+from typing import Generic, TypeVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
@@ -9,6 +10,9 @@ from .._core.precision import DoubleModule
 from .._core.types import Key, Scalar
 from ..data.objective import AbstractObjective
 from ..models.base import AbstractModel
+
+Model = TypeVar("Model", bound=AbstractModel)
+Objective = TypeVar("Objective", bound=AbstractObjective)
 
 
 class AbstractDynamics(DoubleModule):
@@ -49,8 +53,10 @@ class AbstractFlow(DoubleModule):
         """Moves from time `start` to time `stop` of a run that ends at `horizon` (default: at `stop`); pure and compilable."""
 
 
-class Snapshot(eqx.Module):
+class Snapshot(eqx.Module, Generic[Model, Objective]):
     """What observables see: the model now and at the start, the objectives, and where we are.
+
+    An observable may say which model and objective it reads: `snapshot: Snapshot[Shallow, DatasetObjective]`.
 
     Attributes:
         model: the model now, as the dynamics has moved it.
@@ -62,10 +68,10 @@ class Snapshot(eqx.Module):
         state: the state of the dynamics.
     """
 
-    model: AbstractModel
-    start: AbstractModel
-    objective: AbstractObjective
-    test: AbstractObjective | None
+    model: Model
+    start: Model
+    objective: Objective
+    test: Objective | None
     step: Array
     time: Array
     state: PyTree

@@ -173,7 +173,7 @@ class GradientFlow(AbstractFlow):
         if method in SOLVERS:
             solver = self._diffrax()
             moved = solver.advance(
-                _field(small, fewer), self._loss(small, fewer), state.diffrax, stop, self.max_steps,
+                _field(small, fewer), self._loss(small, fewer), _diffrax_of(state), stop, self.max_steps,
                 exactly,
             )  # fmt: skip
             state = _counted(state, solver, moved)
@@ -187,7 +187,7 @@ class GradientFlow(AbstractFlow):
         state = self._explicit_share(model, small, fewer, state, stop, exactly)
 
         def explicitly():
-            return self._diffrax().interpolate(state.diffrax, stop), state
+            return self._diffrax().interpolate(_diffrax_of(state), stop), state
 
         def switched():
             if state.descent is not None:
@@ -353,12 +353,12 @@ class GradientFlow(AbstractFlow):
     def _matrix_free(self, small, objective) -> GramProblem:
         """For descent, which needs no Gram matrix."""
         operator, targets = jacobian_of(small, objective.features), jnp.asarray(objective.targets)
-        return GramProblem(operator, targets, objective.loss, Krylov(self.depth))
+        return GramProblem(operator, targets, objective.loss, Krylov(depth=self.depth))
 
     def _problem(self, small, objective) -> GramProblem:
         entries = objective.targets.size
         dense = self.method != "krylov" and entries <= DENSE_ENTRIES
-        action = Dense() if dense else Krylov(self.depth)
+        action = Dense() if dense else Krylov(depth=self.depth)
         operator = jacobian_of(small, objective.features)
         if isinstance(operator, ShallowJacobian) and has_kinks(small):
             operator = SlidingJacobian(operator)

@@ -1,5 +1,7 @@
 """One-pass stochastic gradient descent: every step sees fresh samples of a population."""
 
+from typing import Protocol, runtime_checkable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,16 @@ from .._core.types import Key
 from ..models.embeddings import Identity
 from .base import AbstractDynamics
 from .descent import descend
+
+
+@runtime_checkable
+class Population(Protocol):
+    """An objective of squares that gives fresh samples; `factor` is 1/2 or 1."""
+
+    @property
+    def factor(self) -> float: ...
+
+    def draw(self, key: Key, samples: int, dtype) -> tuple[Array, Array]: ...
 
 
 class OnlineState(eqx.Module):
@@ -51,7 +63,7 @@ class OnlineSGD(AbstractDynamics):
         self.batch, self.spherical = batch, spherical
 
     def init(self, model, objective, key):
-        if not hasattr(objective, "draw"):
+        if not isinstance(objective, Population):
             raise ValueError(
                 "`OnlineSGD` draws fresh samples and needs a population that gives them, such as `populations.MultiIndex`; "
                 "on a dataset use `SGD`."
@@ -63,6 +75,7 @@ class OnlineSGD(AbstractDynamics):
         return OnlineState(jnp.zeros((), int), named_key(key, "samples"), jnp.full((), jnp.nan))
 
     def step(self, model, state, objective):
+        assert isinstance(objective, Population)  # `init` has refused others
         key = jax.random.fold_in(state.key, state.count)
         before = parameters(model)["weights"]
         inputs, targets = objective.draw(key, self.batch, before.dtype)

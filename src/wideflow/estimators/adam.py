@@ -11,6 +11,7 @@ from .._core.precision import double
 from .._core.randomness import named_key
 from .._core.trees import axpy, parameters, with_parameters
 from .._core.types import Key
+from ..data.objective import Sampled
 from ..dynamics.base import AbstractDynamics
 
 
@@ -54,13 +55,17 @@ class Adam(AbstractDynamics):
         self.decay = None if decay is None else jnp.asarray(decay, dtype=int)
 
     def init(self, model, objective, key):
-        if self.batch is not None and not hasattr(objective, "batch"):
-            raise ValueError(
-                f"`batch` must be None on an exact population, which has no samples, got {self.batch}."
-            )
-        samples = objective.samples if self.batch is not None else 1
-        if self.batch is not None and self.batch > samples:
-            raise ValueError(f"`batch` must not exceed the {samples} samples, got {self.batch}.")
+        samples = 1
+        if self.batch is not None:
+            if not isinstance(objective, Sampled):
+                raise ValueError(
+                    f"`batch` must be None on an exact population, which has no samples, got {self.batch}."
+                )
+            samples = objective.samples
+            if self.batch > samples:
+                raise ValueError(
+                    f"`batch` must not exceed the {samples} samples, got {self.batch}."
+                )
         key = named_key(key, "batches")
         order = jax.random.permutation(named_key(key, 0), samples)
         dtype = jax.eval_shape(lambda: objective.value(model)).dtype
@@ -70,6 +75,7 @@ class Adam(AbstractDynamics):
     def step(self, model, state, objective):
         order = state.order
         if self.batch is not None:
+            assert isinstance(objective, Sampled)  # `init` has refused others
             per_pass = objective.samples // self.batch
             position = state.count % per_pass
             indices = jax.lax.dynamic_slice(order, (position * self.batch,), (self.batch,))
@@ -87,7 +93,7 @@ class Adam(AbstractDynamics):
         theta, rate = parameters(model), self.duration(state, model)
         scale = {name: -rate.astype(value.dtype) for name, value in theta.items()}
         # the bias correction is computed in double precision; float32 weights stay float32
-        update = {name: value.astype(theta[name].dtype) for name, value in update.items()}
+        update = jax.tree.map(lambda value, like: value.astype(like.dtype), update, theta)
         model = with_parameters(model, axpy(scale, update, theta))
         return model, AdamState(state.count + 1, order, state.key, moments, loss)
 

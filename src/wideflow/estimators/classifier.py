@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from .._core.foreign import checked_rows
 from .fitting import CLASSIFICATION
 from .shared import WideBase
 
@@ -22,7 +22,7 @@ class WideClassifier(ClassifierMixin, WideBase):
 
     def fit(self, X, y):
         """Fits to X (sample, feature) and labels y (sample,) of any type."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = checked_rows(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:

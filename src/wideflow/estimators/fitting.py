@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from .._core.activations import activation as as_activation
+from .._core.activations import ActivationLike, activation as as_activation
 from .._core.errors import check_between, check_choice, check_count, check_flag, check_positive
+from .._core.foreign import untyped
 from .._core.precision import double
 from .._core.scalings import AbstractScaling, parse_scaling
 from ..data.dataset import Dataset
@@ -49,7 +50,7 @@ class Network:
     output: np.ndarray
     scales: np.ndarray
     scaling: AbstractScaling
-    activation: object
+    activation: ActivationLike
     embedding: AbstractEmbedding | None
     random: np.ndarray | None
     width: int
@@ -72,10 +73,13 @@ class Network:
 
 @double
 def as_arrays(model: Shallow, settings: "Settings") -> Network:
-    drawn = isinstance(settings.embedding, int)
+    embedding, random = settings.embedding, None
+    if isinstance(embedding, int):  # random features, drawn when the network was built
+        assert isinstance(model.embedding, RandomFeatures)
+        embedding, random = None, np.asarray(model.embedding.weights)
     return Network(
         np.asarray(model.hidden), np.asarray(model.output), np.asarray(model.scales), model.scaling, settings.activation,
-        None if drawn else settings.embedding, np.asarray(model.embedding.weights) if drawn else None, settings.width,
+        embedding, random, settings.width,
     )  # fmt: skip
 
 
@@ -85,7 +89,7 @@ class Settings:
 
     width: int
     scaling: AbstractScaling
-    activation: object
+    activation: ActivationLike
     embedding: int | AbstractEmbedding | None
     solver: str
     kernel: "Kernels | Callable | None"
@@ -130,9 +134,10 @@ class Settings:
                 f"`store` needs kernel=`wf.limits.kernels(...)`, by which a kernel on disk is found again, got kernel={estimator.kernel!r}."
             )
         as_activation(estimator.activation)
-        embedded = embedding or features
         if isinstance(embedding, AbstractEmbedding):
             embedded = embedding.features(features)
+        else:
+            embedded = embedding or features
         width = estimator.width or width_for(rows, embedded)
         epochs = estimator.epochs or epochs_for(estimator.solver, rows, int(estimator.batch))
         return cls(
@@ -286,7 +291,7 @@ def _rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
 @double
 def adam_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
     """See the head of this file."""
-    sizes = np.abs(np.asarray(net.embed(inputs), dtype=float)).sum(axis=1)
+    sizes = np.abs(np.asarray(net.embed(jnp.asarray(inputs)), dtype=float)).sum(axis=1)
     mixed = np.abs(np.asarray(net.scales * jnp.atleast_2d(net.output), dtype=float)).sum(axis=1)
     return float(min(REACH / (sizes.mean() * mixed.mean()), LARGEST))
 
@@ -295,7 +300,7 @@ def adam_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
 def safe_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
     """See the head of this file."""
     rows = inputs[: BATCHES * settings.batch]
-    features = np.asarray(net.embed(rows), dtype=float)
+    features = np.asarray(net.embed(jnp.asarray(rows)), dtype=float)
     slopes = np.asarray(net.activation.slope(jnp.asarray(features) @ net.weights), dtype=float)
     mixed = np.asarray(net.scales * jnp.atleast_2d(net.output), dtype=float)
     size = min(settings.batch, len(rows)) if settings.solver == "sgd" else len(rows)
@@ -316,8 +321,9 @@ def _top(features: np.ndarray, slopes: np.ndarray, mixed: np.ndarray) -> float:
     if size == 1:
         return float(product(np.ones(1))[0])
     start = np.random.default_rng(0).normal(size=size)
-    operator = LinearOperator((size, size), product, dtype=float)
-    return float(eigsh(operator, k=1, v0=start, tol=1e-6, return_eigenvectors=False)[0])
+    operator = untyped(LinearOperator)((size, size), product, dtype=float)
+    largest = untyped(eigsh)(operator, k=1, v0=start, tol=1e-6, return_eigenvectors=False)
+    return float(largest[0])
 
 
 REGRESSION, CLASSIFICATION = HalfMeanSquares(), CrossEntropy()

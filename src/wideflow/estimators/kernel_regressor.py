@@ -1,14 +1,16 @@
 """`KernelRegressor`: least squares with the kernel of an infinitely wide network."""
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._core.architecture import AbstractLayer, mlp
 from .._core.errors import check_choice, check_flag, check_positive
+from .._core.foreign import checked_inputs, checked_rows
 from .._core.precision import double
 from ..limits.infinite_width.architecture_kernels import Kernels, kernels
 from ..limits.infinite_width.kernel_store import StoredKernel, stored_kernel
@@ -95,7 +97,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             raise ValueError("`time` must be infinite for kernel='nngp', which is not trained.")
         check_positive("ridge", self.ridge, "The kernel of many rows is singular to rounding.")
         check_flag("standardise", self.standardise)
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        X, y = checked_rows(self, X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self._single = y.ndim == 1
         targets = y[:, None] if self._single else y
@@ -135,7 +137,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def predict(self, X, return_std: bool = False):
         """The mean, (sample,) or (sample, output) as y was; with `return_std` also the standard deviation of one network's prediction."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = checked_inputs(self, X)
         inputs, k = self._inputs(X), self.kernels_
         mean = np.asarray(
             apply_kernel(k, inputs, self.inputs_, self.dual_coef_, kernel=self.kernel)
@@ -149,7 +151,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return mean, std[:, 0] if self._single else std
 
     def _variances(self, k: Kernels, inputs):
-        settings = dict(test_nngp=k.nngp_diagonal(inputs), ridge=self._ridge)
+        settings: dict[str, Any] = dict(test_nngp=k.nngp_diagonal(inputs), ridge=self._ridge)
         if self.kernel == "nngp":
             cross = k.nngp(inputs, self.inputs_)
             return posterior(

@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
+from .._core.foreign import untyped
 from .._core.memory import budget
 from .._core.precision import double
 from ..limits.infinite_width.architecture_kernels import Kernels
@@ -81,6 +82,7 @@ def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> Kerne
         gram[np.diag_indices(rows)] += ridge
         weights = cho_solve(cho_factor(gram, lower=True, overwrite_a=True), targets)
     else:
+        assert kernel is not None  # `store` needs one
         stored = stored_kernel(settings.store, kernel, features, "ntk")
         weights = np.asarray(regress(stored, None, targets, ridge=ridge).coefficients)
     scale = 1.0 if labels is None else _sharpness(predicted, labels[some])
@@ -143,4 +145,5 @@ def _sharpness(predicted: np.ndarray, labels: np.ndarray) -> float:
         logits = np.exp(log_factor) * predicted
         return -np.mean(log_softmax(logits, axis=1)[np.arange(len(labels)), labels])
 
-    return float(np.exp(minimize_scalar(surprise, bounds=(-3.0, 5.0), method="bounded").x))
+    best = untyped(minimize_scalar)(surprise, bounds=(-3.0, 5.0), method="bounded")
+    return float(np.exp(best.x))

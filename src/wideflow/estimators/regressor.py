@@ -2,8 +2,8 @@
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import validate_data
 
+from .._core.foreign import checked_rows
 from .fitting import REGRESSION
 from .shared import WideBase
 
@@ -43,7 +43,7 @@ class WideRegressor(RegressorMixin, MultiOutputMixin, WideBase):
 
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,) or (sample, output)."""
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=np.float64)
+        X, y = checked_rows(self, X, y, multi_output=True, y_numeric=True)
         y = _numbers(y)
         self._single = y.ndim == 1
         targets = y[:, None] if self._single else y

@@ -10,7 +10,7 @@ the rate, twice; then it ends. What was found, the epochs at each rate, is a pla
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
@@ -155,21 +155,22 @@ def _lowered(plan: Sequence[Stage], used: int) -> tuple[Stage, ...]:
 
 def _move(settings, net: Shallow, data: Dataset, loss, stage: Stage, key: int):
     """The network after a stage, its training loss, and whether that loss was still falling; None where it diverged."""
+    length: dict[str, Any]  # in time for a flow, in steps for the rest
     if settings.solver == "flow":
-        dynamics, how = GradientFlow(1e-3), {"time": stage.epochs * stage.rate}
+        dynamics, length = GradientFlow(1e-3), {"time": stage.epochs * stage.rate}
     elif settings.solver == "descent":
-        dynamics, how = GradientDescent(stage.rate), {"steps": stage.epochs}
+        dynamics, length = GradientDescent(stage.rate), {"steps": stage.epochs}
     else:
         batch = min(settings.batch, len(data))
         adam = settings.solver == "adam"
         # Adam leaves the rest of a shuffled pass out, SGD takes it as a smaller batch
         steps = stage.epochs * (len(data) // batch if adam else -(-len(data) // batch))
         dynamics = Adam(stage.rate, batch, decay=steps) if adam else SGD(stage.rate, batch)
-        how = {"steps": steps}
-    (length,) = how.values()
-    tail = length * TAIL if settings.solver == "flow" else max(1, int(length * TAIL))
-    marks = [0, length - tail, length] if length > tail else [0, length]
-    run = train(net, data, dynamics, **how, loss=loss, every=marks, key=key, precision="float32")
+        length = {"steps": steps}
+    (end,) = length.values()
+    tail = end * TAIL if settings.solver == "flow" else max(1, int(end * TAIL))
+    marks = [0, end - tail, end] if end > tail else [0, end]
+    run = train(net, data, dynamics, **length, loss=loss, every=marks, key=key, precision="float32")
     if run.status in (Status.DIVERGED, Status.STALLED):
         return None
     values = run.table["loss"].values

@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from .._core.foreign import checked_inputs
 from .._core.precision import double
 from ..certify.build import certify
 from ..certify.certificate import Certificate
@@ -101,7 +102,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _raw(self, X) -> np.ndarray:
         """Outputs of the network or of its limit, (sample, output)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = checked_inputs(self, X)
         if self.solver == "kernel":
             return self.kernel_.outputs(self._inputs(X))
         return np.asarray(self.model_.outputs(self._inputs(X)), dtype=np.float64)
@@ -127,7 +128,7 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Hidden features of the nodes, most important first."""
         check_is_fitted(self)
         _check_network(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = checked_inputs(self, X)
         return np.asarray(features(self.model_, self._inputs(X)), dtype=np.float64)
 
     def prune(self, keep):

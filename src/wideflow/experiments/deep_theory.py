@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from .._core.activations import Activation, activation
-from .._core.architecture import Activate, Dense
+from .._core.activations import Activation
+from .._core.architecture import alternating
 from .._core.randomness import named_key
 from ..data.dataset import Dataset
 from ..limits.feature_learning import field_theory
@@ -65,7 +65,9 @@ class Theory:
         return empty | {"limit_spectrum": np.full(self.eigenvalues, np.nan)}
 
     def _dataset(self, values: dict, note: str) -> xr.Dataset:
-        known = {name: ("limit_ahead", np.asarray(values[name])) for name in NAMES}
+        known: dict[str, tuple] = {
+            name: ("limit_ahead", np.asarray(values[name])) for name in NAMES
+        }
         known["limit_time"] = ("limit_ahead", self.times, {"note": note})
         if self.eigenvalues:
             known["limit_spectrum"] = ("eigenvalue", np.asarray(values["limit_spectrum"]))
@@ -107,8 +109,10 @@ def _field(network, training, times, rate, factor, key) -> Theory | None:
     if most < LEAST_STEPS:
         note = f"infinite width is too dear for {samples} samples: at most {MOST_ROWS // (LEAST_STEPS + 1)}"
         return Theory(np.zeros(1), note, lambda: dict.fromkeys(NAMES, np.full(1, np.nan)))
-    exact = rate is not None and end <= rate * (most + 0.5)
-    step = float(rate) if exact else _long_step(network, training, rate, factor)
+    if rate is not None and end <= rate * (most + 0.5):
+        step = float(rate)
+    else:
+        step = _long_step(network, training, rate, factor)
     steps = min(most, max(1, math.ceil(end / step - 1e-9)))
     grid = step * np.arange(steps + 1)
 
@@ -145,17 +149,15 @@ def perceptron(network: Deep) -> tuple[int, Activation, float] | None:
 
     $h^{l+1} = \sigma_wW\phi(h^l)/\sqrt N$ with unit normal $W$ is the theory's network with the activation $\sigma_w\phi$ on inputs $\sigma_wx$.
     """
-    layers = network.architecture.layers
-    dense, between = layers[::2], layers[1::2]
-    plain = all(isinstance(one, Dense) and one.bias_std is None for one in dense)
-    if not plain or not all(isinstance(one, Activate) for one in between):
+    dense, between = alternating(network.architecture) or ([], [])
+    if not all(one.bias_std is None for one in dense):
         return None
     scales = {one.weight_std for one in dense}
     kinds = {one.activation for one in between}
     if len(scales) != 1 or len(kinds) != 1 or dense[-1].width != 1:
         return None
     scale = float(scales.pop())
-    return len(between), scaled(activation(kinds.pop()), scale), scale
+    return len(between), scaled(kinds.pop(), scale), scale
 
 
 @functools.lru_cache(maxsize=16)

@@ -6,6 +6,7 @@ Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes: 
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import optax
@@ -16,6 +17,7 @@ from .._core.activations import activation
 from .._core.architecture import mlp
 from .._core.errors import check_choice, check_count, check_number, check_positive
 from .._core.parametrisations import TABLE as PARAMETRISATIONS
+from .._core.precision import Precision
 from .._core.randomness import named_key
 from .._core.scalings import parse_scaling
 from .._core.status import Status
@@ -124,7 +126,7 @@ class Settings:
     records: int = 20
     record: tuple[str, ...] = ("kernel_drift", "parameter_movement")
     stop_below: float = 0.0
-    precision: str = "float64"
+    precision: Precision = "float64"
     devices: int = 0
     seeds: int = 1
 
@@ -185,6 +187,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     """Trains `seeds` networks on the data and records on the way."""
     s = settings
     networks, training, test = build(s, key)
+    length: dict[str, Any]
     if s.dynamics == "flow":
         length = {"time": s.time, "every": s.time / s.records}
     else:

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from ..figures import Heatmap, Line, Panel, Points
+from ..figures import Heatmap, Line, Mark, Panel, Points
 from ..observables.regime import LAZY, RICH
 
 MOST_NODES = 400  # shown as points
@@ -118,7 +118,7 @@ def _nodes(table: xr.Dataset) -> Panel:
 def _features(table: xr.Dataset) -> Panel:
     some = _some(table.sizes["width"])
     start, now = (table.feature_pair.isel(step=i).values[:, some] for i in (0, -1))
-    marks = [Points(*start, BEFORE, size=3), Points(*now, NOW, size=3)]
+    marks = [Points(start[0], start[1], BEFORE, size=3), Points(now[0], now[1], NOW, size=3)]
     return Panel("Features of two inputs", "h(x₁)", "h(x₂)", marks, one_unit=True)
 
 
@@ -187,7 +187,7 @@ def _curve(table: xr.Dataset, places: np.ndarray | None, names: list[str]) -> Pa
     now, ahead = f[-1], table.linearised_function.values
     bounded = not np.any(np.abs(ahead) >= FAR * np.abs(table.data_targets.values).max())
     ahead = ahead if bounded else np.full_like(ahead, np.nan)
-    marks = [
+    marks: list[Mark] = [
         Line(x, f[0], BEFORE, dash="dotted"),
         Line(x, now, NOW),
         Line(x, ahead, LAZILY, dash="dashed"),
@@ -203,17 +203,19 @@ def _surface(table: xr.Dataset, places: np.ndarray | None, names: list[str]) -> 
     grid = table.grid_places.values
     x, y = (np.unique(grid[:, i]) for i in (0, 1))
     values = table.learned_function.isel(step=-1).values.reshape(len(y), len(x))
-    marks = [
+    data = table.data_places.values
+    marks: list[Mark] = [
         Heatmap(x, y, values, "f(x)"),
         Points(
-            *table.data_places.values.T,
+            data[:, 0],
+            data[:, 1],
             "data, filled with their target",
             size=7,
             values=table.data_targets.values,
         ),
     ]
     if places is not None:
-        marks.append(Points(*places, NEURONS, size=4))
+        marks.append(Points(places[0], places[1], NEURONS, size=4))
     return Panel("Learned function", _axis(names, 0, "x₁"), _axis(names, 1, "x₂"), marks, one_unit=True)  # fmt: skip
 
 

@@ -52,8 +52,8 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
 
 def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
     """The place of the address; a wrong one gives the start of its scene, or of free play, and a sentence."""
-    context = document.session_context
-    given = context.request.arguments if context is not None and context.request else {}
+    request = getattr(document.session_context, "request", None)  # a server's session has one
+    given = request.arguments if request else {}
     query = {name: values[0].decode(errors="replace") for name, values in given.items() if values}
     try:
         return place(query, uploads), ""

@@ -92,7 +92,7 @@ class Tab:
     def tell(self, **what: Any) -> None:
         """Says something to the page; the count makes equal messages differ."""
         self.count += 1
-        self.talk.message = json.dumps(plain({"count": self.count, **what}, spelt=False))
+        self.talk.update(message=json.dumps(plain({"count": self.count, **what}, spelt=False)))
 
     def receive(self, text: str) -> None:
         """Carries out what the page asks; what is wrong with it is told, and nothing else happens."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
-from .messages import Event, Job, Order, Progress, State
+from .messages import Event, Job, Order, Progress, State, Taken
 
 MOST_FIGURES = 8.0  # a second
 MOST_PROGRESS = 5.0
@@ -75,7 +75,9 @@ class Show:
         self.awaited, self.paused, self.ready = False, False, False
         self.drawn = self.reported = self.recorded = 0.0
         self.last = None  # the figure that was drawn last
-        self.take = lambda kind: None  # what makes the files; set by whoever runs the job
+        self.take: Callable[[str], Taken | None] = lambda kind: (
+            None
+        )  # what makes the files; set by whoever runs the job
 
     def send(self, message) -> None:
         if not self.mute:

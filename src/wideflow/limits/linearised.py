@@ -6,9 +6,9 @@ One eigen decomposition gives every time. The time is that of the half sum of sq
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from .._core.arrays import real_array, square_matrix
@@ -120,7 +120,7 @@ def linearised(
 
 def _check_definite(values) -> None:
     """A kernel has no negative eigenvalue beyond rounding: along one the outputs would run away."""
-    if isinstance(values, jax.core.Tracer):
+    if isinstance(values, Tracer):
         return
     if float(values[0]) < -NEGATIVE * float(jnp.max(jnp.abs(values))):
         raise ValueError(

@@ -12,15 +12,17 @@ hold at every finite $d$: $\dot w = -\eta\,d\,\nabla_w\frac12Ee^2$ in the same t
 """
 
 import math
+from collections.abc import Callable
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array, square_matrix
 from .._core.errors import (
     check_between,
@@ -123,7 +125,7 @@ class OnlineEquations(DoubleModule):
     """
 
     activation: Activation = eqx.field(static=True)
-    teacher: object = eqx.field(static=True)
+    teacher: Activation | Callable[[Array], Array] = eqx.field(static=True)
     coefficients: Float[Array, " index"] | None
     rate: Float[Array, ""]
     output_rate: Float[Array, ""]
@@ -137,7 +139,7 @@ class OnlineEquations(DoubleModule):
 
     @double
     def __init__(
-        self, activation="erf", teacher="erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
+        self, activation: ActivationLike = "erf", teacher: ActivationLike = "erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
         scale: float = 1.0, noise: float = 0.0, decay: float = 0.0, batch: int = 1, spherical: bool = False,
         online: bool = True, order: int = 48,
     ):  # fmt: skip
@@ -145,9 +147,10 @@ class OnlineEquations(DoubleModule):
         if self.activation.name == "sign":
             raise ValueError("`activation` must have a slope, got 'sign': its student never moves.")
         check_ridge("activation", self.activation)
-        general = callable(teacher) and not isinstance(teacher, Activation)
-        self.teacher = teacher if general else as_activation(teacher)
-        if not general:
+        if callable(teacher) and not isinstance(teacher, Activation):
+            self.teacher = teacher
+        else:
+            self.teacher = as_activation(teacher)
             check_ridge("teacher", self.teacher)
         self.coefficients = _coefficients(coefficients)
         check_positive("rate", rate)
@@ -163,13 +166,19 @@ class OnlineEquations(DoubleModule):
         self.rate, self.output_rate, self.scale = map(as_number, (rate, output_rate, scale))
         self.noise, self.decay = map(as_number, (noise, decay))
         self.batch, self.spherical, self.online, self.order = batch, spherical, online, order
-        if not general:
+        if isinstance(self.teacher, Activation):
             _check_pair(self.activation, self.teacher)
 
     @property
     def general(self) -> bool:
         """Whether the teacher is a function of all indices together."""
         return not isinstance(self.teacher, Activation)
+
+    @property
+    def _unit(self) -> Activation:
+        """The teacher's activation, where it is a sum of one over the indices."""
+        assert isinstance(self.teacher, Activation), "a teacher of all indices together has none"
+        return self.teacher
 
     @double
     def error(self, overlaps: Overlaps) -> Float[Array, ""]:
@@ -203,7 +212,7 @@ class OnlineEquations(DoubleModule):
             _, _, e, weights = self._nodes(M, Q, P, a, self.order)
             return 0.5 * (weights @ e**2)
         width, c = len(a), self._signed(a, len(P))
-        rows, target = unit_pairs(self.activation, self.teacher, _covariance(M, Q, P), width)
+        rows, target = unit_pairs(self.activation, self._unit, _covariance(M, Q, P), width)
         # a difference of numbers of order one: rounding can go below 0
         return jnp.maximum(0.5 * mean_square(rows, target, c, width), 0.0)
 
@@ -234,19 +243,19 @@ class OnlineEquations(DoubleModule):
         if self.general:
             return h, outputs - jax.vmap(self.teacher)(h[:, width:])
         star = self._signed(a, len(P))[width:]
-        return h, outputs + self.teacher.value(h[:, width:]) @ star
+        return h, outputs + self._unit.value(h[:, width:]) @ star
 
     def _by_pairs(self, M, Q, P, a, finer):
         r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$ with $z$ over all units."""
         width, c, cov = len(a), self._signed(a, len(P)), _covariance(M, Q, P)
         nodes, order = (math.ceil(finer * count) for count in (NODES, self.order))
-        rows, _ = unit_pairs(self.activation, self.teacher, cov, width, nodes)
+        rows, _ = unit_pairs(self.activation, self._unit, cov, width, nodes)
         own = c[:width]
         # Stein: E[sigma'(l_k) z e] = Cov(z, l_k) sum_j c_j E[sigma'' phi_j] + sum_j c_j E[sigma' phi_j'] Cov(z, h_j)
         drift = (rows.first @ c)[:, None] * cov[:width] + (rows.mixed * c) @ cov
         noise = jnp.zeros_like(Q)
         if self.online:
-            noise = noise_matrix(self.activation, self.teacher, cov, c, width, order)
+            noise = noise_matrix(self.activation, self._unit, cov, c, width, order)
             noise = jnp.outer(own, own) * (noise + self.noise * rows.mixed[:, :width])
         return own[:, None] * drift, rows.value @ c, noise
 
@@ -329,6 +338,7 @@ def order_parameters(
     check_count("max_steps", max_steps)
     solution, errors = _solve(equations, start, ts, rtol, atol, max_steps)
     assert solution.ys is not None  # `saveat` asks for them
+    assert solution.interpolation is not None  # and for this
     M, Q, a = (jnp.where(jnp.isfinite(y), y, jnp.nan) for y in solution.ys)
     status = "max_steps"
     if bool(solution.result == diffrax.RESULTS.successful):
@@ -382,7 +392,7 @@ def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> flo
     """
     check_kind("equations", equations, OnlineEquations, "`limits.OnlineEquations`, built")
     equations._check(overlaps)
-    if not equations.general and _closed(equations.activation, equations.teacher):
+    if not equations.general and _closed(equations.activation, equations._unit):
         return 0.0
     state = (overlaps.M, overlaps.Q, overlaps.P, overlaps.output)
     fields = [equations._field(*state, finer) for finer in (1.0, 1.25)]
@@ -412,7 +422,7 @@ def _covariance(M, Q, P):
 
 
 def _check_covariance(covariance) -> None:
-    if isinstance(covariance, jax.core.Tracer):
+    if isinstance(covariance, Tracer):
         return
     values = np.linalg.eigvalsh(np.asarray(covariance))
     if values[0] < -1e-10 * max(values[-1], 1e-300):
@@ -426,7 +436,7 @@ def _coefficients(given):
     if given is None:
         return None
     star = real_array("coefficients", given, "(index,)").astype(float)
-    if not isinstance(star, jax.core.Tracer) and bool(jnp.any(star == 0)):
+    if not isinstance(star, Tracer) and bool(jnp.any(star == 0)):
         raise ValueError(
             "`coefficients` must not be zero; leave out the index that the teacher does not use."
         )

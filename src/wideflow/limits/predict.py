@@ -11,13 +11,14 @@ Every kernel may lie on disk (`write_kernel`): what fits the memory budget is re
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.precision import double
@@ -69,7 +70,7 @@ class Prediction(NamedTuple):
 def ensemble(
     train: KernelPair | tuple,
     targets,
-    times=math.inf,
+    times: float | int | Sequence[float | int] | np.ndarray | Array = math.inf,
     *,
     cross: KernelPair | tuple | None = None,
     test_nngp=None,
@@ -112,6 +113,8 @@ def ensemble(
     if stored:
         check_kernels("train", dict(nngp=nngp, ntk=ntk), cross)
     if stored and not fits(ntk.shape[0], ENSEMBLE_MATRICES, memory):
+        assert isinstance(nngp, StoredKernel)  # both are, as `check_kernels` has seen to
+        assert isinstance(ntk, StoredKernel)
         cross, test_nngp = test_kernels("train", (nngp, ntk), cross, test_nngp)
         _check_test(test_nngp, cross[1].shape[0])
         settings = (cross, test_nngp, rate, ridge, memory, progress)
@@ -186,10 +189,10 @@ def posterior(
     """
     nngp = _matrix(nngp)
     y, several = _targets(targets, nngp.shape[0])
-    stored, crosses = isinstance(nngp, StoredKernel), None if cross is None else (cross,)
-    if stored:
+    crosses = None if cross is None else (cross,)
+    if isinstance(nngp, StoredKernel):
         check_kernels("nngp", dict(nngp=nngp), crosses)
-    if stored and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
+    if isinstance(nngp, StoredKernel) and not fits(nngp.shape[0], POSTERIOR_MATRICES, memory):
         _check_ridge(ridge)
         (cross,), test_nngp = test_kernels("nngp", (nngp,), crosses, test_nngp)
         _check_test(test_nngp, cross.shape[0])
@@ -197,11 +200,8 @@ def posterior(
             nngp, np.asarray(y), cross, test_nngp, ridge, memory, progress
         )
     else:
-        mean, covariance = _posterior(
-            *(None if m is None else jnp.asarray(load(m)) for m in (nngp, cross, test_nngp)),
-            y,
-            ridge,
-        )
+        array = lambda matrix: None if matrix is None else jnp.asarray(load(matrix))
+        mean, covariance = _posterior(array(nngp), array(cross), array(test_nngp), y, ridge)
     mean = jnp.asarray(mean if several else mean[:, 0])
     return Prediction(mean, None if covariance is None else jnp.asarray(covariance))
 
@@ -351,9 +351,7 @@ def _refuse_negative(name, smallest, largest, floor):
 def check_symmetric(name: str, matrix) -> None:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"`{name}` must be a square matrix, got shape {matrix.shape}.")
-    if isinstance(
-        matrix, jax.core.Tracer
-    ):  # inside `jit` or `grad` there are no numbers to look at
+    if isinstance(matrix, Tracer):  # inside `jit` or `grad` there are no numbers to look at
         return
     gap, size = float(jnp.max(jnp.abs(matrix - matrix.T))), float(jnp.max(jnp.abs(matrix)))
     if not gap <= 1e-6 * size:
@@ -367,7 +365,7 @@ def cholesky(name: str, matrix, ridge):
     check_symmetric(name, matrix)
     _check_ridge(ridge)
     factor = jnp.linalg.cholesky(matrix + ridge * jnp.eye(matrix.shape[0], dtype=matrix.dtype))
-    if not isinstance(factor, jax.core.Tracer) and not bool(jnp.all(jnp.isfinite(factor))):
+    if not isinstance(factor, Tracer) and not bool(jnp.all(jnp.isfinite(factor))):
         raise ValueError(
             f"`{name}` plus `ridge` {ridge:g} must be positive definite, but has no Cholesky factor. Raise `ridge`, or drop inputs "
             "that occur twice."

@@ -126,7 +126,7 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
                 )
             tail = max(tail, 0.0)
             return LimitNodes(scaling.gamma, head, tail, float(head[-1]) * tail)
-        head = np.asarray(scaling.sequence) / math.fsum(scaling.sequence)  # pyright: ignore[reportArgumentType]
+        head = np.asarray(scaling.sequence) / math.fsum(scaling.sequence)
         return LimitNodes(scaling.gamma, head, 0.0, 0.0)
     raise ValueError(
         f"`scaling` must be `NTK`, `Zipf` or `Weights` to have a limiting tangent Gram matrix, got {type(scaling).__name__}. "

@@ -76,8 +76,10 @@ class SignMoments:
             return 1.0
         covariance = self._given(held)
         entry = lambda a, b: covariance[self.count + a, self.count + b]
-        block = [[entry(a, b) for b in signs] for a in signs]
-        return _two_signs(*block[0], block[1][1]) if len(signs) == 2 else _four_signs(block)
+        if len(signs) == 2:
+            a, b = signs
+            return _two_signs(entry(a, a), entry(a, b), entry(b, b))
+        return _four_signs([[entry(a, b) for b in signs] for a in signs])
 
 
 def _lowered(powers: Powers, i: int) -> Powers:

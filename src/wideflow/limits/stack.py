@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.activations import activation as as_activation
+from .._core.activations import ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
@@ -73,7 +73,7 @@ def stack_limit(
     inputs,
     targets,
     times,
-    activation="relu",
+    activation: ActivationLike = "relu",
     *,
     weights: Sequence | None = None,
     rate: float | None = None,
@@ -129,9 +129,10 @@ def stack_limit(
     outputs = jax.vmap(lambda at: _outputs(act, at, masses, x))(path)
     losses = 0.5 * jnp.mean(jnp.sum((outputs - y) ** 2, axis=2), axis=1)
     outers, inners = zip(*path, strict=True)
+    blocks = [tuple(map(np.asarray, part)) for part in (outers, inners, masses)]
     return StackPath(
-        *jax.tree.map(np.asarray, (times, outputs, losses, outers, inners, masses)), int(steps)
-    )
+        np.asarray(times), np.asarray(outputs), np.asarray(losses), blocks[0], blocks[1], blocks[2], int(steps),
+    )  # fmt: skip
 
 
 def _outputs(act, nodes, masses, x):

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._core.arrays import real_array
 from .._core.errors import check_between
+from .._core.foreign import untyped
 from .._core.precision import double
 
 __all__ = ["reach_time", "reach_times"]
@@ -78,4 +79,4 @@ def _root(values: np.ndarray, weights: np.ndarray, share: float) -> float:
     high = math.log(max(-math.log(share), 1.0) / (2 * values[moving].min())) + 1.0
     while excess(high) > 0:
         high += 1.0
-    return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=8.9e-16))
+    return math.exp(untyped(brentq)(excess, low, high, xtol=1e-14, rtol=8.9e-16))

@@ -135,8 +135,8 @@ def _parts(model: Deep, left, right, output: int | None) -> dict[str, Array]:
         weight, bias = model.scales[l]
         parts[f"weight_{l + 1}"] = weight.rate * weight.factor**2 * _products(ours[l], theirs[l])
         if bias is not None:
-            sums = [_rows(jnp.sum(side[l].gradient, axis=2)) for side in (ours, theirs)]
-            parts[f"bias_{l + 1}"] = bias.rate * bias.factor**2 * _inner(*sums, right is None)
+            own, other = (_rows(jnp.sum(side[l].gradient, axis=2)) for side in (ours, theirs))
+            parts[f"bias_{l + 1}"] = bias.rate * bias.factor**2 * _inner(own, other, right is None)
     return parts
 
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count
 from .._core.normal_rows import square_root
@@ -94,13 +94,15 @@ class RandomFeatures(AbstractEmbedding):
     activation: Activation = eqx.field(static=True)
 
     @double
-    def __init__(self, weights, activation="relu"):
+    def __init__(self, weights, activation: ActivationLike = "relu"):
         self.weights = _matrix("weights", weights)
         self.activation = as_activation(activation)
 
     @classmethod
     @double
-    def init(cls, key, input_dimension: int, features: int, activation="relu") -> "RandomFeatures":
+    def init(
+        cls, key, input_dimension: int, features: int, activation: ActivationLike = "relu"
+    ) -> "RandomFeatures":
         r"""Draws $z_j \sim \mathcal{N}(0, I_d)$.
 
         Args:
@@ -140,7 +142,7 @@ class DeepRandomFeatures(AbstractEmbedding):
     activation: Activation = eqx.field(static=True)
 
     @double
-    def __init__(self, first, inner=(), activation="relu"):
+    def __init__(self, first, inner=(), activation: ActivationLike = "relu"):
         self.first = _matrix("first", first)
         self.inner = tuple(_matrix("inner", weights) for weights in inner)
         self.activation = as_activation(activation)
@@ -154,7 +156,12 @@ class DeepRandomFeatures(AbstractEmbedding):
     @classmethod
     @double
     def init(
-        cls, key, input_dimension: int, features: int, layers: int = 3, activation="relu"
+        cls,
+        key,
+        input_dimension: int,
+        features: int,
+        layers: int = 3,
+        activation: ActivationLike = "relu",
     ) -> "DeepRandomFeatures":
         r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too.
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
@@ -45,7 +45,7 @@ class Homogeneous(AbstractModel):
     factor: float | int = eqx.field(static=True)
 
     @double
-    def __init__(self, weights, activation="abs", factor: float | int = 1.0):
+    def __init__(self, weights, activation: ActivationLike = "abs", factor: float | int = 1.0):
         weights = real_array("weights", weights, "(width, feature)")
         if not bool(jnp.all(jnp.any(weights != 0, axis=1))):
             raise ValueError(
@@ -72,7 +72,7 @@ class Homogeneous(AbstractModel):
         *,
         features: int,
         width: int,
-        activation="abs",
+        activation: ActivationLike = "abs",
         factor: float | int = 1.0,
         scale: float | int = 1.0,
     ) -> "Homogeneous":

@@ -122,6 +122,7 @@ def padded(layer, x) -> tuple[Batch, str]:
 def convolve(layer: Conv, x, weights):
     """A convolution with weights (*window, channel in, channel out)."""
     x, padding = padded(layer, x)
+    assert layer.strides is not None  # completed when the layer was built
     return jax.lax.conv_general_dilated(
         x, weights, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
     )
@@ -132,6 +133,7 @@ def patches(layer: Dense | Conv, x) -> Float[Array, "sample position fan_in"]:
     if isinstance(layer, Dense):
         return x.reshape(x.shape[0], -1, x.shape[-1])
     x, padding = padded(layer, x)
+    assert layer.strides is not None  # completed when the layer was built
     windows = jax.lax.conv_general_dilated_patches(
         x, layer.window, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
     )

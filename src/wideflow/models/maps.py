@@ -5,13 +5,13 @@ every step up to rounding. "Ours" below is `MeanField()`: $1/m$ outside, $D^{-1/
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax.numpy as jnp
 
 from .._core.errors import check_count, check_positive, check_same_length
 from .._core.precision import double
-from .._core.scalings import ABC, NTK, MeanField
+from .._core.scalings import ABC, NTK, AbstractScaling, MeanField
 from .embeddings import DeepRandomFeatures, RandomFeatures
 from .shallow import Shallow, has_own_scales
 
@@ -30,6 +30,9 @@ __all__ = [
     "unit_magnitude",
     "xavier_network",
 ]
+
+
+Scaling = TypeVar("Scaling", bound=AbstractScaling)
 
 
 class Equivalent(NamedTuple):
@@ -79,10 +82,10 @@ def older_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
         model: a `Shallow` network in `MeanField(hidden=1.0)`.
         rate: $\delta$ of its training.
     """
-    _expect(model, MeanField, "MeanField(hidden=1.0)")
+    scaling = _expect(model, MeanField, "MeanField(hidden=1.0)")
     check_positive("rate", rate)
     features = model.weights.shape[0]
-    hidden = features ** (0.5 - model.scaling.hidden) * model.hidden
+    hidden = features ** (0.5 - scaling.hidden) * model.hidden
     return Equivalent(
         Shallow(hidden, model.output, MeanField(), model.activation, model.embedding), rate
     )
@@ -297,7 +300,8 @@ def common_magnitude(model: Shallow) -> float:
     return magnitude
 
 
-def _expect(model, kind, name):
+def _expect(model, kind: type[Scaling], name: str) -> Scaling:
+    """The model's scaling, which must be of this kind."""
     if not isinstance(model, Shallow) or not isinstance(model.scaling, kind):
         got = model.scaling if isinstance(model, Shallow) else type(model).__name__
         raise ValueError(
@@ -307,6 +311,7 @@ def _expect(model, kind, name):
         raise ValueError(
             f"`model` must have the node scales of `{name}` at its width {model.width}; it was pruned or changed. Map it before pruning."
         )
+    return model.scaling
 
 
 def _frozen(model) -> RandomFeatures:

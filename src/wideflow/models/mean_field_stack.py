@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_between, check_count, check_positive
 from .._core.precision import double
@@ -47,12 +47,14 @@ class MeanFieldStack(AbstractModel):
     activation: Activation = eqx.field(static=True)
 
     @double
-    def __init__(self, layers: Sequence, activation="relu", weights: Sequence | None = None):
+    def __init__(
+        self, layers: Sequence, activation: ActivationLike = "relu", weights: Sequence | None = None
+    ):
         blocks = _blocks(layers)
-        weights = [None] * len(blocks) if weights is None else list(weights)
-        if len(weights) != len(blocks):
+        masses: list = [None] * len(blocks) if weights is None else list(weights)
+        if len(masses) != len(blocks):
             raise ValueError(
-                f"`weights` must have one entry per block ({len(blocks)}), got {len(weights)}."
+                f"`weights` must have one entry per block ({len(blocks)}), got {len(masses)}."
             )
         for l, (outer, inner) in enumerate(blocks):
             if outer.ndim != 2 or inner.ndim != 2 or outer.shape[1] != inner.shape[0]:
@@ -63,13 +65,13 @@ class MeanFieldStack(AbstractModel):
                 raise ValueError(
                     f"`layers[{l}]` reads {inner.shape[1]} numbers, but `layers[{l - 1}]` gives {blocks[l - 1][0].shape[0]}."
                 )
-            if weights[l] is not None:
-                weights[l] = _masses(l, weights[l], inner.shape[0])
+            if masses[l] is not None:
+                masses[l] = _masses(l, masses[l], inner.shape[0])
         single = all(a.dtype == jnp.float32 for pair in blocks for a in pair)
         dtype = jnp.float32 if single else jnp.float64
         self.outers = tuple(outer.astype(dtype) for outer, _ in blocks)
         self.inners = tuple(inner.astype(dtype) for _, inner in blocks)
-        self.masses = tuple(None if p is None else p.astype(dtype) for p in weights)
+        self.masses = tuple(None if p is None else p.astype(dtype) for p in masses)
         self.activation = as_activation(activation)
 
     @classmethod
@@ -81,7 +83,7 @@ class MeanFieldStack(AbstractModel):
         *,
         dimensions: Sequence[int],
         widths: Sequence[int],
-        activation="relu",
+        activation: ActivationLike = "relu",
         weight_std: float = 1.0,
         correlation: float = 0.5,
     ) -> "MeanFieldStack":

@@ -94,5 +94,6 @@ def rescaled(
     if richness is not None:
         check_positive("richness", richness, "Its limit 0 is `limits.linearised`.")
         alpha = 1 / richness
+    assert alpha is not None  # given itself, or by the richness
     check_positive("alpha", alpha)
     return Rescaled(model, jnp.asarray(float(alpha)), model if centred else None)

@@ -19,11 +19,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.activations import Activation, activation as as_activation
+from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import as_key, check_count, check_flag, check_kind, check_positive
 from .._core.node_products import spread
-from .._core.precision import double
+from .._core.precision import double, jax_flag
 from .._core.randomness import named_key
 from .._core.renamed import renamed
 from .._core.scalings import ABC, NTK, AbstractScaling
@@ -76,7 +76,9 @@ class Shallow(AbstractModel):
     rate_factor: float = eqx.field(static=True)
 
     @double
-    def __init__(self, hidden, output, scaling=None, activation="relu", embedding=None):
+    def __init__(
+        self, hidden, output, scaling=None, activation: ActivationLike = "relu", embedding=None
+    ):
         hidden = real_array("hidden", hidden, "(width, feature)")
         output = real_array("output", output)
         width, features = hidden.shape
@@ -113,7 +115,7 @@ class Shallow(AbstractModel):
         features: int,
         width: int,
         scaling: AbstractScaling | None = None,
-        activation="relu",
+        activation: ActivationLike = "relu",
         outputs: int | None = None,
         embedding: AbstractEmbedding | None = None,
         weight_std: float = 1.0,
@@ -287,7 +289,7 @@ def node_gradient(
 
 
 def _full_precision() -> bool:
-    return jax.config.jax_default_matmul_precision in FULL  # pyright: ignore[reportAttributeAccessIssue]
+    return jax_flag("jax_default_matmul_precision") in FULL
 
 
 def mixed_first(sigma, features, z, cotangent, mixed):

@@ -1,14 +1,18 @@
 """What an observable is: a named number (or array) read off a snapshot of a run."""
 
 import abc
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from .._core.errors import check_count
 from .._core.precision import DoubleModule
+from ..data.dataset import DatasetObjective
 from ..data.objective import AbstractObjective
-from ..dynamics.base import Snapshot
+from ..dynamics.base import Objective, Snapshot
+from ..models.base import AbstractModel
+from ..models.shallow import Shallow
 
 __all__ = ["AbstractObservable"]
 
@@ -24,8 +28,14 @@ class AbstractObservable(DoubleModule):
     axes: eqx.AbstractVar[tuple[str, ...]]
 
     @abc.abstractmethod
-    def __call__(self, snapshot: Snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: Snapshot[AbstractModel, AbstractObjective]) -> Float[Array, "..."]:
         """The value at this moment; pure and compilable."""
+
+
+SampleSnapshot = Snapshot[AbstractModel, DatasetObjective]
+"""Of a run on samples."""
+ShallowSnapshot = Snapshot[Shallow, DatasetObjective]
+"""Of a run of a `Shallow` network on samples."""
 
 
 def check_samples(samples: int | None) -> None:
@@ -44,7 +54,7 @@ def probe_features(snapshot: Snapshot, samples: int | None) -> Float[Array, "sam
     return features if samples is None else features[:samples]
 
 
-def test_objective(snapshot: Snapshot) -> AbstractObjective:
+def test_objective(snapshot: Snapshot[Any, Objective]) -> Objective:
     if snapshot.test is None:
         raise ValueError("this observable looks at test data; give `test=` to `train`.")
     return snapshot.test

@@ -24,7 +24,7 @@ from ..models.base import AbstractModel
 from ..models.deep import Deep
 from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
-from .base import AbstractObservable, Snapshot, check_samples, probe_features
+from .base import AbstractObservable, SampleSnapshot, Snapshot, check_samples, probe_features
 
 __all__ = [
     "EffectiveRank",
@@ -366,7 +366,7 @@ class KernelAlignment(AbstractObservable):
     def __init__(self, samples: int | None = None, output: int = 0):
         self.watched = _Watched(samples, output)
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         gram = self.watched.gram(snapshot.model, snapshot)
         y = snapshot.objective.targets.astype(jnp.float64)
         y = (y if y.ndim == 1 else y[:, self.watched.output])[: gram.shape[0]]

@@ -15,7 +15,7 @@ from .._core.trees import parameters
 from ..models.deep import Deep
 from ..models.deep_gram import sides
 from ..models.rescaled import Rescaled
-from .base import AbstractObservable, probe_features
+from .base import AbstractObservable, SampleSnapshot, probe_features
 
 __all__ = [
     "ArrayMovement",
@@ -128,7 +128,7 @@ class FeatureAlignment(AbstractObservable):
     def __init__(self, samples: int | None = None):
         self.samples = samples
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         kernels = _feature_kernels(snapshot.model, probe_features(snapshot, self.samples))
         y = snapshot.objective.targets.astype(jnp.float64)
         y = (y[:, None] if y.ndim == 1 else y)[: self.samples]

@@ -116,7 +116,7 @@ def _preactivations(model, features):
         raise ValueError(
             f"{type(model).__name__} does not say what its hidden nodes are; use `ParameterMovement`."
         )
-    return features @ model.weights
+    return features @ parameters(model)["weights"]
 
 
 def hidden_change(snapshot):

@@ -6,6 +6,9 @@ import numpy as np
 
 from .._core.arrays import real_values
 from .._core.errors import check_between, check_same_length
+from ..data.multi_index import MultiIndexObjective
+from ..dynamics.base import Snapshot
+from ..models.base import AbstractModel
 from .base import AbstractObservable
 
 __all__ = [
@@ -17,6 +20,9 @@ __all__ = [
 ]
 
 
+TeacherSnapshot = Snapshot[AbstractModel, MultiIndexObjective]
+
+
 class TeacherOverlap(AbstractObservable):
     r"""$M = HV^\top$, the covariance of $\lambda = Hx$ with the indices $\rho = Vx$."""
 
@@ -24,7 +30,7 @@ class TeacherOverlap(AbstractObservable):
     label: str = eqx.field(static=True, default="overlap M with the teacher")
     axes: tuple[str, ...] = eqx.field(static=True, default=("width", "index"))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: TeacherSnapshot):
         _, hidden = _neurons(snapshot)
         return hidden @ snapshot.objective.directions.T
 
@@ -48,7 +54,7 @@ class GeneralisationError(AbstractObservable):
     label: str = eqx.field(static=True, default="generalisation error")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: TeacherSnapshot):
         _neurons(snapshot)
         return snapshot.objective.value(snapshot.model) * (0.5 / snapshot.objective.factor)
 
@@ -60,7 +66,7 @@ class LargestCosine(AbstractObservable):
     label: str = eqx.field(static=True, default="largest |cosine| of a neuron and an index")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: TeacherSnapshot):
         _, hidden = _neurons(snapshot)
         v = snapshot.objective.directions
         size = lambda rows: jnp.linalg.norm(rows, axis=1)

@@ -4,7 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._core.errors import check_flag
-from .base import AbstractObservable, test_objective
+from ..data.dataset import DatasetObjective
+from .base import AbstractObservable, SampleSnapshot, test_objective
 
 __all__ = ["Accuracy", "Loss", "Outputs", "Risk", "TestLoss", "TestRisk"]
 
@@ -75,7 +76,7 @@ class Accuracy(AbstractObservable):
         self.name = "test_accuracy" if test else "accuracy"
         self.label = "test accuracy" if test else "training accuracy"
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         objective = test_objective(snapshot) if self.test else training_samples(snapshot)
         outputs = objective.outputs(snapshot.model)
         if outputs.ndim == 1:  # one output: the sign tells the class
@@ -106,12 +107,12 @@ class Outputs(AbstractObservable):
         self.label = self.name.replace("_", " ")
         self.axes = (("test_sample" if test else "sample"), *(("output",) if several else ()))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         objective = test_objective(snapshot) if self.test else training_samples(snapshot)
         return objective.outputs(snapshot.model)
 
 
-def training_samples(snapshot):
+def training_samples(snapshot) -> DatasetObjective:
     """The training objective, where it is one on samples."""
     if not hasattr(snapshot.objective, "outputs"):
         raise ValueError(

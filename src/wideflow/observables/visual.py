@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from .._core.arrays import real_array
 from .._core.precision import double
-from .base import AbstractObservable, probe_features
+from .base import AbstractObservable, ShallowSnapshot, probe_features
 
 __all__ = ["FeaturePair", "NeuronPlaces", "OutputsAt"]
 
@@ -46,7 +46,7 @@ class NeuronPlaces(AbstractObservable):
     label: str = eqx.field(static=True, default="−b_j v_j / |v_j|²")
     axes: tuple[str, ...] = eqx.field(static=True, default=("plane", "width"))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         weights = snapshot.model.weights.astype(jnp.float64)
         direction, bias = weights[:-1], weights[-1]
         return -bias * direction / jnp.sum(direction**2, axis=0)
@@ -59,5 +59,5 @@ class FeaturePair(AbstractObservable):
     label: str = eqx.field(static=True, default="h_j of the first two inputs")
     axes: tuple[str, ...] = eqx.field(static=True, default=("pair", "width"))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         return (probe_features(snapshot, 2) @ snapshot.model.weights).astype(jnp.float64)

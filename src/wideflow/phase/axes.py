@@ -121,7 +121,8 @@ def axis_of(name: str, given=None) -> Axis:
         raise ValueError(
             f"`{name}` must be a range (low, high) or (low, high, count), or a list of values, got {given!r}."
         )
-    low, high, count = (*(given or (quantity.low, quantity.high)), quantity.count)[:3]
+    low, high, *counted = given or (quantity.low, quantity.high)
+    count = counted[0] if counted else quantity.count
     for end in (low, high):
         check_number(name, end)
     check_count(f"count of {name}", count, 2, MOST_VALUES)

@@ -5,9 +5,10 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .._core.precision import double
+from .._core.foreign import checked_inputs, checked_rows
+from .._core.precision import Precision, double
 from .._core.status import Status
 from .network import STEPS, Network, Training, train_network
 from .splits import Standard
@@ -33,17 +34,18 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
 
     def __init__(
         self, width=256, richness=1.0, scaling="mean-field", share=0.5, tail=0.7, weight_std=1.0, depth=0,
-        activation="relu", rate=0.25, steps=STEPS, dynamics="descent", precision="float32", loss=0.1, random_state=0,
+        activation="relu", rate=0.25, steps=STEPS, dynamics="descent", precision: Precision = "float32", loss=0.1, random_state=0,
     ):  # fmt: skip
         self.width, self.richness, self.scaling = width, richness, scaling
         self.share, self.tail, self.weight_std = share, tail, weight_std
         self.depth, self.activation = depth, activation
         self.rate, self.steps, self.dynamics = rate, steps, dynamics
-        self.precision, self.loss, self.random_state = precision, loss, random_state
+        self.precision: Precision = precision
+        self.loss, self.random_state = loss, random_state
 
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,)."""
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
+        X, y = checked_rows(self, X, y, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         network = Network(
             self.width, self.richness, self.scaling, self.share, self.tail, self.weight_std, self.depth,
@@ -69,6 +71,6 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X):
         """Predictions (sample,)."""
         check_is_fitted(self)
-        inputs = self.standard_.inputs(validate_data(self, X, dtype=np.float64, reset=False))
+        inputs = self.standard_.inputs(checked_inputs(self, X))
         moved = np.asarray(self.model_.outputs(inputs)) - np.asarray(self.start_.outputs(inputs))
         return self.standard_.predictions(moved.astype(np.float64))

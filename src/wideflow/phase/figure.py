@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from ..figures import FigureSpec, Heatmap, HLine, Line, Panel, Points
+from ..figures import FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points
 from ..observables.regime import LAZY, RICH
 from .measurements import TINY, error_surface, regime_surface, scores
 
@@ -61,19 +61,26 @@ def map_of(plane: "Phase", what: str) -> Panel:
         [[axis.values[i] for axis, i in zip(plane.axes, place)] for place in plane.places], float
     )
     known = np.isfinite(dots)
-    marks = [
+    marks: list[Mark] = [
         Heatmap(x, y, smooth.reshape(FINE, FINE).T, label),
         Points(places[known, 0], places[known, 1], values=dots[known], size=6),
     ]
     if not known.all():
-        marks.append(Points(*places[~known].T, "loss not reached", group="loss not reached"))
+        marks.append(_points(places[~known], "loss not reached", group="loss not reached"))
     marks += _contours(x, y, np.exp(changes).reshape(FINE, FINE))
     same = [i for i in verdict.same if i != verdict.best]
     if what == "error" and same:
-        marks.append(Points(*places[same].T, "not told from the best", size=3.5))
-    marks.append(Points(*places[[verdict.best]].T, "recommended", size=10))
+        marks.append(_points(places[same], "not told from the best", size=3.5))
+    marks.append(_points(places[[verdict.best]], "recommended", size=10))
     first, second = plane.axes
     return Panel(title, first.label, second.label, marks, first.scale, second.scale)
+
+
+def _points(
+    places: np.ndarray, label: str, size: float | int = 5.0, group: str | None = None
+) -> Points:
+    """At places (point, axis)."""
+    return Points(places[:, 0], places[:, 1], label, size=size, group=group)
 
 
 def _means(values: np.ndarray) -> np.ndarray:
@@ -90,7 +97,7 @@ def _contours(x: np.ndarray, y: np.ndarray, changes: np.ndarray) -> list[Line]:
     lines = []
     generator = contour_generator(x, y, changes.T)
     for label, border, dash in BORDERS:
-        for piece in generator.lines(border):
+        for piece in map(np.asarray, generator.lines(border)):
             lines.append(Line(piece[:, 0], piece[:, 1], label, dash=dash, group=label))
     return lines
 

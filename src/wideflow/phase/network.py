@@ -23,7 +23,7 @@ from .._core.errors import (
     check_count,
     check_positive,
 )
-from .._core.precision import double
+from .._core.precision import Precision, double
 from .._core.randomness import named_key
 from .._core.scalings import NTK, MeanField, Zipf
 from .._core.status import Status
@@ -127,7 +127,7 @@ class Training:
     rate: float | int = 0.25
     steps: int = STEPS
     dynamics: str = "descent"
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     def __post_init__(self):
         levels = tuple(self.levels) if isinstance(self.levels, tuple | list) else ()
@@ -189,9 +189,9 @@ def train_network(
         )
     rate = training.rate * 2 / fastest
     flow = training.dynamics == "flow"
+    length: dict[str, Any] = {"time": training.steps * rate} if flow else {"steps": training.steps}
     run = train(
-        start, data, GradientFlow() if flow else GradientDescent(rate),
-        **({"time": training.steps * rate} if flow else {"steps": training.steps}),
+        start, data, GradientFlow() if flow else GradientDescent(rate), **length,
         every=Logarithmic(RECORDS, rate if flow else 1.0), loss=HalfMeanSquares(),
         stop_below=0.5 * training.levels[-1] * float(np.mean(targets**2)),
         record=[OutputsAt(watched), KernelDistance(samples=PROBED), LinearisationGap(PROBED), ParameterMovement()],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jinja2
+from bokeh.core.types import ID
 from bokeh.embed import json_item
 
 from ..experiments import registry
@@ -161,7 +162,7 @@ def _section(experiment: Experiment | None, ranked: list[Record], base: pathlib.
 
 def _panel(plot, name: str) -> tuple[str, str]:
     """A plot as JSON that the page draws when the reader comes to it; '<' is spelt out, as it stands in a script."""
-    return name, json.dumps(json_item(plot, name), allow_nan=False).replace("<", "\\u003c")
+    return name, json.dumps(json_item(plot, ID(name)), allow_nan=False).replace("<", "\\u003c")
 
 
 def _data_uri(png: pathlib.Path) -> str:

@@ -1,12 +1,14 @@
 """A figure's description drawn by Bokeh, one plot a panel, for pages."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from bokeh.models import (
     BasicTicker,
     ColorBar,
     ColumnDataSource,
+    ContinuousColorMapper,
     FixedTicker,
     HoverTool,
     InlineStyleSheet,
@@ -75,7 +77,7 @@ def refresh(drawn: list, spec: FigureSpec) -> None:
         for renderer, columns in zip(plot.renderers, fresh):
             renderer.data_source.data = columns
         for bar in plot.right:
-            if isinstance(bar, ColorBar):
+            if isinstance(bar, ColorBar) and isinstance(bar.color_mapper, ContinuousColorMapper):
                 bar.color_mapper.low, bar.color_mapper.high = map_range(panel)
         x.label(plot.xaxis[0])
         y.label(plot.yaxis[0])
@@ -112,7 +114,7 @@ class _Axis:
         self.powers = range(int(np.floor(positive.min())) - 1, int(np.ceil(positive.max())) + 1)
 
     @property
-    def kind(self) -> str:
+    def kind(self) -> Literal["log", "linear"]:
         return "log" if self.scale == "log" else "linear"
 
     def __call__(self, values) -> np.ndarray:
@@ -149,7 +151,7 @@ def _put(axis, ticks: list[float]) -> None:
 
 def _plot(panel: Panel, style: Look, owner: str):
     x, y = _axes(panel)
-    size = (
+    size: dict[str, Any] = (
         dict(sizing_mode="scale_width", aspect_ratio=SQUARE, match_aspect=True)
         if panel.one_unit
         else dict(sizing_mode="stretch_width", height=None, frame_height=FRAME)

@@ -4,6 +4,7 @@ import io
 import pathlib
 import re
 import textwrap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +28,10 @@ _MARKERS = dict(
     x="X",
     star="*",
 )
-_STYLE = {
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
+_STYLE: "dict[RcKeyType, Any]" = {
     "figure.facecolor": "white", "font.family": "DejaVu Sans", "font.size": 9, "mathtext.fontset": "dejavusans",
     "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.labelsize": 9,
     "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.edgecolor": "#333333",

@@ -34,13 +34,12 @@ def lab(
 
     It listens on the loopback address only, behind a token in the printed address. Ctrl-C ends it.
     """
-    import jax
-
+    from .._core.precision import jax_flag
     from ..lab.workers import Workers
     from .work import keep_compiled_programs
 
     keep_compiled_programs()
-    workers = Workers(jax.config.jax_compilation_cache_dir)  # pyright: ignore[reportAttributeAccessIssue]
+    workers = Workers(jax_flag("jax_compilation_cache_dir"))
     workers.warm()  # it reads its libraries while this process reads those of the page
     try:
         return _served(workers, state, port, open_)

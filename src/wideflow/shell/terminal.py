@@ -82,13 +82,10 @@ def claims_table(record: Record) -> Table:
     table = Table(
         title=f"{record.experiment} ({record.size}, seed {record.seed})", title_justify="left"
     )
-    for heading, justify in (
-        ("verdict", "left"),
-        ("claim", "left"),
-        ("ours", "right"),
-        ("expected", "left"),
-    ):
-        table.add_column(heading, justify=justify)
+    table.add_column("verdict")
+    table.add_column("claim")
+    table.add_column("ours", justify="right")
+    table.add_column("expected")
     if any(claim.published is not None for claim in record.claims):
         table.add_column("published", justify="right")
     for claim in failed_first(record.claims):

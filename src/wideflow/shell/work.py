@@ -7,6 +7,7 @@ from typing import Any
 import jax
 
 from .._core.errors import check_choice
+from .._core.precision import jax_flag
 from ..data.files import DataNotFoundError, cache_folder
 from ..experiments import registry
 from ..experiments.base import Experiment
@@ -85,7 +86,7 @@ def draw(experiment: Experiment, record: Record) -> tuple[pathlib.Path, pathlib.
 
 def keep_compiled_programs() -> None:
     """Turns JAX's persistent compilation cache on, so that the same shapes start at once next time."""
-    chosen = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    chosen = jax_flag("jax_compilation_cache_dir")
     if chosen is None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)

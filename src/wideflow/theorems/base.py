@@ -1,6 +1,7 @@
 """What a theorem is here: hypotheses, a bound, a verdict with its margin, and a citation."""
 
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -57,6 +58,7 @@ class AbstractTheorem:
     """A theorem or lemma; its docstring is the statement, `__call__` gives a `Verdict`."""
 
     citation: ClassVar[Citation]
+    __call__: Callable[..., "Verdict"]  # of what the statement is about: each has its own signature
 
     def __init_subclass__(cls, **kwargs) -> None:
         for name in ("__call__", "evaluate"):  # statements about a run have the latter

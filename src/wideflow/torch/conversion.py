@@ -8,6 +8,7 @@ import operator
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn, TypeGuard
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from .counterparts import (
     CONVOLUTIONS,
     FUNCTIONS,
     NoCounterpartError,
+    Weighted,
     Weights,
     activation_of,
     arguments,
@@ -121,7 +123,7 @@ def _weighted(items: Items) -> Iterator[Weights]:
             yield item
 
 
-def _convolves(part: nn.Module) -> bool:
+def _convolves(part: nn.Module) -> TypeGuard[nn.Conv1d | nn.Conv2d | nn.Conv3d]:
     return type(part) in CONVOLUTIONS
 
 
@@ -163,7 +165,7 @@ def _arrays(items: Items, shape: tuple[int, ...], channels_first: bool) -> tuple
     return weights, biases
 
 
-def _weight(module: nn.Module, flattened: tuple[int, ...] | None) -> np.ndarray:
+def _weight(module: Weighted, flattened: tuple[int, ...] | None) -> np.ndarray:
     """(channel in, channel out) after the window; rows in the order in which channels-last inputs are laid flat."""
     weight = _numbers(module.weight)
     if not isinstance(module, nn.Linear):
@@ -241,7 +243,7 @@ class _Reader:
         while end is not start:
             if _is_sum(end):
                 fork = self._fork(end)
-                ways = [self._between(fork, way) for way in end.args]
+                ways = [self._between(fork, way) for way in self._ways(end)]
                 body, shortcut = sorted(ways, key=len, reverse=True)
                 if not body:
                     self._refuse(end, "a sum of a tensor with itself")
@@ -259,10 +261,15 @@ class _Reader:
             self.before[node] = self._fork(node) if _is_sum(node) else _source(node)
         return self.before[node]
 
-    def _fork(self, node: fx.Node) -> fx.Node:
-        if not all(isinstance(way, fx.Node) for way in node.args) or len(node.args) != 2:
+    def _ways(self, node: fx.Node) -> list[fx.Node]:
+        """The two tensors of a sum."""
+        ways = [way for way in node.args if isinstance(way, fx.Node)]
+        if len(ways) != len(node.args) or len(ways) != 2:
             self._refuse(node, "a sum with something that is no tensor of the graph")
-        lines = [self._line(way) for way in node.args]
+        return ways
+
+    def _fork(self, node: fx.Node) -> fx.Node:
+        lines = [self._line(way) for way in self._ways(node)]
         for point in lines[0]:
             if point in lines[1]:
                 return point
@@ -274,13 +281,13 @@ class _Reader:
             line.append(self._back(line[-1]))
         return line
 
-    def _refuse(self, node: fx.Node, reason: str):
+    def _refuse(self, node: fx.Node, reason: str) -> NoReturn:
         raise ValueError(_sentence([f"{_name(node, self.parts)}: {reason}"]))
 
     def _item(self, node: fx.Node):
         """The counterpart of one node; None for what does nothing."""
         if node.op == "call_module":
-            return self._of_module(node, self.parts[node.target])
+            return self._of_module(node, self.parts[str(node.target)])
         if node.op == "get_attr":
             raise NoCounterpartError("a parameter that is used outside a layer")
         return self._of_function(node)
@@ -288,7 +295,7 @@ class _Reader:
     def _of_module(self, node: fx.Node, part: nn.Module):
         if type(part) is nn.Linear:
             return Weights(dense(part), part)
-        if type(part) in CONVOLUTIONS:
+        if _convolves(part):
             return Weights(convolution(part, self._size(node)), part)
         if isinstance(part, nn.Identity) or (
             is_dropout(part) and not (part.training and part.p > 0)
@@ -300,7 +307,7 @@ class _Reader:
             return self._layer_norm(node, part)
         if type(part) is nn.Flatten:
             return flatten(part.start_dim, part.end_dim)
-        if isinstance(part, nn.modules.pooling._AvgPoolNd):
+        if isinstance(part, nn.AvgPool1d | nn.AvgPool2d | nn.AvgPool3d):
             return average_pool(
                 part.kernel_size, part.stride, part.padding, part.ceil_mode, part, self._size(node)
             )
@@ -432,7 +439,7 @@ def _source(node: fx.Node) -> fx.Node:
 
 def _name(node: fx.Node, parts: dict[str, nn.Module]) -> str:
     if node.op == "call_module":
-        return f"{node.target!r} ({type(parts[node.target]).__name__})"
+        return f"{node.target!r} ({type(parts[str(node.target)]).__name__})"
     target = (
         node.target if isinstance(node.target, str) else getattr(node.target, "__name__", node.name)
     )

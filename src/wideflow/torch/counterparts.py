@@ -3,15 +3,23 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import nn
 
 from .. import architecture as layers
-from .._core.activations import Activation, leaky_relu, scaled_erf, sigmoid, softplus
+from .._core.activations import (
+    Activation,
+    ActivationLike,
+    leaky_relu,
+    scaled_erf,
+    sigmoid,
+    softplus,
+)
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+Weighted = nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
 class NoCounterpartError(Exception):
@@ -23,7 +31,7 @@ class Weights:
     """A layer with weights, and the module that has them."""
 
     layer: layers.Dense | layers.Conv
-    module: nn.Module
+    module: Weighted
 
 
 def arguments(given, options, *defaults: tuple[str, object]) -> list:
@@ -37,7 +45,7 @@ def is_dropout(part: nn.Module) -> TypeGuard[nn.modules.dropout._DropoutNd]:
     return isinstance(part, nn.modules.dropout._DropoutNd)
 
 
-def _moments(part: nn.Linear | nn.modules.conv._ConvNd) -> tuple[float, float | None]:
+def _moments(part: Weighted) -> tuple[float, float | None]:
     """The deviations that the weights have, in the description's units."""
     fan_in = part.weight[0].numel()
     std = math.sqrt(fan_in * float(torch.mean(part.weight.detach().double() ** 2)))
@@ -169,7 +177,7 @@ FUNCTIONS: dict[str, Callable] = {
     "exp": lambda: "exp",
     "square": lambda: "square",
 }
-MODULES: dict[type, Callable[[nn.Module], object]] = {
+MODULES: dict[type, Callable[[Any], ActivationLike]] = {  # each of a part of its own type
     nn.ReLU: lambda part: "relu",
     nn.Tanh: lambda part: "tanh",
     nn.Sigmoid: lambda part: sigmoid(),
@@ -186,7 +194,7 @@ REASONS: dict[type, str] = {
 }
 
 
-def activation_of(part: nn.Module):
+def activation_of(part: nn.Module) -> ActivationLike:
     if type(part) in MODULES:
         return MODULES[type(part)](part)
     for kind, reason in REASONS.items():

@@ -100,8 +100,10 @@ def _units(name: str, part: nn.Module, before, arguments, options) -> dict[str, 
             continue
         own = rms(call({**state, key: now.detach()}) - base)
         fan_in, fan_out = _fans(part, now)
-        sizes = _sizes(part, state, key, base, arguments) if now.ndim >= 2 else (math.nan,) * 2
-        units[full(key)] = Unit(own, *sizes, fan_in, fan_out)
+        size = seen = math.nan
+        if now.ndim >= 2:
+            size, seen = _sizes(part, state, key, base, arguments)
+        units[full(key)] = Unit(own, size, seen, fan_in, fan_out)
     return units
 
 

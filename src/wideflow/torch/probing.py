@@ -52,9 +52,12 @@ def _check_frozen(network: Network, before: State, after: State) -> None:
             )
 
 
-def _feature_movement(network: Network, features, before: State, after: State) -> float:
+def _feature_movement(
+    network: Network, features: str | Callable | None, before: State, after: State
+) -> float:
     if features is None:
         return math.nan
+    read: Callable[[State, tuple], torch.Tensor]
     if isinstance(features, str):
         read = submodule_outputs(network.module, features)
     elif callable(features):

@@ -302,7 +302,7 @@ class Watch:
         return "\n".join(lines)
 
 
-def share_of(part: float, whole: float) -> float:
+def share_of(part: float | np.floating, whole: float | np.floating) -> float:
     """Their ratio; 0 of a whole that is 0, as of a kernel that has vanished."""
     return float(part / whole) if whole > 0 else 0.0
 

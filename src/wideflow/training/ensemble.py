@@ -135,8 +135,8 @@ def _alone(function):
 
 @functools.cache
 def _compiled(function, roles: tuple[str, ...], shared: tuple[bool, bool, bool], sequential: bool):
-    common = dict(zip(("objective", "test", "dynamics"), shared, strict=True))
-    common.update(member=False, plain=True)
+    common = {"member": False, "plain": True}
+    common |= zip(("objective", "test", "dynamics"), shared, strict=True)
     own = tuple(not common[role] for role in roles)
     if sequential:
         return eqx.filter_jit(functools.partial(_sequentially, function, own))

@@ -46,7 +46,7 @@ def train(
     *,
     steps: int | None = None,
     time: float | int | None = None,
-    record: Sequence[Callable[[Snapshot], Any]] = (),
+    record: Sequence[Callable[[Snapshot[Any, Any]], Any]] = (),
     every=None,
     loss=None,
     test=None,
@@ -261,13 +261,15 @@ class _Loop:
     def _locate(self, before, high, target):
         """Moves the last record of a flow to the moment at which the loss crossed `stop_below`."""
 
+        model, state, step, time = before
+
         def look(when):
             self.recorder.drop_last()
-            moved = self.advance(*before, when, None, high, self.total)
+            moved = self.advance(model, state, step, time, when, None, high, self.total)
             value = self.recorder.take(self._as_model(moved[0]), *moved[1:4])
             return float(value), moved
 
-        low = (float(np.asarray(before[3])), float(high))
+        low = (float(np.asarray(time)), float(high))
         first, moved = look(float(target))
         moved = crossing(look, low, (float(target), first, moved), self.stop_below)[2]
         self.model, self.state, self.step, self.time, alive = moved
@@ -307,7 +309,7 @@ def _crossed(before, after, stop_below) -> bool:
 def _note_crossing(recorder: Recorder, level) -> None:
     """Says when the loss of one flow fell below the level, if its last record is that moment."""
     losses = [row["loss"] for row in recorder.rows[-2:]]
-    if len(losses) == 2 and _crossed(*losses, level):
+    if len(losses) == 2 and _crossed(losses[0], losses[1], level):
         when = float(recorder.positions[-1][1])
         recorder.notes["stopped"] = (
             f"the loss fell below {level:g} at time {when:.6g} (loss {float(losses[-1]):.6g})"

@@ -22,8 +22,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .linearisation import SQUARES, GramProblem, Linearisation, Outputs, exponential, move
-from .matrix_functions import phi1, phis
+from .linearisation import (
+    SQUARES,
+    GramProblem,
+    Linearisation,
+    Outputs,
+    UniformHessian,
+    exponential,
+    move,
+)
+from .matrix_functions import Dense, phi1, phis
 from .step_base import AbstractDenseStep, AbstractStep, StepResult
 
 Vector = Float[Array, " entry"]
@@ -106,6 +114,7 @@ def _drifted(
     g, v = start.cotangent, frozen.vectors
     assert start.gram is not None  # a `Spectrum` is that of a Gram matrix at hand
     assert other.gram is not None
+    assert isinstance(start.hessian, UniformHessian)  # of a squared loss
     drift = start.hessian.kappa * (other.gram - start.gram) / distance
     both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
     integral, rising = (frozen.whole(part, g) for part in both)
@@ -120,6 +129,9 @@ def has_spectrum(problem: GramProblem) -> bool:
 
 
 def spectrum(problem: GramProblem, start: Linearisation) -> Spectrum:
+    assert isinstance(problem.action, Dense)  # as `has_spectrum` says, with the two below
+    assert isinstance(start.hessian, UniformHessian)
+    assert start.gram is not None
     return Spectrum(*problem.action.decompose(start.hessian.kappa * start.gram))
 
 

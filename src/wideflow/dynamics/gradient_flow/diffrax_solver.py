@@ -63,8 +63,9 @@ class DiffraxSolver(eqx.Module):
         memory = solver.init(terms, time, following, theta, None)
         no, zero = jnp.zeros((), bool), jnp.zeros((), int)
         dense = zeros_of(solver.step, terms, time, following, theta, None, memory, no)[2]
+        value, rounding = loss(theta)
         return DiffraxState(
-            time, time, jnp.asarray(following, float), theta, *loss(theta), memory, control, no, dense,
+            time, time, jnp.asarray(following, float), theta, value, rounding, memory, control, no, dense,
             zero, zero, no,
         )  # fmt: skip
 

@@ -211,7 +211,9 @@ class ExponentialIntegrator(eqx.Module):
         """Whether a step that failed may have failed for the neurons' own curvature."""
         if len(self.methods(problem)) == 1:
             return jnp.zeros((), bool)
-        stiff = lambda: size * largest_norm(problem.operator, start) > STIFF
+        network = problem.operator
+        assert isinstance(network, ShallowJacobian)  # others have one method
+        stiff = lambda: size * largest_norm(network, start) > STIFF
         return jax.lax.cond(failed, stiff, lambda: jnp.zeros((), bool))
 
 

@@ -160,7 +160,9 @@ class Filippov(AbstractStep):
 
 def single_step(problem: GramProblem, start: Linearisation, size) -> Linearisation:
     """Where one step of the given size ends."""
-    operator, network = problem.operator, problem.operator.unconstrained
+    operator = problem.operator
+    assert isinstance(operator, SlidingJacobian)  # of a network with kinks
+    network = operator.unconstrained
     ends = [k / PARTS * size for k in range(1, PARTS + 1)]
     predicted = [i for i, _ in exponentials(problem, (1.0,), (start,), start.cotangent, ends)]
     theta, outputs, means, slopes, constraints = _follow(network, start, jnp.stack(predicted))

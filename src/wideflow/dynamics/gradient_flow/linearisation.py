@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from ..._core.trees import Parameters
+from ...data.objective import Loss
 from ..losses import AbstractLoss, HalfMeanSquares, HalfSumSquares, MeanSquares
 from .jacobian import AbstractJacobian
 from .matrix_functions import AbstractAction, phi1, phi2, phi3
@@ -76,7 +77,7 @@ class BlockHessian(AbstractOutputHessian):
         return jnp.einsum("iab,ibjc,jcd->iajd", self.root, four, self.root).reshape(matrix.shape)
 
 
-def output_hessian(loss: AbstractLoss, outputs, targets) -> AbstractOutputHessian:
+def output_hessian(loss: Loss, outputs, targets) -> UniformHessian | BlockHessian:
     """$H$ of `loss` at `outputs`; negative eigenvalues (losses that are not convex) count as 0."""
     if isinstance(loss, SQUARES):
         one, zero = jnp.ones_like(outputs), jnp.zeros_like(outputs)
@@ -104,7 +105,7 @@ class Linearisation(eqx.Module):
     outputs: Outputs
     loss: Float[Array, ""]
     cotangent: Outputs
-    hessian: AbstractOutputHessian
+    hessian: UniformHessian | BlockHessian
     jacobian: PyTree
     gram: Float[Array, "entry entry"] | None
 
@@ -162,24 +163,22 @@ def exponentials(
     sizes: Sequence, forcing: Outputs | None = None,
 ) -> list[tuple[Outputs, Outputs]]:  # fmt: skip
     """The same after steps of several sizes, from one decomposition."""
-    hessian, uniform = (
-        linearisations[-1].hessian,
-        isinstance(linearisations[-1].hessian, UniformHessian),
-    )
+    hessian = linearisations[-1].hessian
     act = problem.action(_operator(problem, weights, linearisations))
 
     def phis(v: Outputs, k: int) -> list[tuple[Outputs, Outputs]]:
         r"""$\varphi_k(-hH\sum a_i\Theta_i)\,v$ and $\varphi_{k+1}$ of the same, for every size $h$."""
-        if uniform:
+        if isinstance(hessian, UniformHessian):
             start, scale, used = v, hessian.kappa, PHI[k : k + 2]
         else:  # phi_k(-hHM)v = v/k! - hB phi_{k+1}(-hBMB) BMv: no inverse of B is needed
             start, scale, used = hessian.sqrt(problem.product(weights, linearisations, v)), 1.0, PHI[k + 1 : k + 3]  # fmt: skip
         functions = [(lambda x, f=f, h=h: f(scale * h * x)) for h in sizes for f in used]
         vectors = [w.reshape(v.shape) for w in act(start.ravel(), functions)]
         both = list(zip(vectors[::2], vectors[1::2]))
-        if uniform:
+        if isinstance(hessian, UniformHessian):
             return both
-        part = lambda order, h, w: v / math.factorial(order) - h * hessian.sqrt(w)
+        root = hessian.sqrt
+        part = lambda order, h, w: v / math.factorial(order) - h * root(w)
         return [(part(k, h, a), part(k + 1, h, b)) for h, (a, b) in zip(sizes, both)]
 
     free = [(h * mean, after) for h, (after, mean) in zip(sizes, phis(cotangent, 0))]

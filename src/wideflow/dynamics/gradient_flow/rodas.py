@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from ..._core.node_products import symmetric_product
 from .jacobian import ShallowJacobian
-from .linearisation import GramProblem, Linearisation
+from .linearisation import GramProblem, Linearisation, UniformHessian
 from .step_base import AbstractDenseStep, StepResult
 
 Weights = Float[Array, "embedded width"]
@@ -114,8 +114,10 @@ def shifted_solver(
     Negative curvature counts up to `FAR` of the shift: beyond the pole growth would come out as decay. A neuron that leaves faster is for the error
     estimate, which sees it only as far as the outputs do.
     """
-    network, kappa = problem.operator, start.hessian.kappa
+    network, hessian = problem.operator, start.hessian
     assert isinstance(network, ShallowJacobian)
+    assert isinstance(hessian, UniformHessian)  # of a squared loss
+    kappa = hessian.kappa
     # D = shift + cB is block-diagonal, with D^-1 = R^T R; the Gram part c kappa J^T J is added by Woodbury's formula,
     # (D + J^T J)^-1 = D^-1 - D^-1 J^T (I + J D^-1 J^T)^-1 J D^-1, whose inner matrix is the product of `rows` = J R^T with itself
     values, vectors = jnp.linalg.eigh(blocks(network, start), symmetrize_input=False)

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from ..._core.activations import Activation, activation as as_activation
-from ..._core.architecture import Activate, Chain, Dense
+from ..._core.architecture import Chain, Dense, alternating
 from ..._core.arrays import real_array
 from ..._core.errors import check_count
 
@@ -37,12 +37,9 @@ def checked_network(architecture, activation) -> tuple[int, Activation]:
         raise ValueError(
             f"`activation` must be left out where `architecture` brings its own, got {activation!r}."
         )
-    layers = architecture.layers
-    dense, between = layers[::2], layers[1::2]
-    plain = len(layers) % 2 == 1 and len(layers) > 1
-    plain = plain and all(_plain_dense(layer) for layer in dense) and dense[-1].width == 1
-    plain = plain and all(isinstance(layer, Activate) for layer in between)
-    if not plain or len({layer.activation for layer in between}) != 1:
+    dense, between = alternating(architecture) or ([], [])
+    plain = all(_plain_dense(layer) for layer in dense)
+    if not plain or len({layer.activation for layer in between}) != 1 or dense[-1].width != 1:
         raise ValueError(
             f"`architecture` must be a multilayer perceptron with one activation, one output, `weight_std` 1 and no bias, got {architecture!r}. "
             "Build it with `mlp(depth=2, activation='tanh')`."
@@ -50,6 +47,6 @@ def checked_network(architecture, activation) -> tuple[int, Activation]:
     return len(between), between[0].activation
 
 
-def _plain_dense(layer) -> bool:
-    plain = isinstance(layer, Dense) and layer.weight_std == 1.0 and layer.bias_std is None
+def _plain_dense(layer: Dense) -> bool:
+    plain = layer.weight_std == 1.0 and layer.bias_std is None
     return plain and layer.trained and layer.node_scaling is None

@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.activations import Activation, activation as as_activation
+from ..._core.activations import Activation, ActivationLike, activation as as_activation
 from ..._core.arrays import real_array
 from ..._core.errors import check_count
 from ..._core.gaussian_lattice import lattice_rule
@@ -87,7 +87,9 @@ class LazyExpansion(AbstractResult):
 
 
 @double
-def lazy_expansion(inputs, targets, times, activation="tanh", *, depth: int = 1) -> LazyExpansion:
+def lazy_expansion(
+    inputs, targets, times, activation: ActivationLike = "tanh", *, depth: int = 1
+) -> LazyExpansion:
     r"""The flow of a wide network to first order in $\gamma_0^2$, half the sum of squares.
 
     Args:

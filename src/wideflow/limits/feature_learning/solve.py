@@ -154,7 +154,10 @@ def field_theory(
 
 @eqx.filter_jit
 def _march_all(keys, first, gram, targets, rate, richness, problem):
-    solve = lambda drawn: march(*drawn, gram, targets, rate, richness, problem)
+    def solve(drawn):
+        key, sources = drawn
+        return march(key, sources, gram, targets, rate, richness, problem)
+
     return jax.lax.map(solve, (keys, first))
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from ..._core.architecture import AbstractLayer, Chain
@@ -138,7 +139,7 @@ class Kernels:
 
     def _matrix(self, what: str, x, x2, progress) -> Any:
         x, x2 = self._inputs(x, x2)
-        if isinstance(x, jax.core.Tracer) or isinstance(x2, jax.core.Tracer):
+        if isinstance(x, Tracer) or isinstance(x2, Tracer):
             return self._call(what, x, x if x2 is None else x2)
         rows = block_rows(self._entries(x.shape[1:]), x.dtype.itemsize, self.memory)
         return assemble(functools.partial(self._call, what), x, x2, rows, progress)

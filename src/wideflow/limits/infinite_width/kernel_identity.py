@@ -59,5 +59,5 @@ def folder_name(described: dict, precision: str) -> str:
 def fingerprint(array: np.ndarray) -> str:
     """A hash of shape, type and numbers."""
     digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
-    digest.update(np.ascontiguousarray(array))
+    digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

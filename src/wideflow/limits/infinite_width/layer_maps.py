@@ -18,8 +18,9 @@ With $\Sigma$ the covariance of one channel and $\Theta$ the tangent kernel (jac
 import functools
 import math
 
-import jax
 import jax.numpy as jnp
+from jax.core import Tracer
+from jaxtyping import Array
 
 from ..._core.architecture import (
     AbstractLayer,
@@ -230,7 +231,7 @@ def _(layer: Activate, state, rates, pairs_after):
 def _check_quadrature(activation, p, r):
     """Measures the error where there are numbers to measure it at; inside `jax.jit` there are none, inside `jax.grad` a first call has."""
     for variances in (p, r):
-        if not isinstance(variances, jax.core.Tracer):
+        if not isinstance(variances, Tracer):
             check_smooth(activation, variances)
 
 
@@ -315,7 +316,7 @@ def _(layer: Residual, state, rates, pairs_after):
 
 
 @functools.singledispatch
-def on_inputs(layer, x):
+def on_inputs(layer, x) -> Array:
     """A layer without weights on the inputs themselves, (sample, *position, channel)."""
     raise ValueError(
         f"`architecture` holds a layer {type(layer).__name__} whose infinite-width limit is not known."

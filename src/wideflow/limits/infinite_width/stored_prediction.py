@@ -158,7 +158,7 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
         lambda: inverse(ntk, ridge, memory, progress).solve
     )  # where one is needed
     product = lambda v: ntk @ v + ridge * v
-    steps = dict(rate=rate, tolerance=LANCZOS_TOLERANCE, max_steps=LANCZOS_STEPS)
+    steps: dict[str, Any] = dict(rate=rate, tolerance=LANCZOS_TOLERANCE, max_steps=LANCZOS_STEPS)
     if (
         rate is not None
     ):  # Lanczos' values see the largest eigenvalue and refuse a rate beyond 2 over it

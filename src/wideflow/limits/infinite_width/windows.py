@@ -6,9 +6,10 @@ same filter; pooling reads $si + a$ and $sj + b$ with an offset each.
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 
-def slide(x, axes: tuple[int, ...], window: int, stride: int, padding: str):
+def slide(x, axes: tuple[int, ...], window: int, stride: int, padding: str) -> Array:
     r"""$y_{i j \dots} = \sum_a x_{si+a, sj+a, \dots}$ over the given axes, which share the offset $a$.
 
     Args:
@@ -20,7 +21,7 @@ def slide(x, axes: tuple[int, ...], window: int, stride: int, padding: str):
     if before or after:
         pads = [(before, after) if k in axes else (0, 0) for k in range(x.ndim)]
         x = jnp.pad(x, pads, mode="wrap" if padding == "CIRCULAR" else "constant")
-    total = 0.0
+    total = jnp.zeros((), x.dtype)
     for offset in range(window):
         part = x
         for axis in axes:

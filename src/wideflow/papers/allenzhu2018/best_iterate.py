@@ -1,5 +1,7 @@
 r"""Keeps the best iterate of another dynamics (allenzhu2018, Lemma G.4 speaks of some $t \le T$, not of the last)."""
 
+from typing import Protocol, runtime_checkable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,6 +19,14 @@ class BestState(eqx.Module):
     count: Array
     best: Parameters
     loss: Float[Array, ""]
+
+
+@runtime_checkable
+class Rated(Protocol):
+    """A dynamics of one learning rate."""
+
+    @property
+    def rate(self) -> Array: ...
 
 
 class BestIterate(AbstractDynamics):
@@ -46,6 +56,8 @@ class BestIterate(AbstractDynamics):
     @property
     def rate(self):
         """The wrapped dynamics' rate."""
+        if not isinstance(self.dynamics, Rated):
+            raise AttributeError(f"{type(self.dynamics).__name__} has no `rate`")
         return self.dynamics.rate
 
     @property

@@ -16,7 +16,7 @@ from ..._core.errors import as_key, check_between, check_choice, check_count, ch
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ..._core.types import Key, Scalar
-from ...data.dataset import Dataset
+from ...data.dataset import Dataset, DatasetObjective
 from ...dynamics.base import AbstractDynamics
 from ...dynamics.losses import AbstractLoss
 from .models.biased_three_layer import BiasedThreeLayer
@@ -187,8 +187,9 @@ class SmoothedSGD(AbstractDynamics):
     @property
     def replayed(self) -> tuple[str, np.ndarray] | None:
         """The explicit indices and what they are called, for `train` to check against its steps and samples."""
-        explicit = isinstance(self.noise, ReplayedNoise)
-        return ("indices", np.asarray(self.noise.indices)) if explicit else None
+        if not isinstance(self.noise, ReplayedNoise):
+            return None
+        return "indices", np.asarray(self.noise.indices)
 
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
@@ -210,7 +211,7 @@ class SmoothedSGD(AbstractDynamics):
             key,
         )
 
-    def step(self, model, state, objective):
+    def step(self, model: BiasedThreeLayer, state, objective: DatasetObjective):
         drawn, key, t = self.noise, state.key, state.count
         sample = objective.batch(drawn.index(key, t, objective.samples, self.batch))
         rho_w = drawn.matrix("first smoothing", key, t, model.first, self.first_smoothing)
@@ -267,7 +268,9 @@ class SmoothedSGD(AbstractDynamics):
         }
 
     @double
-    def regulariser(self, first, second, scale=1.0) -> tuple[Scalar, tuple[Array, Array]]:
+    def regulariser(
+        self, first, second, scale: float | Array = 1.0
+    ) -> tuple[Scalar, tuple[Array, Array]]:
         r"""$R(W, V)$ and its gradients: row $i$ gets $(2+\alpha)\lambda_w\lVert w_i\rVert^\alpha w_i$, $V$ gets $2\lambda_vV$."""
         factor_w, factor_v = self.first_penalty, self.second_penalty
         if self.regulariser_scaling == "lambda":

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._core.architecture import mlp
+from ..._core.architecture import Activate, mlp
 from ..._core.precision import double
 from ..._core.randomness import named_key
 from ...data.dataset import Dataset
@@ -32,7 +32,11 @@ def last_kernels(model: Rescaled, inputs) -> Float[Array, "kind layer point othe
 
     A shift of the preactivations is differentiated, so that no formula of backward passes is written twice.
     """
-    net, phi = model.model, model.model.architecture.layers[1].activation
+    net = model.model
+    assert isinstance(net, Deep)
+    between = net.architecture.layers[1]
+    assert isinstance(between, Activate)
+    phi = between.activation
     features = net.embed(inputs)
     hidden = list(net.hidden(features).values())
     width = hidden[0].shape[1]

@@ -153,9 +153,10 @@ def live(table: xr.Dataset) -> FigureSpec:
     scatters = []
     for name in NAMES:
         pairs = table.scatter.sel(scaling=name)
+        now, start = (pairs.isel(step=at).values for at in (-1, 0))
         marks = [
-            Points(*pairs.isel(step=at).values, label, size=size)
-            for at, label, size in ((-1, "now", 3.0), (0, "start", 2.0))
+            Points(now[0], now[1], "now", size=3.0),
+            Points(start[0], start[1], "start", size=2.0),
         ]
         scatters.append(
             Panel(TITLES[name], "h(x₁), training input", "h(x₂), other label", marks, one_unit=True)

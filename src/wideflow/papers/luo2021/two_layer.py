@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._core.activations import Activation, activation as as_activation
+from ..._core.activations import Activation, ActivationLike, activation as as_activation
 from ..._core.errors import as_key, check_count, check_number
 from ..._core.precision import double
 from ..._core.randomness import named_key
@@ -34,7 +34,7 @@ class TwoLayer(AbstractModel):
     @double
     def init(
         cls, key: int | Key, *, features: int, width: int, gamma: float, gamma_prime: float,
-        activation="relu",
+        activation: ActivationLike = "relu",
     ) -> "TwoLayer":  # fmt: skip
         r"""$\bar a, \bar w \sim N(0, 1)$ with $\kappa = m^{-\gamma}$ and $\kappa' = m^{-\gamma'}$."""
         key = as_key(key)

@@ -125,8 +125,11 @@ class ClippedFlow(AbstractDynamics):
         moved = _move(model, field, state.rate)
         if self.heun:
             second = self.velocity(moved, objective, key)
-            mean = [0.5 * (a + b) for a, b in zip(field[:3], second[:3], strict=True)]
-            moved = _move(model, Field(*mean, *field[3:]), state.rate)
+            first, weight, bias = (
+                0.5 * (a + b) for a, b in zip(field[:3], second[:3], strict=True)
+            )
+            mean = field._replace(first=first, weight=weight, bias=bias)
+            moved = _move(model, mean, state.rate)
         rate = self._length(moved, objective, field)
         held, held_steps = state.held + field.pairs, state.held_steps + (field.pairs > 0)
         return moved, ClippedState(state.count + 1, state.key, field, rate, held, held_steps)

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from ..._core.errors import check_between, check_count, check_positive
-from ..._core.precision import double
+from ..._core.precision import Precision, double
 from ..._core.randomness import named_key
 from ...experiments.base import Claim, Experiment
 from ...experiments.tours.moments import Moment, line_at
@@ -45,7 +45,7 @@ class Settings:
     rate: float = 0.5
     steps: int = 900
     records: int = 100
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     def __post_init__(self):
         for name in ("features", "width", "second", "batch", "steps"):
@@ -76,7 +76,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     directions = sphere(named_key(key, "profile"), 64, settings.features)
     table = train(
             net, population, ClippedFlow(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records), key=key,
-            record=[depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.Profile(jnp.asarray(RADII), directions)],
+            record=[depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.Profile(radii=jnp.asarray(RADII), directions=directions)],
             precision=settings.precision, session=session.showing(finished),
         ).table  # fmt: skip
     return finished(table)

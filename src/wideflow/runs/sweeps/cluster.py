@@ -13,11 +13,13 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import dask.config
-import jax
 from distributed import Client, LocalCluster
 
+from ..._core.foreign import untyped
+from ..._core.precision import jax_flag
 from .security import security_of, write_certificates
 
 ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
@@ -116,12 +118,12 @@ def connected(
             yield from _embedded(workers or default_workers(threads), threads)
             return
         try:
-            known = {} if security is None else {"security": security_of(security)}
+            known: dict[str, Any] = {} if security is None else {"security": security_of(security)}
             client = Client(scheduler, timeout=REACH, **known)
         except (OSError, ValueError, TimeoutError) as error:
             raise EngineError(f"there is no Dask scheduler at {scheduler}: {error}") from error
         with client:
-            warn_of_threads(client.run(own_threads), threads)
+            warn_of_threads(untyped(client.run)(own_threads), threads)
             yield Engine(client, None)
 
 
@@ -155,17 +157,16 @@ def _embedded(workers: int, threads: int) -> Iterator["Engine"]:
             tempfile.TemporaryDirectory(prefix="wideflow-sweep-", ignore_cleanup_errors=True)
         )
         certificates = write_certificates(pathlib.Path(scratch) / "certificates")
-        cluster = stack.enter_context(
-            LocalCluster(
-                n_workers=0,
-                processes=True,
-                protocol="tls://",
-                security=security_of(certificates),
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
+        cluster = LocalCluster(
+            n_workers=0,
+            processes=True,
+            protocol="tls://",
+            security=security_of(certificates),
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
         )
+        stack.enter_context(cluster)
         client = stack.enter_context(Client(cluster))
         crew = Crew(
             cluster.scheduler_address, workers, threads, pathlib.Path(scratch), certificates
@@ -200,13 +201,14 @@ class Engine:
         now = time.monotonic()
         if now - self._seen[0] > 0.5 and self.client.status == "running":
             with _lost_is_an_engine_error():
-                self._seen = now, frozenset(self.client.nthreads())
+                self._seen = now, frozenset(untyped(self.client.nthreads)())
         return self._seen[1]
 
     def at_work(self) -> frozenset[str]:
         """The keys of all tasks that some worker has."""
         with _lost_is_an_engine_error():
-            return frozenset(key for keys in self.client.processing().values() for key in keys)
+            processing = untyped(self.client.processing)()
+            return frozenset(key for keys in processing.values() for key in keys)
 
     def size(self) -> int:
         """How many workers there are."""
@@ -255,7 +257,7 @@ class Crew:
                 process.stdin.close()
 
     def _environment(self, number: int) -> Mapping[str, str]:
-        cache = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+        cache = jax_flag("jax_compilation_cache_dir")
         cache_setting = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
         return {
             **os.environ, **cache_setting, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),

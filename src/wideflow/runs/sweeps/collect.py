@@ -86,7 +86,7 @@ def _gathered(
         parts = {
             position: table[name] for position, table in tables.items() if name in table.variables
         }
-        inner = max((part.dims for part in parts.values()), key=len)
+        inner = tuple(map(str, max((part.dims for part in parts.values()), key=len)))
         parts = {position: part for position, part in parts.items() if part.dims == inner}
         sizes = tuple(
             len(union[d]) if d in union else max(p.sizes[d] for p in parts.values()) for d in inner

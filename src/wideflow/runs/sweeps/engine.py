@@ -13,6 +13,7 @@ import distributed
 from distributed import Future, KilledWorker
 from distributed.client import FutureCancelledError, FuturesCancelledError
 
+from ..._core.foreign import untyped
 from ..store import Store
 from .cluster import LOST, Engine, EngineError
 from .plan import Plan, PlannedRun
@@ -173,7 +174,7 @@ class Dispatch:
     def _landed(self) -> list[tuple[Future, Any, BaseException | None]]:
         """The chunks that came back within half a second: each with its result or its error."""
         try:
-            done = distributed.wait(
+            done = untyped(distributed.wait)(
                 list(self._flying), timeout=0.5, return_when="FIRST_COMPLETED"
             ).done
         except TimeoutError:

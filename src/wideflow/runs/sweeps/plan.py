@@ -12,6 +12,7 @@ from ..json_encoding import encode
 from ..records import Damage, DamagedRecordError, check_whole
 from ..runner import settings_of
 from ..store import Store, address
+from .lines import Path
 from .reservations import Reservations
 from .spec import SweepSpec
 from .troubles import Troubles
@@ -78,7 +79,8 @@ def expand(spec: SweepSpec) -> Plan:
     """Every run of the sweep; a combination that is wrong is named with its field, value and line."""
     runs = []
     for position in itertools.product(*(range(len(axis.points)) for axis in spec.axes)):
-        overrides, paths = dict(spec.fixed), {name: ("set", name) for name in spec.fixed}
+        overrides = dict(spec.fixed)
+        paths: dict[str, Path] = {name: ("set", name) for name in spec.fixed}
         for axis, i in zip(spec.axes, position, strict=True):
             overrides.update(axis.points[i])
             paths.update(axis.paths[i])

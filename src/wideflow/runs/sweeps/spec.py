@@ -210,7 +210,7 @@ def _check_names(
 ) -> None:
     known = [f.name for f in fields(experiment.settings["default"])]
     first: dict[str, Path] = {}
-    places = [{name: ("set", name) for name in fixed}]
+    places: list[dict[str, Path]] = [{name: ("set", name) for name in fixed}]
     for axis in axes:
         places.append({name: paths[name] for paths in reversed(axis.paths) for name in paths})
     for axis, paths in zip((None, *axes), places, strict=True):
@@ -235,17 +235,14 @@ def _seeds(value: dict, source: Source) -> tuple[int, ...]:
     seeds = value.get("seeds", 1)
     if type(seeds) is int and 1 <= seeds <= MOST_RUNS:
         return tuple(range(seeds))
-    whole = (
-        isinstance(seeds, list | tuple)
-        and seeds
-        and all(type(seed) is int and seed >= 0 for seed in seeds)
-    )
-    if not whole or len(set(seeds)) < len(seeds):
+    listed = seeds if isinstance(seeds, list | tuple) else ()
+    whole = listed and all(type(seed) is int and seed >= 0 for seed in listed)
+    if not whole or len(set(listed)) < len(listed):
         raise source.error(
             ("seeds",),
             f"`seeds` must be a number of seeds or a list of different ones, got {seeds!r:.60}.",
         )
-    return tuple(seeds)
+    return tuple(listed)
 
 
 def _plot(value: dict, source: Source) -> dict[str, str] | None:

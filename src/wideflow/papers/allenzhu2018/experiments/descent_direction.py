@@ -7,6 +7,7 @@ inequality (360) behind the lemma holds with excess about -0.1. The regulariser'
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -54,10 +55,10 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             named_key(k, "network"), features=6, width=m, output_std=settings.output_std
         )
         data = concept_data(named_key(k, "data"), concept, samples=settings.samples, features=5)
-        net = [
-            np.asarray(v)
-            for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)
-        ]
+        net = (
+            np.asarray(model.first), np.asarray(model.first_bias), np.asarray(model.second),
+            np.asarray(model.second_bias), np.asarray(model.output),
+        )  # fmt: skip
         carrier = ridge_carrier(
             net[0], net[1], concept, 0, np.asarray(padded_sphere(named_key(k, "carrier"), 300, 5))
         )
@@ -98,7 +99,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         {"seed": np.arange(settings.seeds), "rate": list(settings.rates)},
     )
     # R = 1 with data loss 0, the point at which the printed lemma fails
-    point = dict(
+    point: dict[str, Any] = dict(
         first=[[1.0, 0.0]],
         second=[[1.0]],
         first_star=[[0.0, 0.03]],

@@ -39,10 +39,9 @@ MEASURES = {
 
 def mixture_concept(key, features: int) -> TwoLayerConcept:
     """The target of one seed on `features` raw coordinates."""
-    directions = (sphere(named_key(key, name), 3, features + 1) for name in ("inner", "linear"))
-    return TwoLayerConcept(
-        [1.0, -1.0, 1.0], *directions, (smooth("sin", 3.0), smooth("cos", 3.0), smooth("exp"))
-    )
+    inner, linear = (sphere(named_key(key, name), 3, features + 1) for name in ("inner", "linear"))
+    functions = (smooth("sin", 3.0), smooth("cos", 3.0), smooth("exp"))
+    return TwoLayerConcept([1.0, -1.0, 1.0], inner, linear, functions)
 
 
 @eqx.filter_jit

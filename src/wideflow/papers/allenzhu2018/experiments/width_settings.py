@@ -1,6 +1,7 @@
 """The settings of the runs over widths, and the sizes at which tests run them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class WidthSettings:
 
 
 # the same small shapes in all experiments of this folder, so that one process compiles them once
-SMALL = dict(
+SMALL: dict[str, Any] = dict(
     widths=(20, 40),
     samples=(50,),
     seeds=1,

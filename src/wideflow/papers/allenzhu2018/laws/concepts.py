@@ -139,13 +139,12 @@ class ThreeLayerConcept(DoubleModule):
         second_linear=None,
         unit: bool = True,
     ):
-        def array(value):
-            return None if value is None else jnp.asarray(value, dtype=float)
-
+        array = lambda value: jnp.asarray(value, dtype=float)
+        optional = lambda value: None if value is None else array(value)
         self.output = array(output)
         self.first_mix, self.second_mix = array(first_mix), array(second_mix)
         self.first_weights, self.second_weights = array(first_weights), array(second_weights)
-        self.first_linear, self.second_linear = array(first_linear), array(second_linear)
+        self.first_linear, self.second_linear = optional(first_linear), optional(second_linear)
         p1, (p2, features) = self.output.shape[-1], self.first_weights.shape
         _check_shape("first_mix", self.first_mix, (p1, p2))
         _check_shape("second_mix", self.second_mix, (p1, p2))

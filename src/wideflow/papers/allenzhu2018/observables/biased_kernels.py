@@ -51,8 +51,12 @@ def last_layer_features(
         model: a network of two or three layers.
         inputs: shape (sample, feature).
     """
-    z = model.preactivations(real_array("inputs", inputs))
-    return jnp.maximum(z if isinstance(model, BiasedTwoLayer) else z[1], 0)
+    x = real_array("inputs", inputs)
+    if isinstance(model, BiasedTwoLayer):
+        last = model.preactivations(x)
+    else:
+        _, last = model.preactivations(x)
+    return jnp.maximum(last, 0)
 
 
 @double

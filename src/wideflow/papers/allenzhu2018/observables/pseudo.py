@@ -165,7 +165,7 @@ def cross_variance(
 
 @double
 def signed_move(
-    model: BiasedThreeLayer, first_move, second_move, diagonal, rate=1.0
+    model: BiasedThreeLayer, first_move, second_move, diagonal, rate: float | Array = 1.0
 ) -> BiasedThreeLayer:
     r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`.
 

@@ -135,11 +135,10 @@ class Lemma56(AbstractTheorem):
             weights: $W^\star$ and $V^\star$.
             error: the largest mean error allowed.
         """
-        net = [
-            np.asarray(v)
-            for v in (model.first, model.first_bias, model.second, model.second_bias, model.output)
-        ]
-        values = three_layer_representation(*net, weights, inputs)
+        values = three_layer_representation(
+            np.asarray(model.first), np.asarray(model.first_bias), np.asarray(model.second),
+            np.asarray(model.second_bias), np.asarray(model.output), weights, inputs,
+        )  # fmt: skip
         gap = np.abs(values - np.asarray(truth, float))
         mean = float(np.mean(gap if gap.ndim == 1 else gap.sum(axis=1)))
         m1, m2 = model.widths

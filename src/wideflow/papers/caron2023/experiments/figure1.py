@@ -19,6 +19,7 @@ import xarray as xr
 
 from .... import data, observables
 from ...._core.errors import check_choice
+from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ...._core.scalings import Zipf
 from ....dynamics.descent import GradientDescent
@@ -62,7 +63,7 @@ class Settings:
     steps: int = 0  # 0 for the convention's: 100 (released), 4000 (paper)
     records: int = 50
     seeds: int = 5
-    precision: str = "float64"
+    precision: Precision = "float64"
 
     def __post_init__(self):
         check_choice("convention", self.convention, CONVENTIONS)

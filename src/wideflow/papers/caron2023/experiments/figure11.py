@@ -3,6 +3,8 @@
 Run:  wideflow run caron2023-figure11            Takes:  default 2 min on two cores, smoke 10 s, paper on a GPU
 """
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -10,7 +12,7 @@ from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec
 from .images import Settings, accuracy_at, common_claims, has_features, panels, run
 
-GRID = {"gammas": (0.1, 0.2, 0.5, 0.7), "alphas": (0.5, 0.5, 0.5, 0.5)}
+GRID: dict[str, Any] = {"gammas": (0.1, 0.2, 0.5, 0.7), "alphas": (0.5, 0.5, 0.5, 0.5)}
 
 
 def draw(table: xr.Dataset) -> FigureSpec:

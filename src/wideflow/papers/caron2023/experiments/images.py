@@ -14,6 +14,7 @@ import xarray as xr
 
 from .... import observables
 from ...._core.errors import check_choice
+from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ....data.features import cifar10_features, mixture_features
 from ....data.files import DataNotFoundError
@@ -49,7 +50,7 @@ class Settings:
     epochs: int = 100
     records: int = 60
     seeds: int = 5
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     def __post_init__(self):
         check_settings(self)

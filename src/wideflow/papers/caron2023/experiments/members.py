@@ -171,13 +171,9 @@ def curves(
         one = values.sel(setting=name)
         middle, spread = one.mean("seed").values, one.std("seed").values
         low = np.maximum(middle - spread, middle / 3) if yscale == "log" else middle - spread
-        lines.append(
-            Line(
-                *map(numbers, (table[along], middle)),
-                str(name),
-                *map(numbers, (low, middle + spread)),
-            )
-        )
+        x_values, y_values = numbers(table[along]), numbers(middle)
+        band = numbers(low), numbers(middle + spread)
+        lines.append(Line(x_values, y_values, str(name), *band))
     return Panel(title, x, y, lines, xscale=xscale, yscale=yscale)
 
 

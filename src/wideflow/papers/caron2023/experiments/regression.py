@@ -16,6 +16,8 @@ import numpy as np
 import xarray as xr
 
 from .... import data, observables
+from ...._core.foreign import untyped
+from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import MeanSquares
@@ -97,7 +99,7 @@ class Settings:
     external_rate: float = 0.1
     external_steps: int = 5000
     seeds: int = 5
-    precision: str = "float32"
+    precision: Precision = "float32"
 
     def __post_init__(self):
         check_settings(self)
@@ -202,7 +204,7 @@ def panels(table: xr.Dataset) -> dict:
         "risk": curves(table, table["risk"], "step", "Training risk", step, "mean of squares", yscale="log"),
         "test_risk": curves(table, table["test_risk"], "step", "Test risk", step, "mean of squares", yscale="log"),
         "movement": curves(table, table["most_moved"], "step", "Movement of the most-moved node", step, "‖w(t) − w(0)‖"),
-        "drift": curves(table, np.sqrt(table["kernel_drift"]), "step", "Change of the Gram matrix (square root)", step, "‖Θ(t) − Θ(0)‖₂^½"),
+        "drift": curves(table, untyped(np.sqrt)(table["kernel_drift"]), "step", "Change of the Gram matrix (square root)", step, "‖Θ(t) − Θ(0)‖₂^½"),
         "gap": curves(table, table["kernel_gap"], "step", "Smallest eigenvalue of the Gram matrix", step, "λ_min(Θ)", yscale="log"),
         "pruned": curves(table, pruned.sel(part="train"), "removed", "Training risk after pruning", removed, "mean of squares", yscale="log"),
         "pruned_test": curves(table, pruned.sel(part="test"), "removed", "Test risk after pruning", removed, "mean of squares", yscale="log"),

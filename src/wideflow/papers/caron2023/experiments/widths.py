@@ -14,6 +14,7 @@ import xarray as xr
 from scipy.special import stdtrit
 
 from .... import data, observables
+from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfSumSquares
@@ -37,7 +38,7 @@ class Settings:
     steps: int = 1000
     records: int = 1
     seeds: int = 5
-    precision: str = "float64"
+    precision: Precision = "float64"
 
     def __post_init__(self):
         check_settings(self)

@@ -16,10 +16,11 @@ from jaxtyping import Array, Float, PyTree
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
+from ....data.dataset import DatasetObjective
 from ....dynamics.base import AbstractDynamics
 from ....dynamics.losses import HalfSumSquares
 from ....models.shallow import Shallow
-from ....observables.base import AbstractObservable, probe_features
+from ....observables.base import AbstractObservable, SampleSnapshot, ShallowSnapshot, probe_features
 from ....observables.kernels import gram_of_features
 from ....training.train import train
 
@@ -31,7 +32,7 @@ class Flips(AbstractObservable):
     label: str = eqx.field(static=True, default="flipped (input, node) pairs")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         now, start = (
             _slopes(m, probe_features(snapshot, None)) for m in (snapshot.model, snapshot.start)
         )
@@ -45,7 +46,7 @@ class GradientChange(AbstractObservable):
     label: str = eqx.field(static=True, default="‖∇f(W_t) − ∇f(W_0)‖²")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         features = probe_features(snapshot, None)
         return gradient_change(snapshot.model, snapshot.start, features, snapshot.model.scales**2)
 
@@ -57,7 +58,7 @@ class DecayRate(AbstractObservable):
     label: str = eqx.field(static=True, default="2 rᵀΘr / rᵀr")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         features = probe_features(snapshot, None)
         gram = gram_of_features(snapshot.model, features, features).astype(jnp.float64)
         residual = snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets
@@ -71,7 +72,7 @@ class SmallestPreactivation(AbstractObservable):
     label: str = eqx.field(static=True, default="min |Z|")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         return jnp.min(jnp.abs(probe_features(snapshot, None) @ snapshot.model.weights))
 
 
@@ -82,7 +83,7 @@ class KernelSpeed(AbstractObservable):
     label: str = eqx.field(static=True, default="‖dΘ/dt‖₂")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         velocity = _velocity(
             snapshot.model, probe_features(snapshot, None), snapshot.objective.targets
         )
@@ -160,14 +161,14 @@ class MaskAveraging(AbstractDynamics):
 
     dynamics: AbstractDynamics
 
-    def init(self, model, objective, key):
+    def init(self, model: Shallow, objective: DatasetObjective, key):
         mask = jnp.zeros_like(objective.features @ model.weights)
         return MaskState(self.dynamics.init(model, objective, key), mask, jnp.zeros((), mask.dtype))
 
-    def step(self, model, state, objective):
+    def step(self, model: Shallow, state, objective: DatasetObjective):
         total = state.total + _slopes(model, objective.features)
-        model, inner = self.dynamics.step(model, state.inner, objective)
-        return model, MaskState(inner, total, state.count + 1)
+        moved, inner = self.dynamics.step(model, state.inner, objective)
+        return moved, MaskState(inner, total, state.count + 1)
 
     def duration(self, state, model):
         return self.dynamics.duration(state.inner, model)

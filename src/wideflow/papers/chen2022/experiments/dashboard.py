@@ -8,6 +8,7 @@ Run:  wideflow run chen2022-dashboard      Takes:  smoke 5 s, default 30 s on tw
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -59,7 +60,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             session=session.within(i, len(settings.magnitudes), f"chat = {magnitude:g}"),
         )
         table = flow.table
-        out = {
+        out: dict[str, Any] = {
             name: ("record", table[name].values) for name in ("sum_loss", "eta", "feature_movement")
         }
         out["scaled_time"] = ("record", table["time"].values * magnitude**2)

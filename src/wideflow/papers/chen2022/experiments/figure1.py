@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from .... import data, observables
+from ...._core.foreign import untyped
 from ...._core.randomness import named_key
 from ...._core.scalings import MeanField
 from ....experiments.base import Claim, Experiment
@@ -202,7 +203,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             statements += _in_most_seeds(text, ended <= 1e-3)
     if len(table.m) > 1 and table.m.min() >= 4096:
         logs = (
-            np.log10(_after(table, 10_000))
+            untyped(np.log10)(_after(table, 10_000))
             .mean("seed")
             .sel(n=[n for n in table.n.values if n >= 40])
         )

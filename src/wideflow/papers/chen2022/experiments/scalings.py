@@ -99,7 +99,10 @@ def compare(
         nets = networks(key, "ours", settings.features, width, settings.seeds)
         joined["lazy_risk"] = (
             "seed",
-            [_lazy(net, *pair, total) for net, *pair in zip(nets, sets, tests, strict=True)],
+            [
+                _lazy(net, one, test, total)
+                for net, one, test in zip(nets, sets, tests, strict=True)
+            ],
         )
     return joined
 

@@ -18,7 +18,13 @@ from ...._core.errors import check_between, check_interval, check_kind
 from ...._core.precision import double
 from ....data.dataset import Dataset
 from ....models.shallow import Shallow
-from ....observables.base import AbstractObservable, probe_features, test_objective
+from ....observables.base import (
+    AbstractObservable,
+    SampleSnapshot,
+    ShallowSnapshot,
+    probe_features,
+    test_objective,
+)
 from ....observables.kernels import gram_of_features
 
 Interval = tuple[float | int, float | int]
@@ -60,7 +66,7 @@ class LeastActiveFraction(AbstractObservable):
             else "least share of active neurons"
         )
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         interval = self.interval or snapshot.model.activation.interval
         h = probe_features(snapshot, None) @ snapshot.model.weights
         return jnp.min(share_inside(h, middle_third(interval) if self.middle else interval))
@@ -83,7 +89,7 @@ class DisplacedFraction(AbstractObservable):
     def __init__(self, interval: Interval | None = None):
         self.interval = None if interval is None else check_interval(interval)
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         low, high = self.interval or snapshot.model.activation.interval
         features = probe_features(snapshot, None)
         moved = jnp.abs(features @ (snapshot.model.weights - snapshot.start.weights))
@@ -107,7 +113,7 @@ class PointMovement(AbstractObservable):
         self.name = "test_point_movement" if test else "point_movement"
         self.axes = ("test_sample" if test else "sample",)
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         features = (
             test_objective(snapshot).features if self.test else probe_features(snapshot, None)
         )
@@ -135,7 +141,7 @@ class WeightedResidual(AbstractObservable):
     label: str = eqx.field(static=True, default="Σ r² A")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         slopes = snapshot.model.activation.slope(
             probe_features(snapshot, None) @ snapshot.model.weights
         )
@@ -150,7 +156,7 @@ class SumLoss(AbstractObservable):
     label: str = eqx.field(static=True, default="½ Σ (f − y)²")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         residual = (snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets).astype(
             jnp.float64
         )
@@ -164,7 +170,7 @@ class PreactivationSpeed(AbstractObservable):
     label: str = eqx.field(static=True, default="mean |dh/dt|")
     axes: tuple[str, ...] = eqx.field(static=True, default=("sample",))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         model, features = snapshot.model, probe_features(snapshot, None)
         slopes = model.activation.slope(features @ model.weights)
         residual = snapshot.objective.outputs(model) - snapshot.objective.targets
@@ -183,7 +189,7 @@ class Diversity(AbstractObservable):
     )
     axes: tuple[str, ...] = eqx.field(static=True, default=("eigenvalue",))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         h = (probe_features(snapshot, None) @ snapshot.model.weights).astype(jnp.float64)
         centred = h - jnp.mean(h, axis=1, keepdims=True)
         return jnp.linalg.eigvalsh(centred @ centred.T / h.shape[1])
@@ -196,7 +202,7 @@ class DeadFraction(AbstractObservable):
     label: str = eqx.field(static=True, default="share of dead neurons")
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         slopes = snapshot.model.activation.slope(
             probe_features(snapshot, None) @ snapshot.model.weights
         )
@@ -221,7 +227,7 @@ class FeatureScatter(AbstractObservable):
         self.first = real_array("first", first, "(input,)")
         self.second = real_array("second", second, f"({len(self.first)},)")
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: ShallowSnapshot):
         return snapshot.model.embed(jnp.stack([self.first, self.second])) @ snapshot.model.weights
 
 

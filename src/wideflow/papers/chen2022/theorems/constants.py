@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from ...._core.activations import Activation, activation as as_activation
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_interval
+from ...._core.foreign import untyped
 from ...._core.precision import double
 from ....theorems.arguments import checked
 from ..observables.activity import Interval, middle_third
@@ -56,7 +57,7 @@ def _floor_between(act: Activation, low: float | int, high: float | int) -> floa
         return 0.0
     best = int(np.argmin(np.abs(slopes)))
     around = (points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)])
-    finer = minimize_scalar(
+    finer = untyped(minimize_scalar)(
         lambda u: abs(float(act.derivative(jnp.asarray(u)))),
         bounds=around,
         method="bounded",
@@ -92,7 +93,7 @@ def suggested_interval(activation, variance: float | int) -> Interval:
             * active_floor_exact(interval, [variance]) ** 1.5
         )
 
-    best = minimize_scalar(
+    best = untyped(minimize_scalar)(
         loss,
         bounds=(math.log(0.1), math.log(20 * math.sqrt(variance))),
         method="bounded",

@@ -232,6 +232,7 @@ class Lemma4(AbstractTheorem):
         fault = _three_layer_fault(start)
         if fault:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
+        assert isinstance(start.embedding, RandomFeatures)  # anything else is a fault
         numbers = gram_event(start, data, hidden_gram(data.inputs, start.embedding.activation))
         numbers["largest_cosine"] = largest_cosine(data.inputs)
         distance = numbers["limit_lambda_min"] / 2 if distance is None else distance

@@ -20,7 +20,7 @@ from ....data.dataset import Dataset
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, HLine, Line, Panel
+from ....figures import FigureSpec, HLine, Line, Mark, Panel
 from ....models.deep import Deep
 from ....models.rescaled import rescaled
 from ....models.taylor import taylor
@@ -119,7 +119,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         ("test_risk", "Test error", "mean of squares"),
     ):
         low, high = (mean[name] - spread[name]).values, (mean[name] + spread[name]).values
-        marks = [
+        marks: list[Mark] = [
             Line(alpha, mean[name].values, low=np.maximum(low, mean[name].values / 10), high=high)
         ]
         if name == "test_risk":

@@ -25,7 +25,7 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
-from ....figures import FigureSpec, Line, Panel, Points
+from ....figures import FigureSpec, Line, Mark, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....models.shallow import Shallow
 from ....observables.overlaps import GeneralisationError
@@ -136,7 +136,7 @@ def extrapolated(table: xr.Dataset) -> xr.DataArray:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     widths, reduced = table["width"].values, _reduced(table).isel(noise=-1)
-    marks = [
+    marks: list[Mark] = [
         Points(widths, reduced.sel(rate=rate).values, f"rate {float(rate):g}")
         for rate in table["rate"].values
     ]

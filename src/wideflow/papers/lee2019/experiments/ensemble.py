@@ -30,7 +30,7 @@ from ....figures import FigureSpec, Line, Panel
 from ....limits.kernels import kernels
 from ....limits.predict import ensemble
 from ....models.deep import Deep
-from ....observables.base import AbstractObservable, test_objective
+from ....observables.base import AbstractObservable, SampleSnapshot, test_objective
 from ....training.session import Session
 from ....training.train import train
 
@@ -66,15 +66,16 @@ class TestOutputs(AbstractObservable):
     label: str = eqx.field(static=True, default="output")
     axes: tuple[str, ...] = eqx.field(static=True, default=("test",))
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: SampleSnapshot):
         return snapshot.model.respond(test_objective(snapshot).features)
 
 
 @double
 def run(settings: Settings, key, session: Session) -> xr.Dataset:
     data, test = _data(settings, key)
-    std = {"weight_std": settings.weight_std, "bias_std": settings.bias_std}
-    chain = mlp(settings.depth, settings.width, settings.activation, **std)
+    chain = mlp(
+        settings.depth, settings.width, settings.activation, weight_std=settings.weight_std, bias_std=settings.bias_std
+    )  # fmt: skip
     k = kernels(chain)
     train_kernels, cross = k.both(data.inputs), k.both(test.inputs, data.inputs)
     rate = float(1 / np.linalg.eigvalsh(train_kernels.ntk)[-1])  # half of the largest stable one

@@ -77,7 +77,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
         order_panel(middle, f"Loss by tensor order, N = {int(middle.setting)} (one seed)"),
         Panel("Training and population loss", "mean-field time τ", "d × loss", [*losses, HLine(d * floor, "degree-two floor")], yscale="log"),
     ]  # fmt: skip
-    marks = [Points(*np.array(reached).T, "T₂ (median)", size=8.0)] if reached else []
+    marks = []
+    if reached:
+        places = np.array(reached)
+        marks.append(Points(places[:, 0], places[:, 1], "T₂ (median)", size=8.0))
     if never:
         label = f"not reached by τ = {time[-1]:g}"
         marks.append(Points(never, np.full(len(never), time[-1]), label, size=8.0))

@@ -1,6 +1,7 @@
 """What the experiments of li2020 share: a run of norm-coupled neurons with its tensor orders, and its stage events."""
 
 import math
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -76,7 +77,7 @@ def stage_table(
         OrderLosses(ORDERS), BasisNeurons(), CoveredDirections(), LargestNeuron(),
         MomentError("zeroth"), MomentError("spectral"), *extra,
     ]  # fmt: skip
-    shared = dict(
+    shared: dict[str, Any] = dict(
         steps=steps, every=max(1, steps // records), loss=MeanSquares(), stop_below=stop_below,
         session=session,
     )  # fmt: skip

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -154,9 +155,7 @@ def _check(weights, coefficients, directions, masses):
         raise ValueError(
             f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row a coefficient), got {v.shape}."
         )
-    if not isinstance(v, jax.core.Tracer) and not np.allclose(
-        v @ v.T, np.eye(v.shape[0]), atol=1e-8
-    ):
+    if not isinstance(v, Tracer) and not np.allclose(v @ v.T, np.eye(v.shape[0]), atol=1e-8):
         raise ValueError(
             "`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR)."
         )

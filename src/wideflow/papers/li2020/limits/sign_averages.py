@@ -82,7 +82,7 @@ def _by_cumulants(x, y, half):
             math.comb(2 * j - 1, 2 * k - 1) * kappa[k - 1] * powers[k - 1] * moments[j - k]
             for k in range(1, j + 1)
         )
-        moments.append(sum(terms))
+        moments.append(sum(terms, start=jnp.zeros_like(moments[0])))
     return jnp.stack(moments)
 
 

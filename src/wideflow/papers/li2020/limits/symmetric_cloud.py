@@ -336,5 +336,6 @@ def coupling(
         before = mark
         network.append(np.asarray(w))
     net = np.array(network)
+    assert run.tracers is not None  # they were given
     squares = np.sum((net - run.tracers) ** 2, axis=2)
     return Coupling(run.times, squares.mean(axis=1), squares.max(axis=1), net, run.tracers)

@@ -5,6 +5,8 @@ Notation: $p_i = \|w_i\|^2$, unit rows $u_i$, means over neurons; the learner's 
 with factor $s$ (one for `abs` and for `relu2`).
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -16,9 +18,11 @@ from ...._core.errors import check_choice, check_count
 from ...._core.polar import polar
 from ...._core.precision import double
 from ...._core.tiles import by_rows
+from ....dynamics.base import Snapshot
 from ....models.homogeneous import Homogeneous
 from ....observables.base import AbstractObservable
 
+TeacherSnapshot = Snapshot[Homogeneous, Any]  # the target is that of `objective` or of `test`
 NORMALISATIONS = ("raw", "weighted", "figure", "relative")
 
 
@@ -117,7 +121,7 @@ class OrderLosses(AbstractObservable):
     def coordinates(self) -> dict[str, tuple[int, ...]]:
         return {self.axes[0]: self.orders}
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: TeacherSnapshot):
         a, v = target(snapshot)
         raw = order_losses(snapshot.model, a, v, self.orders)
         if self.normalisation == "raw":
@@ -150,7 +154,7 @@ class LossTail(AbstractObservable):
         check_count("through", through, least=0)
         self.through = through
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: TeacherSnapshot):
         orders = OrderLosses(range(self.through + 1), "weighted")(snapshot)
         population = (
             snapshot.objective if hasattr(snapshot.objective, "directions") else snapshot.test
@@ -223,5 +227,5 @@ class MomentError(AbstractObservable):
         self.label = self.name.replace("_", " ")
         self.axes = ("direction",) if which == "second" else ()
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: TeacherSnapshot):
         return moment_errors(snapshot.model, *target(snapshot))[self.which]

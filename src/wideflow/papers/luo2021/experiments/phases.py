@@ -65,7 +65,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     ]
     total = len(named) * settings.seeds + len(plane) * settings.plane_seeds
     done = 0
-    ends: dict[tuple, list] = {}
+    ends: dict[tuple, tuple] = {}
     for (point, width), seeds in [
         *((case, settings.seeds) for case in named), *((case, settings.plane_seeds) for case in plane),
     ]:  # fmt: skip

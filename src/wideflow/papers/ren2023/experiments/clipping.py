@@ -10,6 +10,7 @@ Run:  wideflow run ren2023-clipping     Takes:  a few seconds
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,7 +67,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         session.progress(i + 1, 2, list(rows)[i])
     ordinary, far = (_sample_gradients(net, x) for x in rows.values())
     largest = np.array([[g.max() for g in ordinary], [g[: settings.far].max() for g in far]])
-    shift = _shifts(net, *rows.values(), float(largest[0, 1]))
+    shift = _shifts(net, plain, jnp.asarray(inputs), float(largest[0, 1]))
     axes = ("batch", "bound", "array")
     return xr.Dataset(
         {
@@ -86,7 +87,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 
 def _field(net, x, bound):
-    clip = Thresholds(*3 * (jnp.asarray(bound),))
+    traced: Any = jnp.asarray(bound)  # in place of a number: one program serves all bounds
+    clip = Thresholds(traced, traced, traced)
     learner = (net.first, net.second_weight, net.second_bias)
     return sample_field(*learner, x, radial_target(x), clip)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from ...._core.precision import double
+from ...._core.precision import Precision, double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel
@@ -37,7 +37,7 @@ class Settings:
     steps: int = 500
     records: int = 25
     seeds: int = 3
-    precision: str = "float64"
+    precision: Precision = "float64"
 
 
 @double

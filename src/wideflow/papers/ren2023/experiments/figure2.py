@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from ...._core.precision import double
+from ...._core.precision import Precision, double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, Points, VLine
@@ -40,13 +40,14 @@ class Settings:
         0.1,
     )  # shares of the plateau's loss, between start and end
     seeds: int = 1
-    precision: str = "float32"
+    precision: Precision = "float32"
 
 
 @double
 def run(settings: Settings, key, session) -> xr.Dataset:
     law = BesselLaw(settings.features, settings.ab)
-    tables, verdicts = [], []
+    tables: list[xr.Dataset] = []
+    verdicts = []
     for seed in range(settings.seeds):
         part = session.within(seed, settings.seeds)
         table, verdict = train_learner(law, settings, named_key(key, "seed", seed), part)

@@ -13,7 +13,7 @@ from ....theorems.base import Verdict
 from ....training.train import train
 from ..clipped_flow import ClippedFlow
 from ..depth_separator import DepthSeparator
-from ..estimators import symmetric_error
+from ..estimators import Fresh, symmetric_error
 from ..laws.base import sphere
 from ..limits.flow import alpha_of_norm, reduced_flow
 from ..observables import depth
@@ -30,11 +30,12 @@ def train_learner(
 ) -> tuple[xr.Dataset, dict[str, Verdict]]:
     """One seed: its table, and what the lemmas say of the network at the end. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
     net, population, key, redraws = beginning(law, settings, key)
+    assert isinstance(population.estimator, Fresh)  # `beginning` takes it
     evaluation = population.estimator.evaluation
     record = [
         depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.SecondSpread(), depth.DirectionError(),
-        depth.TangentSpread(), depth.RadialSpread(), depth.ProjectedPairs(), depth.LossDecomposition(evaluation),
-        depth.Profile(jnp.asarray(RADII), sphere(named_key(key, "profile"), 64, settings.features)),
+        depth.TangentSpread(), depth.RadialSpread(), depth.ProjectedPairs(), depth.LossDecomposition(inputs=evaluation),
+        depth.Profile(radii=jnp.asarray(RADII), directions=sphere(named_key(key, "profile"), 64, settings.features)),
     ]  # fmt: skip
     every = time_grid if time_grid is not None else max(1, settings.steps // settings.records)
     run = train(
@@ -101,10 +102,10 @@ def _first_batch(net, population, key):
 
 @double
 def _exact_term(law, model):
-    cast = [
+    first, weight, bias = (
         jnp.asarray(a, jnp.float64) for a in (model.first, model.second_weight, model.second_bias)
-    ]
-    return symmetric_error(law, tuple(cast))
+    )
+    return symmetric_error(law, (first, weight, bias))
 
 
 def reduced_reference(law, settings, times) -> xr.Dataset:

@@ -15,6 +15,7 @@ Run:  wideflow run ren2023-stack     Takes:  default about 1 min on two cores
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,8 @@ from ...._core.errors import check_count, check_positive
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....data.dataset import Dataset
+from ....data.objective import AbstractObjective
+from ....dynamics.base import Snapshot
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
@@ -66,7 +69,7 @@ class Neurons(AbstractObservable):
     label: str = "a, w"
     axes: tuple[str, ...] = ("parameter",)
 
-    def __call__(self, snapshot):
+    def __call__(self, snapshot: Snapshot[MeanFieldStack, AbstractObjective]):
         model = snapshot.model
         arrays = [a for pair in zip(model.outers, model.inners, strict=True) for a in pair]
         return jnp.concatenate([a.ravel() for a in arrays])
@@ -102,7 +105,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         rows["distance"].append(distance.mean(0))
         rows["distance_error"].append(distance.std(0, ddof=1) / np.sqrt(len(distance)))
     bottleneck, left = _starts(settings, shape, data, key, grid, session)
-    columns = {name: (("width", "time"), np.array(values)) for name, values in rows.items()}
+    columns: dict[str, Any] = {
+        name: (("width", "time"), np.array(values)) for name, values in rows.items()
+    }
     columns |= {"bottleneck": (("start", "width", "seed"), bottleneck), "left": (("start", "width", "seed"), left)}  # fmt: skip
     columns["limit_loss"] = ("time", np.asarray(limit.losses))
     return xr.Dataset(columns, {"width": list(settings.widths), "time": times, "start": list(STARTS)})  # fmt: skip
@@ -122,10 +127,9 @@ def _draw(law, key, width: int):
 
 def _train(nets, data, settings: Settings, grid, record, session) -> xr.Dataset:
     flow = GradientDescent(settings.rate)
-    options = dict(
-        steps=grid[-1], every=grid, record=record, loss=HalfMeanSquares(), session=session
-    )
-    return train(nets, data, flow, **options).table
+    return train(
+        nets, data, flow, steps=grid[-1], every=grid, record=record, loss=HalfMeanSquares(), session=session
+    ).table  # fmt: skip
 
 
 def _outputs(table: xr.Dataset) -> np.ndarray:

@@ -135,7 +135,7 @@ def _wave(modulus: np.ndarray, end: float, power: int) -> np.ndarray:
             -np.arange(size - 1) * primitive[:-1] / end
         )  # -(u^2/X) d/du of u^k is -k u^(k+1) / X
         sign = -sign
-    return _trim(np.stack([amplitude.real, amplitude.imag]))
+    return _trim(np.stack([np.real(amplitude), np.imag(amplitude)]))
 
 
 def _trim(series: np.ndarray) -> np.ndarray:

@@ -209,10 +209,10 @@ def _inside(law, state: ReducedState, clip: Thresholds) -> ReducedState:
 
 @eqx.filter_jit
 def _solve(law, state, times, clip, rate, rtol, atol, max_steps):
-    options = dict(
-        rate=rate, rtol=rtol, atol=atol, max_steps=max_steps, saveat=diffrax.SaveAt(ts=times)
-    )
-    solution = integrate(law, state, 0.0, times[-1], clip, **options)
+    solution = integrate(
+        law, state, 0.0, times[-1], clip, rate=rate, rtol=rtol, atol=atol, max_steps=max_steps,
+        saveat=diffrax.SaveAt(ts=times),
+    )  # fmt: skip
     good = solution.result == diffrax.RESULTS.successful
     assert solution.ys is not None  # `saveat` asks for them
     return solution.ys, solution.stats["num_accepted_steps"], good

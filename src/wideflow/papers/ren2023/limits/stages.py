@@ -123,10 +123,10 @@ def _gap(law, state: ReducedState, kind, level):
 
 def _event_time(law, state, begin, horizon, clip, kind: str, level, tolerances, max_steps: int):
     """Time and state of the event, or infinity and the state at the horizon; a solver that gives up raises."""
-    numbers = (jnp.asarray(x, float) for x in (begin, horizon, level))
+    number, event = lambda x: jnp.asarray(x, float), jnp.asarray(_EVENTS.index(kind))
     reached, stopped, at, state = _until(
-        law, state, clip, jnp.asarray(_EVENTS.index(kind)), *numbers, tolerances, max_steps
-    )
+        law, state, clip, event, number(begin), number(horizon), number(level), tolerances, max_steps
+    )  # fmt: skip
     if not (bool(reached) or bool(stopped)):
         raise gave_up(max_steps, horizon)
     return (float(at) if bool(reached) else math.inf), state

@@ -9,7 +9,10 @@ from jaxtyping import Array, Float
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_same_length
 from ...._core.precision import AbstractResult, double
+from ....data.objective import AbstractObjective
+from ....dynamics.base import Snapshot
 from ....observables.base import AbstractObservable
+from ..depth_separator import DepthSeparator
 from ..laws.base import sphere
 from ..laws.stage_times import StageTimes
 from ..separator.directions import direction_error
@@ -293,6 +296,9 @@ def _crossing(t, values, level: float, after: float) -> float:
     return float(left + (level - low) / (values[i] - low) * (t[i] - left))
 
 
+DepthSnapshot = Snapshot[DepthSeparator, AbstractObjective]
+
+
 class Alpha(AbstractObservable):
     r"""$\alpha$, the size of the first layer."""
 
@@ -300,7 +306,7 @@ class Alpha(AbstractObservable):
     label: str = "α"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return snapshot.model.alpha
 
 
@@ -311,7 +317,7 @@ class SecondWeights(AbstractObservable):
     label: str = "w₂"
     axes: tuple[str, ...] = ("second",)
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return snapshot.model.second_weight
 
 
@@ -322,7 +328,7 @@ class SecondBiases(AbstractObservable):
     label: str = "b₂"
     axes: tuple[str, ...] = ("second",)
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return snapshot.model.second_bias
 
 
@@ -333,7 +339,7 @@ class TangentSpread(AbstractObservable):
     label: str = "δ₁ᵀ"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return tangent_spread(snapshot.model, snapshot.start)
 
 
@@ -344,7 +350,7 @@ class RadialSpread(AbstractObservable):
     label: str = "δ₁ᴿ"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return radial_spread(snapshot.model)
 
 
@@ -355,7 +361,7 @@ class SecondSpread(AbstractObservable):
     label: str = "δ₂"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return second_spread(snapshot.model.second_weight, snapshot.model.second_bias)
 
 
@@ -366,7 +372,7 @@ class DirectionError(AbstractObservable):
     label: str = "e₂"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return direction_l2(snapshot.model)
 
 
@@ -383,7 +389,7 @@ class DirectionSup(AbstractObservable):
     label: str = "e∞"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return direction_sup(snapshot.model, starts=self.starts, iterations=self.iterations)
 
 
@@ -394,7 +400,7 @@ class EnergyBalance(AbstractObservable):
     label: str = "mean ‖w₁‖² − 2 mean w₂²"
     axes: tuple[str, ...] = ()
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return energy_balance(snapshot.model)
 
 
@@ -405,7 +411,7 @@ class ProjectedPairs(AbstractObservable):
     label: str = "projected pairs"
     axes: tuple[str, ...] = ("threshold",)
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return snapshot.state.held
 
 
@@ -421,7 +427,7 @@ class LossDecomposition(AbstractObservable):
     label: str = "L₁, L₂, L₃, eq. (6)"
     axes: tuple[str, ...] = ("part",)
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         parts = loss_parts(snapshot.model, self.inputs)
         return jnp.stack([parts.symmetric, parts.asymmetric, parts.cross, parts.predicted])
 
@@ -440,6 +446,6 @@ class Profile(AbstractObservable):
     label: str = "f(r x̄)"
     axes: tuple[str, ...] = ("radius", "direction")
 
-    def __call__(self, snapshot) -> Float[Array, "..."]:
+    def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         inputs = self.radii[:, None, None] * self.directions
         return jax.vmap(snapshot.model.outputs)(inputs)

@@ -42,7 +42,9 @@ def _layer(first, length, x):
 
 
 @double
-def sphere_extremes(model, key: Key = None, *, starts: int = 64, iterations: int = 200) -> Extremes:
+def sphere_extremes(
+    model, key: int | Key | None = None, *, starts: int = 64, iterations: int = 200
+) -> Extremes:
     r"""Extremes of $F(\bar x)$ of a `DepthSeparator` over unit $\bar x$, from the best of neurons, their opposites and random points.
 
     Args:

@@ -18,8 +18,10 @@ def sees_every_ray(first) -> bool:
     count = min(width, 4 * d)  # a few neurons are enough for most layers, and cheap
     while True:
         some = rows[:count].T
-        options = dict(A_eq=some, b_eq=np.zeros(d), bounds=(1, None), method="highs")
-        if linprog(np.zeros(count), **options).status == 0:
+        least = linprog(
+            np.zeros(count), A_eq=some, b_eq=np.zeros(d), bounds=(1, None), method="highs"
+        )
+        if least.status == 0:
             return True
         if count == width:
             return False

@@ -60,7 +60,7 @@ class Lemma41(AbstractTheorem):
         }
         margin = min(slack.values())
         if margin < 0:
-            tight = min(slack, key=slack.get)
+            tight = min(slack, key=lambda name: slack[name])
             return not_applicable(
                 f"the bound on `{tight}` exceeds its threshold: projections may act", numbers
             )

@@ -110,8 +110,8 @@ def _change(start: Deep, end: Deep, inputs) -> dict[str, float]:
 
 def slope(values: xr.DataArray) -> float:
     """Of the root mean square over seeds against the width, on log-log axes."""
-    mean = np.sqrt((values**2).mean("seed"))
-    return float(np.polyfit(np.log(values["width"].values), np.log(mean.values), 1)[0])
+    mean = np.sqrt((values**2).mean("seed").values)
+    return float(np.polyfit(np.log(values["width"].values), np.log(mean), 1)[0])
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -126,7 +126,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         marks = []
         for name in table["parametrisation"].values:
             values = at["change"].sel(parametrisation=name, part=part)
-            mean = np.sqrt((values**2).mean("seed")).values
+            mean = np.sqrt((values**2).mean("seed").values)
             width, expected = table["width"].values, float(at["predicted"].sel(parametrisation=name, part=part))  # fmt: skip
             marks.append(Points(width, mean, str(name), group=str(name)))
             line = mean[-1] * (width / width[-1]) ** expected

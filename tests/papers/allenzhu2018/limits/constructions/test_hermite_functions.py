@@ -150,3 +150,8 @@ def test_errors_name_the_argument():
         hermite_function(smooth("sin"), window="narrow")
     with pytest.raises(ValueError, match="`x1`"):
         hermite_function(smooth("sin")).representation(1.5)
+
+
+def test_a_function_without_a_power_series_is_refused():
+    with pytest.raises(ValueError, match="`phi` must be a function whose power series is known"):
+        hermite_function(np.sin)

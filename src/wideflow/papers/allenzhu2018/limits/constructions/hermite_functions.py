@@ -19,6 +19,7 @@ $\tilde p_i = p'_i/\sqrt{(i-1)!}$.
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -310,7 +311,7 @@ class HermiteFunction:
 
 
 def hermite_function(
-    phi: PowerSeries,
+    phi: Callable,
     *,
     degree: int | None = None,
     error: float | int = 1e-3,
@@ -322,7 +323,7 @@ def hermite_function(
     r"""The $h$ of Lemma 5.1 for $\phi$ = `phi`.
 
     Args:
-        phi: the function to represent.
+        phi: the function to represent, a `PowerSeries`.
         degree: $D$; by default the smallest whose Taylor tail on $[-1,1]$ is below `error`/4.
         error: $\varepsilon$ of the lemma; (20) then holds up to $2\varepsilon$ as long as the clip allows.
         window: "wide" (ten times smaller deviation) or "paper", $0 < -b_0 \le 1/(2i)$.
@@ -330,6 +331,10 @@ def hermite_function(
         clip: one level for all degrees, or $B_0, \dots, B_D$ (see `paper_clip`); overrides `margin`.
         gate: "indicator" for (20), "relu" for $\mathbb E[\mathrm{relu}(g+b_0)h] = \phi(x_1)$.
     """
+    if not isinstance(phi, PowerSeries):
+        raise ValueError(
+            f"`phi` must be a function whose power series is known, such as `smooth('sin')`, got {phi!r}."
+        )
     check_choice("window", window, ("wide", "paper"))
     check_choice("gate", gate, ("indicator", "relu"))
     check_positive("error", error)
