@@ -87,17 +87,28 @@ class Source(NamedTuple):
 def _computed(k: Kernels, x, kernel: str, rows: int) -> Source:
     x, values = jnp.asarray(x), getattr(k, kernel)
     parts = ranges(x.shape[0], rows)
-    exact = Kernels(k.architecture, k.parametrisation, k.rates, k.memory)
+    exact = getattr(Kernels(k.architecture, k.parametrisation, k.rates, k.memory), kernel)
 
-    def block(i, j):
+    def block(i, j, of=values):
         (a, b), (c, d) = parts[i], parts[j]
-        return values(x[a:b], None if i == j else x[c:d])
+        return of(x[a:b], None if i == j else x[c:d])
+
+    def product(vectors):
+        """Every block below the diagonal serves its mirror image too."""
+        totals = [0.0] * len(parts)
+        for i, (a, b) in enumerate(parts):
+            for j, (c, d) in enumerate(parts[: i + 1]):
+                entries = block(i, j, exact)
+                totals[i] = totals[i] + entries @ vectors[c:d]
+                if i != j:
+                    totals[j] = totals[j] + entries.T @ vectors[a:b]
+        return jnp.concatenate(totals)
 
     return Source(
         x.shape[0],
         k.precision,
         block,
-        lambda v: apply_kernel(exact, x, x, v, kernel=kernel, rows=rows),
+        product,
         lambda i: values(x[i : i + 1], x)[0],
         lambda: getattr(k, f"{kernel}_diagonal")(x),
     )
@@ -222,7 +233,7 @@ def _direct(source: Source, y, ridge, rows, tolerance, max_steps, progress):
     factor = _single_factor(source, ridge, rows, progress)
     answer = lambda r: solve(factor, r.astype(source.precision), rows).astype(y.dtype)
     product = lambda v: source.product(v) + ridge * v
-    return conjugate_gradients(product, y, answer, tolerance, max_steps)
+    return conjugate_gradients(product, y, answer, tolerance, max_steps, progress)
 
 
 def factor_of(source: Source, ridge, rows, progress):

@@ -19,7 +19,7 @@ from .kernel_store import StoredKernel, check_complete
 from .learnt_part import apply_learnt
 from .regression import factor_bytes
 
-LANCZOS_TOLERANCE = 1e-13  # of the change over eight steps; the error is some multiple of it (at 1e-11 predictions of 1000 images missed by 3e-10)
+LANCZOS_TOLERANCE = 1e-13  # of the change over eight steps; the error is some multiple of it
 LANCZOS_STEPS = 400  # products with the kernel at most; a basis of so many vectors is held
 Matrix = Any  # an array, or a `StoredKernel`: both know `@`
 
