@@ -136,9 +136,10 @@ def mean_shifts(table: xr.Dataset, kind: str) -> tuple[np.ndarray, np.ndarray]:
     away = away.reshape(*away.shape[:2], -1)
     half = away.shape[1] // 2
     direction = away[0, :half].mean(0)
-    direction /= np.linalg.norm(direction)
-    along = [away[0, half:] @ direction, *(away[1:] @ direction)]
-    own = np.linalg.norm(error.values.ravel() * direction)
+    direction /= np.sqrt((direction**2).sum())
+    shifts = (away * direction).sum(-1)  # not by BLAS, whose last digit hangs on where arrays lie
+    along = [shifts[0, half:], *shifts[1:]]
+    own = np.sqrt(((error.values.ravel() * direction) ** 2).sum())
     noise = [np.hypot(x.std(ddof=1) / math.sqrt(len(x)), own) for x in along]
     return np.array([x.mean() for x in along]), np.array(noise)
 
