@@ -115,7 +115,7 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
             "kernel_drift": (run, five(numbers["root_drift"]) ** 2), "kernel_gap": (run, 1e-3), "pruned_risk": (axes, five(numbers["risk"])), "pruned_accuracy": (axes, five(numbers["accuracy"])),
             "transfer_risk": (("top", "setting", "seed"), 0.05), "transfer_test_accuracy": (("top", "setting", "seed"), five(numbers["transfer_10"])),
         },
-        {"convention": "released", "width": 2000, "steps": 200_000, "samples": 5000},
+        {"convention": "released", "width": 2000, "rate": 8.0, "steps": 25_000, "samples": 5000},
         part=["train", "test"],
     )  # fmt: skip
     for removed, name in ((1000, "pruned_half"), (1900, "pruned_most")):
@@ -126,6 +126,17 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
     assert [c.text for c in found if not c.satisfied] == []
     assert sum(c.published is not None for c in found) == 8 * 4
     assert len(figure10.EXPERIMENT.draw(made).panels) == 9
+
+
+@pytest.mark.parametrize(("off", "holds"), [(0.09, True), (0.1, False)])
+def test_means_of_seeds_lie_within_students_interval_of_the_published(off, holds):
+    # deviation 1/30 over five seeds: 4.604, the t table's 99 % at four degrees of freedom, times sqrt(2/5)/30 is 0.0971
+    seeds = 0.6 + off + np.array([-1, -1, 0, 1, 1]) / 30
+    claim = digits._published("accuracy", seeds, 0.6)
+    assert claim.satisfied == holds
+    assert claim.tolerance == pytest.approx(4.604 * np.sqrt(2 / 5) / 30, rel=1e-3)
+    # a wide spread does not excuse more than a third
+    assert not digits._published("accuracy", 0.81 + 9 * (seeds - seeds.mean()), 0.6).satisfied
 
 
 def test_cifar_tables():
