@@ -71,15 +71,16 @@ def _check(activation: str, scaling: str, width: int, seeds, rates=(64_000, 128_
     # a loss of residuals r is rounded by about |r| eps |u|: relative to itself 1e-10 and less, until it is 1e-20 of the first
     rounding = 1e-10 * losses[:, :-1] + 1e-20 * losses[:, :1]
     assert np.all(np.diff(losses) <= rounding), np.max(np.diff(losses) - rounding, axis=1)
-    coarse, fine = (_fine_descent(nets, data, steps) for steps in rates)
-    end, uncertain = losses[:, -1], np.abs(fine - coarse)
+    *_, coarse, fine = ends = [_fine_descent(nets, data, steps) for steps in rates]
+    end = losses[:, -1]
     if nets[0].activation.kinks:
-        # the guide's accuracy; and where a path branches, descent at two small rates may end on different branches, of which the flow takes one or lies between
-        allowed = 1e-3 * fine + uncertain
+        # the guide's accuracy and rounding; and where a path branches, descent at small rates ends on different branches, of which the flow takes one or lies between
+        # (relu, mean field, width 60, seed 107: 28.50, 28.51, 24.37 at ever smaller rates)
+        allowed = 1e-3 * fine + np.ptp(ends, axis=0) + 1e-16 * losses[:, 0]
         assert np.all(np.abs(end - fine) <= allowed), np.stack([end, coarse, fine])
         return
     exact = 2 * fine - coarse  # descent is of first order in its rate
-    allowed = 1e-6 * fine + uncertain + 1e-9 * losses[:, 0]
+    allowed = 1e-6 * fine + np.abs(fine - coarse) + 1e-9 * losses[:, 0]
     assert np.all(np.abs(end - exact) <= allowed), np.stack([end, exact])
 
 
@@ -100,7 +101,7 @@ def test_no_flow_rises_and_all_end_where_fine_descent_ends(activation, scaling, 
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("activation", ["relu", "abs", "tanh", "softplus"])
 def test_two_hundred_random_flows(activation, scaling, width):
-    _check(activation, scaling, width, range(100, 109))
+    _check(activation, scaling, width, range(100, 109), (64_000, 128_000, 256_000))
 
 
 def test_records_inside_long_steps_of_a_wave_do_not_rise():
