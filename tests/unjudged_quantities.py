@@ -170,6 +170,13 @@ UNJUDGED: dict[str, dict[str, str]] = {
         "zero_loss": "drawn as a baseline",
     },
     "benarous2021-exponent": {"threshold": SETTING},
+    "bordelon2022-kernels": {
+        "theory_kernels_error": "the standard error of a judged quantity",
+        "theory_loss_error": "the standard error of a judged quantity",
+    },
     "bordelon2022-linear": {"residual": BOUNDED},
-    "geiger2020-lazy-rich": {"error_path": "drawn; its end is judged"},
+    "geiger2020-lazy-rich": {
+        "error_path": "drawn; its end is judged",
+        "test_error": "the one claim about it is declared as not reproducing",
+    },
 }
