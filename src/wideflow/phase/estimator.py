@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.foreign import checked_inputs, checked_rows
-from .._core.precision import Precision, double
+from .._core.precision import Precision, cast, double
 from .._core.status import Status
 from .network import STEPS, Network, Training, train_network
 from .splits import Standard
@@ -69,8 +69,9 @@ class PhaseRegressor(RegressorMixin, BaseEstimator):
 
     @double
     def predict(self, X):
-        """Predictions (sample,)."""
+        """Predictions (sample,), in float64 whatever the precision of training: they are small differences of outputs."""
         check_is_fitted(self)
         inputs = self.standard_.inputs(checked_inputs(self, X))
-        moved = np.asarray(self.model_.outputs(inputs)) - np.asarray(self.start_.outputs(inputs))
-        return self.standard_.predictions(moved.astype(np.float64))
+        now, start = (cast(model, "float64") for model in (self.model_, self.start_))
+        moved = np.asarray(now.outputs(inputs)) - np.asarray(start.outputs(inputs))
+        return self.standard_.predictions(moved)
