@@ -41,7 +41,7 @@ def last_kernels(model: Rescaled, inputs) -> Float[Array, "kind layer point othe
     hidden = list(net.hidden(features).values())
     width = hidden[0].shape[1]
 
-    def outputs(shifts):
+    def shifted(shifts):
         weigh = lambda number, layer, x: (
             net.weigh(number, layer, x) + (shifts[number] if number < len(shifts) else 0)
         )
@@ -49,7 +49,7 @@ def last_kernels(model: Rescaled, inputs) -> Float[Array, "kind layer point othe
             features, weigh
         ).sum()  # a point's output knows its own shift only
 
-    signals = jax.grad(outputs)([jnp.zeros_like(h) for h in hidden])
+    signals = jax.grad(shifted)([jnp.zeros_like(h) for h in hidden])
     gram = lambda rows: rows @ rows.T / width
     return jnp.stack(
         [

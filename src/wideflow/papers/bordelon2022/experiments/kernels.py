@@ -17,6 +17,7 @@ from ...._core.architecture import Activate, mlp
 from ...._core.errors import check_count
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import log_log_slope
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory
 from ....limits.kernels import kernels
@@ -72,7 +73,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
     def networks(number: int, width: int, seeds: int, name: str):
         losses, _, last = trained_networks(
-            named_key(key, name, width), inputs, targets, depth=settings.depth, width=width, seeds=seeds, together=min(seeds, max(1, min(128, 2**25 // width**2))),
+            named_key(key, name, width), inputs, targets, depth=settings.depth, width=width, seeds=seeds, together=max(1, min(128, 2**25 // width**2)),
             session=session.within(number, jobs, f"{seeds} of width {width}"), **shared,
         )  # fmt: skip
         return losses, last
@@ -117,11 +118,8 @@ def single_gaps(table: xr.Dataset) -> dict[str, np.ndarray]:
 
 def single_slope(width, squares) -> tuple[float, float]:
     """Slope of the root mean square over networks against the width on log-log axes, and its standard error by the jackknife."""
-    x, networks = np.log(np.asarray(width, float)), squares.shape[1]
-    of = lambda part: np.polyfit(x, 0.5 * np.log(part.mean(axis=1)), 1)[0]
-    left_out = [of(np.delete(squares, i, axis=1)) for i in range(networks)]
-    error = math.sqrt((networks - 1) * np.var(left_out))
-    return float(of(squares)), error
+    slope, error = log_log_slope(width, squares)
+    return slope / 2, error / 2
 
 
 def mean_shifts(table: xr.Dataset, kind: str) -> tuple[np.ndarray, np.ndarray]:

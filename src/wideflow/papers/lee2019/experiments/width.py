@@ -19,6 +19,7 @@ from ...._core.errors import check_count
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import log_log_slope
 from ....figures import FigureSpec, Line, Panel
 from ....limits.kernels import kernels
 from ....models.deep import Deep
@@ -86,11 +87,7 @@ def slope(table: xr.Dataset, name: str, depth: int) -> tuple[float, float]:
     values = table[name].sel(depth=depth).values
     groups = values.shape[1]
     relative = values.std(axis=1, ddof=1) / np.sqrt(groups) / np.abs(values.mean(axis=1))
-    logs = np.log(table["width"].values)
-    fit = lambda rows: np.polyfit(logs, np.log(np.abs(rows.mean(axis=1))), 1, w=1 / relative)[0]
-    left_out = np.array([fit(np.delete(values, group, axis=1)) for group in range(groups)])
-    error = np.sqrt((groups - 1) / groups * np.sum((left_out - left_out.mean()) ** 2))
-    return float(fit(values)), float(error)
+    return log_log_slope(table["width"].values, values, 1 / relative)
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
