@@ -98,7 +98,7 @@ def _check(activation: str, scaling: str, width: int, seeds, rates=(64_000, 128_
     [
         ("relu", "mean-field", 40, (4, 6, 7)),
         ("abs", "zipf", 8, (0, 1, 3)),
-        # two that take millions of steps
+        # a million and eight million gradients: most of the time that this test took
         pytest.param("relu", "mean-field", 40, [5], marks=pytest.mark.slow),
         pytest.param("abs", "zipf", 8, [2], marks=pytest.mark.slow),
         ("tanh", "ntk", 20, range(8)),
