@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from .._core.errors import as_key, check_count, check_nonnegative, check_number, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 from .._core.types import Key
 from .dataset import Dataset
 
@@ -23,7 +23,7 @@ def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample 
     """
     check_count("samples", samples)
     check_count("features", features)
-    gaussian = jax.random.normal(as_key(key), (samples, features))
+    gaussian = normal(as_key(key), (samples, features))
     return gaussian / jnp.linalg.norm(gaussian, axis=1, keepdims=True)
 
 
@@ -43,7 +43,7 @@ def sphere_sines(
     check_nonnegative("noise", noise)
     x = sphere(named_key(key, "inputs"), samples, features)
     clean = 5 / features * jnp.sum(jnp.sin(jnp.pi * x), axis=1)
-    y = clean + noise * jax.random.normal(named_key(key, "noise"), (samples,))
+    y = clean + noise * normal(named_key(key, "noise"), (samples,))
     return Dataset(x, y, f"sphere sines (n={samples}, d={features}, noise {noise:g})")
 
 
@@ -61,7 +61,7 @@ def random_labels(
     check_count("samples", samples)
     check_count("features", features)
     check_positive("bound", bound)
-    x = jax.random.normal(named_key(key, "inputs"), (samples, features))
+    x = normal(named_key(key, "inputs"), (samples, features))
     y = jax.random.uniform(named_key(key, "labels"), (samples,), minval=-bound, maxval=bound)
     return Dataset(x, y, f"random labels (n={samples}, d={features})")
 
@@ -94,7 +94,7 @@ def waves(
     check_number("amplitude", amplitude)
     x = jax.random.uniform(named_key(key, "inputs"), (samples, inputs), minval=-1.0, maxval=1.0)
     clean = amplitude * jnp.prod(jnp.sin(jnp.pi * frequency * x), axis=1)
-    y = clean + noise * jax.random.normal(named_key(key, "noise"), (samples,))
+    y = clean + noise * normal(named_key(key, "noise"), (samples,))
     rows = jnp.concatenate([x, jnp.ones((samples, 1))], axis=1) / (inputs + 1) ** 0.5
     names = (*(f"x{i + 1}" for i in range(inputs)), "bias")
     return Dataset(rows, y, f"waves (n={samples}, inputs {inputs}, noise {noise:g})", names)
