@@ -1,4 +1,4 @@
-"""One lab for all tests: `wideflow lab` as a user starts it, and a browser."""
+"""One lab for all tests, and a browser; for those of its start and end a lab as a user starts it."""
 
 import contextlib
 import io
@@ -15,11 +15,22 @@ import xarray as xr
 PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
 
 
-class Server:
-    """A running `wideflow lab`."""
+AS_A_USER = ["-m", "wideflow", "lab", "--no-open"]
+# Its spares rehearse free play alone: all tours take each of them 15 seconds of a core, and most tests open none.
+WITHOUT_TOURS = ["-c", """
+import jax
+from wideflow.lab.server import run_lab
+from wideflow.lab.workers import Workers
+workers = Workers(jax.config.jax_compilation_cache_dir, rehearsed=())
+run_lab(workers, 0, lambda address: print(address, flush=True))
+"""]  # fmt: skip
 
-    def __init__(self, port: int = 0):
-        command = [sys.executable, "-m", "wideflow", "lab", "--no-open", "--port", str(port)]
+
+class Server:
+    """A running lab, by default `wideflow lab`."""
+
+    def __init__(self, *options: str, program=AS_A_USER):
+        command = [sys.executable, *program, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.address = re.search(r"http\S+", self.process.stdout.readline())[0]
@@ -42,7 +53,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server():
-    running = Server()
+    running = Server(program=WITHOUT_TOURS)
     yield running
     running.end()
 

@@ -9,7 +9,9 @@ import sys
 
 import pytest
 
+from wideflow.cli import main
 from wideflow.lab.uploads import LIMIT
+from wideflow.lab.workers import Workers
 
 
 def ask(server, path: str, method="GET", body=None, **headers) -> tuple[int, str]:
@@ -132,23 +134,24 @@ def test_no_path_and_no_code_comes_in(server):
     [
         (["--port", "-1"], "port"),
         (["--port", "70000"], "port"),
-        (["--port", "1"], "port"),
         (["/nowhere"], "`state`"),  # it opened the lab at its starting settings
         (["nowhere.nc"], "`state`"),
     ],
 )
-def test_what_cannot_be_opened_is_one_sentence(words, named):
-    if os.geteuid() == 0 and words[-1] == "1":
-        words = ["--port", str(_taken())]
-    done = subprocess.run([sys.executable, "-m", "wideflow", "lab", "--no-open", *words], capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+def test_what_cannot_be_opened_is_one_sentence_and_starts_no_process(
+    words, named, monkeypatch, capsys
+):
+    monkeypatch.setattr(Workers, "warm", lambda self: pytest.fail("a process was started"))
+    assert main(["lab", "--no-open", *words]) == 2
+    said = capsys.readouterr().err
+    assert named in said
+    assert len(said.strip().splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_one_sentence():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        words = ["lab", "--no-open", "--port", str(taken.getsockname()[1])]
+        done = subprocess.run([sys.executable, "-m", "wideflow", *words], capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
     assert done.returncode == 2
-    assert named in done.stderr
+    assert "`port`" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-_KEPT = []
-
-
-def _taken() -> int:
-    _KEPT.append(socket.create_server(("127.0.0.1", 0)))
-    return _KEPT[-1].getsockname()[1]

@@ -44,6 +44,11 @@ def test_every_scene_is_rehearsed_and_the_first_one_is_waited_at():
     assert [job.stays for job in jobs] == [False] * len(scenes()) + [True]
 
 
+def test_a_lab_may_rehearse_some_tours_alone():
+    assert [job.scene for job in rehearsal.jobs(["tour-li2020"])] == [FREE, "tour-li2020", FREE]
+    assert [(job.scene, job.stays) for job in rehearsal.jobs([])] == [(FREE, False), (FREE, True)]
+
+
 def test_a_rehearsal_says_nothing_and_ends_when_all_is_compiled(ends):
     ours, theirs = ends
     show, parts = rehearsing(theirs), [True, True, False]

@@ -30,7 +30,7 @@ from wideflow.runs.sweeps import cluster, survey
 SPEC = """\
 experiment: train
 size: smoke
-set: {width: 128, samples: 24, records: 4, steps: 20000, record: [largest_movement]}
+set: {width: 128, samples: 24, records: 4, steps: 5000, record: [largest_movement]}
 list:
   - {rate: 0.02}
   - {rate: 0.03}
@@ -115,7 +115,7 @@ def test_killed_workers_and_clients_lose_nothing_and_repeat_nothing(spec, undist
     damaged = sorted(before)[0]
     (tmp_path / damaged).write_bytes(before[damaged][:-200] + bytes(200))
 
-    second = client(spec, tmp_path)  # two clients at the same time
+    second = client(spec, tmp_path, workers=1)  # two clients at the same time
     here = wf.sweep(spec, tmp_path, workers=1)
     told = json.loads(second.communicate(timeout=120)[0])
 
@@ -135,7 +135,7 @@ def test_killed_workers_and_clients_lose_nothing_and_repeat_nothing(spec, undist
 
 COMPLETE = {
     "experiment": "train", "size": "smoke",
-    "set": {"width": 128, "samples": 24, "records": 4, "steps": 20000, "record": ["largest_movement"]},
+    "set": {"width": 128, "samples": 24, "records": 4, "steps": 5000, "record": ["largest_movement"]},
     "grid": {"rate": [0.02, 0.03]},
 }  # fmt: skip
 

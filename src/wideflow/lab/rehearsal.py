@@ -1,6 +1,6 @@
 """What a spare process does until a tab takes it: it runs the first steps of every scene, so that their programs are compiled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import runner
 from .links import place
@@ -10,20 +10,20 @@ from .uploads import Uploads
 from .worker import Rehearsed, Show
 
 
-def jobs() -> list[Job]:
-    """Free play, which most tabs open with; then the tours; then free play again, where the process waits."""
+def jobs(tours: Sequence[str] | None = None) -> list[Job]:
+    """Free play, which most tabs open with; then the tours of these names, None for all; then free play again, where the process waits."""
     uploads = Uploads()
-    begins = {name: place({"scene": name}, uploads) for name in scenes()}
+    names = [name for name in scenes() if name != FREE] if tours is None else tours
+    begins = {name: place({"scene": name}, uploads) for name in (FREE, *names)}
     uploads.end()
     held = {name: Job(name, at.changes, at.seed, held=True) for name, at in begins.items()}
-    tours = [job for name, job in held.items() if name != FREE]
     first = begins[FREE]
-    return [held[FREE], *tours, Job(FREE, first.changes, first.seed, held=True, stays=True)]
+    return [*held.values(), Job(FREE, first.changes, first.seed, held=True, stays=True)]
 
 
-def rehearse(show: Callable[[Job, bool], Show]) -> Job:
-    """Goes through `jobs`, and gives the first job that a tab asks for; it may come at any moment."""
-    for job in jobs():
+def rehearse(show: Callable[[Job, bool], Show], tours: Sequence[str] | None = None) -> Job:
+    """Goes through the `jobs` of these tours, and gives the first job that a tab asks for; it may come at any moment."""
+    for job in jobs(tours):
         try:
             return runner.perform(job, show(job, True))
         except Rehearsed:

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 
 from .messages import Event, Job, Order, Progress, State, Taken
@@ -15,7 +15,7 @@ MOST_PROGRESS = 5.0
 REFRESH = 0.1  # seconds between two looks at what a held run waits for
 
 
-def work(pipe: Connection, compiled: str | None) -> None:
+def work(pipe: Connection, compiled: str | None, rehearsed: Sequence[str] | None = None) -> None:
     """Compiles what tabs begin with, then computes every `Job` that comes until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     with contextlib.suppress(OSError):
@@ -44,7 +44,7 @@ def work(pipe: Connection, compiled: str | None) -> None:
 
     jax.monitoring.register_event_duration_secs_listener(heed)
     try:
-        job = rehearsal.rehearse(show)
+        job = rehearsal.rehearse(show, rehearsed)
         while True:
             job = runner.perform(job, show(job))
     except (EOFError, BrokenPipeError, ConnectionResetError):

@@ -3,7 +3,7 @@
 import contextlib
 import multiprocessing
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .messages import Job, Order, State
@@ -16,9 +16,9 @@ SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
 class Worker:
     """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number."""
 
-    def __init__(self, compiled: str | None):
+    def __init__(self, compiled: str | None, rehearsed: Sequence[str] | None = None):
         self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work, args=(theirs, compiled), daemon=True)
+        self.process = SPAWN.Process(target=work, args=(theirs, compiled, rehearsed), daemon=True)
         self.process.start()
         theirs.close()
         self.hear: Callable[[int, Any], None] | None = None
@@ -60,10 +60,11 @@ class Workers:
 
     Args:
         compiled: folder in which compiled programs are kept.
+        rehearsed: names of the tours that a spare rehearses beside free play; None is all of them.
     """
 
-    def __init__(self, compiled: str | None = None):
-        self.compiled, self.lock = compiled, threading.Lock()
+    def __init__(self, compiled: str | None = None, rehearsed: Sequence[str] | None = None):
+        self.compiled, self.rehearsed, self.lock = compiled, rehearsed, threading.Lock()
         self.spare: Worker | None = None
         self.given: set[Worker] = set()
         self.ended = False
@@ -74,7 +75,7 @@ class Workers:
             if self.ended:
                 return
             if self.spare is None or not self.spare.process.is_alive():
-                self.spare = Worker(self.compiled)
+                self.spare = Worker(self.compiled, self.rehearsed)
 
     def take(self) -> Worker:
         """The spare; whoever takes it asks for another one by `warm` when its own first picture is there.

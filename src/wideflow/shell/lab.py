@@ -38,23 +38,24 @@ def lab(
     from ..lab.workers import Workers
     from .work import keep_compiled_programs
 
+    with asked_wrongly():  # before any process is started
+        plane = _plane(state)
+        query = "scene=plane" if plane else _query(state)
     keep_compiled_programs()
     workers = Workers(jax_flag("jax_compilation_cache_dir"))
     workers.warm()  # it reads its libraries while this process reads those of the page
     try:
-        return _served(workers, state, port, open_)
+        return _served(workers, plane, query, port, open_)
     finally:
         workers.end()
 
 
-def _served(workers: "Workers", state: str, port: int, open_: bool) -> int:
+def _served(
+    workers: "Workers", plane: pathlib.Path | None, query: str, port: int, open_: bool
+) -> int:
     import webbrowser
 
     from ..lab.server import run_lab
-
-    with asked_wrongly():
-        plane = _plane(state)
-        query = "scene=plane" if plane else _query(state)
 
     def opened(address: str) -> None:
         address += f"&{query}" if query else ""
