@@ -18,7 +18,10 @@ def test_new_shapes_compile_nothing():
         parts = host.unstack(stacked)
         check_finite("x", stacked)
         real_array("x", np.ones((7, 3, 13)))
+        turned, halved = host.transpose(arrays[0]), host.scale(0.5, arrays[1])
     assert names == []
+    np.testing.assert_array_equal(turned, arrays[0].T)
+    np.testing.assert_array_equal(halved, 0.5 * arrays[1])
     with compilations() as names:  # the log itself is heard
         jnp.stack(arrays)
     assert names == ["stack"]

@@ -38,6 +38,20 @@ def on_device(values) -> jax.Array:
     return jnp.asarray(values)
 
 
+def scale(factor: float, array) -> jax.Array:
+    """`factor * array`; where an array of JAX lies with NumPy, by NumPy: the same numbers."""
+    if isinstance(array, jax.Array) and _on_first_cpu(array):
+        return jax.device_put(factor * np.asarray(array))
+    return factor * array
+
+
+def transpose(array: jax.Array) -> jax.Array:
+    """`array.T`."""
+    if _on_first_cpu(array):
+        return jax.device_put(np.array(np.asarray(array).T, order="C"))
+    return array.T
+
+
 def stack(arrays: Sequence[jax.Array]) -> jax.Array:
     """`jnp.stack(arrays)`: a new first axis."""
     if all(map(_on_first_cpu, arrays)):

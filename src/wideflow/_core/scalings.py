@@ -24,6 +24,7 @@ from scipy.special import zeta
 
 from .classification import ScalingVerdict as ScalingVerdict, classify as classify
 from .errors import check_between, check_count, check_kind, check_number, check_same_length
+from .host import on_device
 from .precision import double
 
 
@@ -54,7 +55,7 @@ class NTK(AbstractScaling):
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         check_count("width", width)
-        return jnp.full(width, width**-0.5)
+        return on_device(np.full(width, width**-0.5))
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class MeanField(AbstractScaling):
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
         check_count("width", width)
-        return jnp.full(width, 1.0 / width)
+        return on_device(np.full(width, 1.0 / width))
 
     def hidden_scale(self, width: int, features: int) -> float:
         return features**-self.hidden
@@ -121,7 +122,7 @@ class Zipf(AbstractScaling):
 
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
-        return jnp.sqrt(jnp.asarray(self.node_weights(width)))
+        return on_device(np.sqrt(self.node_weights(width)))
 
     def split(self, width: int) -> tuple[np.ndarray, np.ndarray]:
         r"""$(\lambda^{(1)}, \lambda^{(2)})$: the symmetric and the power-law part."""
@@ -179,7 +180,7 @@ class Weights(AbstractScaling):
 
     @double
     def node_scales(self, width: int) -> Float[Array, " width"]:
-        return jnp.sqrt(jnp.asarray(self.node_weights(width)))
+        return on_device(np.sqrt(self.node_weights(width)))
 
 
 def _floats(sequence) -> np.ndarray:

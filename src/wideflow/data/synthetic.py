@@ -1,14 +1,12 @@
 """Generators of the experiments' data; every part draws from a key of its own name."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._core.errors import as_key, check_count, check_nonnegative, check_number, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 from .._core.types import Key
 from .dataset import Dataset
 
@@ -25,12 +23,7 @@ def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample 
     """
     check_count("samples", samples)
     check_count("features", features)
-    return _on_sphere(as_key(key), samples, features)
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _on_sphere(key, samples: int, features: int):
-    gaussian = jax.random.normal(key, (samples, features))
+    gaussian = normal(as_key(key), (samples, features))
     return gaussian / jnp.linalg.norm(gaussian, axis=1, keepdims=True)
 
 
@@ -49,15 +42,9 @@ def sphere_sines(
     """
     check_nonnegative("noise", noise)
     x = sphere(named_key(key, "inputs"), samples, features)
-    y = _noisy_sines(named_key(key, "noise"), x, noise)
-    return Dataset(x, y, f"sphere sines (n={samples}, d={features}, noise {noise:g})")
-
-
-@jax.jit
-def _noisy_sines(key, x, noise):
-    samples, features = x.shape
     clean = 5 / features * jnp.sum(jnp.sin(jnp.pi * x), axis=1)
-    return clean + noise * jax.random.normal(key, (samples,))
+    y = clean + noise * normal(named_key(key, "noise"), (samples,))
+    return Dataset(x, y, f"sphere sines (n={samples}, d={features}, noise {noise:g})")
 
 
 @double
@@ -74,7 +61,7 @@ def random_labels(
     check_count("samples", samples)
     check_count("features", features)
     check_positive("bound", bound)
-    x = jax.random.normal(named_key(key, "inputs"), (samples, features))
+    x = normal(named_key(key, "inputs"), (samples, features))
     y = jax.random.uniform(named_key(key, "labels"), (samples,), minval=-bound, maxval=bound)
     return Dataset(x, y, f"random labels (n={samples}, d={features})")
 
@@ -105,15 +92,9 @@ def waves(
     check_nonnegative("noise", noise)
     check_number("frequency", frequency)
     check_number("amplitude", amplitude)
-    keys = named_key(key, "inputs"), named_key(key, "noise")
-    rows, y = _noisy_waves(*keys, samples, inputs, noise, frequency, amplitude)
+    x = jax.random.uniform(named_key(key, "inputs"), (samples, inputs), minval=-1.0, maxval=1.0)
+    clean = amplitude * jnp.prod(jnp.sin(jnp.pi * frequency * x), axis=1)
+    y = clean + noise * normal(named_key(key, "noise"), (samples,))
+    rows = jnp.concatenate([x, jnp.ones((samples, 1))], axis=1) / (inputs + 1) ** 0.5
     names = (*(f"x{i + 1}" for i in range(inputs)), "bias")
     return Dataset(rows, y, f"waves (n={samples}, inputs {inputs}, noise {noise:g})", names)
-
-
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def _noisy_waves(input_key, noise_key, samples: int, inputs: int, noise, frequency, amplitude):
-    x = jax.random.uniform(input_key, (samples, inputs), minval=-1.0, maxval=1.0)
-    clean = amplitude * jnp.prod(jnp.sin(jnp.pi * frequency * x), axis=1)
-    y = clean + noise * jax.random.normal(noise_key, (samples,))
-    return jnp.concatenate([x, jnp.ones((samples, 1))], axis=1) / (inputs + 1) ** 0.5, y

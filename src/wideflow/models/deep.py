@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._core import host
 from .._core.architecture import AbstractLayer, Chain, Conv, Dense
 from .._core.arrays import check_finite
 from .._core.errors import as_key, check_count
 from .._core.parametrisations import LayerScale, Parametrisation, layer_scales, parametrisation
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 from .._core.scalings import ABC, AbstractScaling
 from .._core.types import Key
 from .._core.weight_layers import WeightLayer, weight_layers
@@ -113,11 +113,11 @@ class Deep(AbstractModel):
         """
         key, shape = as_key(key), _shape(features)
         chain, weights, biases = _chain(architecture), [], []
-        draw = lambda name, l, shape: jax.random.normal(named_key(key, name, l), shape, float)
+        draw = lambda name, l, shape: normal(named_key(key, name, l), shape)
         places, scales = weight_layers(chain, shape), _scales(chain, shape, parametrisation)
         for l, (place, (weight, bias)) in enumerate(zip(places, scales, strict=True), 1):
-            weights.append(weight.start * draw("weight", l, place.weight_shape))
-            biases.append(bias and bias.start * draw("bias", l, (place.channels_out,)))
+            weights.append(host.scale(weight.start, draw("weight", l, place.weight_shape)))
+            biases.append(bias and host.scale(bias.start, draw("bias", l, (place.channels_out,))))
         return cls(architecture, shape, weights, biases, parametrisation)
 
     @property

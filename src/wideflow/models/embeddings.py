@@ -17,7 +17,7 @@ from .._core.arrays import real_array
 from .._core.errors import check_count
 from .._core.normal_rows import square_root
 from .._core.precision import DoubleModule, double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 
 __all__ = [
     "AbstractEmbedding",
@@ -111,7 +111,7 @@ class RandomFeatures(AbstractEmbedding):
             activation: $\sigma$.
         """
         _check_counts(input_dimension=input_dimension, features=features)
-        return cls(_normal(named_key(key, "first"), (features, input_dimension)), activation)
+        return cls(normal(named_key(key, "first"), (features, input_dimension)), activation)
 
     @double
     def __call__(self, x):
@@ -173,10 +173,9 @@ class DeepRandomFeatures(AbstractEmbedding):
         """
         _check_counts(input_dimension=input_dimension, features=features)
         check_count("layers", layers, least=3, remedy="For two layers use `Identity`.")
-        first = _normal(named_key(key, "first"), (features, input_dimension))
+        first = normal(named_key(key, "first"), (features, input_dimension))
         inner = tuple(
-            _normal(named_key(key, f"inner-{l}"), (features, features))
-            for l in range(1, layers - 2)
+            normal(named_key(key, f"inner-{l}"), (features, features)) for l in range(1, layers - 2)
         )
         return cls(first, inner, activation)
 
@@ -258,10 +257,6 @@ def _matrix(name, value):
     if not jnp.issubdtype(value.dtype, jnp.floating):
         value = value.astype(jnp.result_type(float))
     return value
-
-
-def _normal(key, shape):
-    return jax.random.normal(key, shape, jnp.result_type(float))
 
 
 def _input(x, weights):

@@ -5,7 +5,6 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,7 +12,7 @@ from .._core.activations import Activation, ActivationLike, activation as as_act
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 from .._core.types import Key
 from .base import AbstractModel, Pullback
 
@@ -88,7 +87,7 @@ class Homogeneous(AbstractModel):
         check_count("features", features)
         check_count("width", width)
         check_positive("scale", scale)
-        draws = jax.random.normal(named_key(key, "hidden"), (width, features))
+        draws = normal(named_key(key, "hidden"), (width, features))
         return cls(scale * draws / features**0.5, activation, factor)
 
     @property

@@ -13,7 +13,7 @@ from .._core.activations import Activation, ActivationLike, activation as as_act
 from .._core.arrays import real_array
 from .._core.errors import check_between, check_count, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 from .._core.renamed import renamed
 from .._core.types import Key
 from .base import AbstractModel, Pullback
@@ -117,8 +117,8 @@ class MeanFieldStack(AbstractModel):
         layers = []
         for l, width in enumerate(widths):
             fan, out = dimensions[l], dimensions[l + 1]
-            unit = jax.random.normal(named_key(key, "hidden", l), (width, fan), dtype=float)
-            noise = jax.random.normal(named_key(key, "output", l), (out, width), dtype=float)
+            unit = normal(named_key(key, "hidden", l), (width, fan))
+            noise = normal(named_key(key, "output", l), (out, width))
             rounds, entry = divmod(jnp.arange(out), fan)
             along = jnp.where(rounds % 2 == 0, 1.0, -1.0)[:, None] * unit.T[entry]
             outer = correlation * along + math.sqrt(1 - correlation**2) * noise

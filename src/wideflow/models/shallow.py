@@ -17,14 +17,16 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from .._core import host
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import as_key, check_count, check_flag, check_kind, check_positive
 from .._core.node_products import spread
 from .._core.precision import double, jax_flag
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal, signs
 from .._core.renamed import renamed
 from .._core.scalings import ABC, NTK, AbstractScaling
 from .._core.types import Key
@@ -96,7 +98,7 @@ class Shallow(AbstractModel):
         embedding = Identity() if embedding is None else embedding
         _check_embedding(embedding)
         dtype = jnp.result_type(hidden, float) if hidden.dtype != jnp.float32 else jnp.float32
-        self.weights = hidden.T.astype(dtype)
+        self.weights = host.transpose(hidden).astype(dtype)
         self.output = output.astype(dtype)
         self.scales = scaling.node_scales(width).astype(dtype)
         self.embedding = embedding
@@ -162,9 +164,9 @@ class Shallow(AbstractModel):
                 )
             draw = width // 2
         embedded = embedding.features(features)
-        hidden = weight_std * jax.random.normal(named_key(key, "hidden"), (draw, embedded))
+        hidden = host.scale(weight_std, normal(named_key(key, "hidden"), (draw, embedded)))
         shape = (draw,) if outputs is None else (outputs, draw)
-        output = output_scale * jax.random.rademacher(named_key(key, "output"), shape, float)
+        output = host.scale(output_scale, signs(named_key(key, "output"), shape))
         if symmetric:
             hidden = jnp.concatenate([hidden, hidden])
             output = jnp.concatenate([output, -output], axis=-1)
@@ -258,7 +260,7 @@ def _check_embedding(embedding) -> None:
 def has_own_scales(model: Shallow) -> bool:
     """Whether the node scales are those that the model's scaling gives at its width, to single precision; pruning keeps the larger network's."""
     expected = model.scaling.node_scales(model.width)
-    return bool(jnp.allclose(model.scales.astype(float), expected, rtol=1e-6, atol=0.0))
+    return np.allclose(model.scales, expected, rtol=1e-6, atol=0.0)
 
 
 def node_sum(

@@ -2,14 +2,13 @@ r"""The three-layer learner of allenzhu2018: two biased ReLU layers, both increm
 
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
 from ...._core.precision import double
-from ...._core.randomness import named_key
+from ...._core.randomness import named_key, normal
 from ...._core.types import Key
 from ....models.base import AbstractModel, Pullback
 from .biased_two_layer import half_zero_bias, readout, vector
@@ -101,11 +100,11 @@ class BiasedThreeLayer(AbstractModel):
         check_count("second_width", m2)
         shape = (m2,) if outputs is None else (outputs, m2)
         return cls(
-            jax.random.normal(named_key(key, "hidden"), (m1, features)) / m1**0.5,
+            normal(named_key(key, "hidden"), (m1, features)) / m1**0.5,
             half_zero_bias(named_key(key, "bias"), m1),
-            jax.random.normal(named_key(key, "second"), (m2, m1)) / m2**0.5,
+            normal(named_key(key, "second"), (m2, m1)) / m2**0.5,
             half_zero_bias(named_key(key, "second bias"), m2),
-            output_std * jax.random.normal(named_key(key, "output"), shape),
+            output_std * normal(named_key(key, "output"), shape),
         )
 
     @property

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from ...._core.arrays import real_array
 from ...._core.errors import check_count, check_positive
 from ...._core.precision import double
-from ...._core.randomness import named_key
+from ...._core.randomness import named_key, normal
 from ...._core.types import Key
 from ....models.base import AbstractModel, Pullback
 from .closed_relu import active, closed_relu
@@ -82,9 +82,9 @@ class BiasedTwoLayer(AbstractModel):
         check_positive("output_std", output_std)
         if outputs is not None:
             check_count("outputs", outputs)
-        hidden = jax.random.normal(named_key(key, "hidden"), (width, features)) / width**0.5
+        hidden = normal(named_key(key, "hidden"), (width, features)) / width**0.5
         shape = (width,) if outputs is None else (outputs, width)
-        output = output_std * jax.random.normal(named_key(key, "output"), shape)
+        output = output_std * normal(named_key(key, "output"), shape)
         return cls(hidden, half_zero_bias(named_key(key, "bias"), width), output)
 
     @property
@@ -127,7 +127,7 @@ class BiasedTwoLayer(AbstractModel):
 
 def half_zero_bias(key: Key, width: int) -> Float[Array, " width"]:
     r"""$b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$. The zeros are exact: they are the atoms that the constructions read."""
-    drawn = jax.random.normal(named_key(key, "values"), (width,)) * (2 / width) ** 0.5
+    drawn = normal(named_key(key, "values"), (width,)) * (2 / width) ** 0.5
     return jnp.where(jax.random.bernoulli(named_key(key, "zero"), 0.5, (width,)), 0.0, drawn)
 
 
