@@ -1,5 +1,6 @@
 """The structured tangent Gram matrix against Jacobians by autodiff, for every kind of layer."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -38,6 +39,7 @@ CASES = {
 }  # fmt: skip
 
 
+@eqx.filter_jit
 def witness(model, left, right):
     """J c J'^T over all (sample, output) entries, array by array, from whole Jacobians."""
     theta, factors = parameters(model), model.rate_factors()

@@ -6,6 +6,7 @@ coordinates on $[-9, 9]^2$, whose error behaves like $\exp(-\pi^2/(s h))$ for an
 deviation, $h$ the spacing: $h = \min(1/4, 0.35/s)$ gives 1e-12. An integrand with kinks needs its own closed form.
 """
 
+import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from jax.core import Tracer
 from .activations import Activation
 from .arc_cosine import arcsin
 from .closed_duals import CLOSED
+from .host import on_device
 from .mehler import coefficients, series
 from .memory import tile_rows
 
@@ -51,7 +53,7 @@ def pair_derivative(act: Activation, k11, k12, k22):
 def _pair(act, order, k11, k12, k22):
     k11, k12, k22 = (jnp.asarray(k, float) for k in (k11, k12, k22))
     if act.name in CLOSED:
-        return CLOSED[act.name](act)(*jnp.broadcast_arrays(k11, k12, k22))[order]
+        return _closed(act, order, k11, k12, k22)
     if act.kinks:
         raise ValueError(
             f"no closed form is known for the kinked activation {act.name!r}, and quadrature would "
@@ -59,6 +61,12 @@ def _pair(act, order, k11, k12, k22):
         )
     function = act.value if order == 0 else act.slope
     return expect_pair(function, function, k11, k12, k22)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _closed(act, order, k11, k12, k22):
+    """The closed form as one program; outside `jit` each of its steps would be one for every shape."""
+    return CLOSED[act.name](act)(*jnp.broadcast_arrays(k11, k12, k22))[order]
 
 
 def pair_matrix(act: Activation, gram, other=None, cross=None, *, order: int = 0):
@@ -86,9 +94,10 @@ def nodes(std: float) -> tuple[np.ndarray, np.ndarray]:
 
 def expect(function: Callable, std):
     r"""$E[g(s t)]$ for $t \sim N(0, 1)$ and each $s$ in `std`; $g$ analytic."""
-    std = jnp.asarray(std, float)
-    t, weights = nodes(float(jnp.max(jnp.abs(std))) if std.size else 1.0)
-    return jnp.sum(function(std[..., None] * t) * weights, axis=-1)
+    std = np.asarray(std, float)
+    t, weights = nodes(float(np.max(np.abs(std))) if std.size else 1.0)
+    values = np.asarray(function(on_device(std[..., None] * t)))
+    return on_device(np.sum(values * weights, axis=-1))
 
 
 FEW = 32  # pairs below which the grids cost less than the coefficients of the series
@@ -100,12 +109,13 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
     By Mehler's series, good to 1e-14 of $\sqrt{E g^2\,E h^2}$; pairs that it does not reach by the one-dimensional rule where $u = v$, else by
     the two-dimensional one. Few pairs, and traced ones, go by the two-dimensional rule at once.
     """
-    k11, k12, k22 = (jnp.asarray(k, float) for k in (k11, k12, k22))
-    shape = jnp.broadcast_shapes(k11.shape, k12.shape, k22.shape)
-    traced = any(isinstance(k, Tracer) for k in (k11, k12, k22))
-    if traced or math.prod(shape) <= FEW:
+    if any(isinstance(k, Tracer) for k in (k11, k12, k22)):
         return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
-    largest = float(jnp.sqrt(jnp.maximum(jnp.max(k11), jnp.max(k22))))
+    k11, k12, k22 = (np.asarray(k, float) for k in (k11, k12, k22))
+    shape = np.broadcast_shapes(k11.shape, k12.shape, k22.shape)
+    if math.prod(shape) <= FEW:
+        return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
+    largest = math.sqrt(max(k11.max(), k22.max()))
     # a value of the function on the grid costs about five of the multiplications of the series
     reached = series(left, right, k11, k12, k22, pair_cost=5.0 * nodes(1.5 * largest)[0].size ** 2)
     if reached is None:
@@ -116,42 +126,52 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
         )
         return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
     missing = np.flatnonzero(~np.broadcast_to(reached.reached, shape))
-    values = jnp.broadcast_to(reached.values, shape)
+    values = np.array(np.broadcast_to(np.asarray(reached.values), shape)).ravel()
     if not missing.size:
-        return values
-    a, b, c = (jnp.broadcast_to(k, shape).ravel()[missing] for k in (k11, k12, k22))
-    same, fresh = np.asarray((a == b) & (b == c)), np.empty(missing.size)
+        return on_device(values.reshape(shape))
+    a, b, c = (np.broadcast_to(k, shape).ravel()[missing] for k in (k11, k12, k22))
+    same, fresh = (a == b) & (b == c), np.empty(missing.size)
     # where u = v, E[g(u) h(u)] is the first coefficient of the product, under the same control
-    product = coefficients(lambda z: left(z) * right(z), jnp.sqrt(a[same])) if same.any() else None
+    product = coefficients(lambda z: left(z) * right(z), np.sqrt(a[same])) if same.any() else None
     if product is None:
         same[:] = False
     else:
-        fresh[same] = np.asarray(product.values[:, 0])
+        fresh[same] = product.values[:, 0]
     others = (k[~same] for k in (a, b, c))
     fresh[~same] = np.asarray(_expect_on_grid(left, right, *others, memory=memory))
-    return values.ravel().at[missing].set(fresh).reshape(shape)
+    values[missing] = fresh
+    return on_device(values.reshape(shape))
 
 
 def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
     r"""By the two-dimensional trapezoid rule, whitened: $u = \sqrt{k_{11}}\, t_1$, $v = (k_{12}/\sqrt{k_{11}})\, t_1 +
     \sqrt{k_{22} - k_{12}^2/k_{11}}\; t_2$; singular covariances are no exception.
     """
-    k11, k12, k22 = jnp.broadcast_arrays(*(jnp.asarray(k, float) for k in (k11, k12, k22)))
+    given = (k11, k12, k22)
+    xp = jnp if any(isinstance(k, Tracer) for k in given) else np
+    k11, k12, k22 = xp.broadcast_arrays(*(xp.asarray(k, float) for k in given))
     shape = k11.shape
     if k11.size == 0:
-        return k11
+        return jnp.zeros(shape)
     # near |rho| = 1 the poles of both factors meet on the grid, which then asks for a finer spacing (1e-10 becomes 1e-13 for tanh')
-    t, weights = nodes(1.5 * float(jnp.sqrt(jnp.maximum(jnp.max(k11), jnp.max(k22)))))
-    s1 = jnp.sqrt(k11).ravel()
-    slope = jnp.where(s1 > 0, k12.ravel() / jnp.where(s1 > 0, s1, 1.0), 0.0)
-    rest = jnp.sqrt(jnp.maximum(k22.ravel() - slope**2, 0.0))
+    t, weights = nodes(1.5 * math.sqrt(max(float(k11.max()), float(k22.max()))))
+    rows = tile_rows(k11.size, 3 * 8 * t.size**2, memory if memory is not None else 256 << 20)
+    tile, flat = _grid_rule(left, right), [k.ravel() for k in (k11, k12, k22)]
+    parts = [tile(*(k[i : i + rows] for k in flat), t, weights) for i in range(0, k11.size, rows)]
+    return (parts[0] if len(parts) == 1 else jnp.concatenate(parts)).reshape(shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _grid_rule(left: Callable, right: Callable):
+    """The two-dimensional rule for a pair of functions, compiled once for each number of pairs and nodes."""
 
     @jax.jit
-    def tile(s1, slope, rest):
+    def tile(k11, k12, k22, t, weights):
+        s1 = jnp.sqrt(k11)
+        slope = jnp.where(s1 > 0, k12 / jnp.where(s1 > 0, s1, 1.0), 0.0)
+        rest = jnp.sqrt(jnp.maximum(k22 - slope**2, 0.0))
         u = left(s1[:, None] * t)  # (pair, node)
         v = right(slope[:, None, None] * t[:, None] + rest[:, None, None] * t)  # (pair, node, node)
         return jnp.einsum("pa,pab,a,b->p", u, v, weights, weights)
 
-    rows = tile_rows(s1.size, 3 * 8 * t.size**2, memory if memory is not None else 256 << 20)
-    parts = [tile(*(a[i : i + rows] for a in (s1, slope, rest))) for i in range(0, s1.size, rows)]
-    return jnp.concatenate(parts).reshape(shape)
+    return tile

@@ -9,6 +9,9 @@ Error control. (1) What follows after $Q$ terms is at most $|\rho|^Q\sqrt{\tau_g
 where that exceeds `TOLERANCE` times $\sqrt{\mathbb E g^2\,\mathbb E h^2}$ are left to the two-dimensional rule. (2) The coefficients come from the trapezoid rule, which converges
 geometrically for analytic functions; it is halved until nothing changes beyond `TOLERANCE`, and where that never happens (a kink) the
 two-dimensional rule replaces the series altogether.
+
+All but the functions themselves and the sum over terms is NumPy's: the numbers of nodes and terms are found on the way, so that nearly every step has a
+shape of its own, for which JAX would compile a program.
 """
 
 import math
@@ -19,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .host import on_device
 from .memory import tile_rows
 
 TOLERANCE = 1e-14
@@ -31,29 +35,29 @@ MEMORY = 256 << 20
 class Coefficients(NamedTuple):
     r"""$\hat g_q(s)$, (deviation, term), and $\mathbb E g(sz)^2$, (deviation,)."""
 
-    values: jax.Array
-    squares: jax.Array
+    values: np.ndarray
+    squares: np.ndarray
 
     def tails(self, terms: int) -> np.ndarray:
         r"""$\tau/\mathbb E g^2$ after `terms` terms, from the deviations' own rows; 0 for a function that vanishes."""
-        rest = self.squares - jnp.sum(self.values[:, :terms] ** 2, axis=1)
-        return np.asarray(jnp.maximum(rest, 0.0) / jnp.where(self.squares > 0, self.squares, 1.0))
+        rest = self.squares - np.sum(self.values[:, :terms] ** 2, axis=1)
+        return np.maximum(rest, 0.0) / np.where(self.squares > 0, self.squares, 1.0)
 
 
 def coefficients(function: Callable, deviations) -> Coefficients | None:
     """Of `function` at every deviation; None where the rule does not converge on `MOST_NODES` nodes."""
-    deviations = jnp.asarray(deviations, float)
+    deviations = np.asarray(deviations, float)
     # frequencies: sqrt(Q) of the last Hermite function, about 8 of the Gaussian, 26 s of a function analytic up to i pi/2 (tanh)
-    spacing = 2 * math.pi / (math.sqrt(TERMS[-1]) + 8.0 + 26.0 * float(jnp.max(deviations)))
+    spacing = 2 * math.pi / (math.sqrt(TERMS[-1]) + 8.0 + 26.0 * float(np.max(deviations)))
     count = math.ceil(REACH / spacing)
     coarse = _trapezoid(function, deviations, count)
     while 4 * count <= MOST_NODES:
         count *= 2
         fine = _trapezoid(function, deviations, count)
-        scale = jnp.sqrt(jnp.maximum(fine.squares, 1e-300))
-        change = jnp.max(jnp.abs(fine.values - coarse.values), axis=1) / scale
-        spread = jnp.abs(fine.squares - coarse.squares) / scale**2
-        if bool(jnp.max(jnp.maximum(change, spread)) <= TOLERANCE):
+        scale = np.sqrt(np.maximum(fine.squares, 1e-300))
+        change = np.max(np.abs(fine.values - coarse.values), axis=1) / scale
+        spread = np.abs(fine.squares - coarse.squares) / scale**2
+        if np.max(np.maximum(change, spread)) <= TOLERANCE:
             return fine
         coarse = fine
     return None
@@ -63,17 +67,17 @@ def _trapezoid(function: Callable, deviations, count: int) -> Coefficients:
     """On 2 `count` + 1 nodes, deviations in tiles."""
     t = np.arange(-count, count + 1) * (REACH / count)
     weights = np.exp(-(t**2) / 2) * (REACH / count / math.sqrt(2 * math.pi))
-    table = jnp.asarray(hermite_table(t, TERMS[-1]) * weights)
+    table = hermite_table(t, TERMS[-1]) * weights
     rows = tile_rows(deviations.size, 2 * 8 * t.size, MEMORY)
     parts = [
-        _tile(function, deviations[i : i + rows], jnp.asarray(t), jnp.asarray(weights), table)
+        _tile(function, deviations[i : i + rows], t, weights, table)
         for i in range(0, deviations.size, rows)
     ]
-    return Coefficients(*(jnp.concatenate(part) for part in zip(*parts)))
+    return Coefficients(*(np.concatenate(part) for part in zip(*parts)))
 
 
 def _tile(function: Callable, deviations, t, weights, table):
-    values = function(deviations[:, None] * t)
+    values = np.asarray(function(on_device(deviations[:, None] * t)))
     return values @ table.T, (values**2) @ weights
 
 
@@ -111,9 +115,10 @@ def series(left: Callable, right: Callable, k11, k12, k22, pair_cost: float) -> 
         second = coefficients(right, s2)
     if first is None or second is None:
         return None
-    root = jnp.asarray(s1)[place1] * jnp.asarray(s2)[place2]
-    rho = jnp.clip(jnp.where(root > 0, k12 / jnp.where(root > 0, root, 1.0), 0.0), -1.0, 1.0)
-    sizes = np.abs(np.asarray(rho))
+    root = s1[place1] * s2[place2]
+    rho = np.where(root > 0, np.asarray(k12) / np.where(root > 0, root, 1.0), 0.0)
+    rho = np.clip(rho, -1.0, 1.0)
+    sizes = np.abs(rho)
     best = min(
         ((terms, _reach(first, second, terms)) for terms in TERMS),
         key=lambda choice: sizes.size * choice[0] + pair_cost * np.sum(sizes > choice[1]),

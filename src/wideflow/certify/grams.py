@@ -76,10 +76,10 @@ class GramReport:
 
 @double
 def report_gram(gram) -> GramReport:
-    gram = jnp.asarray(gram, dtype=float)
+    gram = np.asarray(gram, dtype=float)
     values = np.asarray(jnp.linalg.eigvalsh(gram))
-    trace = float(jnp.trace(gram))
-    square = float(jnp.sum(gram**2))
+    trace = float(np.trace(gram))
+    square = float(np.sum(gram**2))
     bar = len(values) * float(np.finfo(float).eps) * abs(trace)
     return GramReport(values, bar, trace**2 / square if square > 0 else 0.0)
 
@@ -127,8 +127,8 @@ def node_factor(model: Shallow):
 
     For signs its diagonal is 1 under NTK, Zipf and mean-field scaling; off the diagonal it is small where no few nodes carry the weight.
     """
-    mixed = model.scales.astype(float) * jnp.atleast_2d(model.output).astype(float)
-    return np.asarray(model.rate_factor * mixed @ mixed.T)
+    mixed = np.asarray(model.scales, float) * np.atleast_2d(np.asarray(model.output, float))
+    return np.asarray(model.rate_factor) * mixed @ mixed.T
 
 
 @double

@@ -107,9 +107,7 @@ def lazy_path(
         values = np.linalg.eigvalsh(np.asarray(kernel))
         resolved = values[values > len(values) * np.finfo(float).eps * values[-1]]
         times = np.where(np.isfinite(times), times, 1.0 / resolved[0] if resolved.size else 1.0)
-    ends = [
-        _end(model, inputs, kernel, on_device(residual), jnp.asarray(float(time))) for time in times
-    ]
+    ends = [_end(model, inputs, kernel, on_device(residual), on_device(time)) for time in times]
     return tuple(Regime(float(c), float(g)) for c, g in ends), tuple(float(t) for t in times)
 
 
@@ -187,7 +185,7 @@ def _redrawn(model: Shallow, data: Dataset, draws, scaling, width: int, share: f
     """A fresh network like `model` with another scaling or width: the first nodes of one long draw."""
     hidden, signs = draws
     deviation = scaling.initial_deviation(width)
-    magnitude = float(jnp.sqrt(jnp.mean(model.output.astype(float) ** 2)))
+    magnitude = float(np.sqrt(np.mean(np.asarray(model.output, float) ** 2)))
     if isinstance(scaling, ABC):
         magnitude *= scaling.output_deviation(width) / scaling.output_deviation(model.width)
     output = magnitude * signs[..., :width]

@@ -12,7 +12,9 @@ Neither depends on the width nor on the node scaling; both are closed forms wher
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.activations import activation as as_activation
@@ -60,14 +62,22 @@ def preactivation_covariance(inputs, other=None) -> tuple[Array, Array, Array]:
     left = _rows(inputs, "inputs")
     features = left.shape[1]
     if other is None:
-        cross = left @ left.T / features
-        norms = jnp.diagonal(cross)
-        return norms[:, None], cross, norms[None, :]
+        return _covariance(left, None)
     right = _rows(other, "other")
     if right.shape[1] != features:
         raise ValueError(
             f"`other` must have {features} features like `inputs`, got {right.shape[1]}."
         )
+    return _covariance(left, right)
+
+
+@jax.jit
+def _covariance(left, right):
+    features = left.shape[1]
+    if right is None:
+        cross = left @ left.T / features
+        norms = jnp.diagonal(cross)
+        return norms[:, None], cross, norms[None, :]
     cross = left @ right.T / features
     return (left**2).sum(1)[:, None] / features, cross, (right**2).sum(1)[None, :] / features
 
@@ -120,8 +130,8 @@ def spectrum(gram) -> Spectrum:
         gram: a symmetric matrix, shape (sample, sample).
     """
     gram = square_matrix("gram", gram)
-    values = jnp.linalg.eigvalsh(gram)
-    trace = float(jnp.trace(gram))
+    values = np.asarray(jnp.linalg.eigvalsh(gram))
+    trace = float(np.trace(np.asarray(gram)))
     epsilon = float(jnp.finfo(gram.dtype).eps)
     return Spectrum(
         float(values[0]), float(values[-1]), trace, gram.shape[0] * epsilon * abs(trace)

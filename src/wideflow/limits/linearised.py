@@ -6,9 +6,9 @@ One eigen decomposition gives every time. The time is that of the half sum of sq
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from .._core.arrays import real_array, square_matrix
@@ -70,59 +70,66 @@ def linearised(
     """
     kernel = square_matrix("kernel", in_memory("kernel", kernel))
     targets = real_array("targets", targets)
-    times = jnp.atleast_1d(real_array("times", times, finite=False).astype(float))
+    times = np.atleast_1d(np.asarray(real_array("times", times, finite=False), float))
     samples = targets.shape[0]
     if kernel.shape != (samples, samples):
         raise ValueError(
             f"`kernel` must have shape {(samples, samples)} to fit `targets`, got {kernel.shape}."
         )
-    if not np.all(np.asarray(times) >= 0):
-        raise ValueError(f"`times` must not be negative, got {np.asarray(times).min()}.")
+    if not np.all(times >= 0):
+        raise ValueError(f"`times` must not be negative, got {times.min()}.")
     if rate is not None:
         check_positive("rate", rate, "For its limit leave it out.")
-    start = jnp.zeros_like(targets) if start is None else real_array("start", start)
+    if start is None:
+        start = np.zeros(targets.shape, targets.dtype)
+    start = real_array("start", start)
     if start.shape != targets.shape:
         raise ValueError(
             f"`start` must have the shape {targets.shape} of `targets`, got {start.shape}."
         )
-
-    values, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
-    _check_definite(values)
-    floor = samples * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
-    values = jnp.where(values > floor, values, 0)
-    remains, learnt = _decay(values, times, rate)  # (time, eigenvalue) each
-
-    first = (start - targets).reshape(samples, -1)
-    modes = vectors.T @ first
-    residuals = jnp.einsum("se,te,eo->tso", vectors, remains, modes)
-    shape = (len(times), *targets.shape)
-    residuals = residuals.reshape(shape)
-    test_outputs = None
     if test_kernel is not None:
         test_kernel = real_array("test_kernel", in_memory("test_kernel", test_kernel))
         if test_kernel.ndim != 2 or test_kernel.shape[1] != samples:
             raise ValueError(
                 f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}."
             )
+    spectrum, parts = _predict(kernel, targets, times, start, test_kernel, test_start, rate)
+    _check_definite(spectrum)
+    return Linearised(resolved=bool(np.asarray(parts["eigenvalues"])[0] > 0), **parts)
+
+
+@jax.jit
+def _predict(kernel, targets, times, start, test_kernel, test_start, rate):
+    """The eigenvalues as they were computed, and the arrays of `Linearised`; one program for each set of shapes."""
+    spectrum, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
+    samples = targets.shape[0]
+    floor = samples * jnp.finfo(spectrum.dtype).eps * jnp.max(jnp.abs(spectrum))
+    values = jnp.where(spectrum > floor, spectrum, 0)
+    remains, learnt = _decay(values, times, rate)  # (time, eigenvalue) each
+
+    modes = vectors.T @ (start - targets).reshape(samples, -1)
+    residuals = jnp.einsum("se,te,eo->tso", vectors, remains, modes)
+    residuals = residuals.reshape(len(times), *targets.shape)
+    test_outputs = None
+    if test_kernel is not None:
         moved = jnp.einsum("xe,te,eo->txo", test_kernel @ vectors, learnt, modes)
         moved = moved.reshape(len(times), test_kernel.shape[0], *targets.shape[1:])
         test_outputs = -moved if test_start is None else jnp.asarray(test_start) - moved
-    return Linearised(
-        times=times,
-        outputs=targets + residuals,
-        residuals=residuals,
-        losses=0.5 * jnp.sum(residuals.reshape(len(times), -1) ** 2, axis=1),
-        test_outputs=test_outputs,
-        eigenvalues=values,
-        resolved=bool(values[0] > 0),
-    )
+    parts = {
+        "times": times,
+        "outputs": targets + residuals,
+        "residuals": residuals,
+        "losses": 0.5 * jnp.sum(residuals.reshape(len(times), -1) ** 2, axis=1),
+        "test_outputs": test_outputs,
+        "eigenvalues": values,
+    }
+    return spectrum, parts
 
 
 def _check_definite(values) -> None:
     """A kernel has no negative eigenvalue beyond rounding: along one the outputs would run away."""
-    if isinstance(values, Tracer):
-        return
-    if float(values[0]) < -NEGATIVE * float(jnp.max(jnp.abs(values))):
+    values = np.asarray(values)
+    if values[0] < -NEGATIVE * np.max(np.abs(values)):
         raise ValueError(
             f"`kernel` must be positive semi-definite, but its smallest eigenvalue is {float(values[0]):.3g}."
         )

@@ -10,7 +10,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 
-from .._core.arrays import real_array
+from .._core.arrays import real_values
 from .._core.errors import check_between
 from .._core.foreign import untyped
 from .._core.precision import double
@@ -45,10 +45,8 @@ def reach_times(kernel, residual, shares) -> np.ndarray:
         residual: $r(0)$, shape (sample,) or (sample, output).
         shares: of the initial loss, each in (0, 1].
     """
-    kernel, residual = (
-        real_array("kernel", kernel).astype(float),
-        real_array("residual", residual).astype(float),
-    )
+    kernel = np.asarray(real_values("kernel", kernel), float)
+    residual = np.asarray(real_values("residual", residual), float)
     if kernel.ndim != 2 or kernel.shape != (residual.shape[0],) * 2:
         raise ValueError(
             f"`kernel` must have shape {(residual.shape[0],) * 2} to fit `residual`, got {kernel.shape}."
@@ -56,7 +54,7 @@ def reach_times(kernel, residual, shares) -> np.ndarray:
     values, vectors = (np.asarray(v) for v in jnp.linalg.eigh((kernel + kernel.T) / 2))
     floor = len(values) * np.finfo(float).eps * np.max(np.abs(values))
     values = np.where(values > floor, values, 0.0)
-    weights = np.sum((vectors.T @ np.asarray(residual).reshape(len(values), -1)) ** 2, axis=1)
+    weights = np.sum((vectors.T @ residual.reshape(len(values), -1)) ** 2, axis=1)
     total = float(np.sum(weights))
     return np.array(
         [_root(values, weights / total, share) if total > 0 else 0.0 for share in shares]

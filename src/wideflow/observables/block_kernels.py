@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from .._core.arrays import real_array
 from .._core.precision import double
-from .._core.trees import parameters, with_parameters
+from .._core.trees import parameters, unlabelled, with_parameters
 from ..models import deep_gram
 from ..models.base import AbstractModel
 from ..models.deep import Deep
@@ -65,6 +65,11 @@ def block_of_features(model: AbstractModel, features):
 
 @block_of_features.register
 def _(model: Shallow, features):
+    return _shallow_block(unlabelled(model), features)  # one program for every scaling
+
+
+@eqx.filter_jit
+def _shallow_block(model: Shallow, features):
     mixed = model.scales * jnp.atleast_2d(model.output)
     slopes = model.activation.slope(features @ model.weights)
     pairs = (slopes[:, None, :] * mixed).reshape(-1, model.width)

@@ -17,7 +17,7 @@ from .._core.errors import check_choice, check_count, check_flag, check_kind
 from .._core.memory import tile_rows
 from .._core.node_products import symmetric_product
 from .._core.precision import double
-from .._core.trees import parameters, with_parameters
+from .._core.trees import parameters, unlabelled, with_parameters
 from ..dynamics.gradient_flow.jacobian import jacobian_of
 from ..models import deep_gram
 from ..models.base import AbstractModel
@@ -169,10 +169,17 @@ def _(model: Rescaled, left, right, output: int = 0):
 
 @gram_of_features.register
 def _(model: Shallow, left, right, output: int = 0):
+    # one program for every scaling
+    return _shallow_gram(unlabelled(model), left, None if right is left else right, output)
+
+
+@eqx.filter_jit
+def _shallow_gram(model: Shallow, left, right, output: int):
+    """`right` None means `left` itself."""
     mixed = model.scales * (model.output if model.output.ndim == 1 else model.output[output])
     scale = jnp.sqrt(model.rate_factor) * jnp.abs(mixed)
     slopes = model.activation.slope(left @ model.weights) * scale
-    if right is left:
+    if right is None:
         return (left @ left.T) * symmetric_product(slopes)
     return (left @ right.T) * (slopes @ (model.activation.slope(right @ model.weights) * scale).T)
 

@@ -39,28 +39,37 @@ def _problems(activation: str, scaling: str, width: int, seeds):
     return nets, data
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _descent(activation, steps: int, start, inputs, mixed, targets, rate):
-    """Losses at the end of plain descent with autodiff's gradient, problem by problem."""
+# a hundred thousand steps: here, unlike in most tests, optimised code is worth its compiling
+OPTIMISED = {"xla_backend_optimization_level": 3}
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2), compiler_options=OPTIMISED)
+def _descent(activation, records: int, steps: int, start, inputs, mixed, targets, rate):
+    """Losses after `steps`, 2 `steps`, ... of plain descent with autodiff's gradient, problem by problem."""
 
     def loss(w, x, a, y):
         return jnp.sum((activation(x @ w) @ a - y) ** 2) / 2
 
     def one(w, x, a, y, rate):
         step = lambda _, w: w - rate * jax.grad(loss)(w, x, a, y)
-        return loss(jax.lax.fori_loop(0, steps, step, w), x, a, y)
+
+        def interval(w, _):
+            w = jax.lax.fori_loop(0, steps, step, w)
+            return w, loss(w, x, a, y)
+
+        return jax.lax.scan(interval, w, length=records)[1]
 
     return jax.vmap(one)(start, inputs, mixed, targets, rate)
 
 
-def _fine_descent(nets, data, steps: int):
+def _fine_descent(nets, data, steps: int, time=TIME, records: int = 1):
     start = np.stack([np.asarray(net.weights) for net in nets])
     inputs = np.stack([np.asarray(net.embed(d.inputs)) for net, d in zip(nets, data)])
     mixed = np.stack([np.asarray(net.scales * net.output) for net in nets])
     targets = np.stack([np.asarray(d.targets) for d in data])
-    rate = TIME / steps * np.array([net.rate_factor for net in nets])
+    rate = time / steps * np.array([net.rate_factor for net in nets])
     arrays = map(jnp.asarray, (start, inputs, mixed, targets, rate))
-    return np.asarray(_descent(nets[0].activation.value, steps, *arrays))
+    return np.asarray(_descent(nets[0].activation.value, records, steps // records, *arrays))
 
 
 def _check(activation: str, scaling: str, width: int, seeds, rates=(64_000, 128_000)) -> None:
@@ -71,7 +80,7 @@ def _check(activation: str, scaling: str, width: int, seeds, rates=(64_000, 128_
     # a loss of residuals r is rounded by about |r| eps |u|: relative to itself 1e-10 and less, until it is 1e-20 of the first
     rounding = 1e-10 * losses[:, :-1] + 1e-20 * losses[:, :1]
     assert np.all(np.diff(losses) <= rounding), np.max(np.diff(losses) - rounding, axis=1)
-    *_, coarse, fine = ends = [_fine_descent(nets, data, steps) for steps in rates]
+    *_, coarse, fine = ends = [_fine_descent(nets, data, steps)[:, -1] for steps in rates]
     end = losses[:, -1]
     if nets[0].activation.kinks:
         # the guide's accuracy and rounding; and where a path branches, descent at small rates ends on different branches, of which the flow takes one or lies between
@@ -87,8 +96,11 @@ def _check(activation: str, scaling: str, width: int, seeds, rates=(64_000, 128_
 @pytest.mark.parametrize(
     ("activation", "scaling", "width", "seeds"),
     [
-        ("relu", "mean-field", 40, range(4, 8)),
-        ("abs", "zipf", 8, range(4)),
+        ("relu", "mean-field", 40, (4, 6, 7)),
+        ("abs", "zipf", 8, (0, 1, 3)),
+        # a million and eight million gradients: most of the time that this test took
+        pytest.param("relu", "mean-field", 40, [5], marks=pytest.mark.slow),
+        pytest.param("abs", "zipf", 8, [2], marks=pytest.mark.slow),
         ("tanh", "ntk", 20, range(8)),
     ],
 )
@@ -113,11 +125,11 @@ def test_records_inside_long_steps_of_a_wave_do_not_rise():
     problems = [build(settings, as_key(seed))[:2] for seed in (0, 4)]
     nets, data = [nets[0] for nets, _ in problems], [data for _, data in problems]
     run = wf.train(nets, data, wf.GradientFlow(1e-3), time=2000.0, every=40.0)
-    fine = wf.train(nets, data, wf.GradientDescent(0.02), time=2000.0, every=2000)
+    fine = _fine_descent(nets, data, 100_000, 2000.0, records=50)  # of rate 0.02
     losses = run.table.loss.values
     assert all(status.good for status in run.status)
     assert np.all(np.diff(losses) <= 1e-10 * losses[:, :-1])
-    assert_allclose(losses, fine.table.loss, rtol=0.01)
+    assert_allclose(losses[:, 1:], fine, rtol=0.01)
 
 
 @pytest.mark.parametrize(("activation", "method"), [("tanh", "gram"), ("linear", "gram"), ("tanh", "auto")])  # fmt: skip

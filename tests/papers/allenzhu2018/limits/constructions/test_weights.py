@@ -1,6 +1,5 @@
 """Lemmas A.4, 5.2, 5.6 and G.1: exact properties by quadrature, errors and slopes by sampling."""
 
-import itertools
 import math
 
 import numpy as np
@@ -33,18 +32,19 @@ NORMAL = scipy.stats.norm
 
 
 def pieces(partition, y):
-    """The constancy intervals of s(y, .), found by a fine scan and sharpened by bisection."""
+    """The constancy intervals of s(y, .), found by a fine scan and sharpened by four finer ones of a thousand points each."""
     grid = np.linspace(-6, 6, 120_001)
     values = partition.signs(y, grid)
-    edges = [-9.0]
-    for k in np.flatnonzero(np.diff(values)):
-        low, high, left = grid[k], grid[k + 1], values[k]
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if partition.signs(y, middle) == left else (low, middle)
-        edges.append(low)
-    edges.append(9.0)
-    return [(a, b, float(partition.signs(y, 0.5 * (a + b)))) for a, b in itertools.pairwise(edges)]
+    last = np.flatnonzero(np.diff(values))  # before each change
+    low, high, left = grid[last], grid[last + 1], values[last]
+    each = np.arange(len(last))
+    for _ in range(4):
+        finer = np.linspace(low, high, 1001)
+        first = np.argmax(partition.signs(y, finer) != left, axis=0)
+        low, high = finer[np.maximum(first - 1, 0), each], finer[first, each]
+    edges = np.concatenate([[-9.0], low, [9.0]])
+    signs = partition.signs(y, (edges[:-1] + edges[1:]) / 2)
+    return list(zip(edges[:-1], edges[1:], signs, strict=True))
 
 
 @pytest.mark.parametrize("tau", [0.01, 0.3, 0.6, 0.76])
