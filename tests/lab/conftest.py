@@ -16,7 +16,7 @@ PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
 
 
 AS_A_USER = ["-m", "wideflow", "lab", "--no-open"]
-# Its spares rehearse free play alone: all tours take each of them 15 seconds of a core, and most tests open none.
+# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and most tests open none.
 WITHOUT_TOURS = ["-c", """
 import jax
 from wideflow.lab.server import run_lab

@@ -1,4 +1,4 @@
-"""Tours to their end in a real browser, at once in tabs of their own: the two that take least, and with `-m slow` all."""
+"""Tours to their end in a real browser, at once in tabs of their own: two of the shorter ones, and with `-m slow` all."""
 
 import numpy as np
 import pytest
