@@ -5,6 +5,8 @@ import numpy as np
 
 from ...._core.randomness import named_key
 
+MEMORY = "8G"  # what the theory takes at the size `paper`; smaller sizes take less
+
 
 def task(key, samples: int, features: int = 5):
     """Standard normal inputs and alternating targets of size one and a half."""

@@ -22,7 +22,7 @@ from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory
 from ....limits.kernels import kernels
 from ..networks import trained_networks
-from .common import distance, task
+from .common import MEMORY, distance, task
 
 KINDS = ("features", "gradients")
 MEANS = (
@@ -68,6 +68,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         settings.depth,
         samples=settings.samples,
         repeats=settings.repeats,
+        memory=MEMORY,
         **shared,
     )
 

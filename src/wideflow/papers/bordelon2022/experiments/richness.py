@@ -12,7 +12,7 @@ from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory
-from .common import distance, task
+from .common import MEMORY, distance, task
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 richness=richness,
                 samples=settings.samples,
                 repeats=settings.seeds,
+                memory=MEMORY,
             )
             features = np.asarray(theory.features)[-1]
             start, stop = features[0, :, 0], features[-1, :, -1]
