@@ -51,7 +51,7 @@ def _cut(draw: Callable, key: Key, shape: tuple[int, ...]) -> Float[Array, "..."
     size = math.prod(shape)
     if size > MOST or not _counts_entries(key) or jax.default_backend() != "cpu":
         return draw(key, shape)
-    length = max(FEWEST, 1 << (size - 1).bit_length()) if size else FEWEST
+    length = max(FEWEST, 1 << (size - 1).bit_length())
     return host.on_device(np.asarray(draw(key, (length,)))[:size].reshape(shape))
 
 

@@ -215,6 +215,7 @@ def test_error_bars_of_the_loss_cover_at_their_rate():
         ({"richness": 0.0}, "`richness` must be positive"),
         ({"repeats": 1}, "`repeats` must be a whole number of at least 2"),
         ({"architecture": mlp(2, bias_std=0.1)}, "`architecture` must be a multilayer perceptron"),
+        ({"samples": -5}, "`samples` must be a whole number"),
     ],
 )
 def test_bad_input_is_one_sentence(changes, sentence):

@@ -127,6 +127,7 @@ def field_theory(
     check_positive("richness", richness, "For the lazy limit take a small one such as 1e-3.")
     check_count("steps", steps, least=0)
     check_count("repeats", repeats, least=2, remedy="Standard errors need two.")
+    check_count("samples", samples)
     check_count("neurons", neurons, least=0, most=samples)
     check_choice("readout", readout, ("trained", "frozen signs"))
     loss = half_square if loss is None else loss
@@ -135,7 +136,6 @@ def field_theory(
     key = as_key(key)
     gram, targets = checked_data(inputs, targets, test)
     points, rows = len(gram), (steps + 1) * len(gram)
-    check_count("samples", samples)
     if samples % SIGNS or samples < SIGNS * rows:
         raise ValueError(
             f"`samples` must be a multiple of {SIGNS} and at least {SIGNS * rows}, {SIGNS} times the rank that the processes of {points} points at "
