@@ -26,6 +26,12 @@ class Settings:
     samples: int = 4096
     seeds: int = 2  # independent solutions of the theory
 
+    def __post_init__(self):
+        if len(self.richness) < 2:
+            raise ValueError(
+                f"`richness` must have at least two values, got {self.richness}. What grows is told from one to the next."
+            )
+
 
 def run(settings: Settings, key, session) -> xr.Dataset:
     inputs, targets = task(key, settings.points)
