@@ -201,11 +201,9 @@ class GradientFlow(AbstractFlow):
         theta, no = parameters(small), jnp.zeros((), bool)
         diffrax, exponential = state.diffrax, state.exponential
         if diffrax is not None:
-            fresh = self._diffrax().init(
-                _field(small, fewer), self._loss(small, fewer), theta, start
+            diffrax = self._diffrax().restart(
+                _field(small, fewer), self._loss(small, fewer), diffrax, theta, start
             )
-            counts = (diffrax.steps, diffrax.attempts)
-            diffrax = eqx.tree_at(lambda s: (s.steps, s.attempts), fresh, counts)
         if exponential is not None:
             problem = self._problem(small, fewer)
             exponential = self._integrator(model).restart(problem, exponential, theta, start)
@@ -226,21 +224,28 @@ class GradientFlow(AbstractFlow):
         fixed, by_order = EXPECTED_STEPS
         steps = fixed + by_order * integrator.tolerance ** (-1 / 3)
         budget = _relative_cost(small, fewer, problem.action) * STAGES * steps
-        until = jnp.where(state.switched, -jnp.inf, stop)
-        easy = jnp.maximum(EASY - before.attempts, 0)
-        first = solver.advance(field, loss, before, until, easy, exactly)
-        hard = ~state.switched & (first.end < stop)
-        rate_needed = hard & jnp.isnan(state.rate)
-        rate = jax.lax.cond(
-            rate_needed,
-            lambda: largest_rate(problem, problem.linearise(first.theta)),
-            lambda: state.rate,
-        )
-        # explicit steps are stable up to about 2 / rate
-        until = jnp.where(hard, jnp.minimum(stop, budget / (2 * rate)), -jnp.inf)
-        left = EASY + int(budget / solver.evaluations) - first.attempts
-        moved = solver.advance(field, loss, first, until, left, exactly)
-        switches = hard & (moved.end < stop)
+        most = EASY + int(budget / solver.evaluations)
+
+        def share(looked, carry):
+            """A few steps; and, `looked` having shown how stiff the problem is, what it allows. One loop, so that a step is compiled once."""
+            now, rate, _ = carry
+            hard = ~state.switched & (now.end < stop)
+            rate_needed = looked & hard & jnp.isnan(rate)
+            rate = jax.lax.cond(
+                rate_needed,
+                lambda: largest_rate(problem, problem.linearise(now.theta)),
+                lambda: rate,
+            )
+            # explicit steps are stable up to about 2 / rate
+            stable = jnp.where(looked, jnp.minimum(stop, budget / (2 * rate)), stop)
+            until = jnp.where(hard, stable, -jnp.inf)
+            left = jnp.where(looked, most, jnp.maximum(EASY, now.attempts)) - now.attempts
+            return solver.advance(field, loss, now, until, left, exactly), rate, rate_needed
+
+        carry = (before, state.rate, jnp.zeros((), bool))
+        body = lambda turn, carry: share(turn == 1, carry)
+        moved, rate, rate_needed = jax.lax.fori_loop(0, 2, body, carry)
+        switches = ~state.switched & (moved.end < stop)
         exponential = jax.lax.cond(
             switches,
             lambda: integrator.init(problem, moved.theta, moved.end),

@@ -78,6 +78,10 @@ class CommutatorFree(AbstractDenseStep):
         interpolant = (frozen, late.theta, late.gram)
         return StepResult(end, after, highest_loss, interpolant, jnp.asarray(EVALUATIONS))
 
+    def empty_interpolant(self, problem, start):
+        theta, gram = jax.tree.map(jnp.zeros_like, (start.theta, start.gram))
+        return Spectrum(gram[0], gram), theta, gram
+
     def interpolate(self, problem, start, end, interpolant, size, time):
         frozen, theta, gram = interpolant
         outputs, jacobian = problem.operator.linearise(theta)
@@ -105,6 +109,9 @@ class CommutatorFreeAny(AbstractStep):
         theta, g = flow(second, g, (-1 / 12, 3 / 4), (start, late))
         highest_loss = jnp.maximum(middle.loss, late.loss)
         return StepResult(problem.linearise(theta), g, highest_loss, (), jnp.asarray(EVALUATIONS))
+
+    def empty_interpolant(self, problem, start):
+        return ()
 
 
 def _drifted(

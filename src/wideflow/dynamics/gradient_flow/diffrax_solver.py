@@ -1,5 +1,6 @@
 """Diffrax's solvers, step by step: the same steps whatever is recorded, and their own interpolation in between; no step may raise the loss."""
 
+import dataclasses
 from typing import Any
 
 import diffrax
@@ -53,6 +54,22 @@ class DiffraxSolver(eqx.Module):
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
     def init(self, field, loss, theta: Parameters, time) -> DiffraxState:
+        """At rest at `time`, before the first step."""
+        solver, terms = self._parts[0], diffrax.ODETerm(field)
+        begin = self._begun(field, loss, theta, time)
+        following, memory, no = begin["following"], begin["solver"], begin["failed"]
+        step = (terms, begin["end"], following, theta, None, memory, no)
+        zero = jnp.zeros((), int)
+        return DiffraxState(
+            **begin, dense=zeros_of(solver.step, *step)[2], steps=zero, attempts=zero
+        )
+
+    def restart(self, field, loss, state: DiffraxState, theta: Parameters, time) -> DiffraxState:
+        """`state` back at an earlier `time`, from `theta`, with all that it has counted."""
+        return dataclasses.replace(state, **self._begun(field, loss, theta, time))
+
+    def _begun(self, field, loss, theta: Parameters, time) -> dict[str, Any]:
+        """The state's entries at rest; without those of a last step, in which nobody looks, and the counts."""
         solver, controller = self._parts
         terms, time = diffrax.ODETerm(field), jnp.asarray(time, float)
         order = solver.error_order(terms)
@@ -60,13 +77,11 @@ class DiffraxSolver(eqx.Module):
             terms, time, time, theta, None, None, solver.func, order
         )
         control = jax.tree.map(jnp.asarray, control)  # a plain `False` would become an array later
-        memory = solver.init(terms, time, following, theta, None)
-        no, zero = jnp.zeros((), bool), jnp.zeros((), int)
-        dense = zeros_of(solver.step, terms, time, following, theta, None, memory, no)[2]
+        memory, no = solver.init(terms, time, following, theta, None), jnp.zeros((), bool)
         value, rounding = loss(theta)
-        return DiffraxState(
-            time, time, jnp.asarray(following, float), theta, value, rounding, memory, control, no, dense,
-            zero, zero, no,
+        return dict(
+            begin=time, end=time, following=jnp.asarray(following, float), theta=theta, loss=value,
+            rounding=rounding, solver=memory, controller=control, jump=no, failed=no,
         )  # fmt: skip
 
     def advance(

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from ..._core.trees import Parameters, zeros_of
+from ..._core.trees import Parameters
 from .commutator_free import CommutatorFree, CommutatorFreeAny, has_spectrum
 from .filippov import Filippov, SlidingJacobian
 from .jacobian import ShallowJacobian
@@ -92,7 +92,7 @@ class ExponentialIntegrator(eqx.Module):
         """At rest at `time`, before the first step."""
         start = problem.linearise(theta)
         no, zero, time = jnp.zeros((), bool), jnp.zeros((), int), jnp.asarray(time, float)
-        interpolants = tuple(empty_interpolant(m, problem, start) for m in self.methods(problem))
+        interpolants = tuple(m.empty_interpolant(problem, start) for m in self.methods(problem))
         last = StepResult(start, start.cotangent, start.loss, interpolants, zero)
         size = 0.5 / largest_rate(problem, start)
         return IntegratorState(
@@ -196,7 +196,7 @@ class ExponentialIntegrator(eqx.Module):
             def step() -> StepResult:
                 result = methods[index](problem, start, size)
                 interpolants: list[PyTree] = [
-                    result.interpolant if k == index else empty_interpolant(m, problem, start)
+                    result.interpolant if k == index else m.empty_interpolant(problem, start)
                     for k, m in enumerate(methods)
                 ]
                 return dataclasses.replace(result, interpolant=tuple(interpolants))
@@ -215,11 +215,6 @@ class ExponentialIntegrator(eqx.Module):
         assert isinstance(network, ShallowJacobian)  # others have one method
         stiff = lambda: size * largest_norm(network, start) > STIFF
         return jax.lax.cond(failed, stiff, lambda: jnp.zeros((), bool))
-
-
-def empty_interpolant(method: AbstractStep, problem: GramProblem, start: Linearisation) -> PyTree:
-    """What `method` needs to interpolate inside a step, in zeros: before the first one."""
-    return zeros_of(method, problem, start, jnp.ones(())).interpolant
 
 
 def can_use_rodas(problem: GramProblem) -> bool:

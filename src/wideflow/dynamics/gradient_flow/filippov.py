@@ -157,6 +157,9 @@ class Filippov(AbstractStep):
         end, (cotangents, losses) = jax.lax.scan(single, start, jnp.arange(3))
         return StepResult(end, cotangents[0], losses[1], (), jnp.asarray(3 * EVALUATIONS))
 
+    def empty_interpolant(self, problem, start):
+        return ()
+
 
 def single_step(problem: GramProblem, start: Linearisation, size) -> Linearisation:
     """Where one step of the given size ends."""

@@ -80,6 +80,9 @@ class Rodas(AbstractDenseStep):
         interpolant = tuple(_sum(row, moves) for row in INSIDE)
         return StepResult(end, embedded, end.loss, interpolant, jnp.asarray(EVALUATIONS))
 
+    def empty_interpolant(self, problem, start):
+        return tuple(jnp.zeros_like(start.theta["weights"]) for _ in INSIDE)
+
     def interpolate(self, problem, start, end, interpolant, size, time):
         share = time / size
         before, after = start.theta["weights"], end.theta["weights"]

@@ -41,6 +41,10 @@ class AbstractStep(eqx.Module):
     ) -> StepResult:
         """A step of length `size` from `start`."""
 
+    @abc.abstractmethod
+    def empty_interpolant(self, problem: GramProblem, start: Linearisation) -> PyTree:
+        """The `interpolant` of a step from `start`, in zeros: before the first one. Named by hand, for to trace a step for it takes as long as the step."""
+
 
 class AbstractDenseStep(AbstractStep):
     """A step with dense output; any other has to end at recording times."""
