@@ -163,15 +163,18 @@ def test_other_losses_and_several_outputs_by_both_actions(loss, outputs, method)
 
 
 def test_relu_on_real_data_neither_stalls_nor_crawls(data_folder):
-    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps and more
+    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps and more to the end, for which "auto" chooses
     rows = wf.data.split(wf.data.uci("concrete"), (0.06, 0.94))[0].standardised()
     net = _net("relu", width=200, features=8, scaling=wf.scalings.Zipf(0.5, 0.5))
-    run = wf.train(net, rows, wf.GradientFlow(), time=1e4, every=wf.Logarithmic(8))
-    assert run.status.good
+    first = np.sum((np.asarray(net.outputs(rows.inputs)) - np.asarray(rows.targets)) ** 2) / 2
+    run = wf.train(
+        net, rows, wf.GradientFlow(), time=1e4, every=wf.Logarithmic(8), stop_below=5e-3 * first
+    )
+    assert run.status is wf.Status.BELOW
+    assert int(run.state.descent.evaluations) == 0
     assert int(run.state.steps) < 1500
     losses = run.table.loss.values
     assert np.all(np.diff(losses) < 1e-3 * losses[:-1])
-    assert losses[-1] < 1e-2 * losses[0]
 
 
 def test_a_model_without_structure_goes_by_autodiff():

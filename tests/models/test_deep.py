@@ -127,18 +127,21 @@ def test_widths_of_attention():
 
 def test_the_law_at_the_start():
     # h^2 of a wide layer: E h^2 = sw^2 E phi(h^1)^2 + sb^2, h^1 ~ N(0, sw^2 |x|^2/D + sb^2); tanh integrated by quadrature
-    sw, sb, width = 1.3, 0.4, 4000
-    x = np.array([1.0, -2.0, 0.5])
+    sw, sb, width = 1.3, 0.4, 1000
+    # orthogonal inputs of one length: with weights alone their pre-activations would be independent, the shared biases hardly matter
+    inputs = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0] * 2.3
+    x, count = inputs[0], 3 * width
     architecture = mlp(2, width, "tanh", weight_std=sw, bias_std=sb)
     for name in ("ntk", "standard", "mean-field", "maximal-update"):
         net = wf.Deep.init(1, architecture, 3, name)
-        h = net.preactivations(x[None])
+        h = net.preactivations(inputs)
         first = sw**2 * (x @ x) / 3 + sb**2
         nodes, mass = np.polynomial.hermite_e.hermegauss(60)
         second = sw**2 * (mass / mass.sum()) @ np.tanh(np.sqrt(first) * nodes) ** 2 + sb**2
         for value, expected in ((h["layer_1"], first), (h["layer_2"], second)):
-            # a mean of `width` squares of normals has standard error expected x sqrt(2 / width)
-            assert float(jnp.mean(value**2)) == pytest.approx(expected, abs=4 * expected * np.sqrt(2 / width))  # fmt: skip
+            # a mean of `count` squares of normals has standard error expected x sqrt(2 / count)
+            assert value.shape == (3, width)
+            assert np.mean(np.asarray(value) ** 2) == pytest.approx(expected, abs=4 * expected * np.sqrt(2 / count))  # fmt: skip
 
 
 @pytest.mark.parametrize("scaling", [wf.scalings.NTK(), wf.scalings.MeanField()])

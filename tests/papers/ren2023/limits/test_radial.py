@@ -78,10 +78,10 @@ def test_worked_trajectory():
 
 
 def test_several_equal_neurons_are_one():
-    one = reduced_flow(LAW, *START, 20.0)
-    four = reduced_flow(LAW, 0.2, np.full(4, -0.8), np.full(4, 0.5), 20.0)
-    assert four.w.shape == (1, 4)
-    assert_allclose(four.w[0], np.full(4, float(one.w[0])), rtol=1e-9)
+    one = reduced_flow(LAW, *START, [10.0, 40.0])
+    four = reduced_flow(LAW, 0.2, np.full(4, -0.8), np.full(4, 0.5), [10.0, 40.0])
+    assert four.w.shape == (2, 4)
+    assert_allclose(four.w, np.repeat(one.w[:, None], 4, axis=1), rtol=1e-9)
 
 
 def test_euler_steps_and_their_first_order():
@@ -99,10 +99,11 @@ def test_euler_steps_and_their_first_order():
 
 
 def test_invariant_and_energy_identity():
-    path = reduced_flow(LAW, 0.2, [-0.8, -0.5], [0.5, 0.6], np.linspace(1.0, 30.0, 5))
-    invariant = path.alpha - 2 * LAW.gain * jnp.mean(path.w**2, axis=1)
-    assert_allclose(invariant, 0.2 - 2 * LAW.gain * (0.64 + 0.25) / 2, rtol=1e-8)
-    point = state(0.2, [-0.8, -0.5], [0.5, 0.6])
+    w, b = [-0.8, -0.5, -0.7, -0.4], [0.5, 0.6, 0.4, 0.7]
+    path = reduced_flow(LAW, 0.2, w, b, [3.0, 30.0])
+    invariant = np.asarray(path.alpha) - 2 * LAW.gain * np.mean(np.asarray(path.w) ** 2, axis=1)
+    assert_allclose(invariant, 0.2 - 2 * LAW.gain * np.mean(np.square(w)), rtol=1e-8)
+    point = state(0.2, w, b)
     field = reduced_field(LAW, point, Thresholds())
     moved = lambda h: reduced_loss(LAW, jax.tree.map(lambda x, v: x + h * v, point, field))
     rate = (moved(1e-5) - moved(-1e-5)) / 2e-5

@@ -137,6 +137,13 @@ def _horner(coefficients, z):
     return total
 
 
+def _polynomials(z, *coefficients):
+    """The same for several polynomials at once: a program one polynomial long, in place of one as long as all of them."""
+    most = max(len(row) for row in coefficients)
+    rows = jnp.stack([jnp.pad(row, (0, most - len(row))) for row in coefficients])
+    return _horner(rows.reshape(len(rows), *[1] * z.ndim, most), z)
+
+
 def _cell(law: BesselLaw, x):
     """Cell number and the coordinate from 0 to 1 inside it."""
     last = law.table.cells.shape[0] - 1
@@ -144,37 +151,52 @@ def _cell(law: BesselLaw, x):
     return cell, x / CELL - cell
 
 
+def _theta(law: BesselLaw, x, phase):
+    r"""$\theta$ from the value of its series."""
+    return x * phase - (law.order / 2 + 0.25) * math.pi
+
+
 def _phase(law: BesselLaw, x):
-    y = (law.table.end / x) ** 2
-    return x * _horner(law.table.phase, y) - (law.order / 2 + 0.25) * math.pi
+    return _theta(law, x, _horner(law.table.phase, (law.table.end / x) ** 2))
 
 
 def _oscillation(law: BesselLaw, x):
     r"""$J_\nu$ and $J_\nu'$ beyond the table, from modulus and phase."""
     t = law.table
     x = jnp.maximum(x, t.end)
-    y, theta = (t.end / x) ** 2, _phase(law, x)
-    m = _horner(t.modulus, y)
-    dm = _horner(t.modulus[1:] * jnp.arange(1, t.modulus.shape[0]), y)  # dm/dy
+    y = (t.end / x) ** 2
+    m, dm, phase = _polynomials(y, t.modulus, _derivative(t.modulus), t.phase)
+    return _bessel(x, y, m, dm, _theta(law, x, phase))
+
+
+def _derivative(coefficients):
+    return coefficients[1:] * jnp.arange(1, coefficients.shape[0])
+
+
+def _bessel(x, y, m, dm, theta):
+    r"""$J_\nu$ and $J_\nu'$ from $m$, $\mathrm dm/\mathrm dy$ and $\theta$."""
     modulus = jnp.sqrt(2 * m / (math.pi * x))
     growth = -0.5 / x - y * dm / (x * m)  # M'/M
     j = modulus * jnp.cos(theta)
     return j, growth * j - modulus * jnp.sin(theta) / m
 
 
-def _beyond(law: BesselLaw, x, wave):
-    r"""$\mathrm{Re} \int_x^\infty g e^{2i\theta} dt$ from the amplitude `wave`."""
-    u = law.table.end / x
-    angle = 2 * _phase(law, x)
-    return -(_horner(wave[0], u) * jnp.cos(angle) - _horner(wave[1], u) * jnp.sin(angle))
+def _beyond(amplitude, theta):
+    r"""$\mathrm{Re} \int_x^\infty g e^{2i\theta} dt$ from the real and imaginary part of the amplitude."""
+    return -(amplitude[0] * jnp.cos(2 * theta) - amplitude[1] * jnp.sin(2 * theta))
+
+
+def _shares(law: BesselLaw):
+    r"""Coefficients of the smooth part of $x(1 - M_0)$, less its factor $d/\pi$."""
+    return law.table.modulus / (2 * jnp.arange(law.table.modulus.shape[0]) + 1)
 
 
 def _tail(law: BesselLaw, x):
     r"""$1 - M_0$ for $x \ge X$."""
     t = law.table
-    shares = t.modulus / (2 * jnp.arange(t.modulus.shape[0]) + 1)
-    smooth = _horner(shares, (t.end / x) ** 2) / x
-    return law.d / math.pi * (smooth + _beyond(law, x, t.wave_tail))
+    smooth = _horner(_shares(law), (t.end / x) ** 2) / x
+    amplitude = [_horner(part, t.end / x) for part in t.wave_tail]
+    return law.d / math.pi * (smooth + _beyond(amplitude, _phase(law, x)))
 
 
 def _place(law: BesselLaw, radius):
@@ -190,18 +212,22 @@ def _moments(law: BesselLaw, radius) -> Moments:
     t, d, scale = law.table, law.d, law.scale
     near, x, far = _place(law, radius)
     cell, position = _cell(law, near)
-    inside = [_horner(t.cells[cell, k], position) for k in range(3)]
+    inside = jnp.moveaxis(_horner(t.cells[cell], position[..., None]), -1, 0)
 
     y = (t.end / x) ** 2
     powers = jnp.arange(1, t.modulus.shape[0])
-    smooth = jnp.log(x) + t.constant - y * _horner(t.modulus[1:] / (2 * powers), y)
-    first = (smooth - _beyond(law, x, t.wave_first)) / math.pi
+    m, dm, phase, smooth_tail, smooth_first = _polynomials(
+        y, t.modulus, _derivative(t.modulus), t.phase, _shares(law), t.modulus[1:] / (2 * powers)
+    )
+    waves, theta = _polynomials(t.end / x, *t.wave_tail, *t.wave_first), _theta(law, x, phase)
+    tail = d / math.pi * (smooth_tail / x + _beyond(waves[:2], theta))
+    first = (jnp.log(x) + t.constant - y * smooth_first - _beyond(waves[2:], theta)) / math.pi
     # Lommel: int_0^x t J^2 = x^2/2 (J'^2 + (1 - nu^2/x^2) J^2), each factor of x beside one J
-    j, dj = _oscillation(law, x)
+    j, dj = _bessel(x, y, m, dm, theta)
     root = jnp.sqrt(x)
     second = 0.5 * x * ((root * dj) ** 2 + (1 - (law.order / x) ** 2) * (root * j) ** 2)
 
-    m0 = jnp.where(far, 1 - _tail(law, x), inside[0])
+    m0 = jnp.where(far, 1 - tail, inside[0])
     m1 = jnp.where(far, first, inside[1]) * (d / scale)
     m2 = jnp.where(far, second, inside[2]) * (d / scale**2)
     endless = jnp.isposinf(radius)
@@ -276,7 +302,7 @@ def _far_quantile(law: BesselLaw, p):
     t, q = law.table, 1 - p
     leading = law.d / (math.pi * q)
     x = jnp.maximum(leading, t.end)
-    shares = t.modulus / (2 * jnp.arange(t.modulus.shape[0]) + 1)
+    shares = _shares(law)
     x = jax.lax.fori_loop(
         0, 8, lambda _, x: jnp.maximum(leading * _horner(shares, (t.end / x) ** 2), t.end), x
     )

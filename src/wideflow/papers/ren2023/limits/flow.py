@@ -6,6 +6,7 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
@@ -94,6 +95,7 @@ def reduced_flow(
         raise ValueError(f"`time` must be a finite end or increasing times from 0 on, got {time}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
+        rate = np.asarray(float(rate))  # an array: one program serves all rates
     states, steps, good = _solve(law, state, times, clip, rate, rtol, atol, max_steps)
     if not bool(good):
         raise gave_up(max_steps, float(times[-1]))
