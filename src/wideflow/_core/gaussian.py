@@ -22,6 +22,7 @@ from .closed_duals import CLOSED
 from .host import on_device
 from .mehler import coefficients, series
 from .memory import tile_rows
+from .pointwise import pointwise, power_of_two
 
 REACH = 9.0  # standard deviations; exp(-81/2) = 3e-18
 
@@ -92,12 +93,13 @@ def nodes(std: float) -> tuple[np.ndarray, np.ndarray]:
     return t, weights / weights.sum()
 
 
-def expect(function: Callable, std):
-    r"""$E[g(s t)]$ for $t \sim N(0, 1)$ and each $s$ in `std`; $g$ analytic."""
+def expect(function: Callable, std, *, power: int = 1, finer: float = 1.0):
+    r"""$E[g(s t)^p]$ for $t \sim N(0, 1)$ and each $s$ in `std`, $p$ = `power`; $g$ analytic. The nodes lie so many times `finer` than they have to."""
     std = np.asarray(std, float)
-    t, weights = nodes(float(np.max(np.abs(std))) if std.size else 1.0)
-    values = np.asarray(function(on_device(std[..., None] * t)))
-    return on_device(np.sum(values * weights, axis=-1))
+    t, weights = nodes(finer * (float(np.max(np.abs(std))) if std.size else 1.0))
+    values = pointwise(function, std[..., None] * t)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite shows in the answer
+        return on_device(np.sum(values**power * weights, axis=-1))
 
 
 FEW = 32  # pairs below which the grids cost less than the coefficients of the series
@@ -155,10 +157,22 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
         return jnp.zeros(shape)
     # near |rho| = 1 the poles of both factors meet on the grid, which then asks for a finer spacing (1e-10 becomes 1e-13 for tanh')
     t, weights = nodes(1.5 * math.sqrt(max(float(k11.max()), float(k22.max()))))
+    if xp is np and k11.size <= FEW:
+        return _few_on_grid(left, right, k11, k12, k22, t, weights)
     rows = tile_rows(k11.size, 3 * 8 * t.size**2, memory if memory is not None else 256 << 20)
     tile, flat = _grid_rule(left, right), [k.ravel() for k in (k11, k12, k22)]
     parts = [tile(*(k[i : i + rows] for k in flat), t, weights) for i in range(0, k11.size, rows)]
     return (parts[0] if len(parts) == 1 else jnp.concatenate(parts)).reshape(shape)
+
+
+def _few_on_grid(left: Callable, right: Callable, k11, k12, k22, t, weights):
+    """The same for a few pairs, filled up to a power of two, and nodes of weight 0 up to a multiple of `FEW`: numbers of both change from call to call."""
+    size, extra = k11.size, -t.size % FEW
+    fill = power_of_two(size) - size
+    t, weights = np.pad(t, (0, extra), mode="edge"), np.pad(weights, (0, extra))
+    pairs = (np.pad(k.ravel(), (0, fill), mode="edge") for k in (k11, k12, k22))
+    values = np.asarray(_grid_rule(left, right)(*pairs, t, weights))
+    return on_device(values[:size].reshape(k11.shape))
 
 
 @functools.lru_cache(maxsize=64)

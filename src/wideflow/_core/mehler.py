@@ -22,8 +22,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .host import on_device
 from .memory import tile_rows
+from .pointwise import pointwise
 
 TOLERANCE = 1e-14
 REACH = 13.0  # |h_q| exp(-z^2/4) is bounded, so what lies beyond weighs exp(-13^2/4) = 4e-19
@@ -77,7 +77,7 @@ def _trapezoid(function: Callable, deviations, count: int) -> Coefficients:
 
 
 def _tile(function: Callable, deviations, t, weights, table):
-    values = np.asarray(function(on_device(deviations[:, None] * t)))
+    values = pointwise(function, deviations[:, None] * t)
     return values @ table.T, (values**2) @ weights
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from .._core.errors import check_count
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal, signs
 from .._core.types import Key
 from .dataset import Dataset
 
@@ -30,15 +30,13 @@ def quadratic_teacher(
     check_count("samples", samples)
     check_count("features", features)
     check_count("teacher_width", teacher_width)
-    weights = jax.random.normal(
-        named_key(key, "teacher", "hidden"), (teacher_width, features, features)
-    )
-    signs = jax.random.rademacher(named_key(key, "teacher", "output"), (teacher_width,), float)
-    x = jax.random.normal(named_key(key, part, "inputs"), (samples, features))
+    weights = normal(named_key(key, "teacher", "hidden"), (teacher_width, features, features))
+    output = signs(named_key(key, "teacher", "output"), (teacher_width,))
+    x = normal(named_key(key, part, "inputs"), (samples, features))
     h = jnp.einsum("ni,kij,nj->nk", x, weights, x) / features
     return Dataset(
         x,
-        jnp.maximum(h, 0) @ signs / teacher_width,
+        jnp.maximum(h, 0) @ output / teacher_width,
         f"quadratic teacher (n={samples}, d={features})",
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.errors import check_count, check_positive
 from .._core.precision import double
-from .._core.randomness import named_key
+from .._core.randomness import named_key, normal
 from .dataset import Dataset, one_hot
 from .files import DataNotFoundError, cache_folder
 
@@ -96,13 +96,13 @@ def mixture_features(
     ):
         check_count(name, value)
     check_positive("spread", spread)
-    means = np.asarray(jax.random.normal(named_key(key, "means"), (classes, features))) / 2.0
+    means = np.asarray(normal(named_key(key, "means"), (classes, features))) / 2.0
     sets = []
     for part, count in (("train", samples), ("test", tests)):
         labels = np.asarray(
             jax.random.randint(named_key(key, part, "labels"), (count,), 0, classes)
         )
-        noise = np.asarray(jax.random.normal(named_key(key, part, "inputs"), (count, features)))
+        noise = np.asarray(normal(named_key(key, part, "inputs"), (count, features)))
         sets.append(
             Dataset(
                 means[labels] + spread * noise,

@@ -1,7 +1,7 @@
 """What a dynamics is: state in, state out; it knows nothing of loops or recording."""
 
 import abc
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
@@ -16,7 +16,9 @@ Objective = TypeVar("Objective", bound=AbstractObjective)
 
 
 class AbstractDynamics(DoubleModule):
-    """A dynamics in steps."""
+    """A dynamics in steps. One without a state, whose `init` gives None, says so: it needs no program for that."""
+
+    stateless: ClassVar[bool] = False
 
     @abc.abstractmethod
     def init(self, model: AbstractModel, objective: AbstractObjective, key: Key) -> PyTree:

@@ -1,5 +1,7 @@
 """Gradient descent, full batch."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -19,6 +21,7 @@ class GradientDescent(AbstractDynamics):
     """
 
     rate: Float[Array, ""]
+    stateless: ClassVar[bool] = True
 
     @double
     def __init__(self, rate: float):

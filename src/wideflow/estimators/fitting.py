@@ -296,12 +296,17 @@ def adam_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
     return float(min(REACH / (sizes.mean() * mixed.mean()), LARGEST))
 
 
+@eqx.filter_jit
+def _slopes(activation, features, weights):
+    return activation.slope(features @ weights)
+
+
 @double
 def safe_rate(settings: Settings, net: Shallow, inputs: np.ndarray) -> float:
     """See the head of this file."""
     rows = inputs[: BATCHES * settings.batch]
     features = np.asarray(net.embed(jnp.asarray(rows)), dtype=float)
-    slopes = np.asarray(net.activation.slope(jnp.asarray(features) @ net.weights), dtype=float)
+    slopes = np.asarray(_slopes(net.activation, features, net.weights), dtype=float)
     mixed = np.asarray(net.scales * jnp.atleast_2d(net.output), dtype=float)
     size = min(settings.batch, len(rows)) if settings.solver == "sgd" else len(rows)
     starts = range(0, len(rows) - size + 1, size)

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
+import equinox as eqx
 import jax
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from .._core.arrays import real_array
 from .._core.precision import DoubleModule, double
-from .._core.trees import Parameters, parameters, with_parameters
+from .._core.trees import Parameters, parameters, unlabelled, with_parameters
 
 __all__ = ["AbstractModel", "adaptive_rate_factors", "pullback_by_autodiff"]
 
@@ -61,7 +63,7 @@ class AbstractModel(DoubleModule):
                 f"`inputs` must have shape (sample, feature), got {inputs.shape}. "
                 "For one input call the model itself."
             )
-        return self.respond(self.embed(inputs))
+        return _respond(self, self.embed(inputs))
 
     @double
     def __call__(self, x) -> Float[Array, "*output"]:
@@ -71,7 +73,19 @@ class AbstractModel(DoubleModule):
             raise ValueError(
                 f"`x` must be one input of shape (feature,), got {x.shape}. Use `.outputs` for a batch."
             )
-        return self.respond(self.embed(x[None]))[0]
+        return _respond(self, self.embed(x[None]))[0]
+
+
+def _respond(model: "AbstractModel", features) -> Float[Array, " sample *output"]:
+    """`model.respond(features)`, as one program where it is not part of one already."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((model, features))):
+        return model.respond(features)
+    return _respond_compiled(unlabelled(model), features)
+
+
+@eqx.filter_jit
+def _respond_compiled(model, features):
+    return model.respond(features)
 
 
 @functools.singledispatch

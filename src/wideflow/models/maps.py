@@ -7,7 +7,7 @@ every step up to rounding. "Ours" below is `MeanField()`: $1/m$ outside, $D^{-1/
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-import jax.numpy as jnp
+import numpy as np
 
 from .._core.errors import check_count, check_positive, check_same_length
 from .._core.precision import double
@@ -287,12 +287,12 @@ def common_magnitude(model: Shallow) -> float:
     Args:
         model: a `Shallow` network with one output.
     """
-    sizes = jnp.abs(model.output)
-    magnitude = float(jnp.max(sizes))
+    sizes = np.abs(np.asarray(model.output))
+    magnitude = float(np.max(sizes))
     if (
         model.output.ndim != 1
         or not magnitude > 0
-        or not bool(jnp.all(jnp.abs(sizes - magnitude) <= 1e-12 * magnitude))
+        or not np.all(np.abs(sizes - magnitude) <= 1e-12 * magnitude)
     ):
         raise ValueError(
             "`model` must have one output with weights of one magnitude, plus or minus; they differ."

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .._core import host
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_between, check_count, check_positive
@@ -119,10 +121,13 @@ class MeanFieldStack(AbstractModel):
             fan, out = dimensions[l], dimensions[l + 1]
             unit = normal(named_key(key, "hidden", l), (width, fan))
             noise = normal(named_key(key, "output", l), (out, width))
-            rounds, entry = divmod(jnp.arange(out), fan)
-            along = jnp.where(rounds % 2 == 0, 1.0, -1.0)[:, None] * unit.T[entry]
+            inner = weight_std * unit / math.sqrt(fan)
+            if host.on_host(unit):  # a dozen operations, each of which JAX would compile
+                unit, noise = np.asarray(unit), np.asarray(noise)
+            rounds, entry = np.divmod(np.arange(out), fan)
+            along = np.where(rounds % 2 == 0, 1.0, -1.0)[:, None] * unit.T[entry]
             outer = correlation * along + math.sqrt(1 - correlation**2) * noise
-            layers.append((weight_std * outer, weight_std * unit / math.sqrt(fan)))
+            layers.append((weight_std * outer, inner))
         return cls(layers, activation)
 
     @property

@@ -93,6 +93,9 @@ class Ensemble:
         return self.count * features.shape[-2] * width * features.dtype.itemsize
 
     def init(self):
+        """The dynamics' state at the start."""
+        if isinstance(self.dynamics, AbstractDynamics) and self.dynamics.stateless:
+            return None
         roles = ("member", "objective", "dynamics", "member")
         return self.call(_init, roles, self.start, self.objective, self.dynamics, self.keys)
 

@@ -303,7 +303,7 @@ def _shown_loss(session: Session) -> Progress:
 
 
 def _crossed(before, after, stop_below) -> bool:
-    return stop_below is not None and float(after) < stop_below <= float(before)
+    return stop_below is not None and bool(float(after) < stop_below <= float(before))
 
 
 def _note_crossing(recorder: Recorder, level) -> None:

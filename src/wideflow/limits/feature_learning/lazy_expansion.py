@@ -238,10 +238,10 @@ def _coefficients(act: Activation, gram, layers: list[Layer]):
     Nodes are many and times may be: the tensors cost about $3n^2/2$ evaluations once, whatever the number of steps of the flow.
     """
     n = len(gram)
-    eye, none = jnp.eye(n), jnp.zeros((n, n))
-    units = jnp.eye(n * n).reshape(n * n, n, n)
-    linear = jnp.stack([kernel_change(act, gram, layers, none[0], unit) for unit in units])
-    quadratic = lambda s: kernel_change(act, gram, layers, s, none)
+    eye, none = np.eye(n), np.zeros((n, n))
+    units = np.eye(n * n).reshape(n * n, n, n)
+    linear = np.stack([kernel_change(act, gram, layers, none[0], unit) for unit in units])
+    quadratic = lambda s: np.asarray(kernel_change(act, gram, layers, s, none))
     squares = [quadratic(e) for e in eye]
     tensor = np.zeros((n, n, n, n))
     for a in range(n):
@@ -250,7 +250,7 @@ def _coefficients(act: Activation, gram, layers: list[Layer]):
             # the quadratic form at a sum, less the squares, is twice the bilinear one
             mixed = 0.5 * (quadratic(eye[a] + eye[b]) - squares[a] - squares[b])
             tensor[a, b] = tensor[b, a] = mixed
-    return linear.reshape(n, n, n, n), jnp.asarray(tensor)
+    return linear.reshape(n, n, n, n), tensor
 
 
 @eqx.filter_jit

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from ..._core.errors import check_count, check_positive
 from ..._core.precision import AbstractResult, double
 from .arguments import checked_data, half_square
+from .loss_estimate import summed_loss
 
 TOLERANCE = 1e-12  # of the largest entry: the equations are solved to rounding
 
@@ -61,19 +62,21 @@ def linear_field_theory(
         gram, targets, depth, jnp.asarray(rate, float), steps, jnp.asarray(richness, float)
     )
     outputs, features, gradients = state
-    losses = jnp.sum(
-        jax.vmap(jax.vmap(half_square), (0, None))(outputs[:, : len(targets)], targets), 1
-    )
     shape = (depth, steps + 1, len(gram), steps + 1, len(gram))
     return LinearFieldTheory(
         rate * jnp.arange(steps + 1.0),
         outputs,
-        losses,
+        _losses(outputs, targets),
         features.reshape(shape),
         gradients.reshape(shape),
         float(residual),
         bool(converged),
     )
+
+
+@eqx.filter_jit
+def _losses(outputs, targets):
+    return summed_loss(half_square, outputs[:, : len(targets)], targets)
 
 
 @eqx.filter_jit

@@ -149,7 +149,11 @@ def field_theory(
     copies = samples // len(signs(act))
     first = np.stack([first_sources(key, points, depth, copies) for key in keys])
     paths = _march_all(keys, first, gram, targets, *strengths, problem)
-    return _gather(paths, rate, gram, targets, problem)
+    summary, diverged = _summary(paths, strengths[0], gram, targets, problem)
+    if bool(diverged):
+        return FieldTheory(**summary, status=Status.DIVERGED)
+    _warn_of_the_edge(np.asarray(summary["sharpness"]), rate)
+    return FieldTheory(**summary, status=Status.FINISHED)
 
 
 @eqx.filter_jit
@@ -161,7 +165,9 @@ def _march_all(keys, first, gram, targets, rate, richness, problem):
     return jax.lax.map(solve, (keys, first))
 
 
-def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
+@eqx.filter_jit
+def _summary(paths, rate, gram, targets, problem) -> tuple[dict[str, jax.Array], jax.Array]:
+    """The arrays of a `FieldTheory` from those of all repeats, and whether it diverged."""
     points, count, depth = len(gram), problem.steps + 1, problem.depth
     trained = paths["outputs"][..., : len(targets)]
     losses, losses_error = loss_of_mean(problem.loss, trained, targets)
@@ -170,13 +176,10 @@ def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
     error = lambda values: jnp.std(values, axis=0, ddof=1) / np.sqrt(len(values))
     square = lambda values: values.reshape(len(values), count, points, count, points)
     features, gradients = square(mean(paths["features"])), square(mean(paths["gradients"]))
-    bad = not bool(jnp.all(jnp.isfinite(each)))
-    bad = bad or bool(jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0]))
+    grown = jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0])
     kernels = _tangent_kernels(gram, features, gradients, problem)
     sharpness = _sharpness(rate, kernels, mean(trained), targets, problem)
-    if not bad:
-        _warn_of_the_edge(np.asarray(sharpness), rate)
-    return FieldTheory(
+    summary = dict(
         times=rate * jnp.arange(float(count)),
         outputs=mean(paths["outputs"]),
         outputs_error=error(paths["outputs"]),
@@ -191,8 +194,8 @@ def _gather(paths, rate, gram, targets, problem) -> FieldTheory:
         kernels=kernels,
         sharpness=sharpness,
         preactivations=paths["preactivations"][0].reshape(depth, count, points, problem.neurons),
-        status=Status.DIVERGED if bad else Status.FINISHED,
     )
+    return summary, grown | ~jnp.all(jnp.isfinite(each))
 
 
 def _tangent_kernels(gram, features, gradients, problem):
@@ -218,7 +221,7 @@ def _warn_of_the_edge(sharpness: np.ndarray, rate) -> None:
         warnings.warn(
             f"`rate` {rate:.3g} times the largest eigenvalue of the tangent kernel rises from {sharpness[0]:.2g} to {sharpness[step]:.3g} at step {step}: from 2 on descent "
             "amplifies what it should damp, and finite networks leave the limit sooner. Take a smaller `rate` and more `steps`.",
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
@@ -237,13 +240,19 @@ def _check_rate(rate, gram, targets, problem) -> None:
     """Descent on the tangent kernel at the start must be stable: rate x curvature x largest eigenvalue below 2."""
     count = len(targets)
     kernel = _kernel_at_start(gram[:count, :count], problem)
-    curvature = jax.vmap(jax.grad(jax.grad(problem.loss)))(jnp.zeros(count), targets)
-    largest = float(jnp.linalg.eigvalsh(kernel)[-1] * jnp.max(curvature))
+    largest = float(_largest_at_start(kernel, targets, problem.loss))
     if not rate * largest < 2:
         raise ValueError(
             f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the tangent kernel at the start, got {rate}: "
             "descent diverges. Take a smaller one."
         )
+
+
+@eqx.filter_jit
+def _largest_at_start(kernel, targets, loss):
+    """The tangent kernel's largest eigenvalue times the largest curvature of the loss, where outputs are 0."""
+    curvature = jax.vmap(jax.grad(jax.grad(loss)))(jnp.zeros_like(targets), targets)
+    return jnp.linalg.eigvalsh(kernel)[-1] * jnp.max(curvature)
 
 
 def _kernel_at_start(gram, problem):

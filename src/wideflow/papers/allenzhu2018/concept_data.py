@@ -5,14 +5,13 @@ $\sqrt5/2$; here the raw part is scaled into $\lVert z\rVert^2 \le 3/4$ first.
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ..._core.errors import check_count, check_kind, check_nonnegative
 from ..._core.precision import DoubleModule, double
-from ..._core.randomness import named_key
+from ..._core.randomness import named_key, normal
 from ..._core.types import Key
 from ...data.dataset import Dataset
 from ...data.synthetic import sphere
@@ -120,7 +119,7 @@ def concept_data(
     inputs = padded_sphere(named_key(key, "inputs"), samples, features)
     targets = concept.outputs(inputs)
     if noise:
-        targets = targets + noise * jax.random.normal(named_key(key, "noise"), targets.shape)
+        targets = targets + noise * normal(named_key(key, "noise"), targets.shape)
     return Dataset(
         inputs, targets, f"{type(concept).__name__} (n={samples}, d0={features}, noise {noise:g})"
     )

@@ -11,7 +11,7 @@ from ..._core.errors import check_count
 from ..._core.memory import budget
 from ..._core.polar import polar
 from ..._core.precision import DoubleModule, double
-from ..._core.randomness import named_key
+from ..._core.randomness import named_key, normal
 from ..._core.tiles import by_rows
 from ..._core.trees import Parameters, parameters, with_parameters
 from ..._core.types import Key, Scalar
@@ -111,7 +111,7 @@ class GaussianAbsTeacher(DoubleModule):
     def sample(self, key: Key, samples: int) -> Dataset:
         """A dataset of `samples` independent draws, without label noise."""
         check_count("samples", samples)
-        inputs = jax.random.normal(named_key(key, "inputs"), (samples, self.features))
+        inputs = normal(named_key(key, "inputs"), (samples, self.features))
         return Dataset(
             inputs, self.targets(inputs), "Gaussian inputs with an absolute-value teacher"
         )

@@ -3,14 +3,13 @@ r"""The two-layer network of the plane $(\gamma, \gamma')$, both layers trained,
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._core.activations import Activation, ActivationLike, activation as as_activation
 from ..._core.errors import as_key, check_count, check_number
 from ..._core.precision import double
-from ..._core.randomness import named_key
+from ..._core.randomness import named_key, normal
 from ..._core.types import Key
 from ...models.base import AbstractModel, Pullback
 
@@ -42,8 +41,8 @@ class TwoLayer(AbstractModel):
         check_count("width", width)
         check_number("gamma", gamma)
         check_number("gamma_prime", gamma_prime)
-        weights = jax.random.normal(named_key(key, "hidden"), (features, width), float)
-        output = jax.random.normal(named_key(key, "output"), (width,), float)
+        weights = normal(named_key(key, "hidden"), (features, width))
+        output = normal(named_key(key, "output"), (width,))
         kappa, ratio = (
             jnp.asarray(float(width) ** -gamma),
             jnp.asarray(float(width) ** -gamma_prime),

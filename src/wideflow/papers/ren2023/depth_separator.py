@@ -3,14 +3,13 @@ r"""The depth-separation learner of Ren, Zhou and Ge: norm-coupled first layer, 
 import math
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._core.arrays import real_array
 from ..._core.errors import check_count, check_number, check_positive
 from ..._core.precision import double
-from ..._core.randomness import named_key
+from ..._core.randomness import named_key, normal
 from ..._core.types import Key
 from ...models.base import AbstractModel, Pullback
 from ...models.mean_field_stack import MeanFieldStack
@@ -86,7 +85,7 @@ class DepthSeparator(AbstractModel):
         check_positive("deviation", deviation)
         check_number("bias", bias)
         first = radius * sphere(named_key(key, "hidden"), width, features)
-        w = deviation * jax.random.normal(named_key(key, "output"), (second,), dtype=float)
+        w = deviation * normal(named_key(key, "output"), (second,))
         return cls(first, w, jnp.full((second,), float(bias)))
 
     @property

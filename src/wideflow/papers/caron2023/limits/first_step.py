@@ -170,7 +170,7 @@ def output_bound(activation, features: int) -> float:
     stds = jnp.linspace(0.0, 1.0, 201)[1:] / math.sqrt(features)
     if act.degree == 1:
         return float(jnp.max(pair(act, stds**2, stds**2, stds**2)))
-    return float(jnp.max(expect(lambda z: act(z) ** 2, stds)))
+    return float(jnp.max(expect(act, stds, power=2)))
 
 
 def _check_smooth(act: Activation) -> None:

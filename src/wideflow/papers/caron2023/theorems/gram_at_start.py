@@ -3,14 +3,13 @@
 import math
 from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
 
 from ...._core.activations import activation as as_activation
 from ...._core.arrays import real_array
 from ...._core.errors import check_between, check_positive
 from ...._core.precision import double
-from ...._core.randomness import named_key
+from ...._core.randomness import named_key, normal
 from ....data.assumptions import check_data_assumptions
 from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....limits.random_gram import limit_nodes
@@ -137,7 +136,7 @@ class Proposition33(AbstractTheorem):
         limit, features = limit_nodes(scaling, nodes), inputs.shape[1]
         nodes = max(nodes, limit.head.size)
         head = jnp.zeros(nodes).at[: limit.head.size].set(jnp.asarray(limit.head))
-        hidden = jax.random.normal(named_key(key, "hidden"), (nodes, features))
+        hidden = normal(named_key(key, "hidden"), (nodes, features))
         slopes = act.derivative(inputs @ hidden.T / math.sqrt(features))
         products, mean = inputs @ inputs.T / features, mean_ntk(inputs, act)
         first = slopes[:, :width]

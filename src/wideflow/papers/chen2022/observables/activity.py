@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ...._core import host
 from ...._core.arrays import increasing, paired, real_array
 from ...._core.errors import check_between, check_interval, check_kind
 from ...._core.precision import double
@@ -39,6 +40,9 @@ def middle_third(interval: Interval) -> Interval:
 def share_inside(h: Float[Array, "sample width"], interval: Interval) -> Float[Array, " sample"]:
     """For each sample, the share of neurons whose pre-activation lies strictly inside."""
     low, high = interval
+    if host.on_host(h):
+        inside = (np.asarray(h) > low) & (np.asarray(h) < high)
+        return host.on_device(np.mean(inside, axis=1))
     return jnp.mean(((h > low) & (h < high)).astype(jnp.float64), axis=1)
 
 

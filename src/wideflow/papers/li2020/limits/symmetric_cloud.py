@@ -25,7 +25,7 @@ from ...._core.errors import check_choice, check_count, check_positive
 from ...._core.memory import budget
 from ...._core.polar import polar
 from ...._core.precision import AbstractResult, double
-from ...._core.randomness import named_key
+from ...._core.randomness import named_key, normal
 from ...._core.tiles import by_rows
 from ...._core.types import Key
 from .hermite import field, population_gradient, target_moments
@@ -128,10 +128,7 @@ class SymmetricCloud(AbstractResult):
         """
         check_count("features", features)
         check_count("particles", particles)
-        w = (
-            jax.random.normal(named_key(key, "representatives"), (particles, features))
-            / features**0.5
-        )
+        w = normal(named_key(key, "representatives"), (particles, features)) / features**0.5
         if balanced:
             w = w / jnp.sqrt(features * jnp.mean(w**2, axis=0))
         return cls(w, sign_group(features, signs, variant), variant)
