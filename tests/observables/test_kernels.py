@@ -24,7 +24,7 @@ def jacobian_gram(model, left, right, output):
             out = with_parameters(model, p).outputs(inputs)
             return out if out.ndim == 1 else out[:, output]
 
-        jacobian = jax.jacobian(f)(parameters(model))
+        jacobian = jax.jit(jax.jacobian(f))(parameters(model))
         return jnp.concatenate([
             jnp.sqrt(model.rate_factors()[n]) * jacobian[n].reshape(len(inputs), -1) for n in jacobian
         ], axis=1)  # fmt: skip

@@ -88,7 +88,7 @@ def test_sharpness_is_the_hessians_largest_eigenvalue(run):
         outputs = with_parameters(net, unravel(vector)).respond(jnp.asarray(DATA.inputs))
         return jnp.sum((outputs - DATA.targets) ** 2) / 2
 
-    hessian = np.asarray(jax.hessian(loss)(flat)) * np.outer(roots, roots)
+    hessian = np.asarray(jax.jit(jax.hessian(loss))(flat)) * np.outer(roots, roots)
     top = np.linalg.eigvalsh(hessian)[::-1]
     assert float(run.table.sharpness[-1]) == pytest.approx(top[0], rel=1e-8)
     assert_allclose(look.hessian_eigenvalues(net, DATA, 3, depth=60), top[:3], rtol=1e-6)

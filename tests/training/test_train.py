@@ -77,7 +77,7 @@ def test_flow_of_a_linear_network_is_the_matrix_exponential():
 
 def test_descent_converges_to_flow_at_first_order():
     net = wf.Shallow(W, A, activation="tanh")
-    flow = wf.train(net, DATA, wf.GradientFlow(tolerance=1e-11), time=4.0).table.loss[-1]
+    flow = wf.train(net, DATA, wf.GradientFlow(1e-11, "tsit5"), time=4.0).table.loss[-1]
     errors = [
         float(wf.train(net, DATA, wf.GradientDescent(rate), time=4.0).table.loss[-1] - flow)
         for rate in (0.1, 0.05, 0.025)
@@ -114,7 +114,7 @@ def test_recording_schedules():
     assert run.table.step.values[-1] == 1000
     run = wf.train(net, DATA, wf.GradientDescent(0.1), steps=10, every=[2, 5])
     assert list(run.table.step.values) == [0, 2, 5, 10]
-    flow = wf.train(net, DATA, wf.GradientFlow(), time=1.0, every=0.25)
+    flow = wf.train(net, DATA, wf.GradientFlow(method="tsit5"), time=1.0, every=0.25)
     assert_allclose(flow.table.time, [0, 0.25, 0.5, 0.75, 1.0])
 
 

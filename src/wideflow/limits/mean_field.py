@@ -184,18 +184,19 @@ def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, m
         tolerance = 0.02 if act.kinks else 1e-10
     check_positive("tolerance", tolerance)
     last = max(float(times[-1]), np.finfo(float).tiny)
+    number = lambda value: jnp.asarray(value, float)  # an array: one program serves all numbers
     measured, shift = _integrate(
         act,
         gram,
         targets,
         times,
-        last,
-        jnp.asarray(magnitude, float),
+        number(last),
+        number(magnitude),
         start,
         rest,
         spread,
         weights,
-        tolerance,
+        number(tolerance),
     )
     outputs, kernels, movement = measured
     residuals = outputs[:, : len(targets)] - targets

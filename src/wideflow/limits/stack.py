@@ -119,6 +119,7 @@ def stack_limit(
         raise ValueError(f"`times` must be finite and increasing from 0 on, got {times}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
+        rate = np.asarray(float(rate))  # an array: one program serves all rates
     check_count("max_steps", max_steps)
     act = as_activation(activation)
     path, steps, good = _solve(act, nodes, masses, x, y, times, rate, rtol, atol, max_steps)
@@ -126,8 +127,7 @@ def stack_limit(
         raise ValueError(
             f"`max_steps` = {max_steps} solver steps did not reach time {float(times[-1]):g}; allow more steps."
         )
-    outputs = jax.vmap(lambda at: _outputs(act, at, masses, x))(path)
-    losses = 0.5 * jnp.mean(jnp.sum((outputs - y) ** 2, axis=2), axis=1)
+    outputs, losses = _along(act, path, masses, x, y)
     outers, inners = zip(*path, strict=True)
     blocks = [tuple(map(np.asarray, part)) for part in (outers, inners, masses)]
     return StackPath(
@@ -141,6 +141,13 @@ def _outputs(act, nodes, masses, x):
     for (a, w), p in zip(nodes, masses, strict=True):
         layer = jnp.einsum("j,sj,oj->so", p, act(layer @ w.T), a)
     return layer
+
+
+@eqx.filter_jit
+def _along(act, path, masses, x, y):
+    """Outputs and losses at all times."""
+    outputs = jax.vmap(lambda at: _outputs(act, at, masses, x))(path)
+    return outputs, 0.5 * jnp.mean(jnp.sum((outputs - y) ** 2, axis=2), axis=1)
 
 
 @eqx.filter_jit

@@ -1,8 +1,10 @@
 """The parts of the exponential flow: phi functions, Jacobians and Gram matrices, Lanczos, curvature, slopes at kinks."""
 
+import functools
 import itertools
 import math
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -55,7 +57,8 @@ def test_pull_push_and_gram_are_the_jacobians(model):
     operator = jacobian_of(model, features)
     outputs, point = operator.linearise(theta)
     assert_allclose(outputs, model.outputs(inputs), rtol=1e-13)
-    whole = jax.jacobian(lambda p: with_parameters(model, p).outputs(inputs))(theta)["weights"]
+    outputs_of = lambda p: with_parameters(model, p).outputs(inputs)
+    whole = jax.jit(jax.jacobian(outputs_of))(theta)["weights"]
     jacobian = whole.reshape(outputs.size, -1)
     factor = model.rate_factors()["weights"]
     v = jax.random.normal(jax.random.key(3), outputs.shape)
@@ -80,12 +83,15 @@ def test_lanczos_agrees_with_the_eigen_decomposition_also_when_it_ends_early(ran
 def test_lanczos_grows_until_nothing_is_missing():
     # eigenvalues 0.1, 0.2, ... 30: a stiff exponential needs more dimensions than an easy one, and neither all 300
     values, v = jnp.arange(1, 301) / 10, jnp.ones(300)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def decayed(depth, span):
+        return Krylov(depth)(lambda w: values * w)(v, [lambda x: jnp.exp(-span * x)])[0]
+
     for span, most in ((0.01, 20), (1.0, 60), (30.0, 200)):
-        decay = lambda x, h=span: jnp.exp(-h * x)
-        (found,) = Krylov(300)(lambda w: values * w)(v, [decay])
+        found = decayed(300, span)
         assert_allclose(found, jnp.exp(-span * values), atol=1e-9)
-        (short,) = Krylov(most)(lambda w: values * w)(v, [decay])
-        assert_allclose(found, short, atol=1e-15)
+        assert_allclose(found, decayed(most, span), atol=1e-15)
 
 
 def test_lanczos_of_an_eigenvector_and_of_zero():
@@ -109,7 +115,7 @@ def test_curvature_of_cross_entropy_is_its_hessian():
     u = jax.random.normal(jax.random.key(5), (3, 4))
     y = jnp.eye(4)[jnp.array([0, 2, 2])]
     loss = wf.losses.CrossEntropy()
-    hessian = jax.hessian(lambda v: loss(v.reshape(3, 4), y))(u.ravel())
+    hessian = jax.jit(jax.hessian(lambda v: loss(v.reshape(3, 4), y)))(u.ravel())
     root = output_hessian(loss, u, y)
     assert_allclose(root.congruence(jnp.eye(12)), hessian, atol=1e-14)
     v = jax.random.normal(jax.random.key(6), (3, 4))
@@ -182,7 +188,7 @@ def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs, width)
     net = wf.Shallow(rng.standard_normal((width, 4)), weights, activation="relu")
     features = net.embed(inputs)
     mean = jnp.asarray(rng.random((6, width)))
-    constraints = active_constraints(features, jnp.asarray(sliding))
+    constraints = jax.jit(active_constraints)(features, jnp.asarray(sliding))
     operator, point = (
         SlidingJacobian(jacobian_of(net, features)),
         SlidingPoint(mean, mean, constraints),
@@ -197,7 +203,8 @@ def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs, width)
         way = np.asarray(mean)[:, [j]] * (np.asarray(features) @ free)
         exact += factor * np.einsum("ia,na,k,l->iknl", way, way, mixed[:, j], mixed[:, j])
     exact = exact.reshape(6 * outputs, -1)
-    assert_allclose(operator.gram(point), exact, atol=1e-12)
+    gram = eqx.filter_jit(lambda operator, point: operator.gram(point))
+    assert_allclose(gram(operator, point), exact, atol=1e-12)
     v = jnp.asarray(rng.standard_normal((6, outputs) if outputs > 1 else 6))
     pulled = operator.vjp(point, v)
     assert_allclose(jnp.where(sliding, features @ pulled["weights"], 0.0), 0.0, atol=1e-12)
@@ -212,6 +219,11 @@ def test_every_activation_with_kinks_has_its_kink_at_zero():
     assert kinks == {0.0}
 
 
+@eqx.filter_jit
+def _step(problem, theta, size):
+    return Filippov()(problem, problem.linearise(theta), size)
+
+
 @pytest.mark.parametrize(("seed", "accuracy"), [(0, 7e-3), (1, 5e-5), (7, 5e-4)])
 def test_a_neuron_is_followed_through_its_kinks(seed, accuracy):
     # so light that the residual stands still: its polygon through 11, 3 and 2 kinks against Euler in 40,000 steps. Slopes that
@@ -224,7 +236,7 @@ def test_a_neuron_is_followed_through_its_kinks(seed, accuracy):
     problem = GramProblem(
         SlidingJacobian(jacobian_of(net, jnp.asarray(x))), jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense()
     )  # fmt: skip
-    result = Filippov()(problem, problem.linearise({"weights": net.weights}), size)
+    result = _step(problem, {"weights": net.weights}, size)
     start = w = np.asarray(net.weights[:, 0])
     for _ in range(steps):
         z = x @ w
@@ -243,12 +255,13 @@ def test_neurons_may_be_followed_in_blocks(monkeypatch, outputs):
     features, targets = net.embed(rng.standard_normal((20, 3))), rng.standard_normal((20, *shape[:-1]))  # fmt: skip
     operator = SlidingJacobian(jacobian_of(net, features))
     problem = GramProblem(operator, jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense())
-    here = problem.linearise({"weights": net.weights})
-    whole = Filippov()(problem, here, 2.0)
+    step = lambda: eqx.filter_jit(lambda *args: Filippov()(*args))  # compiled anew for each `BLOCK`
+    here = eqx.filter_jit(lambda problem, theta: problem.linearise(theta))(problem, {"weights": net.weights})  # fmt: skip
+    whole = step()(problem, here, 2.0)
     assert jnp.any(whole.end.jacobian.constraints != 0)  # some pairs slide
     monkeypatch.setattr(filippov, "BLOCK", 1_500)  # of 5,920 bytes
     assert filippov.block_count(features, net.weights, filippov.BLOCK) == 4
-    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), Filippov()(problem, here, 2.0), whole)  # fmt: skip
+    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), step()(problem, here, 2.0), whole)  # fmt: skip
 
 
 @pytest.mark.parametrize("held", [False, True])

@@ -32,7 +32,9 @@ def test_gram_of_deep_networks_at_moved_parameters(name):
         embedded = net.embed(X)
         # at other parameters than those of the model that the operator was built with
         theta = jax.tree.map(lambda a: 1.3 * a + 0.1, parameters(net))
-        rows = jax.jacrev(lambda t: with_parameters(net, t).respond(embedded).ravel())(theta)
+        rows = jax.jit(jax.jacrev(lambda t: with_parameters(net, t).respond(embedded).ravel()))(
+            theta
+        )
         factors, size = net.rate_factors(), net.outputs(X).size
         flat = {key: rows[key].reshape(size, -1) for key in rows}
         expected = sum(factors[key] * flat[key] @ flat[key].T for key in flat)

@@ -1,5 +1,6 @@
 """Steps with the whole Hessian: solves against the dense Hessian by autodiff, orders against tight references, and when they are taken."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -60,25 +61,30 @@ CASES = {
 }
 
 
+linearise = eqx.filter_jit(lambda problem, theta: problem.linearise(theta))
+solve = eqx.filter_jit(lambda problem, here, shift, v: shifted_solver(problem, here, shift)(v))
+step = eqx.filter_jit(lambda problem, start, h: Rodas()(problem, start, h))
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_solve_is_that_with_the_dense_hessian(case):
     net, data, problem = CASES[case]
-    here = problem.linearise(parameters(net))
+    here = linearise(problem, parameters(net))
     flat = net.weights.ravel()
     (factor,) = net.rate_factors().values()
-    hessian = factor * jax.hessian(_value(net, data, problem.loss))(flat)
+    hessian = factor * jax.jit(jax.hessian(_value(net, data, problem.loss)))(flat)
     shift = 0.1 - min(0.0, float(jnp.linalg.eigvalsh(hessian)[0]) - largest_norm(problem.operator, here))  # fmt: skip
     v = jax.random.normal(jax.random.key(3), net.weights.shape)
     exact = jnp.linalg.solve(shift * jnp.eye(flat.size) + hessian, v.ravel())
-    assert_allclose(shifted_solver(problem, here, shift)(v).ravel(), exact, rtol=1e-9, atol=1e-12)
+    assert_allclose(solve(problem, here, shift, v).ravel(), exact, rtol=1e-9, atol=1e-12)
 
 
 def test_a_neuron_that_leaves_counts_up_to_four_fifths_of_the_shift():
     net, data, problem = CASES["one output"]
-    here, shape, shift = problem.linearise(parameters(net)), net.weights.shape, 0.01
-    hessian = jax.hessian(_value(net, data, problem.loss))(net.weights.ravel())
+    here, shape, shift = linearise(problem, parameters(net)), net.weights.shape, jnp.asarray(0.01)
+    hessian = jax.jit(jax.hessian(_value(net, data, problem.loss)))(net.weights.ravel())
     outputs = lambda w: with_parameters(net, {"weights": w}).outputs(data.inputs)
-    jacobian = jax.jacobian(outputs)(net.weights).reshape(len(data), -1)
+    jacobian = jax.jit(jax.jacobian(outputs))(net.weights).reshape(len(data), -1)
     own = np.array(hessian - jacobian.T @ jacobian).reshape(*shape, *shape)
     clipped = np.zeros_like(own)
     for j in range(net.width):
@@ -90,19 +96,22 @@ def test_a_neuron_that_leaves_counts_up_to_four_fifths_of_the_shift():
     )
     v = jax.random.normal(jax.random.key(3), shape)
     exact = np.linalg.solve(whole, np.ravel(v))
-    assert_allclose(shifted_solver(problem, here, shift)(v).ravel(), exact, rtol=1e-8)
+    assert_allclose(solve(problem, here, shift, v).ravel(), exact, rtol=1e-8)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_orders(case):
     # local errors: h^5 for the step of order four, h^4 for its estimate (order three) and for the path inside
     net, data, problem = CASES[case]
-    start, step, errors = problem.linearise(parameters(net)), Rodas(), []
+    start, errors = linearise(problem, parameters(net)), []
     base = 0.15 / float(jnp.linalg.eigvalsh(start.gram)[-1] * start.hessian.kappa)
-    for h in (base, base / 2, base / 4):
-        inner, exact = _flow(net, data, problem.loss, [0.4 * h, h])
-        result = step(problem, start, h)
-        path = step.interpolate(problem, start, result.end, result.interpolant, h, 0.4 * h)["weights"]  # fmt: skip
+    sizes = [base, base / 2, base / 4]
+    times = sorted(part * h for h in sizes for part in (0.4, 1.0))
+    reference = dict(zip(times, _flow(net, data, problem.loss, times), strict=True))
+    for h in sizes:
+        inner, exact = reference[0.4 * h], reference[h]
+        result = step(problem, start, jnp.asarray(h))
+        path = Rodas().interpolate(problem, start, result.end, result.interpolant, h, 0.4 * h)["weights"]  # fmt: skip
         errors.append(
             [
                 float(jnp.max(jnp.abs(result.end.theta["weights"] - exact))),
@@ -117,7 +126,10 @@ def test_orders(case):
 
 def test_failures_at_stiff_blocks_bring_in_the_whole_hessian():
     net, _, problem = CASES["one output"]
-    here, integrator = problem.linearise(parameters(net)), ExponentialIntegrator(1e-4, kinked=False)
+    here, integrator = (
+        linearise(problem, parameters(net)),
+        ExponentialIntegrator(1e-4, kinked=False),
+    )
     limit, yes, no = 1 / largest_norm(problem.operator, here), jnp.asarray(True), jnp.asarray(False)
     assert int(integrator._step(problem, here, limit, no).evaluations) == 3
     assert int(integrator._step(problem, here, limit, yes).evaluations) == 7

@@ -16,6 +16,7 @@ Nothing in it grows with $\lambda$: stiff constraints come out right, and no sec
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -150,15 +151,19 @@ def integrals(
 ) -> tuple[Vector, Vector]:
     r"""$\int_0^s g\,\mathrm du$ to first order in the drift and $\int_0^s u\,g\,\mathrm du$ to order zero, from $g(0)$ = `start`."""
     x = span * values
-    mean, second = phis(x, 2)
-    first = span * mean * start - span**3 * (mixing(x[:, None], x[None, :]) * drift) @ start
+    of_x = phis(x, 4)
+    mean, second = of_x[:2]
+    mixed = mixing(x[:, None], x[None, :], [phi[None, :] for phi in of_x])
+    first = span * mean * start - span**3 * (mixed * drift) @ start
     return first, span**2 * _rising(x, mean, second) * start
 
 
-def mixing(p: Float[Array, "..."], q: Float[Array, "..."]) -> Float[Array, "..."]:
-    r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$."""
+def mixing(
+    p: Float[Array, "..."], q: Float[Array, "..."], of_q: Sequence[Float[Array, "..."]]
+) -> Float[Array, "..."]:
+    r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$; `of_q` are `phis(q, 4)`."""
     low, gap = jnp.minimum(p, q), jnp.abs(p - q)
-    of_gap, of_q = phis(gap, 2), phis(q, 4)
+    of_gap = phis(gap, 2)
     both = jnp.exp(-low) * jnp.where(q >= p, _rising(gap, *of_gap), of_gap[1])
     safe = jnp.where(p < _SMALL, 1.0, p)
     near = _humped(q, *of_q[1:3]) - p / 2 * (2 * of_q[2] - 6 * of_q[3])

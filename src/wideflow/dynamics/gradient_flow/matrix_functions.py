@@ -144,10 +144,11 @@ def phis(x: Float[Array, "..."], most: int) -> list[Float[Array, "..."]]:
     upwards = [phi1(safe)]
     for k in range(1, most):
         upwards.append((1 / math.factorial(k) - upwards[-1]) / safe)
-    series = jnp.ones_like(x)
-    for j in range(most + 18, most, -1):  # 1/k! - x/(k+1)! + x^2/(k+2)! - ...
-        series = 1 - x / j * series
-    downwards = [series / math.factorial(most)]
+    # 1/k! - x/(k+1)! + x^2/(k+2)! - ..., by Horner's rule with numbers in place of divisions: half as long a program
+    series = jnp.full_like(x, 1 / math.factorial(most + 18))
+    for j in range(most + 17, most - 1, -1):
+        series = 1 / math.factorial(j) - x * series
+    downwards = [series]
     for k in range(most - 1, 1, -1):
         downwards.append(1 / math.factorial(k) - x * downwards[-1])
     pairs = zip(downwards[::-1], upwards[1:])

@@ -81,7 +81,12 @@ def run():
     data = wf.data.random_labels(jax.random.key(3), samples=3, features=5)
     net = wf.Shallow.init(jax.random.key(1), features=5, width=7, scaling=OURS, activation="linear")
     table = wf.train(
-        net, data, wf.GradientFlow(), time=0.1, every=0.05, record=ch.record((-2.0, 2.0))
+        net,
+        data,
+        wf.GradientFlow(method="tsit5"),
+        time=0.1,
+        every=0.05,
+        record=ch.record((-2.0, 2.0)),
     ).table
     return net, data, table
 

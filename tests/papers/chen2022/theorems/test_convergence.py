@@ -90,7 +90,12 @@ def test_theorem_1_holds_along_a_run_when_the_targets_are_small_enough():
         output_scale=magnitude,
     )
     run = wf.train(
-        net, data, wf.GradientFlow(1e-10), time=5.0, record=ch.record((-3.0, 3.0)), every=0.5
+        net,
+        data,
+        wf.GradientFlow(1e-10, "tsit5"),
+        time=5.0,
+        record=ch.record((-3.0, 3.0)),
+        every=0.5,
     )
     verdict = ch.Theorem1()(net, data, run.table, **options)
     assert verdict.outcome is wf.Outcome.HOLDS, verdict

@@ -182,7 +182,7 @@ def test_automatic_derivatives_of_what_stands_around_the_loss_are_finite():
         "cloud": lambda w: SymmetricCloud(w, sign_group(3)).loss(a),
     }
     for name, function in functions.items():
-        derivative = jax.jacrev(function)(jnp.asarray(weights))
+        derivative = jax.jit(jax.jacrev(function))(jnp.asarray(weights))
         assert np.isfinite(np.asarray(derivative)).all(), name
 
 
@@ -239,7 +239,8 @@ def tensor_loss(weights, a, directions, k, halved):
 def test_orders_against_explicit_tensors(variant, k):
     weights, a, directions = draw(4, 3, seed=2)
     halved = 0.5 if variant == "relu1" else 1.0
-    value, slope = jax.value_and_grad(tensor_loss)(jnp.asarray(weights), a, directions, k, halved)
+    reference = jax.jit(jax.value_and_grad(tensor_loss), static_argnums=3)
+    value, slope = reference(jnp.asarray(weights), a, directions, k, halved)
     assert_allclose(
         hermite.order_losses(weights, a, (k,), directions, variant), [value], rtol=1e-10
     )
