@@ -78,7 +78,7 @@ def show(found: list[dict]) -> str:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
     options.add_argument("--rows", nargs="*", type=int, default=list(ROWS))
     options.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])

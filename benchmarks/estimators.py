@@ -143,7 +143,7 @@ def show(found: list[dict]) -> str:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument("--sets", nargs="*", default=list(SETS))
     options.add_argument("--folds", nargs="*", type=int, default=list(range(FOLDS)))
     options.add_argument("--methods", nargs="*", default=list(methods()))

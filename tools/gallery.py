@@ -90,7 +90,7 @@ def draw(experiment, record: Record) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()

@@ -49,7 +49,7 @@ def run(name: str, size: str, out: pathlib.Path, limit: float, threads: int) -> 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", help="beginnings of names; all without one")
     parser.add_argument("--size", default="default", choices=("smoke", "default", "paper"))
     parser.add_argument("--jobs", type=int, default=1)
