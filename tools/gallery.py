@@ -2,8 +2,9 @@
 
 The pictures are kept in docs/gallery, so that the book is built without running anything. They are drawn from saved records:
 
-    python tools/gallery.py FOLDER ...     draws what has no picture yet (--again: all) from the records in these folders,
-                                           and names the experiments that no folder has
+    python tools/gallery.py FOLDER ...     draws what has no picture yet (--again: all) from the
+                                           records in these folders, and names the experiments
+                                           that no folder has
 """
 
 import argparse
