@@ -25,7 +25,6 @@ from ..population import Radial
 from ..theorems.stage_two import LemmaD12, LemmaD18
 from .verdicts import verdict_claims, with_verdicts
 
-
 AT_THE_END = "Lemma D.12 at the end: alone, the second term of equation (6) lowers e₂"
 ALONG = "Lemma D.18 along the run"
 
