@@ -94,7 +94,10 @@ def nodes(std: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expect(function: Callable, std, *, power: int = 1, finer: float = 1.0):
-    r"""$E[g(s t)^p]$ for $t \sim N(0, 1)$ and each $s$ in `std`, $p$ = `power`; $g$ analytic. The nodes lie so many times `finer` than they have to."""
+    r"""$E[g(s t)^p]$ for $t \sim N(0, 1)$ and each $s$ in `std`, $p$ = `power`; $g$ analytic.
+
+    The spacing of the nodes is that of deviations `finer` times as large.
+    """
     std = np.asarray(std, float)
     t, weights = nodes(finer * (float(np.max(np.abs(std))) if std.size else 1.0))
     values = pointwise(function, std[..., None] * t)
@@ -166,7 +169,10 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
 
 
 def _few_on_grid(left: Callable, right: Callable, k11, k12, k22, t, weights):
-    """The same for a few pairs, filled up to a power of two, and nodes of weight 0 up to a multiple of `FEW`: numbers of both change from call to call."""
+    """The same for a few pairs: filled up to a power of two, with nodes of weight 0 up to a multiple of `FEW`.
+
+    Pairs and nodes change their number from call to call; few programs serve all of them.
+    """
     size, extra = k11.size, -t.size % FEW
     fill = power_of_two(size) - size
     t, weights = np.pad(t, (0, extra), mode="edge"), np.pad(weights, (0, extra))

@@ -16,7 +16,7 @@ Objective = TypeVar("Objective", bound=AbstractObjective)
 
 
 class AbstractDynamics(DoubleModule):
-    """A dynamics in steps. One without a state, whose `init` gives None, says so: it needs no program for that."""
+    """A dynamics in steps. Where it is `stateless`, `init` gives None and needs no program."""
 
     stateless: ClassVar[bool] = False
 

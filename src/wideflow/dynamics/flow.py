@@ -227,7 +227,10 @@ class GradientFlow(AbstractFlow):
         most = EASY + int(budget / solver.evaluations)
 
         def share(looked, carry):
-            """A few steps; and, `looked` having shown how stiff the problem is, what it allows. One loop, so that a step is compiled once."""
+            """A few steps; and, after a look at how stiff the problem is, as many as pay.
+
+            One loop takes both shares, so that a step is compiled once.
+            """
             now, rate, _ = carry
             hard = ~state.switched & (now.end < stop)
             rate_needed = looked & hard & jnp.isnan(rate)

@@ -119,10 +119,12 @@ def stack_limit(
         raise ValueError(f"`times` must be finite and increasing from 0 on, got {times}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
-        rate = np.asarray(float(rate))  # an array: one program serves all rates
     check_count("max_steps", max_steps)
     act = as_activation(activation)
-    path, steps, good = _solve(act, nodes, masses, x, y, times, rate, rtol, atol, max_steps)
+    length = (
+        None if rate is None else np.asarray(float(rate))
+    )  # an array: one program for all rates
+    path, steps, good = _solve(act, nodes, masses, x, y, times, length, rtol, atol, max_steps)
     if not bool(good):
         raise ValueError(
             f"`max_steps` = {max_steps} solver steps did not reach time {float(times[-1]):g}; allow more steps."

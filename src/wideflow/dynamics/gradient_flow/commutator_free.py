@@ -161,7 +161,10 @@ def integrals(
 def mixing(
     p: Float[Array, "..."], q: Float[Array, "..."], of_q: Sequence[Float[Array, "..."]]
 ) -> Float[Array, "..."]:
-    r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$; `of_q` are `phis(q, 4)`."""
+    r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$.
+
+    `of_q` are `phis(q, 4)`.
+    """
     low, gap = jnp.minimum(p, q), jnp.abs(p - q)
     of_gap = phis(gap, 2)
     both = jnp.exp(-low) * jnp.where(q >= p, _rising(gap, *of_gap), of_gap[1])

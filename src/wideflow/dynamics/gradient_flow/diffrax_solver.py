@@ -69,7 +69,7 @@ class DiffraxSolver(eqx.Module):
         return dataclasses.replace(state, **self._begun(field, loss, theta, time))
 
     def _begun(self, field, loss, theta: Parameters, time) -> dict[str, Any]:
-        """The state's entries at rest; without those of a last step, in which nobody looks, and the counts."""
+        """The state's entries at rest, but for counts and the path inside a last step, which nobody reads."""
         solver, controller = self._parts
         terms, time = diffrax.ODETerm(field), jnp.asarray(time, float)
         order = solver.error_order(terms)

@@ -144,7 +144,8 @@ def phis(x: Float[Array, "..."], most: int) -> list[Float[Array, "..."]]:
     upwards = [phi1(safe)]
     for k in range(1, most):
         upwards.append((1 / math.factorial(k) - upwards[-1]) / safe)
-    # 1/k! - x/(k+1)! + x^2/(k+2)! - ..., by Horner's rule with numbers in place of divisions: half as long a program
+    # 1/k! - x/(k+1)! + x^2/(k+2)! - ..., by Horner's rule; numbers in place of divisions make a program
+    # half as long
     series = jnp.full_like(x, 1 / math.factorial(most + 18))
     for j in range(most + 17, most - 1, -1):
         series = 1 / math.factorial(j) - x * series

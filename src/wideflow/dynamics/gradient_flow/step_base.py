@@ -43,7 +43,10 @@ class AbstractStep(eqx.Module):
 
     @abc.abstractmethod
     def empty_interpolant(self, problem: GramProblem, start: Linearisation) -> PyTree:
-        """The `interpolant` of a step from `start`, in zeros: before the first one. Named by hand, for to trace a step for it takes as long as the step."""
+        """The `interpolant` of a step from `start`, in zeros: before the first one.
+
+        Written out by each method: to trace a whole step for its shapes takes as long as to trace the step itself.
+        """
 
 
 class AbstractDenseStep(AbstractStep):

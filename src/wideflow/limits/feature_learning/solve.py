@@ -250,7 +250,7 @@ def _check_rate(rate, gram, targets, problem) -> None:
 
 @eqx.filter_jit
 def _largest_at_start(kernel, targets, loss):
-    """The tangent kernel's largest eigenvalue times the largest curvature of the loss, where outputs are 0."""
+    """The tangent kernel's largest eigenvalue times the loss's largest curvature at outputs 0."""
     curvature = jax.vmap(jax.grad(jax.grad(loss)))(jnp.zeros_like(targets), targets)
     return jnp.linalg.eigvalsh(kernel)[-1] * jnp.max(curvature)
 

@@ -138,7 +138,7 @@ def _horner(coefficients, z):
 
 
 def _polynomials(z, *coefficients):
-    """The same for several polynomials at once: a program one polynomial long, in place of one as long as all of them."""
+    """The same for several polynomials at once, by a program as long as one of them."""
     most = max(len(row) for row in coefficients)
     rows = jnp.stack([jnp.pad(row, (0, most - len(row))) for row in coefficients])
     return _horner(rows.reshape(len(rows), *[1] * z.ndim, most), z)

@@ -95,8 +95,10 @@ def reduced_flow(
         raise ValueError(f"`time` must be a finite end or increasing times from 0 on, got {time}.")
     if rate is not None:
         check_positive("rate", rate, remedy="For its limit leave `rate` out.")
-        rate = np.asarray(float(rate))  # an array: one program serves all rates
-    states, steps, good = _solve(law, state, times, clip, rate, rtol, atol, max_steps)
+    length = (
+        None if rate is None else np.asarray(float(rate))
+    )  # an array: one program for all rates
+    states, steps, good = _solve(law, state, times, clip, length, rtol, atol, max_steps)
     if not bool(good):
         raise gave_up(max_steps, float(times[-1]))
     losses = _losses(law, states)
