@@ -48,8 +48,8 @@ def test_slopes_agree_with_mpmath(name):
 
 @pytest.fixture(scope="module")
 def covariance():
-    """Forty inputs of which two are nearly parallel, two opposite, one zero; deviations 0.5 to 2.5."""
-    x = np.random.default_rng(0).normal(size=(40, 4)) * np.geomspace(0.5, 2.0, 40)[:, None]
+    """Twenty inputs of which two are nearly parallel, two opposite, one zero; deviations 0.5 to 2.5."""
+    x = np.random.default_rng(0).normal(size=(20, 4)) * np.geomspace(0.5, 2.0, 20)[:, None]
     x[1], x[2], x[3] = 1.0001 * x[0], -x[0], 0.0
     return jnp.asarray(x @ x.T / 4)
 
