@@ -168,7 +168,7 @@ def test_relu_on_real_data_neither_stalls_nor_crawls(data_folder):
     net = _net("relu", width=200, features=8, scaling=wf.scalings.Zipf(0.5, 0.5))
     first = np.sum((np.asarray(net.outputs(rows.inputs)) - np.asarray(rows.targets)) ** 2) / 2
     run = wf.train(
-        net, rows, wf.GradientFlow(), time=1e4, every=wf.Logarithmic(8), stop_below=5e-3 * first
+        net, rows, wf.GradientFlow(), time=1e4, every=wf.Logarithmic(8), stop_below=1e-2 * first
     )
     assert run.status is wf.Status.BELOW
     assert int(run.state.descent.evaluations) == 0

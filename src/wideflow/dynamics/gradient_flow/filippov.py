@@ -76,6 +76,9 @@ class SlidingJacobian(AbstractJacobian):
     def jvp(self, jacobian: SlidingPoint, tangent):
         return self.unconstrained.jvp(jacobian.mean_slopes, _complement(jacobian, tangent))
 
+    def free_gram(self, jacobian: SlidingPoint):
+        return self.unconstrained.gram(jacobian.mean_slopes)
+
     def gram_map(self, jacobian: SlidingPoint):
         return gram_map_in_blocks(
             self.unconstrained, SlidingJacobian, jacobian

@@ -44,6 +44,10 @@ class AbstractJacobian(eqx.Module):
     def gram(self, jacobian: PyTree) -> Float[Array, "entry entry"]:
         r"""$\Theta$ over all (sample, output) entries, in the order of `outputs.ravel()`."""
 
+    def free_gram(self, jacobian: PyTree) -> Float[Array, "entry entry"]:
+        r"""$\Theta$ at what `linearise` gave, where nothing is constrained."""
+        return self.gram(jacobian)
+
     def gram_map(self, jacobian: PyTree) -> Callable[[Outputs], Outputs]:
         r"""$v \mapsto \Theta v$ without the matrix."""
         return lambda v: self.jvp(jacobian, self.vjp(jacobian, v))

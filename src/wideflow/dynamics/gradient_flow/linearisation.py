@@ -120,7 +120,8 @@ class GramProblem(eqx.Module):
 
     def linearise(self, theta: Parameters) -> Linearisation:
         outputs, jacobian = self.operator.linearise(theta)
-        return self.linearisation(theta, outputs, jacobian)
+        gram = self.operator.free_gram(jacobian) if self.action.dense else None
+        return self.linearisation(theta, outputs, jacobian, gram)
 
     def linearisation(
         self, theta: Parameters, outputs: Outputs, jacobian: PyTree, gram=None
