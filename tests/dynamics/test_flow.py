@@ -162,19 +162,17 @@ def test_other_losses_and_several_outputs_by_both_actions(loss, outputs, method)
     assert_allclose(run.model.weights, exact, atol=1e-4)
 
 
-def test_relu_on_real_data_neither_stalls_nor_crawls(data_folder):
-    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps and more to the end, for which "auto" chooses
+@pytest.mark.parametrize(("method", "time"), [("gram", 200.0), pytest.param("auto", 1e4, marks=pytest.mark.slow)])  # fmt: skip
+def test_relu_on_real_data_neither_stalls_nor_crawls(data_folder, method, time):
+    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps and more to time 1e4
     rows = wf.data.split(wf.data.uci("concrete"), (0.06, 0.94))[0].standardised()
     net = _net("relu", width=200, features=8, scaling=wf.scalings.Zipf(0.5, 0.5))
-    first = np.sum((np.asarray(net.outputs(rows.inputs)) - np.asarray(rows.targets)) ** 2) / 2
-    run = wf.train(
-        net, rows, wf.GradientFlow(), time=1e4, every=wf.Logarithmic(8), stop_below=1e-2 * first
-    )
-    assert run.status is wf.Status.BELOW
-    assert int(run.state.descent.evaluations) == 0
+    run = wf.train(net, rows, wf.GradientFlow(method=method), time=time, every=wf.Logarithmic(8))
+    assert run.status.good
     assert int(run.state.steps) < 1500
     losses = run.table.loss.values
     assert np.all(np.diff(losses) < 1e-3 * losses[:-1])
+    assert losses[-1] < 1e-2 * losses[0]
 
 
 def test_a_model_without_structure_goes_by_autodiff():

@@ -84,7 +84,7 @@ def test_two_points_not_odd_both_populations():
 
 
 def test_the_kernel_at_the_start_is_the_lazy_one():
-    path = mean_field(GRAM, Y, "tanh", [0.0, 0.1], magnitude=2.0, spacing=0.25)
+    path = mean_field(GRAM, Y, "tanh", [0.0, 0.1, 0.2], magnitude=2.0, spacing=0.25)
     assert_allclose(path.kernels[0], 4 * GRAM * np.asarray(slope_gram(GRAM, "tanh")), atol=1e-11)
 
 

@@ -82,7 +82,12 @@ def test_a_flow_stops_where_the_loss_crosses_the_level(method):
     square = 2.0  # |x|^2 / 2
     first = float((np.sqrt(2.0) + 1) ** 2 / 2)
     run = wf.train(
-        net, data, wf.GradientFlow(1e-9, method=method), time=50.0, every=10.0, stop_below=0.01
+        net,
+        data,
+        wf.GradientFlow(1e-9, method=method),
+        time=50.0,
+        every=10.0,
+        stop_below=np.float64(0.01),
     )
     assert run.status is wf.Status.BELOW
     assert run.table.sizes["step"] == 2
