@@ -54,7 +54,7 @@ class MultiIndex(DoubleModule):
     @double
     def __init__(self, teacher, directions, coefficients=None, noise: float = 0.0):
         v = real_array("directions", directions, "(index, feature)").astype(float)
-        if not bool(jnp.all(jnp.any(v != 0, axis=1))):
+        if not np.all(np.any(np.asarray(v) != 0, axis=1)):
             raise ValueError(
                 "`directions` must be rows other than zero; leave out the index of a zero row."
             )

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._core.activations import Activation, ActivationLike, activation as as_activation
@@ -46,7 +47,7 @@ class Homogeneous(AbstractModel):
     @double
     def __init__(self, weights, activation: ActivationLike = "abs", factor: float | int = 1.0):
         weights = real_array("weights", weights, "(width, feature)")
-        if not bool(jnp.all(jnp.any(weights != 0, axis=1))):
+        if not np.all(np.any(np.asarray(weights) != 0, axis=1)):
             raise ValueError(
                 "`weights` must have no zero row: a zero neuron has no direction and never moves. "
                 "Draw them with `Homogeneous.init`."

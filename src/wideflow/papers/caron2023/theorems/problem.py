@@ -121,7 +121,7 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
             f"the node weights sum to {total:.4g} and are not those of {start.scaling} at width {start.width}: the network was pruned or "
             "changed, and the theorems speak of the whole one"
         )
-    if start.output.ndim != 1 or not bool(jnp.all(jnp.abs(start.output) == 1)):
+    if start.output.ndim != 1 or not np.all(np.abs(np.asarray(start.output)) == 1):
         faults.append("the output weights must be one row of signs")
     if not assumptions.bounded or (not assumptions.no_parallels and not mean.resolved):
         faults.append(assumptions.message)
