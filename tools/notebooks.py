@@ -1,10 +1,11 @@
 """Notebooks are kept with their outputs, and become pages of the book: a MkDocs hook, and a command for tests and authors.
 
-`executed(paths)` runs notebooks from top to bottom, each in an empty namespace of one fresh kernel, and keeps the results in build/notebooks, under a hash
-of their code and of wideflow's sources; asking again reads them. The hook turns every docs/notebooks/*.ipynb, as it is stored, into a page.
+`executed(paths)` runs notebooks from top to bottom, each in an empty namespace of one fresh kernel,
+and keeps the results in build/notebooks, under a hash of their code and of wideflow's sources;
+asking again reads them. The hook turns every docs/notebooks/*.ipynb, as it is stored, into a page.
 
-Run:  python tools/notebooks.py docs/notebooks/li2020.ipynb ...  prints the paths of the executed notebooks
-      python tools/notebooks.py --store                          runs all notebooks and stores them with their outputs
+Run:  python tools/notebooks.py docs/notebooks/li2020.ipynb   prints the executed notebook's path
+      python tools/notebooks.py --store                       runs all, stored with their outputs
 """
 
 import base64
@@ -27,7 +28,10 @@ LIMIT = 300  # seconds a cell may take
 
 
 def executed(paths: Sequence[pathlib.Path]) -> list[pathlib.Path]:
-    """The notebooks with their outputs, run now or found; where cells raise, the others are run, and then their tracebacks end it."""
+    """The notebooks with their outputs, run now or found.
+
+    A cell that raises ends its notebook; the others are run, and then the tracebacks end it all.
+    """
     sources = hashlib.sha256(importlib.metadata.version("jax").encode())
     for source in sorted((ROOT / "src").rglob("*.py")):
         sources.update(source.read_bytes())
@@ -57,7 +61,7 @@ def _locked():
 
 
 def _run(missing: Sequence[tuple[pathlib.Path, pathlib.Path]]) -> None:
-    """Runs each notebook and writes its result; one kernel serves all, so that wideflow is imported once."""
+    """Runs each notebook and writes its result; one kernel serves all: wideflow is imported once."""
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
     from traitlets.config import Config
