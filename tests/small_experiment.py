@@ -103,3 +103,13 @@ FAILING = dataclasses.replace(
 def registered() -> dict[str, Experiment]:
     """What stands in for the registry."""
     return {EXPERIMENT.name: EXPERIMENT, FAILING.name: FAILING}
+
+
+def with_short_figures() -> dict[str, Experiment]:
+    """The same with the first panel alone, where it is commands that are tested: drawing all kinds of marks takes a second."""
+
+    def first_panel(table: xr.Dataset) -> FigureSpec:
+        spec = draw(table)
+        return dataclasses.replace(spec, panels=spec.panels[:1])
+
+    return {name: dataclasses.replace(one, draw=first_panel) for name, one in registered().items()}

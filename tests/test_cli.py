@@ -11,7 +11,7 @@ import time
 
 import pytest
 from compile_log import compilations
-from small_experiment import EXPERIMENT, FAILING, registered
+from small_experiment import EXPERIMENT, FAILING, with_short_figures
 
 import wideflow.runs.files
 from wideflow.cli import app, main
@@ -24,7 +24,7 @@ COMMANDS = sorted(command.name or command.callback.__name__ for command in app.r
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
     """The registry holds the small experiments; the folder of work is empty."""
-    monkeypatch.setattr(registry, "experiments", registered)
+    monkeypatch.setattr(registry, "experiments", with_short_figures)
     monkeypatch.chdir(tmp_path)
 
 
@@ -260,7 +260,7 @@ sys.path.insert(0, sys.argv.pop(1))
 import small_experiment
 from wideflow.experiments import registry
 from wideflow.runs import store
-registry.experiments = small_experiment.registered
+registry.experiments = small_experiment.with_short_figures
 store.Store.__init__.__defaults__ = (0.0,)
 from wideflow.cli import main
 sys.exit(main(sys.argv[1:]))

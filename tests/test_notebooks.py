@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom in a fresh kernel, and ends with the numbers that theory asks for."""
+"""Every notebook runs from top to bottom in an empty namespace of a fresh kernel, and ends with the numbers that theory asks for."""
 
 import ast
 import pathlib
@@ -101,16 +101,24 @@ def test_it_is_stored_with_its_outputs_and_asks_a_question(path):
     assert any("# change me" in cell.source for cell in code)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_runs_and_ends_as_theory_says(path):
+@pytest.fixture(scope="module")
+def executed():
     """In a process of its own; what is found in build/notebooks was run with these very sources."""
     done = subprocess.run(
-        [sys.executable, ROOT / "tools" / "notebooks.py", path], capture_output=True, text=True
+        [sys.executable, ROOT / "tools" / "notebooks.py", *NOTEBOOKS],
+        capture_output=True,
+        text=True,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    cells = [cell for cell in read(done.stdout.strip()).cells if cell.cell_type == "code"]
+    assert done.returncode == 0, done.stderr[-6000:]
+    return dict(zip(NOTEBOOKS, map(read, done.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_it_runs_and_ends_as_theory_says(path, executed):
+    cells = [cell for cell in executed[path].cells if cell.cell_type == "code"]
     assert any("image/png" in output.get("data", {}) for cell in cells for output in cell.outputs)
     assert not any(output.get("name") == "stderr" for cell in cells for output in cell.outputs)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     ENDS[path.stem](ends(cells))
     stored = [cell for cell in read(path).cells if cell.cell_type == "code"]
     ENDS[path.stem](ends(stored))  # what a reader sees without running it

@@ -48,7 +48,9 @@ def test_maximal_update_and_mean_field_are_one_network():
 
 
 def test_the_limit_of_ntk_is_where_a_wide_network_goes():
-    table = run_experiment(dataclasses.replace(SMALL, width=3000, scaling="ntk"), KEY, Session())
+    table = run_experiment(
+        dataclasses.replace(SMALL, width=1500, scaling="ntk", steps=40), KEY, Session()
+    )
     assert_allclose(table.limit_loss[0], table.loss[0], rtol=1e-12)  # from this network's start
     assert_allclose(table.limit_loss, table.loss, rtol=0.1)
     assert float(table.loss[-1]) < 0.8 * float(table.loss[0])
@@ -56,7 +58,7 @@ def test_the_limit_of_ntk_is_where_a_wide_network_goes():
 
 
 def test_the_field_theory_is_where_a_wide_network_goes():
-    settings = dataclasses.replace(SMALL, width=3000, scaling="mean-field", deviation=1.5)
+    settings = dataclasses.replace(SMALL, width=1000, scaling="mean-field", deviation=1.5)
     shown = []
     session = Session(on_record=lambda so_far: shown.append(EXPERIMENT.draw(so_far())))
     table = run_experiment(settings, KEY, session)
@@ -64,7 +66,7 @@ def test_the_field_theory_is_where_a_wide_network_goes():
         table.limit_time, table.time, rtol=1e-12
     )  # few steps: the theory takes the run's own
     slack = (table.limit_high - table.limit_low).values / 2  # two standard errors
-    width = 3000**-0.5  # a single network's outputs differ by its root
+    width = 1000**-0.5  # a single network's outputs differ by its root
     target = np.sqrt(2 * table.loss.values)
     assert np.all(np.abs(table.loss.values - table.limit_loss.values) <= 1.5 * slack + 3 * width * target)  # fmt: skip
     assert float(table.loss[-1]) < 0.8 * float(table.loss[0])

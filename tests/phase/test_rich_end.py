@@ -20,17 +20,17 @@ LEVELS, TIME = (0.8, 0.6), 8.0
 
 
 def test_particles_are_the_limit_solved_in_function_space():
-    """Another solver and other draws: the errors, of order one, of 2000 particles and of 4000 differ by some 2000^(-1/2) = 0.02."""
+    """Another solver and other draws: the errors, of order one, of 2000 particles and of 1000 differ by some 1000^(-1/2) = 0.03."""
     rows = split_rows(0, len(DATA), 0, 3, 40)
     standard = Standard.of(DATA.inputs[rows.train], DATA.targets[rows.train])
     y = standard.targets(DATA.targets)
     train, test = (standard.inputs(DATA.inputs[part]) for part in (rows.train, rows.test))
     network = Network(width=2000, richness=2.0, activation="tanh")
-    finite = train_network(network, Training(LEVELS, steps=2000), 0, train, y[rows.train], test)
+    finite = train_network(network, Training(LEVELS, steps=500), 0, train, y[rows.train], test)
     points = np.concatenate([train, test])
     limit = wf.limits.mean_field(
-        points @ points.T / points.shape[1], y[rows.train], "tanh", np.linspace(0.0, TIME, 61), magnitude=0.5,
-        method="particles", particles=4000, key=jax.random.key(1), tolerance=1e-4,
+        points @ points.T / points.shape[1], y[rows.train], "tanh", np.linspace(0.0, TIME, 31), magnitude=0.5,
+        method="particles", particles=1000, key=jax.random.key(1), tolerance=1e-3,
     )  # fmt: skip
     losses = 2 * np.asarray(limit.losses) / np.sum(y[rows.train] ** 2)
     outputs = np.asarray(limit.outputs)[:, len(rows.train) :]

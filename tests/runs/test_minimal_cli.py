@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
-from small_experiment import EXPERIMENT, registered
+from small_experiment import EXPERIMENT, with_short_figures
 
 from wideflow.experiments import registry
 from wideflow.runs import Store, perform
@@ -26,7 +26,7 @@ importlib.util.find_spec = lambda name, package=None: None if name in absent els
 sys.path.insert(0, sys.argv.pop(1))
 import small_experiment
 from wideflow.experiments import registry
-registry.experiments = small_experiment.registered
+registry.experiments = small_experiment.with_short_figures
 from wideflow.runs.minimal_cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -61,7 +61,7 @@ def test_it_runs_without_the_optional_parts(tmp_path):
 
 
 def test_it_flows_when_asked(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "experiments", registered)
+    monkeypatch.setattr(registry, "experiments", with_short_figures)
     words = ["small-one", "--size", "smoke", "--out", str(tmp_path / "node"), "--flow"]
     assert main(words) == 0
     (record,), _ = Store(tmp_path / "node").records()

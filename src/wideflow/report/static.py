@@ -62,6 +62,8 @@ def render(spec: FigureSpec) -> tuple[bytes, bytes]:
     figure, png, pdf = build(spec), io.BytesIO(), io.BytesIO()
     with mpl.rc_context(_STYLE):
         figure.savefig(png, format="png", metadata={"Software": None})
+        # the PDF has the PNG's layout: making room for all labels takes most of a drawing
+        figure.set_layout_engine("none")
         figure.savefig(
             pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None}
         )

@@ -6,7 +6,7 @@ $d = 16$ that is $n = 2816$, at paper size $d = 30$, $n = 10^4$. With fewer samp
 about where the kernels are. And the quantitative lower bound $(1 - N/H)C_4/d$ over a hard family of targets, for exact least
 squares on absolute-value features and for ridge regression with every kernel.
 
-Run:  wideflow run li2020-kernels            Takes:  default 2 min on two cores, smoke 10 s, paper (n to 10⁴, d to 40) 2 h
+Run:  wideflow run li2020-kernels            Takes:  default 2 min on two cores, smoke 5 s, paper (n to 10⁴, d to 40) 2 h
 """
 
 import math
@@ -275,7 +275,7 @@ def _level_claims(table: xr.Dataset) -> list[Claim]:
 EXPERIMENT = Experiment(
     name="li2020-kernels", paper="li2020", title="Kernels against the network", figure="Theorem 1.2",
     settings={
-        "smoke": Settings(dimensions=(8,), samples=(100, 1200), units=200, tests=1000, network_time=250.0, counts=(0, 10, 30)),
+        "smoke": Settings(dimensions=(8,), samples=(50, 200), units=200, tests=1000, network_time=250.0, counts=(0, 10, 30)),
         "default": Settings(),
         "paper": Settings(dimensions=(20, 30, 40), samples=(1000, 3000, 10000), tests=10000, network_time=9000.0, seeds=2),
     },

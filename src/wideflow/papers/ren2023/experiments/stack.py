@@ -244,7 +244,7 @@ EXPERIMENT = Experiment(
     title="Propagation of chaos in a multilayer mean-field network",
     figure="Appendix A",
     settings={
-        "smoke": Settings(nodes=64, widths=(8, 16, 32), seeds=24, time=4.0, records=2),
+        "smoke": Settings(nodes=32, widths=(8, 16), seeds=4, time=4.0, records=2),
         "default": Settings(),
         "paper": Settings(nodes=2048, widths=(16, 32, 64, 128, 256, 512, 1024), seeds=256),
     },
