@@ -37,14 +37,13 @@ class Server:
         self.base, self.token = self.address.split("/?token=")
 
     def workers(self) -> set[int]:
-        """The processes that compute for it, by number; the one beside them that spawning needs is not counted."""
-        children = psutil.Process(self.process.pid).children()
-        found = set()
-        for child in children:
+        """The processes that compute for it, by number: the children of the one that imports for all of them."""
+        pids = set()
+        for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(psutil.Error):  # it is just ending
-                if any("spawn_main" in word for word in child.cmdline()):
-                    found.add(child.pid)
-        return found
+                if any("forkserver" in word for word in child.cmdline()):
+                    pids |= {worker.pid for worker in child.children()}
+        return pids
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)

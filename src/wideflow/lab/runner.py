@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime
+import functools
 import pathlib
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -53,7 +55,7 @@ class Performance:
 
     def __init__(self, chosen: Scene, settings, job: Job, show: Show):
         self.scene, self.settings, self.job, self.show = chosen, settings, job, show
-        self.table: xr.Dataset | None = None
+        self.table: Callable[[], xr.Dataset] | None = None  # of the records so far, built when asked
         self.complete, self.records = False, 0
         self.awaited = 0  # predictions that the last figure did not have yet
         self.happened: set[int] = set()
@@ -67,9 +69,8 @@ class Performance:
     def run(self) -> None:
         self.show.send(State("preparing" if self.job.held else "running", "compiling"))
         with on_device(None) as self.device:
-            self.table = self._computed()
-        self.complete = True
-        table = self.table
+            table = self._computed()
+        self.table, self.complete = lambda: table, True
         self.moments(table)
         self.show.hold()  # a run of one record alone
         self.show.figure(lambda: self.seen(table), final=True)
@@ -82,12 +83,14 @@ class Performance:
         return self.experiment.run(self.settings, key, session)
 
     def watch(self, so_far) -> None:
-        self.table = table = so_far()
+        # A table takes longer than a step, and most records of a fast run are neither drawn nor taken home.
+        self.table = table = functools.cache(so_far)
         self.records += 1
         if self.records == 2 and self.show.held:
             self.hold(so_far)
-        self.moments(table)
-        self.show.figure(lambda: self.seen(table))
+        if self.scene.steps:
+            self.moments(table())
+        self.show.figure(lambda: self.seen(table()))
         if self.records == 2 and self.scene.judge is not None:  # the first steps go before
             threading.Thread(target=self.judge, daemon=True).start()
         self.show.after_record()
@@ -140,12 +143,12 @@ class Performance:
         with tempfile.TemporaryDirectory(prefix="wideflow-") as folder:
             path = pathlib.Path(folder) / "taken"
             if kind == "figure":
-                spec = self.scene.live(self.table)
+                spec = self.scene.live(self.table())
                 caption = f"{spec.caption} Seed {self.job.seed}."
                 made = save_figure(dataclasses.replace(spec, caption=caption), path)[0]
             else:
                 made = path.with_suffix(".nc")
-                write_record(self.record(self.table), made)
+                write_record(self.record(self.table()), made)
             return Taken(kind, made.read_bytes())
 
     def record(self, table: xr.Dataset):

@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,15 +11,19 @@ from .messages import Job, Order, State
 from .worker import work
 
 MOST_TABS = 12
-SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
+# A process in which JAX computes must not be forked. On Linux one that has imported everything and computed nothing is: a tab's process then starts at
+# once, where importing takes two seconds of a core. Elsewhere each starts from nothing.
+CONTEXT = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+if sys.platform == "linux":
+    CONTEXT.set_forkserver_preload(["wideflow.lab.rehearsal"])
 
 
 class Worker:
     """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number."""
 
     def __init__(self, compiled: str | None, rehearsed: Sequence[str] | None = None):
-        self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work, args=(theirs, compiled, rehearsed), daemon=True)
+        self.pipe, theirs = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=work, args=(theirs, compiled, rehearsed), daemon=True)
         self.process.start()
         theirs.close()
         self.hear: Callable[[int, Any], None] | None = None
