@@ -55,7 +55,7 @@ class Performance:
 
     def __init__(self, chosen: Scene, settings, job: Job, show: Show):
         self.scene, self.settings, self.job, self.show = chosen, settings, job, show
-        self.table: Callable[[], xr.Dataset] | None = None  # of the records so far, built when asked
+        self.table: Callable[[], xr.Dataset] | None = None  # of the records so far
         self.complete, self.records = False, 0
         self.awaited = 0  # predictions that the last figure did not have yet
         self.happened: set[int] = set()
