@@ -1,7 +1,7 @@
 """Deep limit kernels: both kernels of a depth-5 ReLU network at several sizes, and of a convolutional one with pooling.
 
-python deep_kernels.py               all cases
-python deep_kernels.py 500 2000      some sizes of the dense network ('conv' for the convolutional one)
+Run:  python deep_kernels.py               all cases
+      python deep_kernels.py 500 2000      some sizes of the dense network, or 'conv'
 """
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 

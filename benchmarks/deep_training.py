@@ -69,7 +69,7 @@ def by_wideflow(x, y, width, depth, batch, steps, rate):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--depth", type=int, default=3)
     parser.add_argument("--batch", type=int, default=128)

@@ -48,7 +48,7 @@ def measured(devices: int, width: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--widths", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--out", type=pathlib.Path, help="a JSON file, written after every case")

@@ -1,7 +1,8 @@
 """Time, memory and test error of the estimators as the table grows: Friedman's first function of ten columns, noise of deviation 1.
 
-Run:  python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl [--methods adam flow] [--rows 1000 20000] [--seeds 0 1 2]
-      python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl --show      the table of docs/estimators.md from what is there
+Run:  python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl
+          [--methods adam flow] [--rows 1000 20000] [--seeds 0 1 2]
+          [--show]   only the table of docs/estimators.md, from what is there
 
 Every fit has a process of its own, whose memory peak (VmHWM) is taken after the fit and includes the libraries. The error is the root mean square over
 5000 fresh rows divided by the deviation of their targets; the same share of the noise alone is the floor. What is in the file is not computed again.
@@ -78,7 +79,7 @@ def show(found: list[dict]) -> str:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
     options.add_argument("--rows", nargs="*", type=int, default=list(ROWS))
     options.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])

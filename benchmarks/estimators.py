@@ -1,7 +1,8 @@
 """Cross-validated error of the estimators against scikit-learn's on the four UCI sets, as they come and with nested selection.
 
-Run:  WIDEFLOW_DATA=FOLDER python benchmarks/estimators.py --out estimators.jsonl [--sets concrete] [--folds 0 1] [--rows 2500]
-      python benchmarks/estimators.py --out estimators.jsonl --show      the table of docs/estimators.md from what is there
+Run:  WIDEFLOW_DATA=FOLDER python benchmarks/estimators.py --out estimators.jsonl
+          [--sets concrete] [--folds 0 1] [--rows 2500]
+          [--show]   only the table of docs/estimators.md, from what is there
 
 All methods see the same five outer folds, shuffled by a seed that was used for nothing else (the defaults of `WideRegressor` were chosen on folds of `CHOSEN_ON`).
 "As it comes" is a method at its defaults; scikit-learn's network gets standardised columns and targets and 2000 iterations with early stopping. The others choose, inside a
@@ -143,7 +144,7 @@ def show(found: list[dict]) -> str:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument("--sets", nargs="*", default=list(SETS))
     options.add_argument("--folds", nargs="*", type=int, default=list(range(FOLDS)))
     options.add_argument("--methods", nargs="*", default=list(methods()))

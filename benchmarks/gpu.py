@@ -1,7 +1,8 @@
 """7. The accelerator: descent at n=1000, d=100, m=1e6, the largest network, and Figure 1's seeds and settings in one batch.
 
-Run it on a machine with a GPU:  python benchmarks/gpu.py            (needs jax with its CUDA plugin and equinox; prints JSON)
-Only `wideflow` from this checkout, JAX and Equinox are used.
+Run:  python benchmarks/gpu.py            on a machine with a GPU; prints JSON
+
+Only `wideflow` from this checkout, JAX with its CUDA plugin and Equinox are used.
 """
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 

@@ -83,7 +83,7 @@ def visit(browser, address: str, server: psutil.Process) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("scenes", nargs="*", default=["free"])
     parser.add_argument("--cold", action="store_true")
     parser.add_argument("--idle", type=float, default=0.0)

@@ -1,8 +1,11 @@
 """All of MNIST by kernel regression on one accelerator: both kernels, time, memory and test error.
 
-python benchmarks/mnist_kernels.py                            60,000 images, depth 3, float64 (one GPU with 40 GB or more)
-python benchmarks/mnist_kernels.py --samples 2000 --rows 500  a small one, on any machine
-python benchmarks/mnist_kernels.py --samples 20000 --memory 2GiB --kernels ntk    two cores, a minute, 2.5 GiB
+Run:  python benchmarks/mnist_kernels.py
+          60,000 images, depth 3, float64 (one GPU with 40 GB or more)
+      python benchmarks/mnist_kernels.py --samples 2000 --rows 500
+          a small one, on any machine
+      python benchmarks/mnist_kernels.py --samples 20000 --memory 2GiB --kernels ntk
+          two cores, a minute, 2.5 GiB
 
 WIDEFLOW_DATA names the folder with MNIST's four files. The last line is JSON, the one before it is for `run.py`.
 Only `wideflow` from this checkout and what `import wideflow` needs are used.

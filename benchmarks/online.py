@@ -1,7 +1,8 @@
 """Online learning: the equations against a simulation at d = 1000, a step of `OnlineSGD` against its bare products, trajectories at d = 4000.
 
-python benchmarks/online.py            times (a minute on two quiet cores)
-python benchmarks/online.py trajectory simulations at d = 4000 against the equations, in standard errors (a minute)
+Run:  python benchmarks/online.py              times (a minute on two quiet cores)
+      python benchmarks/online.py trajectory   simulations at d = 4000 against the equations,
+                                               in standard errors (a minute)
 """
 
 import sys

@@ -1,10 +1,11 @@
 """Runs every measurement side by side and writes the table, the JSON, a plot and docs/performance.md.
 
-make bench                                  everything (40 minutes on two quiet cores)
-python benchmarks/run.py --quick            small sizes only
-python benchmarks/run.py --only flow gram   some measurements; the others keep their last numbers
-python benchmarks/run.py --write            only writes the page again, from the last numbers
-python benchmarks/gpu.py                    on a machine with a GPU; its last line, saved as results/gpu.json, joins the page
+Run:  make bench                                  everything (40 minutes on two quiet cores)
+      python benchmarks/run.py --quick            small sizes only
+      python benchmarks/run.py --only flow gram   some; the others keep their last numbers
+      python benchmarks/run.py --write            only writes the page again
+      python benchmarks/gpu.py                    on a machine with a GPU; its last line, saved
+                                                  as results/gpu.json, joins the page
 """
 
 import argparse

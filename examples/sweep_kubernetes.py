@@ -35,7 +35,7 @@ def spec_of(asked: argparse.Namespace) -> dict:
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("spec")
     parser.add_argument("--out", default="/runs/sweeps", help="a folder below /runs")
     parser.add_argument("--image", required=True, help="has wideflow and dask-kubernetes")

@@ -26,7 +26,7 @@ def cluster_of(asked: argparse.Namespace) -> SLURMCluster:
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("spec")
     parser.add_argument("--out", default="runs/sweeps")
     parser.add_argument("--queue", default="cpu", help="the SLURM partition")

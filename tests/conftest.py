@@ -39,10 +39,10 @@ def lower_in_one_context():
 
     def context():
         try:
-            _ = mlir.ir.Context.current
-        except ValueError:  # none is being written to
-            return shared
-        return fresh()
+            current = mlir.ir.Context.current
+        except ValueError:  # how some versions say that nothing is being written
+            current = None
+        return shared if current is None else fresh()
 
     mlir.make_ir_context = context
 

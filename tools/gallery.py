@@ -2,8 +2,9 @@
 
 The pictures are kept in docs/gallery, so that the book is built without running anything. They are drawn from saved records:
 
-    python tools/gallery.py FOLDER ...     draws what has no picture yet (--again: all) from the records in these folders,
-                                           and names the experiments that no folder has
+    python tools/gallery.py FOLDER ...     draws what has no picture yet (--again: all) from the
+                                           records in these folders, and names the experiments
+                                           that no folder has
 """
 
 import argparse
@@ -90,7 +91,7 @@ def draw(experiment, record: Record) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()

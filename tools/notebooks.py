@@ -3,8 +3,8 @@
 `executed(path)` runs a notebook from top to bottom in a fresh kernel and keeps the result in build/notebooks, under a hash of its code
 and of wideflow's sources; asking again reads it. The hook turns every docs/notebooks/*.ipynb, as it is stored, into a page.
 
-Run:  python tools/notebooks.py docs/notebooks/li2020.ipynb      prints the path of the executed notebook
-      python tools/notebooks.py --store                          runs all notebooks and stores them with their outputs
+Run:  python tools/notebooks.py docs/notebooks/li2020.ipynb   prints the executed notebook's path
+      python tools/notebooks.py --store                       runs all, stored with their outputs
 """
 
 import base64

@@ -1,7 +1,9 @@
 """Runs many experiments side by side, each in a process of its own, and says how each ended.
 
-    python tools/run_experiments.py --size default --jobs 2 --out runs/default            # all of them
-    python tools/run_experiments.py li2020 ren2023 --size paper --jobs 8 --out runs/paper # those whose names begin so
+    python tools/run_experiments.py --size default --jobs 2 --out runs/default
+    python tools/run_experiments.py li2020 ren2023 --size paper --jobs 8 --out runs/paper
+
+The first runs all of them, the second those whose names begin so.
 
 Works on a bare node (`wideflow.runs.minimal_cli`). The exit code is that of the worst run: 0 where every claim holds or is
 declared, 1 where one fails, 2 where a run stopped. A run that is cut short by `--limit` resumes when the command is given again.
@@ -49,7 +51,7 @@ def run(name: str, size: str, out: pathlib.Path, limit: float, threads: int) -> 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("names", nargs="*", help="beginnings of names; all without one")
     parser.add_argument("--size", default="default", choices=("smoke", "default", "paper"))
     parser.add_argument("--jobs", type=int, default=1)

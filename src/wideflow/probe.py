@@ -245,8 +245,10 @@ def probe(
     Returns:
         A `Probe` with `.verdict`, `.index` and the numbers behind them.
 
+    A model that is linear in its parameters:
+
     >>> import jax.numpy as jnp
-    >>> p = probe(lambda w, x: jnp.vdot(w, x), jnp.ones(2), jnp.zeros(2), jnp.eye(2))  # linear in its parameters
+    >>> p = probe(lambda w, x: jnp.vdot(w, x), jnp.ones(2), jnp.zeros(2), jnp.eye(2))
     >>> p.verdict, p.regime.kernel_change
     ('lazy', 0.0)
     """

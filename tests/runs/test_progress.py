@@ -46,6 +46,13 @@ def test_time_that_passes_without_news_is_counted():
     assert left.seconds(500.0) == 0
 
 
+def test_no_time_is_named_from_the_tiny_first_steps_of_a_flow():
+    # steps that double: after 20 s a millionth is done, at a rate that would mean months
+    said = told([(5.0 * k, 1e-7 * 2**k) for k in range(24)])
+    assert all(seconds is None for seconds in said[:14])
+    assert said[-1] == pytest.approx(11.5, rel=0.5)
+
+
 def test_printed_lines_have_no_time_left_before_the_second_mark(monkeypatch):
     from wideflow.runs.progress import PrintedProgress
 

@@ -22,7 +22,8 @@ def largest_eigenvalues(
     Ritz values are then exact.
 
     >>> import jax.numpy as jnp
-    >>> round(float(largest_eigenvalues(lambda v: jnp.array([1.0, 5.0, 2.0]) * v, jnp.ones(3), 10)[0]), 9)
+    >>> diagonal = jnp.array([1.0, 5.0, 2.0])
+    >>> round(float(largest_eigenvalues(lambda v: diagonal * v, jnp.ones(3), 10)[0]), 9)
     5.0
     """
     depth = min(depth, start.size)

@@ -50,7 +50,7 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
             named = {name: _device(value) for name, value in kwargs.items()}
             return handed_out(compute(*map(_device, args), **named))
 
-    wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue] functions carry attributes
+    wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue]
     return wrapper
 
 

@@ -57,9 +57,8 @@ def _cut(draw: Callable, key: Key, shape: tuple[int, ...]) -> Float[Array, "..."
 
 def _counts_entries(key: Key) -> bool:
     """Whether an entry depends on the key and its own place alone, not on how many there are; a traced key is inside a program already."""
-    partitionable = jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
     return (
-        partitionable
+        jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
         and not isinstance(key, Tracer)
         and str(jax.random.key_impl(key)) == "threefry2x32"
     )

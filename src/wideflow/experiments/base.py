@@ -81,7 +81,8 @@ class Claim:
     def bound(self) -> str:
         """The bound on the value, as text, in four digits.
 
-        >>> Claim("drift", 0.001, at_least=0.00076 / 3.5, at_most=0.00076 * 3.5, published=0.00076).bound
+        >>> paper = 0.00076
+        >>> Claim("drift", 0.001, at_least=paper / 3.5, at_most=3.5 * paper, published=paper).bound
         'within a factor 3.5 of 0.00076'
         >>> Claim("loss", 0.01, at_least=0.004321, at_most=0.05).bound
         '0.004321 to 0.05'

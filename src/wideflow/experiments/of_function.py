@@ -37,7 +37,7 @@ def experiment_of(function: Callable) -> Experiment:
     return Experiment(
         name=f"{name}-{code}",
         paper="own",
-        title=(inspect.getdoc(function) or name).split("\n")[0].rstrip("."),
+        title=" ".join((inspect.getdoc(function) or name).split("\n\n")[0].split()).rstrip("."),
         figure="",
         settings=dict.fromkeys(SIZES, settings()),
         run=functools.partial(_run, function),

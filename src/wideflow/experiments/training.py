@@ -1,7 +1,7 @@
 """A plain `train` as an experiment, so that `run` and sweeps can turn every knob of the grid.
 
 Run:  wideflow run train --set width=512 --set scaling=zipf:0.5,0.7      Takes:  seconds
-      wideflow run train --set depth=3 --set scaling=maximal-update --set dynamics=adam --set rate=0.01
+      wideflow run train --set depth=3 --set scaling=maximal-update --set dynamics=adam
 """
 
 from dataclasses import dataclass

@@ -195,7 +195,11 @@ def _curve(table: xr.Dataset, places: np.ndarray | None, names: list[str]) -> Pa
     if places is not None:
         marks.append(Points(places[0], np.interp(places[0], x, now), NEURONS, size=3))
     marks.append(Points(table.data_places.values[:, 0], table.data_targets.values, "data", size=6))
-    note = f"linearised: {'as it would be at the end of the run' if bounded else 'diverges at this rate, and is not drawn'}"
+    at_end, absent = (
+        "as it would be at the end of the run",
+        "diverges at this rate, and is not drawn",
+    )
+    note = f"linearised: {at_end if bounded else absent}"
     return Panel("Learned function", _axis(names, 0, "x"), "f(x)", marks, note=note)
 
 

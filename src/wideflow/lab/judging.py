@@ -117,8 +117,10 @@ POWER = re.compile(r"10\^(-?\d+(\.\d+)?)")
 def in_words(message: str) -> str:
     """A verdict's reason without program text.
 
-    >>> in_words("the scaling is Zipf(gamma=0.1, alpha=0.5, released=False), not MeanField(); width 10^2.6 of 10^2.13")
-    'the scaling is node scaling with γ = 0.1, α = 0.5, not mean field; width 398 of 135'
+    >>> in_words("the scaling is Zipf(gamma=0.1, alpha=0.5, released=False), not MeanField()")
+    'the scaling is node scaling with γ = 0.1, α = 0.5, not mean field'
+    >>> in_words("width 10^2.6 of 10^2.13")
+    'width 398 of 135'
     """
     for pattern, words in WORDS:
         message = re.sub(pattern, words, message)

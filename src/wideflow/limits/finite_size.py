@@ -98,7 +98,8 @@ def order_parameter_band(
         rtol: of the solver.
 
     >>> start = Overlaps(M=[[0.2]], Q=[[1.0]], P=[[1.0]], output=[1.0])
-    >>> band = order_parameter_band(OnlineEquations("erf", "erf", rate=0.5), start, [1.0], features=400)
+    >>> equations = OnlineEquations("erf", "erf", rate=0.5)
+    >>> band = order_parameter_band(equations, start, [1.0], features=400)
     >>> bool(0 < band.M_std[0, 0, 0] < 2 / 400**0.5)
     True
     """

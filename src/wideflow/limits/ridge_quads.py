@@ -93,7 +93,7 @@ def mean_square(rows, target, c, width: int):
     return a @ rows.value[:, :width] @ a + 2 * a @ rows.value[:, width:] @ b + b @ target @ b
 
 
-# -- erf ----------------------------------------------------------------------------------------------------------------------------
+# -- erf -------------------------------------------------------------------------------------------
 
 
 def _tilted(student, teacher, covariance, c, width):
@@ -114,7 +114,7 @@ def _tilted(student, teacher, covariance, c, width):
     return jax.vmap(lambda i: jax.vmap(lambda j: entry(i, j))(k))(k)
 
 
-# -- piecewise linear ---------------------------------------------------------------------------------------------------------------
+# -- piecewise linear ------------------------------------------------------------------------------
 
 
 def _slopes(act: Activation) -> tuple[float, float] | None:
@@ -218,7 +218,7 @@ def _density(k):
     return jnp.where(k > 0, 1 / jnp.sqrt(2 * jnp.pi * jnp.where(k > 0, k, 1.0)), 0.0)
 
 
-# -- powers and signs ---------------------------------------------------------------------------------------------------------------
+# -- powers and signs ------------------------------------------------------------------------------
 
 Term = tuple[float, int, bool]  # coefficient, power, and whether the sign is a factor
 
@@ -280,7 +280,7 @@ def _slope_terms(act: Activation) -> list[Term]:
     return [(power * value, power - 1, signed) for value, power, signed in _terms(act) if power]
 
 
-# -- tensor rules -------------------------------------------------------------------------------------------------------------------
+# -- tensor rules ----------------------------------------------------------------------------------
 
 
 def psd_root(covariance):

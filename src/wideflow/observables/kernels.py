@@ -53,7 +53,8 @@ def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, 
 
     >>> import wideflow as wf
     >>> net = wf.Deep(wf.mlp(depth=1, width=1, activation="linear"), 1, [[[2.0]], [[3.0]]])
-    >>> {name: float(part[0, 0]) for name, part in wf.observables.tangent_gram_parts(net, [[1.0]]).items()}
+    >>> parts = wf.observables.tangent_gram_parts(net, [[1.0]])
+    >>> {name: float(part[0, 0]) for name, part in parts.items()}
     {'weight_1': 9.0, 'weight_2': 4.0}
     """
     left = model.embed(jnp.asarray(inputs))

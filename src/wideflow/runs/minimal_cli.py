@@ -26,7 +26,7 @@ from .store import Store
 def main(words: list[str] | None = None) -> int:
     """Runs the experiment that the words ask for; 0 when every claim is acceptable."""
     parser = argparse.ArgumentParser(
-        prog="python -m wideflow.runs.minimal_cli", description=(__doc__ or "").split("\n")[0]
+        prog="python -m wideflow.runs.minimal_cli", description=(__doc__ or "").split("\n\n")[0]
     )
     parser.add_argument("name", nargs="?", help="the experiment; without one, lists them")
     parser.add_argument("--size", choices=SIZES, default="default")

@@ -10,6 +10,7 @@ WINDOW = (
     60.0  # seconds of work from which the rate is read; older work may have gone at another rate
 )
 ENOUGH = 2.0  # seconds that must lie between two marks before their rate says anything
+LEAST = 1e-3  # share of the whole below which a rate says nothing: a flow's first steps are its smallest
 
 
 class TimeLeft:
@@ -40,7 +41,8 @@ class TimeLeft:
         if len(self._marks) < 2:
             return None
         (began, first), (last, share) = self._marks[0], self._marks[-1]
-        return (share - first) / (last - began) if last - began >= ENOUGH else None
+        known = last - began >= ENOUGH and share >= LEAST
+        return (share - first) / (last - began) if known else None
 
     def seconds(self, now: float) -> float | None:
         """The seconds that are left at time `now`, or None as long as no rate is known."""

@@ -206,8 +206,10 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     """What became of a run: its claims and files, or one line."""
     record, console = done.record, out()
     if briefly:
+        source = "found, by other sources" if done.outdated else "found"
+        effort = source if done.found else f"{record.seconds:.1f} s"
         console.print(
-            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{('found, by other sources' if done.outdated else 'found') if done.found else f'{record.seconds:.1f} s'}[/dim]"
+            f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{effort}[/dim]"
         )
         return
     if record.claims:

@@ -316,7 +316,7 @@ class Recorder:
             value = np.moveaxis(value, 1, 0)
         extra = value.ndim - len(self._lead) - 1
         axes = _axes(name, observable, extra)
-        label = getattr(observable, "label", None) or _first_line(observable) or name
+        label = getattr(observable, "label", None) or _summary(observable) or name
         return ((*self._lead, "step", *axes), value, {"label": label})
 
 
@@ -330,8 +330,10 @@ def _coordinates(observable) -> Mapping[str, Sequence]:
     return getattr(observable, "coordinates", {})
 
 
-def _first_line(observable) -> str:
-    return (getattr(observable, "__doc__", None) or "").strip().split("\n")[0].rstrip(".")
+def _summary(observable) -> str:
+    """The first paragraph of the observable's docstring, in one line without its full stop."""
+    text = (getattr(observable, "__doc__", None) or "").strip()
+    return " ".join(text.split("\n\n")[0].split()).rstrip(".")
 
 
 def _observe(record, model, start, state, objective, test, step, time):

@@ -1,6 +1,6 @@
 """What a sweep is: an experiment, its fixed settings, axes, seeds. Checked before anything runs.
 
-experiment: train            # or any name that `wideflow list` shows; in Python also a function of its settings
+experiment: train            # or another of `wideflow list`; in Python also a function
 size: smoke                  # whose settings are the start; default "default"
 set: {steps: 200}            # settings that are the same in all runs
 grid:                        # one dimension each, every combination

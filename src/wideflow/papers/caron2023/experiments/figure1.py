@@ -24,6 +24,7 @@ from ...._core.randomness import named_key
 from ...._core.scalings import Zipf
 from ....dynamics.descent import GradientDescent
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel
 from ....models.shallow import Shallow
 from ....training.train import train
@@ -148,7 +149,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         lines = []
         for name in table.setting.values:
             curves = table[variable].sel(setting=name)
-            middle, spread = curves.mean("seed").values, curves.std("seed").values
+            middle, spread = curves.mean("seed").values, deviation(curves).values
             low = middle - spread if scale == "linear" else np.maximum(middle - spread, middle / 3)
             lines.append(Line(table.time.values, middle, str(name), low, middle + spread))
         panels.append(Panel(title, "flow time t", label, lines, yscale=scale))

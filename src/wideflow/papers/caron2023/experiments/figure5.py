@@ -53,7 +53,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         squares = ((grams - mean) ** 2).sum((1, 2))
         law = gram_variance(inputs, scaling, "relu")
         error = truncation_error(inputs, scaling, "relu", settings.nodes)
-        rows.append((law, squares.mean(), squares.std() / np.sqrt(settings.draws), error))
+        rows.append((law, squares.mean(), squares.std(ddof=1) / np.sqrt(settings.draws), error))
     law, drawn, standard, truncation = np.transpose(rows)
     return xr.Dataset(
         {

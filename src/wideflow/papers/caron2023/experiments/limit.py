@@ -6,7 +6,6 @@ Paired differences of loss and of the first node's movement then shrink by 2 per
 Run:  wideflow run caron2023-limit            Takes:  default 1 min on two cores, smoke 10 s
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from ...._core.randomness import named_key
 from ...._core.scalings import Zipf
 from ....dynamics.descent import GradientDescent
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Panel, Points
 from ....models.shallow import Shallow
 from ....training.train import train
@@ -134,10 +134,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 note=f"95 % interval ± {half:.2f}",
             )
         )
-    mean, error = (
-        table["loss_gap"].mean("seed"),
-        table["loss_gap"].std("seed") / math.sqrt(table.sizes["seed"]),
-    )
+    mean, error = table["loss_gap"].mean("seed"), standard_error(table["loss_gap"])
     statements.append(
         Claim(
             "finite networks lose on average: smallest paired loss gap in standard errors",

@@ -10,6 +10,7 @@ from ...._core.errors import check_choice
 from ...._core.randomness import named_key
 from ...._core.scalings import NTK, Zipf
 from ....experiments.base import Claim
+from ....experiments.spread import deviation
 from ....figures import Line, Panel
 from ....models.pruning import pruning_curve
 from ....models.shallow import Shallow
@@ -169,7 +170,7 @@ def curves(
     lines = []
     for name in values["setting"].values:
         one = values.sel(setting=name)
-        middle, spread = one.mean("seed").values, one.std("seed").values
+        middle, spread = one.mean("seed").values, deviation(one).values
         low = np.maximum(middle - spread, middle / 3) if yscale == "log" else middle - spread
         x_values, y_values = numbers(table[along]), numbers(middle)
         band = numbers(low), numbers(middle + spread)

@@ -19,6 +19,7 @@ from ...._core.randomness import named_key
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfSumSquares
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel, Points
 from .members import ALPHAS, GAMMAS, LAZY, check_settings, numbers, start, train_members
 
@@ -116,7 +117,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 Points(
                     width,
                     mean,
-                    errors=numbers(values.std("seed")),
+                    errors=numbers(deviation(values)),
                     group=str(setting),
                 )
             )

@@ -80,8 +80,8 @@ class Theorem41(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, failure_probability: float = 0.1, mean=None
     ) -> Verdict:
-        delta = failure_probability
         """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
+        delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True)
@@ -151,8 +151,8 @@ class Theorem42(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, failure_probability: float = 0.1, mean=None
     ) -> Verdict:
-        delta = failure_probability
         """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
+        delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False)

@@ -181,8 +181,8 @@ class PropositionC1(AbstractRunTheorem):
     def evaluate(
         self, start, data, *, failure_probability: float = 0.1, mean: Spectrum | None = None
     ) -> Verdict:
-        delta = failure_probability
         """Judges the drawn network `start`; a violation has probability at most `delta`. `mean` as in `gather`."""
+        delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem)

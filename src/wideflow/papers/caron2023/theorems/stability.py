@@ -31,8 +31,8 @@ class LemmaD2(AbstractRunTheorem):
     def evaluate(
         self, start, model, data, *, failure_probability: float = 0.1, mean=None
     ) -> Verdict:
-        delta = failure_probability
         """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
+        delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True, positive_gamma=False) or lost(problem, model)

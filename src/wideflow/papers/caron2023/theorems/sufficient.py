@@ -29,8 +29,8 @@ class LemmaD3(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, c=None, failure_probability: float = 0.5, mean=None
     ) -> Verdict:
-        delta = failure_probability
         """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
+        delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=True)
@@ -63,8 +63,8 @@ class LemmaD5(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, c=None, failure_probability: float = 0.5, mean=None
     ) -> Verdict:
-        delta = failure_probability
         """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
+        delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
         stopped = unmet(problem, kinked=False)

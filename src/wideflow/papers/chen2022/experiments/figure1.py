@@ -218,12 +218,12 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 def _in_most_seeds(text: str, good: np.ndarray) -> list[Claim]:
-    """The share of seeds, and the paper's "every seed": declared as not reproducing where this run shows a slow one."""
+    """The share of seeds; where a slow one is among them, the paper's "every seed" beside it, declared as not reproducing."""
     share = float(np.mean(good))
-    return [
-        Claim(f"{text}: share of seeds", share, at_least=SHARE, note=SLOW),
-        Claim(f"{text}, in every seed", share, at_least=1.0, expected_to_hold=bool(good.all())),
-    ]
+    claims = [Claim(f"{text}: share of seeds", share, at_least=SHARE, note=SLOW)]
+    if not good.all():
+        claims.append(Claim(f"{text}, in every seed", share, at_least=1.0, expected_to_hold=False))
+    return claims
 
 
 EXPERIMENT = Experiment(

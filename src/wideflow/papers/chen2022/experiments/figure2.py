@@ -15,6 +15,7 @@ from .... import data, observables
 from ...._core.randomness import named_key
 from ...._core.scalings import MeanField
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel, Points
 from ....models.embeddings import Identity, Quadratic
 from ....models.shallow import Shallow
@@ -87,7 +88,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 table.n.values,
                 ends.sel(embedding=e).mean("seed").values,
                 str(e),
-                ends.sel(embedding=e).std("seed").values,
+                deviation(ends.sel(embedding=e)).values,
             )
             for e in table.embedding.values
         ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, HLine, Panel, Points
 from .common import LITERAL_STEPS, last, stack, tell
 from .scalings import compare
@@ -44,7 +45,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
             table.n.values,
             risk.sel(scaling=s).mean("seed").values,
             str(s),
-            risk.sel(scaling=s).std("seed").values,
+            deviation(risk.sel(scaling=s)).values,
         )
         for s in table.scaling.values
     ]

@@ -15,6 +15,7 @@ import xarray as xr
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, HLine, Panel, Points
 from ....limits.deep import hidden_gram
 from ....models.embeddings import RandomFeatures
@@ -85,7 +86,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 def draw(table: xr.Dataset) -> FigureSpec:
     mean = table.distance.mean("draw").values
     marks = [
-        Points(table.features.values, mean, "mean over draws", table.distance.std("draw").values),
+        Points(
+            table.features.values, mean, "mean over draws", deviation(table.distance, "draw").values
+        ),
         HLine(table.attrs["limit_gap"] / 2, "½ λ_min of the limit"),
     ]
     depth = [

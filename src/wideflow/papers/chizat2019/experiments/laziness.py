@@ -20,6 +20,7 @@ from ....data.dataset import Dataset
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, HLine, Line, Mark, Panel
 from ....models.deep import Deep
 from ....models.rescaled import rescaled
@@ -111,7 +112,7 @@ def slope(table: xr.Dataset, name: str, largest: int = 3) -> float:
 
 def draw(table: xr.Dataset) -> FigureSpec:
     alpha = table["alpha"].values
-    mean, spread = table.mean("seed"), table.std("seed")
+    mean, spread = table.mean("seed"), deviation(table)
     panels = []
     for name, title, axis in (
         ("linearisation_gap", "Share of the change that first order misses", "linearisation gap"),

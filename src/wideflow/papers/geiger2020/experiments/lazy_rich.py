@@ -23,6 +23,7 @@ from ....data.files import mnist
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Heatmap, HLine, Line, Panel, VLine
 from ....models.deep import Deep
 from ....models.rescaled import rescaled
@@ -166,8 +167,7 @@ def lazy_less_rich(table: xr.Dataset) -> tuple[float, float]:
 def draw(table: xr.Dataset) -> FigureSpec:
     strength, widths = table["strength"].values, table["width"].values
     mean = table.mean("seed")
-    count = max(1, len(table["seed"]) - 1) if "seed" in table.dims else 1
-    spread = table.std("seed") / np.sqrt(count)
+    spread = standard_error(table)
     widest = mean["error_path"].isel(width=-1).values
     panels = [
         Panel(

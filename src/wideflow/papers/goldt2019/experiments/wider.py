@@ -25,6 +25,7 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Mark, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....models.shallow import Shallow
@@ -161,7 +162,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     off = np.abs(limit / first_order(table["width"]) - 1)
     whole = ends.sel(end="whole")
     after = table.isel(time=slice(1, None))
-    error = after["simulated"].std("seed", ddof=1) / math.sqrt(table.sizes["seed"])
+    error = standard_error(after["simulated"])
     # the equations leave out terms of order 1/d: of the error's own size over d, as a rule
     slack = 3 * error + 3 * after["predicted"] / table.attrs["features"]
     inside = np.abs(after["simulated"].mean("seed") - after["predicted"]) <= slack

@@ -20,6 +20,7 @@ from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....experiments.slopes import log_log_slope
+from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel
 from ....limits.kernels import kernels
 from ....models.deep import Deep
@@ -99,7 +100,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
         marks, first = [], 0.0
         for depth in table["depth"].values:
             mean = np.abs(table[name].sel(depth=depth).mean("seed").values)
-            error = table[name].sel(depth=depth).std("seed", ddof=1).values
+            error = deviation(table[name].sel(depth=depth)).values
             error = np.minimum(error / np.sqrt(table.sizes["seed"]), 0.9 * mean)  # log axis
             label, first = f"depth {depth}", max(first, mean[0])
             marks.append(Line(width, mean, label, low=mean - error, high=mean + error, group=label))

@@ -13,6 +13,7 @@ import xarray as xr
 
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, HLine, Line, Panel, Points
 from ....models.homogeneous import Homogeneous
 from ..limits.gaussian_cloud import gaussian_cloud_loss, width_excess
@@ -94,7 +95,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     halves = np.array([median(row) for row in table.half_time.values])
     d, m = table.attrs["features"], table.width.values
     loss = FiniteWidthLoss()(m, table.start.values, np.full(d, 1 / d)).numbers
-    error = table.start.std("draw", ddof=1) / np.sqrt(table.sizes["draw"])
+    error = standard_error(table.start, "draw")
     deviation = float((abs(table.start.mean("draw") - table.predicted_start) / error).max())
     gradient = FiniteWidthGradient()(m, table.gradient_error.values).numbers
     return (

@@ -217,8 +217,10 @@ def population_loss(
         masses: of the neurons; $1/m$ each if None.
         memory: as in `field`.
 
+    Two aligned neurons are the target itself:
+
     >>> import numpy as np
-    >>> abs(float(population_loss(np.eye(2), [0.5, 0.5]))) < 1e-15  # two aligned neurons are the target itself
+    >>> abs(float(population_loss(np.eye(2), [0.5, 0.5]))) < 1e-15
     True
     """
     check_choice("variant", variant, VARIANTS)

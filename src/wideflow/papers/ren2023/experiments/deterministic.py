@@ -25,6 +25,9 @@ from ..population import Radial
 from ..theorems.stage_two import LemmaD12, LemmaD18
 from .verdicts import verdict_claims, with_verdicts
 
+AT_THE_END = "Lemma D.12 at the end: alone, the second term of equation (6) lowers e₂"
+ALONG = "Lemma D.18 along the run"
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -75,12 +78,13 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             session=session.within(seed, settings.seeds),
         )
         tables.append(end.table)
+        weight = end.table.second_weight.mean("second").values
         verdicts.append(
             {
-                "Lemma D.12 at the end: alone, the second term of equation (6) lowers e₂": LemmaD12()(end.model),
-                "Lemma D.18 along the run": LemmaD18()(law, end.table.alpha.values, end.table.second_weight.mean("second").values),
+                AT_THE_END: LemmaD12()(end.model),
+                ALONG: LemmaD18()(law, end.table.alpha.values, weight),
             }
-        )  # fmt: skip
+        )
     full = settings.time >= 300 and settings.width >= 256
     return with_verdicts(xr.concat(tables, "seed").assign_attrs(full=int(full)), verdicts)
 

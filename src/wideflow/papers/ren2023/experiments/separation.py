@@ -23,6 +23,7 @@ import xarray as xr
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, HLine, Line, Panel, Points
 from ....training.train import train
 from ..clipped_flow import ClippedFlow
@@ -172,13 +173,6 @@ def _adam_compiled(batch: int, steps: int, warmup: int):
     return train_two
 
 
-def _errors(losses: xr.DataArray) -> np.ndarray:
-    """Standard error of the mean over seeds; none from one seed."""
-    seeds = losses.sizes["seed"]
-    spread = losses.std("seed", ddof=1) if seeds > 1 else 0 * losses.mean("seed")
-    return spread.values / np.sqrt(seeds)
-
-
 def draw(table: xr.Dataset) -> FigureSpec:
     panels = []
     best = table.two.min("rate")
@@ -193,14 +187,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 table.two_parameters.isel(dimension=i).values,
                 best.isel(dimension=i).mean("seed").values,
                 "two layers, best rate",
-                errors=_errors(best.isel(dimension=i)),
+                errors=standard_error(best.isel(dimension=i)).values,
                 group="two layers, best rate",
             ),
             Points(
                 [float(table.three_parameters[i])],
                 [float(table.three.isel(dimension=i).mean())],
                 "three layers",
-                errors=np.atleast_1d(_errors(table.three.isel(dimension=i))),
+                errors=np.atleast_1d(standard_error(table.three.isel(dimension=i)).values),
             ),
             HLine(float(table.constant[i]), "best constant"),
         ]

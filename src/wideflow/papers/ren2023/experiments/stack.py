@@ -31,6 +31,7 @@ from ....dynamics.base import Snapshot
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.stack import stack_limit
 from ....models.mean_field_stack import MeanFieldStack
@@ -202,7 +203,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
     growth = [Line(table.time.values[1:], table.distance.sel(width=m).values[1:] * np.sqrt(m), f"m = {m}") for m in widths]  # fmt: skip
     label = lambda start: "independent" if start == 0 else f"correlation {start:g}"
     mean = lambda name, start: table[name].sel(start=start).mean("seed").values
-    bars = lambda name, start: table[name].sel(start=start).std("seed", ddof=1).values / np.sqrt(table.sizes["seed"])  # fmt: skip
+    bars = lambda name, start: standard_error(table[name].sel(start=start)).values
     panels = [
         Panel("Finite networks against the limit", "width m of every block", "root mean square", rates, xscale="log", yscale="log"),
         Panel("Coupled distance in time", "time t", "√m × distance", growth),

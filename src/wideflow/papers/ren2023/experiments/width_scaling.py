@@ -14,6 +14,7 @@ import xarray as xr
 from ...._core.precision import double
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Panel, Points
 from ....training.train import train
 from ..clipped_flow import ClippedFlow
@@ -86,7 +87,7 @@ def draw(table: xr.Dataset) -> FigureSpec:
     marks = []
     for name, label in (("alpha", "α"), ("w", "w̄₂"), ("b", "b̄₂")):
         mean = np.abs(table[name].mean("seed").values)
-        error = table[name].std("seed", ddof=1).values / math.sqrt(table.sizes["seed"])
+        error = standard_error(table[name]).values
         marks.append(Points(table.width.values, mean, label, errors=error))
     guide = np.abs(table.alpha.mean("seed").values[0]) * table.width.values[0] / table.width.values
     marks.append(Line(table.width.values, guide, "1/m₁", dash="dashed"))
@@ -123,7 +124,7 @@ def _distance(table: xr.Dataset) -> float:
     for width in set(TABLE) & {int(m) for m in table.width.values}:
         at = table.sel(width=width)
         for name, (expected, error) in zip(("alpha", "w", "b"), TABLE[width], strict=True):
-            own = float(at[name].std(ddof=1)) / math.sqrt(table.sizes["seed"])
+            own = float(standard_error(at[name]))
             worst = max(worst, abs(float(at[name].mean()) - expected) / math.hypot(error, own))
     return worst
 

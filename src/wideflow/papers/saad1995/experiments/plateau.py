@@ -19,6 +19,7 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....limits.plateau import plateau
@@ -146,10 +147,9 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     statements = []
-    seeds = table.sizes["seed"]
     for width in table["width"].values:
         at = table.sel(width=width).isel(time=slice(1, None))
-        error = at["simulated"].std("seed", ddof=1) / math.sqrt(seeds)
+        error = standard_error(at["simulated"])
         # the equations leave out terms of order 1/d: of the error's own size over d, as a rule
         slack = 3 * error + 3 * at["predicted"] / table.attrs["features"]
         inside = np.abs(at["simulated"].mean("seed") - at["predicted"]) <= slack

@@ -21,6 +21,7 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
+from ....experiments.spread import standard_error
 from ....figures import FigureSpec, HLine, Line, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....models.shallow import Shallow
@@ -165,7 +166,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
         statements.append(Claim(text, float(slope), expected=float(exponent - 1), tolerance=0.15, expected_to_hold=holds, note=note))  # fmt: skip
     after = table.isel(simulated_time=slice(1, None))
-    error = after["simulated"].std("seed", ddof=1) / math.sqrt(table.sizes["seed"])
+    error = standard_error(after["simulated"])
     slack = 3 * error + 3 * after["predicted"] / table.attrs["features"]
     inside = np.abs(after["simulated"].mean("seed") - after["predicted"]) <= slack
     statements.append(
