@@ -13,9 +13,11 @@ from .worker import work
 MOST_TABS = 12
 # A process in which JAX computes must not be forked. On Linux one that has imported everything and computed nothing is: a tab's process then starts at
 # once, where importing takes two seconds of a core. Elsewhere each starts from nothing.
-CONTEXT = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 if sys.platform == "linux":
+    CONTEXT = multiprocessing.get_context("forkserver")
     CONTEXT.set_forkserver_preload(["wideflow.lab.rehearsal"])
+else:
+    CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Worker:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from ..._core.trees import Parameters, zeros_of
 from .step_base import HOPELESS, PROBATION
 
-SOLVERS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
+SOLVERS = {"tsit5": "Tsit5", "dopri8": "Dopri8", "kvaerno5": "Kvaerno5"}
+"""Methods and the names that Diffrax has for them."""
 
 
 class DiffraxState(eqx.Module):
@@ -39,11 +39,13 @@ class DiffraxSolver(eqx.Module):
     tolerance: float = eqx.field(static=True)
 
     @property
-    def _parts(self) -> tuple[Any, diffrax.PIDController]:
+    def _parts(self) -> tuple[Any, Any]:
+        from ..._core.solvers import diffrax
+
         absolute = self.tolerance * 1e-3
         controller = diffrax.PIDController(rtol=self.tolerance, atol=absolute)
         if self.name != "kvaerno5":
-            return SOLVERS[self.name](), controller
+            return getattr(diffrax, SOLVERS[self.name])(), controller
         newton = diffrax.VeryChord(rtol=self.tolerance, atol=absolute)
         return diffrax.Kvaerno5(root_finder=newton), controller
 
@@ -53,6 +55,8 @@ class DiffraxSolver(eqx.Module):
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
     def init(self, field, loss, theta: Parameters, time) -> DiffraxState:
+        from ..._core.solvers import diffrax
+
         solver, controller = self._parts
         terms, time = diffrax.ODETerm(field), jnp.asarray(time, float)
         order = solver.error_order(terms)
@@ -76,6 +80,8 @@ class DiffraxSolver(eqx.Module):
 
         `loss` maps parameters to the loss, which may not rise, and to its rounding error. A step that raises it is taken again at half its length.
         """
+        from ..._core.solvers import diffrax
+
         solver, controller = self._parts
         terms = diffrax.ODETerm(field)
         order = solver.error_order(terms)
