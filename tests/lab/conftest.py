@@ -16,11 +16,19 @@ PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
 
 
 AS_A_USER = ["-m", "wideflow", "lab", "--no-open"]
-# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and most tests open none.
-WITHOUT_TOURS = ["-c", """
-import jax
+# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and most tests open none. Tours are of their smoke size.
+SMALL_TOURS = ["-c", """
+import dataclasses, jax
+from wideflow.lab.links import Place
 from wideflow.lab.server import run_lab
 from wideflow.lab.workers import Workers
+
+own_changes = Place.changes.fget
+def changes(place):
+    smoke = dataclasses.asdict(place.scene.experiment.settings["smoke"]) if place.scene.steps else {}
+    return {**own_changes(place), **smoke}
+Place.changes = property(changes)
+
 workers = Workers(jax.config.jax_compilation_cache_dir, rehearsed=())
 run_lab(workers, 0, lambda address: print(address, flush=True))
 """]  # fmt: skip
@@ -52,7 +60,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server():
-    running = Server(program=WITHOUT_TOURS)
+    running = Server(program=SMALL_TOURS)
     yield running
     running.end()
 

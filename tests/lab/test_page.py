@@ -11,7 +11,7 @@ from wideflow.lab.links import START, place
 from wideflow.lab.panel_help import HELP
 from wideflow.lab.uploads import Uploads
 
-SMALL = "data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&rate=0.2&steps=400&seed=3"
+SMALL = "data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&rate=0.2&steps=100&seed=3"
 FIGURES = "Bokeh.documents.flatMap(d => d.get_model_by_name('grid').children)"  # other models may be of a figure before
 MOVED = "t.drawn && t.step > 0"
 
@@ -51,7 +51,7 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     assert len(start) == 201
     assert start == now  # nothing has moved
     page.wait(
-        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 201"
+        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 101"
     )  # the prediction is there before the run
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
@@ -77,7 +77,7 @@ def test_curves_move_and_pause(page):
     page.tab.select_option("#pace", "fast")
     page.tab.click("#pause")
     page.state("finished")
-    assert page.tab.inner_text("#where").endswith("time 80")
+    assert page.tab.inner_text("#where").endswith("time 20")
 
 
 def test_figures_dial_and_files_tell_what_was_recorded(page):
@@ -151,7 +151,7 @@ def test_lazy_against_rich_trains_both_at_once(page):
     assert "scaling=mean-field" in page.tab.inner_text("#link")
     page.since_fresh("t.rival")
     page.state("finished")
-    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK')?.data_source.data.true_y.length === 201")  # fmt: skip
+    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK')?.data_source.data.true_y.length === 101")  # fmt: skip
     lazy, rich = curve(page, "NTK"), curve(page, "this network")
     assert len(lazy) == len(rich)
     assert lazy != rich
