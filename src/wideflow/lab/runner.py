@@ -16,7 +16,7 @@ import xarray as xr
 from .._core.precision import double
 from ..experiments.background import AWAITED
 from ..experiments.base import Experiment
-from ..report.static import save_figure
+from ..report.static import render_png
 from ..runs.records import write_record
 from ..runs.runner import as_record, on_device
 from ..training.session import Session
@@ -140,16 +140,15 @@ class Performance:
         """The figure as PNG or the record as netCDF, of the table as it stands."""
         if self.table is None or self.show.held:
             return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
+        table = self.table()
+        if kind == "figure":
+            spec = self.scene.live(table)
+            caption = f"{spec.caption} Seed {self.job.seed}."
+            return Taken(kind, render_png(dataclasses.replace(spec, caption=caption)))
         with tempfile.TemporaryDirectory(prefix="wideflow-") as folder:
-            path = pathlib.Path(folder) / "taken"
-            if kind == "figure":
-                spec = self.scene.live(self.table())
-                caption = f"{spec.caption} Seed {self.job.seed}."
-                made = save_figure(dataclasses.replace(spec, caption=caption), path)[0]
-            else:
-                made = path.with_suffix(".nc")
-                write_record(self.record(self.table()), made)
-            return Taken(kind, made.read_bytes())
+            path = pathlib.Path(folder) / "record.nc"
+            write_record(self.record(table), path)
+            return Taken(kind, path.read_bytes())
 
     def record(self, table: xr.Dataset):
         claims = self.experiment.claims(table) if self.complete else ()
