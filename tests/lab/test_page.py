@@ -160,6 +160,20 @@ def test_lazy_against_rich_trains_both_at_once(page):
     assert [line for line in page.troubles() if refused not in line[1]] == []
 
 
+def test_a_closed_tab_ends_its_process_and_no_other(page, open_page, server):
+    other = open_page(SMALL.replace("seed=3", "seed=4"))
+    other.prepared()
+    assert curve(page, "this network")[0] != curve(other, "this network")[0]
+    before = server.workers()
+    other.close()
+    deadline = time.monotonic() + 20
+    while len(server.workers() & before) > len(before) - 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(server.workers() & before) == len(before) - 1  # the closed tab's process has ended
+    page.begins_anew(lambda: page.tab.click("#start"))
+    page.since_fresh(MOVED)  # the other tab goes on
+
+
 PICTURES = """() => {
   const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
     if (e.classList.contains("bk-Figure")) found.push([e.getAttribute("role"), e.getAttribute("aria-label")]);
@@ -241,21 +255,6 @@ def test_a_users_table_and_a_defective_one(open_page):
     assert "--set positive=middle" in page.tab.inner_text("#command")
     targets = page.table().data_targets.values
     assert len(np.unique(targets.round(9))) == 2  # one class against the rest, standardised
-
-
-def test_a_closed_tab_ends_its_process_and_no_other(open_page, server):
-    first, second = open_page(SMALL), open_page(SMALL.replace("seed=3", "seed=4"))
-    for page in (first, second):
-        page.prepared()
-    assert curve(first, "this network")[0] != curve(second, "this network")[0]
-    before = server.workers()
-    first.close()
-    deadline = time.monotonic() + 20
-    while len(server.workers() & before) > len(before) - 1 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert len(server.workers() & before) == len(before) - 1  # the closed tab's process has ended
-    second.tab.click("#start")
-    second.since_fresh(MOVED)  # the other tab goes on
 
 
 def test_a_phone_starts_with_the_run_and_nothing_comes_from_outside(open_page, server):
