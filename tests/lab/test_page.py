@@ -56,8 +56,8 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
     page.wait("document.getElementById('taken').textContent.includes('Press start')")
-    told = page.tab.evaluate(PICTURES)  # for those who do not see them
-    assert ["img", "Loss: half sum of squares over time"] in told
+    descriptions = page.tab.evaluate(PICTURES)  # for those who do not see them
+    assert ["img", "Loss: half sum of squares over time"] in descriptions
 
 
 def test_curves_move_and_pause(page):
@@ -89,9 +89,9 @@ def test_figures_dial_and_files_tell_what_was_recorded(page):
     assert float(page.tab.inner_text("#dial-richness")) == pytest.approx(max(change, gap), rel=6e-3)
     assert page.tab.inner_text("#dial-words") in ("lazy", "between lazy and rich", "rich")
     assert page.download("#take-figure").startswith(b"\x89PNG")
-    asked = dict(pair.split("=") for pair in SMALL.split("&"))
+    query = dict(pair.split("=") for pair in SMALL.split("&"))
     uploads = Uploads()
-    here = place(asked, uploads)
+    here = place(query, uploads)
     uploads.end()
     assert page.tab.inner_text("#command") == here.command()
     assert page.tab.inner_text("#lines") == here.lines()
@@ -175,12 +175,12 @@ def test_a_closed_tab_ends_its_process_and_no_other(page, open_page, server):
 
 
 PICTURES = """() => {
-  const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
-    if (e.classList.contains("bk-Figure")) found.push([e.getAttribute("role"), e.getAttribute("aria-label")]);
+  const figures = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.classList.contains("bk-Figure")) figures.push([e.getAttribute("role"), e.getAttribute("aria-label")]);
     if (e.shadowRoot) seek(e.shadowRoot);
   } };
   seek(document);
-  return found;
+  return figures;
 }"""
 
 
@@ -194,8 +194,8 @@ def test_a_shared_link_gives_the_same_state(open_page):
     page.wait("document.getElementById('link').textContent.includes('seed=9')")
     link = page.tab.inner_text("#link")
     assert page.tab.url == link
-    asked = parse_qs(urlsplit(link).query)
-    assert (asked["width"], asked["scaling"], asked["dynamics"]) == (["77"], ["zipf:0.25,0.35"], ["flow"])  # fmt: skip
+    query = parse_qs(urlsplit(link).query)
+    assert (query["width"], query["scaling"], query["dynamics"]) == (["77"], ["zipf:0.25,0.35"], ["flow"])  # fmt: skip
     page.tab.goto(link)
     page.tab.wait_for_selector("body[data-connected]")
     assert page.tab.inner_text("#link") == link

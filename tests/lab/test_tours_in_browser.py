@@ -20,12 +20,12 @@ LOOKED_AT = """() => Bokeh.documents.flatMap((doc) => [...doc.all_models])
   .filter((m) => m.type === "Figure" && m.css_classes.includes("looked-at")).map((m) => m.title.text)"""
 
 FRAMED = """() => {
-  const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
-    if (e.classList.contains("bk-Figure") && getComputedStyle(e).outlineStyle === "solid") found.push(e);
+  const figures = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.classList.contains("bk-Figure") && getComputedStyle(e).outlineStyle === "solid") figures.push(e);
     if (e.shadowRoot) seek(e.shadowRoot);
   } };
   seek(document);
-  return found.length;
+  return figures.length;
 }"""
 
 

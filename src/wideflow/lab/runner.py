@@ -22,17 +22,17 @@ from ..runs.runner import as_record, on_device
 from ..training.session import Session
 from .health import diverged, ending, warning
 from .messages import Figure, Job, State, Taken
-from .scenes import Scene, scene
+from .scenes import Scene, find_scene
 from .worker import NextJob, Rehearsed, Show
 
 
 def perform(job: Job, show: Show) -> Job:
     """Runs the job to its end, then hands out its files; gives the next job, which may come at any moment."""
-    chosen = scene(job.scene)
+    scene = find_scene(job.scene)
     try:
         try:
-            settings = chosen.settings(job.changes)
-            Performance(chosen, settings, job, show).run()
+            settings = scene.settings(job.changes)
+            Performance(scene, settings, job, show).run()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except Exception as error:
@@ -53,8 +53,8 @@ def sentence(error: Exception) -> str:
 class Performance:
     """One run, as its worker sees it."""
 
-    def __init__(self, chosen: Scene, settings, job: Job, show: Show):
-        self.scene, self.settings, self.job, self.show = chosen, settings, job, show
+    def __init__(self, scene: Scene, settings, job: Job, show: Show):
+        self.scene, self.settings, self.job, self.show = scene, settings, job, show
         self.table: Callable[[], xr.Dataset] | None = None  # of the records so far
         self.complete, self.records = False, 0
         self.awaited = 0  # predictions that the last figure did not have yet

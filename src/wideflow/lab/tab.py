@@ -289,10 +289,10 @@ class Tab:
 
     # the picture
 
-    def draw(self, came: Live) -> None:
+    def draw(self, sender: Live) -> None:
         """New numbers into the plots, or new plots where the figure has other panels."""
         if self.run is None or self.run.figure is None:  # the rival was quicker
-            came.worker.order("seen")
+            sender.worker.order("seen")
             return
         now, rival = self.run.figure, self.rival.figure if self.rival else None
         spec = self.composed(now.spec, rival)

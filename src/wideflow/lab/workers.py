@@ -73,7 +73,7 @@ class Workers:
     def __init__(self, compiled: str | None = None, rehearsed: Sequence[str] | None = None):
         self.compiled, self.rehearsed, self.lock = compiled, rehearsed, threading.Lock()
         self.spare: Worker | None = None
-        self.given: set[Worker] = set()
+        self.in_use: set[Worker] = set()
         self.ended = False
 
     def warm(self) -> None:
@@ -90,23 +90,23 @@ class Workers:
         Raises:
             ValueError: too many tabs are open.
         """
-        if len(self.given) >= MOST_TABS:
+        if len(self.in_use) >= MOST_TABS:
             raise ValueError(f"{MOST_TABS} runs are open in other tabs. Close one.")
         self.warm()
         with self.lock:
             assert self.spare is not None
             worker, self.spare = self.spare, None
-            self.given.add(worker)
+            self.in_use.add(worker)
         return worker
 
     def give_back(self, worker: Worker) -> None:
         with self.lock:
-            self.given.discard(worker)
+            self.in_use.discard(worker)
         worker.end()
 
     def end(self) -> None:
         with self.lock:
-            every = [*self.given, *([self.spare] if self.spare else [])]
-            self.given, self.spare, self.ended = set(), None, True
+            every = [*self.in_use, *([self.spare] if self.spare else [])]
+            self.in_use, self.spare, self.ended = set(), None, True
         for worker in every:
             worker.end()
