@@ -207,7 +207,7 @@ class Tab:
     def _live(self, where: Place, *, held: bool, worker: Worker | None = None) -> Live:
         if self.run is not None and worker is self.run.worker:
             self._answer_waiting(self.run)
-        if worker is None or not worker.process.is_alive():
+        if worker is None or not worker.alive:
             worker = self.workers.take()
         job = Job(where.scene.name, where.changes, where.seed, self.pace, held, next(self.numbers))
         worker.begin(job, self.hear)

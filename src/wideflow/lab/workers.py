@@ -5,6 +5,7 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 from .messages import Job, Order, State
@@ -21,44 +22,61 @@ else:
 
 
 class Worker:
-    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number."""
+    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number.
+
+    It is started in that thread, for the first one waits until everything is imported; jobs wait in the pipe.
+    """
 
     def __init__(self, compiled: str | None, rehearsed: Sequence[str] | None = None):
         self.pipe, theirs = CONTEXT.Pipe()
         self.process = CONTEXT.Process(target=work, args=(theirs, compiled, rehearsed), daemon=True)
-        self.process.start()
-        theirs.close()
         self.hear: Callable[[int, Any], None] | None = None
         self.number = 0
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.started, self.over = threading.Event(), threading.Event()
+        threading.Thread(target=self._run, args=(theirs,), daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it computes, or will as soon as it has started."""
+        return not self.started.is_set() or self.process.is_alive()
 
     def begin(self, job: Job, hear: Callable[[int, Any], None]) -> None:
         """Hands over a job, in place of the one before; `hear` gets every message, and a `State("failed", ...)` if the process dies."""
         self.hear, self.number = hear, job.number
-        with contextlib.suppress(OSError):  # it has just died; `_listen` tells
+        with contextlib.suppress(OSError):  # it has just died; `_run` tells
             self.pipe.send(job)
+        if self.over.is_set():  # it was dead already, and nobody listened
+            self._tell_end()
 
     def order(self, word: str, value: Any = None) -> None:
         with contextlib.suppress(OSError):
             self.pipe.send(Order(word, value))
 
-    def _listen(self) -> None:
-        while True:
-            try:
+    def _run(self, theirs: Connection) -> None:
+        with contextlib.suppress(OSError, EOFError):  # no process: the pipe's end says so below
+            self.process.start()
+        self.started.set()
+        theirs.close()
+        with contextlib.suppress(EOFError, OSError):
+            while True:
                 number, message = self.pipe.recv()
-            except (EOFError, OSError):
                 if self.hear is not None:
-                    ended = State("failed", "The process of this run has ended. Start again.")
-                    self.hear(self.number, ended)
-                return
-            if self.hear is not None:
-                self.hear(number, message)
+                    self.hear(number, message)
+        self.over.set()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        if self.hear is not None:
+            ended = State("failed", "The process of this run has ended. Start again.")
+            self.hear(self.number, ended)
 
     def end(self) -> None:
         """Ends the process and everything it holds."""
         self.hear = None
-        self.process.kill()
-        self.process.join(5.0)
+        self.started.wait()
+        if self.process.pid is not None:
+            self.process.kill()
+            self.process.join(5.0)
         self.pipe.close()
 
 
@@ -81,7 +99,7 @@ class Workers:
         with self.lock:
             if self.ended:
                 return
-            if self.spare is None or not self.spare.process.is_alive():
+            if self.spare is None or not self.spare.alive:
                 self.spare = Worker(self.compiled, self.rehearsed)
 
     def take(self) -> Worker:
