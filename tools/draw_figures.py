@@ -1,6 +1,6 @@
 """Draws the figures of the book again: those of the chapters from their experiments, those of the guides from the guides' own code.
 
-Run:  python tools/draw_figures.py                        all but those for a GPU, 20 min on two cores
+Run:  python tools/draw_figures.py                        all but those for a GPU, in 20 minutes
       python tools/draw_figures.py li2020-figure1 ...     single ones, by experiment or by guide
 """
 
