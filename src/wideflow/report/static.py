@@ -58,7 +58,10 @@ def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pat
 def render(spec: FigureSpec) -> tuple[bytes, bytes]:
     """The figure as PNG and as PDF."""
     figure = build(spec)
-    return _written(figure, "png"), _written(figure, "pdf")
+    png = _written(figure, "png")
+    # the PDF has the PNG's layout: making room for all labels takes most of a drawing
+    figure.set_layout_engine("none")
+    return png, _written(figure, "pdf")
 
 
 def render_png(spec: FigureSpec) -> bytes:
