@@ -2,7 +2,6 @@
 
 import multiprocessing
 import threading
-import time
 
 import pytest
 
@@ -123,18 +122,3 @@ def test_a_start_that_is_heard_during_a_compilation_is_not_waited_for_again(ends
     holding.join(10.0)
     assert not holding.is_alive()
     assert [message for _, message in heard(ours)] == [State("ready"), State("running")]
-
-
-def test_a_page_that_draws_slowly_is_given_time(ends):
-    """A figure took the page a minute: the next one goes out two minutes after it, so that half of the time is left for the run."""
-    ours, theirs = ends
-    show, figures = Show(theirs, MINE, threading.Lock()), []
-    draw = lambda: figures.append(DRAWN) or DRAWN
-    show.figure(draw)
-    show.drawn = time.monotonic() - 60.0
-    ours.send(Order("seen"))
-    show.listen()
-    for age, count in ((90.0, 1), (150.0, 2)):
-        show.drawn = time.monotonic() - age
-        show.figure(draw)
-        assert len(figures) == count

@@ -12,7 +12,6 @@ from multiprocessing.connection import Connection
 from .messages import Event, Job, Order, Progress, State, Taken
 
 MOST_FIGURES = 8.0  # a second
-REST = 2.0  # times what a figure took to be drawn by the page: on a slow machine the run goes on meanwhile
 MOST_PROGRESS = 5.0
 REFRESH = 0.1  # seconds between two looks at what a held run waits for
 
@@ -77,7 +76,6 @@ class Show:
         self.pace, self.held, self.number = job.pace, job.held, job.number
         self.awaited, self.paused, self.ready = False, False, False
         self.drawn = self.reported = self.recorded = 0.0
-        self.latency = 0.0  # seconds from the last figure to the page's word that it is there
         self.last = None  # the figure that was drawn last
         self.take: Callable[[str], Taken | None] = lambda kind: (
             None
@@ -124,7 +122,7 @@ class Show:
                 case "go":
                     self.held = False
                 case "seen":
-                    self.awaited, self.latency = False, time.monotonic() - self.drawn
+                    self.awaited = False
                 case "pace":
                     self.pace = order.value
                 case "take":
@@ -160,8 +158,7 @@ class Show:
         while final and self.awaited and time.monotonic() < ends:
             self.listen(0.2)
         now = time.monotonic()
-        rest = max(1 / MOST_FIGURES, REST * self.latency)
-        if final or (not self.awaited and now - self.drawn > rest):
+        if final or (not self.awaited and now - self.drawn > 1 / MOST_FIGURES):
             self.drawn, self.awaited, self.last = now, not self.mute, make()
             self.send(self.last)
 
