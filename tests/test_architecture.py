@@ -158,7 +158,8 @@ def modules_of(call) -> set[str]:
     root, visited = f"{pathlib.Path(wf.__file__).parent}{os.sep}", set()
 
     def visit(frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(root):
+        called = event == "call" and frame.f_code.co_name != "<module>"  # which is an import
+        if called and frame.f_code.co_filename.startswith(root):
             visited.add(frame.f_code.co_filename.removeprefix(root))
 
     before = sys.getprofile()
@@ -204,12 +205,12 @@ def test_a_pass_of_train_can_be_followed(most, dynamics, activation, passes):
 MEASURE = """
 import json, sys, time
 began = time.process_time()
-import jax, equinox, diffrax, optax, lineax, matfree, jaxtyping, scipy.special, xarray
+import jax, equinox, optax, jaxtyping, scipy.special, xarray
 libraries = time.process_time() - began
 began = time.process_time()
 import wideflow
 own = time.process_time() - began
-print(json.dumps({"own": own, "libraries": libraries, "modules": sorted({name.partition(".")[0] for name in sys.modules}), "x64": jax.config.jax_enable_x64}))
+print(json.dumps({"own": own, "libraries": libraries, "modules": sorted(sys.modules), "x64": jax.config.jax_enable_x64}))
 """
 
 
@@ -219,7 +220,9 @@ def test_importing_is_quick_and_needs_nothing_heavy():
         [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True
     )
     measured = json.loads(done.stdout)
-    assert HEAVY & set(measured["modules"]) == set()
+    assert HEAVY & {name.partition(".")[0] for name in measured["modules"]} == set()
+    # solvers and integrals take longer to import than wideflow's own modules
+    assert not {"diffrax", "optimistix", "scipy.integrate", "scipy.optimize", "scipy.stats"} & set(measured["modules"])  # fmt: skip
     assert measured["x64"] is False  # the flag is the user's
     assert measured["own"] < 1.5 * measured["libraries"]
 

@@ -1,8 +1,10 @@
 """`python -m wideflow` is the shell command `wideflow`."""
 
+import gc
 import sys
 
 from .cli import main
 
 if __name__ == "__main__":
+    gc.freeze()  # what was imported stays: looked through once more at the end it would take half a second
     sys.exit(main())

@@ -1,33 +1,35 @@
 """A small call of every exported function and of every model's methods, as a user would type it. New names come with one."""
 
+# Few shapes: every operation is compiled anew for each.
 PREAMBLE = """
 import warnings
 import numpy as np, jax, jax.numpy as jnp, wideflow as wf
 warnings.simplefilter("ignore")
 obs, L, H, N = wf.observables, wf.limits, wf.limits.hermite, np.random.default_rng(0)
-x, x2 = N.normal(size=(4, 3)), N.normal(size=(2, 3))
+x, x2 = N.normal(size=(4, 3)), N.normal(size=(4, 3))
 y, y2 = N.normal(size=4), N.normal(size=(4, 2))
-a, w = np.array([0.5, 0.3, 0.2]), N.normal(size=(5, 3))
+a, w = np.array([0.5, 0.3, 0.2]), N.normal(size=(4, 3))
 gram = x @ x.T / 3
 net = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], activation="tanh")
 relu = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0])
 mean = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "tanh")
 older = wf.Shallow(N.normal(size=(4, 3)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(hidden=1.0), "tanh")
-p3 = wf.Shallow(N.normal(size=(5, 5)), [1.0, -1.0, 1.0, -1.0, 1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
+p3 = wf.Shallow(N.normal(size=(4, 4)), [1.0, -1.0, 1.0, -1.0], wf.scalings.MeanField(), "relu", wf.embeddings.RandomFeatures(w))
 hom = wf.Homogeneous(w)
 two = wf.BiasedTwoLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=4), 0.1 * N.normal(size=(4, 3)))
-three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=(5, 4)), N.normal(size=5), N.normal(size=5),
-    0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(5, 4)))
+three = wf.BiasedThreeLayer(N.normal(size=(4, 3)), N.normal(size=4), N.normal(size=(4, 4)), N.normal(size=4), N.normal(size=4),
+    0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(4, 4)))
 start = wf.BiasedThreeLayer(three.first, three.first_bias, three.second, three.second_bias, three.output)
 sep = wf.DepthSeparator(N.normal(size=(4, 3)), -abs(N.normal(size=4)), abs(N.normal(size=4)))
 stack = wf.MeanFieldStack([(N.normal(size=(2, 4)), N.normal(size=(4, 3))), (N.normal(size=(1, 4)), N.normal(size=(4, 2)))])
 deep = wf.Deep.init(0, wf.mlp(2, 4, "tanh", bias_std=0.1), 3, "mean-field")
 data = wf.Dataset(x, y)
-moves = 0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(5, 4))
+moves = 0.1 * N.normal(size=(4, 3)), 0.1 * N.normal(size=(4, 4))
 xi, diagonal = np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, -1.0, 1.0, -1.0])
 law, key, times = L.radial.UniformBall(3), jax.random.key(0), np.array([0.5, 1.0])
 state = L.radial.ReducedState(np.array(0.3), np.array([-0.5]), np.array([0.4]))
-online = L.OnlineEquations("erf", lambda rho: rho[0] ** 2, rate=0.5, order=6)
+link = globals().get("link") or (lambda rho: rho[0] ** 2)  # one function: its programs are compiled once
+online = L.OnlineEquations("erf", link, rate=0.5, order=6)
 zipf, loss = wf.scalings.Zipf(0.5, 0.5), wf.losses.Huber()
 """
 
@@ -38,7 +40,7 @@ EXAMPLES = {
     "limits.cross_entropy": "L.cross_entropy(y2, abs(y2))",
     "limits.departure": "L.departure(zipf, 10)",
     "limits.field_theory": "L.field_theory(key, x, y, 1, steps=1, samples=32, repeats=2)",
-    "limits.lazy_expansion": "L.lazy_expansion(x, y, times)",
+    "limits.lazy_expansion": "L.lazy_expansion(x[:2], y[:2], times)",
     "limits.linear_field_theory": "L.linear_field_theory(x, y, steps=1)",
     "limits.ensemble": "L.ensemble(L.KernelPair(gram + np.eye(4), gram + 2 * np.eye(4)), y, times)",
     "limits.gram_variance": "L.gram_variance(x, zipf, 'relu', 10)",

@@ -16,11 +16,19 @@ PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
 
 
 AS_A_USER = ["-m", "wideflow", "lab", "--no-open"]
-# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and most tests open none.
-WITHOUT_TOURS = ["-c", """
-import jax
+# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and most tests open none. Tours are of their smoke size.
+SMALL_TOURS = ["-c", """
+import dataclasses, jax
+from wideflow.lab.links import Place
 from wideflow.lab.server import run_lab
 from wideflow.lab.workers import Workers
+
+own_changes = Place.changes.fget
+def changes(place):
+    smoke = dataclasses.asdict(place.scene.experiment.settings["smoke"]) if place.scene.steps else {}
+    return {**own_changes(place), **smoke}
+Place.changes = property(changes)
+
 workers = Workers(jax.config.jax_compilation_cache_dir, rehearsed=())
 run_lab(workers, 0, lambda address: print(address, flush=True))
 """]  # fmt: skip
@@ -37,14 +45,13 @@ class Server:
         self.base, self.token = self.address.split("/?token=")
 
     def workers(self) -> set[int]:
-        """The processes that compute for it, by number; the one beside them that spawning needs is not counted."""
-        children = psutil.Process(self.process.pid).children()
-        found = set()
-        for child in children:
+        """The processes that compute for it, by number: the children of the one that imports for all of them."""
+        pids = set()
+        for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(psutil.Error):  # it is just ending
-                if any("spawn_main" in word for word in child.cmdline()):
-                    found.add(child.pid)
-        return found
+                if any("forkserver" in word for word in child.cmdline()):
+                    pids |= {worker.pid for worker in child.children()}
+        return pids
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -53,7 +60,7 @@ class Server:
 
 @pytest.fixture(scope="session")
 def server():
-    running = Server(program=WITHOUT_TOURS)
+    running = Server(program=SMALL_TOURS)
     yield running
     running.end()
 

@@ -11,7 +11,7 @@ from wideflow.lab.links import START, place
 from wideflow.lab.panel_help import HELP
 from wideflow.lab.uploads import Uploads
 
-SMALL = "data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&rate=0.2&steps=400&seed=3"
+SMALL = "data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&rate=0.2&steps=100&seed=3"
 FIGURES = "Bokeh.documents.flatMap(d => d.get_model_by_name('grid').children)"  # other models may be of a figure before
 MOVED = "t.drawn && t.step > 0"
 
@@ -51,13 +51,13 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     assert len(start) == 201
     assert start == now  # nothing has moved
     page.wait(
-        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 201"
+        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 101"
     )  # the prediction is there before the run
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
     page.wait("document.getElementById('taken').textContent.includes('Press start')")
-    told = page.tab.evaluate(PICTURES)  # for those who do not see them
-    assert ["img", "Loss: half sum of squares over time"] in told
+    descriptions = page.tab.evaluate(PICTURES)  # for those who do not see them
+    assert ["img", "Loss: half sum of squares over time"] in descriptions
 
 
 def test_curves_move_and_pause(page):
@@ -77,7 +77,7 @@ def test_curves_move_and_pause(page):
     page.tab.select_option("#pace", "fast")
     page.tab.click("#pause")
     page.state("finished")
-    assert page.tab.inner_text("#where").endswith("time 80")
+    assert page.tab.inner_text("#where").endswith("time 20")
 
 
 def test_figures_dial_and_files_tell_what_was_recorded(page):
@@ -89,9 +89,9 @@ def test_figures_dial_and_files_tell_what_was_recorded(page):
     assert float(page.tab.inner_text("#dial-richness")) == pytest.approx(max(change, gap), rel=6e-3)
     assert page.tab.inner_text("#dial-words") in ("lazy", "between lazy and rich", "rich")
     assert page.download("#take-figure").startswith(b"\x89PNG")
-    asked = dict(pair.split("=") for pair in SMALL.split("&"))
+    query = dict(pair.split("=") for pair in SMALL.split("&"))
     uploads = Uploads()
-    here = place(asked, uploads)
+    here = place(query, uploads)
     uploads.end()
     assert page.tab.inner_text("#command") == here.command()
     assert page.tab.inner_text("#lines") == here.lines()
@@ -151,7 +151,7 @@ def test_lazy_against_rich_trains_both_at_once(page):
     assert "scaling=mean-field" in page.tab.inner_text("#link")
     page.since_fresh("t.rival")
     page.state("finished")
-    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK')?.data_source.data.true_y.length === 201")  # fmt: skip
+    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK')?.data_source.data.true_y.length === 101")  # fmt: skip
     lazy, rich = curve(page, "NTK"), curve(page, "this network")
     assert len(lazy) == len(rich)
     assert lazy != rich
@@ -160,13 +160,27 @@ def test_lazy_against_rich_trains_both_at_once(page):
     assert [line for line in page.troubles() if refused not in line[1]] == []
 
 
+def test_a_closed_tab_ends_its_process_and_no_other(page, open_page, server):
+    other = open_page(SMALL.replace("seed=3", "seed=4"))
+    other.prepared()
+    assert curve(page, "this network")[0] != curve(other, "this network")[0]
+    before = server.workers()
+    other.close()
+    deadline = time.monotonic() + 20
+    while len(server.workers() & before) > len(before) - 1 and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert len(server.workers() & before) == len(before) - 1  # the closed tab's process has ended
+    page.begins_anew(lambda: page.tab.click("#start"))
+    page.since_fresh(MOVED)  # the other tab goes on
+
+
 PICTURES = """() => {
-  const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
-    if (e.classList.contains("bk-Figure")) found.push([e.getAttribute("role"), e.getAttribute("aria-label")]);
+  const figures = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.classList.contains("bk-Figure")) figures.push([e.getAttribute("role"), e.getAttribute("aria-label")]);
     if (e.shadowRoot) seek(e.shadowRoot);
   } };
   seek(document);
-  return found;
+  return figures;
 }"""
 
 
@@ -180,8 +194,8 @@ def test_a_shared_link_gives_the_same_state(open_page):
     page.wait("document.getElementById('link').textContent.includes('seed=9')")
     link = page.tab.inner_text("#link")
     assert page.tab.url == link
-    asked = parse_qs(urlsplit(link).query)
-    assert (asked["width"], asked["scaling"], asked["dynamics"]) == (["77"], ["zipf:0.25,0.35"], ["flow"])  # fmt: skip
+    query = parse_qs(urlsplit(link).query)
+    assert (query["width"], query["scaling"], query["dynamics"]) == (["77"], ["zipf:0.25,0.35"], ["flow"])  # fmt: skip
     page.tab.goto(link)
     page.tab.wait_for_selector("body[data-connected]")
     assert page.tab.inner_text("#link") == link
@@ -241,21 +255,6 @@ def test_a_users_table_and_a_defective_one(open_page):
     assert "--set positive=middle" in page.tab.inner_text("#command")
     targets = page.table().data_targets.values
     assert len(np.unique(targets.round(9))) == 2  # one class against the rest, standardised
-
-
-def test_a_closed_tab_ends_its_process_and_no_other(open_page, server):
-    first, second = open_page(SMALL), open_page(SMALL.replace("seed=3", "seed=4"))
-    for page in (first, second):
-        page.prepared()
-    assert curve(first, "this network")[0] != curve(second, "this network")[0]
-    before = server.workers()
-    first.close()
-    deadline = time.monotonic() + 20
-    while len(server.workers() & before) > len(before) - 1 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert len(server.workers() & before) == len(before) - 1  # the closed tab's process has ended
-    second.tab.click("#start")
-    second.since_fresh(MOVED)  # the other tab goes on
 
 
 def test_a_phone_starts_with_the_run_and_nothing_comes_from_outside(open_page, server):

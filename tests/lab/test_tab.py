@@ -19,10 +19,7 @@ class Idle:
     def __init__(self):
         self.jobs: list[Job] = []
         self.orders: list[str] = []
-        self.process, self.alive = self, True
-
-    def is_alive(self) -> bool:
-        return self.alive
+        self.alive = True
 
     def begin(self, job, hear) -> None:
         self.jobs.append(job)

@@ -1,4 +1,4 @@
-"""Tours to their end in a real browser, at once in tabs of their own: two of the shorter ones, and with `-m slow` all."""
+"""Tours to their end in a real browser, at once in tabs of their own: two of them in their smoke size, and with `-m slow` all as a user sees them."""
 
 import numpy as np
 import pytest
@@ -20,12 +20,12 @@ LOOKED_AT = """() => Bokeh.documents.flatMap((doc) => [...doc.all_models])
   .filter((m) => m.type === "Figure" && m.css_classes.includes("looked-at")).map((m) => m.title.text)"""
 
 FRAMED = """() => {
-  const found = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
-    if (e.classList.contains("bk-Figure") && getComputedStyle(e).outlineStyle === "solid") found.push(e);
+  const figures = [], seek = (root) => { for (const e of root.querySelectorAll("*")) {
+    if (e.classList.contains("bk-Figure") && getComputedStyle(e).outlineStyle === "solid") figures.push(e);
     if (e.shadowRoot) seek(e.shadowRoot);
   } };
   seek(document);
-  return found.length;
+  return figures.length;
 }"""
 
 
@@ -101,11 +101,18 @@ def saad1995(page) -> float:
 SEEN = {"saad1995": saad1995, "li2020": li2020, "ren2023": ren2023, "chen2022": chen2022, "caron2023": caron2023, "allenzhu2018": allenzhu2018}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "papers", [("allenzhu2018", "chen2022"), pytest.param(tuple(SEEN), marks=pytest.mark.slow)]
-)
-def test_tours_at_once(open_page, papers):
-    pages = {paper: open_page(f"scene={TOURS[paper].experiment}") for paper in papers}
+@pytest.mark.slow
+def test_every_tour(open_page, own_server):
+    watch(TOURS, open_page, own_server)
+
+
+def test_tours_at_once(open_page, server):
+    watch(("caron2023", "chen2022"), open_page, server)
+
+
+def watch(papers, open_page, server) -> None:
+    """Opens the papers' tours in a tab each, starts all of them, and looks at each one's end."""
+    pages = {paper: open_page(f"scene={TOURS[paper].experiment}", server) for paper in papers}
     for page in pages.values():
         page.tab.select_option("#pace", "fast")
         page.tab.click("#start")

@@ -12,30 +12,36 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-PROGRAM = """
-import json, sys
+# By one device in this process, and by several in processes of their own.
+RUNS = """
 import jax, numpy as np
-mode, port, index = sys.argv[1], sys.argv[2], int(sys.argv[3])
-if mode == "processes":
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=index)
 import wideflow as wf
-devices = None if mode == "one" else "all"
-data = wf.data.sphere_sines(jax.random.key(0), samples=12, features=6)
-O = wf.observables
-record = [O.KernelMinEigenvalue(), O.KernelDistance("spectral", relative=False), O.WeightMovement(), O.FeatureMovement(), O.Risk()]
-found = {}
-for name, dynamics, far in (
-    ("descent", wf.GradientDescent(0.5), {"steps": 30}),
-    ("sgd", wf.SGD(0.2, batch=4), {"steps": 30}),
-    ("flow", wf.GradientFlow(method="tsit5"), {"time": 3.0}),
-):
-    net = wf.Shallow.init(jax.random.key(1), features=6, width=32, scaling=wf.scalings.Zipf(0.5, 0.7), activation="tanh")
-    run = wf.train(net, data, dynamics, record=record, every=10 if name != "flow" else 1.0, devices=devices, engine="weights", **far)
-    found[name] = {v: np.asarray(run.table[v]).tolist() for v in run.table}
-    shards = len({s.device for s in run.model.weights.addressable_shards})
-    found[name]["shards"] = shards
-print(json.dumps(found))
+
+def tables(devices):
+    data = wf.data.sphere_sines(jax.random.key(0), samples=12, features=6)
+    O = wf.observables
+    record = [O.KernelMinEigenvalue(), O.KernelDistance("spectral", relative=False), O.WeightMovement(), O.FeatureMovement(), O.Risk()]
+    tables = {}
+    for name, dynamics, far in (
+        ("descent", wf.GradientDescent(0.5), {"steps": 30}),
+        ("sgd", wf.SGD(0.2, batch=4), {"steps": 30}),
+        ("flow", wf.GradientFlow(method="tsit5"), {"time": 3.0}),
+    ):
+        net = wf.Shallow.init(jax.random.key(1), features=6, width=32, scaling=wf.scalings.Zipf(0.5, 0.7), activation="tanh")
+        run = wf.train(net, data, dynamics, record=record, every=10 if name != "flow" else 1.0, devices=devices, engine="weights", **far)
+        tables[name] = {v: np.asarray(run.table[v]).tolist() for v in run.table}
+        tables[name]["shards"] = len({s.device for s in run.model.weights.addressable_shards})
+    return tables
+"""
+
+PROCESSES = """
+import json, sys
+import jax
+port, index = sys.argv[1], int(sys.argv[2])
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=index)
+exec(sys.argv[3])
+print(json.dumps(tables("all")))
 """
 
 
@@ -45,11 +51,14 @@ def with_devices(count: int) -> dict[str, str]:
     return {**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count={count}"}
 
 
-def launch(mode, port=0, index=0, host_devices=1):
-    environment = with_devices(host_devices)
-    command = [sys.executable, "-c", PROGRAM, mode, str(port), str(index)]
+def launch(program: str, *words: str, devices: int) -> subprocess.Popen:
+    command = [sys.executable, "-c", program, *words]
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        env=with_devices(devices),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -61,7 +70,15 @@ def answer(process):
 
 @pytest.fixture(scope="module")
 def single():
-    return answer(launch("one"))
+    names = {}
+    exec(RUNS, names)
+    return names["tables"](None)
+
+
+@pytest.fixture(scope="module")
+def four():
+    """What a process with four devices computes, and what its devices exchange in `CASES`."""
+    return answer(launch(EXCHANGE, RUNS, json.dumps(CASES), devices=4))
 
 
 def compare(single, other, shards):
@@ -78,15 +95,15 @@ def compare(single, other, shards):
                 )
 
 
-def test_four_devices_in_one_process(single):
-    compare(single, answer(launch("devices", host_devices=4)), shards=4)
+def test_four_devices_in_one_process(single, four):
+    compare(single, four["tables"], shards=4)
 
 
 def test_two_processes_on_loopback(single):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    both = [launch("processes", port, i, host_devices=2) for i in range(2)]
+    both = [launch(PROCESSES, str(port), str(i), RUNS, devices=2) for i in range(2)]
     for process in both:
         compare(single, answer(process), shards=2)
 
@@ -113,19 +130,18 @@ def exchanged(samples, width, outputs):
     kinds = "all-reduce|all-gather|all-to-all|reduce-scatter|collective-permute|collective-broadcast"
     return re.findall(rf"= (.*?) ({kinds})(?:-start)?\\(", text)
 
-print(json.dumps([exchanged(*case) for case in json.loads(sys.argv[1])]))
+exec(sys.argv[1])
+exchanges = [exchanged(*case) for case in json.loads(sys.argv[2])]
+print(json.dumps({"tables": tables("all"), "exchanges": exchanges}))
 """
+CASES = [(12, 32, 1), (12, 4096, 1), (20, 64, 1), (12, 32, 3)]  # samples, width, outputs
 
 
-def test_a_step_exchanges_the_outputs_alone():
+def test_a_step_exchanges_the_outputs_alone(four):
     """Of the compiled loop: one sum over the devices, of samples x outputs numbers, however many neurons there are."""
-    cases = [(12, 32, 1), (12, 4096, 1), (20, 64, 1), (12, 32, 3)]
-    command = [sys.executable, "-c", EXCHANGE, json.dumps(cases)]
-    done = subprocess.run(command, env=with_devices(4), capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-3000:]
-    for (samples, _, outputs), found in zip(cases, json.loads(done.stdout), strict=True):
-        assert [kind for _, kind in found] == ["all-reduce"]
-        shape = re.fullmatch(r"f64\[([\d,]+)\].*", found[0][0])
+    for (samples, _, outputs), exchanges in zip(CASES, four["exchanges"], strict=True):
+        assert [kind for _, kind in exchanges] == ["all-reduce"]
+        shape = re.fullmatch(r"f64\[([\d,]+)\].*", exchanges[0][0])
         assert math.prod(map(int, shape[1].split(","))) == samples * outputs
 
 

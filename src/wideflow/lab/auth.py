@@ -42,8 +42,8 @@ class Gate(Router):
             return "requests from other pages are refused."
         if request.path.startswith(OPEN):
             return ""
-        given = parse_qs(request.query).get("token", [""])
-        if len(given) != 1 or not hmac.compare_digest(given[0].encode(), self.token.encode()):
+        tokens = parse_qs(request.query).get("token", [""])
+        if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode(), self.token.encode()):
             return "the token in the address is wrong. Use the address that `wideflow lab` printed."
         return ""
 

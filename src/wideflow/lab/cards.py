@@ -30,7 +30,7 @@ def _block(block: str) -> str:
 
 
 def _inline(text: str) -> str:
-    made = html.escape(as_text(text), quote=False)
+    markup = html.escape(as_text(text), quote=False)
     for pattern, replacement in INLINE:
-        made = pattern.sub(replacement, made)
-    return made
+        markup = pattern.sub(replacement, markup)
+    return markup

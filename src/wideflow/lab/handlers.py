@@ -84,18 +84,18 @@ class Take(RequestHandler):
             self.refuse(404, "This tab is not known here any more. Load the page again.")
             return
         try:
-            taken = await tab.take(kind)
+            file = await tab.take(kind)
         except TimeoutError:
             self.refuse(503, "The run is busy; pause it and try again.")
             return
-        if taken.trouble:
-            self.refuse(409, taken.trouble)
+        if file.trouble:
+            self.refuse(409, file.trouble)
             return
         ending, mime = ENDINGS[kind]
         name = f"wideflow-{tab.place.scene.name}.{ending}"
         self.set_header("Content-Type", mime)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
-        self.finish(taken.content)
+        self.finish(file.content)
 
     def refuse(self, status: int, sentence: str) -> None:
         self.set_status(status)

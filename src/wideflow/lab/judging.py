@@ -27,8 +27,8 @@ def judge(settings: Any, seed: int) -> Verdicts:
     ]
     speaking = tuple(row for row in rows if row[0] != "NOT_APPLICABLE")
     unmet = [
-        (f"{about} ({name})", f"{wanted}; {why}" if wanted else why)
-        for outcome, about, name, wanted, why in rows
+        (f"{about} ({name})", f"{need}; {why}" if need else why)
+        for outcome, about, name, need, why in rows
         if outcome == "NOT_APPLICABLE"
     ]
     silent = [(names, in_words(reason)) for names, reason in certificate.silent]

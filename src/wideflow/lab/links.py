@@ -10,7 +10,7 @@ from .._core.errors import check_between
 from ..runs.records import Record, repeat_command
 from . import plane
 from .fields import FIELDS, kinds
-from .scenes import FREE, Scene, scene
+from .scenes import FREE, Scene, find_scene
 from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
@@ -49,12 +49,12 @@ class Place:
     @property
     def changes(self) -> dict[str, Any]:
         """What the run is asked for: an upload is known to it by the file that the server chose."""
-        given = dict(self.choices)
-        if str(given.get("data", "")).startswith(PREFIX):
-            given["data"] = str(self.uploads.path(given["data"]))
+        changes = dict(self.choices)
+        if str(changes.get("data", "")).startswith(PREFIX):
+            changes["data"] = str(self.uploads.path(changes["data"]))
         if self.scene.still:
-            given["folder"] = str(self.uploads.plane)
-        return given
+            changes["folder"] = str(self.uploads.plane)
+        return changes
 
     @property
     def at_home(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Place:
     def _train_lines(self) -> str:
         settings = self.scene.settings(self.changes)
         own = {name: value for name, value in self.at_home.items() if name in BUILT}
-        given = ", ".join(f"{name}={value!r}" for name, value in own.items())
+        arguments = ", ".join(f"{name}={value!r}" for name, value in own.items())
         if settings.dynamics == "flow":
             length = f"time={settings.time!r}, every={settings.time / settings.records!r}"
         else:
@@ -94,7 +94,7 @@ class Place:
             "import wideflow as wf",
             "from wideflow.experiments.training import Settings, build",
             "",
-            f"settings = Settings({given})",
+            f"settings = Settings({arguments})",
             f"networks, data, test = build(settings, jax.random.key({self.seed}))",
             f"dynamics = {DYNAMICS[settings.dynamics].format(rate=settings.rate)}",
             "watched = [wf.observables.KernelDistance(), wf.observables.LinearisationGap(), wf.observables.TestRisk()]",
@@ -115,36 +115,36 @@ class Place:
 
 def place(query: Mapping[str, str], uploads: Uploads) -> Place:
     """The place that `query` names, texts as they come from an address; wrong ones are explained."""
-    chosen = scene(query.get("scene") or FREE)
+    scene = find_scene(query.get("scene") or FREE)
     try:
         seed = int(query.get("seed") or 0)
     except ValueError as error:
         raise ValueError(f"`seed` must be a whole number, got {query['seed'][:40]!r}.") from error
     check_between("seed", seed, *SEEDS)
     choices = {}
-    if chosen.name == FREE:
+    if scene.name == FREE:
         texts = START | {name: text for name, text in query.items() if text != ""}
         words = kinds(texts["data"], texts["dynamics"]) | {""}
-        offered = [f for f in FIELDS.values() if f.name in texts and f.only in words]
-        choices = {f.name: f.value(texts[f.name]) for f in offered}
+        fields = [f for f in FIELDS.values() if f.name in texts and f.only in words]
+        choices = {f.name: f.value(texts[f.name]) for f in fields}
         _check_data(choices.get("data", ""), uploads)
-    if chosen.still:
+    if scene.still:
         choices = {"point": _point(query.get("point", ""), uploads)}
-    made = Place(chosen, choices, seed, uploads)
-    chosen.settings(made.changes)
-    return made
+    result = Place(scene, choices, seed, uploads)
+    scene.settings(result.changes)
+    return result
 
 
 def _point(text: str, uploads: Uploads) -> int:
     """The number of a point of the server's plane; the recommended one where none is named."""
     if uploads.plane is None:
         raise ValueError("`scene` is 'plane', but this lab was opened without one. `wideflow lab FOLDER` opens it on a folder of `wideflow phase`.")  # fmt: skip
-    known = plane.plane_at(uploads.plane)
+    phase_plane = plane.plane_at(uploads.plane)
     try:
-        number = int(text) if text else known.answer.best
+        number = int(text) if text else phase_plane.answer.best
     except ValueError as error:
         raise ValueError(f"`point` must be a whole number, got {text[:40]!r}.") from error
-    check_between("point", number, 0, len(known.places) - 1)
+    check_between("point", number, 0, len(phase_plane.places) - 1)
     return number
 
 
@@ -168,10 +168,10 @@ def saved_link(record: Record) -> str:
             f"`state` is a run on {settings['data']}. Open the lab and upload that file; its other settings are {record.command}"
         )
     words = kinds(settings["data"], settings["dynamics"]) | {""}
-    offered = {
+    choices = {
         f.name: settings[f.name] for f in FIELDS.values() if f.only in words and f.name in settings
     }
-    return urlencode({"scene": FREE, **offered, "seed": record.seed})
+    return urlencode({"scene": FREE, **choices, "seed": record.seed})
 
 
 def _check_data(name: str, uploads: Uploads) -> None:

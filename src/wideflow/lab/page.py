@@ -31,12 +31,12 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
         loader=jinja2.FileSystemLoader([HERE / "templates", HERE.parent / "report" / "templates"]),
         autoescape=True, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    known = scenes() | ({plane.NAME: plane_scene()} if uploads.plane else {})
+    every_scene = scenes() | ({plane.NAME: plane_scene()} if uploads.plane else {})
     document.title = "wideflow lab"
     document.config.notify_connection_status = False  # the page says it in its own words
     document.template = environment.get_template("lab.html")
     document.template_variables.update(
-        scenes=known, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
+        scenes=every_scene, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
         tables=[name for name in UCI if available(name)], paces=list(PACES), limit=LIMIT, help=HELP, still=_still(start),
         points=_points(uploads) if start.scene.still else [],
         setup=json.dumps(
@@ -53,17 +53,19 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
 def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
     """The place of the address; a wrong one gives the start of its scene, or of free play, and a sentence."""
     request = getattr(document.session_context, "request", None)  # a server's session has one
-    given = request.arguments if request else {}
-    query = {name: values[0].decode(errors="replace") for name, values in given.items() if values}
+    arguments = request.arguments if request else {}
+    query = {
+        name: values[0].decode(errors="replace") for name, values in arguments.items() if values
+    }
     try:
         return place(query, uploads), ""
     except ValueError as error:
         reason = str(error)
-    known = {"scene": query["scene"]} if query.get("scene") in scenes() else {}
+    start = {"scene": query["scene"]} if query.get("scene") in scenes() else {}
     sentence = (
         f"The address is not understood: {reason} The page shows its starting settings instead."
     )
-    return place(known, uploads), sentence
+    return place(start, uploads), sentence
 
 
 def _still(at: Place) -> str:
@@ -78,8 +80,8 @@ def _still(at: Place) -> str:
 def _points(uploads: Uploads) -> list[str]:
     """The points of the plane in words, by their number."""
     assert uploads.plane is not None
-    known = plane.plane_at(uploads.plane)
-    return [plane.describe(known, number) for number in range(len(known.places))]
+    phase_plane = plane.plane_at(uploads.plane)
+    return [plane.describe(phase_plane, number) for number in range(len(phase_plane.places))]
 
 
 def _values(at: Place) -> dict:

@@ -71,8 +71,8 @@ def python(plane: "Phase", point: int) -> str:
         settings |= axis.setting(values_of(plane, point)[axis.name])
     level = _best_level(plane, point)
     settings |= {} if level is None else {"loss": float(plane.measured.levels[level])}
-    given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    return f"from wideflow.phase.estimator import PhaseRegressor\n\nfitted = PhaseRegressor({given}).fit(X, y)"
+    arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    return f"from wideflow.phase.estimator import PhaseRegressor\n\nfitted = PhaseRegressor({arguments}).fit(X, y)"
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:

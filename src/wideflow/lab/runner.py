@@ -2,10 +2,12 @@
 
 import dataclasses
 import datetime
+import functools
 import pathlib
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -14,23 +16,23 @@ import xarray as xr
 from .._core.precision import double
 from ..experiments.background import AWAITED
 from ..experiments.base import Experiment
-from ..report.static import save_figure
+from ..report.static import render_png
 from ..runs.records import write_record
 from ..runs.runner import as_record, on_device
 from ..training.session import Session
 from .health import diverged, ending, warning
 from .messages import Figure, Job, State, Taken
-from .scenes import Scene, scene
+from .scenes import Scene, find_scene
 from .worker import NextJob, Rehearsed, Show
 
 
 def perform(job: Job, show: Show) -> Job:
     """Runs the job to its end, then hands out its files; gives the next job, which may come at any moment."""
-    chosen = scene(job.scene)
+    scene = find_scene(job.scene)
     try:
         try:
-            settings = chosen.settings(job.changes)
-            Performance(chosen, settings, job, show).run()
+            settings = scene.settings(job.changes)
+            Performance(scene, settings, job, show).run()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise
         except Exception as error:
@@ -51,9 +53,9 @@ def sentence(error: Exception) -> str:
 class Performance:
     """One run, as its worker sees it."""
 
-    def __init__(self, chosen: Scene, settings, job: Job, show: Show):
-        self.scene, self.settings, self.job, self.show = chosen, settings, job, show
-        self.table: xr.Dataset | None = None
+    def __init__(self, scene: Scene, settings, job: Job, show: Show):
+        self.scene, self.settings, self.job, self.show = scene, settings, job, show
+        self.table: Callable[[], xr.Dataset] | None = None  # of the records so far
         self.complete, self.records = False, 0
         self.awaited = 0  # predictions that the last figure did not have yet
         self.happened: set[int] = set()
@@ -67,9 +69,8 @@ class Performance:
     def run(self) -> None:
         self.show.send(State("preparing" if self.job.held else "running", "compiling"))
         with on_device(None) as self.device:
-            self.table = self._computed()
-        self.complete = True
-        table = self.table
+            table = self._computed()
+        self.table, self.complete = lambda: table, True
         self.moments(table)
         self.show.hold()  # a run of one record alone
         self.show.figure(lambda: self.seen(table), final=True)
@@ -82,12 +83,14 @@ class Performance:
         return self.experiment.run(self.settings, key, session)
 
     def watch(self, so_far) -> None:
-        self.table = table = so_far()
+        # A table takes longer than a step, and most records of a fast run are neither drawn nor taken home.
+        self.table = table = functools.cache(so_far)
         self.records += 1
         if self.records == 2 and self.show.held:
             self.hold(so_far)
-        self.moments(table)
-        self.show.figure(lambda: self.seen(table))
+        if self.scene.steps:
+            self.moments(table())
+        self.show.figure(lambda: self.seen(table()))
         if self.records == 2 and self.scene.judge is not None:  # the first steps go before
             threading.Thread(target=self.judge, daemon=True).start()
         self.show.after_record()
@@ -137,16 +140,15 @@ class Performance:
         """The figure as PNG or the record as netCDF, of the table as it stands."""
         if self.table is None or self.show.held:
             return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
+        table = self.table()
+        if kind == "figure":
+            spec = self.scene.live(table)
+            caption = f"{spec.caption} Seed {self.job.seed}."
+            return Taken(kind, render_png(dataclasses.replace(spec, caption=caption)))
         with tempfile.TemporaryDirectory(prefix="wideflow-") as folder:
-            path = pathlib.Path(folder) / "taken"
-            if kind == "figure":
-                spec = self.scene.live(self.table)
-                caption = f"{spec.caption} Seed {self.job.seed}."
-                made = save_figure(dataclasses.replace(spec, caption=caption), path)[0]
-            else:
-                made = path.with_suffix(".nc")
-                write_record(self.record(self.table), made)
-            return Taken(kind, made.read_bytes())
+            path = pathlib.Path(folder) / "record.nc"
+            write_record(self.record(table), path)
+            return Taken(kind, path.read_bytes())
 
     def record(self, table: xr.Dataset):
         claims = self.experiment.claims(table) if self.complete else ()

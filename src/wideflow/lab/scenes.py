@@ -73,30 +73,37 @@ class Scene:
 def scenes() -> dict[str, Scene]:
     """Every scene by the name that stands in the address."""
     training = registry.experiment("train")
-    known = {
+    by_name = {
         FREE: Scene(FREE, "Free play", "", training, FIXED, training.draw, judge=judging.judge)
     }
     for tour in TOURS.values():
-        made = registry.experiment(tour.experiment)
-        known[made.name] = Scene(
-            made.name, tour.title, tour.paper, made, tour.settings, tour.live, tour.steps
+        experiment = registry.experiment(tour.experiment)
+        by_name[experiment.name] = Scene(
+            experiment.name,
+            tour.title,
+            tour.paper,
+            experiment,
+            tour.settings,
+            tour.live,
+            tour.steps,
         )
-    return known
+    return by_name
 
 
 @functools.cache
 def plane_scene() -> Scene:
     """A phase plane that was saved; only a lab that was opened on a folder shows it."""
-    made = plane.EXPERIMENT
-    return Scene(plane.NAME, "Phase plane", "", made, {}, plane.live, dial=plane.dial, still=True)
+    return Scene(
+        plane.NAME, "Phase plane", "", plane.EXPERIMENT, {}, plane.live, dial=plane.dial, still=True
+    )
 
 
-def scene(name: str) -> Scene:
-    known = scenes()
+def find_scene(name: str) -> Scene:
+    by_name = scenes()
     if name == plane.NAME:
         return plane_scene()
-    if name not in known:
+    if name not in by_name:
         raise ValueError(
-            f"there is no scene {name!r}.{did_you_mean(name, known)} There are {', '.join(known)}."
+            f"there is no scene {name!r}.{did_you_mean(name, by_name)} There are {', '.join(by_name)}."
         )
-    return known[name]
+    return by_name[name]

@@ -207,7 +207,7 @@ class Tab:
     def _live(self, where: Place, *, held: bool, worker: Worker | None = None) -> Live:
         if self.run is not None and worker is self.run.worker:
             self._answer_waiting(self.run)
-        if worker is None or not worker.process.is_alive():
+        if worker is None or not worker.alive:
             worker = self.workers.take()
         job = Job(where.scene.name, where.changes, where.seed, self.pace, held, next(self.numbers))
         worker.begin(job, self.hear)
@@ -289,10 +289,10 @@ class Tab:
 
     # the picture
 
-    def draw(self, came: Live) -> None:
+    def draw(self, sender: Live) -> None:
         """New numbers into the plots, or new plots where the figure has other panels."""
         if self.run is None or self.run.figure is None:  # the rival was quicker
-            came.worker.order("seen")
+            sender.worker.order("seen")
             return
         now, rival = self.run.figure, self.rival.figure if self.rival else None
         spec = self.composed(now.spec, rival)

@@ -63,25 +63,25 @@ class Uploads:
         """
         if len(content) > LIMIT:
             raise ValueError(too_large(len(content)))
-        key, shown = secrets.token_hex(8), file_name(name)
+        key, own_name = secrets.token_hex(8), file_name(name)
         path = self.folder / f"{key}.csv"
         path.write_bytes(content)
         try:
             classes = read_classes(path)
-            chosen = classes[0] if len(classes) > 2 else True
-            table = read_csv(path, constant="keep", name=shown, classes=chosen)
+            positive = classes[0] if len(classes) > 2 else True
+            table = read_csv(path, constant="keep", name=own_name, classes=positive)
             if len(table) < 2:
-                raise ValueError(f"{shown} has one row only; training needs at least two.")
+                raise ValueError(f"{own_name} has one row only; training needs at least two.")
         except ValueError as error:
             path.unlink()
             reason = error.in_file if isinstance(error, TableError) else str(error)
-            raise ValueError(renamed(reason, path, shown)) from None
+            raise ValueError(renamed(reason, path, own_name)) from None
         header = read_header(path)
-        made = Upload(f"{PREFIX}{key}", shown, path, header, len(table), classes)
-        self.tables[made.code] = made
+        upload = Upload(f"{PREFIX}{key}", own_name, path, header, len(table), classes)
+        self.tables[upload.code] = upload
         while len(self.tables) > KEPT:
             self.tables.pop(next(iter(self.tables))).path.unlink(missing_ok=True)
-        return made
+        return upload
 
     def path(self, code: str) -> pathlib.Path:
         return self._of(code).path
@@ -99,8 +99,8 @@ class Uploads:
 
 
 def renamed(sentence: str, path: pathlib.Path, name: str) -> str:
-    for known in (str(path), path.name, path.stem):
-        sentence = sentence.replace(known, name)
+    for spelling in (str(path), path.name, path.stem):
+        sentence = sentence.replace(spelling, name)
     return sentence
 
 

@@ -1,6 +1,7 @@
 """The process behind a tab: computes one job after the other, shows figures on the way, listens to orders; ended by its parent."""
 
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -20,6 +21,7 @@ def work(pipe: Connection, compiled: str | None, rehearsed: Sequence[str] | None
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     with contextlib.suppress(OSError):
         os.nice(5)  # the page comes first
+    gc.freeze()  # what was imported stays, in memory that all tabs share
     import jax
 
     if compiled:

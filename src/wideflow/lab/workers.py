@@ -2,56 +2,81 @@
 
 import contextlib
 import multiprocessing
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
 from typing import Any
 
 from .messages import Job, Order, State
 from .worker import work
 
 MOST_TABS = 12
-SPAWN = multiprocessing.get_context("spawn")  # JAX must not be forked
+# A process in which JAX computes must not be forked. On Linux one that has imported everything and computed nothing is: a tab's process then starts at
+# once, where importing takes two seconds of a core. Elsewhere each starts from nothing.
+if sys.platform == "linux":
+    CONTEXT = multiprocessing.get_context("forkserver")
+    CONTEXT.set_forkserver_preload(["wideflow.lab.rehearsal"])
+else:
+    CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Worker:
-    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number."""
+    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number.
+
+    It is started in that thread, for the first one waits until everything is imported; jobs wait in the pipe.
+    """
 
     def __init__(self, compiled: str | None, rehearsed: Sequence[str] | None = None):
-        self.pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work, args=(theirs, compiled, rehearsed), daemon=True)
-        self.process.start()
-        theirs.close()
+        self.pipe, theirs = CONTEXT.Pipe()
+        self.process = CONTEXT.Process(target=work, args=(theirs, compiled, rehearsed), daemon=True)
         self.hear: Callable[[int, Any], None] | None = None
         self.number = 0
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.started, self.over = threading.Event(), threading.Event()
+        threading.Thread(target=self._run, args=(theirs,), daemon=True).start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it computes, or will as soon as it has started."""
+        return not self.started.is_set() or self.process.is_alive()
 
     def begin(self, job: Job, hear: Callable[[int, Any], None]) -> None:
         """Hands over a job, in place of the one before; `hear` gets every message, and a `State("failed", ...)` if the process dies."""
         self.hear, self.number = hear, job.number
-        with contextlib.suppress(OSError):  # it has just died; `_listen` tells
+        with contextlib.suppress(OSError):  # it has just died; `_run` tells
             self.pipe.send(job)
+        if self.over.is_set():  # it was dead already, and nobody listened
+            self._tell_end()
 
     def order(self, word: str, value: Any = None) -> None:
         with contextlib.suppress(OSError):
             self.pipe.send(Order(word, value))
 
-    def _listen(self) -> None:
-        while True:
-            try:
+    def _run(self, theirs: Connection) -> None:
+        with contextlib.suppress(OSError, EOFError):  # no process: the pipe's end says so below
+            self.process.start()
+        self.started.set()
+        theirs.close()
+        with contextlib.suppress(EOFError, OSError):
+            while True:
                 number, message = self.pipe.recv()
-            except (EOFError, OSError):
                 if self.hear is not None:
-                    ended = State("failed", "The process of this run has ended. Start again.")
-                    self.hear(self.number, ended)
-                return
-            if self.hear is not None:
-                self.hear(number, message)
+                    self.hear(number, message)
+        self.over.set()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        if self.hear is not None:
+            ended = State("failed", "The process of this run has ended. Start again.")
+            self.hear(self.number, ended)
 
     def end(self) -> None:
         """Ends the process and everything it holds."""
         self.hear = None
-        self.process.kill()
-        self.process.join(5.0)
+        self.started.wait()
+        if self.process.pid is not None:
+            self.process.kill()
+            self.process.join(5.0)
         self.pipe.close()
 
 
@@ -66,7 +91,7 @@ class Workers:
     def __init__(self, compiled: str | None = None, rehearsed: Sequence[str] | None = None):
         self.compiled, self.rehearsed, self.lock = compiled, rehearsed, threading.Lock()
         self.spare: Worker | None = None
-        self.given: set[Worker] = set()
+        self.in_use: set[Worker] = set()
         self.ended = False
 
     def warm(self) -> None:
@@ -74,7 +99,7 @@ class Workers:
         with self.lock:
             if self.ended:
                 return
-            if self.spare is None or not self.spare.process.is_alive():
+            if self.spare is None or not self.spare.alive:
                 self.spare = Worker(self.compiled, self.rehearsed)
 
     def take(self) -> Worker:
@@ -83,23 +108,23 @@ class Workers:
         Raises:
             ValueError: too many tabs are open.
         """
-        if len(self.given) >= MOST_TABS:
+        if len(self.in_use) >= MOST_TABS:
             raise ValueError(f"{MOST_TABS} runs are open in other tabs. Close one.")
         self.warm()
         with self.lock:
             assert self.spare is not None
             worker, self.spare = self.spare, None
-            self.given.add(worker)
+            self.in_use.add(worker)
         return worker
 
     def give_back(self, worker: Worker) -> None:
         with self.lock:
-            self.given.discard(worker)
+            self.in_use.discard(worker)
         worker.end()
 
     def end(self) -> None:
         with self.lock:
-            every = [*self.given, *([self.spare] if self.spare else [])]
-            self.given, self.spare, self.ended = set(), None, True
+            every = [*self.in_use, *([self.spare] if self.spare else [])]
+            self.in_use, self.spare, self.ended = set(), None, True
         for worker in every:
             worker.end()

@@ -13,7 +13,6 @@ $$\dot\Sigma = J\Sigma + \Sigma J^\top + C(\bar y), \qquad J = \partial F/\parti
 
 import math
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -212,6 +211,8 @@ def _slopes(function, y):
 
 @eqx.filter_jit
 def _band(equations, start, ts, rtol):
+    from .._core.solvers import diffrax
+
     width = len(start.output)
     drift, diffusion, error = _functions(equations, start.P, width)
 
@@ -240,6 +241,8 @@ def _band(equations, start, ts, rtol):
 
 @eqx.filter_jit
 def _samples(equations, start, ts, features, step, keys):
+    from .._core.solvers import diffrax
+
     width = len(start.output)
     drift, diffusion, error = _functions(equations, start.P, width)
 

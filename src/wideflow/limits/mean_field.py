@@ -12,7 +12,6 @@ Finite networks differ by $O(m^{-1/2})$. Time is that of the half sum of squares
 import math
 from typing import Literal
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -219,6 +218,8 @@ def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, m
 @eqx.filter_jit
 def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, weights, tolerance):
     r"""Integrates $U_s = \int s\, \sigma'(h_s) \circ r$ for each population $s$; $h_s = h(0) - \hat c\, U_s G$ at every point."""
+    from .._core.solvers import diffrax
+
     samples = len(targets)
     inner, outer = gram[:samples, :samples], gram[:samples, samples:]
     signs = jnp.array([1.0]) if act.odd else jnp.array([1.0, -1.0])

@@ -13,8 +13,8 @@ hold at every finite $d$: $\dot w = -\eta\,d\,\nabla_w\frac12Ee^2$ in the same t
 
 import math
 from collections.abc import Callable
+from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -299,7 +299,7 @@ class OrderParameterPath(AbstractResult):
     output: Float[Array, "time width"]
     error: Float[Array, " time"]
     P: Float[Array, "index index"]
-    interpolation: diffrax.DenseInterpolation
+    interpolation: Any  # Diffrax's, over all times
     status: str = eqx.field(static=True)
 
     def at(self, time: float) -> Overlaps:
@@ -332,6 +332,8 @@ def order_parameters(
         The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$ grow without bound, or 'max_steps';
         what lies beyond the end of a path that is not done is NaN.
     """
+    from .._core.solvers import diffrax
+
     ts = checked_problem(equations, start, times)
     check_positive("rtol", rtol)
     check_positive("atol", atol)
@@ -361,6 +363,8 @@ def checked_problem(equations, start, times) -> Float[Array, " time"]:
 
 @eqx.filter_jit
 def _solve(equations, start, ts, rtol, atol, max_steps):
+    from .._core.solvers import diffrax
+
     def field(t, y, args):
         M, Q, a = y
         return equations._field(M, Q, start.P, a)

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -294,6 +293,8 @@ def output_flow(
     Returns:
         The outputs at the test inputs (or at the training inputs), with a leading axis of times.
     """
+    from .._core.solvers import diffrax
+
     ntk, targets = jnp.asarray(in_memory("ntk", ntk)), jnp.asarray(targets)
     _targets(targets, ntk.shape[0])
     _check_ridge(ridge)

@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -154,6 +153,8 @@ def _along(act, path, masses, x, y):
 
 @eqx.filter_jit
 def _solve(act, nodes, masses, x, y, times, rate, rtol, atol, max_steps):
+    from .._core.solvers import diffrax
+
     def loss(nodes):
         return 0.5 * jnp.mean(jnp.sum((_outputs(act, nodes, masses, x) - y) ** 2, axis=1))
 

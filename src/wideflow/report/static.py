@@ -57,17 +57,27 @@ def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pat
 
 def render(spec: FigureSpec) -> tuple[bytes, bytes]:
     """The figure as PNG and as PDF."""
+    figure = build(spec)
+    png = _written(figure, "png")
+    # the PDF has the PNG's layout: making room for all labels takes most of a drawing
+    figure.set_layout_engine("none")
+    return png, _written(figure, "pdf")
+
+
+def render_png(spec: FigureSpec) -> bytes:
+    """The figure as PNG alone, which takes half as long."""
+    return _written(build(spec), "png")
+
+
+def _written(figure, kind: str) -> bytes:
     import matplotlib as mpl
 
-    figure, png, pdf = build(spec), io.BytesIO(), io.BytesIO()
+    # nothing of the moment or of the versions: the same figure gives the same bytes
+    dated = ("Software",) if kind == "png" else ("CreationDate", "Producer", "Creator")
+    buffer = io.BytesIO()
     with mpl.rc_context(_STYLE):
-        figure.savefig(png, format="png", metadata={"Software": None})
-        # the PDF has the PNG's layout: making room for all labels takes most of a drawing
-        figure.set_layout_engine("none")
-        figure.savefig(
-            pdf, format="pdf", metadata={"CreationDate": None, "Producer": None, "Creator": None}
-        )
-    return png.getvalue(), pdf.getvalue()
+        figure.savefig(buffer, format=kind, metadata=dict.fromkeys(dated))
+    return buffer.getvalue()
 
 
 def build(spec: FigureSpec):

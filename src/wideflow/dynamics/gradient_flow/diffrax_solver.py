@@ -3,7 +3,6 @@
 import dataclasses
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from ..._core.trees import Parameters, zeros_of
 from .step_base import HOPELESS, PROBATION
 
-SOLVERS = {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8, "kvaerno5": diffrax.Kvaerno5}
+SOLVERS = {"tsit5": "Tsit5", "dopri8": "Dopri8", "kvaerno5": "Kvaerno5"}
+"""Methods and the names that Diffrax has for them."""
 
 
 class DiffraxState(eqx.Module):
@@ -40,11 +40,13 @@ class DiffraxSolver(eqx.Module):
     tolerance: float = eqx.field(static=True)
 
     @property
-    def _parts(self) -> tuple[Any, diffrax.PIDController]:
+    def _parts(self) -> tuple[Any, Any]:
+        from ..._core.solvers import diffrax
+
         absolute = self.tolerance * 1e-3
         controller = diffrax.PIDController(rtol=self.tolerance, atol=absolute)
         if self.name != "kvaerno5":
-            return SOLVERS[self.name](), controller
+            return getattr(diffrax, SOLVERS[self.name])(), controller
         newton = diffrax.VeryChord(rtol=self.tolerance, atol=absolute)
         return diffrax.Kvaerno5(root_finder=newton), controller
 
@@ -55,6 +57,8 @@ class DiffraxSolver(eqx.Module):
 
     def init(self, field, loss, theta: Parameters, time) -> DiffraxState:
         """At rest at `time`, before the first step."""
+        from ..._core.solvers import diffrax
+
         solver, terms = self._parts[0], diffrax.ODETerm(field)
         begin = self._begun(field, loss, theta, time)
         following, memory, no = begin["following"], begin["solver"], begin["failed"]
@@ -70,6 +74,8 @@ class DiffraxSolver(eqx.Module):
 
     def _begun(self, field, loss, theta: Parameters, time) -> dict[str, Any]:
         """The state's entries at rest, but for counts and the path inside a last step, which nobody reads."""
+        from ..._core.solvers import diffrax
+
         solver, controller = self._parts
         terms, time = diffrax.ODETerm(field), jnp.asarray(time, float)
         order = solver.error_order(terms)
@@ -91,6 +97,8 @@ class DiffraxSolver(eqx.Module):
 
         `loss` maps parameters to the loss, which may not rise, and to its rounding error. A step that raises it is taken again at half its length.
         """
+        from ..._core.solvers import diffrax
+
         solver, controller = self._parts
         terms = diffrax.ODETerm(field)
         order = solver.error_order(terms)

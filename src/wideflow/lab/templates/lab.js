@@ -19,15 +19,15 @@
     return kind === "zipf" ? `zipf:${$("gamma").value},${$("alpha").value}` : kind;
   };
   const place = () => {
-    const found = { scene: setup.scene, seed: form.elements.seed.value };
-    if (form.elements.point) found.point = form.elements.point.value;
-    if (!free) return found;
+    const choices = { scene: setup.scene, seed: form.elements.seed.value };
+    if (form.elements.point) choices.point = form.elements.point.value;
+    if (!free) return choices;
     for (const input of form.querySelectorAll("[name]")) {
       const field = input.closest(".field");
-      if (input.value !== "" && !(field && field.hidden)) found[input.name] = input.value;
+      if (input.value !== "" && !(field && field.hidden)) choices[input.name] = input.value;
     }
-    found.scaling = scaling();
-    return found;
+    choices.scaling = scaling();
+    return choices;
   };
   const own = () => uploads.find((one) => one.code === form.elements.data.value);
   const kinds = () => {
@@ -37,15 +37,15 @@
   };
   const arrange = () => {
     if (!free) return;
-    const shown = kinds();
-    for (const field of form.querySelectorAll(".field[data-only]")) if (field.dataset.only) field.hidden = !shown[field.dataset.only];
+    const present = kinds();
+    for (const field of form.querySelectorAll(".field[data-only]")) if (field.dataset.only) field.hidden = !present[field.dataset.only];
     const depth = Number(form.elements.depth.value) > 1 ? "deep" : "shallow", list = $("scaling-kind");
     for (const option of list.options) option.hidden = option.disabled = Boolean(option.dataset.depth) && option.dataset.depth !== depth;
     if (list.selectedOptions[0]?.disabled) list.value = "ntk"; // a node scaling is for one layer, a parametrisation's name for several
     for (const field of form.querySelectorAll("[data-scaling]")) field.hidden = field.dataset.scaling !== $("scaling-kind").value;
     $("gamma-out").textContent = $("gamma").value;
     $("alpha-out").textContent = $("alpha").value;
-    $("dynamics-help").textContent = shown.flow ? "Flow is descent with vanishing steps, solved to a tolerance; no rate is chosen. Time is its own, not seconds."
+    $("dynamics-help").textContent = present.flow ? "Flow is descent with vanishing steps, solved to a tolerance; no rate is chosen. Time is its own, not seconds."
       : "Too large a rate makes the loss grow or swing. Time is rate × steps.";
     const target = form.elements.target, columns = own()?.columns ?? [], before = target.value || setup.choices.target;
     target.replaceChildren(...columns.map((name) => new Option(name, name)));
@@ -70,13 +70,13 @@
       const input = form.elements[name];
       if (input && !["scaling", "target", "positive"].includes(name)) input.value = value;
     }
-    const asked = String(setup.choices.scaling), [kind, rest] = asked.split(":"), kinds = $("scaling-kind");
+    const choice = String(setup.choices.scaling), [kind, rest] = choice.split(":"), kinds = $("scaling-kind");
     if (kind === "zipf") {
       const [gamma, alpha] = (rest || "0.5,0.7").split(",");
       slide($("gamma"), gamma);
       slide($("alpha"), alpha);
-    } else if (![...kinds.options].some((one) => one.value === asked)) kinds.append(new Option(asked, asked)); // only an address can ask for it
-    kinds.value = kind === "zipf" ? kind : asked;
+    } else if (![...kinds.options].some((one) => one.value === choice)) kinds.append(new Option(choice, choice)); // only an address can ask for it
+    kinds.value = kind === "zipf" ? kind : choice;
     arrange();
   };
   const slide = (input, value) => { // to the very number of the address, also between the steps of the slider
@@ -114,7 +114,7 @@
 
   // the server's end: said once, and looked for again
   const inputs = () => [...form.querySelectorAll("input, select"), ...["start", "pause", "reset", "pace", "compare"].map($).filter(Boolean)];
-  const said = { ended: "The lab has ended: its terminal was closed, or Ctrl-C pressed in it. What is drawn stays, but nothing runs. Start it again with: wideflow lab",
+  const sentences = { ended: "The lab has ended: its terminal was closed, or Ctrl-C pressed in it. What is drawn stays, but nothing runs. Start it again with: wideflow lab",
     anew: "The lab was started anew, with a new token, so this page is no longer its own. Open the address that the terminal shows.",
     forgotten: "The connection was lost for too long, and this tab's run has ended. The lab itself is still there.",
     waiting: "The connection to the lab is lost. Trying again." };
@@ -122,7 +122,7 @@
     if ($("lost").dataset.kind === kind) return;
     $("lost").dataset.kind = kind;
     $("lost").hidden = false;
-    $("lost-words").textContent = said[kind];
+    $("lost-words").textContent = sentences[kind];
     const apart = kind === "ended" || kind === "anew";
     $("lost-state").hidden = $("copy-state").hidden = !apart;
     $("lost-link").textContent = `&${home.link}`;
@@ -153,7 +153,7 @@
     }
     card();
   };
-  const shown = () => { $("empty").hidden = Boolean(models().some((model) => model.type === "Figure")); };
+  const hideEmptyNote = () => { $("empty").hidden = Boolean(models().some((model) => model.type === "Figure")); };
 
   // the dial: the larger of the two numbers on a logarithmic line from a thousandth to ten
   const turn = (worst) => { const at = Math.min(1, Math.max(0, (Math.log10(Math.max(worst, 1e-9)) + 3) / 4)); return -90 + 180 * at; };
@@ -206,15 +206,15 @@
   };
 
   const kindsOf = { HOLDS: "holds", VIOLATED: "failed", VACUOUS: "declared", NOT_APPLICABLE: "" };
-  const verdicts = (found) => {
+  const verdicts = (summary) => {
     if (!$("verdicts")) return;
-    $("headline").textContent = found.headline;
+    $("headline").textContent = summary.headline;
     const row = (cells) => {
       const line = document.createElement("tr");
       for (const cell of cells) { const td = document.createElement("td"); td.append(cell); line.append(td); }
       return line;
     };
-    $("rows").replaceChildren(...found.rows.map(([outcome, says, name, asks, why]) => {
+    $("rows").replaceChildren(...summary.rows.map(([outcome, says, name, asks, why]) => {
       const chip = document.createElement("span"), source = document.createElement("span"), words = document.createElement("div");
       chip.className = `chip ${kindsOf[outcome]}`;
       chip.textContent = outcome.replace("_", " ").toLowerCase();
@@ -223,16 +223,16 @@
       words.append(says, source);
       return row([chip, words, asks, why]);
     }));
-    $("silent").hidden = found.silent.length === 0;
-    $("silent-count").textContent = `Statements that do not apply here: ${found.silent.length}`;
-    $("silent-rows").replaceChildren(...found.silent.flatMap(([names, why]) => {
+    $("silent").hidden = summary.silent.length === 0;
+    $("silent-count").textContent = `Statements that do not apply here: ${summary.silent.length}`;
+    $("silent-rows").replaceChildren(...summary.silent.flatMap(([names, why]) => {
       const term = document.createElement("dt"), reason = document.createElement("dd");
       term.textContent = names;
       reason.textContent = why;
       return [term, reason];
     }));
-    $("numbers").hidden = found.numbers.length === 0;
-    $("number-rows").replaceChildren(...found.numbers.map(row));
+    $("numbers").hidden = summary.numbers.length === 0;
+    $("number-rows").replaceChildren(...summary.numbers.map(row));
   };
 
   // the tour
@@ -249,10 +249,10 @@
       return dot;
     }));
     [...$("dots").querySelectorAll("button")].forEach((button, i) => {
-      const came = events.get(i);
-      button.className = `${i === step ? "here" : ""} ${came ? "came" : ""}`;
-      button.textContent = came ? "✓" : String(i + 1);
-      button.setAttribute("aria-label", `step ${i + 1}, ${setup.steps[i].title}${came ? ", its moment has come" : ""}`);
+      const moment = events.get(i);
+      button.className = `${i === step ? "here" : ""} ${moment ? "came" : ""}`;
+      button.textContent = moment ? "✓" : String(i + 1);
+      button.setAttribute("aria-label", `step ${i + 1}, ${setup.steps[i].title}${moment ? ", its moment has come" : ""}`);
       if (i === step) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
     });
     $("step-title").textContent = now.title;
@@ -291,8 +291,8 @@
   };
 
   // taking home
-  const carry = (given) => {
-    home = given;
+  const carry = (addresses) => {
+    home = addresses;
     $("link").textContent = address(home.link);
     $("command").textContent = home.command;
     $("lines").textContent = home.lines;
@@ -315,20 +315,20 @@
     const file = $("file").files[0];
     if (!file) return;
     trouble("");
-    let found;
+    let table;
     try {
       const answer = await fetch(`/upload?token=${token}&name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
-      found = await answer.json();
-    } catch { found = { trouble: `The file has ${(file.size / 2 ** 20).toFixed(1)} MB and could not be sent; at most ${setup.limit / 2 ** 20} MB are accepted.` }; }
+      table = await answer.json();
+    } catch { table = { trouble: `The file has ${(file.size / 2 ** 20).toFixed(1)} MB and could not be sent; at most ${setup.limit / 2 ** 20} MB are accepted.` }; }
     $("file").value = "";
-    if (found.trouble) { trouble(found.trouble); return; }
-    uploads.push(found);
+    if (table.trouble) { trouble(table.trouble); return; }
+    uploads.push(table);
     offer();
-    form.elements.data.value = found.code;
+    form.elements.data.value = table.code;
     choose();
   };
 
-  const heard = (message) => {
+  const receive = (message) => {
     window.lab.messages.push(message);
     if (window.lab.messages.length > 200) window.lab.messages.shift();
     if ("trouble" in message) trouble(message.trouble);
@@ -359,7 +359,7 @@
       highlight();
       ask({ do: "seen" });
     }
-    shown();
+    hideEmptyNote();
   };
 
   const resume = () => { // a reload goes on with the run that it cut off: the same settings give the same run
@@ -370,11 +370,11 @@
   const paceBefore = sessionStorage.getItem("wideflow-pace");
   if (paceBefore) $("pace").value = paceBefore;
   const connect = setInterval(() => {
-    const found = typeof Bokeh === "undefined" ? null : Bokeh.documents.map((doc) => doc.get_model_by_name("talk")).find(Boolean);
-    if (!found) return;
+    const channel = typeof Bokeh === "undefined" ? null : Bokeh.documents.map((doc) => doc.get_model_by_name("talk")).find(Boolean);
+    if (!channel) return;
     clearInterval(connect);
-    talk = found;
-    talk.properties.message.change.connect(() => heard(JSON.parse(talk.message)));
+    talk = channel;
+    talk.properties.message.change.connect(() => receive(JSON.parse(talk.message)));
     talk.document.on_event("connection_lost", cut);
     talk.document.on_event("client_reconnected", mended);
     document.body.dataset.connected = "yes";
@@ -401,10 +401,10 @@
   if (free) $("compare").addEventListener("click", () => {
     trouble("");
     if (!complete()) return;
-    const asked = place();
+    const choices = place();
     $("scaling-kind").value = "mean-field"; // what the form shows is the run whose settings are taken home
     arrange();
-    ask({ do: "compare", place: asked });
+    ask({ do: "compare", place: choices });
   });
   $("take-figure").addEventListener("click", (event) => take(event, "figure"));
   $("take-table").addEventListener("click", (event) => take(event, "table"));

@@ -19,7 +19,6 @@ taken by Wick's theorem; those over $u$ go by the lattice rule where its covaria
 
 from typing import NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -255,6 +254,8 @@ def _coefficients(act: Activation, gram, layers: list[Layer]):
 
 @eqx.filter_jit
 def _flow(kernel, targets, ts, linear, quadratic):
+    from ..._core.solvers import diffrax
+
     def change(S, P):
         return jnp.einsum("abmn,ab->mn", linear, P) + jnp.einsum("abmn,a,b->mn", quadratic, S, S)
 

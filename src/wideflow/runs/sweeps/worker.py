@@ -6,6 +6,7 @@ is a worker of the embedded cluster: it ends with the process that started it.
 """
 
 import asyncio
+import gc
 import os
 import pathlib
 import sys
@@ -124,5 +125,6 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
+    gc.freeze()  # what was imported stays, and need not be looked through for garbage
     threading.Thread(target=_end_with_parent, daemon=True).start()
     asyncio.run(_serve(sys.argv[1]))

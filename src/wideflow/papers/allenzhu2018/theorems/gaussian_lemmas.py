@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-import scipy.integrate
 import scipy.special as sp
 
 from ....theorems.base import AbstractTheorem, Citation, Verdict
@@ -189,6 +188,8 @@ class LemmaA6(AbstractTheorem):
     def __call__(
         self, degree: int, b: float | int, x1: float | int, *, tolerance: float | int = 1e-9
     ) -> Verdict:
+        import scipy.integrate  # slow to import, and few calls need it
+
         s = math.sqrt(1 - x1**2)
         if degree < 1 or s < 1e-6:
             return unmet(
@@ -231,6 +232,8 @@ class LemmaA7(AbstractTheorem):
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.7 (99)")
 
     def __call__(self, degree: int, b: float | int, *, tolerance: float | int = 1e-9) -> Verdict:
+        import scipy.integrate  # slow to import, and few calls need it
+
         exact = scipy.integrate.quad(
             lambda a: a**degree * float(normal_density(a)), b, 40, epsabs=1e-14, limit=400
         )[0]

@@ -9,7 +9,6 @@ $b_0 = 8/\pi$. (Stage 1 defines $\Delta = b_0(\dots)$, half of this one.)
 
 import math
 
-import diffrax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -53,6 +52,8 @@ def stage_flow(
         coefficients: $a_i$.
         times: when the path is wanted.
     """
+    from ...._core.solvers import diffrax
+
     gamma, beta, a, times = (
         jnp.asarray(x).astype(jnp.float64) for x in (gamma, beta, coefficients, times)
     )

@@ -2,7 +2,6 @@ r"""The reduced flow of the depth-separation learner at infinite width, through 
 
 import math
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -166,6 +165,8 @@ def integrate(
     The field is evaluated at the nearest state of its domain (`_inside`): a trial stage may leave the domain, and one
     NaN there would make the next step length NaN and every later step a rejection.
     """
+    from ...._core.solvers import diffrax
+
     field = lambda y: reduced_field(law, _inside(law, y, clip), clip)
     term = diffrax.ODETerm(lambda t, y, args: field(y))
     if rate is None:
@@ -213,6 +214,8 @@ def _inside(law, state: ReducedState, clip: Thresholds) -> ReducedState:
 
 @eqx.filter_jit
 def _solve(law, state, times, clip, rate, rtol, atol, max_steps):
+    from ...._core.solvers import diffrax
+
     solution = integrate(
         law, state, 0.0, times[-1], clip, rate=rate, rtol=rtol, atol=atol, max_steps=max_steps,
         saveat=diffrax.SaveAt(ts=times),

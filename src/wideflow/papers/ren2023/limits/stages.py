@@ -2,10 +2,8 @@ r"""Stage times of the reduced flow as roots of event functions along the integr
 
 import math
 
-import diffrax
 import equinox as eqx
 import jax.numpy as jnp
-import optimistix
 
 from ...._core.errors import check_positive
 from ...._core.precision import double
@@ -134,6 +132,8 @@ def _event_time(law, state, begin, horizon, clip, kind: str, level, tolerances, 
 
 @eqx.filter_jit
 def _until(law, state, clip, kind, start, horizon, level, tolerances, max_steps):
+    from ...._core.solvers import diffrax, optimistix
+
     def condition(t, y, args, **_):
         return _gap(law, y, kind, level)
 
