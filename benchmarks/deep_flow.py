@@ -1,10 +1,13 @@
-"""Gradient flow of a tanh network of three hidden layers of 512 on 200 rows, to 1 % of the loss: evaluations and time against Tsit5.
+"""Gradient flow of a tanh network of three hidden layers of 512 on 200 rows, to 1 % of the loss:
+evaluations and time against Tsit5.
 
 python deep_flow.py                       takes about ten minutes on two cores
 python deep_flow.py --width 64 --end 100  a small one
 
-An evaluation is a forward and a backward pass over all rows, for both. The reference is the exponential flow at tolerance 1e-4; Tsit5 runs over a stretch that
-takes `--seconds`, and what the whole time would have cost is told in proportion. WIDEFLOW_DATA names the folder with the table `concrete`.
+An evaluation is a forward and a backward pass over all rows, for both. The reference is the
+exponential flow at tolerance 1e-4; Tsit5 runs over a stretch that takes `--seconds`, and what the
+whole time would have cost is told in proportion. WIDEFLOW_DATA names the folder with the table
+`concrete`.
 """
 
 import argparse
@@ -35,11 +38,24 @@ def main():
             error = abs(loss / exact - 1)
             if error <= 0.01:
                 break
-        ours = {"program": "wideflow gram", "tolerance": tolerance, "error": error, "steps": steps,
-                "evaluations": evaluations, "seconds": spent}  # fmt: skip
+        ours = {
+            "program": "wideflow gram",
+            "tolerance": tolerance,
+            "error": error,
+            "steps": steps,
+            "evaluations": evaluations,
+            "seconds": spent,
+        }
         print(ours, flush=True)
-        _, evaluations, spent, share = by_diffrax("tsit5", net, data, options.end, 1e-3, options.seconds)  # fmt: skip
-        theirs = {"program": "Diffrax tsit5", "evaluations": evaluations / share, "seconds": spent / share, "share": share}  # fmt: skip
+        _, evaluations, spent, share = by_diffrax(
+            "tsit5", net, data, options.end, 1e-3, options.seconds
+        )
+        theirs = {
+            "program": "Diffrax tsit5",
+            "evaluations": evaluations / share,
+            "seconds": spent / share,
+            "share": share,
+        }
         print(theirs, flush=True)
     for row in (ours, theirs):
         row["case"] = f"tanh, {options.depth} layers of {options.width}, {options.rows} rows"

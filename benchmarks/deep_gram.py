@@ -1,4 +1,6 @@
-"""The tangent Gram matrix of four hidden layers of 1024 (ReLU, NTK, float64): time and peak memory; peers in their own environments."""
+"""The tangent Gram matrix of four hidden layers of 1024 (ReLU, NTK, float64): time and peak memory;
+peers in their own environments.
+"""
 
 import resource
 import sys
@@ -17,7 +19,9 @@ def main(samples: int):
         inputs, matrices = deep_network(samples)
         net = wf.Deep.init(0, wf.mlp(4, 1024, "relu"), inputs.shape[1])
         given = [jnp.asarray(m) for m in matrices]
-        shaped = [g.reshape(w.shape) for g, w in zip(given, jax.tree.leaves(net.weights), strict=True)]  # fmt: skip
+        shaped = [
+            g.reshape(w.shape) for g, w in zip(given, jax.tree.leaves(net.weights), strict=True)
+        ]
         weights = jax.tree.unflatten(jax.tree.structure(net.weights), shaped)
         net, x = eqx.tree_at(lambda n: n.weights, net, weights), jnp.asarray(inputs)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

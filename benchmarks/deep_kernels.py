@@ -1,4 +1,5 @@
-"""Deep limit kernels: both kernels of a depth-5 ReLU network at several sizes, and of a convolutional one with pooling.
+"""Deep limit kernels: both kernels of a depth-5 ReLU network at several sizes, and of a
+convolutional one with pooling.
 
 Run:  python deep_kernels.py               all cases
       python deep_kernels.py 500 2000      some sizes of the dense network, or 'conv'

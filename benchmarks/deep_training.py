@@ -1,10 +1,12 @@
-"""A training step of `wf.Deep` (three hidden layers of 1024, batch 128, Adam, float32) against a hand-written jitted Optax loop.
+"""A training step of `wf.Deep` (three hidden layers of 1024, batch 128, Adam, float32) against a
+hand-written jitted Optax loop.
 
 python deep_training.py                          takes about two minutes on two cores
 python deep_training.py --width 64 --steps 20    a small one
 
-The hand-written loop is what a careful user writes: one jitted step that gets a batch by its rows, with the parameters and the optimiser's state donated.
-Programs take turns, and the fastest of several rounds counts, so that a busy moment hits both.
+The hand-written loop is what a careful user writes: one jitted step that gets a batch by its rows,
+with the parameters and the optimiser's state donated. Programs take turns, and the fastest of
+several rounds counts, so that a busy moment hits both.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""1. Full-batch descent at the papers' sizes: wideflow's `train` against a plain JAX scan and the bare matrix products (the limit)."""
+"""1. Full-batch descent at the papers' sizes: wideflow's `train` against a plain JAX scan and the
+bare matrix products (the limit).
+"""
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 
 import functools

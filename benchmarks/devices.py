@@ -1,6 +1,8 @@
-"""One network over several CPU devices: strong scaling (the same network) and weak scaling (as many times the neurons).
+"""One network over several CPU devices: strong scaling (the same network) and weak scaling (as many
+times the neurons).
 
-    python benchmarks/devices.py [--counts 1 2 4 8] [--widths 10000 100000] [--out results/devices.json]
+    python benchmarks/devices.py [--counts 1 2 4 8] [--widths 10000 100000] [--out
+    results/devices.json]
 
 One process a case, held on as many cores as it has devices; best of three.
 """
@@ -27,9 +29,25 @@ def step_seconds(devices: int, width: int) -> float:
     times = []
     for _ in range(4):  # the first compiles
         began = time.perf_counter()
-        wf.train(net, data, wf.GradientDescent(0.1), steps=STEPS, every=STEPS, devices=devices, engine="weights")  # fmt: skip
+        wf.train(
+            net,
+            data,
+            wf.GradientDescent(0.1),
+            steps=STEPS,
+            every=STEPS,
+            devices=devices,
+            engine="weights",
+        )
         once = time.perf_counter()
-        wf.train(net, data, wf.GradientDescent(0.1), steps=3 * STEPS, every=3 * STEPS, devices=devices, engine="weights")  # fmt: skip
+        wf.train(
+            net,
+            data,
+            wf.GradientDescent(0.1),
+            steps=3 * STEPS,
+            every=3 * STEPS,
+            devices=devices,
+            engine="weights",
+        )
         times.append((time.perf_counter() - once - (once - began)) / (2 * STEPS))
     return min(times[1:])
 
@@ -40,10 +58,13 @@ def measured(devices: int, width: int) -> float:
         raise SystemExit(f"`--counts` {devices}: only {len(cores)} cores are free; ask for fewer.")
     flags = f"--xla_force_host_platform_device_count={devices}"
     done = subprocess.run(
-        [sys.executable, __file__, str(devices), str(width)], capture_output=True, text=True, check=True,
+        [sys.executable, __file__, str(devices), str(width)],
+        capture_output=True,
+        text=True,
+        check=True,
         env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
         preexec_fn=lambda: os.sched_setaffinity(0, cores[:devices]),
-    )  # fmt: skip
+    )
     return json.loads(done.stdout)
 
 
@@ -63,9 +84,11 @@ def main() -> None:
             weak = one if count == 1 else measured(count, count * width)
             found.append(dict(devices=count, width=width, one=one, strong=strong, weak=weak))
             print(
-                f"width {width:7}, {count:2} devices: the same network {1e3 * strong:8.2f} (speed-up {one / strong:.2f}),"
-                f" {count} times the neurons {1e3 * weak:8.2f} (efficiency {one / weak:.2f})", flush=True,
-            )  # fmt: skip
+                f"width {width:7}, {count:2} devices: the same network {1e3 * strong:8.2f} "
+                f"(speed-up {one / strong:.2f}),"
+                f" {count} times the neurons {1e3 * weak:8.2f} (efficiency {one / weak:.2f})",
+                flush=True,
+            )
             if asked.out:
                 asked.out.write_text(json.dumps(found, indent=1))
 

@@ -1,4 +1,6 @@
-"""4b. Easy flows, where nothing is stiff: `auto` against plain `tsit5` at the same tolerance, after compilation."""
+"""4b. Easy flows, where nothing is stiff: `auto` against plain `tsit5` at the same tolerance, after
+compilation.
+"""
 
 import jax
 from timing import best, report

@@ -1,4 +1,6 @@
-"""The environments of the peers: each its own, under `benchmarks/envs`, never a dependency of the package."""
+"""The environments of the peers: each its own, under `benchmarks/envs`, never a dependency of the
+package.
+"""
 
 import pathlib
 import subprocess

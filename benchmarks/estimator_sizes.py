@@ -1,11 +1,14 @@
-"""Time, memory and test error of the estimators as the table grows: Friedman's first function of ten columns, noise of deviation 1.
+"""Time, memory and test error of the estimators as the table grows: Friedman's first function of
+ten columns, noise of deviation 1.
 
 Run:  python benchmarks/estimator_sizes.py --out estimator_sizes.jsonl
           [--methods adam flow] [--rows 1000 20000] [--seeds 0 1 2]
           [--show]   only the table of docs/estimators.md, from what is there
 
-Every fit has a process of its own, whose memory peak (VmHWM) is taken after the fit and includes the libraries. The error is the root mean square over
-5000 fresh rows divided by the deviation of their targets; the same share of the noise alone is the floor. What is in the file is not computed again.
+Every fit has a process of its own, whose memory peak (VmHWM) is taken after the fit and includes
+the libraries. The error is the root mean square over 5000 fresh rows divided by the deviation of
+their targets; the same share of the noise alone is the floor. What is in the file is not computed
+again.
 """
 
 import argparse
@@ -59,9 +62,17 @@ def measure(method: str, rows: int, seed: int) -> dict:
     seconds, cpu, after = time.perf_counter() - began, time.process_time() - cpu, peak()
     error = float(np.sqrt(np.mean((model.predict(x[rows:]) - test) ** 2)) / test.std())
     return {
-        "method": method, "rows": rows, "seed": seed, "rmse": error, "floor": float(1 / test.std()), "seconds": seconds, "processor_seconds": cpu,
-        "peak_mib": after, "before_mib": before, "epochs": int(model.n_iter_),
-    }  # fmt: skip
+        "method": method,
+        "rows": rows,
+        "seed": seed,
+        "rmse": error,
+        "floor": float(1 / test.std()),
+        "seconds": seconds,
+        "processor_seconds": cpu,
+        "peak_mib": after,
+        "before_mib": before,
+        "epochs": int(model.n_iter_),
+    }
 
 
 def show(found: list[dict]) -> str:

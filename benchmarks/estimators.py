@@ -1,14 +1,18 @@
-"""Cross-validated error of the estimators against scikit-learn's on the four UCI sets, as they come and with nested selection.
+"""Cross-validated error of the estimators against scikit-learn's on the four UCI sets, as they come
+and with nested selection.
 
 Run:  WIDEFLOW_DATA=FOLDER python benchmarks/estimators.py --out estimators.jsonl
           [--sets concrete] [--folds 0 1] [--rows 2500]
           [--show]   only the table of docs/estimators.md, from what is there
 
-All methods see the same five outer folds, shuffled by a seed that was used for nothing else (the defaults of `WideRegressor` were chosen on folds of `CHOSEN_ON`).
-"As it comes" is a method at its defaults; scikit-learn's network gets standardised columns and targets and 2000 iterations with early stopping. The others choose, inside a
-fold, among six settings by their error on held-out fifths of the training rows (`--inner` of them, the same for all), and are then fitted to all training rows.
-Error: root mean square over the target's deviation. Time: processor seconds, selection included. What is in the file is not computed again; the same set with
-another `--rows` counts as another set.
+All methods see the same five outer folds, shuffled by a seed that was used for nothing else (the
+defaults of `WideRegressor` were chosen on folds of `CHOSEN_ON`). "As it comes" is a method at its
+defaults; scikit-learn's network gets standardised columns and targets and 2000 iterations with
+early stopping. The others choose, inside a fold, among six settings by their error on held-out
+fifths of the training rows (`--inner` of them, the same for all), and are then fitted to all
+training rows. Error: root mean square over the target's deviation. Time: processor seconds,
+selection included. What is in the file is not computed again; the same set with another `--rows`
+counts as another set.
 """
 
 import argparse
@@ -94,13 +98,23 @@ def judge(name: str, fold: int, label: str, inner: int, rows: int) -> dict:
     error = float(np.sqrt(np.mean((model.predict(x[test]) - y[test]) ** 2)) / y.std())
     picked = model.best_params_ if grid else {}
     return {
-        "seed": SEED, "set": name, "rows": len(x), "rows_in_all": total, "fold": fold, "method": label, "rmse": error, "seconds": seconds, "inner": inner,
+        "seed": SEED,
+        "set": name,
+        "rows": len(x),
+        "rows_in_all": total,
+        "fold": fold,
+        "method": label,
+        "rmse": error,
+        "seconds": seconds,
+        "inner": inner,
         "picked": {key.split("__")[-1]: value for key, value in picked.items()},
-    }  # fmt: skip
+    }
 
 
 def show(found: list[dict]) -> str:
-    """The Markdown table: mean and standard error over the outer folds that every method shown has been through, processor seconds a fold."""
+    """The Markdown table: mean and standard error over the outer folds that every method shown has
+    been through, processor seconds a fold.
+    """
     labels = [label for label in methods() if any(f["method"] == label for f in found)]
     count = {(f["set"], f["fold"]): 0 for f in found}
     for f in found:
@@ -177,7 +191,8 @@ def main() -> None:
             break
         found = judge(name, fold, label, given.inner, given.rows)
         print(
-            f"{name:9} {fold} {label:30} {found['rmse']:.4f}  {found['seconds']:.0f} s  {found['picked']}",
+            f"{name:9} {fold} {label:30} {found['rmse']:.4f}  {found['seconds']:.0f} s  "
+            f"{found['picked']}",
             flush=True,
         )
         with given.out.open("a") as file:

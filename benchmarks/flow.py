@@ -1,9 +1,11 @@
-"""4. Gradient flow to a stated accuracy of the loss: network evaluations and time, against Diffrax, SciPy and descent.
+"""4. Gradient flow to a stated accuracy of the loss: network evaluations and time, against Diffrax,
+SciPy and descent.
 
-Every program runs the same network (float64) to the same time; a reference is the exponential flow at a tight tolerance, with kinks descent
-at a quarter of the largest stable rate. Of each solver
-the loosest tolerance of a ladder whose loss lies within the accuracy is taken. SciPy's and Diffrax's explicit solvers are stopped at a limit of
-evaluations; then the row says what a run to the end would have cost, in proportion to the time reached.
+Every program runs the same network (float64) to the same time; a reference is the exponential flow
+at a tight tolerance, with kinks descent at a quarter of the largest stable rate. Of each solver the
+loosest tolerance of a ladder whose loss lies within the accuracy is taken. SciPy's and Diffrax's
+explicit solvers are stopped at a limit of evaluations; then the row says what a run to the end
+would have cost, in proportion to the time reached.
 """
 
 import os
@@ -109,7 +111,9 @@ def by_scipy(solver, net, data, end, tolerance, limit):
 
 
 def by_diffrax(method, net, data, end, tolerance, seconds):
-    """The same through `GradientFlow(method=...)`, over a stretch of time short enough, then in proportion."""
+    """The same through `GradientFlow(method=...)`, over a stretch of time short enough, then in
+    proportion.
+    """
     flow = wf.GradientFlow(tolerance, method=method)
     share = 1e-4
     while True:
@@ -124,9 +128,11 @@ def by_diffrax(method, net, data, end, tolerance, seconds):
 
 
 def by_descent(net, data, end, exact, accuracy, seconds):
-    """(evaluations, seconds, share of the time): at 1.9 over the largest eigenvalue, the largest rate that does not diverge.
+    """(evaluations, seconds, share of the time): at 1.9 over the largest eigenvalue, the largest
+    rate that does not diverge.
 
-    Where a whole run is short enough, it must be as accurate as the others: the rate is halved until it is.
+    Where a whole run is short enough, it must be as accurate as the others: the rate is halved
+    until it is.
     """
     rate, sample = 1.9 / _top(net, data), 200
     while True:
@@ -180,8 +186,17 @@ def main(names, limit: int, seconds: float):
                 error = abs(loss / exact - 1)
                 if error <= accuracy:
                     break
-            rows.append({"case": name, "program": "wideflow gram", "tolerance": tolerance, "error": error, "steps": steps,
-                         "evaluations": evaluations, "seconds": spent})  # fmt: skip
+            rows.append(
+                {
+                    "case": name,
+                    "program": "wideflow gram",
+                    "tolerance": tolerance,
+                    "error": error,
+                    "steps": steps,
+                    "evaluations": evaluations,
+                    "seconds": spent,
+                }
+            )
             print(rows[-1], flush=True)
             for solver in ("RK45", "LSODA"):
                 label = f"SciPy {solver}"
@@ -200,7 +215,8 @@ def main(names, limit: int, seconds: float):
                 print(rows[-1], flush=True)
             for method in ("tsit5", "kvaerno5"):
                 if method == "kvaerno5" and (net.weights.size > 3300 or "relu" in name):
-                    continue  # likewise; at kinks its Newton iteration fails: nothing after six minutes
+                    # likewise; at kinks its Newton iteration fails: nothing after six minutes
+                    continue
                 loss, evaluations, spent, share = by_diffrax(method, net, data, end, 1e-3, seconds)
                 rows.append(
                     {

@@ -1,4 +1,5 @@
-"""7. The accelerator: descent at n=1000, d=100, m=1e6, the largest network, and Figure 1's seeds and settings in one batch.
+"""7. The accelerator: descent at n=1000, d=100, m=1e6, the largest network, and Figure 1's seeds
+and settings in one batch.
 
 Run:  python benchmarks/gpu.py            on a machine with a GPU; prints JSON
 
@@ -90,7 +91,9 @@ def descent(samples=1000, features=100, width=1_000_000, steps=20):
 
 
 def trainer(x, y, w, a):
-    """`train`'s own compiled stretch on a network that is built once, as a function of the number of steps."""
+    """`train`'s own compiled stretch on a network that is built once, as a function of the number
+    of steps.
+    """
     from wideflow.training.train import _many_steps
 
     net = wf.Shallow(w.T, a)

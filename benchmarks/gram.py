@@ -1,4 +1,6 @@
-"""2. The tangent Gram matrix: time, peak memory and error against an explicit Jacobian (and peers in their own environments)."""
+"""2. The tangent Gram matrix: time, peak memory and error against an explicit Jacobian (and peers
+in their own environments).
+"""
 
 import resource
 import sys

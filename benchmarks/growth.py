@@ -1,4 +1,6 @@
-"""6. Growth: time and peak memory of a descent step against the width, and of the tangent Gram matrix against the samples."""
+"""6. Growth: time and peak memory of a descent step against the width, and of the tangent Gram
+matrix against the samples.
+"""
 
 import json
 import resource

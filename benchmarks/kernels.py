@@ -1,4 +1,6 @@
-"""3. Limit kernels at several numbers of samples; both the tangent kernel and the one of the outputs, as the peer gives them."""
+"""3. Limit kernels at several numbers of samples; both the tangent kernel and the one of the
+outputs, as the peer gives them.
+"""
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 
 import jax

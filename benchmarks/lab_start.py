@@ -1,10 +1,13 @@
-"""How long a visitor of the lab waits: from loading the page to its first picture, its first live one and the first movement.
+"""How long a visitor of the lab waits: from loading the page to its first picture, its first live
+one and the first movement.
 
 Run:  python benchmarks/lab_start.py [SCENE ...] [--cold] [--idle SECONDS]
 
-A row is one page: seconds of the wall clock since the page was asked for, and the CPU seconds that the server and its workers had used by then. Start is pressed as soon as
-the button is there. `--cold` begins with an empty cache of compiled programs; `--idle` leaves the server alone for so long before the page is opened, as a user does who reads
-the terminal first. Needs Chromium and Playwright.
+A row is one page: seconds of the wall clock since the page was asked for, and the CPU seconds that
+the server and its workers had used by then. Start is pressed as soon as the button is there.
+`--cold` begins with an empty cache of compiled programs; `--idle` leaves the server alone for so
+long before the page is opened, as a user does who reads the terminal first. Needs Chromium and
+Playwright.
 """
 
 import argparse
@@ -22,7 +25,10 @@ import psutil
 from playwright.sync_api import sync_playwright
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-STILL = "() => { const i = document.querySelector('#empty img'); return i && i.complete && i.naturalWidth > 0; }"
+STILL = (
+    "() => { const i = document.querySelector('#empty img'); return i && i.complete && "
+    "i.naturalWidth > 0; }"
+)
 LIVE = "() => window.lab && window.lab.messages.some(t => t.drawn)"
 MOVED = "() => window.lab && window.lab.messages.some(t => t.drawn && t.step > 0)"
 LIMIT = 300_000  # milliseconds
@@ -45,15 +51,23 @@ def measure(browser, scene: str, cache: str, idle: float) -> dict:
     command = [sys.executable, "-m", "wideflow", "lab", "--no-open"]
     began = time.perf_counter()
     server = subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "JAX_COMPILATION_CACHE_DIR": cache}
-    )  # fmt: skip
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "JAX_COMPILATION_CACHE_DIR": cache},
+    )
     try:
         assert server.stdout is not None
         address = re.search(r"http\S+", server.stdout.readline())
         assert address is not None
         listening = time.perf_counter() - began
         time.sleep(idle)
-        return {"scene": scene, "idle": idle, "listening": listening, **visit(browser, f"{address[0]}&scene={scene}", psutil.Process(server.pid))}  # fmt: skip
+        return {
+            "scene": scene,
+            "idle": idle,
+            "listening": listening,
+            **visit(browser, f"{address[0]}&scene={scene}", psutil.Process(server.pid)),
+        }
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(20)
@@ -96,7 +110,10 @@ def main() -> None:
                 shutil.rmtree(cache, ignore_errors=True)
             row = measure(browser, scene, cache, options.idle)
             row["load"] = os.getloadavg()[0]
-            print(json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in row.items()}), flush=True)  # fmt: skip
+            print(
+                json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in row.items()}),
+                flush=True,
+            )
         browser.close()
 
 

@@ -7,8 +7,8 @@ Run:  python benchmarks/mnist_kernels.py
       python benchmarks/mnist_kernels.py --samples 20000 --memory 2GiB --kernels ntk
           two cores, a minute, 2.5 GiB
 
-WIDEFLOW_DATA names the folder with MNIST's four files. The last line is JSON, the one before it is for `run.py`.
-Only `wideflow` from this checkout and what `import wideflow` needs are used.
+WIDEFLOW_DATA names the folder with MNIST's four files. The last line is JSON, the one before it is
+for `run.py`. Only `wideflow` from this checkout and what `import wideflow` needs are used.
 """
 
 import argparse
@@ -29,7 +29,9 @@ import wideflow as wf
 
 
 def prepared(part, count):
-    """Rows of unit mean square, targets 0.9 for the class and -0.1 for the others (as in lee2018)."""
+    """Rows of unit mean square, targets 0.9 for the class and -0.1 for the others (as in
+    lee2018).
+    """
     data = wf.data.mnist(part, count=count)
     images = np.asarray(data.inputs) - 0.1307  # the mean pixel of the training images
     images *= math.sqrt(images.shape[1]) / np.linalg.norm(images, axis=1, keepdims=True)
@@ -61,18 +63,31 @@ def measure(k, kernel, train, test, options):
     began = time.perf_counter()
     size = float(jnp.mean(getattr(k, f"{kernel}_diagonal")(x)))
     answer = wf.limits.regress(
-        k, x, y, kernel=kernel, ridge=options.ridge * size, rows=options.rows,
-        memory=options.memory, progress=told(began),
-    )  # fmt: skip
+        k,
+        x,
+        y,
+        kernel=kernel,
+        ridge=options.ridge * size,
+        rows=options.rows,
+        memory=options.memory,
+        progress=told(began),
+    )
     jax.block_until_ready(answer.coefficients)
     solved = time.perf_counter() - began
     outputs = wf.limits.apply_kernel(k, z, x, answer.coefficients, kernel=kernel)
     wrong = np.mean(np.argmax(np.asarray(outputs), 1) != np.argmax(labels, 1))
     return {
-        "kernel": kernel, "samples": len(x), "precision": k.precision, "method": answer.method, "steps": answer.steps,
-        "residual": answer.residual, "seconds_solve": solved, "seconds_predict": time.perf_counter() - began - solved,
-        "test_error": float(wrong), "peak_gib": peak(),
-    }  # fmt: skip
+        "kernel": kernel,
+        "samples": len(x),
+        "precision": k.precision,
+        "method": answer.method,
+        "steps": answer.steps,
+        "residual": answer.residual,
+        "seconds_solve": solved,
+        "seconds_predict": time.perf_counter() - began - solved,
+        "test_error": float(wrong),
+        "peak_gib": peak(),
+    }
 
 
 def main():

@@ -1,4 +1,5 @@
-"""Online learning: the equations against a simulation at d = 1000, a step of `OnlineSGD` against its bare products, trajectories at d = 4000.
+"""Online learning: the equations against a simulation at d = 1000, a step of `OnlineSGD` against
+its bare products, trajectories at d = 4000.
 
 Run:  python benchmarks/online.py              times (a minute on two quiet cores)
       python benchmarks/online.py trajectory   simulations at d = 4000 against the equations,
@@ -18,7 +19,9 @@ RATE, NOISE = 0.5, 0.01
 
 
 def problem(features: int, width: int = 2, seed: int = 0):
-    """A network with `width` units erf, its population with as many indices, and the equations of the same numbers."""
+    """A network with `width` units erf, its population with as many indices, and the equations of
+    the same numbers.
+    """
     rng = np.random.default_rng(seed)
     weights, indices = rng.standard_normal((width, features)), np.eye(width, features)
     net = wf.Shallow(weights, np.ones(width), activation="erf")
@@ -36,13 +39,23 @@ def equations_against_simulation(features: int = 1000, tau: int = 50):
     simulate = lambda: wf.train(net, population, wf.OnlineSGD(RATE), steps=steps, every=steps // 10)
     size = {"features": features, "tau": tau}
     return [
-        {"program": "equations", "seconds": best(lambda: jax.block_until_ready(solve().M), 3), **size},
-        {"program": "simulation", "seconds": best(lambda: jax.block_until_ready(simulate().model.weights), 2), **size},
-    ]  # fmt: skip
+        {
+            "program": "equations",
+            "seconds": best(lambda: jax.block_until_ready(solve().M), 3),
+            **size,
+        },
+        {
+            "program": "simulation",
+            "seconds": best(lambda: jax.block_until_ready(simulate().model.weights), 2),
+            **size,
+        },
+    ]
 
 
 def step_against_products(features: int, width: int, batch: int, steps: int):
-    """A step draws its samples, takes the pre-activations and moves the weights; the bare one has nothing else. So many steps that the call itself, some 15 ms, is no part of one."""
+    """A step draws its samples, takes the pre-activations and moves the weights; the bare one has
+    nothing else. So many steps that the call itself, some 15 ms, is no part of one.
+    """
     net, population, _, _ = problem(features, width)
     dynamics = wf.OnlineSGD(RATE, batch)
     whole = lambda: wf.train(net, population, dynamics, steps=steps, every=steps).model.weights
@@ -74,20 +87,38 @@ def step_against_products(features: int, width: int, batch: int, steps: int):
 
 
 def trajectory(features: int = 4000, tau: int = 5, seeds: int = 10):
-    """The largest distance of means over seeds from the equations, in standard errors, over overlaps and the error at every unit of time."""
+    """The largest distance of means over seeds from the equations, in standard errors, over
+    overlaps and the error at every unit of time.
+    """
     net, population, start, equations = problem(features)
     names = ("teacher_overlap", "student_overlap", "generalisation_error")
     run = wf.train(
-        [net] * seeds, population, wf.OnlineSGD(RATE), steps=tau * features, every=features, key=list(range(seeds)),
-        record=[wf.observables.TeacherOverlap(), wf.observables.StudentOverlap(), wf.observables.GeneralisationError()],
-    )  # fmt: skip
+        [net] * seeds,
+        population,
+        wf.OnlineSGD(RATE),
+        steps=tau * features,
+        every=features,
+        key=list(range(seeds)),
+        record=[
+            wf.observables.TeacherOverlap(),
+            wf.observables.StudentOverlap(),
+            wf.observables.GeneralisationError(),
+        ],
+    )
     path = wf.limits.order_parameters(equations, start, np.arange(1.0, tau + 1))
     rows = []
     for name, predicted in zip(names, (path.M, path.Q, path.error), strict=True):
         sample = run.table[name].transpose("seed", "step", ...).values[:, 1:]
         error = sample.std(axis=0, ddof=1) / seeds**0.5
         off = np.abs(sample.mean(axis=0) - np.asarray(predicted)) / error
-        rows.append({"program": name, "features": features, "most_errors": off.max(), "share_within_three": np.mean(off < 3)})  # fmt: skip
+        rows.append(
+            {
+                "program": name,
+                "features": features,
+                "most_errors": off.max(),
+                "share_within_three": np.mean(off < 3),
+            }
+        )
     return rows
 
 

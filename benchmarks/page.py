@@ -176,13 +176,34 @@ def kernel_regression_part(rows, goals):
         peak = row["peak_gib"] * 2**30
         if row["samples"] == 20_000:
             goals.add("kernel regression, n=20000: peak memory / 4e9 bytes", peak / 4e9, 1.0, False)
-        body.append([row["samples"], row["method"], number(row["seconds_solve"]), number(row["seconds_predict"]), number(peak / 1e9), f"{row['test_error']:.2%}"])  # fmt: skip
+        body.append(
+            [
+                row["samples"],
+                row["method"],
+                number(row["seconds_solve"]),
+                number(row["seconds_predict"]),
+                number(peak / 1e9),
+                f"{row['test_error']:.2%}",
+            ]
+        )
     return (
-        "MNIST, tangent kernel of depth 3, float64, with a memory budget of 2 GiB for the blocks of the factor; the peak is that of the whole process, "
-        "Python, JAX and the images included. A block takes a 64th of the budget, 32 MiB: from that size on glibc gives freed blocks back, whereas blocks of 8 MiB left holes "
+        "MNIST, tangent kernel of depth 3, float64, with a memory budget of 2 GiB for the blocks "
+        "of the factor; the peak is that of the whole process, "
+        "Python, JAX and the images included. A block takes a 64th of the budget, 32 MiB: from "
+        "that size on glibc gives freed blocks back, whereas blocks of 8 MiB left holes "
         "in its heap and the same solve took 4.2 GB.\n\n"
-        + table_of(["n", "solver", "seconds to solve", "seconds for 10,000 predictions", "peak memory, GB (1e9 bytes)", "test error"], body)
-    )  # fmt: skip
+        + table_of(
+            [
+                "n",
+                "solver",
+                "seconds to solve",
+                "seconds for 10,000 predictions",
+                "peak memory, GB (1e9 bytes)",
+                "test error",
+            ],
+            body,
+        )
+    )
 
 
 RIVALS = {
@@ -192,7 +213,9 @@ RIVALS = {
 
 
 def other_solver(row, explicit):
-    """Evaluations, seconds, note. Only explicit solvers, whose steps stability limits, may be told in proportion."""
+    """Evaluations, seconds, note. Only explicit solvers, whose steps stability limits, may be told
+    in proportion.
+    """
     if row["share"] >= 1:
         return number(row["evaluations"], 4), number(row["seconds"]), ""
     if row["program"] in explicit:
@@ -243,14 +266,27 @@ def flow_part(rows, goals):
     if easy:
         parts.append(
             table_of(
-                ["easy case", "auto: evaluations", "seconds", "tsit5: evaluations", "seconds", "tsit5 / auto"],
                 [
-                    [r["case"], r["auto_evaluations"], number(r["auto_seconds"]), r["tsit5_evaluations"],
-                     number(r["tsit5_seconds"]), number(1 / r["ratio"])]
+                    "easy case",
+                    "auto: evaluations",
+                    "seconds",
+                    "tsit5: evaluations",
+                    "seconds",
+                    "tsit5 / auto",
+                ],
+                [
+                    [
+                        r["case"],
+                        r["auto_evaluations"],
+                        number(r["auto_seconds"]),
+                        r["tsit5_evaluations"],
+                        number(r["tsit5_seconds"]),
+                        number(1 / r["ratio"]),
+                    ]
                     for r in easy
                 ],
             )
-        )  # fmt: skip
+        )
         slowest = max(r["ratio"] for r in easy)
         goals.add("flow, easy cases: time of tsit5 / auto, smallest", 1 / slowest, 0.9)
     return "\n\n".join(parts)
@@ -265,10 +301,25 @@ def deep_gram_part(rows, goals):
     name = f"deep tangent Gram, n={mine['samples']}, four layers of 1024"
     goals.add(f"{name}: neural-tangents 3 / wideflow", ratio("neural-tangents 3", "seconds"), 1.0)
     goals.add(f"{name}: torch.func / wideflow", ratio("torch.func", "seconds"), 20)
-    goals.add(f"{name}: memory of wideflow / torch.func", 1 / ratio("torch.func", "memory"), 0.2, False)  # fmt: skip
-    worst = lambda r: max(abs(a - b) / abs(b) for x, y in zip(r["corner"], mine["corner"]) for a, b in zip(x, y))  # fmt: skip
-    body = [[r["program"], number(1e3 * r["seconds"]), number(r["memory"] / 1e6), f"{worst(r):.1e}"] for r in good.values()]  # fmt: skip
-    return table_of(["program", "ms", "peak memory above the start, MB", "largest relative difference from wideflow (16 entries)"], body)  # fmt: skip
+    goals.add(
+        f"{name}: memory of wideflow / torch.func", 1 / ratio("torch.func", "memory"), 0.2, False
+    )
+    worst = lambda r: max(
+        abs(a - b) / abs(b) for x, y in zip(r["corner"], mine["corner"]) for a, b in zip(x, y)
+    )
+    body = [
+        [r["program"], number(1e3 * r["seconds"]), number(r["memory"] / 1e6), f"{worst(r):.1e}"]
+        for r in good.values()
+    ]
+    return table_of(
+        [
+            "program",
+            "ms",
+            "peak memory above the start, MB",
+            "largest relative difference from wideflow (16 entries)",
+        ],
+        body,
+    )
 
 
 def deep_flow_part(rows, goals):
@@ -354,7 +405,10 @@ def growth_part(rows, goals):
 def gpu_part(results: pathlib.Path, goals) -> str:
     place = results / "gpu.json"
     if not place.is_file():
-        return "Not measured on this machine: run `python benchmarks/gpu.py` where there is a GPU and save its last line as `benchmarks/results/gpu.json`."
+        return (
+            "Not measured on this machine: run `python benchmarks/gpu.py` where there is a GPU and "
+            "save its last line as `benchmarks/results/gpu.json`."
+        )
     table = json.loads(place.read_text())
     rows = [r for r in table["rows"] if r["what"] == "descent"]
     ms = {(r["precision"], r["program"]): r["ms"] for r in rows}
@@ -389,14 +443,19 @@ def gpu_part(results: pathlib.Path, goals) -> str:
 
 
 PARTS = {
-    "descent": ("Full-batch descent", descent_part), "gram": ("Tangent Gram matrix (d=50, m=2000, float64)", gram_part),
+    "descent": ("Full-batch descent", descent_part),
+    "gram": ("Tangent Gram matrix (d=50, m=2000, float64)", gram_part),
     "kernels": ("Limit kernels (ReLU, d=50, float64)", kernels_part),
     "deep_kernels": ("Deep limit kernels (ReLU, both kernels, float64)", deep_kernels_part),
-    "kernel_regression": ("Kernel regression of 20,000 images", kernel_regression_part), "flow": ("Gradient flow to a stated accuracy of the loss", flow_part),
-    "deep_gram": ("Tangent Gram matrix of a deep network (float64)", deep_gram_part), "deep_flow": ("Gradient flow of a deep network", deep_flow_part), "deep_training": ("A training step of a deep network", deep_training_part),
+    "kernel_regression": ("Kernel regression of 20,000 images", kernel_regression_part),
+    "flow": ("Gradient flow to a stated accuracy of the loss", flow_part),
+    "deep_gram": ("Tangent Gram matrix of a deep network (float64)", deep_gram_part),
+    "deep_flow": ("Gradient flow of a deep network", deep_flow_part),
+    "deep_training": ("A training step of a deep network", deep_training_part),
     "online": ("Online learning", online_part),
-    "population": ("Exact population gradient against sampling", population_part), "growth": ("Growth", growth_part),
-}  # fmt: skip
+    "population": ("Exact population gradient against sampling", population_part),
+    "growth": ("Growth", growth_part),
+}
 
 
 def write_page(table: dict, results: pathlib.Path, docs: pathlib.Path) -> str:
@@ -418,8 +477,10 @@ def write_page(table: dict, results: pathlib.Path, docs: pathlib.Path) -> str:
     told = table_of(["ratio, both sides in one run", "measured", "goal", ""], goals.rows)
     machine = table.get("machine", {})
     head = (
-        "# Performance\n\nWritten by `make bench` from `benchmarks/results/latest.json`; do not edit. Only ratios within one run mean anything.\n\n"
-        f"Machine: {machine.get('processor', '')}, {machine.get('cores', '?')} cores, Python {machine.get('python', '')}.\n"
+        "# Performance\n\nWritten by `make bench` from `benchmarks/results/latest.json`; do not "
+        "edit. Only ratios within one run mean anything.\n\n"
+        f"Machine: {machine.get('processor', '')}, {machine.get('cores', '?')} cores, Python "
+        f"{machine.get('python', '')}.\n"
     )
     docs.mkdir(exist_ok=True)
     page = "\n\n".join([head, "## Goals\n\n" + told, NOTES, *parts])
@@ -460,9 +521,12 @@ def draw(goals: Goals, results: pathlib.Path) -> None:
     goal = [float(r[2].split()[-1]) for r in rows]
     axes.plot(goal, range(len(rows)), "|", color="black", markersize=12, label="goal")
     axes.set(
-        yticks=range(len(rows)), yticklabels=[r[0] for r in rows], ylim=(len(rows) - 0.5, -0.5),
-        xscale="log", xlabel="ratio",
-    )  # fmt: skip
+        yticks=range(len(rows)),
+        yticklabels=[r[0] for r in rows],
+        ylim=(len(rows) - 0.5, -0.5),
+        xscale="log",
+        xlabel="ratio",
+    )
     axes.tick_params(axis="y", labelsize=7)
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="upper right")

@@ -1,4 +1,6 @@
-"""5. The exact population gradient against sampling at equal error; the reduced radial flow against the finite network it describes."""
+"""5. The exact population gradient against sampling at equal error; the reduced radial flow against
+the finite network it describes.
+"""
 
 import time
 
@@ -11,9 +13,11 @@ import wideflow as wf
 
 
 def sampling(width: int, features: int):
-    """The exact gradient, and the time a Monte Carlo gradient needs for a relative error of one per cent.
+    """The exact gradient, and the time a Monte Carlo gradient needs for a relative error of one per
+    cent.
 
-    The error of `samples` draws falls as samples^(-1/2); it is measured at 20,000 and the time extrapolated. The exact one errs by rounding.
+    The error of `samples` draws falls as samples^(-1/2); it is measured at 20,000 and the time
+    extrapolated. The exact one errs by rounding.
     """
     teacher = wf.populations.GaussianAbsTeacher(np.full(features, 1 / features))
     net = wf.Homogeneous.init(jax.random.key(0), features=features, width=width)
@@ -31,12 +35,20 @@ def sampling(width: int, features: int):
     size = {"width": width, "features": features}
     return [
         {"program": "exact population gradient", "seconds": seconds, **size},
-        {"program": "sampled, at relative error 1e-2", "seconds": spent * needed / samples, "samples": needed, "error_at_20000": error, **size},
-    ]  # fmt: skip
+        {
+            "program": "sampled, at relative error 1e-2",
+            "seconds": spent * needed / samples,
+            "samples": needed,
+            "error_at_20000": error,
+            **size,
+        },
+    ]
 
 
 def reduced(width: int = 1000, features: int = 10, end: float = 40.0):
-    """The radial flow of ren2023 in three reduced coordinates, against the finite network that it describes, over the same time."""
+    """The radial flow of ren2023 in three reduced coordinates, against the finite network that it
+    describes, over the same time.
+    """
     law = wf.limits.radial.BesselLaw(features)
     alpha, weight, bias, rate = 0.2, -0.8, 0.5, 0.1
     steps = round(end / rate)
@@ -63,9 +75,14 @@ def reduced(width: int = 1000, features: int = 10, end: float = 40.0):
     spent = time.perf_counter() - began
     return [
         {"program": "reduced radial flow", "features": features, "seconds": seconds},
-        {"program": "finite network, same time", "width": width, "features": features, "seconds": spent,
-         "difference": end_alpha / float(path.alpha[-1]) - 1},
-    ]  # fmt: skip
+        {
+            "program": "finite network, same time",
+            "width": width,
+            "features": features,
+            "seconds": spent,
+            "difference": end_alpha / float(path.alpha[-1]) - 1,
+        },
+    ]
 
 
 def main():

@@ -1,4 +1,5 @@
-"""Runs every measurement side by side and writes the table, the JSON, a plot and docs/performance.md.
+"""Runs every measurement side by side and writes the table, the JSON, a plot and
+docs/performance.md.
 
 Run:  make bench                                  everything (40 minutes on two quiet cores)
       python benchmarks/run.py --quick            small sizes only

@@ -1,7 +1,8 @@
-"""What watching costs: a training loop of a small convolutional network in PyTorch with a record every 100 steps of 32 inputs, and without.
+"""What watching costs: a training loop of a small convolutional network in PyTorch with a record
+every 100 steps of 32 inputs, and without.
 
-Both loops alternate in one process on one thread and are timed in processor time, so that their ratio does not depend on what else the machine does.
-Asked is at most 10 % more.
+Both loops alternate in one process on one thread and are timed in processor time, so that their
+ratio does not depend on what else the machine does. Asked is at most 10 % more.
 
 Run:  python benchmarks/torch_watch.py [ROUNDS]      Takes: under a minute on one core
 """
@@ -23,9 +24,15 @@ STEPS, EVERY, BATCH, WATCHED = 200, 100, 64, 32
 def network() -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32 * 49, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * 49, 10),
+    )
 
 
 def seconds(watched: bool, images, labels) -> tuple[float, float]:

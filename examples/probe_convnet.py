@@ -1,6 +1,8 @@
-"""Is a small convolutional network lazy? Train it twice, with the output multiplied by 1 and by 100, and probe.
+"""Is a small convolutional network lazy? Train it twice, with the output multiplied by 1 and by
+100, and probe.
 
-Multiplying the output by a large factor (and dividing the loss by its square) makes any network lazy: it then needs to move very little.
+Multiplying the output by a large factor (and dividing the loss by its square) makes any network
+lazy: it then needs to move very little.
 
 Run:  python examples/probe_convnet.py [FIGURE.png]      Takes: under a minute on two cores
 """
@@ -82,7 +84,8 @@ def main() -> dict:
             lambda net, x: net(x), before, after, images[:32], features=lambda net, x: net.hidden(x)
         )
         print(
-            f"\noutput multiplied by {factor:g}, half mean of squares after training {loss:.3g}\n{found[factor]}"
+            f"\noutput multiplied by {factor:g}, half mean of squares after training "
+            f"{loss:.3g}\n{found[factor]}"
         )
     return found
 

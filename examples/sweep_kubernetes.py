@@ -1,10 +1,11 @@
 """A sweep on Kubernetes: workers are pods of the Dask operator, one thread each.
 
-    pip install 'wideflow[kubernetes]'
-    python examples/sweep_kubernetes.py drift.yaml --image registry.example/wideflow:1 --workers 32 --claim runs
+    pip install 'wideflow[kubernetes]' python examples/sweep_kubernetes.py drift.yaml --image
+    registry.example/wideflow:1 --workers 32 --claim runs
 
-The Dask operator must be installed in the cluster. The claim is a volume that all pods can write to; the script itself runs in a
-pod that has it at /runs too. After any interruption the same command goes on.
+The Dask operator must be installed in the cluster. The claim is a volume that all pods can write
+to; the script itself runs in a pod that has it at /runs too. After any interruption the same
+command goes on.
 """
 
 import argparse
@@ -16,7 +17,9 @@ from wideflow.runs.sweeps.cluster import thread_environment
 
 
 def spec_of(asked: argparse.Namespace) -> dict:
-    """The cluster as the operator takes it; workers have the same settings of XLA and BLAS as on one machine."""
+    """The cluster as the operator takes it; workers have the same settings of XLA and BLAS as on
+    one machine.
+    """
     spec = make_cluster_spec(name="wideflow", image=asked.image, n_workers=asked.workers)
     pods = [spec["spec"][part]["spec"] for part in ("worker", "scheduler")]
     for pod in pods:

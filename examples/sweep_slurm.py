@@ -3,7 +3,8 @@
     pip install 'wideflow[slurm]'
     python examples/sweep_slurm.py drift.yaml --out /shared/runs --queue cpu --jobs 10
 
-The folder must lie on a file system that all nodes share. After any interruption the same command goes on.
+The folder must lie on a file system that all nodes share. After any interruption the same command
+goes on.
 """
 
 import argparse
@@ -16,13 +17,22 @@ from wideflow.runs.sweeps.security import security_of, write_certificates
 
 
 def cluster_of(asked: argparse.Namespace) -> SLURMCluster:
-    """One SLURM job has `processes` workers of one thread each, with the same settings of XLA and BLAS as on one machine."""
+    """One SLURM job has `processes` workers of one thread each, with the same settings of XLA and
+    BLAS as on one machine.
+    """
     threads = [f"export {name}='{value}'" for name, value in thread_environment(1).items()]
     return SLURMCluster(
-        queue=asked.queue, cores=asked.processes, processes=asked.processes, memory=asked.memory, walltime=asked.walltime,
-        job_script_prologue=[*threads, *asked.prologue], job_extra_directives=asked.directive,
-        interface=asked.interface, protocol="tls://", security=security_of(asked.certificates),
-    )  # fmt: skip
+        queue=asked.queue,
+        cores=asked.processes,
+        processes=asked.processes,
+        memory=asked.memory,
+        walltime=asked.walltime,
+        job_script_prologue=[*threads, *asked.prologue],
+        job_extra_directives=asked.directive,
+        interface=asked.interface,
+        protocol="tls://",
+        security=security_of(asked.certificates),
+    )
 
 
 def arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -35,9 +45,22 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--memory", default="64GB", help="of a job")
     parser.add_argument("--walltime", default="04:00:00")
     parser.add_argument("--interface", help="the network that nodes share, such as ib0")
-    parser.add_argument("--prologue", action="append", default=[], help="a shell line before the workers start, such as 'source /shared/venv/bin/activate'")  # fmt: skip
-    parser.add_argument("--directive", action="append", default=[], help="an #SBATCH line more; '--gres=gpu:1' with --processes 1 gives every worker its own GPU")  # fmt: skip
-    parser.add_argument("--certificates", help="a folder on the shared file system; default below --out")  # fmt: skip
+    parser.add_argument(
+        "--prologue",
+        action="append",
+        default=[],
+        help="a shell line before the workers start, such as 'source /shared/venv/bin/activate'",
+    )
+    parser.add_argument(
+        "--directive",
+        action="append",
+        default=[],
+        help="an #SBATCH line more; '--gres=gpu:1' with --processes 1 gives every worker its own "
+        "GPU",
+    )
+    parser.add_argument(
+        "--certificates", help="a folder on the shared file system; default below --out"
+    )
     asked = parser.parse_args(words)
     asked.certificates = asked.certificates or f"{asked.out}/certificates"
     return asked

@@ -1,7 +1,8 @@
 """A small ResNet of PyTorch on MNIST: does it learn features while it trains, layer by layer?
 
-The images are pooled to 14 x 14, the network has group norm (batch statistics would tie the inputs to each other). `Watch` records along an
-ordinary loop, `wf.probe` compares the two ends, and both print a verdict.
+The images are pooled to 14 x 14, the network has group norm (batch statistics would tie the inputs
+to each other). `Watch` records along an ordinary loop, `wf.probe` compares the two ends, and both
+print a verdict.
 
 Run:  python examples/torch_resnet.py [FIGURE.png]      Takes: a few minutes on two busy cores
 """
@@ -33,10 +34,16 @@ class Block(nn.Module):
 
 def resnet(channels: int = 16) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(1, channels, 3, 1, 1, bias=False), nn.GroupNorm(4, channels), nn.ReLU(),
-        Block(channels, channels, 1), Block(channels, 2 * channels, 2), Block(2 * channels, 4 * channels, 2),
-        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4 * channels, 10),
-    )  # fmt: skip
+        nn.Conv2d(1, channels, 3, 1, 1, bias=False),
+        nn.GroupNorm(4, channels),
+        nn.ReLU(),
+        Block(channels, channels, 1),
+        Block(channels, 2 * channels, 2),
+        Block(2 * channels, 4 * channels, 2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4 * channels, 10),
+    )
 
 
 def mnist(samples: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -1,7 +1,9 @@
-"""A small transformer of PyTorch: does it move at every width, and what would have to change so that it does?
+"""A small transformer of PyTorch: does it move at every width, and what would have to change so
+that it does?
 
-The task is to say whether the first token of a sequence comes again. The coordinate check trains transformers of several widths for a few
-steps of Adam; for every array it says by which powers of the width its start and its rate should be multiplied. Then one of them is trained and watched.
+The task is to say whether the first token of a sequence comes again. The coordinate check trains
+transformers of several widths for a few steps of Adam; for every array it says by which powers of
+the width its start and its rate should be multiplied. Then one of them is trained and watched.
 
 Run:  python examples/torch_transformer.py      Takes: a minute or two on two busy cores
 """
@@ -37,9 +39,16 @@ def repeats(samples: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 def check(widths=(32, 64, 128), seeds: int = 2):
     tokens, classes = repeats(16)
     return wf.coordinate_check(
-        lambda width: Transformer(width), widths, tokens, classes,
-        optimiser=torch.optim.Adam, rate=1e-3, loss=F.cross_entropy, steps=2, seeds=seeds,
-    )  # fmt: skip
+        lambda width: Transformer(width),
+        widths,
+        tokens,
+        classes,
+        optimiser=torch.optim.Adam,
+        rate=1e-3,
+        loss=F.cross_entropy,
+        steps=2,
+        seeds=seeds,
+    )
 
 
 def watched(width: int = 32, steps: int = 200, every: int = 50):

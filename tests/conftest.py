@@ -1,4 +1,6 @@
-"""Tests run in 64 bit, with every annotated shape checked, on a JAX that keeps its compiled programs."""
+"""Tests run in 64 bit, with every annotated shape checked, on a JAX that keeps its compiled
+programs.
+"""
 
 import gc
 import itertools
@@ -9,12 +11,20 @@ import tempfile
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads only fight each other
 # for this process and for those that tests start
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "wideflow-test-cache"))  # fmt: skip
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "wideflow-test-cache")
+)
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-# processes that tests start would else compile wideflow's sources each anew, a third of a process's start
+# processes that tests start would else compile wideflow's sources each anew, a third of a process's
+# start
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# small problems: compiling takes longer than computing, and half as long without optimisations and by the older emitters
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")  # fmt: skip
+# small problems: compiling takes longer than computing, and half as long without optimisations and
+# by the older emitters
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
 
 import jax
 import pytest
@@ -26,9 +36,11 @@ jax.config.update("jax_enable_x64", True)
 def lower_in_one_context():
     """One MLIR context for the programs that this process lowers.
 
-    JAX makes one for each program and keeps it with the program, and making the next takes longer the more there are: a small program took 17 ms at first
-    and 30 ms after three thousand, with one context 13 ms throughout. A program lowered in the midst of another's lowering gets its own: what is built
-    in a context goes where that other one is being written. The function is JAX's own; where a later JAX has it no more, tests are only slower.
+    JAX makes one for each program and keeps it with the program, and making the next takes longer
+    the more there are: a small program took 17 ms at first and 30 ms after three thousand, with one
+    context 13 ms throughout. A program lowered in the midst of another's lowering gets its own:
+    what is built in a context goes where that other one is being written. The function is JAX's
+    own; where a later JAX has it no more, tests are only slower.
     """
     from jax._src.interpreters import mlir
 
@@ -51,14 +63,18 @@ lower_in_one_context()
 
 
 def pytest_configure(config):
-    """Every annotated shape is checked. The process that only hands out tests to others needs no wideflow."""
+    """Every annotated shape is checked. The process that only hands out tests to others needs no
+    wideflow.
+    """
     if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
         with install_import_hook("wideflow", "beartype.beartype"):
             import wideflow as wideflow
 
 
 def pytest_collection_finish():
-    """Python looks for cycles seldom, and not among what was imported: over a million objects it took a tenth of the time."""
+    """Python looks for cycles seldom, and not among what was imported: over a million objects it
+    took a tenth of the time.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
@@ -71,19 +87,35 @@ COUNT = itertools.count(1)
 
 
 def pytest_runtest_teardown():
-    """Drops compiled programs before their memory maps run out, which would end the process; looking takes tens of milliseconds."""
+    """Drops compiled programs before their memory maps run out, which would end the process;
+    looking takes tens of milliseconds.
+    """
     maps = pathlib.Path("/proc/self/maps")
     if next(COUNT) % 20 == 0 and maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
         jax.clear_caches()
         gc.collect()
 
 
-# Under `-n 2 --dist loadfile` a file's tests run in one process, which compiles their programs and sets up their fixtures once; the longest files begin.
-FIRST = ("tests/experiments/test_contract.py", "tests/test_docs.py", "tests/contracts/", "tests/lab/", "tests/test_notebooks.py", "tests/sweeps/", "tests/test_book.py", "tests/estimators/", "tests/dynamics/", "tests/certify/")  # fmt: skip
+# Under `-n 2 --dist loadfile` a file's tests run in one process, which compiles their programs and
+# sets up their fixtures once; the longest files begin.
+FIRST = (
+    "tests/experiments/test_contract.py",
+    "tests/test_docs.py",
+    "tests/contracts/",
+    "tests/lab/",
+    "tests/test_notebooks.py",
+    "tests/sweeps/",
+    "tests/test_book.py",
+    "tests/estimators/",
+    "tests/dynamics/",
+    "tests/certify/",
+)
 
 
 def pytest_collection_modifyitems(items):
-    place = lambda item: next((k for k, name in enumerate(FIRST) if item.nodeid.startswith(name)), len(FIRST))  # fmt: skip
+    place = lambda item: next(
+        (k for k, name in enumerate(FIRST) if item.nodeid.startswith(name)), len(FIRST)
+    )
     items.sort(key=place)
 
 
@@ -99,19 +131,27 @@ def data_folder() -> pathlib.Path:
             os.environ["WIDEFLOW_DATA"] = place
             return pathlib.Path(place)
     pytest.skip(
-        f"no real data files: WIDEFLOW_DATA is {tried[0]!r}, and the sibling shared/data has none either"
+        f"no real data files: WIDEFLOW_DATA is {tried[0]!r}, and the sibling shared/data has "
+        "none either"
     )
 
 
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium, driven by Playwright, one for all tests of a process: its event loop runs in this thread until the end."""
+    """Chromium, driven by Playwright, one for all tests of a process: its event loop runs in this
+    thread until the end.
+    """
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed (tools/install-browser does it)")

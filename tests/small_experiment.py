@@ -38,9 +38,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         for i in range(settings.seeds)
     ]
     table = train(
-        nets, dataset, GradientDescent(settings.rate), steps=settings.steps, every=settings.every,
-        precision=settings.precision, session=session.within(0, settings.steps, settings.label, weight=settings.steps),
-    ).table  # fmt: skip
+        nets,
+        dataset,
+        GradientDescent(settings.rate),
+        steps=settings.steps,
+        every=settings.every,
+        precision=settings.precision,
+        session=session.within(0, settings.steps, settings.label, weight=settings.steps),
+    ).table
     told = {
         "gammas": settings.gammas,
         "thorough": settings.thorough,
@@ -57,17 +62,58 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Every kind of mark",
         (
-            Panel("Curves", "time", "loss $L(t)$", [
-                Line(time, middle, "mean", middle / 2, middle * 2), Line(time, losses[0], "first", dash="dashed"),
-                HLine(float(middle[-1]), "last"), VLine(float(time[1]), "second record"),
-            ], yscale="log"),
-            Panel("Points", "time", "loss", [Points(time, middle, "mean", errors=middle / 10), Points(time, losses[0], group="first")]),
-            Panel("Bars", "", "height", [Bars(["a", "b"], [1.0, 2.0], "left"), Bars(["a", "b"], [2.0, 1.0], "right")], note="in pairs"),
-            Panel("Map", "x", "y", [Heatmap([1.0, 2.0, 3.0], [1.0, 10.0], [[1.0, 2.0, 3.0], [4.0, math.nan, 6.0]], "value")], yscale="log"),
-            Panel("Both signs", "time", "signed", [Line(time, middle - middle[2], "mean")], yscale="symlog"),
+            Panel(
+                "Curves",
+                "time",
+                "loss $L(t)$",
+                [
+                    Line(time, middle, "mean", middle / 2, middle * 2),
+                    Line(time, losses[0], "first", dash="dashed"),
+                    HLine(float(middle[-1]), "last"),
+                    VLine(float(time[1]), "second record"),
+                ],
+                yscale="log",
+            ),
+            Panel(
+                "Points",
+                "time",
+                "loss",
+                [
+                    Points(time, middle, "mean", errors=middle / 10),
+                    Points(time, losses[0], group="first"),
+                ],
+            ),
+            Panel(
+                "Bars",
+                "",
+                "height",
+                [Bars(["a", "b"], [1.0, 2.0], "left"), Bars(["a", "b"], [2.0, 1.0], "right")],
+                note="in pairs",
+            ),
+            Panel(
+                "Map",
+                "x",
+                "y",
+                [
+                    Heatmap(
+                        [1.0, 2.0, 3.0],
+                        [1.0, 10.0],
+                        [[1.0, 2.0, 3.0], [4.0, math.nan, 6.0]],
+                        "value",
+                    )
+                ],
+                yscale="log",
+            ),
+            Panel(
+                "Both signs",
+                "time",
+                "signed",
+                [Line(time, middle - middle[2], "mean")],
+                yscale="symlog",
+            ),
         ),
         caption="For tests.",
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -89,15 +135,24 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 EXPERIMENT = Experiment(
-    name="small-one", paper="caron2023", title="A small experiment", figure="Figure 0",
+    name="small-one",
+    paper="caron2023",
+    title="A small experiment",
+    figure="Figure 0",
     settings={"smoke": Settings(), "default": Settings(steps=80), "paper": Settings(steps=160)},
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)
 
 FAILING = dataclasses.replace(
-    EXPERIMENT, name="small-failing",
-    claims=lambda table: (Claim("fine", 1.0, at_least=0.0), Claim("two is three", 2.0, expected=3.0, tolerance=0.1)),
-)  # fmt: skip
+    EXPERIMENT,
+    name="small-failing",
+    claims=lambda table: (
+        Claim("fine", 1.0, at_least=0.0),
+        Claim("two is three", 2.0, expected=3.0, tolerance=0.1),
+    ),
+)
 
 
 def registered() -> dict[str, Experiment]:
@@ -106,7 +161,9 @@ def registered() -> dict[str, Experiment]:
 
 
 def with_short_figures() -> dict[str, Experiment]:
-    """The same with the first panel alone, where it is commands that are tested: drawing all kinds of marks takes a second."""
+    """The same with the first panel alone, where it is commands that are tested: drawing all kinds
+    of marks takes a second.
+    """
 
     def first_panel(table: xr.Dataset) -> FigureSpec:
         spec = draw(table)

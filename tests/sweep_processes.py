@@ -17,7 +17,8 @@ import xarray as xr
 
 from wideflow.runs.sweeps import cluster
 
-# Every process with this `sitecustomize` appends to one log when it begins to compute a run and when the run is saved.
+# Every process with this `sitecustomize` appends to one log when it begins to compute a run and
+# when the run is saved.
 LOGGING = """
 import hashlib, importlib.abc, importlib.util, os, sys
 
@@ -51,7 +52,9 @@ sys.meta_path.insert(0, Finder())
 
 
 def log_runs(folder: pathlib.Path, monkeypatch) -> pathlib.Path:
-    """Every process that starts from now on writes its log, which is returned; modules in `folder`/hook can be imported."""
+    """Every process that starts from now on writes its log, which is returned; modules in
+    `folder`/hook can be imported.
+    """
     (folder / "hook").mkdir()
     (folder / "hook" / "sitecustomize.py").write_text(LOGGING)
     path = os.pathsep.join([str(folder / "hook"), os.environ.get("PYTHONPATH", "")])
@@ -113,7 +116,9 @@ def listens(port: int) -> bool:
 
 
 def kill_client(process: subprocess.Popen) -> None:
-    """The client, which has the scheduler in it, dies at once; returns when its workers have ended."""
+    """The client, which has the scheduler in it, dies at once; returns when its workers have
+    ended.
+    """
     orphans = workers_of(process)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -126,9 +131,11 @@ def kill_client(process: subprocess.Popen) -> None:
 def killing_workers(
     process: subprocess.Popen, saved: Callable[[], int], every: int = 8
 ) -> Iterator[list[int]]:
-    """One of the process's workers dies whenever `every` more runs were saved; yields the list of the dead.
+    """One of the process's workers dies whenever `every` more runs were saved; yields the list of
+    the dead.
 
-    Counted in runs and not in seconds: on a slow machine a worker would else never live long enough to begin.
+    Counted in runs and not in seconds: on a slow machine a worker would else never live long enough
+    to begin.
     """
     over, chance, dead = threading.Event(), random.Random(0), []
 

@@ -14,9 +14,7 @@ import wideflow as wf
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "src" / "wideflow"
 
-NUMERICAL = {
-    "_core", "data", "models", "dynamics", "training", "observables", "limits", "theorems",
-}  # fmt: skip
+NUMERICAL = {"_core", "data", "models", "dynamics", "training", "observables", "limits", "theorems"}
 ALLOWED = {
     "_core": set(),
     "data": {"_core"},
@@ -60,13 +58,37 @@ FILES = {  # single files that may import more, and why
     "theorems/judging.py": {"papers"},  # gathers the statements of all of them
 }
 HEAVY = {
-    "matplotlib", "bokeh", "dask", "distributed", "panel", "pydantic", "h5netcdf", "h5py", "sklearn", "typer", "rich", "pooch",
-    "jinja2", "IPython", "torch",
-}  # fmt: skip
+    "matplotlib",
+    "bokeh",
+    "dask",
+    "distributed",
+    "panel",
+    "pydantic",
+    "h5netcdf",
+    "h5py",
+    "sklearn",
+    "typer",
+    "rich",
+    "pooch",
+    "jinja2",
+    "IPython",
+    "torch",
+}
 LIGHT = {
-    "jax", "jaxlib", "equinox", "diffrax", "optax", "lineax", "matfree", "jaxtyping", "scipy", "numpy", "xarray",
-    "pandas", "optimistix",  # which xarray and diffrax bring along
-}  # fmt: skip
+    "jax",
+    "jaxlib",
+    "equinox",
+    "diffrax",
+    "optax",
+    "lineax",
+    "matfree",
+    "jaxtyping",
+    "scipy",
+    "numpy",
+    "xarray",
+    "pandas",
+    "optimistix",  # which xarray and diffrax bring along
+}
 
 
 def sources() -> list[pathlib.Path]:
@@ -154,7 +176,9 @@ def test_every_folder_is_on_the_map():
 
 
 def modules_of(call) -> set[str]:
-    """The modules of the package whose functions `call` goes through in this thread, tracing included."""
+    """The modules of the package whose functions `call` goes through in this thread, tracing
+    included.
+    """
     root, visited = f"{pathlib.Path(wf.__file__).parent}{os.sep}", set()
 
     def visit(frame, event, _):
@@ -182,7 +206,8 @@ def path_on_the_page(*passes: str) -> list[str]:
     return [module.strip("`") for module, *_, where in rows if where in passes]
 
 
-# the bounds are those of the project's design; shapes that no other test has, so that nothing was traced before
+# the bounds are those of the project's design; shapes that no other test has, so that nothing was
+# traced before
 @pytest.mark.parametrize(
     ("most", "dynamics", "activation", "passes"),
     [
@@ -215,14 +240,18 @@ print(json.dumps({"own": own, "libraries": libraries, "modules": sorted(sys.modu
 
 
 def test_importing_is_quick_and_needs_nothing_heavy():
-    """wideflow's own share is at most half again that of the libraries it stands on, in processor time of one process."""
+    """wideflow's own share is at most half again that of the libraries it stands on, in processor
+    time of one process.
+    """
     done = subprocess.run(
         [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True
     )
     measured = json.loads(done.stdout)
     assert HEAVY & {name.partition(".")[0] for name in measured["modules"]} == set()
     # solvers and integrals take longer to import than wideflow's own modules
-    assert not {"diffrax", "optimistix", "scipy.integrate", "scipy.optimize", "scipy.stats"} & set(measured["modules"])  # fmt: skip
+    assert not {"diffrax", "optimistix", "scipy.integrate", "scipy.optimize", "scipy.stats"} & set(
+        measured["modules"]
+    )
     assert measured["x64"] is False  # the flag is the user's
     assert measured["own"] < 1.5 * measured["libraries"]
 
@@ -246,6 +275,10 @@ def test_threads_of_lapack_do_not_spin_unless_asked_to(given, told):
     environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
     environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
     done = subprocess.run(
-        [sys.executable, "-c", SPINNING], capture_output=True, text=True, check=True, env=environment
-    )  # fmt: skip
+        [sys.executable, "-c", SPINNING],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
     assert done.stdout.splitlines()[0] == f"SciPy's LAPACK is loaded with {told}"

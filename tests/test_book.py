@@ -1,5 +1,5 @@
-"""The book is built from nothing without a warning; every link in it leads somewhere, every public name is in it, and it needs no
-network and no server: links and search work from disk.
+"""The book is built from nothing without a warning; every link in it leads somewhere, every public
+name is in it, and it needs no network and no server: links and search work from disk.
 """
 
 import html.parser
@@ -51,8 +51,11 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
-        cwd=ROOT, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+    )
     said = [line for line in built.stderr.splitlines() if line.strip()]
     assert built.returncode == 0, built.stderr[-3000:]
     usual = (
@@ -114,7 +117,9 @@ def test_no_formula_is_left_as_source(site):
 
 @pytest.mark.parametrize("package", [*api.PAGES, "wideflow"])
 def test_every_public_name_is_in_the_book(site, package):
-    """What each `__init__.py` exports has an anchor on its page; top-level names stand in the overview."""
+    """What each `__init__.py` exports has an anchor on its page; top-level names stand in the
+    overview.
+    """
     if package == "wideflow":
         text = "".join("".join(page.text) for page in [site["api/index.html"]])
         source = (site[""] / "api" / "index.html").read_text()
@@ -142,7 +147,9 @@ def test_every_page_is_in_the_navigation(site):
 
 
 def test_the_gallery_shows_every_experiment(site):
-    """A card each, with the command; every experiment of the five papers with a picture, and no picture of anything else."""
+    """A card each, with the command; every experiment of the five papers with a picture, and no
+    picture of anything else.
+    """
     names = {name for paper in papers().values() for name in paper.experiments}
     source = (site[""] / "gallery.html").read_text()
     assert names <= site["gallery.html"].anchors
@@ -158,7 +165,9 @@ def test_every_page_but_the_last_leads_to_the_next(site):
 
 
 def test_search_works_from_disk(site, browser):
-    """Typed into the search box of a page opened as a file, a word leads to the page that is about it."""
+    """Typed into the search box of a page opened as a file, a word leads to the page that is about
+    it.
+    """
     tab = browser.new_page()
     tab.set_default_timeout(300_000)  # a busy machine is no failure
     asked = []

@@ -280,9 +280,11 @@ def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(tmp_path):
     ]
     here = str(pathlib.Path(__file__).parent)
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, here, *words, "--out", str(tmp_path)], stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", SCRIPT, here, *words, "--out", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
         env=os.environ | {"WIDEFLOW_CACHE": str(tmp_path / "cache")},
-    )  # fmt: skip
+    )
     store, until = Store(tmp_path), time.monotonic() + 120
     while not store.unfinished() and time.monotonic() < until and process.poll() is None:
         time.sleep(0.05)

@@ -1,4 +1,6 @@
-"""`wideflow certify` on raw tables, sound and defective: a clear answer or a clear error each time."""
+"""`wideflow certify` on raw tables, sound and defective: a clear answer or a clear error each
+time.
+"""
 
 import gzip
 import json

@@ -20,7 +20,8 @@ def name(page: pathlib.Path) -> str:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if pages.blocks(p)], ids=name)
 def test_code_runs(page, tmp_path, monkeypatch):
-    """Every Python block of a page, in order, in one namespace, prints what the page shows under it.
+    """Every Python block of a page, in order, in one namespace, prints what the page shows under
+    it.
 
     A page that shows a figure of its own name draws it.
     """
@@ -41,7 +42,9 @@ def test_outputs_agree_up_to_rounding_and_not_beyond():
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page):
-    """Where a link names a heading, the page has it; what the built book links to is checked in test_book.py."""
+    """Where a link names a heading, the page has it; what the built book links to is checked in
+    test_book.py.
+    """
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if not target.startswith(("http://", "https://", "#", "mailto:")):
@@ -53,7 +56,9 @@ def test_links_lead_somewhere(page):
 
 
 def test_every_guide_is_run_or_has_no_code():
-    """No fence hides from the tests: Python in the book is fenced as `python`, and nothing else is."""
+    """No fence hides from the tests: Python in the book is fenced as `python`, and nothing else
+    is.
+    """
     for page in PAGES:
         fences = re.findall(r"^```(\S*)$", page.read_text(), re.MULTILINE)
         unknown = set(fences) - {"", "python", "sh", "bash", "yaml", "toml", "text", "pycon"}
@@ -61,7 +66,9 @@ def test_every_guide_is_run_or_has_no_code():
 
 
 def test_every_erratum_says_where_it_is_tested():
-    """Each numbered item of the errata has a row in its paper's table, and what the row names exists."""
+    """Each numbered item of the errata has a row in its paper's table, and what the row names
+    exists.
+    """
     text = (ROOT / "docs" / "errata.md").read_text()
     known = set(experiments())
     for paper in KEYS:

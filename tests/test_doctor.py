@@ -32,7 +32,9 @@ def test_this_installation_is_well(findings):
 
 
 def test_optional_parts_are_those_that_the_package_imports():
-    """Each optional part is one that the sources import, so that the doctor misses nothing that nobody uses."""
+    """Each optional part is one that the sources import, so that the doctor misses nothing that
+    nobody uses.
+    """
     names = {"scikit-learn": "sklearn"}
     sources = "".join(
         path.read_text() for path in pathlib.Path(doctor.__file__).parents[1].rglob("*.py")

@@ -1,4 +1,6 @@
-"""Every notebook runs from top to bottom in an empty namespace of a fresh kernel, and ends with the numbers that theory asks for."""
+"""Every notebook runs from top to bottom in an empty namespace of a fresh kernel, and ends with the
+numbers that theory asks for.
+"""
 
 import ast
 import pathlib
@@ -68,7 +70,8 @@ def online_learning(ends):
     assert ends["status"] == "done"
     one, two = ends["escape_steps"]
     assert one == pytest.approx(two, rel=0.1)  # exponential growth: equal factors cost equal times
-    # 16 seeds at four times: 1/sqrt(30) each, and d^(-1/2) = 0.07 that the linear equation leaves out
+    # 16 seeds at four times: 1/sqrt(30) each, and d^(-1/2) = 0.07 that the linear equation leaves
+    # out
     assert ends["spread_over_theory"] == pytest.approx(1, abs=3 / 30**0.5)
     assert ends["last_error"] < 1e-3 < 0.1 < ends["level"]
     assert ends["exponents"] == [1, 2, 3]

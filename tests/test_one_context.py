@@ -1,4 +1,6 @@
-"""Programs of a test process are lowered in one MLIR context, which `conftest.lower_in_one_context` sees to."""
+"""Programs of a test process are lowered in one MLIR context, which `conftest.lower_in_one_context`
+sees to.
+"""
 
 import jax
 import jax.numpy as jnp

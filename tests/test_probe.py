@@ -1,4 +1,6 @@
-"""The probe against closed forms and dense Jacobians; the coordinate check against known exponents."""
+"""The probe against closed forms and dense Jacobians; the coordinate check against known
+exponents.
+"""
 
 import dataclasses
 import math
@@ -113,7 +115,8 @@ def test_linear_in_the_parameters_is_lazy_however_far_it_moves():
 
 
 def test_kernel_of_a_product_by_hand():
-    # f = a b x: kernel (a^2 + b^2) x x', so (1, 1) -> (2, 2) multiplies it by 4: change 3, aligned; the tangent at (1, 1) gives 1 + 2 = 3 of 4
+    # f = a b x: kernel (a^2 + b^2) x x', so (1, 1) -> (2, 2) multiplies it by 4: change 3, aligned;
+    # the tangent at (1, 1) gives 1 + 2 = 3 of 4
     found = wf.probe(
         lambda p, x: p[0] * p[1] * x[0],
         np.array([1.0, 1.0]),
@@ -178,8 +181,10 @@ def test_flax_modules_of_both_kinds():
     )
     # and written out
     plain = lambda p, x: (
-        jnp.tanh(x @ p["params"]["hidden"]["kernel"] + p["params"]["hidden"]["bias"]) @ p["params"]["Dense_0"]["kernel"] + p["params"]["Dense_0"]["bias"]
-    )  # fmt: skip
+        jnp.tanh(x @ p["params"]["hidden"]["kernel"] + p["params"]["hidden"]["bias"])
+        @ p["params"]["Dense_0"]["kernel"]
+        + p["params"]["Dense_0"]["bias"]
+    )
     written = wf.probe(plain, before, after, inputs)
     for one in (found, other):
         assert_allclose(one.spectrum_after, written.spectrum_after, rtol=1e-4, atol=1e-5)
@@ -236,7 +241,8 @@ def test_wideflow_models_give_the_observables_numbers():
     run = wf.train(net, data, wf.GradientDescent(0.05), steps=20)
     found = wf.probe(lambda m, x: m(x), net, run.model, data.inputs)
     before, after = (wf.observables.tangent_gram(m, data.inputs) for m in (net, run.model))
-    # the probe moves every floating-point array, so compare with the weights alone through their own function
+    # the probe moves every floating-point array, so compare with the weights alone through their
+    # own function
     alone = wf.probe(
         lambda w, x: eqx.tree_at(lambda m: m.weights, net, w)(x),
         net.weights,
@@ -302,7 +308,9 @@ def test_coordinate_check_finds_the_exponents(scaling, slope):
 
 def test_coordinate_check_of_plain_functions():
     def build(key, width):
-        """Output weights of variance 1/width under an unscaled rate: the output's own update grows with the width."""
+        """Output weights of variance 1/width under an unscaled rate: the output's own update grows
+        with the width.
+        """
         a, b = jax.random.split(key)
         params = {
             "in": jax.random.normal(a, (width, 3)),

@@ -38,7 +38,9 @@ def test_modules_show_their_own_names_alone(name):
 
 
 def _modules(package):
-    """Modules that are attributes of a package; packages inside it gather names and list none themselves."""
+    """Modules that are attributes of a package; packages inside it gather names and list none
+    themselves.
+    """
     values = [v for n, v in vars(package).items() if not n.startswith("_")]
     modules = [v for v in values if isinstance(v, types.ModuleType)]
     return [m for m in modules if m.__name__.startswith("wideflow.") and not hasattr(m, "__path__")]
@@ -73,7 +75,9 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _exported(module, path, visited):
-    """All public callables that users reach from `module`, each once, with the path that they type."""
+    """All public callables that users reach from `module`, each once, with the path that they
+    type.
+    """
     gathers = hasattr(module, "__path__")
     names = getattr(module, "__all__", vars(module) if gathers else ())
     for name in sorted(n for n in names if not n.startswith("_")):
@@ -96,7 +100,9 @@ def _exported(module, path, visited):
 
 
 def _arguments(thing):
-    """Parameters that need a word: all but the random key, variadic ones, and what every observable has."""
+    """Parameters that need a word: all but the random key, variadic ones, and what every observable
+    has.
+    """
     if isinstance(thing, type) and issubclass(thing, enum.Enum | Exception):
         return []
     observable = isinstance(thing, type) and issubclass(thing, wf.AbstractObservable)
@@ -106,7 +112,9 @@ def _arguments(thing):
 
 
 def _explanation(thing) -> str:
-    """The docstring, with that of `__init__`, and that of the class whose parameters it says it shares."""
+    """The docstring, with that of `__init__`, and that of the class whose parameters it says it
+    shares.
+    """
     text = inspect.getdoc(thing) or ""
     if isinstance(thing, type) and "__init__" in vars(thing):
         text += "\n" + (inspect.getdoc(thing.__init__) or "")
@@ -115,7 +123,9 @@ def _explanation(thing) -> str:
 
 
 def _is_explained(name: str, text: str) -> bool:
-    """Whether an entry of `Args` or `Attributes`, a word in backticks or a symbol of a formula is the argument."""
+    """Whether an entry of `Args` or `Attributes`, a word in backticks or a symbol of a formula is
+    the argument.
+    """
     entry = rf"(^\s+|\. )(\w+, )*{name}(, \w+)*: "
     symbol = rf"(?<![A-Za-z\\]){name}(?![A-Za-z])" if len(name) == 1 else rf"\\{name}(?![A-Za-z])"
     formulas = re.findall(r"\$\$?(.+?)\$\$?", text, re.DOTALL)
@@ -127,7 +137,9 @@ def _is_explained(name: str, text: str) -> bool:
 
 
 def _ways_to_call(path, thing):
-    """The callable with its docstring; of a class also its other constructors, and how a theorem is asked."""
+    """The callable with its docstring; of a class also its other constructors, and how a theorem is
+    asked.
+    """
     yield path, thing, _explanation(thing)
     for name, member in vars(thing).items() if isinstance(thing, type) else ():
         method = getattr(thing, name)

@@ -1,4 +1,5 @@
-"""MkDocs hook: the API pages, one a folder, written from what each `__init__.py` exports (`from .x import Y as Y`).
+"""MkDocs hook: the API pages, one a folder, written from what each `__init__.py` exports
+(`from .x import Y as Y`).
 
 So a name is in the book the day it is exported. Nothing is imported: the sources are read.
 """
@@ -8,17 +9,21 @@ import pathlib
 
 SOURCE = pathlib.Path(__file__).parents[1] / "src"
 PAGES = {  # folder or module: what it holds; one page each, in this order
-    "wideflow.data": "What networks are trained on: datasets, generators, files, exact populations.",
+    "wideflow.data": "What networks are trained on: datasets, generators, files, exact "
+    "populations.",
     "wideflow.models": "Networks, embeddings, exact maps between scalings, pruning.",
     "wideflow.training": "`train` and what it gives: runs, records, ensembles.",
-    "wideflow.dynamics": "How models move: descent and flow, SGD, truncated, clipped and smoothed variants; the losses.",
+    "wideflow.dynamics": "How models move: descent and flow, SGD, truncated, clipped and "
+    "smoothed variants; the losses.",
     "wideflow.observables": "What is measured along a run.",
-    "wideflow.limits": "Infinite-width objects: kernels, random Gram matrices, mean-field and reduced flows.",
+    "wideflow.limits": "Infinite-width objects: kernels, random Gram matrices, mean-field and "
+    "reduced flows.",
     "wideflow.theorems": "One object a theorem or lemma: hypotheses, bound, verdict.",
     "wideflow.certify": "The theorems evaluated on the data and network at hand.",
     "wideflow.phase": "Planes of networks: which regime is best on given data.",
     "wideflow.estimators": "scikit-learn estimators.",
-    "wideflow.torch": "Modules of PyTorch: a recorder for your own loop, a Lightning callback, conversion to architectures.",
+    "wideflow.torch": "Modules of PyTorch: a recorder for your own loop, a Lightning callback, "
+    "conversion to architectures.",
     "wideflow.experiments": "What an experiment declares, how a figure is described, the registry.",
     "wideflow.runs": "Records, the store, sweeps.",
     "wideflow.report": "Figures as PNG and PDF, and the page.",
@@ -65,7 +70,9 @@ def homes() -> dict[str, str]:
 
 
 def unexported() -> dict[str, str]:
-    """Names of the top level that no folder exports, by their full path: shown on the page of their folder."""
+    """Names of the top level that no folder exports, by their full path: shown on the page of their
+    folder.
+    """
     tree = ast.parse((SOURCE / "wideflow" / "__init__.py").read_text())
     known = homes().keys() | BESIDE.keys()
     return {
@@ -117,7 +124,9 @@ def is_package(path: str) -> bool:
 
 
 def entries(package: str) -> list[str]:
-    """The page's lines for a package: modules with all they hold, packages under a heading, other names one by one."""
+    """The page's lines for a package: modules with all they hold, packages under a heading, other
+    names one by one.
+    """
     names = exported(package)
     lines = [f"::: {package}.{name}" for name, module in names.items() if not module]
     modules = [name for name, module in names.items() if module] + list(MODULES.get(package, ()))
@@ -131,7 +140,9 @@ def entries(package: str) -> list[str]:
 
 
 def overview() -> str:
-    """The names of `import wideflow as wf`, each with a link to where it is explained, and the pages."""
+    """The names of `import wideflow as wf`, each with a link to where it is explained, and the
+    pages.
+    """
     lines = [
         "# API",
         "",

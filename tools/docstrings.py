@@ -1,4 +1,6 @@
-"""Griffe extension: in docstrings, doctests are shown as code and displayed formulas as paragraphs, wherever they stand."""
+"""Griffe extension: in docstrings, doctests are shown as code and displayed formulas as paragraphs,
+wherever they stand.
+"""
 
 import re
 
@@ -20,7 +22,9 @@ def shown(text: str) -> str:
 
 
 def _paragraph(match: re.Match) -> str:
-    """The formula between empty lines, at the indentation of the line that held it; the mark behind it goes inside."""
+    """The formula between empty lines, at the indentation of the line that held it; the mark behind
+    it goes inside.
+    """
     before, formula, mark = match.groups()
     indent = re.match(r"[ ]*", before.rpartition("\n")[2]).group(0)
     return f"{before.rstrip()}\n\n{indent}$${formula}{mark}$$\n\n{indent}"

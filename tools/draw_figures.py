@@ -1,4 +1,5 @@
-"""Draws the figures of the book again: those of the chapters from their experiments, those of the guides from the guides' own code.
+"""Draws the figures of the book again: those of the chapters from their experiments, those of the
+guides from the guides' own code.
 
 Run:  python tools/draw_figures.py                        all but those for a GPU, in 20 minutes
       python tools/draw_figures.py li2020-figure1 ...     single ones, by experiment or by guide
@@ -49,7 +50,9 @@ def draw_chapter(name: str) -> None:
 
 
 def draw_guide(name: str) -> None:
-    """The figures that a guide's own code saves, without the PDF and the folder of runs that it leaves."""
+    """The figures that a guide's own code saves, without the PDF and the folder of runs that it
+    leaves.
+    """
     with tempfile.TemporaryDirectory() as folder:
         pages.run(DOCS / "guides" / f"{name}.md", pathlib.Path(folder))
         for png in pathlib.Path(folder).glob("*.png"):

@@ -1,6 +1,8 @@
-"""The gallery: every experiment with a small picture and its command. A MkDocs hook, and a command that draws the pictures.
+"""The gallery: every experiment with a small picture and its command. A MkDocs hook, and a command
+that draws the pictures.
 
-The pictures are kept in docs/gallery, so that the book is built without running anything. They are drawn from saved records:
+The pictures are kept in docs/gallery, so that the book is built without running anything. They are
+drawn from saved records:
 
     python tools/gallery.py FOLDER ...     draws what has no picture yet (--again: all) from the
                                            records in these folders, and names the experiments
@@ -63,7 +65,9 @@ def on_files(files, config):
 
 
 def records(folders: list[pathlib.Path], name: str) -> Iterator[Record]:
-    """The records of an experiment in the folders, in their order, in each the default size before larger and smaller ones."""
+    """The records of an experiment in the folders, in their order, in each the default size before
+    larger and smaller ones.
+    """
     for folder in folders:
         for size in ("default", *(size for size in reversed(SIZES) if size != "default")):
             yield from filter(None, map(_read, sorted(folder.glob(f"{name}-{size}-*.nc"))))
@@ -77,7 +81,9 @@ def _read(path: pathlib.Path) -> Record | None:
 
 
 def draw(experiment, record: Record) -> bool:
-    """The figure as a small WebP picture; False where the table is of an older version and lacks something."""
+    """The figure as a small WebP picture; False where the table is of an older version and lacks
+    something.
+    """
     try:
         figure, png = build(experiment.draw(record.table)), io.BytesIO()
     except (ValueError, KeyError, AttributeError) as error:

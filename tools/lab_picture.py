@@ -1,4 +1,5 @@
-"""Draws docs/images/lab.webp: the lab's page while "lazy against rich" trains. Needs Chromium and Playwright.
+"""Draws docs/images/lab.webp: the lab's page while "lazy against rich" trains. Needs Chromium and
+Playwright.
 
 python tools/lab_picture.py        about a minute on two idle cores
 """
@@ -19,7 +20,10 @@ VIEW, WIDTH = {"width": 1180, "height": 860}, 780  # pixels of the window, and o
 FRAMES, EVERY, QUALITY = 26, 450, 55  # pictures at most, milliseconds between them, WebP's measure
 LIMIT = 300_000  # milliseconds
 DRAWN = "() => window.lab && window.lab.messages.some(t => t.drawn)"
-MOVED = "() => window.lab.messages.slice(window.lab.messages.findLastIndex(t => t.fresh)).some(t => t.rival && t.step > 0)"
+MOVED = (
+    "() => window.lab.messages.slice(window.lab.messages.findLastIndex(t => t.fresh)).some(t => "
+    "t.rival && t.step > 0)"
+)
 BOTH_ENDED = """() => {
   const loss = Bokeh.documents.flatMap((d) => [...d.all_models]).find((m) => m.type === "Figure" && m.title.text === "Loss");
   const curves = loss.renderers.filter((r) => ["lab/NTK", "lab/this network"].includes(r.tags[0]));
@@ -70,7 +74,15 @@ def main() -> None:
         server.send_signal(signal.SIGINT)
         server.wait(20)
     durations = [900, *[160] * (len(rest) - 1), 2500]
-    first.save(OUT, save_all=True, append_images=rest, duration=durations, loop=0, quality=QUALITY, method=4)  # fmt: skip
+    first.save(
+        OUT,
+        save_all=True,
+        append_images=rest,
+        duration=durations,
+        loop=0,
+        quality=QUALITY,
+        method=4,
+    )
     print(f"{OUT.name}: {OUT.stat().st_size / 1e3:.0f} kB, {1 + len(rest)} frames")
 
 

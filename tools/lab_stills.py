@@ -1,4 +1,5 @@
-"""Draws the pictures that the lab shows before its first live one: each tour's end, and the start of free play, all of seed 0.
+"""Draws the pictures that the lab shows before its first live one: each tour's end, and the start
+of free play, all of seed 0.
 
 Run:  python tools/lab_stills.py [SCENE ...]      Takes:  two minutes on two cores
 """

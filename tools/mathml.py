@@ -1,6 +1,8 @@
-"""MkDocs hook: formulas become MathML when the page is built, so the book needs no script and no network.
+"""MkDocs hook: formulas become MathML when the page is built, so the book needs no script and no
+network.
 
-The Markdown extension `arithmatex` finds the formulas, in pages and in docstrings, and keeps Markdown's hands off them.
+The Markdown extension `arithmatex` finds the formulas, in pages and in docstrings, and keeps
+Markdown's hands off them.
 """
 
 import functools

@@ -1,4 +1,5 @@
-"""Draws docs/images/lazy-to-rich.webp: two networks of one width learn the same wave, one lazily and one by moving its features.
+"""Draws docs/images/lazy-to-rich.webp: two networks of one width learn the same wave, one lazily
+and one by moving its features.
 
 python tools/moving_picture.py        about a minute
 """
@@ -34,7 +35,8 @@ def wave() -> wf.Dataset:
 
 def frames(scaling) -> list[tuple[np.ndarray, np.ndarray]]:
     """The network's function and its weights, at steps that grow geometrically."""
-    # neurons in pairs of opposite sign: both networks start at the zero function, with the same weights
+    # neurons in pairs of opposite sign: both networks start at the zero function, with the same
+    # weights
     draw = STD * np.random.default_rng(0).normal(size=(PAIRS, 2))
     signs = FACTOR * np.repeat([1.0, -1.0], PAIRS)
     net = wf.Shallow(np.concatenate([draw, draw]), signs, scaling=scaling, activation="tanh")
@@ -85,7 +87,8 @@ def main() -> None:
         moved = np.linalg.norm(end - start) / np.linalg.norm(start)
         error = np.interp(wave().inputs[:, 0], GRID, path[-1][0]) - wave().targets
         print(
-            f"{title}: weights moved by {moved:.2f} of their size, largest error {np.abs(error).max():.3f}"
+            f"{title}: weights moved by {moved:.2f} of their size, largest error "
+            f"{np.abs(error).max():.3f}"
         )
     print(f"{OUT.name}: {OUT.stat().st_size / 1e3:.0f} kB, {len(pictures)} frames")
 

@@ -1,4 +1,5 @@
-"""Notebooks are kept with their outputs, and become pages of the book: a MkDocs hook, and a command for tests and authors.
+"""Notebooks are kept with their outputs, and become pages of the book: a MkDocs hook, and a command
+for tests and authors.
 
 `executed(paths)` runs notebooks from top to bottom, each in an empty namespace of one fresh kernel,
 and keeps the results in build/notebooks, under a hash of their code and of wideflow's sources;
@@ -61,7 +62,9 @@ def _locked():
 
 
 def _run(missing: Sequence[tuple[pathlib.Path, pathlib.Path]]) -> None:
-    """Runs each notebook and writes its result; one kernel serves all: wideflow is imported once."""
+    """Runs each notebook and writes its result; one kernel serves all: wideflow is imported
+    once.
+    """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError
     from traitlets.config import Config
@@ -145,7 +148,9 @@ def as_markdown(notebook, download: str) -> tuple[str, dict[str, bytes]]:
 
 
 def store() -> None:
-    """Every notebook of the repository with the outputs of a fresh run, pictures in 64 colours, nothing of the machine."""
+    """Every notebook of the repository with the outputs of a fresh run, pictures in 64 colours,
+    nothing of the machine.
+    """
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
     for path, result in zip(paths, executed(paths), strict=True):
         notebook = nbformat.read(result, as_version=4)

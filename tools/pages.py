@@ -1,6 +1,8 @@
-"""The code of a page: its Python blocks, run in order in one namespace, as a reader would, and what they print.
+"""The code of a page: its Python blocks, run in order in one namespace, as a reader would, and what
+they print.
 
-A page shows the output of a block in a `text` block right behind it. The tests compare it; this command writes it:
+A page shows the output of a block in a `text` block right behind it. The tests compare it; this
+command writes it:
 
     python tools/pages.py docs/guides/is-my-network-lazy.md ...
 """
@@ -28,7 +30,9 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def _matches(page: pathlib.Path) -> list[re.Match]:
-    """The blocks that are run; what is included from a file (`--8<--`) is left out: the other blocks import it."""
+    """The blocks that are run; what is included from a file (`--8<--`) is left out: the other
+    blocks import it.
+    """
     return [match for match in _BLOCK.finditer(page.read_text()) if "--8<--" not in match["code"]]
 
 
@@ -61,7 +65,9 @@ def run(page: pathlib.Path, folder: pathlib.Path) -> list[str]:
 
 
 def agree(output: str, expected: str, rtol: float = 1e-2, atol: float = 1e-6) -> bool:
-    """Whether two outputs have the same words, and numbers that differ by no more than rounding on another machine."""
+    """Whether two outputs have the same words, and numbers that differ by no more than rounding on
+    another machine.
+    """
     words = [" ".join(_NUMBER.sub("#", text).split()) for text in (output, expected)]
     numbers = [[float(n) for n in _NUMBER.findall(text)] for text in (output, expected)]
     return words[0] == words[1] and all(

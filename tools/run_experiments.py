@@ -5,8 +5,9 @@
 
 The first runs all of them, the second those whose names begin so.
 
-Works on a bare node (`wideflow.runs.minimal_cli`). The exit code is that of the worst run: 0 where every claim holds or is
-declared, 1 where one fails, 2 where a run stopped. A run that is cut short by `--limit` resumes when the command is given again.
+Works on a bare node (`wideflow.runs.minimal_cli`). The exit code is that of the worst run: 0 where
+every claim holds or is declared, 1 where one fails, 2 where a run stopped. A run that is cut short
+by `--limit` resumes when the command is given again.
 """
 
 import argparse

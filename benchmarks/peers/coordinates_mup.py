@@ -1,6 +1,8 @@
-"""The coordinate check of microsoft/mup (1.0.0) on the modules of tests/torch/test_coordinates.py: the slopes that the test keeps.
+"""The coordinate check of microsoft/mup (1.0.0) on the modules of tests/torch/test_coordinates.py:
+the slopes that the test keeps.
 
-Run in an environment with `mup` and its dependencies:  PYTHONPATH=tests/torch python benchmarks/peers/coordinates_mup.py
+Run in an environment with `mup` and its dependencies: PYTHONPATH=tests/torch python
+benchmarks/peers/coordinates_mup.py
 """
 
 import numpy as np
@@ -14,8 +16,14 @@ def slopes(case) -> dict[str, list[float]]:
     inputs, classes = batch()
     models = {width: (lambda width=width: case.build(width)) for width in WIDTHS}
     table = _get_coord_data(
-        models, [(inputs, classes)], case.optimiser, nsteps=4, lossfn="xent", cuda=False, show_progress=False
-    )  # fmt: skip
+        models,
+        [(inputs, classes)],
+        case.optimiser,
+        nsteps=4,
+        lossfn="xent",
+        cuda=False,
+        show_progress=False,
+    )
     table = table[table.module != ""]
     answer: dict[str, list[float]] = {}
     for (module, _), rows in table.groupby(["module", "t"]):

@@ -1,4 +1,6 @@
-"""The tangent Gram matrix of a deep network with neural-tangents' empirical kernel, implementation 3 (structured)."""
+"""The tangent Gram matrix of a deep network with neural-tangents' empirical kernel, implementation
+3 (structured).
+"""
 
 import pathlib
 import resource

@@ -1,4 +1,6 @@
-"""The tangent Gram matrix of a deep network with torch.func: per-sample Jacobians by vmap of grad, then a product a layer."""
+"""The tangent Gram matrix of a deep network with torch.func: per-sample Jacobians by vmap of grad,
+then a product a layer.
+"""
 
 import math
 import pathlib

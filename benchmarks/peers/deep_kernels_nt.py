@@ -1,4 +1,6 @@
-"""Deep limit kernels with neural-tangents: the same cases as `deep_kernels.py`, compiled as a whole."""
+"""Deep limit kernels with neural-tangents: the same cases as `deep_kernels.py`, compiled as a
+whole.
+"""
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 
 import pathlib

@@ -1,4 +1,6 @@
-"""Full-batch descent in PyTorch: eager autograd, and torch.compile of a hand-written gradient in both layouts. float32 and float64."""
+"""Full-batch descent in PyTorch: eager autograd, and torch.compile of a hand-written gradient in
+both layouts. float32 and float64.
+"""
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 
 import math

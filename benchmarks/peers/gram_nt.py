@@ -1,4 +1,6 @@
-"""The tangent Gram matrix with neural-tangents' empirical kernel, implementations 1 (Jacobian contraction) and 3 (structured)."""
+"""The tangent Gram matrix with neural-tangents' empirical kernel, implementations 1 (Jacobian
+contraction) and 3 (structured).
+"""
 
 import pathlib
 import resource

@@ -1,4 +1,6 @@
-"""The tangent Gram matrix with torch.func: per-sample Jacobians by vmap of grad, then one product."""
+"""The tangent Gram matrix with torch.func: per-sample Jacobians by vmap of grad, then one
+product.
+"""
 
 import math
 import pathlib

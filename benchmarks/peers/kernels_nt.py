@@ -1,4 +1,6 @@
-"""Limit kernels with neural-tangents: the NTK of one hidden layer whose read-out is frozen, ReLU."""
+"""Limit kernels with neural-tangents: the NTK of one hidden layer whose read-out is frozen,
+ReLU.
+"""
 # ruff: noqa: B023 (the closures are called at once, inside their loop)
 
 import pathlib

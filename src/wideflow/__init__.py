@@ -3,7 +3,8 @@
 import os as _os
 import typing as _typing
 
-# LAPACK's threads leave the cores to JAX as soon as they are done; else they spin for tens of milliseconds after each decomposition
+# LAPACK's threads leave the cores to JAX as soon as they are done; else they spin for tens of
+# milliseconds after each decomposition
 _os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 # the grid's folders first: they gather the papers' names, and the papers import from them

@@ -6,5 +6,6 @@ import sys
 from .cli import main
 
 if __name__ == "__main__":
-    gc.freeze()  # what was imported stays: looked through once more at the end it would take half a second
+    # what was imported stays: looked through once more at the end it would take half a second
+    gc.freeze()
     sys.exit(main())

@@ -1,4 +1,6 @@
-"""Activations as objects: a function with its derivatives, its constants and its Gaussian integrals."""
+"""Activations as objects: a function with its derivatives, its constants and its Gaussian
+integrals.
+"""
 
 from ._core.activations import (
     TABLE,

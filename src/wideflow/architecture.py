@@ -1,4 +1,6 @@
-"""Architectures as descriptions: layers without arrays, read by `Deep` as networks and by `limits` as kernels."""
+"""Architectures as descriptions: layers without arrays, read by `Deep` as networks and by `limits`
+as kernels.
+"""
 
 from ._core.architecture import (
     AbstractLayer,

@@ -30,11 +30,13 @@ from .shell.phase import phase
 from .shell.sweep import sweep
 
 app = typer.Typer(
-    name="wideflow", add_completion=False, pretty_exceptions_enable=False,
+    name="wideflow",
+    add_completion=False,
+    pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Train wide neural networks and compare them with theory.",
     epilog="Start with: wideflow run caron2023-figure1 --size smoke",
-)  # fmt: skip
+)
 
 
 # of the click that this typer brings along or depends on
@@ -91,14 +93,19 @@ def list_(
         terminal.print_json(
             [
                 {
-                    "name": experiment.name, "paper": experiment.paper, "title": experiment.title,
-                    "figure": experiment.figure, "needs_data": experiment.needs_data,
-                    "settings": {size: asdict(settings) for size, settings in experiment.settings.items()},
+                    "name": experiment.name,
+                    "paper": experiment.paper,
+                    "title": experiment.title,
+                    "figure": experiment.figure,
+                    "needs_data": experiment.needs_data,
+                    "settings": {
+                        size: asdict(settings) for size, settings in experiment.settings.items()
+                    },
                 }
                 for experiment in (*experiments().values(), *others().values())
                 if terminal.matches(experiment, words)
             ]
-        )  # fmt: skip
+        )
     elif not terminal.print_experiments(experiments(), papers(), others(), words):
         raise CommandError(
             f"no experiment matches {' '.join(words)!r}; `wideflow list` shows all.", USAGE
@@ -207,7 +214,8 @@ def reproduce(
                 terminal.print_done(done, figures, briefly=done.record.ok)
             continue
         terminal.remarks().print(
-            f"[yellow]{experiment.name} {outcomes[-1]['outcome']}:[/yellow] {outcomes[-1]['reason']}"
+            f"[yellow]{experiment.name} {outcomes[-1]['outcome']}:[/yellow] "
+            f"{outcomes[-1]['reason']}"
         )
     shown = any(line["outcome"] in ("acceptable", "failed") for line in outcomes)
     page = write_report(Store(out), out / "report.html") if shown else None
@@ -217,7 +225,8 @@ def reproduce(
     else:
         skipped = sum(line["outcome"] == "skipped" for line in outcomes)
         terminal.out().print(
-            f"\n{len(outcomes) - len(bad) - skipped} of {len(outcomes)} experiments came out as declared"
+            f"\n{len(outcomes) - len(bad) - skipped} of {len(outcomes)} experiments came out as "
+            "declared"
             + (f", {skipped} skipped because their data files are missing" if skipped else "")
             + (f"; [bold red]these did not:[/] {', '.join(bad)}" if bad else "")
         )
@@ -256,7 +265,9 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Look over this installation, and check independent routes to the same numbers against each other."""
+    """Look over this installation, and check independent routes to the same numbers against each
+    other.
+    """
     from .doctor import examine
     from .shell import terminal, work
 
@@ -285,7 +296,8 @@ def bench(context: typer.Context, debug: DebugOption = False) -> int:
     script = pathlib.Path(__file__).parents[2] / "benchmarks" / "run.py"
     if not script.is_file():
         raise CommandError(
-            "the benchmarks are part of the source checkout, not of the installed package; clone the repository and run `make bench` there."
+            "the benchmarks are part of the source checkout, not of the installed package; clone "
+            "the repository and run `make bench` there."
         )
     return subprocess.call([sys.executable, str(script), *context.args])
 
@@ -295,7 +307,9 @@ def _interrupt(*_) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
+    """The command line; returns the exit code: 0 success, 1 failure, 2 wrong usage, 130
+    interrupted.
+    """
     words = list(sys.argv[1:] if words is None else words)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:  # a scheduler's stop is an interruption
         signal.signal(signal.SIGTERM, _interrupt)

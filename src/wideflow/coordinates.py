@@ -1,8 +1,9 @@
 r"""The coordinate check: how the size of activations and of their updates depends on the width.
 
-After a few steps of training at one rate, a parameterisation in which features are learnt at every width has updates of size $m^0$; under the NTK
-scaling those of the hidden layer go like $m^{-1/2}$; one that blows up has a positive exponent. The slopes tell. For `Deep` networks they stand
-beside the exponents that `scalings.classify` predicts, which they confirm or refute.
+After a few steps of training at one rate, a parameterisation in which features are learnt at every
+width has updates of size $m^0$; under the NTK scaling those of the hidden layer go like $m^{-1/2}$;
+one that blows up has a positive exponent. The slopes tell. For `Deep` networks they stand beside
+the exponents that `scalings.classify` predicts, which they confirm or refute.
 """
 
 import dataclasses
@@ -33,7 +34,8 @@ from .models.shallow import Shallow
 from .observables.kernels import tangent_gram
 from .training.train import train
 
-MARGIN = 0.1  # a measured slope this close to a predicted one agrees with it: finite widths bend the line
+# a measured slope this close to a predicted one agrees with it: finite widths bend the line
+MARGIN = 0.1
 UNCLEAR = 0.2  # a measured exponent further from a multiple of 1/2 than this suggests nothing
 
 
@@ -41,7 +43,8 @@ class ArrayScaling(NamedTuple):
     r"""Which powers of the width an array wants, so that its layer moves at every width.
 
     Attributes:
-        role: "input", "hidden", "output" or "fixed" by which of its fans grow with the width; "vector" for biases and scales.
+        role: "input", "hidden", "output" or "fixed" by which of its fans grow with the width;
+            "vector" for biases and scales.
         start: measured exponent by which its start is to be multiplied, $n^{\text{start}}$.
         rate: measured exponent by which its learning rate is to be multiplied.
         own: measured exponent of its layer's update when it moves alone; 0 is wanted.
@@ -54,7 +57,9 @@ class ArrayScaling(NamedTuple):
 
     @property
     def mending(self) -> tuple[float, float]:
-        """The exponents of start and rate as multiples of 1/2; NaN where the measurement lies between two."""
+        """The exponents of start and rate as multiples of 1/2; NaN where the measurement lies
+        between two.
+        """
         return to_halves(self.start), to_halves(self.rate)
 
     @property
@@ -88,10 +93,14 @@ class CoordinateCheck:
         updates: size of their change after `steps` steps.
         slopes: of log(update) on log(width), by layer; 0 means features move at every width.
         errors: standard error of each slope, from the scatter of the points around the line.
-        intervals: 95 % confidence interval of each slope, from the scatter between seeds (Student's t); NaN for one seed.
-        predicted: slopes that theory predicts, by layer; empty where it says nothing of the network.
-        sizes: of modules of PyTorch, mean of |h| by layer, (width, step) from before the first step to after the last; what microsoft/mup plots.
-        scalings: of modules of PyTorch, `ArrayScaling` of every array: a verdict, and the exponents that would mend it.
+        intervals: 95 % confidence interval of each slope, from the scatter between seeds (Student's
+            t); NaN for one seed.
+        predicted: slopes that theory predicts, by layer; empty where it says nothing of the
+            network.
+        sizes: of modules of PyTorch, mean of |h| by layer, (width, step) from before the first step
+            to after the last; what microsoft/mup plots.
+        scalings: of modules of PyTorch, `ArrayScaling` of every array: a verdict, and the exponents
+            that would mend it.
     """
 
     widths: tuple[int, ...]
@@ -107,12 +116,16 @@ class CoordinateCheck:
     scalings: dict[str, ArrayScaling] = field(default_factory=dict)
 
     def size_slopes(self, step: int = -1) -> dict[str, float]:
-        """Slopes of log(mean of |h|) on log(width) before step number `step` from 0; -1 is after the last one."""
+        """Slopes of log(mean of |h|) on log(width) before step number `step` from 0; -1 is after
+        the last one.
+        """
         return {name: slope_of(self.widths, sizes[:, step]) for name, sizes in self.sizes.items()}
 
     @property
     def verdicts(self) -> dict[str, str]:
-        """For every predicted slope: 'confirmed', 'refuted' (the interval misses it by more than 0.1), or 'undecided' (too few seeds to say)."""
+        """For every predicted slope: 'confirmed', 'refuted' (the interval misses it by more than
+        0.1), or 'undecided' (too few seeds to say).
+        """
         said = {}
         for name, expected in self.predicted.items():
             low, high = self.intervals[name]
@@ -126,7 +139,8 @@ class CoordinateCheck:
 
     def __str__(self) -> str:
         lines = [
-            f"coordinate check: {self.steps} steps at rate {self.rate:g}, widths {', '.join(map(str, self.widths))}"
+            f"coordinate check: {self.steps} steps at rate {self.rate:g}, widths "
+            f"{', '.join(map(str, self.widths))}"
         ]
         verdicts = self.verdicts
         for name, slope in self.slopes.items():
@@ -134,9 +148,13 @@ class CoordinateCheck:
             theory = ""
             if name in verdicts:
                 low, high = self.intervals[name]
-                theory = f"; predicted {self.predicted[name]:g}, interval [{low:.2f}, {high:.2f}]: {verdicts[name]}"
+                theory = (
+                    f"; predicted {self.predicted[name]:g}, interval [{low:.2f}, {high:.2f}]: "
+                    f"{verdicts[name]}"
+                )
             lines.append(
-                f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: {_reading(slope)}{theory}"
+                f"  {name}: updates {sizes}; width^{slope:.2f} ± {self.errors[name]:.2f}: "
+                f"{_reading(slope)}{theory}"
             )
         lines += [f"  {name} ({s.role}): {s.verdict}" for name, s in self.scalings.items()]
         return "\n".join(lines)
@@ -200,20 +218,25 @@ def coordinate_check(
     """Trains networks of several widths for a few steps and measures how their activations move.
 
     Args:
-        constructor: `constructor(key, width)` gives a wideflow model, or a pair `(apply, params)` with `apply(params, inputs)` on a batch;
-            `constructor(width)` a `torch.nn.Module`, drawn from PyTorch's own random numbers.
+        constructor: `constructor(key, width)` gives a wideflow model, or a pair `(apply, params)`
+            with `apply(params, inputs)` on a batch; `constructor(width)` a `torch.nn.Module`, drawn
+            from PyTorch's own random numbers.
         widths: at least two.
         inputs, targets: a batch and what is to be fitted, by half the mean of squares.
-        activations: `activations(model_or_params, inputs)` gives a dictionary of arrays, one a layer; default: pre-activations (for `Shallow` and,
-            layer by layer, for `Deep`), outputs, and for `Deep` the tangent kernel, whose change is relative.
-        rate: of gradient descent, the same at every width; wideflow models add their own neuron factor, others get none.
+        activations: `activations(model_or_params, inputs)` gives a dictionary of arrays, one a
+            layer; default: pre-activations (for `Shallow` and, layer by layer, for `Deep`),
+            outputs, and for `Deep` the tangent kernel, whose change is relative.
+        rate: of gradient descent, the same at every width; wideflow models add their own neuron
+            factor, others get none.
         steps, seeds: how many steps, and over how many draws the squares are averaged.
-        dynamics: instead of gradient descent at `rate`, for instance `Optax(optax.adam(1e-3))`; wideflow models only.
-        optimiser: of modules, a class such as `torch.optim.Adam`, taken at `rate`, or a function `module -> optimiser`; default `torch.optim.SGD`.
+        dynamics: instead of gradient descent at `rate`, for instance `Optax(optax.adam(1e-3))`;
+            wideflow models only.
+        optimiser: of modules, a class such as `torch.optim.Adam`, taken at `rate`, or a function
+            `module -> optimiser`; default `torch.optim.SGD`.
         loss: of modules, `loss(outputs, targets)` instead of half the mean of squares.
 
-    Modules of PyTorch get more: the sizes that microsoft/mup plots, and for every array a verdict with the exponents of the width that would
-    mend it (see `CoordinateCheck.scalings`).
+    Modules of PyTorch get more: the sizes that microsoft/mup plots, and for every array a verdict
+    with the exponents of the width that would mend it (see `CoordinateCheck.scalings`).
     """
     check_callable("constructor", constructor, "a function of (key, width)")
     check_kind("widths", widths, (Sequence, np.ndarray), "a list of widths")
@@ -228,12 +251,16 @@ def coordinate_check(
     if _takes_width_alone(constructor):
         if dynamics is not None or activations is not None:
             raise ValueError(
-                "`dynamics` and `activations` are for functions of JAX; give modules of PyTorch an `optimiser`."
+                "`dynamics` and `activations` are for functions of JAX; give modules of PyTorch "
+                "an `optimiser`."
             )
-        return _check_modules(constructor, widths, inputs, targets, rate, steps, seeds, key, optimiser, loss)  # fmt: skip
+        return _check_modules(
+            constructor, widths, inputs, targets, rate, steps, seeds, key, optimiser, loss
+        )
     if optimiser is not None or loss is not None:
         raise ValueError(
-            "`optimiser` and `loss` are for modules of PyTorch, whose `constructor` takes the width alone."
+            "`optimiser` and `loss` are for modules of PyTorch, whose `constructor` takes the "
+            "width alone."
         )
     data, key = Dataset(inputs, targets, "batch"), as_key(key)
     squares: list[list[dict]] = []
@@ -271,14 +298,23 @@ def _takes_width_alone(constructor: Callable) -> bool:
 def _check_modules(constructor, widths, inputs, targets, rate, steps, seeds, key, optimiser, loss):
     if "torch" not in sys.modules:  # nobody can have built a module yet
         raise ValueError(
-            f"`constructor` must be a function of (key, width), or of the width that gives a torch.nn.Module, got {constructor!r}."
+            "`constructor` must be a function of (key, width), or of the width that gives a "
+            f"torch.nn.Module, got {constructor!r}."
         )
     from .torch.coordinates import check_modules
 
     rows, scalings, rate = check_modules(
-        constructor, widths, inputs, targets, rate=rate, steps=steps, seeds=seeds, key=key,
-        optimiser=optimiser, loss=loss,
-    )  # fmt: skip
+        constructor,
+        widths,
+        inputs,
+        targets,
+        rate=rate,
+        steps=steps,
+        seeds=seeds,
+        key=key,
+        optimiser=optimiser,
+        loss=loss,
+    )
     check = _fitted(widths, steps, rate, [[m.squares for m in row] for row in rows], {})
     sizes = {
         name: np.array([np.mean([m.sizes[name] for m in row], axis=0) for row in rows])
@@ -288,17 +324,25 @@ def _check_modules(constructor, widths, inputs, targets, rate, steps, seeds, key
 
 
 def _fitted(widths, steps, rate, squares: list[list[dict]], predicted) -> CoordinateCheck:
-    """Slopes from mean squares at the start and of the change, (width, seed) dictionaries by layer."""
+    """Slopes from mean squares at the start and of the change, (width, seed) dictionaries by
+    layer.
+    """
     names = list(squares[0][0])
     # (width, seed, start or change)
     values = {n: np.array([[seed[n] for seed in row] for row in squares]) for n in names}
     sizes = {n: np.sqrt(np.mean(v, axis=1)) for n, v in values.items()}
     fits = {n: _slope(widths, size[:, 1]) for n, size in sizes.items()}
     return CoordinateCheck(
-        widths, steps, rate, {n: size[:, 0] for n, size in sizes.items()}, {n: size[:, 1] for n, size in sizes.items()},
-        {n: fit[0] for n, fit in fits.items()}, {n: fit[1] for n, fit in fits.items()},
-        {n: _interval(widths, np.sqrt(v[:, :, 1])) for n, v in values.items()}, predicted,
-    )  # fmt: skip
+        widths,
+        steps,
+        rate,
+        {n: size[:, 0] for n, size in sizes.items()},
+        {n: size[:, 1] for n, size in sizes.items()},
+        {n: fit[0] for n, fit in fits.items()},
+        {n: fit[1] for n, fit in fits.items()},
+        {n: _interval(widths, np.sqrt(v[:, :, 1])) for n, v in values.items()},
+        predicted,
+    )
 
 
 def _mean_squares(name: str, start, end) -> tuple[float, float]:
@@ -309,7 +353,9 @@ def _mean_squares(name: str, start, end) -> tuple[float, float]:
 
 
 def _predicted(network, dynamics) -> dict[str, float]:
-    """What `classify` says about a `Deep` chain; nothing for other models and for one rate under adaptive updates."""
+    """What `classify` says about a `Deep` chain; nothing for other models and for one rate under
+    adaptive updates.
+    """
     if not isinstance(network, Deep) or any(place.role == "input" for place in network.places[1:]):
         return {}
     scheme, adaptive = network.parametrisation, getattr(dynamics, "kind", "sgd") == "adaptive"
@@ -337,13 +383,15 @@ def _trained(network, data: Dataset, rate: float, steps: int, activations, dynam
         return look(network, data.inputs), look(run.model, data.inputs)
     if dynamics is not None:
         raise ValueError(
-            "`dynamics` needs wideflow models; give the pair (apply, params) to `wideflow.wrap` in the constructor."
+            "`dynamics` needs wideflow models; give the pair (apply, params) to `wideflow.wrap` "
+            "in the constructor."
         )
     try:
         apply, params = network
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`constructor` must give a wideflow model or a pair (apply, params), got {type(network).__name__}."
+            "`constructor` must give a wideflow model or a pair (apply, params), got "
+            f"{type(network).__name__}."
         ) from error
     look = activations or (lambda p, x: {"outputs": apply(p, x)})
     x, y = jnp.asarray(data.inputs), jnp.asarray(data.targets)

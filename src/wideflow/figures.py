@@ -20,7 +20,8 @@ def _array(values) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend entry.
+    """A curve; `low` and `high` draw a band around it; one `group` is one colour and one legend
+    entry.
 
     Args:
         x, y: the points, joined in order.
@@ -44,7 +45,8 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """A scatter; `errors` are half lengths of vertical bars, `values` are shown in the colours of the panel's map.
+    """A scatter; `errors` are half lengths of vertical bars, `values` are shown in the colours of
+    the panel's map.
 
     Args:
         x, y: the positions.
@@ -131,7 +133,8 @@ Mark = Line | Points | HLine | VLine | Bars | Heatmap
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. `x` and `y` are axis labels, with units where there are any; `one_unit` draws both axes to one scale.
+    """One pair of axes. `x` and `y` are axis labels, with units where there are any; `one_unit`
+    draws both axes to one scale.
 
     Args:
         title: stands above the axes.
@@ -158,7 +161,8 @@ class Panel:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take the first colours, those in `muted` are grey.
+    """Panels in reading order, `columns` beside each other; the groups or labels in `first` take
+    the first colours, those in `muted` are grey.
 
     Args:
         title: stands above all panels.

@@ -1,4 +1,6 @@
-"""Exact populations, which stand where a dataset stands: `train` descends their loss without samples."""
+"""Exact populations, which stand where a dataset stands: `train` descends their loss without
+samples.
+"""
 
 from .data.populations import (
     GaussianAbsTeacher,

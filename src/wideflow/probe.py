@@ -1,12 +1,17 @@
-r"""`probe`: is a network lazy? For any differentiable function of (parameters, input), before and after training.
+r"""`probe`: is a network lazy? For any differentiable function of (parameters, input), before and
+after training.
 
-With $J_0, J_1$ the Jacobians at the two parameters on the given inputs, $\Theta_k = J_k J_k^\top$ (the mean over outputs where there are several):
-kernel change $\lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, alignment $\langle\Theta_0,\Theta_1\rangle/(\lVert\Theta_0\rVert_F\lVert\Theta_1\rVert_F)$, the gap
-between the network and its linearisation $f_0 + J_0(\theta_1-\theta_0)$ (one forward-mode product), and the movement of parameters and of features.
-The tangent kernel is a sum over arrays, so that every layer has its part of it, with a change of its own.
+With $J_0, J_1$ the Jacobians at the two parameters on the given inputs, $\Theta_k = J_k J_k^\top$
+(the mean over outputs where there are several): kernel change
+$\lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, alignment
+$\langle\Theta_0,\Theta_1\rangle/(\lVert\Theta_0\rVert_F\lVert\Theta_1\rVert_F)$, the gap between
+the network and its linearisation $f_0 + J_0(\theta_1-\theta_0)$ (one forward-mode product), and the
+movement of parameters and of features. The tangent kernel is a sum over arrays, so that every layer
+has its part of it, with a change of its own.
 
-Jacobians are never whole: rows are worked off in tiles that fit the memory budget, and a tile is made again when another tile meets it. A network
-of ten million parameters needs some tens of bytes a parameter and tile row. Modules of PyTorch have their own reading, in `wideflow.torch`.
+Jacobians are never whole: rows are worked off in tiles that fit the memory budget, and a tile is
+made again when another tile meets it. A network of ten million parameters needs some tens of bytes
+a parameter and tile row. Modules of PyTorch have their own reading, in `wideflow.torch`.
 """
 
 import functools
@@ -59,7 +64,8 @@ class Probe:
     """What changed between two sets of parameters, and the verdict. `print` shows it.
 
     Attributes:
-        regime: kernel change and linearisation gap, with `.verdict` (lazy, between, rich) and `.index`.
+        regime: kernel change and linearisation gap, with `.verdict` (lazy, between, rich) and
+            `.index`.
         alignment: cosine between the two kernels: 1 if the kernel only changed its size.
         size_ratio: trace of the kernel after over before.
         spectrum_before, spectrum_after: all eigenvalues of the kernel, ascending.
@@ -72,7 +78,8 @@ class Probe:
         output_change: root mean square change of the outputs.
         loss_before, loss_after: half mean of squares, NaN without targets.
         parameters, samples: how many there are.
-        layers: `LayerChange` of every layer, by the path that its arrays share; an array that stands alone is a layer.
+        layers: `LayerChange` of every layer, by the path that its arrays share; an array that
+            stands alone is a layer.
     """
 
     regime: Regime
@@ -111,7 +118,8 @@ class Probe:
             (
                 "verdict",
                 self.verdict,
-                f"laziness index {self.index:.3f} from {self.samples} inputs, {self.parameters} parameters",
+                f"laziness index {self.index:.3f} from {self.samples} inputs, {self.parameters} "
+                "parameters",
             ),
             (
                 "kernel change",
@@ -166,12 +174,15 @@ class Probe:
         return tuple(rows)
 
     def layer_rows(self) -> tuple[tuple[str, str, str], ...]:
-        """One row per layer: its name, how far it moved, and what became of its part of the kernel."""
+        """One row per layer: its name, how far it moved, and what became of its part of the
+        kernel.
+        """
         return tuple(
             (
                 name,
                 f"moved {layer.movement:.4g}",
-                f"{layer.kernel_share:.1%} of the kernel's trace, a part that changed by {layer.kernel_change:.4g}",
+                f"{layer.kernel_share:.1%} of the kernel's trace, a part that changed by "
+                f"{layer.kernel_change:.4g}",
             )
             for name, layer in self.layers.items()
         )
@@ -232,14 +243,18 @@ def probe(
     """Where a network's training lies between lazy and rich.
 
     Args:
-        apply: `apply(params, x)`, the outputs on one input or on a batch; which of the two is found out from shapes unless `batched` says it.
-            A Flax module's `module.apply`; for an Equinox module `lambda net, x: net(x)` with the modules as parameters. Or a `torch.nn.Module`.
-        params_before, params_after: trees of the same structure; leaves that are no floating-point arrays are fixed and must agree. Where
-            one is kept in a finer precision than the other, both are taken in that. Of a `torch.nn.Module`: state dicts, or modules.
+        apply: `apply(params, x)`, the outputs on one input or on a batch; which of the two is found
+            out from shapes unless `batched` says it. A Flax module's `module.apply`; for an Equinox
+            module `lambda net, x: net(x)` with the modules as parameters. Or a `torch.nn.Module`.
+        params_before, params_after: trees of the same structure; leaves that are no floating-point
+            arrays are fixed and must agree. Where one is kept in a finer precision than the other,
+            both are taken in that. Of a `torch.nn.Module`: state dicts, or modules.
         inputs: (sample, ...), the points at which the network is watched; some tens to hundreds.
         targets: outputs' shape; adds losses and the kernel's alignment with them.
-        features: `features(params, x)` like `apply`, hidden features whose movement is measured; of a `torch.nn.Module` the name of a submodule.
-        output: watch the kernel of this output alone; default is the mean over outputs, which costs that many times more.
+        features: `features(params, x)` like `apply`, hidden features whose movement is measured; of
+            a `torch.nn.Module` the name of a submodule.
+        output: watch the kernel of this output alone; default is the mean over outputs, which costs
+            that many times more.
         memory: budget of the Jacobian tiles, bytes or '512M'; default `WIDEFLOW_MEMORY` or 2 GiB.
 
     Returns:
@@ -256,9 +271,16 @@ def probe(
         from .torch.probing import probe_module
 
         return probe_module(
-            apply, params_before, params_after, inputs, targets, features,
-            output=output, batched=batched, memory=memory,
-        )  # fmt: skip
+            apply,
+            params_before,
+            params_after,
+            inputs,
+            targets,
+            features,
+            output=output,
+            batched=batched,
+            memory=memory,
+        )
     inputs = _inputs(inputs)
     if batched is not None:
         check_flag("batched", batched)
@@ -297,7 +319,9 @@ def _inputs(inputs):
 
 
 def watched_outputs(first: np.ndarray, second: np.ndarray, output: int | None) -> range | tuple:
-    """The numbers of the outputs whose kernels are watched, once the outputs before and after were seen to be finite."""
+    """The numbers of the outputs whose kernels are watched, once the outputs before and after were
+    seen to be finite.
+    """
     for name, values in (("params_before", first), ("params_after", second)):
         if not np.all(np.isfinite(values)):
             raise ValueError(f"`{name}` must give finite outputs, but they hold NaN or infinity.")
@@ -314,7 +338,8 @@ def mean_parts(outputs: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class Change:
-    """What a library measured between two sets of parameters; every dictionary goes by the arrays' names.
+    """What a library measured between two sets of parameters; every dictionary goes by the arrays'
+    names.
 
     Attributes:
         parts: every array's part of the kernel, before and after.
@@ -346,7 +371,8 @@ def judge_change(change: Change, targets, output: int | None) -> Probe:
     gap = float(np.linalg.norm(moved - change.tangent)) / size if size > 0 else 0.0
     if not sizes[0] > 0:
         raise ValueError(
-            "`apply` does not depend on `params_before` at these inputs: its tangent kernel is zero."
+            "`apply` does not depend on `params_before` at these inputs: its tangent kernel is "
+            "zero."
         )
     alignment = (
         float(np.sum(kernels[0] * kernels[1]) / (sizes[0] * sizes[1])) if sizes[1] > 0 else 0.0
@@ -434,7 +460,9 @@ def _layer_changes(change: Change, trace: float) -> dict[str, LayerChange]:
 
 
 class _Network:
-    """The function on a batch, its gradient rows, and its products, with the fixed leaves of the parameters put aside."""
+    """The function on a batch, its gradient rows, and its products, with the fixed leaves of the
+    parameters put aside.
+    """
 
     def __init__(self, apply, before, after, inputs, batched, name):
         if jax.tree.structure(before) != jax.tree.structure(after):
@@ -446,7 +474,8 @@ class _Network:
         for a, b in zip(jax.tree.leaves(self.static), jax.tree.leaves(fixed)):
             if isinstance(a, int | float) and a != b:
                 raise ValueError(
-                    f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; only arrays may change."
+                    f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; "
+                    "only arrays may change."
                 )
         pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
         if not pairs:
@@ -456,7 +485,8 @@ class _Network:
         for a, b in pairs:
             if a.shape != b.shape:
                 raise ValueError(
-                    f"`params_after` must have the shapes of `params_before`, got {b.shape} for {a.shape}."
+                    f"`params_after` must have the shapes of `params_before`, got {b.shape} for "
+                    f"{a.shape}."
                 )
         finer = lambda a, b: a.astype(np.promote_types(a.dtype, b.dtype))
         self.before, self.after = (
@@ -491,7 +521,8 @@ class _Network:
         """The directional derivative of all outputs."""
         return eqx.filter_jit(self._push)(params, direction)
 
-    # Compiled functions are methods and no closures: the second call, at other parameters, finds the program of the first.
+    # Compiled functions are methods and no closures: the second call, at other parameters, finds
+    # the program of the first.
 
     def _push(self, params, direction):
         return jax.jvp(lambda p: self.on(p, self.inputs), (params,), (direction,))[1]
@@ -507,8 +538,12 @@ class _Network:
         return jax.vmap(lambda x: jax.grad(scalar)(params, x))(block)
 
     def _cotangent_products(self, params):
-        """Outputs and a random cotangent's product with the Jacobian, of `apply` and of the `Deep` itself; None where shapes differ."""
-        own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(eqx.combine(p, self.static))  # fmt: skip
+        """Outputs and a random cotangent's product with the Jacobian, of `apply` and of the `Deep`
+        itself; None where shapes differ.
+        """
+        own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(
+            eqx.combine(p, self.static)
+        )
         given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
         known, pull_known = jax.vjp(own, params)
         if given.shape != known.shape or given.dtype != known.dtype:
@@ -517,7 +552,9 @@ class _Network:
         return (given, pull_given(v)), (known, pull_known(v))
 
     def kernel_parts(self, params, output: int, memory) -> dict[str, np.ndarray]:
-        """Every array's part of the tangent Gram matrix of one output: structured for a `Deep`, else from tiles of gradient rows."""
+        """Every array's part of the tangent Gram matrix of one output: structured for a `Deep`,
+        else from tiles of gradient rows.
+        """
         model = self._deep(params)
         if model is not None:
             features, rates = model.embed(self.inputs), model.rate_factors()
@@ -528,7 +565,9 @@ class _Network:
         rows = max(1, min(self.samples, int(budget(memory) // (2 * row))))
         starts = range(0, self.samples, rows)
         number = on_device(np.asarray(output))  # as an array: all outputs share one program
-        gradients = lambda start: eqx.filter_jit(self._gradients)(params, self._block(start, rows), number)  # fmt: skip
+        gradients = lambda start: eqx.filter_jit(self._gradients)(
+            params, self._block(start, rows), number
+        )
         kernels = np.zeros((len(self.names), self.samples, self.samples))
         for i in starts:
             left = gradients(i)
@@ -541,10 +580,12 @@ class _Network:
         return dict(zip(self.names, kernels, strict=True))
 
     def _deep(self, params) -> Deep | None:
-        """The module itself, where it is a `Deep` with all arrays trained and `apply` gives its outputs.
+        """The module itself, where it is a `Deep` with all arrays trained and `apply` gives its
+        outputs.
 
-        `apply` may be any function of the module. It has the module's Jacobian at these inputs if both give the same outputs
-        and the same product of a random cotangent with the Jacobian: two different ones agree with probability 0.
+        `apply` may be any function of the module. It has the module's Jacobian at these inputs if
+        both give the same outputs and the same product of a random cotangent with the Jacobian: two
+        different ones agree with probability 0.
         """
         model = eqx.combine(params, self.static)
         if not isinstance(model, Deep) or not eqx.is_array(self.inputs):
@@ -557,7 +598,9 @@ class _Network:
         pair = eqx.filter_jit(self._cotangent_products)(params)
         if pair is None:
             return None
-        size = lambda tree: math.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # fmt: skip
+        size = lambda tree: math.sqrt(
+            sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree))
+        )
         far = size(jax.tree.map(lambda a, b: a - b, *pair))
         return model if far <= math.sqrt(self.epsilon) * size(pair[1]) else None
 
@@ -604,7 +647,9 @@ def _products(left, right):
 
 
 def _is_batched(call, params, inputs, name: str) -> bool:
-    """Whether the function takes batches, from the shapes it gives to one input, a batch of one and the whole batch."""
+    """Whether the function takes batches, from the shapes it gives to one input, a batch of one and
+    the whole batch.
+    """
     one = jax.tree.map(lambda leaf: leaf[0], inputs)
     few = jax.tree.map(lambda leaf: leaf[:1], inputs)
     count = jax.tree.leaves(inputs)[0].shape[0]
@@ -618,7 +663,8 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     if whole is None or not as_batch:
         if single is None:
             raise ValueError(
-                f"`{name}` fails on one input and gives no leading sample axis on the batch `inputs`; call it as `{name}(params, x)`."
+                f"`{name}` fails on one input and gives no leading sample axis on the batch "
+                f"`inputs`; call it as `{name}(params, x)`."
             )
         return False
     if single is None or single != whole[1:]:
@@ -628,7 +674,8 @@ def _is_batched(call, params, inputs, name: str) -> bool:
     if bool(jnp.allclose(together, apart, rtol=1e-3, atol=1e-6)):
         return True
     raise ValueError(
-        f"`{name}` gives different values on a batch and on its single inputs; say which of them is right with `batched=True` or `False`."
+        f"`{name}` gives different values on a batch and on its single inputs; say which of them "
+        "is right with `batched=True` or `False`."
     )
 
 
@@ -642,7 +689,8 @@ def _shape(call, params, x):
 
 @double
 def linearisation_gap(before, after, inputs) -> float:
-    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a wideflow model.
+    r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a
+    wideflow model.
 
     Args:
         before, after: the two states, with parameters $\theta_0$ and $\theta_1$.

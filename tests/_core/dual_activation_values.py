@@ -1,10 +1,12 @@
-"""Writes `dual_activation_values.json`: E[f(u) f(v)] and E[f'(u) f'(v)] by mpmath, for the tests of the closed forms.
+"""Writes `dual_activation_values.json`: E[f(u) f(v)] and E[f'(u) f'(v)] by mpmath, for the tests of
+the closed forms.
 
     python tests/_core/dual_activation_values.py            all that are missing (a minute)
 
-Every function and its derivative are written here once more, in mpmath alone. The double integral runs in whitened
-coordinates over [-9, 9], split at the kinks of both factors, with mpmath's functions in double precision;
-the first fourteen were written with 20 digits by mpmath's own adaptive quadrature.
+Every function and its derivative are written here once more, in mpmath alone. The double integral
+runs in whitened coordinates over [-9, 9], split at the kinks of both factors, with mpmath's
+functions in double precision; the first fourteen were written with 20 digits by mpmath's own
+adaptive quadrature.
 """
 
 import itertools
@@ -32,14 +34,23 @@ def step(z):
 density = lambda z: mp.exp(-(z**2) / 2) / mp.sqrt(2 * mp.pi)
 FUNCTIONS = {  # name -> (f, f')
     "relu": (lambda z: max(z, mp.mpf(0)), step),
-    "leaky_relu(0.1)": (lambda z: z if z > 0 else z / 10, lambda z: mp.mpf(1) if z > 0 else mp.mpf("0.1")),
-    "two_slopes(-0.5,2)": (lambda z: 2 * z if z > 0 else -z / 2, lambda z: mp.mpf(2) if z > 0 else mp.mpf("-0.5")),
+    "leaky_relu(0.1)": (
+        lambda z: z if z > 0 else z / 10,
+        lambda z: mp.mpf(1) if z > 0 else mp.mpf("0.1"),
+    ),
+    "two_slopes(-0.5,2)": (
+        lambda z: 2 * z if z > 0 else -z / 2,
+        lambda z: mp.mpf(2) if z > 0 else mp.mpf("-0.5"),
+    ),
     "abs": (abs, lambda z: mp.mpf(1 if z > 0 else -1)),
     "erf": (mp.erf, lambda z: 2 / mp.sqrt(mp.pi) * mp.exp(-(z**2))),
     "gelu": (lambda z: z * mp.ncdf(z), lambda z: mp.ncdf(z) + z * density(z)),
     "sin": (mp.sin, mp.cos),
     "cos": (mp.cos, lambda z: -mp.sin(z)),
-    "wave(0.5,1.5,0.3)": (lambda z: mp.sin(1.5 * z + mp.mpf("0.3")) / 2, lambda z: 0.75 * mp.cos(1.5 * z + mp.mpf("0.3"))),
+    "wave(0.5,1.5,0.3)": (
+        lambda z: mp.sin(1.5 * z + mp.mpf("0.3")) / 2,
+        lambda z: 0.75 * mp.cos(1.5 * z + mp.mpf("0.3")),
+    ),
     "exp": (mp.exp, mp.exp),
     "gaussian": (lambda z: mp.exp(-(z**2)), lambda z: -2 * z * mp.exp(-(z**2))),
     "gaussian(0.5)": (lambda z: mp.exp(-(z**2) / 2), lambda z: -z * mp.exp(-(z**2) / 2)),
@@ -57,7 +68,7 @@ FUNCTIONS = {  # name -> (f, f')
     "tanh": (mp.tanh, lambda z: 1 - mp.tanh(z) ** 2),
     "sigmoid": (lambda z: 1 / (1 + mp.exp(-z)), lambda z: 1 / (2 + mp.exp(-z) + mp.exp(z))),
     "softplus": (lambda z: mp.log(1 + mp.exp(z)), lambda z: 1 / (1 + mp.exp(-z))),
-}  # fmt: skip
+}
 
 
 NODES, WEIGHTS = (column.tolist() for column in np.polynomial.legendre.leggauss(48))

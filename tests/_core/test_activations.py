@@ -1,4 +1,6 @@
-"""Derivatives against autodiff, constants against a fine grid, kinks against the stated convention."""
+"""Derivatives against autodiff, constants against a fine grid, kinks against the stated
+convention.
+"""
 
 import math
 import pickle
@@ -110,10 +112,20 @@ def test_unknown_name_is_answered_with_a_suggestion():
 
 @pytest.mark.parametrize(
     "act",
-    [*map(activation, TABLE), relu(1.0), leaky_relu(0.3), scaled_tanh(0.7), scaled_erf(0.4), hermite(3),
-     rectified_power(2), sign(), wave(2.0, 0.5, 0.3), two_slopes(0.1, 2.0)],
+    [
+        *map(activation, TABLE),
+        relu(1.0),
+        leaky_relu(0.3),
+        scaled_tanh(0.7),
+        scaled_erf(0.4),
+        hermite(3),
+        rectified_power(2),
+        sign(),
+        wave(2.0, 0.5, 0.3),
+        two_slopes(0.1, 2.0),
+    ],
     ids=repr,
-)  # fmt: skip
+)
 def test_a_pickled_activation_is_the_same_function(act):
     again = pickle.loads(pickle.dumps(act))
     assert again == act

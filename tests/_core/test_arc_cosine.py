@@ -12,7 +12,9 @@ from wideflow._core.tiles import by_rows
 
 
 def polar(f, g, theta):
-    """E f(<u,x>) g(<v,x>) for 1-homogeneous f, g: E|x|^2 = 2 in the plane of u and v, times a mean over the circle."""
+    """E f(<u,x>) g(<v,x>) for 1-homogeneous f, g: E|x|^2 = 2 in the plane of u and v, times a mean
+    over the circle.
+    """
     with mp.workdps(25):
         kinks = sorted(
             {k % (2 * mp.pi) for k in (mp.pi / 2, -mp.pi / 2, theta + mp.pi / 2, theta - mp.pi / 2)}

@@ -17,14 +17,27 @@ from wideflow._core.arrays import (
 from wideflow._core.errors import check_positive
 
 
-@pytest.mark.parametrize("value", [[[1, 2]], np.ones((1, 2), np.float32), jnp.ones((1, 2)), [[True, False]]])  # fmt: skip
+@pytest.mark.parametrize(
+    "value", [[[1, 2]], np.ones((1, 2), np.float32), jnp.ones((1, 2)), [[True, False]]]
+)
 def test_real_numbers_pass_in_their_own_dtype(value):
     array = real_array("x", value, "(sample, feature)")
     assert array.dtype == jnp.asarray(value).dtype
     assert_array_equal(array, value)
 
 
-@pytest.mark.parametrize("value", ["text", None, [[1.0], [1.0, 2.0]], [1j], ["a"], object(), np.array(["2020-01-01"], "datetime64[D]")])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        "text",
+        None,
+        [[1.0], [1.0, 2.0]],
+        [1j],
+        ["a"],
+        object(),
+        np.array(["2020-01-01"], "datetime64[D]"),
+    ],
+)
 def test_what_is_no_array_of_numbers_is_refused(value):
     with pytest.raises(ValueError, match="`x` must"):
         real_values("x", value)

@@ -36,7 +36,8 @@ def test_one_hidden_layer_of_mean_field():
 
 
 def test_standard_moves_its_first_layer_less():
-    # dW_1 = (eta/n) x delta with delta ~ n^-1/2 and x fixed: n^-3/2; in layer 2 n aligned terms add up: n^-1/2.
+    # dW_1 = (eta/n) x delta with delta ~ n^-1/2 and x fixed: n^-3/2; in layer 2 n aligned terms add
+    # up: n^-1/2.
     assert classify(STANDARD.abc(3)).features == (-1.5, -0.5, -0.5)
 
 
@@ -58,8 +59,8 @@ def test_small_rates_are_trivial():
 
 
 def test_between_the_two_regimes():
-    # one hidden layer, readout n^-s with s in (1/2, 1) and the rate that keeps the kernel: c = 1 - 2s.
-    # m = min(s, 2s + 1 - 2s) = s, r = s + (1 - 2s) - 1 + 1 = 1 - s.
+    # one hidden layer, readout n^-s with s in (1/2, 1) and the rate that keeps the kernel: c = 1 -
+    # 2s. m = min(s, 2s + 1 - 2s) = s, r = s + (1 - 2s) - 1 + 1 = 1 - s.
     verdict = classify(ABC(a=(0, 0.75), b=(0, 0), c=-0.5))
     assert verdict.r == pytest.approx(0.25)
     assert verdict.regime == "kernel"
@@ -85,7 +86,8 @@ def test_shifts_change_nothing(given, depth, theta):
 
 
 def test_rates_of_their_own_are_shifted_to_one():
-    # Table 3 of yang2022 for SGD: no factor in the forward pass, variances 1/n and 1/n^2, rates n, 1, 1/n.
+    # Table 3 of yang2022 for SGD: no factor in the forward pass, variances 1/n and 1/n^2, rates n,
+    # 1, 1/n.
     table3 = ABC(a=(0, 0, 0), b=(0, 0.5, 1), c=(-1, 0, 1))
     assert classify(table3) == classify(MAXIMAL_UPDATE.abc(2))
 

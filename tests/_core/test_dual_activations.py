@@ -1,4 +1,6 @@
-"""Closed dual activations: mpmath's double integrals, degenerate pairs by one-dimensional quadrature, derivatives by Price's theorem."""
+"""Closed dual activations: mpmath's double integrals, degenerate pairs by one-dimensional
+quadrature, derivatives by Price's theorem.
+"""
 
 import json
 import math
@@ -50,7 +52,8 @@ def test_every_closed_form_is_held_against_mpmath():
 
 @pytest.mark.parametrize("name", CLOSED_NAMES)
 def test_equal_opposite_and_zero_inputs_are_exact_and_differentiable(name):
-    # u = s t, v = +-s t: one integral, by Gauss-Legendre on each side of 0; a zero variance leaves phi(0) E[phi(v)]
+    # u = s t, v = +-s t: one integral, by Gauss-Legendre on each side of 0; a zero variance leaves
+    # phi(0) E[phi(v)]
     act, s = named(name), 0.9
     x, w = np.polynomial.legendre.leggauss(120)
     t, w = np.concatenate([4.5 * x - 4.5, 4.5 * x + 4.5]), np.tile(4.5 * w, 2)

@@ -35,7 +35,9 @@ def test_printed_values_of_leaky_relu():
 
 
 def mpmath_pair(f, k11, k12, k22):
-    """The double integral in whitened coordinates, with the kinks of both factors as break points; tanh-sinh in double precision."""
+    """The double integral in whitened coordinates, with the kinks of both factors as break points;
+    tanh-sinh in double precision.
+    """
     s1, slope = math.sqrt(k11), k12 / math.sqrt(k11)
     rest = math.sqrt(k22 - slope**2)
     density = lambda t: math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
@@ -48,10 +50,15 @@ def mpmath_pair(f, k11, k12, k22):
 
 
 ORACLES = {
-    "relu": lambda z: max(z, 0.0), "abs": abs, "sin": fp.sin, "cos": fp.cos,
-    "softplus": lambda z: fp.log(1 + fp.exp(z)), "square": lambda z: z**2,
-    "gelu": lambda z: z * fp.ncdf(z), "unit_erf": lambda z: fp.erf(fp.sqrt(fp.pi) * z / 2),
-}  # fmt: skip
+    "relu": lambda z: max(z, 0.0),
+    "abs": abs,
+    "sin": fp.sin,
+    "cos": fp.cos,
+    "softplus": lambda z: fp.log(1 + fp.exp(z)),
+    "square": lambda z: z**2,
+    "gelu": lambda z: z * fp.ncdf(z),
+    "unit_erf": lambda z: fp.erf(fp.sqrt(fp.pi) * z / 2),
+}
 
 
 @pytest.mark.parametrize("name", ORACLES)

@@ -1,4 +1,6 @@
-"""The lattice rule against expectations known in closed form, and against a rule of another kind."""
+"""The lattice rule against expectations known in closed form, and against a rule of another
+kind.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,9 @@ def test_gaussian_factors_and_second_moments(size, variance, error):
 
 @pytest.mark.parametrize("variance", [1.0, 4.0])
 def test_poles_of_independent_blocks(variance):
-    """Two independent pairs: the product of two plane integrals by Gauss-Legendre, whose nodes know no spacing."""
+    """Two independent pairs: the product of two plane integrals by Gauss-Legendre, whose nodes know
+    no spacing.
+    """
     c = np.kron(np.eye(2), np.array([[1.0, 0.6], [0.6, 1.0]])) * variance
     h, weights = lattice_rule(jnp.linalg.cholesky(c), 48, entire=False)
     slope = lambda z: 1 / np.cosh(z) ** 2

@@ -1,4 +1,6 @@
-"""Mehler's series against mpmath, against the two-dimensional rule, and its own statements about its error."""
+"""Mehler's series against mpmath, against the two-dimensional rule, and its own statements about
+its error.
+"""
 
 import math
 import warnings
@@ -16,7 +18,9 @@ from wideflow._core.mehler import TOLERANCE, coefficients, hermite_table, series
 
 
 def exact(function, k11, k12, k22):
-    """The double integral by the trapezoid rule in 30 digits with 16 points a unit: its error, exp(-2 pi 16 pi/(2 s)), is below 1e-40 here."""
+    """The double integral by the trapezoid rule in 30 digits with 16 points a unit: its error,
+    exp(-2 pi 16 pi/(2 s)), is below 1e-40 here.
+    """
     with mpmath.workdps(30):
         k11, k12, k22 = (mpmath.mpf(k) for k in (k11, k12, k22))
         slope, points = k12 / mpmath.sqrt(k11), [mpmath.mpf(i) / 8 for i in range(-76, 77)]
@@ -48,7 +52,9 @@ def test_slopes_agree_with_mpmath(name):
 
 @pytest.fixture(scope="module")
 def covariance():
-    """Twenty inputs of which two are nearly parallel, two opposite, one zero; deviations 0.5 to 2.5."""
+    """Twenty inputs of which two are nearly parallel, two opposite, one zero; deviations 0.5 to
+    2.5.
+    """
     x = np.random.default_rng(0).normal(size=(20, 4)) * np.geomspace(0.5, 2.0, 20)[:, None]
     x[1], x[2], x[3] = 1.0001 * x[0], -x[0], 0.0
     return jnp.asarray(x @ x.T / 4)
@@ -67,7 +73,8 @@ def test_matrices_agree_with_the_two_dimensional_rule(name, order, covariance):
 
 
 def test_pairs_beyond_reach_are_handed_back(covariance):
-    # tanh at deviation 2.5 has a slow series: the stated bound rho^Q tau decides, and it is kept where the series speaks
+    # tanh at deviation 2.5 has a slow series: the stated bound rho^Q tau decides, and it is kept
+    # where the series speaks
     slope = activation("tanh").slope
     diagonal = jnp.diagonal(covariance)
     cheap = series(slope, slope, diagonal[:, None], covariance, diagonal[None, :], pair_cost=1.0)
@@ -106,5 +113,6 @@ def test_gradients_still_pass():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         slope = jax.grad(lambda q: expect_pair(tanh, tanh, 1.0, q, 1.0).sum())(0.5)
-    # d/dk12 E[g(u)g(v)] = E[g'(u)g'(v)] (Price), 0.384747028441 at (1, 1/2, 1) (chen2022's check value)
+    # d/dk12 E[g(u)g(v)] = E[g'(u)g'(v)] (Price), 0.384747028441 at (1, 1/2, 1) (chen2022's check
+    # value)
     assert_allclose(float(slope), 0.384747028441, atol=1e-6)

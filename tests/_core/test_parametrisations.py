@@ -43,10 +43,19 @@ def test_adaptive_rates_are_those_of_table_8():
 @pytest.mark.parametrize("given", [NTK, STANDARD, MEAN_FIELD, MAXIMAL_UPDATE], ids=lambda p: p.name)
 @pytest.mark.parametrize("shape", ["equal", "unequal"])
 def test_shifts_keep_what_matters(given, shape):
-    # W = factor w starts at factor x start and moves by factor^2 x rate (SGD), by factor x adaptive rate (Adam)
+    # W = factor w starts at factor x start and moves by factor^2 x rate (SGD), by factor x adaptive
+    # rate (Adam)
     widths = (N, N) if shape == "equal" else (32, 128)
-    net = Chain(Dense(widths[0], bias_std=1.0), Activate("tanh"), Dense(widths[1], bias_std=1.0), Activate("tanh"), Dense(1, bias_std=1.0))  # fmt: skip
-    for pair, other in zip(layer_scales(net, (5,), given), layer_scales(net, (5,), given.shifted(0.25))):  # fmt: skip
+    net = Chain(
+        Dense(widths[0], bias_std=1.0),
+        Activate("tanh"),
+        Dense(widths[1], bias_std=1.0),
+        Activate("tanh"),
+        Dense(1, bias_std=1.0),
+    )
+    for pair, other in zip(
+        layer_scales(net, (5,), given), layer_scales(net, (5,), given.shifted(0.25))
+    ):
         for x, y in zip(pair, other):
             assert y.factor * y.start == pytest.approx(x.factor * x.start)
             if not given.one_rate:
@@ -64,7 +73,8 @@ def test_mean_field_is_maximal_update_shifted():
 
 
 def test_unequal_widths_keep_each_layers_share_of_the_kernel():
-    # mean field: a layer's part of the kernel is rate x (fan-in x) |x|^2 |delta|^2 ~ rate / (fan-in of the output layer)
+    # mean field: a layer's part of the kernel is rate x (fan-in x) |x|^2 |delta|^2 ~ rate / (fan-in
+    # of the output layer)
     net = Chain(Dense(32), Activate("tanh"), Dense(128), Activate("tanh"), Dense(1))
     assert weights(MEAN_FIELD, net, (5,), "rate") == pytest.approx([128, 128, 128])
 

@@ -28,7 +28,9 @@ FINE, FINE_WEIGHT = np.polynomial.legendre.leggauss(200)
 
 
 def expectation(function):
-    """E[function(u, v)] with panels that end where u = 0 or v = 0; 11 standard deviations leave out 1e-27."""
+    """E[function(u, v)] with panels that end where u = 0 or v = 0; 11 standard deviations leave out
+    1e-27.
+    """
     (k11, k12), (_, k22) = COVARIANCE
     reach, rest = 11 * np.sqrt(k22), np.sqrt(k11 - k12**2 / k22)
     total = 0.0

@@ -1,4 +1,6 @@
-"""Certificates against independent computation: NumPy closed forms, hand derivations, the theorems called directly."""
+"""Certificates against independent computation: NumPy closed forms, hand derivations, the theorems
+called directly.
+"""
 
 import json
 import math
@@ -55,7 +57,8 @@ def test_spectra_agree_with_numpy(certificate, net, data):
 
 
 def test_laziness_by_a_second_route(certificate, net, data):
-    # the lazy path's end from the matrix exponential of the whole Jacobian's kernel, written out in NumPy
+    # the lazy path's end from the matrix exponential of the whole Jacobian's kernel, written out in
+    # NumPy
     x, y = np.asarray(data.inputs), np.asarray(data.targets)
     gram, time = own_gram(net, x), certificate.laziness.time
     values, vectors = np.linalg.eigh(gram)
@@ -115,7 +118,8 @@ def test_text_and_dictionary(certificate):
 
 
 def test_chen_is_judged_in_its_own_scaling():
-    # orthonormal inputs: G = I/d; leaky ReLU has slopes bounded below, large output weights make beta small
+    # orthonormal inputs: G = I/d; leaky ReLU has slopes bounded below, large output weights make
+    # beta small
     data = wf.Dataset(np.eye(3), 0.01 * np.ones(3))
     ntk = wf.Shallow.init(0, features=3, width=4000, activation="leaky_relu", symmetric=True)
     found = {p.theorem: p for p in wf.certify(ntk, data).promises}

@@ -1,6 +1,8 @@
-"""Every number that a certificate prints against a second computation: mpmath and plain NumPy, from the papers' formulas.
+"""Every number that a certificate prints against a second computation: mpmath and plain NumPy, from
+the papers' formulas.
 
-Nothing of wideflow's kernels, limits or theorems is used on the expected side; weights and node scales are read off the network.
+Nothing of wideflow's kernels, limits or theorems is used on the expected side; weights and node
+scales are read off the network.
 """
 
 import math
@@ -131,9 +133,8 @@ def test_convergence_for_relu(relu, data):
     )
     drift = 2**9 * n**2 * size * power / (kappa * d**1.5 * gamma * DELTA**2.5)
     drift += (
-        2**6 * n**1.5 * math.sqrt(size * power)
-        / (math.sqrt(kappa * gamma) * d**1.25 * DELTA**1.25)
-    )  # fmt: skip
+        2**6 * n**1.5 * math.sqrt(size * power) / (math.sqrt(kappa * gamma) * d**1.25 * DELTA**1.25)
+    )
     assert_allclose(found.bounds["bound_drift"], drift, rtol=1e-8)
     assert_allclose(found.bounds["bound_trivial_drift"], n / d, rtol=1e-12)
     z = x @ np.asarray(net.hidden).T / math.sqrt(d)
@@ -175,7 +176,8 @@ def test_convergence_for_smooth_activations(smooth, data):
 
 
 def test_active_neurons(smooth, data):
-    # the NTK network is the mean-field network with output weights sqrt(m) in the time t/m (chen2022, Section 5)
+    # the NTK network is the mean-field network with output weights sqrt(m) in the time t/m
+    # (chen2022, Section 5)
     net, certificate = smooth
     x, y, n, m, d = np.asarray(data.inputs), np.asarray(data.targets), 7, 96, 9
     gram, chat = x @ x.T / d, math.sqrt(96)
@@ -222,7 +224,8 @@ def test_certified_rate_where_the_certificate_speaks():
 
 
 def test_sizes_of_smooth_concepts(relu):
-    # one term sin(z), error 0.1, constant 1: C = sinh(sqrt(log 10)) (allenzhu2018, Section 3 and appendix G)
+    # one term sin(z), error 0.1, constant 1: C = sinh(sqrt(log 10)) (allenzhu2018, Section 3 and
+    # appendix G)
     error, c = 0.1, math.sinh(math.sqrt(math.log(10)))
     width = (4 * c / error) ** 2
     rounds = c**2 / (2 * error**2)
@@ -275,7 +278,9 @@ def _relu_gram(x):
 
 
 def lazy_end(hidden, output, scales, x, y):
-    """Kernel change and linearisation gap at the end of the lazy path of a ReLU network, one output, in NumPy."""
+    """Kernel change and linearisation gap at the end of the lazy path of a ReLU network, one
+    output, in NumPy.
+    """
     d = x.shape[1]
 
     def look(weights):

@@ -1,4 +1,6 @@
-"""The predicted regime and times on an ill-conditioned table, against gradient descent written in NumPy."""
+"""The predicted regime and times on an ill-conditioned table, against gradient descent written in
+NumPy.
+"""
 
 import importlib
 
@@ -17,7 +19,9 @@ SHARES = (0.7, 0.5, 0.3)
 
 @pytest.fixture(scope="module")
 def table():
-    """Two columns alike to 1e-2, a heavy tail, categories, a bias: the Gram matrix of 80 rows has condition number above 1e4."""
+    """Two columns alike to 1e-2, a heavy tail, categories, a bias: the Gram matrix of 80 rows has
+    condition number above 1e4.
+    """
     rng = np.random.default_rng(1)
     first = rng.normal(size=80)
     copy = first + 1e-2 * rng.normal(size=80)
@@ -30,7 +34,9 @@ def table():
 
 
 def descend(net, x, y, shares):
-    """Time, kernel change and linearisation gap when descent with a fifth of the stable rate reaches each share of the loss."""
+    """Time, kernel change and linearisation gap when descent with a fifth of the stable rate
+    reaches each share of the loss.
+    """
     weights, features = np.array(net.hidden), x / np.sqrt(x.shape[1])
     nodes, factor = np.asarray(net.scales * net.output), net.rate_factor
     first, mask = weights.copy(), features @ weights.T > 0
@@ -81,7 +87,8 @@ def both(table):
 
 
 def test_predicted_order_is_that_of_training(both):
-    # wider is lazier under NTK, and pure power law is richest; at half of the loss, by prediction and by descent
+    # wider is lazier under NTK, and pure power law is richest; at half of the loss, by prediction
+    # and by descent
     for worst in (
         {name: path[1].worst for name, ((path, _), _) in both.items()},
         {name: max(records[1][1:]) for name, (_, records) in both.items()},

@@ -1,4 +1,6 @@
-"""Certificates of networks with several outputs: the Gram matrix of all of them, and what theorems about one output say."""
+"""Certificates of networks with several outputs: the Gram matrix of all of them, and what theorems
+about one output say.
+"""
 
 import math
 
@@ -20,8 +22,13 @@ def case():
     x = random.normal(size=(6, 4))
     x /= 1.01 * np.linalg.norm(x, axis=1).max()
     net = wf.Shallow.init(
-        1, features=4, width=200, outputs=OUTPUTS, scaling=wf.scalings.Zipf(0.5, 0.7), activation="tanh"
-    )  # fmt: skip
+        1,
+        features=4,
+        width=200,
+        outputs=OUTPUTS,
+        scaling=wf.scalings.Zipf(0.5, 0.7),
+        activation="tanh",
+    )
     return net, wf.Dataset(x, random.normal(size=(6, OUTPUTS)))
 
 
@@ -72,9 +79,16 @@ def test_spectrum_times_and_coupling(case, certificate):
 def test_the_mean_over_hidden_weights_is_a_kronecker_product(case):
     net, data = case
     draws = [
-        np.asarray(block_gram(wf.Shallow(np.random.default_rng(k).normal(size=(200, 4)), net.output, net.scaling, "tanh"), data.inputs))
+        np.asarray(
+            block_gram(
+                wf.Shallow(
+                    np.random.default_rng(k).normal(size=(200, 4)), net.output, net.scaling, "tanh"
+                ),
+                data.inputs,
+            )
+        )
         for k in range(300)
-    ]  # fmt: skip
+    ]
     mixed = np.asarray(net.scales) * np.asarray(net.output)
     expected = np.kron(np.asarray(wf.limits.mean_ntk(data.inputs, "tanh")), mixed @ mixed.T)
     error = np.std(draws, axis=0) / math.sqrt(len(draws))
@@ -110,8 +124,10 @@ def test_a_run_of_all_outputs(case):
     assert found["LemmaD4"].outcome is wf.Outcome.HOLDS
     end = certificate.followed.model
     assert_allclose(
-        certificate.followed.last["kernel_gap"], np.linalg.eigvalsh(dense_gram(end, data.inputs))[0], rtol=1e-6
-    )  # fmt: skip
+        certificate.followed.last["kernel_gap"],
+        np.linalg.eigvalsh(dense_gram(end, data.inputs))[0],
+        rtol=1e-6,
+    )
 
 
 def test_an_axis_of_one_output_changes_nothing():

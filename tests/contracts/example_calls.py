@@ -1,4 +1,6 @@
-"""A small call of every exported function and of every model's methods, as a user would type it. New names come with one."""
+"""A small call of every exported function and of every model's methods, as a user would type it.
+New names come with one.
+"""
 
 # Few shapes: every operation is compiled anew for each.
 PREAMBLE = """
@@ -51,19 +53,25 @@ EXAMPLES = {
     "limits.largest_cosine": "L.largest_cosine(x)",
     "limits.lazy_kernel": "L.lazy_kernel(x, 'relu')",
     "limits.limit_nodes": "L.limit_nodes(zipf, 5)",
-    "limits.stack_limit": "L.stack_limit(list(zip(stack.outers, stack.inners)), x, y, [0.5, 1.0], 'tanh')",
+    "limits.stack_limit": "L.stack_limit(list(zip(stack.outers, stack.inners)), x, y, [0.5, "
+    "1.0], 'tanh')",
     "limits.linearised": "L.linearised(gram, y, times, test_kernel=x2 @ x.T)",
     "limits.log_marginal_likelihood": "L.log_marginal_likelihood(gram, y, 0.3)",
-    "limits.mean_field": "L.mean_field(gram, y, 'tanh', times, method='particles', particles=20, key=key)",
+    "limits.mean_field": "L.mean_field(gram, y, 'tanh', times, method='particles', particles=20, "
+    "key=key)",
     "limits.mean_kernel_velocity": "L.mean_kernel_velocity(x, 'tanh', [0.5, 0.5], order=8)",
     "limits.mean_ntk": "L.mean_ntk(x, 'relu')",
     "limits.mean_weight_velocity": "L.mean_weight_velocity(x, 'relu', [0.5, 0.5])",
-    "limits.monte_carlo_kernel": "L.monte_carlo_kernel(key, lambda k: wf.Shallow.init(k, features=3, width=4), x, samples=3)",
+    "limits.monte_carlo_kernel": "L.monte_carlo_kernel(key, lambda k: wf.Shallow.init(k, "
+    "features=3, width=4), x, samples=3)",
     "limits.nngp": "L.nngp(x, 'relu', x2)",
     "limits.node_limit": "L.node_limit(key, x, zipf, 'tanh', nodes=5)",
-    "limits.order_parameter_band": "L.order_parameter_band(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), times, 100)",
-    "limits.order_parameter_error": "L.order_parameter_error(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]))",
-    "limits.order_parameters": "L.order_parameters(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), times)",
+    "limits.order_parameter_band": "L.order_parameter_band(online, L.Overlaps([[0.3]], [[1.0]], "
+    "[[1.0]], [1.0]), times, 100)",
+    "limits.order_parameter_error": "L.order_parameter_error(online, L.Overlaps([[0.3]], "
+    "[[1.0]], [[1.0]], [1.0]))",
+    "limits.order_parameters": "L.order_parameters(online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], "
+    "[1.0]), times)",
     "limits.output_bound": "L.output_bound('tanh', 3)",
     "limits.plateau": "L.plateau([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 0.1])",
     "limits.output_flow": "L.output_flow(gram + np.eye(4), abs(y2), times)",
@@ -76,9 +84,11 @@ EXAMPLES = {
     "limits.self_correlation": "L.self_correlation(x, 'relu')",
     "limits.slope_gram": "L.slope_gram(gram, 'relu')",
     "limits.spectrum": "L.spectrum(gram)",
-    "limits.train_node_limit": "L.train_node_limit(L.node_limit(key, x, zipf, 'tanh', nodes=5), y, rate=0.1, steps=3)",
+    "limits.train_node_limit": "L.train_node_limit(L.node_limit(key, x, zipf, 'tanh', nodes=5), "
+    "y, rate=0.1, steps=3)",
     "limits.triple_correlation": "L.triple_correlation(x[0], x[1], x[2], 'tanh', order=8)",
-    "limits.stochastic_order_parameters": "L.stochastic_order_parameters(key, online, L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), times, 100, paths=2)",
+    "limits.stochastic_order_parameters": "L.stochastic_order_parameters(key, online, "
+    "L.Overlaps([[0.3]], [[1.0]], [[1.0]], [1.0]), times, 100, paths=2)",
     "limits.truncation_error": "L.truncation_error(x, zipf, 'relu', 5)",
     "limits.variance_constant": "L.variance_constant(x, 'relu')",
     "limits.weight_speed": "L.weight_speed(x, y, 'relu', [0.5, 0.5])",
@@ -110,7 +120,8 @@ EXAMPLES = {
     "observables.centred_alignment": "obs.centred_alignment(gram, gram**2)",
     "observables.coupled_main_part": "obs.coupled_main_part(three, x, *moves)",
     "observables.coupling_error": "obs.coupling_error(three, start, x)",
-    "observables.cross_coefficients": "obs.cross_coefficients(three, x, obs.signs(three, x), *moves)",
+    "observables.cross_coefficients": "obs.cross_coefficients(three, x, obs.signs(three, x), "
+    "*moves)",
     "observables.cross_variance": "obs.cross_variance(three, x, obs.signs(three, x), *moves)",
     "observables.direction_persistence": "obs.direction_persistence(np.eye(3), np.eye(3))",
     "observables.feature_kernels": "obs.feature_kernels(deep, x)",
@@ -126,7 +137,8 @@ EXAMPLES = {
     "observables.last_layer_gram": "obs.last_layer_gram(three, x)",
     "observables.late_exponent": "obs.late_exponent([1.0, 2.0, 3.0], [1.0, 0.5, 0.2], 0.5)",
     "observables.lottery_scores": "obs.lottery_scores(w)",
-    "observables.moment_decay_time": "obs.moment_decay_time(times, [[0.1, 0.1]] * 2, [0.1, 0.1], 2)",
+    "observables.moment_decay_time": "obs.moment_decay_time(times, [[0.1, 0.1]] * 2, [0.1, 0.1], "
+    "2)",
     "observables.moment_errors": "obs.moment_errors(hom, a, np.eye(3))",
     "observables.neuron_sets": "obs.neuron_sets(w, a).pot",
     "observables.path_integral": "obs.path_integral(times, [-1.0, -2.0])",
@@ -154,14 +166,17 @@ EXAMPLES = {
     # data
     "data.axis_types": "wf.data.axis_types(key, 5, 3).inputs",
     "data.composite_of_sines": "wf.data.composite_of_sines(2).outputs(x)",
-    "data.concept_data": "wf.data.concept_data(key, wf.data.composite_of_sines(2), samples=4, features=2).targets",
+    "data.concept_data": "wf.data.concept_data(key, wf.data.composite_of_sines(2), samples=4, "
+    "features=2).targets",
     "data.mixture_features": "wf.data.mixture_features(key, 20, 10, 4, 2)[0].inputs",
     "data.one_hot": "wf.data.one_hot(np.array([0, 1]))",
     "data.padded_sphere": "wf.data.padded_sphere(key, 4, 2)",
-    "data.plain_concept": "wf.data.plain_concept([1.0], wf.data.smooth('sin'), [[1.0]], np.eye(3)[:1], wf.data.smooth('sin')).outputs(x)",
+    "data.plain_concept": "wf.data.plain_concept([1.0], wf.data.smooth('sin'), [[1.0]], "
+    "np.eye(3)[:1], wf.data.smooth('sin')).outputs(x)",
     "data.polynomial": "wf.data.polynomial((0.0, 1.0, 0.5))(x)",
     "data.prepare": "wf.data.prepare(data).data.inputs",
-    "data.product_concept": "wf.data.product_concept(wf.data.smooth('sin'), wf.data.smooth('sin'), 2).outputs(x)",
+    "data.product_concept": "wf.data.product_concept(wf.data.smooth('sin'), "
+    "wf.data.smooth('sin'), 2).outputs(x)",
     "data.quadratic_teacher": "wf.data.quadratic_teacher(key, samples=4, features=3).targets",
     "data.random_labels": "wf.data.random_labels(key, samples=4, features=3).targets",
     "data.smooth": "wf.data.smooth('sin')(x)",
@@ -196,11 +211,23 @@ EXAMPLES = {
 
 METHODS = {
     "data.check_data_assumptions": "wf.data.check_data_assumptions(x, y)",
-    **{f"{m}.outputs": f"{m}.outputs(x)" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{
+        f"{m}.outputs": f"{m}.outputs(x)"
+        for m in ("net", "deep", "hom", "two", "three", "sep", "stack")
+    },
     **{f"{m}()": f"{m}(x[0])" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.embed": f"{m}.embed(x)" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.respond": f"{m}.respond({m}.embed(x))" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
-    **{f"{m}.pullback": f"[p(np.ones_like(f)) for f, p in [{m}.pullback({m}.embed(x))]]" for m in ("net", "deep", "hom", "two", "three", "sep", "stack")},
+    **{
+        f"{m}.embed": f"{m}.embed(x)"
+        for m in ("net", "deep", "hom", "two", "three", "sep", "stack")
+    },
+    **{
+        f"{m}.respond": f"{m}.respond({m}.embed(x))"
+        for m in ("net", "deep", "hom", "two", "three", "sep", "stack")
+    },
+    **{
+        f"{m}.pullback": f"[p(np.ones_like(f)) for f, p in [{m}.pullback({m}.embed(x))]]"
+        for m in ("net", "deep", "hom", "two", "three", "sep", "stack")
+    },
     "deep.preactivations": "deep.preactivations(x)",
     "net.preactivations": "net.preactivations(x)",
     "two.preactivations": "two.preactivations(x)",
@@ -213,21 +240,48 @@ METHODS = {
     "sep.alpha": "sep.alpha",
     "sep.layer": "sep.layer(x)",
     "stack.features": "stack.features(x)",
-    **{f"objective.{name}": f"data.objective(wf.losses.HalfSumSquares(), net).{call}" for name, call in (
-        ("value", "value(net)"), ("gradient", "gradient(net)"), ("outputs", "outputs(net)"), ("batch", "batch(np.array([0, 1])).value(net)"))},
-    **{f"losses.{name}": f"(wf.losses.{name}()(y, y[::-1].copy()), wf.losses.{name}().value_and_gradient(y, y[::-1].copy()))"
-       for name in ("HalfSumSquares", "MeanSquares", "HalfMeanSquares", "Huber", "PseudoHuber", "LogCosh", "Logistic", "DeadZoneHuber")},
-    **{f"losses.{name}": f"wf.losses.{name}().value_and_gradient(y2, abs(y2))" for name in ("CrossEntropy", "ScaledCrossEntropy")},
-    "embeddings.Quadratic": "(wf.embeddings.Quadratic().embed(x), wf.embeddings.Quadratic().gram(x), wf.embeddings.Quadratic()(x[0]))",
+    **{
+        f"objective.{name}": f"data.objective(wf.losses.HalfSumSquares(), net).{call}"
+        for name, call in (
+            ("value", "value(net)"),
+            ("gradient", "gradient(net)"),
+            ("outputs", "outputs(net)"),
+            ("batch", "batch(np.array([0, 1])).value(net)"),
+        )
+    },
+    **{
+        f"losses.{name}": f"(wf.losses.{name}()(y, y[::-1].copy()), "
+        f"wf.losses.{name}().value_and_gradient(y, y[::-1].copy()))"
+        for name in (
+            "HalfSumSquares",
+            "MeanSquares",
+            "HalfMeanSquares",
+            "Huber",
+            "PseudoHuber",
+            "LogCosh",
+            "Logistic",
+            "DeadZoneHuber",
+        )
+    },
+    **{
+        f"losses.{name}": f"wf.losses.{name}().value_and_gradient(y2, abs(y2))"
+        for name in ("CrossEntropy", "ScaledCrossEntropy")
+    },
+    "embeddings.Quadratic": "(wf.embeddings.Quadratic().embed(x), "
+    "wf.embeddings.Quadratic().gram(x), wf.embeddings.Quadratic()(x[0]))",
     "embeddings.RandomFeatures": "wf.embeddings.RandomFeatures(w).embed(x)",
     "embeddings.Function": "wf.embeddings.Function(lambda v: v**2)(x[0])",
-    "scalings": "(zipf.node_scales(4), wf.scalings.NTK().node_scales(4), wf.scalings.MeanField().node_scales(4))",
-    "activations": "[f(x) for act in (wf.activations.relu(), wf.activations.gelu()) for f in (act, act.derivative, act.second)]",
-    "populations.MultiIndex": "wf.populations.MultiIndex('erf', x2).objective(None, net).gradient(net)",
-    "populations.GaussianAbsTeacher": "wf.populations.GaussianAbsTeacher(a).objective(None, hom).gradient(hom)",
+    "scalings": "(zipf.node_scales(4), wf.scalings.NTK().node_scales(4), "
+    "wf.scalings.MeanField().node_scales(4))",
+    "activations": "[f(x) for act in (wf.activations.relu(), wf.activations.gelu()) for f in "
+    "(act, act.derivative, act.second)]",
+    "populations.MultiIndex": "wf.populations.MultiIndex('erf', x2).objective(None, "
+    "net).gradient(net)",
+    "populations.GaussianAbsTeacher": "wf.populations.GaussianAbsTeacher(a).objective(None, "
+    "hom).gradient(hom)",
     "law.density": "(law.moments(np.array(0.5)), law.gain)",
     "own model": "Own(key).respond(x)",
-}  # fmt: skip
+}
 
 NO_EXAMPLE = {
     **dict.fromkeys(
@@ -242,7 +296,8 @@ NO_EXAMPLE = {
     "sweep": "starts processes; its tables have their own tests",
     "coordinate_check": "trains six networks; returns NumPy arrays of its own",
     "limits.radial.reduced_stages": "NumPy numbers from the reduced flow, which has its example",
-    "observables.descent_triple": "Monte Carlo over smoothed networks, seconds to compile; a module like `smoothed_pair`",
+    "observables.descent_triple": "Monte Carlo over smoothed networks, seconds to compile; a "
+    "module like `smoothed_pair`",
     "observables.network_sup": "an ascent of seconds; a Python number",
     "observables.sliding": "three hundred steps of a run; NumPy arrays of its own",
     "observables.smoothed_objective": "Monte Carlo over smoothed networks; see `smoothed_pair`",

@@ -1,6 +1,8 @@
-"""Every bad input ends in a sentence that names the argument; what may look bad and is not, is listed with its reason.
+"""Every bad input ends in a sentence that names the argument; what may look bad and is not, is
+listed with its reason.
 
-The calls run as a user types them: in a process without the tests' own type checks, with JAX's flag for 64 bit off.
+The calls run as a user types them: in a process without the tests' own type checks, with JAX's flag
+for 64 bit off.
 """
 
 import json
@@ -82,7 +84,8 @@ CASES = {
         ("wf.train(net, data, gd, steps=3, loss=lambda a, b: 0.0)", "loss"),
         ("wf.train(net2, data2, gd, steps=3, loss=wf.losses.CrossEntropy())", "targets"),
         (
-            "wf.train(net, wf.Dataset(x, [0.3, 5.0, -2.0]), gd, steps=3, loss=wf.losses.Logistic())",
+            "wf.train(net, wf.Dataset(x, [0.3, 5.0, -2.0]), gd, steps=3, "
+            "loss=wf.losses.Logistic())",
             "targets",
         ),
         ("wf.train(net, data, wf.SGD(0.1, batch=2), steps=3, key=2**100)", "key"),
@@ -167,15 +170,18 @@ CASES = {
         ("wf.limits.linearised(-np.eye(2), np.ones(2), [0.0, 1.0])", "kernel"),
         ("wf.limits.mean_field(np.eye(2), np.ones(2), 'tanh', [])", "times"),
         (
-            "wf.limits.train_node_limit(wf.limits.node_limit(0, x, wf.scalings.Zipf(), 'relu', nodes=5), y, rate=-1.0, steps=3)",
+            "wf.limits.train_node_limit(wf.limits.node_limit(0, x, wf.scalings.Zipf(), 'relu', "
+            "nodes=5), y, rate=-1.0, steps=3)",
             "rate",
         ),
         (
-            "wf.limits.train_node_limit(wf.limits.node_limit(0, x, wf.scalings.Zipf(), 'relu', nodes=5), np.ones(7), rate=0.1, steps=3)",
+            "wf.limits.train_node_limit(wf.limits.node_limit(0, x, wf.scalings.Zipf(), 'relu', "
+            "nodes=5), np.ones(7), rate=0.1, steps=3)",
             "targets",
         ),
         (
-            "wf.limits.train_node_limit(wf.limits.node_limit(0, x, wf.scalings.Zipf(), 'relu', nodes=5), y, rate=0.1, steps=0)",
+            "wf.limits.train_node_limit(wf.limits.node_limit(0, x, wf.scalings.Zipf(), 'relu', "
+            "nodes=5), y, rate=0.1, steps=0)",
             "steps",
         ),
         ("wf.limits.mean_weight_velocity(x, 'relu', np.ones(3) * np.nan)", "node_weights"),
@@ -184,7 +190,8 @@ CASES = {
         ("wf.limits.hermite.order_losses(np.eye(3), [1.0] * 3, orders=(1.5,))", "orders"),
         ("wf.limits.hermite.order_losses(np.eye(3), [1.0] * 3, orders=())", "orders"),
         (
-            "wf.limits.radial.reduced_flow(wf.limits.radial.UniformBall(3), 0.1, [-0.1], [0.1], 1.0, max_steps=0)",
+            "wf.limits.radial.reduced_flow(wf.limits.radial.UniformBall(3), 0.1, [-0.1], [0.1], "
+            "1.0, max_steps=0)",
             "max_steps",
         ),
     ],
@@ -226,7 +233,8 @@ CASES = {
             "ActiveFraction",
         ),
         (
-            "wf.train(wf.Homogeneous(np.eye(3)), wf.populations.GaussianAbsTeacher([1.0]*3), gd, steps=2, record=[obs.Risk()])",
+            "wf.train(wf.Homogeneous(np.eye(3)), wf.populations.GaussianAbsTeacher([1.0]*3), gd, "
+            "steps=2, record=[obs.Risk()])",
             "record",
         ),
         ("obs.safe_rate(net, x)", "data"),
@@ -275,7 +283,8 @@ CASES = {
         ("T.allenzhu2018.Lemma57()([0.1], [0.1, 0.2])", "rates"),
         ("T.allenzhu2018.Lemma57()([], [])", "rates"),
         (
-            "T.allenzhu2018.Lemma58()(-1.0, first_width=10, second_width=10, first_radius=1.0, second_radius=1.0)",
+            "T.allenzhu2018.Lemma58()(-1.0, first_width=10, second_width=10, first_radius=1.0, "
+            "second_radius=1.0)",
             "error",
         ),
         ("T.allenzhu2018.LemmaA1()([float('nan')] * 10, width=10, deviation=1.0)", "sums"),
@@ -287,7 +296,8 @@ CASES = {
         ("T.allenzhu2018.WidthIndependence()([], [], baseline=1.0)", "widths"),
         ("T.allenzhu2018.Lemma59()(net, x, np.ones(3), 1.0, 1.0)", "model"),
         (
-            "T.allenzhu2018.Theorem41()(0.1, 'prediction', width=10, samples=10, iterations=10, error=0.1)",
+            "T.allenzhu2018.Theorem41()(0.1, 'prediction', width=10, samples=10, iterations=10, "
+            "error=0.1)",
             "prediction",
         ),
     ],
@@ -360,14 +370,16 @@ CASES = {
         ("wf.MeanFieldStack(5)", "layers"),
         ("wf.MeanFieldStack([(np.ones((1, 2)) * np.nan, np.ones((2, 2)))])", "layers[0]"),
         (
-            "wf.MeanFieldStack.init(jax.random.key(0), dimensions=[3, 1], widths=[4], weight_std=-1.0)",
+            "wf.MeanFieldStack.init(jax.random.key(0), dimensions=[3, 1], widths=[4], "
+            "weight_std=-1.0)",
             "weight_std",
         ),
         ("wf.BiasedTwoLayer(np.eye(3), np.ones(3) * np.nan, np.ones(3))", "bias"),
         ("wf.pruning_curve(net, x, np.ones(7))", "targets"),
         ("wf.embeddings.RandomFeatures(np.ones((2, 2)) * np.nan)", "weights"),
         (
-            "wf.Shallow.init(0, features=3, width=4, embedding=wf.embeddings.Function(lambda v: v[:, :1] * np.nan))",
+            "wf.Shallow.init(0, features=3, width=4, embedding=wf.embeddings.Function(lambda v: "
+            "v[:, :1] * np.nan))",
             "function",
         ),
     ],
@@ -411,17 +423,25 @@ CASES = {
 }
 
 ACCEPTED = {
-    "wf.train(net, wf.populations.GaussianAbsTeacher([1.0, 1.0, 1.0]), gd, steps=1)": "ReLU networks have an exact population loss too",
-    "wf.train(net, data, wf.TruncatedDescent(0.1, 1.0), steps=3)": "truncation caps the rows of any hidden layer",
-    "wf.train(net, data, gd, steps=2, record=[obs.Accuracy(test=False)])": "with one output the sign tells the class",
+    "wf.train(net, wf.populations.GaussianAbsTeacher([1.0, 1.0, 1.0]), gd, steps=1)": "ReLU "
+    "networks have an exact population loss too",
+    "wf.train(net, data, wf.TruncatedDescent(0.1, 1.0), steps=3)": "truncation caps the rows of "
+    "any hidden layer",
+    "wf.train(net, data, gd, steps=2, record=[obs.Accuracy(test=False)])": "with one output the "
+    "sign tells the class",
     "wf.limits.hidden_gram(x, 'relu', depth=0)": "depth 0 is the inputs' own Gram matrix",
-    "wf.limits.hermite.population_loss(np.eye(3), [-1.0, 1.0, 1.0])": "the formula holds for coefficients of any sign",
-    "wf.limits.hermite.population_gradient(np.zeros((2, 3)), [1.0] * 3)": "a zero row has gradient 0, as documented",
-    "T.chen2022.Certificate()(net, data, xr.Dataset())": "an unmet hypothesis answers before the table is read",
-    "T.chen2022.width_for_activity(0.0, 5, 0.1)": "with a floor of 0 no width suffices: infinity is the answer",
+    "wf.limits.hermite.population_loss(np.eye(3), [-1.0, 1.0, 1.0])": "the formula holds for "
+    "coefficients of any sign",
+    "wf.limits.hermite.population_gradient(np.zeros((2, 3)), [1.0] * 3)": "a zero row has "
+    "gradient 0, as documented",
+    "T.chen2022.Certificate()(net, data, xr.Dataset())": "an unmet hypothesis answers before the "
+    "table is read",
+    "T.chen2022.width_for_activity(0.0, 5, 0.1)": "with a floor of 0 no width suffices: infinity "
+    "is the answer",
     "wf.Homogeneous.init(0, features=3, width=3)": "a whole number is a seed everywhere",
     "wf.data.waves(jax.random.key(0), samples=3, inputs=7)": "waves have any number of inputs",
-    "wf.data.quadratic_teacher(jax.random.key(0), samples=3, features=4, part='x')": "`part` names the draw; any name is one",
+    "wf.data.quadratic_teacher(jax.random.key(0), samples=3, features=4, part='x')": "`part` "
+    "names the draw; any name is one",
 }
 
 OWN_WORDS = {
@@ -438,9 +458,12 @@ OWN_WORDS = {
 
 def ask(calls) -> dict[str, tuple[str, str, str]]:
     done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + RUNNER], input=json.dumps(list(calls)),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", PREAMBLE + RUNNER],
+        input=json.dumps(list(calls)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     lines = done.stdout.splitlines()
     assert len(lines) == len(calls), f"ended at {list(calls)[len(lines)]}: {done.stderr[-2000:]}"
     return {call: tuple(json.loads(line)) for call, line in zip(calls, lines, strict=True)}

@@ -1,7 +1,8 @@
 """What wideflow returns is float64 and stays so, whatever JAX's flag says.
 
-Every example runs in a process of its own with the flag off, as a user's process begins, and then with it on: the numbers agree, and with
-the flag off they come as NumPy arrays, so that a user's own arithmetic keeps them in float64.
+Every example runs in a process of its own with the flag off, as a user's process begins, and then
+with it on: the numbers agree, and with the flag off they come as NumPy arrays, so that a user's own
+arithmetic keeps them in float64.
 """
 
 import inspect
@@ -54,7 +55,17 @@ for flag in (False, True):
 pickle.dump(answers, open(sys.argv[2], "wb"))
 """
 
-PLACES = ("", "limits", "limits.hermite", "limits.radial", "observables", "data", "losses", "embeddings", "maps")  # fmt: skip
+PLACES = (
+    "",
+    "limits",
+    "limits.hermite",
+    "limits.radial",
+    "observables",
+    "data",
+    "losses",
+    "embeddings",
+    "maps",
+)
 
 
 def _exported() -> set[str]:
@@ -85,8 +96,10 @@ def answers(tmp_path_factory):
     (folder / "calls").write_bytes(pickle.dumps((PREAMBLE, {**EXAMPLES, **METHODS})))
     done = subprocess.run(
         [sys.executable, "-c", PREAMBLE + RUNNER, str(folder / "calls"), str(folder / "answers")],
-        env={**os.environ, "JAX_ENABLE_X64": "0"}, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env={**os.environ, "JAX_ENABLE_X64": "0"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return pickle.loads((folder / "answers").read_bytes())
 

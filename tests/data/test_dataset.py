@@ -120,9 +120,11 @@ def test_a_damaged_file_is_recognised(tmp_path, monkeypatch):
 
 # data/README of the files: rows, features, mean and sample deviation of the target
 FACTS = {
-    "concrete": (1030, 8, 35.8178, 16.7057), "energy": (768, 8, 22.3072, 10.0902),
-    "airfoil": (1503, 5, 124.8359, 6.8987), "plant": (9568, 4, 454.3650, 17.0670),
-}  # fmt: skip
+    "concrete": (1030, 8, 35.8178, 16.7057),
+    "energy": (768, 8, 22.3072, 10.0902),
+    "airfoil": (1503, 5, 124.8359, 6.8987),
+    "plant": (9568, 4, 454.3650, 17.0670),
+}
 
 
 @pytest.mark.data
@@ -150,8 +152,12 @@ def test_mnist(data_folder):
 
 @pytest.mark.parametrize(
     ("labels", "codes"),
-    [(("yes", "no", "no"), (1, -1, -1)), (("b", "a", "b"), (1, -1, 1)), (("1", "0", "1"), (1, 0, 1))],
-)  # fmt: skip
+    [
+        (("yes", "no", "no"), (1, -1, -1)),
+        (("b", "a", "b"), (1, -1, 1)),
+        (("1", "0", "1"), (1, 0, 1)),
+    ],
+)
 def test_a_target_of_two_names_becomes_two_classes(tmp_path, labels, codes):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))
@@ -173,7 +179,7 @@ def test_one_class_of_several_is_told_from_the_rest(tmp_path):
         wf.data.read_csv(path, classes="oak")
 
 
-@pytest.mark.parametrize("labels", [("yes", "3", "yes"), ("yes", "yes", "yes"), ("yes", "", "no")])  # fmt: skip
+@pytest.mark.parametrize("labels", [("yes", "3", "yes"), ("yes", "yes", "yes"), ("yes", "", "no")])
 def test_other_text_is_refused_with_classes_too(tmp_path, labels):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "\n".join(f"{i},{label}" for i, label in enumerate(labels)))

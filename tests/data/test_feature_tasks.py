@@ -43,8 +43,14 @@ def test_training_and_test_data_share_their_teacher_and_nothing_else():
     assert not jnp.array_equal(train.targets, test.targets)
 
 
-@pytest.mark.parametrize(("call", "name"), [(lambda k: wf.data.axis_types(k, 0), "samples"), (lambda k: wf.data.axis_types(k, 3, 1), "features"),
-                                            (lambda k: wf.data.quadratic_teacher(k, 3, 0), "features")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda k: wf.data.axis_types(k, 0), "samples"),
+        (lambda k: wf.data.axis_types(k, 3, 1), "features"),
+        (lambda k: wf.data.quadratic_teacher(k, 3, 0), "features"),
+    ],
+)
 def test_wrong_counts_are_named(call, name):
     with pytest.raises(ValueError, match=f"`{name}`"):
         call(jax.random.key(0))

@@ -9,9 +9,13 @@ from wideflow.data.files import DataNotFoundError
 def write(path, extractor="mobilenetv2-pca512"):
     rng = np.random.default_rng(0)
     np.savez(
-        path, train_inputs=rng.normal(size=(20, 8)).astype(np.float32), train_labels=np.arange(20) % 10,
-        test_inputs=rng.normal(size=(5, 8)).astype(np.float32), test_labels=np.arange(5), extractor=np.array(extractor),
-    )  # fmt: skip
+        path,
+        train_inputs=rng.normal(size=(20, 8)).astype(np.float32),
+        train_labels=np.arange(20) % 10,
+        test_inputs=rng.normal(size=(5, 8)).astype(np.float32),
+        test_labels=np.arange(5),
+        extractor=np.array(extractor),
+    )
 
 
 def test_cached_features_are_read_from_the_data_folder(tmp_path, monkeypatch):
@@ -46,7 +50,8 @@ def test_damaged_and_wrong_files(tmp_path, monkeypatch):
 
 
 def test_mixture_has_its_means():
-    # Class means of 4000 training rows against those of 4000 test rows: the same law, four standard errors.
+    # Class means of 4000 training rows against those of 4000 test rows: the same law, four standard
+    # errors.
     train, test = mixture_features(jax.random.key(0), 4000, 4000, features=6, classes=3)
     for label in range(3):
         first, second = (

@@ -1,4 +1,6 @@
-"""The exact population of a multi-index teacher against autodiff, li2020's, and two routes to one teacher."""
+"""The exact population of a multi-index teacher against autodiff, li2020's, and two routes to one
+teacher.
+"""
 
 import jax
 import numpy as np
@@ -57,10 +59,13 @@ def test_value_is_the_mean_over_samples():
         (lambda: wf.populations.MultiIndex("erf", V, noise=-1.0), "noise"),
         (lambda: wf.populations.MultiIndex(lambda r: r[0], np.ones((2, 3))), "independent"),
         (lambda: wf.populations.MultiIndex(lambda r: r[0], np.eye(4)), "at most 3"),
-        (lambda: wf.populations.MultiIndex("erf", np.eye(3)).objective(None, NET["erf"]), "features"),
+        (
+            lambda: wf.populations.MultiIndex("erf", np.eye(3)).objective(None, NET["erf"]),
+            "features",
+        ),
         (lambda: wf.populations.MultiIndex("erf", V).objective(wf.losses.Huber()), "loss"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(call, word):
     with pytest.raises(ValueError, match=word):
         call()

@@ -1,4 +1,6 @@
-"""Gradient flow: closed forms, order, tight references, kinks, stopping, and every path through the options."""
+"""Gradient flow: closed forms, order, tight references, kinks, stopping, and every path through the
+options.
+"""
 
 import math
 
@@ -54,7 +56,8 @@ def _reference(model, data, loss, time):
 
 
 def test_a_network_linear_in_its_weights_follows_the_matrix_exponential_at_any_step():
-    # u = Phi W (s A): Theta is constant, so u(t) - y = exp(-t Theta)(u(0) - y), with Theta from the definition
+    # u = Phi W (s A): Theta is constant, so u(t) - y = exp(-t Theta)(u(0) - y), with Theta from the
+    # definition
     net, data = _net("linear", features=5), _data(samples=4, features=5)
     phi = np.asarray(data.inputs) / math.sqrt(5)
     theta = phi @ phi.T  # sum of s_j^2 A_j^2 is 1
@@ -68,7 +71,8 @@ def test_a_network_linear_in_its_weights_follows_the_matrix_exponential_at_any_s
 
 
 def test_the_order_is_three():
-    # the local error of a method of order p falls as h^(p+1): by 16 for p = 3 when the step is halved
+    # the local error of a method of order p falls as h^(p+1): by 16 for p = 3 when the step is
+    # halved
     net, data = _net(width=5), _data(samples=4)
     net = with_parameters(net, {"weights": 1.5 * net.weights})
     targets = jnp.asarray(data.targets)
@@ -162,9 +166,12 @@ def test_other_losses_and_several_outputs_by_both_actions(loss, outputs, method)
     assert_allclose(run.model.weights, exact, atol=1e-4)
 
 
-@pytest.mark.parametrize(("method", "time"), [("gram", 200.0), pytest.param("auto", 1e4, marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "time"), [("gram", 200.0), pytest.param("auto", 1e4, marks=pytest.mark.slow)]
+)
 def test_relu_on_real_data_neither_stalls_nor_crawls(data_folder, method, time):
-    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps and more to time 1e4
+    # noisy targets drive pairs onto their kinks for good; an explicit solver would take 1e5 steps
+    # and more to time 1e4
     rows = wf.data.split(wf.data.uci("concrete"), (0.06, 0.94))[0].standardised()
     net = _net("relu", width=200, features=8, scaling=wf.scalings.Zipf(0.5, 0.5))
     run = wf.train(net, rows, wf.GradientFlow(method=method), time=time, every=wf.Logarithmic(8))
@@ -185,8 +192,9 @@ def test_a_model_without_structure_goes_by_autodiff():
 
 @pytest.mark.parametrize(("tolerance", "accuracy"), [(3e-3, 5e-3), (1e-4, 5e-4)])
 def test_a_stuck_preactivation_slides_along_its_kink(tolerance, accuracy):
-    # one neuron, two samples. x_1 is pushed off by both sides: Filippov's solution keeps z_1 = 0 and moves w orthogonally
-    # to x_1, so that r_2' = -|phi_2 minus its part along phi_1|^2 r_2 = -(0.8^2 / 2) r_2 with phi = x / sqrt(2).
+    # one neuron, two samples. x_1 is pushed off by both sides: Filippov's solution keeps z_1 = 0
+    # and moves w orthogonally to x_1, so that r_2' = -|phi_2 minus its part along phi_1|^2 r_2 =
+    # -(0.8^2 / 2) r_2 with phi = x / sqrt(2).
     data = wf.Dataset([[1.0, 0.0], [0.6, 0.8]], [-2.0, 2.0])
     second = 0.5 / (0.8 / math.sqrt(2))
     net = wf.Shallow([[0.0, second]], [1.0], activation="relu")
@@ -209,7 +217,8 @@ def test_relu_flow_agrees_with_descent_in_small_steps():
 
 
 def test_stiff_flow_reaches_very_long_times_in_few_steps():
-    # nearly equal inputs: condition of the Gram matrix above 1e6; an explicit solver would need ~1e8 steps
+    # nearly equal inputs: condition of the Gram matrix above 1e6; an explicit solver would need
+    # ~1e8 steps
     rng = np.random.default_rng(3)
     base = rng.standard_normal((10, 4))
     inputs = np.concatenate([base, base + 1e-3 * rng.standard_normal((10, 4))])
@@ -296,8 +305,8 @@ def test_bad_options_are_named(arguments, message):
 
 
 def test_auto_counts_lanczos_by_its_products(monkeypatch):
-    # above the entries that are decomposed a stage costs `depth` products, not entries^3; counted as a decomposition, the
-    # explicit solver would keep this problem for 45,000 attempts
+    # above the entries that are decomposed a stage costs `depth` products, not entries^3; counted
+    # as a decomposition, the explicit solver would keep this problem for 45,000 attempts
     monkeypatch.setattr(flow_module, "DENSE_ENTRIES", 20)
     rng = np.random.default_rng(0)
     inputs = rng.standard_normal((60, 2)) * [30.0, 0.3]

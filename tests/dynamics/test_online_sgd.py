@@ -29,16 +29,27 @@ def test_a_step_is_the_printed_one():
 
 
 def test_simulations_follow_the_equations():
-    """12 seeds from one start at d = 300: means within three standard errors, and 3/d for what the limit leaves out."""
+    """12 seeds from one start at d = 300: means within three standard errors, and 3/d for what the
+    limit leaves out.
+    """
     d, width, seeds, tau, rate = 300, 2, 12, 3, 0.5
     v = np.eye(2, d)
     weights = N.normal(size=(width, d))
     net = wf.Shallow(weights, [1.0, 1.0], activation="erf")
     population = wf.populations.MultiIndex("erf", v, noise=0.1)
     run = wf.train(
-        [net] * seeds, population, wf.OnlineSGD(rate), steps=tau * d, every=tau * d, key=list(range(seeds)),
-        record=[wf.observables.TeacherOverlap(), wf.observables.StudentOverlap(), wf.observables.GeneralisationError()],
-    )  # fmt: skip
+        [net] * seeds,
+        population,
+        wf.OnlineSGD(rate),
+        steps=tau * d,
+        every=tau * d,
+        key=list(range(seeds)),
+        record=[
+            wf.observables.TeacherOverlap(),
+            wf.observables.StudentOverlap(),
+            wf.observables.GeneralisationError(),
+        ],
+    )
     start = wf.limits.Overlaps.of_weights(weights / np.sqrt(d), v, [1.0, 1.0])
     equations = wf.limits.OnlineEquations("erf", "erf", rate=rate, scale=2**-0.5, noise=0.1)
     path = wf.limits.order_parameters(equations, start, [float(tau)])
@@ -46,7 +57,11 @@ def test_simulations_follow_the_equations():
     np.testing.assert_allclose(first.teacher_overlap.values[0], start.M, atol=1e-12)
     np.testing.assert_allclose(first.generalisation_error.values, float(equations.error(start)))
     end = run.table.isel(step=-1)
-    predictions = {"teacher_overlap": path.M, "student_overlap": path.Q, "generalisation_error": path.error}  # fmt: skip
+    predictions = {
+        "teacher_overlap": path.M,
+        "student_overlap": path.Q,
+        "generalisation_error": path.error,
+    }
     for name, predicted in predictions.items():
         sample = end[name].values
         error = sample.std(axis=0, ddof=1) / np.sqrt(seeds)
@@ -54,7 +69,9 @@ def test_simulations_follow_the_equations():
 
 
 def test_a_step_does_the_work_of_its_bare_products():
-    """At most 1.3 times, counted by the compiler: samples that are drawn for each of their uses are 1.48 times."""
+    """At most 1.3 times, counted by the compiler: samples that are drawn for each of their uses are
+    1.48 times.
+    """
     d, width, batch, rate, noise = 1000, 16, 16, 0.5, 0.01
     net = wf.Shallow(N.normal(size=(width, d)), np.ones(width), activation="erf")
     population = wf.populations.MultiIndex("erf", np.eye(width, d), noise=noise)
@@ -93,5 +110,8 @@ def test_neurons_on_the_sphere_keep_their_length():
 def test_a_dataset_has_no_fresh_samples():
     with pytest.raises(ValueError, match="OnlineSGD"):
         wf.train(
-            wf.Shallow(np.eye(2), [1.0, 1.0]), wf.Dataset(np.eye(2), [0.0, 1.0]), wf.OnlineSGD(0.1), steps=1
-        )  # fmt: skip
+            wf.Shallow(np.eye(2), [1.0, 1.0]),
+            wf.Dataset(np.eye(2), [0.0, 1.0]),
+            wf.OnlineSGD(0.1),
+            steps=1,
+        )

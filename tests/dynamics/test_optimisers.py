@@ -1,4 +1,6 @@
-"""`Optax` against loops written by hand, its rates layer by layer, resuming; `Langevin` against its stationary law."""
+"""`Optax` against loops written by hand, its rates layer by layer, resuming; `Langevin` against its
+stationary law.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +44,9 @@ def test_steps_equal_flax_with_optax(transformation):
     variables = net.init(jax.random.key(0), X)
     names = [f"Dense_{k}" for k in range(3)]
     weights = [variables["params"][name]["kernel"] for name in names]
-    biases = [0.1 * jnp.arange(len(variables["params"][name]["bias"]), dtype=float) for name in names]  # fmt: skip
+    biases = [
+        0.1 * jnp.arange(len(variables["params"][name]["bias"]), dtype=float) for name in names
+    ]
     params = {"params": {n: {"kernel": w, "bias": b} for n, w, b in zip(names, weights, biases)}}
     deep = wf.Deep(wf.mlp(2, 16, "tanh", bias_std=1.0), 5, weights, biases, PLAIN)
     order = RNG.integers(0, 10, size=(12, 4))
@@ -50,7 +54,8 @@ def test_steps_equal_flax_with_optax(transformation):
     def loss(params, rows):
         return jnp.sum((net.apply(params, jnp.asarray(X)[rows]) - jnp.asarray(Y)[rows]) ** 2) / 2
 
-    @jax.jit  # Optax counts steps in 32 bit: a schedule compiled and one evaluated op by op differ by 1e-8
+    # Optax counts steps in 32 bit: a schedule compiled and one evaluated op by op differ by 1e-8
+    @jax.jit
     def step(params, state, rows):
         update, state = transformation.update(jax.grad(loss)(params, rows), state, params)
         return optax.apply_updates(params, update), state
@@ -165,18 +170,24 @@ ADAM = optax.adam(1.0)
         (lambda: wf.Optax(optax.sgd(0.1), rate=0.0), "`rate` must be positive"),
         (lambda: wf.Optax(optax.sgd(0.1), kind="adam"), "`kind` must be 'sgd' or 'adaptive'"),
         (lambda: wf.Optax(optax.scale(0.0)), "neither 1 nor 0"),
-        (lambda: wf.train(wf.Deep.init(0, wf.mlp(1, 2), 5), DATA, wf.Optax(optax.sgd(0.1), batch=11), steps=1), "must not exceed the 10 samples"),
+        (
+            lambda: wf.train(
+                wf.Deep.init(0, wf.mlp(1, 2), 5), DATA, wf.Optax(optax.sgd(0.1), batch=11), steps=1
+            ),
+            "must not exceed the 10 samples",
+        ),
         (lambda: wf.Langevin(0.1, -1.0), "`temperature` must be positive"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
 def test_langevin_on_a_quadratic():
-    # one layer, orthogonal inputs x_i = sqrt(d l_i) e_i: L = sum_i l_i (w_i - w*_i)^2 / 2. Each w_i is an AR(1) process with
-    # coefficient 1 - eta l_i and noise 2 eta T: stationary variance T / (l (1 - eta l / 2)).
+    # one layer, orthogonal inputs x_i = sqrt(d l_i) e_i: L = sum_i l_i (w_i - w*_i)^2 / 2. Each w_i
+    # is an AR(1) process with coefficient 1 - eta l_i and noise 2 eta T: stationary variance T / (l
+    # (1 - eta l / 2)).
     curvatures, temperature, rate = np.array([1.0, 4.0]), 0.3, 0.2
     data = wf.Dataset(np.diag(np.sqrt(2 * curvatures)), np.sqrt(curvatures) * [1.0, -2.0])
     net = wf.Deep(wf.architecture.Dense(1), 2, [np.zeros((2, 1))])

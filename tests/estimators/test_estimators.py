@@ -29,7 +29,9 @@ QUICK = {"width": 16, "epochs": 40, "solver": "descent", "early_stopping": False
 
 
 def contract(estimator):
-    """scikit-learn's checks; SkipTest is its way of saying that a check does not concern an estimator."""
+    """scikit-learn's checks; SkipTest is its way of saying that a check does not concern an
+    estimator.
+    """
     return [
         pytest.param(e, check, id=str(getattr(check, "func", check).__name__))
         for e, check in estimator_checks_generator(estimator)
@@ -174,7 +176,8 @@ def test_few_rows(table, rows, solver):
 
 
 def test_looking_finds_the_network_that_its_plan_leads_to(table):
-    # descent draws nothing: the plan, followed in one go from the same start, ends in the network that was found looking
+    # descent draws nothing: the plan, followed in one go from the same start, ends in the network
+    # that was found looking
     x, y = table
     model = wf.WideRegressor(**(QUICK | {"early_stopping": True, "epochs": 200, "patience": 20}))
     settings = Settings.of(model, 160, 4)
@@ -257,18 +260,26 @@ def test_pipelines_grid_search_and_cross_validation(table):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"width": 0}, "`width`"), ({"solver": "adm"}, "`solver` must be 'adam', 'kernel', 'sgd', 'descent' or 'flow'"), ({"scaling": "zipff"}, "`scaling`"),
-        ({"scaling": 3}, "`scaling` must be a text"), ({"embedding": "many"}, "`embedding`"), ({"validation_fraction": 1.5}, "`validation_fraction`"),
-        ({"rate": -1.0}, "`rate`"), ({"activation": "rleu"}, "rleu"),
+        ({"width": 0}, "`width`"),
+        ({"solver": "adm"}, "`solver` must be 'adam', 'kernel', 'sgd', 'descent' or 'flow'"),
+        ({"scaling": "zipff"}, "`scaling`"),
+        ({"scaling": 3}, "`scaling` must be a text"),
+        ({"embedding": "many"}, "`embedding`"),
+        ({"validation_fraction": 1.5}, "`validation_fraction`"),
+        ({"rate": -1.0}, "`rate`"),
+        ({"activation": "rleu"}, "rleu"),
     ],
-)  # fmt: skip
+)
 def test_wrong_parameters_are_named_at_fit(table, change, message):
     with pytest.raises(ValueError, match=message):
         wf.WideRegressor(**(QUICK | change)).fit(*table)
 
 
 def test_importing_wideflow_does_not_import_scikit_learn():
-    code = "import sys, wideflow; assert 'sklearn' not in sys.modules; wideflow.WideRegressor; assert 'sklearn' in sys.modules"
+    code = (
+        "import sys, wideflow; assert 'sklearn' not in sys.modules; wideflow.WideRegressor; assert "
+        "'sklearn' in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -322,8 +333,8 @@ def test_adam_is_that_of_its_paper_with_a_cosine():
 
 
 def test_adam_passes_over_every_sample_once():
-    # the output is the one weight's own input, so the gradient of the half mean of squares at step k holds the samples of batch k alone;
-    # the first moments of a pass of three steps touch all six
+    # the output is the one weight's own input, so the gradient of the half mean of squares at step
+    # k holds the samples of batch k alone; the first moments of a pass of three steps touch all six
     net = wf.Shallow(np.full((1, 6), 0.1), [1.0])
     data = wf.Dataset(np.eye(6), np.ones(6))
 
@@ -343,7 +354,8 @@ def test_adam_passes_over_every_sample_once():
 
 
 def test_kernel_ridge_leaves_one_out_in_closed_form(table):
-    # the definition: fit without row i, predict row i; on 12 rows with the ridge and bias that were chosen
+    # the definition: fit without row i, predict row i; on 12 rows with the ridge and bias that were
+    # chosen
     x, y = table[0][:12], table[1][:12]
     model = wf.WideRegressor(solver="kernel", random_state=0).fit(x, y)
     machine = model.kernel_

@@ -1,4 +1,6 @@
-"""`KernelRegressor`: scikit-learn's own checks, dense formulas, the limits in time and noise, wrong input."""
+"""`KernelRegressor`: scikit-learn's own checks, dense formulas, the limits in time and noise, wrong
+input.
+"""
 
 import pickle
 
@@ -36,7 +38,9 @@ def test_the_formula_in_numpy(kernel):
     assert_allclose(mean, expected, rtol=1e-9)
     assert std.shape == mean.shape
     if kernel == "nngp":
-        variance = np.asarray(k.nngp_diagonal(standard(Z))) - np.einsum("xi,ij,xj->x", cross, inverse, cross)  # fmt: skip
+        variance = np.asarray(k.nngp_diagonal(standard(Z))) - np.einsum(
+            "xi,ij,xj->x", cross, inverse, cross
+        )
         assert_allclose(std, np.sqrt(variance)[:, None] * Y.std(0), rtol=1e-7)
 
 
@@ -50,7 +54,9 @@ def test_training_time_runs_from_the_mean_to_the_end():
 
 def test_convolutions_take_rows_as_images():
     a = wf.architecture
-    chain = a.Chain(a.Conv(8, (3,), bias_std=0.1), a.Activate("relu"), a.GlobalAveragePool(), a.Dense(1))  # fmt: skip
+    chain = a.Chain(
+        a.Conv(8, (3,), bias_std=0.1), a.Activate("relu"), a.GlobalAveragePool(), a.Dense(1)
+    )
     model = KernelRegressor(chain, shape=(3, 1)).fit(X, Y[:, 0])
     assert model.predict(Z).shape == (6,)
     with pytest.raises(ValueError, match=r"`shape` .* must hold the 3 columns"):
@@ -153,13 +159,28 @@ def test_a_kernel_that_was_written_before(tmp_path):
     deeper = wf.limits.kernels(wf.architecture.mlp(2, weight_std=1.5, bias_std=0.1))
     cases = [
         (lambda: model.predict(Z, return_std=True), "`return_std` with kernel='ntk' needs both"),
-        (lambda: clone(model).fit(X[::-1], Y), r"holds another kernel \(different: row inputs, column inputs\)"),
-        (lambda: clone(model).set_params(architecture=deeper).fit(X, Y), r"another kernel \(different: architecture"),
-        (lambda: clone(model).set_params(kernel="nngp").fit(X, Y), r"another kernel \(different: kernel\)"),
-        (lambda: clone(model).set_params(standardise=True).fit(X, Y), r"another kernel \(different: row inputs"),
-        (lambda: clone(model).set_params(standardise="no").fit(X, Y), "`standardise` must be True or False"),
+        (
+            lambda: clone(model).fit(X[::-1], Y),
+            r"holds another kernel \(different: row inputs, column inputs\)",
+        ),
+        (
+            lambda: clone(model).set_params(architecture=deeper).fit(X, Y),
+            r"another kernel \(different: architecture",
+        ),
+        (
+            lambda: clone(model).set_params(kernel="nngp").fit(X, Y),
+            r"another kernel \(different: kernel\)",
+        ),
+        (
+            lambda: clone(model).set_params(standardise=True).fit(X, Y),
+            r"another kernel \(different: row inputs",
+        ),
+        (
+            lambda: clone(model).set_params(standardise="no").fit(X, Y),
+            "`standardise` must be True or False",
+        ),
         (lambda: clone(model).set_params(store=3).fit(X, Y), "`store` must be a folder"),
-    ]  # fmt: skip
+    ]
     for call, words in cases:
         with pytest.raises(ValueError, match=words):
             call()
@@ -192,10 +213,16 @@ def test_wide_estimators_keep_the_kernel_of_many_rows(tmp_path, monkeypatch):
         (dict(solver="adam", kernel=DEEP), "`kernel` needs solver='kernel', got solver='adam'"),
         (dict(solver="kernel", kernel="rbf"), "`kernel` must be `wf.limits.kernels"),
         (dict(solver="kernel", kernel=DEEP, embedding=5), "`embedding` must be None where"),
-        (dict(solver="kernel", kernel=lambda x, z: x), r"`kernel` must give finite numbers of shape \(30, 30\)"),
-        (dict(solver="kernel", kernel=lambda x, z: -x @ z.T), "`kernel` must be positive semi-definite"),
+        (
+            dict(solver="kernel", kernel=lambda x, z: x),
+            r"`kernel` must give finite numbers of shape \(30, 30\)",
+        ),
+        (
+            dict(solver="kernel", kernel=lambda x, z: -x @ z.T),
+            "`kernel` must be positive semi-definite",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_kernels_are_named(settings, words):
     with pytest.raises(ValueError, match=words):
         wf.WideRegressor(**settings).fit(X, Y[:, 0])

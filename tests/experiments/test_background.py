@@ -33,7 +33,9 @@ def test_records_are_shown_with_what_is_known_and_the_end_with_everything():
     session.on_record(lambda: TABLE)  # while the second part is waited for
     gate.set()
     final = ahead.complete(TABLE, Session())
-    numbers = [(float(t.quick[0]), float(t.slow[0]), t.attrs.get(AWAITED, 0)) for t in (*shown, final)]  # fmt: skip
+    numbers = [
+        (float(t.quick[0]), float(t.slow[0]), t.attrs.get(AWAITED, 0)) for t in (*shown, final)
+    ]
     np.testing.assert_equal(numbers, [(np.nan, np.nan, 2), (2.0, np.nan, 1), (2.0, 2.0, 0)])
 
 

@@ -1,6 +1,8 @@
-"""Every registered experiment: its smoke size runs to its end, its claims are acceptable, its figure draws.
+"""Every registered experiment: its smoke size runs to its end, its claims are acceptable, its
+figure draws.
 
-The claims must come out the same from the table that was saved and read back: a saved file is enough.
+The claims must come out the same from the table that was saved and read back: a saved file is
+enough.
 """
 
 import ast
@@ -67,7 +69,9 @@ def test_it_declares_itself_properly(name):
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_every_setting_is_used(name):
-    """A field that no code of the paper's folder reads, outside its own checks, is a flag that does nothing."""
+    """A field that no code of the paper's folder reads, outside its own checks, is a flag that does
+    nothing.
+    """
     kind = type(EXPERIMENTS[name].settings["smoke"])
     folder = pathlib.Path(inspect.getfile(kind)).parent
     read = set()

@@ -1,4 +1,6 @@
-"""The dashed curves of deep networks: the networks that the theory speaks of are those that are trained, and the curves are where wide ones go."""
+"""The dashed curves of deep networks: the networks that the theory speaks of are those that are
+trained, and the curves are where wide ones go.
+"""
 
 import dataclasses
 
@@ -17,8 +19,16 @@ from wideflow.training.session import Session
 KEY = jax.random.key(5)
 DATA = wf.data.waves(KEY, 5, 1, 0.0, 1.0, 0.5)
 SMALL = Settings(
-    data="wave-1d", samples=5, noise=0.0, depth=2, activation="tanh", record=("all",), rate=0.02, steps=10, records=10
-)  # fmt: skip
+    data="wave-1d",
+    samples=5,
+    noise=0.0,
+    depth=2,
+    activation="tanh",
+    record=("all",),
+    rate=0.02,
+    steps=10,
+    records=10,
+)
 
 
 def path(network, inputs, rate: float = 0.02) -> np.ndarray:
@@ -68,7 +78,9 @@ def test_the_field_theory_is_where_a_wide_network_goes():
     slack = (table.limit_high - table.limit_low).values / 2  # two standard errors
     width = 1000**-0.5  # a single network's outputs differ by its root
     target = np.sqrt(2 * table.loss.values)
-    assert np.all(np.abs(table.loss.values - table.limit_loss.values) <= 1.5 * slack + 3 * width * target)  # fmt: skip
+    assert np.all(
+        np.abs(table.loss.values - table.limit_loss.values) <= 1.5 * slack + 3 * width * target
+    )
     assert float(table.loss[-1]) < 0.8 * float(table.loss[0])
     loss = EXPERIMENT.draw(table).panels[1]
     assert loss.note == "infinite width: field theory, with two standard errors"

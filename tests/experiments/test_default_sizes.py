@@ -1,7 +1,9 @@
-"""Every experiment at its default size: its claims hold or are declared, and they would notice wrong numbers.
+"""Every experiment at its default size: its claims hold or are declared, and they would notice
+wrong numbers.
 
-Slow (hours on two cores): `pytest -m slow tests/experiments/test_default_sizes.py`. Runs are kept in the folder that `WIDEFLOW_DEFAULT_RUNS` names
-(`tools/run_experiments.py --out` fills one), so that a second go reads them.
+Slow (hours on two cores): `pytest -m slow tests/experiments/test_default_sizes.py`. Runs are kept
+in the folder that `WIDEFLOW_DEFAULT_RUNS` names (`tools/run_experiments.py --out` fills one), so
+that a second go reads them.
 """
 
 import os
@@ -42,7 +44,9 @@ def test_every_claim_holds_or_is_declared(name, record):
 
 
 def mutations(values: np.ndarray):
-    """The quantity larger, smaller, and backwards along each axis: rates and orderings do not see a common factor."""
+    """The quantity larger, smaller, and backwards along each axis: rates and orderings do not see a
+    common factor.
+    """
     yield values * FACTOR
     yield values / FACTOR
     for axis in range(values.ndim):

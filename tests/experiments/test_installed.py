@@ -1,4 +1,6 @@
-"""Experiments of other packages: the example package of the guides, seen through its entry point as if it were installed."""
+"""Experiments of other packages: the example package of the guides, seen through its entry point as
+if it were installed.
+"""
 
 import json
 import pathlib
@@ -21,7 +23,9 @@ def forget() -> None:
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """Gives a function that declares entry points: what an installer leaves behind, a `.dist-info` on the path."""
+    """Gives a function that declares entry points: what an installer leaves behind, a `.dist-info`
+    on the path.
+    """
     monkeypatch.syspath_prepend(str(EXAMPLE))
     forget()
 
@@ -88,7 +92,9 @@ def test_a_broken_package_is_named(installed, capsys, declared, said):
 
 
 @pytest.mark.parametrize("name", ["train", "tour-li2020", "caron2023-figure1"])
-@pytest.mark.parametrize("command", [["list"], ["run", "train", "--size", "smoke"]], ids=["list", "run"])  # fmt: skip
+@pytest.mark.parametrize(
+    "command", [["list"], ["run", "train", "--size", "smoke"]], ids=["list", "run"]
+)
 def test_a_name_that_is_taken_is_refused_with_the_package(installed, capsys, name, command):
     installed(f"[{GROUP}]\n{name} = diagonal_network.experiment:EXPERIMENT\n")
     assert main(command) != 0

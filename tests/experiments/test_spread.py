@@ -1,4 +1,6 @@
-"""Bars and bands over repeats: the sample standard deviation, and nothing where there is one repeat."""
+"""Bars and bands over repeats: the sample standard deviation, and nothing where there is one
+repeat.
+"""
 
 import math
 
@@ -30,14 +32,17 @@ def lazy_table(seeds: int) -> xr.Dataset:
     values = np.outer(1 / alpha, 1 + np.arange(seeds) / 4)
     names = ("linearisation_gap", "distance", "test_risk", "parameter_movement")
     return xr.Dataset(
-        {name: (("alpha", "seed"), values) for name in names} | {"tangent_risk": ("seed", values[-1])},
+        {name: (("alpha", "seed"), values) for name in names}
+        | {"tangent_risk": ("seed", values[-1])},
         {"alpha": alpha, "seed": np.arange(seeds)},
-    )  # fmt: skip
+    )
 
 
 def test_the_band_of_two_seeds_is_not_too_narrow():
     curve = laziness.draw(lazy_table(2)).panels[0].marks[0]
-    assert np.asarray(curve.high) - np.asarray(curve.y) == pytest.approx([0.25 / math.sqrt(2) / a for a in (1, 10, 100)])  # fmt: skip
+    assert np.asarray(curve.high) - np.asarray(curve.y) == pytest.approx(
+        [0.25 / math.sqrt(2) / a for a in (1, 10, 100)]
+    )
 
 
 def embedded_table(seeds: int) -> xr.Dataset:
@@ -46,10 +51,15 @@ def embedded_table(seeds: int) -> xr.Dataset:
     values = np.broadcast_to(fall, tuple(sizes.values()))
     return xr.Dataset(
         {name: (tuple(sizes), values) for name in ("test_risk", "sum_loss")}
-        | {"time": (("m", "n", "embedding", "record"), np.broadcast_to(np.arange(3.0), (1, 2, 2, 3)))},
+        | {
+            "time": (
+                ("m", "n", "embedding", "record"),
+                np.broadcast_to(np.arange(3.0), (1, 2, 2, 3)),
+            )
+        },
         {"m": [64], "n": [20, 40], "embedding": ["plain", "quadratic"], "seed": np.arange(seeds)},
         {"loss": "half mean"},
-    )  # fmt: skip
+    )
 
 
 def test_bars_of_two_seeds_are_not_too_short():

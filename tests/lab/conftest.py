@@ -1,4 +1,6 @@
-"""One lab for all tests, and a browser; for those of its start and end a lab as a user starts it."""
+"""One lab for all tests, and a browser; for those of its start and end a lab as a user starts
+it.
+"""
 
 import contextlib
 import io
@@ -16,8 +18,11 @@ PATIENCE = 240.0  # seconds: the tests' own processes may be the least of many
 
 
 AS_A_USER = ["-m", "wideflow", "lab", "--no-open"]
-# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and most tests open none. Tours are of their smoke size.
-SMALL_TOURS = ["-c", """
+# Its spares rehearse free play alone: the tours take each of them 12 to 15 seconds of a core, and
+# most tests open none. Tours are of their smoke size.
+SMALL_TOURS = [
+    "-c",
+    """
 import dataclasses, jax
 from wideflow.lab.links import Place
 from wideflow.lab.server import run_lab
@@ -31,7 +36,8 @@ Place.changes = property(changes)
 
 workers = Workers(jax.config.jax_compilation_cache_dir, rehearsed=())
 run_lab(workers, 0, lambda address: print(address, flush=True))
-"""]  # fmt: skip
+""",
+]
 
 
 class Server:
@@ -45,7 +51,9 @@ class Server:
         self.base, self.token = self.address.split("/?token=")
 
     def workers(self) -> set[int]:
-        """The processes that compute for it, by number: the children of the one that imports for all of them."""
+        """The processes that compute for it, by number: the children of the one that imports for
+        all of them.
+        """
         pids = set()
         for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(psutil.Error):  # it is just ending
@@ -78,8 +86,11 @@ class Page:
 
     def __init__(self, browser, server, query="", **context):
         self.context = browser.new_context(
-            viewport=context.pop("viewport", {"width": 1400, "height": 900}), accept_downloads=True, bypass_csp=context.pop("bypass_csp", True), **context
-        )  # fmt: skip
+            viewport=context.pop("viewport", {"width": 1400, "height": 900}),
+            accept_downloads=True,
+            bypass_csp=context.pop("bypass_csp", True),
+            **context,
+        )
         self.context.set_default_timeout(1000 * PATIENCE)
         self.tab = self.context.new_page()
         self.said, self.requests = [], []
@@ -120,7 +131,9 @@ class Page:
         return self.tab.inner_text("#trouble") if self.tab.is_visible("#trouble") else ""
 
     def troubles(self) -> list[tuple[str, str]]:
-        """What the browser's console had to complain about; a panel without numbers yet is no trouble."""
+        """What the browser's console had to complain about; a panel without numbers yet is no
+        trouble.
+        """
         waiting = ("data value for log axis", "could not set initial ranges")
         bad = [line for line in self.said if line[0] in ("error", "warning")]
         return [line for line in bad if not any(words in line[1] for words in waiting)]

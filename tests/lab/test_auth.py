@@ -29,16 +29,33 @@ def upgrade(server, path: str, origin: str | None) -> int:
     host, port = server.base.removeprefix("http://").split(":")
     key = base64.b64encode(os.urandom(16)).decode()
     lines = [
-        f"GET {path} HTTP/1.1", f"Host: {host}:{port}", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Key: {key}",
-        "Sec-WebSocket-Version: 13", "Sec-WebSocket-Protocol: bokeh, none",
-    ]  # fmt: skip
+        f"GET {path} HTTP/1.1",
+        f"Host: {host}:{port}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        f"Sec-WebSocket-Key: {key}",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Protocol: bokeh, none",
+    ]
     lines += [f"Origin: {origin}"] if origin else []
     with socket.create_connection((host, int(port)), timeout=10) as line:
         line.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
         return int(line.recv(4096).split()[1])
 
 
-@pytest.mark.parametrize("path", ["/", "/?token=wrong", "/?token=", "/take/figure?tab=x", "/ws", "/metadata", "/autoload.js", "/sliders"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/?token=wrong",
+        "/?token=",
+        "/take/figure?tab=x",
+        "/ws",
+        "/metadata",
+        "/autoload.js",
+        "/sliders",
+    ],
+)
 def test_a_wrong_token_is_refused(server, path):
     status, text = ask(server, path)
     assert status == 403
@@ -70,7 +87,16 @@ def test_foreign_hosts_and_origins_are_refused(server):
     assert ask(server, page, host="example.org")[0] == 403  # a name that points to this machine
     assert ask(server, page, origin="http://example.org")[0] == 403
     assert ask(server, page, origin="null")[0] == 403
-    assert ask(server, f"/upload?token={server.token}", "POST", b"a,b\n1,2\n", origin="http://example.org")[0] == 403  # fmt: skip
+    assert (
+        ask(
+            server,
+            f"/upload?token={server.token}",
+            "POST",
+            b"a,b\n1,2\n",
+            origin="http://example.org",
+        )[0]
+        == 403
+    )
 
 
 def test_it_listens_on_the_loopback_address_only(server):
@@ -151,7 +177,13 @@ def test_what_cannot_be_opened_is_one_sentence_and_starts_no_process(
 def test_a_port_that_is_taken_is_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         words = ["lab", "--no-open", "--port", str(taken.getsockname()[1])]
-        done = subprocess.run([sys.executable, "-m", "wideflow", *words], capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "wideflow", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
     assert done.returncode == 2
     assert "`port`" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

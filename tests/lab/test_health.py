@@ -1,4 +1,6 @@
-"""A run that diverges is called so, and a rate beyond the edge of stability is warned of before the first step."""
+"""A run that diverges is called so, and a rate beyond the edge of stability is warned of before the
+first step.
+"""
 
 import dataclasses
 
@@ -14,9 +16,15 @@ from wideflow.lab.health import diverged, ending, largest_rate, warning
 from wideflow.training.session import Session
 
 SMALL = Settings(
-    data="wave-1d", samples=8, width=12, activation="tanh", record=("kernel_change", "linearisation_gap", "kernel_spectrum"),
-    records=4, steps=40, rate=0.1,
-)  # fmt: skip
+    data="wave-1d",
+    samples=8,
+    width=12,
+    activation="tanh",
+    record=("kernel_change", "linearisation_gap", "kernel_spectrum"),
+    records=4,
+    steps=40,
+    rate=0.1,
+)
 
 
 def run(settings):
@@ -27,7 +35,9 @@ def run(settings):
 def edge():
     r"""$2/\lambda_{\max}$ of the Jacobian's own Gram matrix, by autodiff."""
     networks, data, _ = build(SMALL, jax.random.key(5))
-    weights = lambda w: wf.Shallow(w.T, networks[0].output, networks[0].scaling, "tanh").outputs(data.inputs)  # fmt: skip
+    weights = lambda w: wf.Shallow(w.T, networks[0].output, networks[0].scaling, "tanh").outputs(
+        data.inputs
+    )
     with jax.enable_x64(True):
         rows = np.asarray(jax.jacobian(weights)(networks[0].weights)).reshape(len(data), -1)
     return 2 / np.linalg.eigvalsh(rows @ rows.T)[-1]

@@ -28,7 +28,13 @@ def uploads():
 
 
 def test_a_link_leads_back_to_its_place(uploads):
-    asked = {"scene": "free", "data": "wave-2d", "width": "64", "scaling": "mean-field", "seed": "12"}  # fmt: skip
+    asked = {
+        "scene": "free",
+        "data": "wave-2d",
+        "width": "64",
+        "scaling": "mean-field",
+        "seed": "12",
+    }
     first = place(asked, uploads)
     again = place(dict(parse_qsl(first.link())), uploads)
     assert again == first
@@ -45,11 +51,13 @@ def test_a_link_leads_back_to_its_place(uploads):
         {"depth": "3", "scaling": "maximal-update", "dynamics": "adam"},
         {"scene": "tour-li2020"},
     ],
-)  # fmt: skip
+)
 def test_a_saved_run_opens_its_own_place(uploads, asked):
     here = place({**asked, "seed": "6"}, uploads)
     settings = dataclasses.asdict(here.scene.settings(here.changes))
-    record = SimpleNamespace(experiment=here.scene.experiment.name, settings=settings, seed=6, command="...")  # fmt: skip
+    record = SimpleNamespace(
+        experiment=here.scene.experiment.name, settings=settings, seed=6, command="..."
+    )
     assert place(dict(parse_qsl(saved_link(record))), uploads) == here
 
 
@@ -106,7 +114,9 @@ def test_wrong_states_are_explained(uploads, asked, reason):
 
 
 def test_what_is_not_offered_is_not_set(uploads):
-    here = place({"precision": "float32", "devices": "8", "record": "risk", "prepared": "False"}, uploads)  # fmt: skip
+    here = place(
+        {"precision": "float32", "devices": "8", "record": "risk", "prepared": "False"}, uploads
+    )
     settings = here.scene.settings(here.changes)
     assert (settings.precision, settings.devices, settings.record) == ("float64", 0, ("all",))
     assert set(here.choices) <= set(FIELDS)
@@ -129,10 +139,13 @@ def test_uploads_are_kept_under_chosen_names_and_the_oldest_goes(uploads):
     ("content", "said"),
     [
         (b"a;b\n1;2\n3;4\n", "my.csv has one column, .* Save it with commas between the columns"),
-        (b"a,b\nx,1\ny,2\n", "'x' in line 2. Encode those columns as numbers or take them out of the file"),
+        (
+            b"a,b\nx,1\ny,2\n",
+            "'x' in line 2. Encode those columns as numbers or take them out of the file",
+        ),
         (b"a,b\n1,2\n", "my.csv has one row only"),
     ],
-)  # fmt: skip
+)
 def test_a_defective_table_is_explained_by_what_the_page_can_do(uploads, content, said):
     with pytest.raises(ValueError, match=said) as told:
         uploads.add(content, "my.csv")
@@ -182,10 +195,16 @@ def test_every_scene_has_settings_and_a_command(uploads):
     [
         {"dynamics": "descent", "rate": "0.5", "steps": "40"},
         {"dynamics": "flow", "time": "3"},
-        {"dynamics": "adam", "rate": "0.01", "steps": "40", "depth": "2", "scaling": "maximal-update"},
+        {
+            "dynamics": "adam",
+            "rate": "0.01",
+            "steps": "40",
+            "depth": "2",
+            "scaling": "maximal-update",
+        },
     ],
     ids=lambda asked: asked["dynamics"],
-)  # fmt: skip
+)
 def test_the_python_lines_repeat_the_run_bit_for_bit(uploads, asked):
     here = place({**asked, "samples": "6", "width": "8", "seed": "5"}, uploads)
     names: dict = {}

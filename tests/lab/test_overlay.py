@@ -13,15 +13,31 @@ def spec(height: float) -> FigureSpec:
     curve = [Line([0, 1], [height, height], NOW), Line([0, 1], [9, 9], "ahead", dash="dashed")]
     nodes = [Points([1], [height], NOW), Points([1], [7], "data")]
     chart = [Heatmap([0, 1], [0, 1], [[1, 2], [3, 4]])]
-    return FigureSpec("Two", [Panel("Loss", "t", "l", curve), Panel("Nodes", "j", "m", nodes), Panel("Map", "x", "y", chart)], first=(NOW,))  # fmt: skip
+    return FigureSpec(
+        "Two",
+        [
+            Panel("Loss", "t", "l", curve),
+            Panel("Nodes", "j", "m", nodes),
+            Panel("Map", "x", "y", chart),
+        ],
+        first=(NOW,),
+    )
 
 
 @pytest.mark.parametrize("muted", [True, False])
 def test_the_other_runs_own_marks_are_laid_under(muted):
     both = beside(spec(1.0), spec(2.0), "before", muted=muted)
     loss, nodes, chart = both.panels
-    assert [(mark.label, list(mark.y)) for mark in loss.marks] == [("before", [2, 2]), (NOW, [1, 1]), ("ahead", [9, 9])]  # fmt: skip
-    assert [(mark.label, list(mark.y)) for mark in nodes.marks] == [("before", [2]), (NOW, [1]), ("data", [7])]  # fmt: skip
+    assert [(mark.label, list(mark.y)) for mark in loss.marks] == [
+        ("before", [2, 2]),
+        (NOW, [1, 1]),
+        ("ahead", [9, 9]),
+    ]
+    assert [(mark.label, list(mark.y)) for mark in nodes.marks] == [
+        ("before", [2]),
+        (NOW, [1]),
+        ("data", [7]),
+    ]
     assert len(chart.marks) == 1  # a map hides what lies under it
     colour = {chip.name: chip.colour for chip in chips(both)}["before"]
     assert (colour == REFERENCE) == muted

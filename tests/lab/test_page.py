@@ -1,4 +1,6 @@
-"""The lab in a real browser: a picture at once, settings that act, two runs beside each other, and what else a tab can do."""
+"""The lab in a real browser: a picture at once, settings that act, two runs beside each other, and
+what else a tab can do.
+"""
 
 import time
 from urllib.parse import parse_qs, urlsplit
@@ -12,14 +14,16 @@ from wideflow.lab.panel_help import HELP
 from wideflow.lab.uploads import Uploads
 
 SMALL = "data=wave-1d&samples=10&noise=0&width=24&scaling=zipf:0.5,0.5&rate=0.2&steps=100&seed=3"
-FIGURES = "Bokeh.documents.flatMap(d => d.get_model_by_name('grid').children)"  # other models may be of a figure before
+# other models may be of a figure before
+FIGURES = "Bokeh.documents.flatMap(d => d.get_model_by_name('grid').children)"
 MOVED = "t.drawn && t.step > 0"
 
 
 def curve(page, name: str, title: str = "Loss") -> list[float]:
     """The heights of the named curve, as the browser holds them."""
     return page.tab.evaluate(
-        f"([title, name]) => [...({FIGURES}.find(m => m.title.text === title).renderers.find(r => r.tags[0] === `lab/${{name}}`)?.data_source.data.true_y ?? [])]",
+        f"([title, name]) => [...({FIGURES}.find(m => m.title.text === title).renderers.find(r "
+        f"=> r.tags[0] === `lab/${{name}}`)?.data_source.data.true_y ?? [])]",
         [title, name],
     )
 
@@ -31,7 +35,9 @@ def set_number(page, field: str, value) -> None:
 
 @pytest.fixture(scope="module")
 def page(browser, server):
-    """One tab for the tests of a run, in the order in which they stand here: each goes on from the one before."""
+    """One tab for the tests of a run, in the order in which they stand here: each goes on from the
+    one before.
+    """
     from .conftest import Page
 
     opened = Page(browser, server, SMALL)
@@ -51,7 +57,8 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     assert len(start) == 201
     assert start == now  # nothing has moved
     page.wait(
-        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 101"
+        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === "
+        "'lab/linearised').data_source.data.true_y.filter(Number.isFinite).length === 101"
     )  # the prediction is there before the run
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
@@ -84,7 +91,9 @@ def test_figures_dial_and_files_tell_what_was_recorded(page):
     table = page.table()
     np.testing.assert_allclose(curve(page, "this network"), table.loss.values)
     np.testing.assert_allclose(curve(page, "linearised"), table.linearised_loss.values)
-    np.testing.assert_allclose(curve(page, "on test data", "Training and test error"), table.test_risk.values)  # fmt: skip
+    np.testing.assert_allclose(
+        curve(page, "on test data", "Training and test error"), table.test_risk.values
+    )
     change, gap = (float(table[n][-1]) for n in ("kernel_change", "linearisation_gap"))
     assert float(page.tab.inner_text("#dial-richness")) == pytest.approx(max(change, gap), rel=6e-3)
     assert page.tab.inner_text("#dial-words") in ("lazy", "between lazy and rich", "rich")
@@ -111,16 +120,25 @@ def test_the_theorems_say_a_headline_and_fold_what_does_not_apply(page):
 
 def test_a_slider_starts_the_run_anew_in_the_same_process_over_the_last_one_in_grey(page, server):
     before, last = server.workers(), curve(page, "this network")
-    slide = "(e => { e.value = 0.2; e.dispatchEvent(new Event('input', {bubbles: true})); })(document.getElementById('gamma'))"
+    slide = (
+        "(e => { e.value = 0.2; e.dispatchEvent(new Event('input', {bubbles: true})); "
+        "})(document.getElementById('gamma'))"
+    )
     page.begins_anew(lambda: page.tab.evaluate(slide))
     assert "zipf%3A0.2" in page.tab.inner_text("#link")
     page.since_fresh(MOVED)
     page.state("finished")
-    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.some(r => r.tags[0] === 'lab/the run before')")  # fmt: skip
+    page.wait(
+        f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.some(r => r.tags[0] === "
+        "'lab/the run before')"
+    )
     assert curve(page, "the run before") == last
     assert curve(page, "this network") != last
     assert server.workers() >= before  # none was ended for it
-    grey = page.tab.evaluate(f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/the run before').glyph.line_color")  # fmt: skip
+    grey = page.tab.evaluate(
+        f"{FIGURES}.find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === "
+        "'lab/the run before').glyph.line_color"
+    )
     assert "#8A8A8A" in str(grey)
 
 
@@ -135,7 +153,10 @@ def test_a_rate_beyond_the_edge_is_warned_of_and_its_run_is_called_diverged(page
     page.begins_anew(lambda: page.tab.click("#reset"))
     page.state("ready")
     page.since_fresh("t.prepared")
-    page.wait(f"!({FIGURES}).find(m => m.title.text === 'Loss').renderers.some(r => r.tags[0] === 'lab/the run before' && r.data_source.data.true_y.length)")  # fmt: skip
+    page.wait(
+        f"!({FIGURES}).find(m => m.title.text === 'Loss').renderers.some(r => r.tags[0] === "
+        "'lab/the run before' && r.data_source.data.true_y.length)"
+    )
     page.begins_anew(lambda: set_number(page, "#f-rate", 1000))
     page.since_fresh("t.prepared")
     assert "above 2/λ_max" in page.tab.inner_text("#warning")
@@ -151,7 +172,10 @@ def test_lazy_against_rich_trains_both_at_once(page):
     assert "scaling=mean-field" in page.tab.inner_text("#link")
     page.since_fresh("t.rival")
     page.state("finished")
-    page.wait(f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === 'lab/NTK')?.data_source.data.true_y.length === 101")  # fmt: skip
+    page.wait(
+        f"({FIGURES}).find(m => m.title.text === 'Loss').renderers.find(r => r.tags[0] === "
+        "'lab/NTK')?.data_source.data.true_y.length === 101"
+    )
     lazy, rich = curve(page, "NTK"), curve(page, "this network")
     assert len(lazy) == len(rich)
     assert lazy != rich
@@ -188,14 +212,22 @@ def test_a_shared_link_gives_the_same_state(open_page):
     page = open_page()
     page.tab.fill("#f-width", "77")
     page.tab.select_option("#scaling-kind", "zipf")
-    page.tab.evaluate("for (const [id, v] of [['gamma', 0.25], ['alpha', 0.35]]) { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('change', {bubbles: true})); }")  # fmt: skip
+    page.tab.evaluate(
+        "for (const [id, v] of [['gamma', 0.25], ['alpha', 0.35]]) { const e = "
+        "document.getElementById(id); e.value = v; e.dispatchEvent(new Event('change', {bubbles: "
+        "true})); }"
+    )
     page.tab.select_option("#f-dynamics", "flow")
     set_number(page, "#f-seed", 9)
     page.wait("document.getElementById('link').textContent.includes('seed=9')")
     link = page.tab.inner_text("#link")
     assert page.tab.url == link
     query = parse_qs(urlsplit(link).query)
-    assert (query["width"], query["scaling"], query["dynamics"]) == (["77"], ["zipf:0.25,0.35"], ["flow"])  # fmt: skip
+    assert (query["width"], query["scaling"], query["dynamics"]) == (
+        ["77"],
+        ["zipf:0.25,0.35"],
+        ["flow"],
+    )
     page.tab.goto(link)
     page.tab.wait_for_selector("body[data-connected]")
     assert page.tab.inner_text("#link") == link
@@ -213,7 +245,9 @@ def test_a_shared_link_gives_the_same_state(open_page):
     assert "`width` must lie in" in page.trouble()
     assert page.tab.input_value("#f-width") == START["width"]
     set_number(page, "#f-depth", 3)  # a deep network has parametrisations in place of node scalings
-    offered = page.tab.eval_on_selector_all("#scaling-kind option:not([hidden])", "all => all.map(o => o.value)")  # fmt: skip
+    offered = page.tab.eval_on_selector_all(
+        "#scaling-kind option:not([hidden])", "all => all.map(o => o.value)"
+    )
     assert offered == ["ntk", "mean-field", "standard", "maximal-update"]
 
 
@@ -232,7 +266,11 @@ def test_a_users_table_and_a_defective_one(open_page):
     page.begins_anew(lambda: page.tab.set_input_files("#file", table))
     page.wait("document.getElementById('f-data').value.startsWith('upload:')")
     assert page.trouble() == ""
-    assert page.tab.eval_on_selector_all("#f-target option", "all => all.map(o => o.value)") == ["place", "wave", "bowl"]  # fmt: skip
+    assert page.tab.eval_on_selector_all("#f-target option", "all => all.map(o => o.value)") == [
+        "place",
+        "wave",
+        "bowl",
+    ]
     page.tab.select_option("#pace", "fast")
     page.since_fresh("t.prepared")
     page.tab.click("#start")
@@ -242,7 +280,9 @@ def test_a_users_table_and_a_defective_one(open_page):
     assert "place" in page.tab.evaluate(labels)  # the file's own name of the column
     table = page.table()
     every = (grid**2 - np.mean(grid**2)) / np.std(grid**2)  # the target, standardised
-    assert np.all(np.isclose(table.data_targets.values[:, None], every[None], atol=1e-9).any(axis=1))  # fmt: skip
+    assert np.all(
+        np.isclose(table.data_targets.values[:, None], every[None], atol=1e-9).any(axis=1)
+    )
     assert table.sizes["sample"] == 10  # a third is set aside
     assert "--set data=my_table.csv" in page.tab.inner_text("#command")
     rows = "\n".join(f"{x},{'low' if x < -0.3 else 'high' if x > 0.3 else 'middle'}" for x in grid)
@@ -258,7 +298,9 @@ def test_a_users_table_and_a_defective_one(open_page):
 
 
 def test_a_phone_starts_with_the_run_and_nothing_comes_from_outside(open_page, server):
-    page = open_page(SMALL, viewport={"width": 390, "height": 800}, color_scheme="dark", bypass_csp=False)  # fmt: skip
+    page = open_page(
+        SMALL, viewport={"width": 390, "height": 800}, color_scheme="dark", bypass_csp=False
+    )
     assert not page.tab.is_visible("#f-width")  # the settings are folded
     bar = page.tab.evaluate("document.getElementById('start').getBoundingClientRect().bottom")
     assert bar < 400
@@ -269,7 +311,9 @@ def test_a_phone_starts_with_the_run_and_nothing_comes_from_outside(open_page, s
     page.state("finished")
     page.tab.evaluate("window.scrollTo(0, 2000)")
     page.tab.wait_for_timeout(200)
-    top, bottom = page.tab.evaluate("(e => [e.top, e.bottom])(document.getElementById('start').getBoundingClientRect())")  # fmt: skip
+    top, bottom = page.tab.evaluate(
+        "(e => [e.top, e.bottom])(document.getElementById('start').getBoundingClientRect())"
+    )
     assert 0 <= top < bottom < 120  # the bar has stayed
     assert page.tab.evaluate("document.documentElement.scrollWidth") <= 390
     assert page.tab.evaluate("document.documentElement.dataset.theme") == "dark"
@@ -277,13 +321,19 @@ def test_a_phone_starts_with_the_run_and_nothing_comes_from_outside(open_page, s
     assert page.tab.evaluate("document.documentElement.dataset.theme") == "light"
     foreign = [url for url in page.requests if not url.startswith((server.base, "data:", "blob:"))]
     assert foreign == []
-    unnamed = "[...document.querySelectorAll('input, select, button')].filter(e => !(e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    unnamed = (
+        "[...document.querySelectorAll('input, select, button')].filter(e => !(e.labels?.length || "
+        "e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    )
     assert page.tab.evaluate(unnamed) == []  # every control says what it is
     assert page.troubles() == []
 
 
 FOCUSED = "document.activeElement.id"
-FAST = "(e => { e.value = 'fast'; e.dispatchEvent(new Event('change', {bubbles: true})); })(document.getElementById('pace'))"
+FAST = (
+    "(e => { e.value = 'fast'; e.dispatchEvent(new Event('change', {bubbles: true})); "
+    "})(document.getElementById('pace'))"
+)
 OUTLINE = (
     "(e => [e.outlineStyle, parseFloat(e.outlineWidth)])(getComputedStyle(document.activeElement))"
 )

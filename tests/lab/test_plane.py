@@ -1,4 +1,6 @@
-"""A phase plane in the lab: saved points as a map to click on, without training; the plane is made up, so that its numbers are known."""
+"""A phase plane in the lab: saved points as a map to click on, without training; the plane is made
+up, so that its numbers are known.
+"""
 
 import json
 from types import SimpleNamespace
@@ -26,7 +28,9 @@ ERROR = {0.01: 0.4, 0.1: 0.3, 1.0: 0.2, 10.0: 0.5}
 
 
 def made_up() -> Phase:
-    """Error and kernel change are the tables above, times what makes the level 0.2 the best one; wider is better by a tenth."""
+    """Error and kernel change are the tables above, times what makes the level 0.2 the best one;
+    wider is better by a tenth.
+    """
     axes = (Axis("richness", RICHNESS), Axis("width", WIDTHS))
     done = [((i, j), fold) for i in range(4) for j in range(2) for fold in range(FOLDS)]
     rows = [(RICHNESS[i], WIDTHS[j], fold) for (i, j), fold in done]
@@ -39,23 +43,50 @@ def made_up() -> Phase:
     both = lambda values: (("run", "level"), values)
     table = xr.Dataset(
         {
-            "validation": both(error), "test": both(1.05 * error), "kernel_change": both(change),
-            "linearisation_gap": both(2 * change), "movement": both(change), "time": both(0 * change + 1),
-            "final_loss": ("run", np.full(len(rows), 0.1)), "train_rows": ("run", np.full(len(rows), 40)),
+            "validation": both(error),
+            "test": both(1.05 * error),
+            "kernel_change": both(change),
+            "linearisation_gap": both(2 * change),
+            "movement": both(change),
+            "time": both(0 * change + 1),
+            "final_loss": ("run", np.full(len(rows), 0.1)),
+            "train_rows": ("run", np.full(len(rows), 40)),
             "run_status": ("run", ["finished"] * len(rows)),
         },
         {
-            "level": list(LEVELS), "fold": ("run", [f for _, _, f in rows]),
-            "richness": ("run", [r for r, _, _ in rows]), "width": ("run", [w for _, w, _ in rows]),
+            "level": list(LEVELS),
+            "fold": ("run", [f for _, _, f in rows]),
+            "richness": ("run", [r for r, _, _ in rows]),
+            "width": ("run", [w for _, w, _ in rows]),
         },
-    )  # fmt: skip
-    settings = vars(Network()) | vars(Training()) | {"levels": LEVELS, "samples": 40, "folds": FOLDS, "data": "x"}  # fmt: skip
+    )
+    settings = (
+        vars(Network())
+        | vars(Training())
+        | {"levels": LEVELS, "samples": 40, "folds": FOLDS, "data": "x"}
+    )
     places, measured = measurements_of(table, axes, done, LEVELS, FOLDS)
     lazy = {name: np.full((FOLDS, len(LEVELS)), 0.35) for name in ("validation", "test")}
-    limits = xr.Dataset({n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(LEVELS)})  # fmt: skip
+    limits = xr.Dataset(
+        {n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(LEVELS)}
+    )
     rich = (limits + 0.1).assign_attrs(richness=10.0, particles=512)
     verdict = answer(axes, places, measured, lazy, FOLDS, rich)
-    return Phase("made up", axes, places, settings, table, limits, rich, measured, verdict, "share of the variance", FOLDS, "all 24 runs were used", done)  # fmt: skip
+    return Phase(
+        "made up",
+        axes,
+        places,
+        settings,
+        table,
+        limits,
+        rich,
+        measured,
+        verdict,
+        "share of the variance",
+        FOLDS,
+        "all 24 runs were used",
+        done,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +160,13 @@ def test_the_figure_marks_the_point_and_draws_its_runs(folder):
 
 @pytest.mark.parametrize(
     ("x", "y", "expected"),
-    [(0.9, 60.0, (1.0, 64)), (0.02, 17.0, (0.01, 16)), (40.0, 1000.0, (10.0, 64)), (0.4, 16.0, (1.0, 16))],
-)  # fmt: skip
+    [
+        (0.9, 60.0, (1.0, 64)),
+        (0.02, 17.0, (0.01, 16)),
+        (40.0, 1000.0, (10.0, 64)),
+        (0.4, 16.0, (1.0, 16)),
+    ],
+)
 def test_a_click_chooses_the_nearest_point_in_the_axes_own_scale(folder, x, y, expected):
     # 0.4 is nearer to 0.1 than to 1 on a linear axis, and nearer to 1 on a logarithmic one
     assert plane.nearest(read_plane(folder), x, y) == number_of(*expected)

@@ -1,4 +1,6 @@
-"""What the page promises on its first settings: NTK is lazy, mean field is rich, both learn; labels and dial agree."""
+"""What the page promises on its first settings: NTK is lazy, mean field is rich, both learn; labels
+and dial agree.
+"""
 
 import dataclasses
 import re
@@ -19,15 +21,22 @@ NETWORKS = 3
 FITTED = 0.05  # of the loss at the start
 
 
-@pytest.fixture(scope="module", params=[(LAZY_SIDE, "lazy"), (RICH_SIDE, "rich")], ids=lambda p: p[0])  # fmt: skip
+@pytest.fixture(
+    scope="module", params=[(LAZY_SIDE, "lazy"), (RICH_SIDE, "rich")], ids=lambda p: p[0]
+)
 def ended(request):
-    """A table of the page's first settings under one scaling, three networks together, and the label of that scaling."""
+    """A table of the page's first settings under one scaling, three networks together, and the
+    label of that scaling.
+    """
     uploads = Uploads()
     scaling, label = request.param
     here = place({"scaling": scaling}, uploads)
     settings = dataclasses.replace(
-        here.scene.settings(here.changes), record=("kernel_change", "linearisation_gap"), records=4, seeds=NETWORKS
-    )  # fmt: skip
+        here.scene.settings(here.changes),
+        record=("kernel_change", "linearisation_gap"),
+        records=4,
+        seeds=NETWORKS,
+    )
     uploads.end()
     table = registry.experiment("train").run(settings, jax.random.key(17), Session())
     return scaling, label, table

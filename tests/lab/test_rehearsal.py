@@ -1,4 +1,6 @@
-"""A spare process: what it rehearses, how a tab takes a rehearsal over, and how one that is not wanted is left."""
+"""A spare process: what it rehearses, how a tab takes a rehearsal over, and how one that is not
+wanted is left.
+"""
 
 import multiprocessing
 import threading
@@ -77,7 +79,9 @@ def test_a_start_that_is_pressed_before_the_page_was_ready_does_not_wait(ends):
     assert heard(ours) == [(7, DRAWN)]
 
 
-@pytest.mark.parametrize("asked", [Job(FREE, {"width": 9}, 3), Job(FREE, {"width": 8}, 4), Job("tour-li2020", {}, 3)])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked", [Job(FREE, {"width": 9}, 3), Job(FREE, {"width": 8}, 4), Job("tour-li2020", {}, 3)]
+)
 def test_another_run_ends_a_rehearsal(ends, asked):
     ours, theirs = ends
     show = rehearsing(theirs)

@@ -1,4 +1,6 @@
-"""Half an hour of running: neither the server, nor its workers, nor the page grow. `WIDEFLOW_SOAK` sets other seconds."""
+"""Half an hour of running: neither the server, nor its workers, nor the page grow. `WIDEFLOW_SOAK`
+sets other seconds.
+"""
 
 import os
 import pathlib
@@ -15,7 +17,9 @@ MEGABYTE = 2**20
 def resident(pid: int) -> float:
     """Memory of a process in megabytes."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return next(float(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))  # fmt: skip
+    return next(
+        float(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")
+    )
 
 
 @pytest.mark.slow
@@ -29,8 +33,20 @@ def test_memory_does_not_grow(open_page, server):
         page.state("finished", seconds=120)
         heap = page.tab.evaluate("performance.memory.usedJSHeapSize") / MEGABYTE
         workers = server.workers()
-        seen.append((time.monotonic() - began, resident(server.process.pid), heap, len(workers), max(map(resident, workers))))  # fmt: skip
-        print(f"{seen[-1][0]:6.0f} s  server {seen[-1][1]:.0f}  page {heap:.0f}  workers {len(workers)}, largest {seen[-1][4]:.0f} MB", flush=True)  # fmt: skip
+        seen.append(
+            (
+                time.monotonic() - began,
+                resident(server.process.pid),
+                heap,
+                len(workers),
+                max(map(resident, workers)),
+            )
+        )
+        print(
+            f"{seen[-1][0]:6.0f} s  server {seen[-1][1]:.0f}  page {heap:.0f}  workers "
+            f"{len(workers)}, largest {seen[-1][4]:.0f} MB",
+            flush=True,
+        )
     seen = np.array(seen)
     assert len(seen) > 6
     assert seen[:, 3].max() <= 3  # the run, the spare, and one that is just ending

@@ -1,4 +1,6 @@
-"""A tab's own logic, with workers that compute nothing: which runs there are, and what is drawn of them."""
+"""A tab's own logic, with workers that compute nothing: which runs there are, and what is drawn of
+them.
+"""
 
 import json
 
@@ -58,14 +60,20 @@ def ask(tab, do: str, **changes) -> None:
 
 
 def figure(height: float, step: int) -> Figure:
-    curves = [Line([0, 1], [height, height], NOW), Line([0, 1], [9, 9], "linearised", dash="dashed")]  # fmt: skip
+    curves = [
+        Line([0, 1], [height, height], NOW),
+        Line([0, 1], [9, 9], "linearised", dash="dashed"),
+    ]
     panels = [Panel("Loss", "t", "l", curves), Panel("Errors", "t", "l", curves)]
     return Figure(FigureSpec("T", panels, first=(NOW,)), None, float(step), step)
 
 
 def curves(tab) -> dict[str, list[float]]:
     """What the first plot shows, by name."""
-    return {r.tags[0].removeprefix("lab/"): list(r.data_source.data["true_y"]) for r in tab.drawn[0].renderers}  # fmt: skip
+    return {
+        r.tags[0].removeprefix("lab/"): list(r.data_source.data["true_y"])
+        for r in tab.drawn[0].renderers
+    }
 
 
 def told(tab) -> dict:
@@ -145,7 +153,14 @@ def test_a_worker_that_died_is_replaced(tab):
     assert not tab.workers.given[1].jobs[0].held
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "not known here"), ('{"do": "choose", "place": {"width": "0"}}', "`width` must lie in"), ('{"do": "pace", "pace": "warp"}', "`pace` must be one of")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not known here"),
+        ('{"do": "choose", "place": {"width": "0"}}', "`width` must lie in"),
+        ('{"do": "pace", "pace": "warp"}', "`pace` must be one of"),
+    ],
+)
 def test_what_is_asked_wrongly_is_told(tab, text, said):
     tab.receive(text)
     assert said in told(tab)["trouble"]

@@ -1,4 +1,6 @@
-"""The guided tours without a browser: each runs, its moment is in the table, and the moment means what it says."""
+"""The guided tours without a browser: each runs, its moment is in the table, and the moment means
+what it says.
+"""
 
 import dataclasses
 import math
@@ -73,13 +75,23 @@ def moments(paper: str, table: xr.Dataset) -> list:
 
 
 def shape(spec) -> list:
-    """What must stay the same while the data move: panels, marks, their kinds, labels and groups."""
+    """What must stay the same while the data move: panels, marks, their kinds, labels and
+    groups.
+    """
     return [
-        (panel.title, panel.x, panel.y, panel.xscale, panel.yscale, [
-            (type(mark).__name__, mark.label, getattr(mark, "group", None)) for mark in panel.marks
-        ])
+        (
+            panel.title,
+            panel.x,
+            panel.y,
+            panel.xscale,
+            panel.yscale,
+            [
+                (type(mark).__name__, mark.label, getattr(mark, "group", None))
+                for mark in panel.marks
+            ],
+        )
         for panel in spec.panels
-    ]  # fmt: skip
+    ]
 
 
 def test_every_paper_has_a_tour():
@@ -118,7 +130,9 @@ def test_the_run_ends_with_its_moments_and_claims(paper, runs):
 
 @pytest.mark.parametrize("paper", TOURS)
 def test_a_moment_once_seen_is_never_taken_back(paper, runs):
-    """The page announces it at the first record that shows it; the finished table must say the same."""
+    """The page announces it at the first record that shows it; the finished table must say the
+    same.
+    """
     run = runs(paper)
     final = moments(paper, run.table)
     seen = [moments(paper, table) for table in run.shown]
@@ -173,7 +187,8 @@ def test_the_preset_itself(paper, tmp_path):
 
 
 def test_li2020_waits_at_the_error_of_the_best_quadratic(runs):
-    # Least squares of |x| on 1, x, x^2 under the normal law, by quadrature: the target is a mean of d independent copies.
+    # Least squares of |x| on 1, x, x^2 under the normal law, by quadrature: the target is a mean of
+    # d independent copies.
     normal = lambda x: math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     mean = lambda f: scipy.integrate.quad(
         lambda x: f(x) * normal(x), -12, 12, points=[0.0], limit=200
@@ -193,7 +208,9 @@ def test_li2020_waits_at_the_error_of_the_best_quadratic(runs):
 
 
 def test_li2020_winners_are_those_who_carry_the_function(runs):
-    """At the end the winners' share of the mass is most of it, and before the plateau's end nobody had won."""
+    """At the end the winners' share of the mass is most of it, and before the plateau's end nobody
+    had won.
+    """
     table = runs("li2020").table
     count, mass = li2020.winners(table)
     waited = int(np.searchsorted(table.time.values, li2020.plateau(table).time))
@@ -204,7 +221,9 @@ def test_li2020_winners_are_those_who_carry_the_function(runs):
 
 
 def test_ren2023_the_three_numbers_make_the_function(runs):
-    """max(b + αw r, 0) from the recorded weights against the recorded outputs, and against the flow of infinite width."""
+    """max(b + αw r, 0) from the recorded weights against the recorded outputs, and against the flow
+    of infinite width.
+    """
     table = runs("ren2023").table
     now = int(np.searchsorted(table.time.values, ren2023.cone(table).time))
     slope, bias = (values[now] for values in ren2023.slopes(table))
@@ -228,9 +247,11 @@ def test_chen2022_the_batch_trains_each_scaling_as_it_is(name):
         twin.outputs(training.inputs), net.outputs(training.inputs), rtol=1e-12, atol=1e-14
     )
     runs = [
-        wf.train(one, training, wf.GradientDescent(rate), steps=40, loss=HalfMeanSquares(), every=10)
+        wf.train(
+            one, training, wf.GradientDescent(rate), steps=40, loss=HalfMeanSquares(), every=10
+        )
         for one, rate in ((net, 0.7), (twin, 0.7 * factor))
-    ]  # fmt: skip
+    ]
     assert_allclose(runs[0].table.loss, runs[1].table.loss, rtol=1e-9)
     inputs = training.inputs[:2]
     assert_allclose(
@@ -242,7 +263,8 @@ def test_chen2022_the_batch_trains_each_scaling_as_it_is(name):
 
 
 def test_chen2022_the_scatter_starts_as_the_scalings_say(runs):
-    # h is normal with variance G_aa under ours and NTK, and G_aa/m under MF: the cloud is sqrt(m) times narrower.
+    # h is normal with variance G_aa under ours and NTK, and G_aa/m under MF: the cloud is sqrt(m)
+    # times narrower.
     table = runs("chen2022").table
     width = chen2022.spread(table).isel(step=0)
     root = math.sqrt(table.attrs["width"])
@@ -278,14 +300,18 @@ def test_allenzhu2018_the_map_of_the_target_and_the_better_map(runs):
     inputs = allenzhu2018.slice_inputs(5)
     assert_allclose(np.linalg.norm(inputs, axis=1), 1.0)
     off = {
-        name: np.mean((allenzhu2018.of(table, name).learned_function.values[-1] - product.ravel()) ** 2)
+        name: np.mean(
+            (allenzhu2018.of(table, name).learned_function.values[-1] - product.ravel()) ** 2
+        )
         for name in allenzhu2018.LEARNERS
-    }  # fmt: skip
+    }
     assert off["three layers"] < 0.7 * off["two layers"]
 
 
 def test_saad1995_the_network_is_the_one_of_the_equations(runs):
-    """Overlaps from the weights, and the error by Monte Carlo over the inputs, against the equations at time 0."""
+    """Overlaps from the weights, and the error by Monte Carlo over the inputs, against the
+    equations at time 0.
+    """
     settings = saad1995.EXPERIMENT.settings["smoke"]
     d, delta = settings.features, settings.difference
     net = saad1995.student(d, delta)
@@ -300,8 +326,9 @@ def test_saad1995_the_network_is_the_one_of_the_equations(runs):
 
 
 def test_saad1995_the_plateau_is_that_of_two_equal_students(runs):
-    # Both students at the same overlap with both units: the least of the error over their common M and Q = |w|^2, where M <= sqrt(Q / 2).
-    # E erf(a/sqrt2) erf(b/sqrt2) = 2/pi arcsin(c / sqrt((1 + A)(1 + B))) for covariance c and variances A, B.
+    # Both students at the same overlap with both units: the least of the error over their common M
+    # and Q = |w|^2, where M <= sqrt(Q / 2). E erf(a/sqrt2) erf(b/sqrt2) = 2/pi arcsin(c / sqrt((1 +
+    # A)(1 + B))) for covariance c and variances A, B.
     table = runs("saad1995").table
     mean = lambda c, a, b: 2 / math.pi * math.asin(c / math.sqrt((1 + a) * (1 + b)))
 
@@ -310,7 +337,11 @@ def test_saad1995_the_plateau_is_that_of_two_equal_students(runs):
         return (4 * mean(q, q, q) - 8 * mean(m, q, 1.0) + 2 * mean(1.0, 1.0, 1.0)) / 2
 
     least = scipy.optimize.minimize_scalar(error, bounds=(0.01, 2.0), method="bounded").fun
-    level = float(table.generalisation_error[saad1995.waiting(table.time.values, table.generalisation_error.values)])  # fmt: skip
+    level = float(
+        table.generalisation_error[
+            saad1995.waiting(table.time.values, table.generalisation_error.values)
+        ]
+    )
     assert (
         least < level < 1.6 * least
     )  # above it: the noise of single samples at this rate keeps the students from the best place
@@ -326,8 +357,14 @@ def test_no_moment_without_the_event(runs):
     assert li2020.plateau(early.assign(loss=4 * early.loss)) is None
 
     table = runs("ren2023").table
-    assert ren2023.cone(table.assign(profile=table.profile.isel(step=0).broadcast_like(table.profile))) is None  # fmt: skip
-    assert ren2023.leaves_the_constant(table.assign(loss=table.loss * 0 + table.attrs["constant"])) is None  # fmt: skip
+    assert (
+        ren2023.cone(table.assign(profile=table.profile.isel(step=0).broadcast_like(table.profile)))
+        is None
+    )
+    assert (
+        ren2023.leaves_the_constant(table.assign(loss=table.loss * 0 + table.attrs["constant"]))
+        is None
+    )
 
     table = runs("chen2022").table
     names = list(chen2022.NAMES)
@@ -351,8 +388,15 @@ def test_no_moment_without_the_event(runs):
 
 @pytest.mark.parametrize(
     ("module", "field", "value"),
-    [(li2020, "rate", 0.0), (ren2023, "bias", 1.5), (chen2022, "samples", 1), (caron2023, "gammas", (0.5, 0.0, 0.0)), (allenzhu2018, "features", 2), (saad1995, "difference", 0.7)],
-)  # fmt: skip
+    [
+        (li2020, "rate", 0.0),
+        (ren2023, "bias", 1.5),
+        (chen2022, "samples", 1),
+        (caron2023, "gammas", (0.5, 0.0, 0.0)),
+        (allenzhu2018, "features", 2),
+        (saad1995, "difference", 0.7),
+    ],
+)
 def test_wrong_settings_are_told(module, field, value):
     with pytest.raises(ValueError, match=f"`{field}` must"):
         dataclasses.replace(module.EXPERIMENT.settings["default"], **{field: value})

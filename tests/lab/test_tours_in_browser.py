@@ -1,4 +1,6 @@
-"""Tours to their end in a real browser, at once in tabs of their own: two of them in their smoke size, and with `-m slow` all as a user sees them."""
+"""Tours to their end in a real browser, at once in tabs of their own: two of them in their smoke
+size, and with `-m slow` all as a user sees them.
+"""
 
 import numpy as np
 import pytest
@@ -89,7 +91,9 @@ def allenzhu2018(page) -> float:
 
 
 def saad1995(page) -> float:
-    (x, y), (ahead, limit) = (data(page, "Generalisation error", name) for name in ("network", "equations"))  # fmt: skip
+    (x, y), (ahead, limit) = (
+        data(page, "Generalisation error", name) for name in ("network", "equations")
+    )
     assert np.all(x == ahead)
     early = (x > 10) & (x < 30)
     assert np.all(
@@ -98,7 +102,14 @@ def saad1995(page) -> float:
     return page.tab.evaluate(EVENT, "Generalisation error")[0]
 
 
-SEEN = {"saad1995": saad1995, "li2020": li2020, "ren2023": ren2023, "chen2022": chen2022, "caron2023": caron2023, "allenzhu2018": allenzhu2018}  # fmt: skip
+SEEN = {
+    "saad1995": saad1995,
+    "li2020": li2020,
+    "ren2023": ren2023,
+    "chen2022": chen2022,
+    "caron2023": caron2023,
+    "allenzhu2018": allenzhu2018,
+}
 
 
 @pytest.mark.slow

@@ -107,7 +107,8 @@ def test_parallel_inputs_are_seen():
 
 
 def test_antipodal_pairs_make_the_relu_matrix_singular():
-    # relu(u) - relu(-u) = u: three antipodal pairs in the plane give three dependent linear functions
+    # relu(u) - relu(-u) = u: three antipodal pairs in the plane give three dependent linear
+    # functions
     x = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0], [1.0, 1.0], [-1.0, -1.0]])
     assert abs(np.linalg.eigvalsh(hidden_gram(x, "relu"))[0]) < 1e-14
 

@@ -16,8 +16,9 @@ def test_coefficients_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("g", "exponent"), [("erf", 1), ("square", 2), (hermite(4), 4), (lambda z: 3.0 + 0 * z[0], None)]
-)  # fmt: skip
+    ("g", "exponent"),
+    [("erf", 1), ("square", 2), (hermite(4), 4), (lambda z: 3.0 + 0 * z[0], None)],
+)
 def test_exponents(g, exponent):
     assert information_exponent(g) == exponent
 

@@ -10,7 +10,9 @@ from wideflow.limits.kernels import kappa, mean_ntk, nngp, spectrum
 
 
 def mehler(function, deviation_left, deviation_right, cosine, terms=100, order=200):
-    """E[g(u) g(v)] as the sum over orthonormal Hermite coefficients times powers of the correlation."""
+    """E[g(u) g(v)] as the sum over orthonormal Hermite coefficients times powers of the
+    correlation.
+    """
     nodes, weights = hermegauss(order)
     weights = weights / weights.sum()
     polynomials = [np.ones_like(nodes), nodes]
@@ -25,8 +27,8 @@ def mehler(function, deviation_left, deviation_right, cosine, terms=100, order=2
 
 
 def test_relu_kernels_at_sixty_degrees():
-    # |x| = |x'| = 1, cos = 1/2, d = 2: E[s's'] = (pi - pi/3)/(2 pi) = 1/3, so the kernel is (1/4)(1/3);
-    # K = (sin + (pi - pi/3)/2)/(4 pi).
+    # |x| = |x'| = 1, cos = 1/2, d = 2: E[s's'] = (pi - pi/3)/(2 pi) = 1/3, so the kernel is
+    # (1/4)(1/3); K = (sin + (pi - pi/3)/2)/(4 pi).
     inputs = np.array([[1.0, 0.0], [0.5, math.sqrt(3) / 2]])
     assert_allclose(mean_ntk(inputs, "relu"), [[1 / 4, 1 / 12], [1 / 12, 1 / 4]], rtol=1e-14)
     off = (math.sqrt(3) / 2 + math.pi / 3) / (4 * math.pi)
@@ -76,7 +78,8 @@ def test_sine_in_closed_form():
     ],
 )
 def test_parallel_inputs_and_the_smallest_eigenvalue(name, factor, zero):
-    # Duplicates are fatal for every activation, positive multiples for ReLU, negatives where sigma' is even.
+    # Duplicates are fatal for every activation, positive multiples for ReLU, negatives where sigma'
+    # is even.
     first = np.array([0.6, 0.0, 0.3])
     found = spectrum(mean_ntk(np.stack([first, factor * first, [0.0, 0.7, 0.1]]), name))
     assert (found.smallest < 1e-12) == zero

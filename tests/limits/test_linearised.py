@@ -60,9 +60,14 @@ def test_several_outputs_are_independent():
 
 @pytest.mark.parametrize(
     ("wrong", "name"),
-    [({"kernel": np.eye(3)}, "kernel"), ({"times": [-1.0]}, "times"), ({"rate": 0.0}, "rate"),
-     ({"start": np.zeros(3)}, "start"), ({"test_kernel": np.zeros((2, 3))}, "test_kernel")],
-)  # fmt: skip
+    [
+        ({"kernel": np.eye(3)}, "kernel"),
+        ({"times": [-1.0]}, "times"),
+        ({"rate": 0.0}, "rate"),
+        ({"start": np.zeros(3)}, "start"),
+        ({"test_kernel": np.zeros((2, 3))}, "test_kernel"),
+    ],
+)
 def test_wrong_input_is_named(wrong, name):
     with pytest.raises(ValueError, match=f"`{name}`"):
         linearised(**{"kernel": KERNEL, "targets": Y, "times": [1.0], **wrong})

@@ -1,4 +1,6 @@
-"""Kernels of drawn networks: unbiased at every width for one hidden layer, with errors that mean what they say."""
+"""Kernels of drawn networks: unbiased at every width for one hidden layer, with errors that mean
+what they say.
+"""
 
 import equinox as eqx
 import jax
@@ -30,7 +32,8 @@ class TwoLayers(eqx.Module):
 
 @pytest.mark.parametrize("kernel", ["ntk", "nngp"])
 def test_the_mean_is_the_limit_within_its_standard_errors(kernel):
-    # with one hidden layer both kernels are means over independent units, so they are unbiased at every width
+    # with one hidden layer both kernels are means over independent units, so they are unbiased at
+    # every width
     limit = getattr(wf.limits.kernels(wf.architecture.mlp(depth=1)), kernel)(X)
     estimate = monte_carlo_kernel(jax.random.key(0), TwoLayers, X, kernel=kernel, samples=300)
     distances = np.abs(np.asarray(estimate.mean) - np.asarray(limit)) / np.asarray(estimate.error)

@@ -1,4 +1,6 @@
-"""The equations against autodiff of the error, another quadrature, li2020's exact population, and hand-made cases."""
+"""The equations against autodiff of the error, another quadrature, li2020's exact population, and
+hand-made cases.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,9 @@ SMALL = Overlaps.of_weights(H / 2, V, A)  # variances up to one
 @pytest.mark.parametrize("name", ["erf", "relu", "square"])
 def test_the_flow_is_the_gradient_of_the_error(name):
     """h' = -eta d(error)/dh moves M and Q by the chain rule; the noise term is off."""
-    equations = OnlineEquations(name, name, [0.7], rate=0.3, output_rate=0.2, scale=1.5, online=False)  # fmt: skip
+    equations = OnlineEquations(
+        name, name, [0.7], rate=0.3, output_rate=0.2, scale=1.5, online=False
+    )
 
     def error(h, a):
         return equations._error(h @ V.T, h @ h.T, jnp.asarray(V @ V.T), a)
@@ -25,7 +29,7 @@ def test_the_flow_is_the_gradient_of_the_error(name):
     # central differences: good to 1e-9, and no derivative of the code under test
     slope = lambda f, x: np.array(
         [(f(x + d) - f(x - d)) / 2e-5 for d in 1e-5 * np.eye(x.size).reshape(-1, *x.shape)]
-    ).reshape(x.shape)  # fmt: skip
+    ).reshape(x.shape)
     error = jax.jit(error)
     dh, da = slope(lambda h: error(h, A), H), slope(lambda a: error(H, a), A)
     M, Q, a = equations.field(STATE)
@@ -35,7 +39,9 @@ def test_the_flow_is_the_gradient_of_the_error(name):
 
 
 def test_closed_forms_agree_with_the_rule_for_general_teachers():
-    """The same teacher as a function: tensor quadrature, without Stein's lemma, tilting or arc sines."""
+    """The same teacher as a function: tensor quadrature, without Stein's lemma, tilting or arc
+    sines.
+    """
     erf = jax.scipy.special.erf
     common = dict(rate=0.5, noise=0.3, decay=0.1, batch=2, output_rate=1.0)
     closed = OnlineEquations("erf", "erf", [0.7], **common)
@@ -55,7 +61,8 @@ def test_labels_noise_and_batch_by_hand():
 
 
 def test_linear_regression_has_an_exponential_solution():
-    # M' = -eta (M - 1), Q' = -2 eta (Q - M) + eta^2 (Q - 2M + 1): v = Q - 2M + 1 obeys v' = (eta^2 - 2 eta) v
+    # M' = -eta (M - 1), Q' = -2 eta (Q - M) + eta^2 (Q - 2M + 1): v = Q - 2M + 1 obeys v' =
+    # (eta^2 - 2 eta) v
     eta, times = 0.5, np.array([0.5, 1.0, 4.0])
     start = Overlaps([[0.2]], [[1.5]], [[1.0]], [1.0])
     path = order_parameters(OnlineEquations("linear", "linear", rate=eta), start, times)
@@ -82,15 +89,20 @@ def test_spherical_neurons_keep_their_length():
 
 
 def test_the_flow_is_the_exact_population_dynamics_of_absolute_values():
-    """li2020's objective at d = 4 is E e^2 without a half, so 2 t = eta d tau; weights are sqrt(d) times the rows of H."""
+    """li2020's objective at d = 4 is E e^2 without a half, so 2 t = eta d tau; weights are sqrt(d)
+    times the rows of H.
+    """
     d, width = 4, 2
     v = np.eye(2, d)
     weights, output = N.normal(size=(width, d)), np.array([1.0, 0.6])
     net = wf.Shallow(weights, output, activation="relu")
     tau = 0.3
     run = wf.train(
-        net, wf.populations.GaussianAbsTeacher([0.5, 0.8], v), wf.GradientFlow(tolerance=1e-10), time=d * tau / 2
-    )  # fmt: skip
+        net,
+        wf.populations.GaussianAbsTeacher([0.5, 0.8], v),
+        wf.GradientFlow(tolerance=1e-10),
+        time=d * tau / 2,
+    )
     equations = OnlineEquations("relu", "abs", [0.5, 0.8], scale=width**-0.5, online=False)
     start = Overlaps.of_weights(weights / np.sqrt(d), v, output)
     path = order_parameters(equations, start, [tau], rtol=1e-11, atol=1e-13)

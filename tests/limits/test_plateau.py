@@ -8,7 +8,8 @@ from wideflow.limits import plateau
 
 def test_a_staircase():
     t = np.arange(1.0, 101.0)
-    # flat at 0.5 from 10 to 50, then exponential to an asymptote, which is no plateau to escape from
+    # flat at 0.5 from 10 to 50, then exponential to an asymptote, which is no plateau to escape
+    # from
     error = np.where(t < 10, 5 / t, np.where(t <= 50, 0.5, 0.01 + 0.49 * np.exp(-(t - 50))))
     flat = plateau(t, error)
     assert (flat.begin, flat.escape, flat.level) == (10.0, 50.0, 0.5)

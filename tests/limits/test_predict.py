@@ -1,4 +1,6 @@
-"""Predictions of wide ensembles: their ends in time, an ODE and explicit descent at middle times, sampling, wrong input."""
+"""Predictions of wide ensembles: their ends in time, an ODE and explicit descent at middle times,
+sampling, wrong input.
+"""
 
 import math
 
@@ -36,7 +38,12 @@ def test_at_infinite_time_it_solves_and_meets_the_data():
     assert_allclose(at_data.mean, Y, rtol=1e-9)
     assert_allclose(at_data.covariance, np.zeros((7, 7)), atol=1e-9)
     # trained last layers alone: Theta = K, and the ensemble is the posterior
-    last = ensemble(KernelPair(TRAIN.nngp, TRAIN.nngp), Y, cross=KernelPair(CROSS.nngp, CROSS.nngp), test_nngp=TEST)  # fmt: skip
+    last = ensemble(
+        KernelPair(TRAIN.nngp, TRAIN.nngp),
+        Y,
+        cross=KernelPair(CROSS.nngp, CROSS.nngp),
+        test_nngp=TEST,
+    )
     exact = posterior(TRAIN.nngp, Y, cross=CROSS.nngp, test_nngp=TEST)
     assert_allclose(last.mean, exact.mean, rtol=1e-7)
     assert_allclose(last.covariance, exact.covariance, atol=1e-9)
@@ -44,8 +51,9 @@ def test_at_infinite_time_it_solves_and_meets_the_data():
 
 @pytest.mark.parametrize("ridge", [0.0, 0.4])
 def test_the_flow_follows_its_equation_and_its_covariance_that_of_samples(ridge):
-    # a' = -(Theta a + f0 - y) - ridge a from 0, f = f0 + Theta a, integrated by Diffrax for the mean (f0 = 0) and for each column
-    # of a factor F of the joint prior covariance, f0 = F e with unit normal e: the covariance is then G G^T, G the map of e
+    # a' = -(Theta a + f0 - y) - ridge a from 0, f = f0 + Theta a, integrated by Diffrax for the
+    # mean (f0 = 0) and for each column of a factor F of the joint prior covariance, f0 = F e with
+    # unit normal e: the covariance is then G G^T, G the map of e
     joint = np.block([[TRAIN.nngp, CROSS.nngp.T], [CROSS.nngp, TEST]])
     factor = np.linalg.cholesky(joint + 1e-13 * np.eye(11))
     starts = np.concatenate([np.zeros((11, 2)), factor], axis=1)
@@ -53,9 +61,14 @@ def test_the_flow_follows_its_equation_and_its_covariance_that_of_samples(ridge)
     theta = TRAIN.ntk
     velocity = lambda t, a, _: -(theta @ a + starts[:7] - targets) - ridge * a
     end = diffrax.diffeqsolve(
-        diffrax.ODETerm(velocity), diffrax.Dopri8(), 0.0, 0.7, None, jnp.zeros((7, 13)),
+        diffrax.ODETerm(velocity),
+        diffrax.Dopri8(),
+        0.0,
+        0.7,
+        None,
+        jnp.zeros((7, 13)),
         stepsize_controller=diffrax.PIDController(rtol=1e-11, atol=1e-12),
-    ).ys[0]  # fmt: skip
+    ).ys[0]
     outputs = starts[7:] + CROSS.ntk @ end
     middle = ensemble(TRAIN, Y, [0.2, 0.7], cross=CROSS, test_nngp=TEST, ridge=ridge)
     assert_allclose(middle.mean[1], outputs[:, :2], atol=1e-9)
@@ -79,8 +92,9 @@ def test_descent_step_by_step():
 
 
 def test_trained_networks_lie_where_they_are_predicted():
-    # 300 networks of one hidden layer of 512 erf units, both layers trained by descent; at 4 test inputs and 3 times the mean is within
-    # 4.5 standard errors and the variance within 4.5 of its own, sqrt(2 / 299) of it (24 comparisons: once in thousands of seeds)
+    # 300 networks of one hidden layer of 512 erf units, both layers trained by descent; at 4 test
+    # inputs and 3 times the mean is within 4.5 standard errors and the variance within 4.5 of its
+    # own, sqrt(2 / 299) of it (24 comparisons: once in thousands of seeds)
     width, networks, rate, marks = 512, 300, 0.05, (0, 10, 40)
     x, z, y = X[:5], Z, Y[:5, 0]
 
@@ -102,8 +116,13 @@ def test_trained_networks_lie_where_they_are_predicted():
     runs = np.asarray(jax.jit(jax.vmap(descend))(jax.random.split(jax.random.key(3), networks)))
     k = wf.limits.kernels(wf.architecture.mlp(depth=1, activation="erf"))
     predicted = ensemble(
-        k.both(x), y, rate * np.array(marks), cross=k.both(z, x), test_nngp=k.nngp_diagonal(z), rate=rate
-    )  # fmt: skip
+        k.both(x),
+        y,
+        rate * np.array(marks),
+        cross=k.both(z, x),
+        test_nngp=k.nngp_diagonal(z),
+        rate=rate,
+    )
     mean, variance = np.asarray(predicted.mean), np.asarray(predicted.covariance)
     assert np.abs((runs.mean(0) - mean) / np.sqrt(variance / networks)).max() < 4.5
     assert np.abs(runs.var(0, ddof=1) / variance - 1).max() < 4.5 * np.sqrt(2 / (networks - 1))
@@ -120,12 +139,15 @@ def test_posterior_with_noise_and_its_likelihood():
     expected = law.logpdf(Y[:, 0]) + law.logpdf(Y[:, 1])
     assert_allclose(log_marginal_likelihood(TRAIN.nngp, Y, 0.3), expected, rtol=1e-11)
     slope = jax.grad(lambda s: log_marginal_likelihood(s * TRAIN.nngp, Y, 0.3))(1.0)
-    difference = log_marginal_likelihood(1.0001 * TRAIN.nngp, Y, 0.3) - log_marginal_likelihood(0.9999 * TRAIN.nngp, Y, 0.3)  # fmt: skip
+    difference = log_marginal_likelihood(1.0001 * TRAIN.nngp, Y, 0.3) - log_marginal_likelihood(
+        0.9999 * TRAIN.nngp, Y, 0.3
+    )
     assert_allclose(slope, difference / 2e-4, rtol=1e-6)
 
 
 def test_other_losses_flow_with_the_outputs():
-    # with half the squares the flow is the closed form; with cross-entropy the class sums are conserved and the loss falls
+    # with half the squares the flow is the closed form; with cross-entropy the class sums are
+    # conserved and the loss falls
     squares = lambda f, y: 0.5 * jnp.sum((f - y) ** 2)
     path = output_flow(TRAIN.ntk, Y, [0.3, 1.0], loss=squares, cross=CROSS.ntk)
     assert_allclose(path, ensemble(TRAIN, Y, [0.3, 1.0], cross=CROSS).mean, atol=1e-7)
@@ -151,8 +173,14 @@ WRONG = {
         lambda: posterior(TRAIN.nngp, Y, cross=CROSS.nngp, test_nngp=np.ones(3), ridge=0.1),
         r"`test_nngp` must have shape \(4, 4\)",
     ),
-    "non-PSD": (lambda: ensemble(KernelPair(TRAIN.nngp, BAD), Y), "`train.ntk` must be positive semi-definite"),
-    "prior": (lambda: ensemble(KernelPair(BAD, TRAIN.ntk), Y), "`train.nngp` must be positive semi-definite"),
+    "non-PSD": (
+        lambda: ensemble(KernelPair(TRAIN.nngp, BAD), Y),
+        "`train.ntk` must be positive semi-definite",
+    ),
+    "prior": (
+        lambda: ensemble(KernelPair(BAD, TRAIN.ntk), Y),
+        "`train.nngp` must be positive semi-definite",
+    ),
     "flow": (lambda: output_flow(BAD, Y, [1.0]), "`ntk` must be positive semi-definite"),
     "skew": (lambda: posterior(np.triu(np.ones((7, 7))), Y), "`nngp` must be symmetric"),
     "no factor": (lambda: posterior(BAD, Y), "has no Cholesky factor"),
@@ -160,9 +188,12 @@ WRONG = {
     "times": (lambda: ensemble(TRAIN, Y, -1.0), "`times` must not be negative"),
     "ridge": (lambda: ensemble(TRAIN, Y, ridge=-1.0), "`ridge` must be non-negative"),
     "rate": (lambda: ensemble(TRAIN, Y, 1.0, rate=50.0), "or descent diverges"),
-    "cross": (lambda: ensemble(TRAIN, Y, cross=TRAIN._replace(ntk=TEST)), "`cross.ntk` must have shape"),
+    "cross": (
+        lambda: ensemble(TRAIN, Y, cross=TRAIN._replace(ntk=TEST)),
+        "`cross.ntk` must have shape",
+    ),
     "order": (lambda: output_flow(TRAIN.ntk, Y, [1.0, 0.5]), "`times` must be finite and increase"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

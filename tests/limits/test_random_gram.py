@@ -77,7 +77,8 @@ def test_variance_constant_of_sine_in_closed_form():
 
 
 def test_finite_width_variance_by_enumeration_of_signs():
-    # d = 1, one input x = 1, ReLU: the Gram is sum_j lambda_j b_j with fair coins b_j; variance sum lambda_j^2 / 4.
+    # d = 1, one input x = 1, ReLU: the Gram is sum_j lambda_j b_j with fair coins b_j; variance sum
+    # lambda_j^2 / 4.
     weights = np.asarray(Zipf(0.3, 0.5).node_weights(5))
     assert gram_variance(np.ones((1, 1)), Zipf(0.3, 0.5), "relu", width=5) == pytest.approx(
         np.sum(weights**2) / 4

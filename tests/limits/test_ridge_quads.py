@@ -1,4 +1,6 @@
-"""Four ridge functions: the printed closed form for erf, normal orthants by SciPy for ReLU, tensor rules for the rest."""
+"""Four ridge functions: the printed closed form for erf, normal orthants by SciPy for ReLU, tensor
+rules for the rest.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,16 +17,23 @@ WEIGHTS = jnp.array([0.7, -0.4, 0.5, -1.1])
 
 
 def saad_solla(c):
-    """I_4 of saad1995 for erf(z/sqrt 2), indices (1, 2) for the slopes and (3, 4) for the values."""
+    """I_4 of saad1995 for erf(z/sqrt 2), indices (1, 2) for the slopes and (3, 4) for the
+    values.
+    """
     l4 = (1 + c[0, 0]) * (1 + c[1, 1]) - c[0, 1] ** 2
     l0 = (
-        l4 * c[2, 3] - c[1, 2] * c[1, 3] * (1 + c[0, 0]) - c[0, 2] * c[0, 3] * (1 + c[1, 1])
-        + c[0, 1] * c[0, 2] * c[1, 3] + c[0, 1] * c[0, 3] * c[1, 2]
-    )  # fmt: skip
+        l4 * c[2, 3]
+        - c[1, 2] * c[1, 3] * (1 + c[0, 0])
+        - c[0, 2] * c[0, 3] * (1 + c[1, 1])
+        + c[0, 1] * c[0, 2] * c[1, 3]
+        + c[0, 1] * c[0, 3] * c[1, 2]
+    )
     top = lambda n: (
-        l4 * (1 + c[n, n]) - c[1, n] ** 2 * (1 + c[0, 0]) - c[0, n] ** 2 * (1 + c[1, 1])
+        l4 * (1 + c[n, n])
+        - c[1, n] ** 2 * (1 + c[0, 0])
+        - c[0, n] ** 2 * (1 + c[1, 1])
         + 2 * c[0, 1] * c[0, n] * c[1, n]
-    )  # fmt: skip
+    )
     return 4 / np.pi**2 / np.sqrt(l4) * np.arcsin(l0 / np.sqrt(top(2) * top(3)))
 
 
@@ -32,9 +41,18 @@ def test_erf_is_the_printed_formula():
     act = scaled_erf(1 / np.sqrt(2))
     units = range(4)
     expected = np.array(
-        [[sum(WEIGHTS[i] * WEIGHTS[j] * saad_solla(C[np.ix_([k, l, i, j], [k, l, i, j])])
-              for i in units for j in units) for l in (0, 1)] for k in (0, 1)]
-    )  # fmt: skip
+        [
+            [
+                sum(
+                    WEIGHTS[i] * WEIGHTS[j] * saad_solla(C[np.ix_([k, l, i, j], [k, l, i, j])])
+                    for i in units
+                    for j in units
+                )
+                for l in (0, 1)
+            ]
+            for k in (0, 1)
+        ]
+    )
     np.testing.assert_allclose(
         noise_matrix(act, act, jnp.asarray(C), WEIGHTS, 2, 8), expected, atol=1e-13
     )
@@ -80,12 +98,16 @@ def test_quadruples_agree_with_one_joint_rule(student, teacher, scale, monkeypat
     args = pick(student), pick(teacher), c, WEIGHTS, 2, 48
     joint = noise_matrix(*args)
     monkeypatch.setattr("wideflow.limits.ridge_quads.MOST_DIMENSIONS", 3)
-    np.testing.assert_allclose(noise_matrix(*args), joint, rtol=1e-11, atol=0 if student == "he3" else 2e-8)  # fmt: skip
+    np.testing.assert_allclose(
+        noise_matrix(*args), joint, rtol=1e-11, atol=0 if student == "he3" else 2e-8
+    )
 
 
 @pytest.mark.parametrize("variance", [1.0, 4.0])
 def test_one_unit_is_an_integral_over_a_line(variance, monkeypatch):
-    """E[tanh'^2 (0.7 tanh - 0.5 tanh)^2] where student and teacher are the same Gaussian, by SciPy."""
+    """E[tanh'^2 (0.7 tanh - 0.5 tanh)^2] where student and teacher are the same Gaussian, by
+    SciPy.
+    """
     density = lambda z: np.exp(-(z**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
     integrand = lambda z: 0.04 * np.tanh(z) ** 2 / np.cosh(z) ** 4 * density(z)
     expected = quad(integrand, -20, 20, epsabs=1e-14, points=[0.0], limit=200)[0]

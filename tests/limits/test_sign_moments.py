@@ -1,4 +1,6 @@
-"""Powers and signs against integrals over two of the Gaussians, the other two in closed form or by exact rules; and what four equal signs are."""
+"""Powers and signs against integrals over two of the Gaussians, the other two in closed form or by
+exact rules; and what four equal signs are.
+"""
 
 import math
 
@@ -28,7 +30,9 @@ def act(name):
 
 
 def plane():
-    """Points (u, v) and weights of their law: Gauss-Legendre in radius and, between the lines u = 0 and v = 0, in the angle."""
+    """Points (u, v) and weights of their law: Gauss-Legendre in radius and, between the lines u = 0
+    and v = 0, in the angle.
+    """
     root = np.linalg.cholesky(C[:2, :2])
     # u = 0 at +-pi/2 of the whitened plane, v = 0 along (l_22, -l_21)
     lines = [np.pi / 2, np.arctan2(-root[1, 0], root[1, 1])]
@@ -44,7 +48,9 @@ def plane():
 
 
 def two_signs(m, n, p, q, r):
-    """E[sign(x) sign(y)] for means m, n and covariance ((p, q), (q, r)): 4 P(x, y > 0) - 2 P(x > 0) - 2 P(y > 0) + 1, with Owen's T."""
+    """E[sign(x) sign(y)] for means m, n and covariance ((p, q), (q, r)): 4 P(x, y > 0) - 2
+    P(x > 0) - 2 P(y > 0) + 1, with Owen's T.
+    """
     h, k, rho = m / p**0.5, n / r**0.5, q / (p * r) ** 0.5
     s = np.sqrt(1 - rho**2)
     corner = (ndtr(h) + ndtr(k)) / 2 - owens_t(h, (k / h - rho) / s) - owens_t(k, (h / k - rho) / s)
@@ -67,7 +73,11 @@ def signs(points, noise):
     for i in range(2):
         for j in range(2):
             same = i == j and noise == 0
-            values = 1.0 if same else two_signs(means[:, i], means[:, j], spread[i], rest[i, j], spread[j])  # fmt: skip
+            values = (
+                1.0
+                if same
+                else two_signs(means[:, i], means[:, j], spread[i], rest[i, j], spread[j])
+            )
             second[:, i, j] = values
     return first, second
 
@@ -90,9 +100,17 @@ def rule():
 
 @pytest.mark.parametrize(
     ("student", "teacher"),
-    [("relu", "erf"), ("relu", "sign"), ("relu", "square"), ("relu", "he3"), ("leaky_relu", "sign"),
-     ("square", "sign"), ("he3", "sign"), ("he3", "erf")],
-)  # fmt: skip
+    [
+        ("relu", "erf"),
+        ("relu", "sign"),
+        ("relu", "square"),
+        ("relu", "he3"),
+        ("leaky_relu", "sign"),
+        ("square", "sign"),
+        ("he3", "sign"),
+        ("he3", "erf"),
+    ],
+)
 def test_noise_of_unlike_students_and_teachers(student, teacher, rule):
     points, weights = rule
     value, slope = STUDENTS[student]
@@ -120,13 +138,15 @@ def test_polynomial_students_of_a_ramp(student, rule):
     square = (A[0] * value(u)) ** 2 + 2 * A[0] * value(u) * B[0] * first + B[0] ** 2 * second
     expected = np.sum(weights * slope(u) ** 2 * square)
     some = np.ix_([0, 2], [0, 2])
-    got = noise_matrix(act(student), act("relu"), jnp.asarray(C[some]), jnp.array([A[0], B[0]]), 1, 8)  # fmt: skip
+    got = noise_matrix(
+        act(student), act("relu"), jnp.asarray(C[some]), jnp.array([A[0], B[0]]), 1, 8
+    )
     np.testing.assert_allclose(got, [[expected]], atol=1e-10)
 
 
 def test_moments_by_hand():
-    # with correlation 1/2 the corner of four has the probability 1/5 and the pair's sign mean is 1/3:
-    # 1/5 = (1 + 6/3 + E[ssss])/16
+    # with correlation 1/2 the corner of four has the probability 1/5 and the pair's sign mean is
+    # 1/3: 1/5 = (1 + 6/3 + E[ssss])/16
     equal = [[jnp.asarray(1.0 if i == j else 0.5) for j in range(4)] for i in range(4)]
     moment = SignMoments(equal, (0.0,) * 4)
     four = frozenset(range(4))

@@ -1,4 +1,6 @@
-"""The limit of a mean-field stack: exact paths, descent of the network of all nodes, and the law of large numbers."""
+"""The limit of a mean-field stack: exact paths, descent of the network of all nodes, and the law of
+large numbers.
+"""
 
 import jax
 import numpy as np
@@ -25,8 +27,8 @@ def layers(net):
 
 
 def test_two_linear_nodes_by_hand():
-    # f = (1/2)(a_1 w_1 + a_2 w_2) x at x = 1, y = 0; from a = w = 1 and 0 the first node has a' = -f w, so that
-    # a = w = u with u' = -u^3 / 2 and u(t) = (1 + t)^(-1/2), the second one rests
+    # f = (1/2)(a_1 w_1 + a_2 w_2) x at x = 1, y = 0; from a = w = 1 and 0 the first node has a' =
+    # -f w, so that a = w = u with u' = -u^3 / 2 and u(t) = (1 + t)^(-1/2), the second one rests
     path = stack_limit([([[1.0, 0.0]], [[1.0], [0.0]])], [[1.0]], [[0.0]], [0.0, 3.0], "linear")
     assert_allclose(path.outers[0][-1], [[0.5, 0.0]], rtol=1e-7, atol=1e-12)
     assert_allclose(path.outputs[:, 0, 0], [0.5, 0.125], rtol=1e-7)
@@ -34,7 +36,8 @@ def test_two_linear_nodes_by_hand():
 
 
 def test_the_network_of_all_nodes_is_its_own_limit(law):
-    # autodiff of the measure form here, back-propagation by hand and factors 1/p there; unequal weights as well
+    # autodiff of the measure form here, back-propagation by hand and factors 1/p there; unequal
+    # weights as well
     p = RNG.dirichlet(np.full(12, 5.0))
     weighted = MeanFieldStack(layers(law), "tanh", weights=[p, None])
     for net, masses in ((law, None), (weighted, [p, None])):

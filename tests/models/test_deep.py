@@ -22,7 +22,7 @@ from wideflow._core.architecture import (
     SumPool,
     mlp,
     with_width,
-)  # fmt: skip
+)
 
 DATA = wf.Dataset(
     np.random.default_rng(0).normal(size=(7, 5)), np.random.default_rng(1).normal(size=7)
@@ -76,7 +76,12 @@ def test_pooling_by_hand():
 
 def test_residual_block_by_hand():
     rng = np.random.default_rng(0)
-    w, v, s, x = rng.normal(size=(3, 4)), rng.normal(size=(4, 4)), rng.normal(size=(3, 4)), rng.normal(size=3)  # fmt: skip
+    w, v, s, x = (
+        rng.normal(size=(3, 4)),
+        rng.normal(size=(4, 4)),
+        rng.normal(size=(3, 4)),
+        rng.normal(size=3),
+    )
     block = Residual(Chain(Dense(4), Activate("tanh"), Dense(4)), Dense(4))
     net = wf.Deep(block, 3, [w, v, s])
     expected = x @ s / np.sqrt(3) + np.tanh(x @ w / np.sqrt(3)) @ v / 2
@@ -126,9 +131,11 @@ def test_widths_of_attention():
 
 
 def test_the_law_at_the_start():
-    # h^2 of a wide layer: E h^2 = sw^2 E phi(h^1)^2 + sb^2, h^1 ~ N(0, sw^2 |x|^2/D + sb^2); tanh integrated by quadrature
+    # h^2 of a wide layer: E h^2 = sw^2 E phi(h^1)^2 + sb^2, h^1 ~ N(0, sw^2 |x|^2/D + sb^2); tanh
+    # integrated by quadrature
     sw, sb, width = 1.3, 0.4, 1000
-    # orthogonal inputs of one length: with weights alone their pre-activations would be independent, the shared biases hardly matter
+    # orthogonal inputs of one length: with weights alone their pre-activations would be
+    # independent, the shared biases hardly matter
     inputs = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0] * 2.3
     x, count = inputs[0], 3 * width
     architecture = mlp(2, width, "tanh", weight_std=sw, bias_std=sb)
@@ -141,7 +148,9 @@ def test_the_law_at_the_start():
         for value, expected in ((h["layer_1"], first), (h["layer_2"], second)):
             # a mean of `count` squares of normals has standard error expected x sqrt(2 / count)
             assert value.shape == (3, width)
-            assert np.mean(np.asarray(value) ** 2) == pytest.approx(expected, abs=4 * expected * np.sqrt(2 / count))  # fmt: skip
+            assert np.mean(np.asarray(value) ** 2) == pytest.approx(
+                expected, abs=4 * expected * np.sqrt(2 / count)
+            )
 
 
 @pytest.mark.parametrize("scaling", [wf.scalings.NTK(), wf.scalings.MeanField()])
@@ -153,10 +162,16 @@ def test_partially_trained_networks_are_a_special_case(scaling, kind):
     frozen = {
         "identity": (wf.embeddings.Identity(), []),
         "random features": (wf.embeddings.RandomFeatures(z, "tanh"), [z.T]),
-        "deep random features": (wf.embeddings.DeepRandomFeatures(z, [inner], "tanh"), [z.T, inner.T]),
-    }  # fmt: skip
+        "deep random features": (
+            wf.embeddings.DeepRandomFeatures(z, [inner], "tanh"),
+            [z.T, inner.T],
+        ),
+    }
     embedding, before = frozen[kind]
-    hidden, signs = rng.normal(size=(width, embedded if before else 5)), rng.choice([-1.0, 1.0], width)  # fmt: skip
+    hidden, signs = (
+        rng.normal(size=(width, embedded if before else 5)),
+        rng.choice([-1.0, 1.0], width),
+    )
     shallow = wf.Shallow(hidden, signs, scaling, "tanh", embedding)
     layers = [part for _ in before for part in (Dense(embedded, trained=False), Activate("tanh"))]
     architecture = Chain(*layers, Dense(width), Activate("tanh"), Dense(1, trained=False))
@@ -182,16 +197,23 @@ def test_node_weights_in_a_hidden_layer():
     deep = wf.Deep(architecture, 5, [hidden.T, signs[:, None]])
     runs = [wf.train(net, DATA, wf.GradientDescent(0.3), steps=20) for net in (shallow, deep)]
     assert_allclose(runs[1].table.loss, runs[0].table.loss, rtol=1e-12)
-    second = Chain(Dense(4), Activate("relu"), Dense(12, node_scaling=scaling), Activate("relu"), Dense(1))  # fmt: skip
+    second = Chain(
+        Dense(4), Activate("relu"), Dense(12, node_scaling=scaling), Activate("relu"), Dense(1)
+    )
     net = wf.Deep.init(0, second, 5)
     scales = np.asarray(scaling.node_scales(12))
     h = np.asarray(net.preactivations(DATA.inputs)["layer_2"])
-    assert_allclose(net.outputs(DATA.inputs), np.maximum(h, 0) * scales @ np.asarray(net.weight_3)[:, 0], rtol=1e-12)  # fmt: skip
+    assert_allclose(
+        net.outputs(DATA.inputs),
+        np.maximum(h, 0) * scales @ np.asarray(net.weight_3)[:, 0],
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_shifting_the_exponents_leaves_training_unchanged(depth):
-    # W = n^-a w starts at n^-(a+b) z and moves by n^-(2a+c) dL/dW: the shift keeps both, also layer by layer.
+    # W = n^-a w starts at n^-(a+b) z and moves by n^-(2a+c) dL/dW: the shift keeps both, also layer
+    # by layer.
     a, b = (0, *(0.5,) * depth), (0,) * (depth + 1)
     plain = wf.scalings.ABC(a, b, 0.0)
     shifts = np.linspace(-0.5, 0.75, depth + 1)
@@ -223,7 +245,9 @@ def test_seeds_run_together_and_flow_follows_small_steps():
 def test_float32_and_several_outputs():
     net = wf.Deep.init(0, mlp(2, 16, outputs=3), 5)
     targets = np.random.default_rng(0).normal(size=(7, 3))
-    run = wf.train(net, wf.Dataset(DATA.inputs, targets), wf.SGD(0.1, batch=3), steps=5, precision="float32")  # fmt: skip
+    run = wf.train(
+        net, wf.Dataset(DATA.inputs, targets), wf.SGD(0.1, batch=3), steps=5, precision="float32"
+    )
     assert run.model.weight_1.dtype == jnp.float32
     assert run.model.outputs(DATA.inputs).shape == (7, 3)
 
@@ -241,15 +265,24 @@ def test_a_deeper_network_has_the_same_first_layers():
         (lambda: wf.Deep.init(0, "mlp", 5), "`architecture` must be layers"),
         (lambda: wf.Deep.init(0, mlp(1, 4), 0), "`features` must be a whole number"),
         (lambda: wf.Deep.init(0, Conv(4, (3, 3)), 5), "needs inputs of 2 spatial axes"),
-        (lambda: wf.Deep(mlp(1, 4), 5, [np.ones((5, 4))]), "one entry for each of the 2 weight layers"),
-        (lambda: wf.Deep(mlp(1, 4), 5, [np.ones((4, 5)), np.ones((4, 1))]), r"must have shape \(5, 4\)"),
+        (
+            lambda: wf.Deep(mlp(1, 4), 5, [np.ones((5, 4))]),
+            "one entry for each of the 2 weight layers",
+        ),
+        (
+            lambda: wf.Deep(mlp(1, 4), 5, [np.ones((4, 5)), np.ones((4, 1))]),
+            r"must have shape \(5, 4\)",
+        ),
         (lambda: wf.Deep(Dense(1), 2, [np.ones((2, 1))], [np.ones(1)]), "its layer has no bias"),
-        (lambda: wf.Deep.init(0, mlp(1, 4), 5).outputs(np.ones((3, 4))), "`inputs` must have shape"),
+        (
+            lambda: wf.Deep.init(0, mlp(1, 4), 5).outputs(np.ones((3, 4))),
+            "`inputs` must have shape",
+        ),
         (lambda: wf.Deep.init(0, mlp(1, 4), 5).outputs(np.ones(5)), "call the model itself"),
         (lambda: wf.Deep.init(0, Dense(3, trained=False), 5).trained, "no trained layer"),
         (lambda: wf.Deep.init(0, mlp(1, 4), 5, "xavier"), "`parametrisation` must be"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input(call, message):
     with pytest.raises(ValueError, match=message):
         call()

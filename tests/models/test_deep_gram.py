@@ -20,23 +20,80 @@ from wideflow._core.architecture import (
     Residual,
     SelfAttention,
     mlp,
-)  # fmt: skip
+)
 from wideflow._core.trees import parameters, with_parameters
 from wideflow.models import deep_gram
 
 RNG = np.random.default_rng(0)
 CASES = {
     "mlp": (mlp(3, 7, "tanh", bias_std=0.3), (5,), "ntk"),
-    "mlp, several outputs, maximal update": (mlp(2, 7, "relu", 3, bias_std=0.3), (5,), "maximal-update"),
-    "frozen layers": (Chain(Dense(6, trained=False), Activate("erf"), Dense(4), Activate("erf"), Dense(2, trained=False)), (5,), "mean-field"),
-    "node weights": (Chain(Dense(6, node_scaling=wf.scalings.Zipf(0.3, 0.6)), Activate("tanh"), Dense(1)), (5,), "ntk"),
-    "residual": (Chain(Dense(6), Residual(Chain(LayerNorm(), Activate("tanh"), Dense(6)), Dense(6)), Dense(1)), (5,), "standard"),
-    "convolution, few positions": (Chain(Conv(4, (2, 2), (2, 2), bias_std=0.2), Activate("tanh"), Flatten(), Dense(2)), (4, 4, 6), "ntk"),
-    "convolution, many positions": (Chain(Conv(3, (3, 3), bias_std=0.2), Activate("tanh"), AveragePool((2, 2)), Residual(Conv(3, (3, 3), padding="CIRCULAR")), GlobalAveragePool(), Dense(1, bias_std=0.1)), (6, 6, 2), "ntk"),
-    "attention": (Chain(Dense(4), SelfAttention(5, 2, 3, 4, bias_std=0.2), Activate("tanh"), GlobalAveragePool(), Dense(2)), (3, 2), "ntk"),
-    "attention with queries of its own": (Chain(SelfAttention(5, 2, 3, 4, "sqrt"), GlobalAveragePool(), Dense(1)), (3, 2), "standard"),
-    "dense over positions": (Chain(Dense(4), Activate("tanh"), Dense(3), GlobalAveragePool()), (5, 2), "ntk"),
-}  # fmt: skip
+    "mlp, several outputs, maximal update": (
+        mlp(2, 7, "relu", 3, bias_std=0.3),
+        (5,),
+        "maximal-update",
+    ),
+    "frozen layers": (
+        Chain(
+            Dense(6, trained=False),
+            Activate("erf"),
+            Dense(4),
+            Activate("erf"),
+            Dense(2, trained=False),
+        ),
+        (5,),
+        "mean-field",
+    ),
+    "node weights": (
+        Chain(Dense(6, node_scaling=wf.scalings.Zipf(0.3, 0.6)), Activate("tanh"), Dense(1)),
+        (5,),
+        "ntk",
+    ),
+    "residual": (
+        Chain(
+            Dense(6), Residual(Chain(LayerNorm(), Activate("tanh"), Dense(6)), Dense(6)), Dense(1)
+        ),
+        (5,),
+        "standard",
+    ),
+    "convolution, few positions": (
+        Chain(Conv(4, (2, 2), (2, 2), bias_std=0.2), Activate("tanh"), Flatten(), Dense(2)),
+        (4, 4, 6),
+        "ntk",
+    ),
+    "convolution, many positions": (
+        Chain(
+            Conv(3, (3, 3), bias_std=0.2),
+            Activate("tanh"),
+            AveragePool((2, 2)),
+            Residual(Conv(3, (3, 3), padding="CIRCULAR")),
+            GlobalAveragePool(),
+            Dense(1, bias_std=0.1),
+        ),
+        (6, 6, 2),
+        "ntk",
+    ),
+    "attention": (
+        Chain(
+            Dense(4),
+            SelfAttention(5, 2, 3, 4, bias_std=0.2),
+            Activate("tanh"),
+            GlobalAveragePool(),
+            Dense(2),
+        ),
+        (3, 2),
+        "ntk",
+    ),
+    "attention with queries of its own": (
+        Chain(SelfAttention(5, 2, 3, 4, "sqrt"), GlobalAveragePool(), Dense(1)),
+        (3, 2),
+        "standard",
+    ),
+    "dense over positions": (
+        Chain(Dense(4), Activate("tanh"), Dense(3), GlobalAveragePool()),
+        (5, 2),
+        "ntk",
+    ),
+}
 
 
 @eqx.filter_jit
@@ -64,7 +121,12 @@ def test_against_jacobians(name):
         assert_allclose(parts[array], expected, rtol=1e-9, atol=1e-13, err_msg=array)
     whole = sum(square.values())
     assert_allclose(deep_gram.gram(model, x, output=None), whole, rtol=1e-9, atol=1e-13)
-    assert_allclose(wf.observables.tangent_gram(model, x), whole[:: whole.shape[0] // 4, :: whole.shape[0] // 4], rtol=1e-9, atol=1e-13)  # fmt: skip
+    assert_allclose(
+        wf.observables.tangent_gram(model, x),
+        whole[:: whole.shape[0] // 4, :: whole.shape[0] // 4],
+        rtol=1e-9,
+        atol=1e-13,
+    )
 
 
 def test_tiles_change_nothing():
@@ -77,8 +139,11 @@ def test_tiles_change_nothing():
 
 
 def test_both_ways_over_positions():
-    # the same layer once with many samples a position and once with few: the count of multiplications takes another way
-    side = lambda n, p, f, c: deep_gram.Side(jnp.asarray(RNG.normal(size=(n, p, f))), jnp.asarray(RNG.normal(size=(n, 2, p, c))))  # fmt: skip
+    # the same layer once with many samples a position and once with few: the count of
+    # multiplications takes another way
+    side = lambda n, p, f, c: deep_gram.Side(
+        jnp.asarray(RNG.normal(size=(n, p, f))), jnp.asarray(RNG.normal(size=(n, 2, p, c)))
+    )
     for p, f, c in ((2, 9, 8), (9, 2, 2)):
         a, b = side(3, p, f, c), side(4, p, f, c)
         rows = [

@@ -66,7 +66,8 @@ def test_virtual_inputs_have_the_gram_matrix_asked_for():
 
 
 def test_preactivations_at_virtual_inputs_have_the_law_of_the_start():
-    # rows of H are N(0, G): the covariance of 40000 rows has standard error sqrt((G_aa G_bb + G_ab^2) / m) <= 0.015
+    # rows of H are N(0, G): the covariance of 40000 rows has standard error sqrt((G_aa G_bb +
+    # G_ab^2) / m) <= 0.015
     gram = np.array([[1.0, 0.4], [0.4, 2.0]])
     inputs = virtual_inputs(gram)
     net = wf.Shallow.init(

@@ -125,7 +125,8 @@ def test_maximal_update_is_ours_also_when_deeper():
     ],
 )
 def test_exponents_of_the_abc_theory(exponents, full, partial):
-    # the other form of the same number, (36): min(b_o, a_o + c) + a_o + c + min_l (2 a_l - 1[l != 1])
+    # the other form of the same number, (36): min(b_o, a_o + c) + a_o + c + min_l (2 a_l - 1[l !=
+    # 1])
     a, b, c = exponents.a, exponents.b, exponents.c
     printed = min(b[-1], a[-1] + c) + a[-1] + c + min(2 * v - (i > 0) for i, v in enumerate(a[:-1]))
     assert exponents.feature_exponent == pytest.approx(full)

@@ -23,8 +23,8 @@ def start(width, correlation, activation="relu", dimensions=(3, 7), deviation=1.
 
 
 def test_correlated_factors_have_the_limit_of_steins_identity():
-    # E a_i relu(w.x) = +- rho s^2 x_(i mod 3) / (2 sqrt 3), minus for i = 3, 4, 5; with w.x ~ N(0, s^2 |x|^2 / 3) the variance of
-    # one neuron is at most sqrt(E a^4 E relu^4) = s^4 |x|^2 / sqrt 2
+    # E a_i relu(w.x) = +- rho s^2 x_(i mod 3) / (2 sqrt 3), minus for i = 3, 4, 5; with w.x ~ N(0,
+    # s^2 |x|^2 / 3) the variance of one neuron is at most sqrt(E a^4 E relu^4) = s^4 |x|^2 / sqrt 2
     width, rho, s = 40_000, 0.6, 1.3
     values = np.asarray(start(width, rho).features(X)[1])
     signs = np.array([1, 1, 1, -1, -1, -1, 1])

@@ -63,7 +63,8 @@ def test_tiles_change_nothing():
 
 
 def test_ties_go_by_index():
-    # Equal importance: pruning removes the lowest index first, features keep the lowest index first.
+    # Equal importance: pruning removes the lowest index first, features keep the lowest index
+    # first.
     net = wf.Shallow([[1.0], [2.0], [3.0]], [1.0, 1.0, 1.0])
     assert_allclose(wf.prune(net, 1, convention="released").hidden, [[3.0]])
     assert_allclose(wf.features(net, [[1.0]], 1, scaled=False, convention="released"), [[1.0]])

@@ -1,4 +1,6 @@
-"""The forms for each platform, and blocks of neurons, against plain NumPy; and the choice between them."""
+"""The forms for each platform, and blocks of neurons, against plain NumPy; and the choice between
+them.
+"""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,6 @@
-"""Taylor twins: exact for polynomials, of the right order elsewhere, trained like the linear model that they are."""
+"""Taylor twins: exact for polynomials, of the right order elsewhere, trained like the linear model
+that they are.
+"""
 
 import numpy as np
 import pytest
@@ -14,22 +16,33 @@ NET = wf.Deep.init(0, mlp(2, 8, "tanh"), 5)
 
 
 def moved(model, size):
-    shift = {name: size * np.random.default_rng(1).normal(size=array.shape) for name, array in parameters(NET).items()}  # fmt: skip
-    return with_parameters(model, {name: array + shift[name] for name, array in parameters(model).items()})  # fmt: skip
+    shift = {
+        name: size * np.random.default_rng(1).normal(size=array.shape)
+        for name, array in parameters(NET).items()
+    }
+    return with_parameters(
+        model, {name: array + shift[name] for name, array in parameters(model).items()}
+    )
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_the_error_is_of_the_next_order(order):
     twin = wf.taylor(NET, order)
     sizes = (1e-2, 5e-3)
-    errors = [np.max(np.abs(moved(twin, h).outputs(DATA.inputs) - moved(NET, h).outputs(DATA.inputs))) for h in sizes]  # fmt: skip
+    errors = [
+        np.max(np.abs(moved(twin, h).outputs(DATA.inputs) - moved(NET, h).outputs(DATA.inputs)))
+        for h in sizes
+    ]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order + 1, abs=0.2)
 
 
 def test_a_product_of_two_layers_is_its_own_second_order():
     net = wf.Deep.init(0, mlp(1, 4, "linear"), 5)
     shift = {name: RNG.normal(size=array.shape) for name, array in parameters(net).items()}
-    both = [with_parameters(m, {n: a + shift[n] for n, a in parameters(m).items()}) for m in (net, wf.taylor(net, 2))]  # fmt: skip
+    both = [
+        with_parameters(m, {n: a + shift[n] for n, a in parameters(m).items()})
+        for m in (net, wf.taylor(net, 2))
+    ]
     assert_allclose(both[1].outputs(DATA.inputs), both[0].outputs(DATA.inputs), rtol=1e-10)
 
 

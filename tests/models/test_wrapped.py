@@ -1,4 +1,6 @@
-"""Networks of three libraries as models: the same outputs, trained, and given back in their own form."""
+"""Networks of three libraries as models: the same outputs, trained, and given back in their own
+form.
+"""
 
 import equinox as eqx
 import jax
@@ -85,7 +87,9 @@ def test_the_network_comes_back_in_its_own_form():
     assert_allclose(run.model[1].network(DATA.inputs)[:, 0], run.model[1].outputs(DATA.inputs))
     net, variables = linen_net()
     model = wf.wrap(net, variables)
-    assert model.trained == tuple(f"params.Dense_{k}.{x}" for k in (0, 1) for x in ("bias", "kernel"))  # fmt: skip
+    assert model.trained == tuple(
+        f"params.Dense_{k}.{x}" for k in (0, 1) for x in ("bias", "kernel")
+    )
     assert jax.tree.structure(model.network) == jax.tree.structure(variables)
 
 
@@ -101,7 +105,9 @@ def test_images_and_single_inputs():
 
 
 def test_whole_numbers_are_not_trained():
-    model = wf.wrap(lambda p, x: x[:, p["column"]] * p["w"], {"w": 2.0 * jnp.ones(()), "column": jnp.asarray(1)})  # fmt: skip
+    model = wf.wrap(
+        lambda p, x: x[:, p["column"]] * p["w"], {"w": 2.0 * jnp.ones(()), "column": jnp.asarray(1)}
+    )
     assert model.trained == ("w",)
     assert_allclose(model.outputs(DATA.inputs), 2 * DATA.inputs[:, 1])
 
@@ -135,20 +141,33 @@ def sequence(*layers):
         (lambda: wf.wrap(lambda p, x: x), "`params` must hold the parameters"),
         (lambda: wf.wrap(3.0), "`network` must be an Equinox module"),
         (lambda: wf.wrap(lambda p, x: x, {"n": 3}), "nothing to train"),
-        (lambda: wf.wrap(lambda p, x: p @ x, jnp.ones((2, 5))).outputs(DATA.inputs), "`batched=False`"),
-        (lambda: wf.wrap(lambda p, x: jnp.sum(p), jnp.ones(2)).outputs(DATA.inputs), "leading sample axis"),
-        (lambda: wf.train(equinox_net(), DATA, wf.GradientDescent(0.1), steps=1), "with `wideflow.wrap`"),
+        (
+            lambda: wf.wrap(lambda p, x: p @ x, jnp.ones((2, 5))).outputs(DATA.inputs),
+            "`batched=False`",
+        ),
+        (
+            lambda: wf.wrap(lambda p, x: jnp.sum(p), jnp.ones(2)).outputs(DATA.inputs),
+            "leading sample axis",
+        ),
+        (
+            lambda: wf.train(equinox_net(), DATA, wf.GradientDescent(0.1), steps=1),
+            "with `wideflow.wrap`",
+        ),
         (lambda: wf.wrap(wf.Deep.init(0, wf.mlp(1, 2), 5)), "wideflow model already"),
         (lambda: wf.wrap(equinox_net(), features=(2, 2)).outputs(DATA.inputs), "needs 4"),
     ],
-)  # fmt: skip
+)
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
 def test_switched_off_dropout_is_welcome():
-    assert wf.wrap(eqx.nn.inference_mode(eqx.nn.Sequential([eqx.nn.Linear(5, 1, key=jax.random.key(0)), eqx.nn.Dropout(0.5)])))  # fmt: skip
+    assert wf.wrap(
+        eqx.nn.inference_mode(
+            eqx.nn.Sequential([eqx.nn.Linear(5, 1, key=jax.random.key(0)), eqx.nn.Dropout(0.5)])
+        )
+    )
     module = sequence(nnx.Dropout(0.3, rngs=nnx.Rngs(0)))
     module.eval()
     assert_allclose(wf.wrap(module).outputs(DATA.inputs), module(DATA.inputs), rtol=1e-4, atol=1e-6)

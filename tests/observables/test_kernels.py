@@ -25,9 +25,13 @@ def jacobian_gram(model, left, right, output):
             return out if out.ndim == 1 else out[:, output]
 
         jacobian = jax.jit(jax.jacobian(f))(parameters(model))
-        return jnp.concatenate([
-            jnp.sqrt(model.rate_factors()[n]) * jacobian[n].reshape(len(inputs), -1) for n in jacobian
-        ], axis=1)  # fmt: skip
+        return jnp.concatenate(
+            [
+                jnp.sqrt(model.rate_factors()[n]) * jacobian[n].reshape(len(inputs), -1)
+                for n in jacobian
+            ],
+            axis=1,
+        )
 
     return flat(left) @ flat(right).T
 
@@ -131,7 +135,9 @@ def test_movement_and_activity():
 
 @pytest.mark.parametrize("size", [1e12, 1e150])
 def test_a_kernel_that_vanishes_has_rank_and_alignment_zero(size):
-    """Targets of 1e12 saturate every tanh unit in one step: 0/0 once made NaN of a run that finished."""
+    """Targets of 1e12 saturate every tanh unit in one step: 0/0 once made NaN of a run that
+    finished.
+    """
     data = wf.Dataset(np.eye(3), size * np.array([1.0, -1.0, 2.0]))
     net = wf.Shallow.init(0, features=3, width=4, activation="tanh")
     record = [

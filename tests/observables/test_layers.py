@@ -1,4 +1,6 @@
-"""Feature and gradient kernels, movement layer by layer, sharpness: against products by hand and dense Hessians."""
+"""Feature and gradient kernels, movement layer by layer, sharpness: against products by hand and
+dense Hessians.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -21,10 +23,17 @@ look = wf.observables
 def run():
     net = wf.Deep.init(0, mlp(2, 8, "tanh", bias_std=0.1), 5, "mean-field")
     record = [
-        look.LayerFeatureMovement(), look.FeatureKernelDrift(), look.GradientKernelDrift(),
-        look.FeatureAlignment(), look.ArrayMovement(), look.ArrayMovement("frobenius"), look.ArrayMovement("spectral"),
-        look.Sharpness(depth=200), look.EffectiveRank(), look.LinearisationGap(),
-    ]  # fmt: skip
+        look.LayerFeatureMovement(),
+        look.FeatureKernelDrift(),
+        look.GradientKernelDrift(),
+        look.FeatureAlignment(),
+        look.ArrayMovement(),
+        look.ArrayMovement("frobenius"),
+        look.ArrayMovement("spectral"),
+        look.Sharpness(depth=200),
+        look.EffectiveRank(),
+        look.LinearisationGap(),
+    ]
     relative = look.LayerFeatureMovement(relative=True)
 
     def relative_movement(shot):
@@ -56,7 +65,10 @@ def test_movements_of_a_run(run):
     assert_allclose(run.table.array_movement_frobenius[-1], [np.linalg.norm(c) for c in changes])
     assert_allclose(run.table.array_movement_spectral[-1], [np.linalg.norm(c, 2) for c in changes])
     before = [np.linalg.norm(getattr(start, n)) for n in start.trained]
-    assert_allclose(run.table.array_movement_relative[-1], [np.linalg.norm(c) / b for c, b in zip(changes, before)])  # fmt: skip
+    assert_allclose(
+        run.table.array_movement_relative[-1],
+        [np.linalg.norm(c) / b for c, b in zip(changes, before)],
+    )
 
 
 def test_kernel_drifts_of_a_run(run):

@@ -1,4 +1,6 @@
-"""Each paper's README leads from its symbols, statements and figures to files and commands that exist."""
+"""Each paper's README leads from its symbols, statements and figures to files and commands that
+exist.
+"""
 
 import pathlib
 import re
@@ -39,7 +41,9 @@ def test_it_has_symbols_statements_and_figures(key):
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_module_of_theorems_and_limits_stands_in_it(key):
-    """Nothing of the paper is left out: what a theorem, limit or law file holds can be found from the README."""
+    """Nothing of the paper is left out: what a theorem, limit or law file holds can be found from
+    the README.
+    """
     text, folder = readme(key), SOURCE / "papers" / key
     shared = {"_common", "__init__", "problem", "judge", "judging"}  # helpers without a statement
     for path in sorted((folder / "theorems").glob("*.py")):

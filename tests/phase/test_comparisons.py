@@ -1,4 +1,6 @@
-"""Choices and intervals: against SciPy, closed forms and simulations in which the truth is known."""
+"""Choices and intervals: against SciPy, closed forms and simulations in which the truth is
+known.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ FOLDS = 5
 
 
 def noisy(generator, truth, spread: float, difficulty: float = 0.0) -> Measurements:
-    """Runs whose validation and test errors scatter independently about the truth (point, level); folds have a difficulty of their own."""
+    """Runs whose validation and test errors scatter independently about the truth (point, level);
+    folds have a difficulty of their own.
+    """
     shape = (*truth.shape, FOLDS)
     fold = np.exp(difficulty * generator.standard_normal(FOLDS))
     draw = lambda: truth[:, :, None] * fold * np.exp(spread * generator.standard_normal(shape))
@@ -63,7 +67,9 @@ def test_a_level_that_one_fold_did_not_reach_cannot_be_chosen():
 
 
 def test_choosing_within_folds_does_not_flatter():
-    """All settings are equally good: the least validation error promises too much, the nested test error is the truth within 4 standard errors."""
+    """All settings are equally good: the least validation error promises too much, the nested test
+    error is the truth within 4 standard errors.
+    """
     generator, truth = np.random.default_rng(2), np.full((9, 3), 0.3)
     nested, flattered = [], []
     for _ in range(60):
@@ -76,7 +82,9 @@ def test_choosing_within_folds_does_not_flatter():
 
 
 def test_the_interval_covers_a_true_difference_of_zero():
-    """Independent folds are the easy case: at least 95 % less three binomial standard errors of 400."""
+    """Independent folds are the easy case: at least 95 % less three binomial standard errors
+    of 400.
+    """
     generator = np.random.default_rng(3)
     held = [not interval(generator.normal(size=FOLDS), FOLDS).resolved for _ in range(400)]
     assert np.mean(held) > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 400)

@@ -1,4 +1,6 @@
-"""A plane of 200 runs under kills of workers, client and scheduler: nothing lost, nothing twice, the same numbers in the end."""
+"""A plane of 200 runs under kills of workers, client and scheduler: nothing lost, nothing twice,
+the same numbers in the end.
+"""
 
 import collections
 import json

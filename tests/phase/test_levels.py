@@ -6,7 +6,8 @@ from wideflow.phase.levels import at_levels
 
 
 def test_an_exponential_decay_is_interpolated_exactly():
-    # loss e^(-2t) and value t: linear in log loss, so that the level l is reached at t = -log(l) / 2
+    # loss e^(-2t) and value t: linear in log loss, so that the level l is reached at t = -log(l) /
+    # 2
     times = np.linspace(0, 3, 7)
     levels = [0.9, 0.5, 0.1, 0.01]
     np.testing.assert_allclose(

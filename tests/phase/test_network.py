@@ -23,7 +23,12 @@ def rows():
     parts = split_rows(0, len(DATA), 1, 4, 24)
     standard = Standard.of(DATA.inputs[parts.train], DATA.targets[parts.train])
     y = standard.targets(DATA.targets)
-    return standard.inputs(DATA.inputs[parts.train]), y[parts.train], standard.inputs(DATA.inputs[parts.test]), y[parts.test]  # fmt: skip
+    return (
+        standard.inputs(DATA.inputs[parts.train]),
+        y[parts.train],
+        standard.inputs(DATA.inputs[parts.test]),
+        y[parts.test],
+    )
 
 
 def test_ntk_scaling_is_mean_field_at_richness_one_over_the_root_of_the_width(rows):

@@ -20,7 +20,9 @@ LEVELS, TIME = (0.8, 0.6), 8.0
 
 
 def test_particles_are_the_limit_solved_in_function_space():
-    """Another solver and other draws: the errors, of order one, of 2000 particles and of 1000 differ by some 1000^(-1/2) = 0.03."""
+    """Another solver and other draws: the errors, of order one, of 2000 particles and of 1000
+    differ by some 1000^(-1/2) = 0.03.
+    """
     rows = split_rows(0, len(DATA), 0, 3, 40)
     standard = Standard.of(DATA.inputs[rows.train], DATA.targets[rows.train])
     y = standard.targets(DATA.targets)
@@ -29,9 +31,16 @@ def test_particles_are_the_limit_solved_in_function_space():
     finite = train_network(network, Training(LEVELS, steps=500), 0, train, y[rows.train], test)
     points = np.concatenate([train, test])
     limit = wf.limits.mean_field(
-        points @ points.T / points.shape[1], y[rows.train], "tanh", np.linspace(0.0, TIME, 31), magnitude=0.5,
-        method="particles", particles=1000, key=jax.random.key(1), tolerance=1e-3,
-    )  # fmt: skip
+        points @ points.T / points.shape[1],
+        y[rows.train],
+        "tanh",
+        np.linspace(0.0, TIME, 31),
+        magnitude=0.5,
+        method="particles",
+        particles=1000,
+        key=jax.random.key(1),
+        tolerance=1e-3,
+    )
     losses = 2 * np.asarray(limit.losses) / np.sum(y[rows.train] ** 2)
     outputs = np.asarray(limit.outputs)[:, len(rows.train) :]
     expected, got = (
@@ -51,7 +60,12 @@ def test_levels_that_are_not_reached_are_no_result():
         },
         {"level": [0.8, 0.5]},
     )
-    errors = rich_errors(runs, [{"fold": 1, "richness": 2.0, "width": 8}, {"fold": 2, "richness": 2.0, "width": 8}], (0.8, 0.5), 3)  # fmt: skip
+    errors = rich_errors(
+        runs,
+        [{"fold": 1, "richness": 2.0, "width": 8}, {"fold": 2, "richness": 2.0, "width": 8}],
+        (0.8, 0.5),
+        3,
+    )
     np.testing.assert_array_equal(errors["test"], [[np.inf] * 2, [0.6, np.inf], [np.inf] * 2])
 
 

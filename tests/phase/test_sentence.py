@@ -7,7 +7,8 @@ from wideflow.phase.sentence import percent, rounded
 
 
 def test_a_ratio_of_errors_in_percent():
-    # 0.4 times the error is 60 % less; its ends 0.4 e^(+-0.3) lie 0.4 sinh(0.3) = 0.122 off on average
+    # 0.4 times the error is 60 % less; its ends 0.4 e^(+-0.3) lie 0.4 sinh(0.3) = 0.122 off on
+    # average
     assert percent(Interval(math.log(0.4), 0.3, 5)) == "60 % ± 10 %"
 
 

@@ -1,4 +1,6 @@
-"""The page: failed claims first, every link there, and a real browser opens it from disk without a word."""
+"""The page: failed claims first, every link there, and a real browser opens it from disk without a
+word.
+"""
 
 import dataclasses
 import pathlib
@@ -107,7 +109,9 @@ def test_claims_are_folded_unless_one_fails(page):
 
 
 def test_printing_keeps_every_figure_uncut(page, browser):
-    """The PDF holds a picture an experiment, and on paper each fits between the margins of one A4 sheet."""
+    """The PDF holds a picture an experiment, and on paper each fits between the margins of one A4
+    sheet.
+    """
     tab = browser.new_context(color_scheme="dark").new_page()
     tab.goto(page.as_uri())
     pdf = tab.pdf(format="A4", margin=dict.fromkeys(("top", "right", "bottom", "left"), "1cm"))
@@ -166,7 +170,10 @@ def test_a_browser_opens_it_from_disk(page, browser):
             tab.evaluate("document.documentElement.scrollWidth") <= width
         )  # nothing runs off the page
         assert tab.evaluate("document.documentElement.dataset.theme") == scheme
-        hidden = "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.tags?.length && m.visible === false).length"
+        hidden = (
+            "Bokeh.documents.flatMap(d => [...d.all_models]).filter(m => m.tags?.length && "
+            "m.visible === false).length"
+        )
         assert tab.evaluate(hidden) == 0
         tab.click(".entry >> nth=0")
         tab.wait_for_function(hidden + " > 0")

@@ -1,4 +1,6 @@
-"""Plots that are on a page take new numbers: data, the range of colours, ticks; and no new model where none is needed."""
+"""Plots that are on a page take new numbers: data, the range of colours, ticks; and no new model
+where none is needed.
+"""
 
 import numpy as np
 import pytest

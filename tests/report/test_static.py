@@ -1,4 +1,6 @@
-"""Figures for papers: what is drawn, that it is the same each time, and that no legend covers data."""
+"""Figures for papers: what is drawn, that it is the same each time, and that no legend covers
+data.
+"""
 
 import struct
 

@@ -1,4 +1,6 @@
-"""The shell of bare compute nodes: runs with no more than what such a node has, into the same records."""
+"""The shell of bare compute nodes: runs with no more than what such a node has, into the same
+records.
+"""
 
 import json
 import pathlib

@@ -10,13 +10,22 @@ from wideflow.runs.netcdf3 import pack, unpack
 
 TABLE = xr.Dataset(
     {
-        "loss": (("seed", "step"), np.array([[1.0, np.nan, np.inf], [0.1, -0.0, 5e-324]]), {"label": "½‖f − y‖²"}),
+        "loss": (
+            ("seed", "step"),
+            np.array([[1.0, np.nan, np.inf], [0.1, -0.0, 5e-324]]),
+            {"label": "½‖f − y‖²"},
+        ),
         "count": ("step", np.array([1, -(2**31), 2**31 - 1], np.int32)),
         "single": ((), np.float32(1.5)),
     },
-    {"step": [0, 5, 10], "time": ("step", [0.0, 0.5, 1.0]), "free": ("other", [1.0, 2.0]), "seed": [3, 4]},
+    {
+        "step": [0, 5, 10],
+        "time": ("step", [0.0, 0.5, 1.0]),
+        "free": ("other", [1.0, 2.0]),
+        "seed": [3, 4],
+    },
     {"status": "finished", "seconds": 0.25, "steps": 10},
-)  # fmt: skip
+)
 
 
 def by_xarray(payload: bytes) -> xr.Dataset:

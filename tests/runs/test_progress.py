@@ -1,4 +1,6 @@
-"""The time left: never from compilation, right for steady work, and quick to follow a change of pace."""
+"""The time left: never from compilation, right for steady work, and quick to follow a change of
+pace.
+"""
 
 import io
 import time
@@ -70,7 +72,8 @@ def test_printed_lines_have_no_time_left_before_the_second_mark(monkeypatch):
 
 
 def test_a_compilation_between_two_marks_is_no_work(monkeypatch):
-    # A hundredth of a percent is done, then another program is compiled for a minute, then work goes on at 0.1 % a second.
+    # A hundredth of a percent is done, then another program is compiled for a minute, then work
+    # goes on at 0.1 % a second.
     from wideflow._core import compile_time
     from wideflow.runs.progress import PrintedProgress
 

@@ -1,4 +1,6 @@
-"""Runs are judged, resumed after `kill -9` with the same numbers, and refuse what makes no sense."""
+"""Runs are judged, resumed after `kill -9` with the same numbers, and refuse what makes no
+sense.
+"""
 
 import os
 import pathlib

@@ -1,4 +1,6 @@
-"""Workers, client and scheduler killed again and again: nothing lost, nothing run twice, the same numbers in the end."""
+"""Workers, client and scheduler killed again and again: nothing lost, nothing run twice, the same
+numbers in the end.
+"""
 
 import collections
 import json
@@ -109,7 +111,9 @@ def test_two_clients_run_nothing_twice(tmp_path, logged):
 
 @pytest.mark.slow
 def test_a_full_disk_costs_only_what_could_not_be_written(tmp_path):
-    """Files of this process tree may not be larger than the limit: the wide network's table is, the others' are not."""
+    """Files of this process tree may not be larger than the limit: the wide network's table is, the
+    others' are not.
+    """
     spec, out = tmp_path / "full.yaml", tmp_path / "out"
     spec.write_text(
         "experiment: train\nsize: smoke\ngrid: {records: [4, 400]}\nset: {steps: 400}\nseeds: 2\n"
@@ -119,7 +123,9 @@ def test_a_full_disk_costs_only_what_could_not_be_written(tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # writing then fails as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
 
-    process = client(spec, out, preexec_fn=limit, env={**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"})  # fmt: skip
+    process = client(
+        spec, out, preexec_fn=limit, env={**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    )
     process.communicate(timeout=120)
     plan = expand(read_spec(spec))
     seen = survey(plan, Store(out))

@@ -1,4 +1,6 @@
-"""A real scheduler and real workers in processes of their own: killed, resumed, shared, and equal in the end."""
+"""A real scheduler and real workers in processes of their own: killed, resumed, shared, and equal
+in the end.
+"""
 
 import json
 import pathlib
@@ -134,10 +136,17 @@ def test_killed_workers_and_clients_lose_nothing_and_repeat_nothing(spec, undist
 
 
 COMPLETE = {
-    "experiment": "train", "size": "smoke",
-    "set": {"width": 128, "samples": 24, "records": 4, "steps": 5000, "record": ["largest_movement"]},
+    "experiment": "train",
+    "size": "smoke",
+    "set": {
+        "width": 128,
+        "samples": 24,
+        "records": 4,
+        "steps": 5000,
+        "record": ["largest_movement"],
+    },
     "grid": {"rate": [0.02, 0.03]},
-}  # fmt: skip
+}
 
 
 def test_a_killed_scheduler_is_told_and_the_rest_goes_on_later(tmp_path):

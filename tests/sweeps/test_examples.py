@@ -1,4 +1,6 @@
-"""What the examples for SLURM and Kubernetes ask of a cluster, without one; skipped where the optional parts are missing."""
+"""What the examples for SLURM and Kubernetes ask of a cluster, without one; skipped where the
+optional parts are missing.
+"""
 
 import importlib.util
 import pathlib
@@ -23,12 +25,27 @@ def example(name: str):
 def test_a_slurm_job_has_workers_of_one_thread_that_know_the_certificate(tmp_path):
     pytest.importorskip("dask_jobqueue")
     slurm = example("sweep_slurm")
-    words = ["s.yaml", "--queue", "long", "--processes", "4", "--memory", "8GB", "--walltime", "01:00:00"]  # fmt: skip
+    words = [
+        "s.yaml",
+        "--queue",
+        "long",
+        "--processes",
+        "4",
+        "--memory",
+        "8GB",
+        "--walltime",
+        "01:00:00",
+    ]
     words += ["--directive=--gres=gpu:1", "--prologue", "source /shared/venv/bin/activate"]
     words += ["--certificates", str(write_certificates(tmp_path))]
     with slurm.cluster_of(slurm.arguments(words)) as made:
         lines = made.job_script().splitlines()
-    for line in ("#SBATCH -p long", "#SBATCH --cpus-per-task=4", "#SBATCH -t 01:00:00", "#SBATCH --gres=gpu:1"):  # fmt: skip
+    for line in (
+        "#SBATCH -p long",
+        "#SBATCH --cpus-per-task=4",
+        "#SBATCH -t 01:00:00",
+        "#SBATCH --gres=gpu:1",
+    ):
         assert line in lines
     for name, value in cluster.thread_environment(1).items():
         assert f"export {name}='{value}'" in lines
@@ -41,7 +58,9 @@ def test_a_slurm_job_has_workers_of_one_thread_that_know_the_certificate(tmp_pat
 
 
 def _schema(uri: str, templates: dict):
-    """The operator's templates; of Kubernetes' own parts (a pod, a service), which it does not bring along, anything fits."""
+    """The operator's templates; of Kubernetes' own parts (a pod, a service), which it does not
+    bring along, anything fits.
+    """
     from referencing.jsonschema import DRAFT202012
 
     pods = {
@@ -66,6 +85,8 @@ def test_the_kubernetes_cluster_fits_the_operators_own_schema():
     assert worker["replicas"] == 7
     assert container["args"][-2:] == ["--nthreads", "1"]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert {entry["name"]: entry["value"] for entry in container["env"]} == cluster.thread_environment(1)  # fmt: skip
+    assert {
+        entry["name"]: entry["value"] for entry in container["env"]
+    } == cluster.thread_environment(1)
     mounts = {mount["name"] for mount in container["volumeMounts"]}
     assert mounts == {volume["name"] for volume in worker["spec"]["volumes"]} == {"runs"}

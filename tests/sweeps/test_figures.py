@@ -19,7 +19,8 @@ def test_a_power_law_gives_its_exponent():
 
 
 def test_the_band_is_students():
-    # Mean 2, deviation 1, n = 3: half width t(0.975; 2) / sqrt(3), with t = 4.302652729911275 from the tables.
+    # Mean 2, deviation 1, n = 3: half width t(0.975; 2) / sqrt(3), with t = 4.302652729911275 from
+    # the tables.
     mean, low, high = confidence_band(np.array([[1.0, 2.0, 3.0, np.nan]]))
     assert_allclose(
         [mean[0], high[0] - mean[0], mean[0] - low[0]],
@@ -37,16 +38,22 @@ def test_a_logarithmic_band_is_about_the_geometric_mean():
 
 @pytest.fixture
 def table():
-    """loss = width^-1 for 'a', width^-2 for 'b', the same for both seeds; one run is missing, one ends early."""
+    """loss = width^-1 for 'a', width^-2 for 'b', the same for both seeds; one run is missing, one
+    ends early.
+    """
     width, steps = np.array([10.0, 100.0, 1000.0]), np.array([0, 5])
     last = np.stack([width**-1, width**-2], 1)[:, :, None]
     loss = np.stack([np.ones((3, 2, 2)), np.broadcast_to(last, (3, 2, 2))], -1).copy()
     status = np.full((3, 2, 2), "finished").astype(object)
     loss[0, 0, 0], status[0, 0, 0] = np.nan, "missing"
     return xr.Dataset(
-        {"run_status": (("width", "kind", "seed"), status.astype(str)), "loss": (("width", "kind", "seed", "step"), loss)},
-        {"width": width, "kind": ["a", "b"], "seed": [0, 1], "step": steps}, {"sweep": "known"},
-    )  # fmt: skip
+        {
+            "run_status": (("width", "kind", "seed"), status.astype(str)),
+            "loss": (("width", "kind", "seed", "step"), loss),
+        },
+        {"width": width, "kind": ["a", "b"], "seed": [0, 1], "step": steps},
+        {"sweep": "known"},
+    )
 
 
 def test_the_last_values_are_drawn_with_their_slopes(table):
@@ -60,8 +67,8 @@ def test_the_last_values_are_drawn_with_their_slopes(table):
 
 
 def test_the_slopes_error_comes_from_the_runs_scatter(table):
-    # Logarithms u = ln 10 (1, 2, 3) twice; seeds lie at c above and below the line: six residuals of size c, spread 4 ln(10)^2,
-    # so that the error is sqrt(6 c^2 / 4) / (2 ln 10).
+    # Logarithms u = ln 10 (1, 2, 3) twice; seeds lie at c above and below the line: six residuals
+    # of size c, spread 4 ln(10)^2, so that the error is sqrt(6 c^2 / 4) / (2 ln 10).
     c = 0.5
     moved = table.copy(deep=True)
     moved["loss"].values[0, 0, 0] = moved["loss"].values[0, 0, 1]

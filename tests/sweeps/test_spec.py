@@ -57,7 +57,12 @@ def test_a_dictionary_describes_the_same(tmp_path):
     [
         ("  width: [16, 32]", "  widht: [16, 32]", 5, "no setting 'widht'. Did you mean 'width'?"),
         ("[16, 32]", "[16, many]", 5, "`width`"),
-        ("[16, 32]", "\n    - 16\n    - -4", 7, "`width` must be a whole number of at least 1, got -4"),
+        (
+            "[16, 32]",
+            "\n    - 16\n    - -4",
+            7,
+            "`width` must be a whole number of at least 1, got -4",
+        ),
         ("[16, 32]", "16", 5, "must be a list"),
         ("[16, 32]", "[]", 5, "at least one value"),
         ("[ntk,", "[nkt,", 6, "'nkt'"),
@@ -76,7 +81,7 @@ def test_a_dictionary_describes_the_same(tmp_path):
         ("set: {steps: 20}", "set: {rate: -1}", 8, "`rate` is set twice, first on line 3"),
         ("set: {steps: 20}", "set: {loss: hinge}", 3, "`loss`"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_with_its_line(tmp_path, old, new, line, words):
     assert old in GOOD
     path = written(tmp_path, GOOD.replace(old, new, 1))

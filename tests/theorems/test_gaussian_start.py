@@ -1,4 +1,6 @@
-"""Starts drawn as the theorems assume pass, at the stated size; others are turned away with the reason."""
+"""Starts drawn as the theorems assume pass, at the stated size; others are turned away with the
+reason.
+"""
 
 import jax
 import numpy as np
@@ -35,7 +37,8 @@ def test_other_laws_are_told(weights, words):
 
 
 def test_the_size_of_the_chi_square_part_is_the_stated_one():
-    # two numbers (a, -a): mean 0, and 2 Pr(chi^2_2 > 2 a^2) = 2 exp(-a^2) is SIZE/4 at a^2 = log(8/SIZE)
+    # two numbers (a, -a): mean 0, and 2 Pr(chi^2_2 > 2 a^2) = 2 exp(-a^2) is SIZE/4 at a^2 =
+    # log(8/SIZE)
     edge = np.sqrt(np.log(8 / SIZE))
     assert not normal_fault(np.array([edge, -edge]) * 0.999)
     assert "deviation" in normal_fault(np.array([edge, -edge]) * 1.001)

@@ -1,4 +1,6 @@
-"""A theorem judges a run: what the run is decides whether it applies, and nothing is taken on trust."""
+"""A theorem judges a run: what the run is decides whether it applies, and nothing is taken on
+trust.
+"""
 
 import jax
 import numpy as np
@@ -29,7 +31,8 @@ def test_a_run_of_the_flow_is_judged(flow):
 
 
 def test_descent_that_resolves_the_flow_is_judged_and_coarser_descent_is_not():
-    # rate times the largest eigenvalue below and above 1: beyond it a step overshoots along that mode
+    # rate times the largest eigenvalue below and above 1: beyond it a step overshoots along that
+    # mode
     top = float(np.linalg.eigvalsh(wf.observables.tangent_gram(NET, DATA.inputs))[-1])
     assert D1(run(wf.GradientDescent(0.5 / top))).outcome is wf.Outcome.HOLDS
     for rate in (1.5 / top, 20.0 / top):
@@ -41,9 +44,13 @@ def test_descent_that_resolves_the_flow_is_judged_and_coarser_descent_is_not():
 def test_other_dynamics_networks_and_data_are_not_what_it_speaks_of(flow):
     cases = {
         "SGD": (NET, DATA, run(wf.SGD(0.5, batch=2)).table),
-        "this network": (wf.Shallow.init(1, features=4, width=400, activation="tanh"), DATA, flow.table),
+        "this network": (
+            wf.Shallow.init(1, features=4, width=400, activation="tanh"),
+            DATA,
+            flow.table,
+        ),
         "this data": (NET, OTHER, flow.table),
-    }  # fmt: skip
+    }
     for reason, parts in cases.items():
         verdict = D1(*parts)
         assert verdict.outcome is wf.Outcome.NOT_APPLICABLE

@@ -1,7 +1,9 @@
-"""Modules whose coordinates both wideflow and microsoft/mup check: plain and maximal-update networks under SGD and Adam.
+"""Modules whose coordinates both wideflow and microsoft/mup check: plain and maximal-update
+networks under SGD and Adam.
 
-The maximal-update ones are written out as mup's rules have them (yang2022, Table 8): relative to a base width the readout divides what it
-sees by the ratio of widths and starts at the base width's deviation, and the optimiser's rates are multiplied layer by layer.
+The maximal-update ones are written out as mup's rules have them (yang2022, Table 8): relative to a
+base width the readout divides what it sees by the ratio of widths and starts at the base width's
+deviation, and the optimiser's rates are multiplied layer by layer.
 """
 
 from collections.abc import Callable
@@ -44,7 +46,9 @@ def maximal(width: int) -> Net:
 
 
 def scaled_sgd(net: Net) -> torch.optim.Optimizer:
-    """mup's SGD: vectors and input weights at rate x ratio, the readout too, hidden ones at the rate itself."""
+    """mup's SGD: vectors and input weights at rate x ratio, the readout too, hidden ones at the
+    rate itself.
+    """
     ratio = net.second.weight.shape[0] / BASE
     groups = [
         {"params": [net.second.weight], "lr": 0.1},

@@ -1,4 +1,6 @@
-"""The coordinate check of modules: against microsoft/mup on the same modules, against the exponents of yang2022, and against its own advice."""
+"""The coordinate check of modules: against microsoft/mup on the same modules, against the exponents
+of yang2022, and against its own advice.
+"""
 
 import math
 
@@ -13,7 +15,8 @@ import wideflow as wf
 
 from .coordinate_modules import BASE, CASES, WIDTHS, Net, batch, plain
 
-# slopes of log(mean |h|) on log(width) before steps 0..3, from microsoft/mup 1.0.0 (benchmarks/peers/coordinates_mup.py)
+# slopes of log(mean |h|) on log(width) before steps 0..3, from microsoft/mup 1.0.0
+# (benchmarks/peers/coordinates_mup.py)
 MUP = {
     ("plain SGD", "first"): [-0.005214, -0.005168, -0.005193, -0.005276],
     ("plain SGD", "last"): [-0.023522, 0.120248, 0.295677, 0.416509],
@@ -42,10 +45,16 @@ def checks():
     inputs, classes = batch()
     return {
         name: wf.coordinate_check(
-            case.build, WIDTHS, inputs, classes, optimiser=case.optimiser, loss=F.cross_entropy, seeds=1
+            case.build,
+            WIDTHS,
+            inputs,
+            classes,
+            optimiser=case.optimiser,
+            loss=F.cross_entropy,
+            seeds=1,
         )
         for name, case in CASES.items()
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(("case", "layer"), list(MUP))
@@ -74,13 +83,18 @@ def test_the_mending_exponents_lead_to_maximal_update(case):
         assert ("maximal update" in scalings[name].verdict) == (expected == (0, 0))
     roles = {name: scaling.role for name, scaling in scalings.items()}
     assert roles == {
-        "first.weight": "input", "first.bias": "vector", "second.weight": "hidden", "second.bias": "vector",
+        "first.weight": "input",
+        "first.bias": "vector",
+        "second.weight": "hidden",
+        "second.bias": "vector",
         "last.weight": "output",
-    }  # fmt: skip
+    }
 
 
 def test_a_network_mended_as_advised_moves_at_every_width():
-    """The advice for plain SGD, followed: afterwards nothing is to mend, and outputs move by about as much at every width."""
+    """The advice for plain SGD, followed: afterwards nothing is to mend, and outputs move by about
+    as much at every width.
+    """
     inputs, classes = few()
     advice = {name: exponents for name, exponents in TABLE3["plain SGD"].items()}
 
@@ -110,9 +124,12 @@ def test_a_network_mended_as_advised_moves_at_every_width():
 
 
 def test_numbers_of_one_layer_by_hand():
-    # f = w x with one SGD step at rate r on half the mean square of f - y = -1 for x = 1 and w = 0: w becomes r, and so does f
+    # f = w x with one SGD step at rate r on half the mean square of f - y = -1 for x = 1 and w = 0:
+    # w becomes r, and so does f
     build = lambda width: _zeroed(nn.Linear(1, width, bias=False))
-    check = wf.coordinate_check(build, (2, 4), [[1.0]], [[1.0, 1.0]], rate=0.25, steps=1, seeds=1, loss=_first_two)  # fmt: skip
+    check = wf.coordinate_check(
+        build, (2, 4), [[1.0]], [[1.0, 1.0]], rate=0.25, steps=1, seeds=1, loss=_first_two
+    )
     assert_allclose(check.updates["outputs"], [0.25, 0.25 / math.sqrt(2)], rtol=1e-6)
     assert_allclose(check.sizes["outputs"], [[0, 0.25], [0, 0.125]], rtol=1e-6)
     assert check.rate == 0.25
@@ -131,7 +148,14 @@ def test_the_users_random_numbers_stay_where_they_were():
     torch.manual_seed(5)
     expected = torch.randn(3)
     torch.manual_seed(5)
-    wf.coordinate_check(lambda width: nn.Linear(2, width), (2, 3), np.eye(2), np.ones((2, 2)), seeds=1, loss=_first_two)  # fmt: skip
+    wf.coordinate_check(
+        lambda width: nn.Linear(2, width),
+        (2, 3),
+        np.eye(2),
+        np.ones((2, 2)),
+        seeds=1,
+        loss=_first_two,
+    )
     assert torch.equal(torch.randn(3), expected)
 
 

@@ -1,4 +1,6 @@
-"""The probe of modules against the probe of the same network in JAX, against dense Jacobians, and what it refuses."""
+"""The probe of modules against the probe of the same network in JAX, against dense Jacobians, and
+what it refuses.
+"""
 
 import copy
 import subprocess
@@ -21,8 +23,13 @@ from wideflow.torch.network import Network, exact_arithmetic
 def convnet() -> nn.Sequential:
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Conv2d(1, 4, 3, stride=2, padding=1), nn.Tanh(), nn.Flatten(), nn.Linear(64, 5), nn.Tanh(), nn.Linear(5, 2)
-    )  # fmt: skip
+        nn.Conv2d(1, 4, 3, stride=2, padding=1),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(64, 5),
+        nn.Tanh(),
+        nn.Linear(5, 2),
+    )
 
 
 def same_in_jax(params, images):
@@ -86,7 +93,9 @@ def test_rows_are_those_of_the_same_network_in_jax(dtype, rtol, output):
 
 
 class Everything(nn.Module):
-    """Layers with a formula and without: norms, positions, a tied weight, a plain parameter, attention, an embedding, an in-place sum."""
+    """Layers with a formula and without: norms, positions, a tied weight, a plain parameter,
+    attention, an embedding, an in-place sum.
+    """
 
     def __init__(self):
         super().__init__()
@@ -134,13 +143,24 @@ def test_every_kind_of_layer_has_the_kernel_of_a_dense_jacobian(memory):
     with exact_arithmetic(network.device):
         kernels = Kernels(network, state, 0, memory)
         answers = kernels.parts(state, (0, 2))
-    assert {"wide.weight", "back.bias", "conv.weight", "group.weight", "batch.bias", "norm.bias"} <= kernels.trusted  # fmt: skip
-    assert {"shared.weight", "scale", "embed.weight", "attention.in_proj_weight"} <= set(kernels.rest)  # fmt: skip
+    assert {
+        "wide.weight",
+        "back.bias",
+        "conv.weight",
+        "group.weight",
+        "batch.bias",
+        "norm.bias",
+    } <= kernels.trusted
+    assert {"shared.weight", "scale", "embed.weight", "attention.in_proj_weight"} <= set(
+        kernels.rest
+    )
     for output, parts in zip((0, 2), answers, strict=True):
         expected = dense_parts(module, tokens, output)
         assert set(parts) == set(expected)
         for name, part in parts.items():
-            assert_allclose(part, expected[name], atol=1e-12 * np.abs(expected[name]).max(), err_msg=name)  # fmt: skip
+            assert_allclose(
+                part, expected[name], atol=1e-12 * np.abs(expected[name]).max(), err_msg=name
+            )
     whole = wf.probe(module, module, moved(module), tokens, memory=memory)
     assert whole.parameters == sum(p.numel() for p in module.parameters() if p.requires_grad)
 
@@ -168,7 +188,9 @@ def test_features_by_name_and_by_function():
     after = moved(before)
     x = torch.tensor(data("float64")[0])
     by_name = wf.probe(before, before, after, x, features="3").feature_movement
-    read = lambda state, images: functional_call(before[:4], {k: v for k, v in state.items() if k[0] in "03"}, (images,))  # fmt: skip
+    read = lambda state, images: functional_call(
+        before[:4], {k: v for k, v in state.items() if k[0] in "03"}, (images,)
+    )
     assert_allclose(
         wf.probe(before, before, after, x, features=read).feature_movement, by_name, rtol=1e-12
     )
@@ -193,28 +215,64 @@ NORM = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
     ("module", "change", "message"),
     [
         (copy.deepcopy(NORM).train(), {}, r"batch statistics in '1' \(BatchNorm1d\).*module.eval"),
-        (nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False)).eval(), {}, "batch statistics"),
+        (
+            nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False)).eval(),
+            {},
+            "batch statistics",
+        ),
         (nn.Sequential(nn.Linear(3, 2), nn.Dropout(0.5)).train(), {}, "active dropout in '1'"),
-        (nn.Sequential(nn.LazyLinear(2)), {}, "lazy parameters without a shape, such as '0.weight'"),
+        (
+            nn.Sequential(nn.LazyLinear(2)),
+            {},
+            "lazy parameters without a shape, such as '0.weight'",
+        ),
         (nn.Linear(3, 1).half(), {}, "must be in float32 or float64, got float16 in 'weight'"),
         (nn.Linear(3, 1).bfloat16(), {}, "got bfloat16"),
-        (nn.Linear(3, 1), {"inputs": torch.ones(2, 3).half()}, "`inputs` must be in float32 or float64, got float16"),
-        (nn.Linear(3, 1), {"inputs": torch.ones(2, 3, device="meta")}, "`inputs` must lie on the module's device cpu, got meta"),
+        (
+            nn.Linear(3, 1),
+            {"inputs": torch.ones(2, 3).half()},
+            "`inputs` must be in float32 or float64, got float16",
+        ),
+        (
+            nn.Linear(3, 1),
+            {"inputs": torch.ones(2, 3, device="meta")},
+            "`inputs` must lie on the module's device cpu, got meta",
+        ),
         (nn.Linear(3, 1), {"inputs": torch.full((2, 3), torch.nan)}, "`inputs` must be finite"),
         (nn.Linear(3, 1), {"inputs": "x"}, "`inputs` must be tensors or arrays of numbers"),
         (nn.Linear(3, 1), {"inputs": torch.ones(0, 3)}, "`inputs` must hold arrays"),
-        (nn.Linear(3, 1), {"params_after": {"weight": torch.ones(1, 3)}}, "`params_after` must have the entries of the module, but 'bias'"),
-        (nn.Linear(3, 1), {"params_after": nn.Linear(2, 1)}, "`params_after` must have the shapes of the module"),
-        (nn.Linear(3, 1), {"params_after": nn.Linear(3, 1).half()}, "`params_after` must be in float32"),
+        (
+            nn.Linear(3, 1),
+            {"params_after": {"weight": torch.ones(1, 3)}},
+            "`params_after` must have the entries of the module, but 'bias'",
+        ),
+        (
+            nn.Linear(3, 1),
+            {"params_after": nn.Linear(2, 1)},
+            "`params_after` must have the shapes of the module",
+        ),
+        (
+            nn.Linear(3, 1),
+            {"params_after": nn.Linear(3, 1).half()},
+            "`params_after` must be in float32",
+        ),
         (nn.Linear(3, 1), {"params_before": 3}, "`params_before` must be a state dict or a module"),
         (nn.Linear(3, 1), {"targets": np.ones(2)}, "`targets` must have the shape"),
         (nn.Linear(3, 1), {"output": 3}, "`output` must lie in 0..0"),
         (nn.Linear(3, 1), {"features": "hidden"}, "`features` must name a submodule, got 'hidden'"),
         (nn.Linear(3, 1), {"batched": False}, "`batched` must be None or True"),
-        (nn.LSTM(3, 2, batch_first=True), {"inputs": torch.ones(2, 4, 3)}, "must give one tensor, got tuple"),
-        (nn.Linear(3, 1).requires_grad_(False), {}, "at least one parameter with `requires_grad=True`"),
+        (
+            nn.LSTM(3, 2, batch_first=True),
+            {"inputs": torch.ones(2, 4, 3)},
+            "must give one tensor, got tuple",
+        ),
+        (
+            nn.Linear(3, 1).requires_grad_(False),
+            {},
+            "at least one parameter with `requires_grad=True`",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_named_in_one_sentence(module, change, message):
     given = {"params_before": module, "params_after": module, "inputs": torch.ones(2, 3)}
     with pytest.raises(ValueError, match=message) as raised:
@@ -256,7 +314,9 @@ assert "torch" in sys.modules
 
 
 def test_torch_is_imported_when_it_is_used_and_missed_with_the_remedy():
-    done = subprocess.run([sys.executable, "-c", ON_DEMAND], check=True, capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", ON_DEMAND], check=True, capture_output=True, text=True
+    )
     assert "pip install 'wideflow[torch]'" in done.stdout
 
 
@@ -299,11 +359,16 @@ x = torch.randn(64, 3, 32, 32)
 """
 
 
-@pytest.mark.parametrize("build", [DENSE, pytest.param(RESNET18, marks=pytest.mark.slow)], ids=["dense", "resnet18"])  # fmt: skip
+@pytest.mark.parametrize(
+    "build", [DENSE, pytest.param(RESNET18, marks=pytest.mark.slow)], ids=["dense", "resnet18"]
+)
 def test_eleven_million_parameters_and_64_inputs_within_four_gigabytes(build):
     told = subprocess.run(
-        [sys.executable, "-c", MEMORY.format(build=build)], check=True, capture_output=True, text=True
-    ).stdout  # fmt: skip
+        [sys.executable, "-c", MEMORY.format(build=build)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     count, verdict, peak = told.split()
     assert int(count) > 10_500_000
     assert verdict in ("lazy", "between", "rich")

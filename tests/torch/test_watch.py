@@ -1,4 +1,6 @@
-"""The recorder of a loop of one's own: the table of `train` on the same network, its cost, and where its numbers go."""
+"""The recorder of a loop of one's own: the table of `train` on the same network, its cost, and
+where its numbers go.
+"""
 
 import sys
 import time
@@ -18,7 +20,9 @@ STEPS, RATE = (0, 10, 20), 0.05
 
 def build() -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 1)).double()  # fmt: skip
+    return nn.Sequential(
+        nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 1)
+    ).double()
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +32,26 @@ def pair():
     x, y = rng.normal(size=(9, 3)), rng.normal(size=(9, 1))
     module = build()
     record = [
-        look.KernelDistance(), look.KernelAlignment(), look.KernelTrace(), look.EffectiveRank(), look.LinearisationGap(),
-        look.ParameterMovement(), look.ArrayMovement(), look.FeatureKernelDrift(), look.FeatureAlignment(),
+        look.KernelDistance(),
+        look.KernelAlignment(),
+        look.KernelTrace(),
+        look.EffectiveRank(),
+        look.LinearisationGap(),
+        look.ParameterMovement(),
+        look.ArrayMovement(),
+        look.FeatureKernelDrift(),
+        look.FeatureAlignment(),
         look.LayerFeatureMovement(),
-    ]  # fmt: skip
+    ]
     run = wf.train(
-        wf.torch.from_torch(module, weights=True), wf.Dataset(x, y[:, 0]), wf.GradientDescent(RATE),
-        steps=STEPS[-1], every=STEPS[1], record=record, loss=wf.losses.HalfMeanSquares(),
-    )  # fmt: skip
+        wf.torch.from_torch(module, weights=True),
+        wf.Dataset(x, y[:, 0]),
+        wf.GradientDescent(RATE),
+        steps=STEPS[-1],
+        every=STEPS[1],
+        record=record,
+        loss=wf.losses.HalfMeanSquares(),
+    )
     inputs, targets = torch.tensor(x), torch.tensor(y)
     watch = wf.torch.Watch(module, inputs, targets)
     optimiser = torch.optim.SGD(module.parameters(), lr=RATE)
@@ -60,7 +76,14 @@ def test_the_table_is_that_of_train(pair):
     assert_allclose(watch.table.time.values, run.table.time.values)
     assert list(watch.table.step.values) == list(STEPS)
     assert list(watch.table.layer.values) == ["0", "2"]
-    assert list(watch.table.array.values) == ["0.weight", "0.bias", "2.weight", "2.bias", "4.weight", "4.bias"]  # fmt: skip
+    assert list(watch.table.array.values) == [
+        "0.weight",
+        "0.bias",
+        "2.weight",
+        "2.bias",
+        "4.weight",
+        "4.bias",
+    ]
 
 
 def test_verdict_and_scalars_are_those_of_the_last_record(pair):
@@ -71,7 +94,9 @@ def test_verdict_and_scalars_are_those_of_the_last_record(pair):
     assert watch.index == watch.regime.index
     scalars = watch.scalars()
     assert_allclose(scalars["feature_kernel_drift/2"], last.feature_kernel_drift[1], rtol=1e-9)
-    assert_allclose(scalars["array_movement_relative/4.bias"], last.array_movement_relative[5], rtol=1e-9)  # fmt: skip
+    assert_allclose(
+        scalars["array_movement_relative/4.bias"], last.array_movement_relative[5], rtol=1e-9
+    )
     assert watch.verdict in str(watch)
 
 
@@ -120,13 +145,17 @@ def test_the_cost_is_told_and_bounded():
 
 def test_classes_and_convolutions():
     torch.manual_seed(0)
-    module = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(12, 4)).double()  # fmt: skip
+    module = nn.Sequential(
+        nn.Conv2d(1, 3, 3), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(12, 4)
+    ).double()
     x, labels = torch.randn(5, 1, 4, 4).double(), torch.tensor([0, 1, 2, 3, 1])
     watch = wf.torch.Watch(module, x, labels)
     watch.record(0)
     exact = nn.functional.cross_entropy(module(x), labels).item()
     assert_allclose(watch.table.loss[0], exact, rtol=1e-12)
-    own = wf.torch.Watch(module, x, labels, loss=lambda f, y: nn.functional.cross_entropy(f, y, reduction="sum"))  # fmt: skip
+    own = wf.torch.Watch(
+        module, x, labels, loss=lambda f, y: nn.functional.cross_entropy(f, y, reduction="sum")
+    )
     own.record(0)
     assert_allclose(own.table.loss[0], 5 * exact, rtol=1e-12)
     hot = np.eye(4)[labels.numpy()]
@@ -203,6 +232,8 @@ def test_the_lightning_callback(library, monkeypatch):
     callback = wf.torch.lightning_callback(inputs, targets, every=2)
     assert isinstance(callback, base) == (library is not None)
     logger = fit(callback, module, 5)
-    assert [step for step, _ in logger.logged] == [0, 2, 4] == list(callback.watch.table.step.values)  # fmt: skip
+    assert (
+        [step for step, _ in logger.logged] == [0, 2, 4] == list(callback.watch.table.step.values)
+    )
     assert logger.logged[-1][1] == callback.watch.scalars()
     assert all(part.training for part in module.modules())  # back in train mode

@@ -46,7 +46,9 @@ print(json.dumps(tables("all")))
 
 
 def with_devices(count: int) -> dict[str, str]:
-    """This process's environment, its cheap compilation included, with `count` devices on the CPU."""
+    """This process's environment, its cheap compilation included, with `count` devices on the
+    CPU.
+    """
     flags = os.environ.get("XLA_FLAGS", "")
     return {**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count={count}"}
 
@@ -138,7 +140,9 @@ CASES = [(12, 32, 1), (12, 4096, 1), (20, 64, 1), (12, 32, 3)]  # samples, width
 
 
 def test_a_step_exchanges_the_outputs_alone(four):
-    """Of the compiled loop: one sum over the devices, of samples x outputs numbers, however many neurons there are."""
+    """Of the compiled loop: one sum over the devices, of samples x outputs numbers, however many
+    neurons there are.
+    """
     for (samples, _, outputs), exchanges in zip(CASES, four["exchanges"], strict=True):
         assert [kind for _, kind in exchanges] == ["all-reduce"]
         shape = re.fullmatch(r"f64\[([\d,]+)\].*", exchanges[0][0])

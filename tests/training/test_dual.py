@@ -17,7 +17,8 @@ XT, YT = RNG.normal(size=(5, D_IN)), RNG.normal(size=5)
 EMBEDDING = wf.embeddings.RandomFeatures(RNG.normal(size=(9, D_IN)), "tanh")
 W0, C = RNG.normal(size=(M, 9)), np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
 
-# scaling: output prefactor, hidden prefactor, learning-rate factor, at width m and D features (chen2022, Table 1)
+# scaling: output prefactor, hidden prefactor, learning-rate factor, at width m and D features
+# (chen2022, Table 1)
 TABLE = {
     "ours": (wf.scalings.MeanField(), lambda m, D: (1 / m, D**-0.5, m)),
     "NTK": (wf.scalings.NTK(), lambda m, D: (m**-0.5, D**-0.5, 1.0)),

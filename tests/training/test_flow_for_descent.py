@@ -1,4 +1,6 @@
-"""A flow in place of descent: same times, curves that differ by the error of descent alone, and clear refusals."""
+"""A flow in place of descent: same times, curves that differ by the error of descent alone, and
+clear refusals.
+"""
 
 import jax
 import numpy as np
@@ -39,17 +41,22 @@ def test_descent_differs_from_its_flow_by_an_error_of_first_order_in_the_rate():
 
 
 def test_an_experiment_that_descends_has_a_flow_version(tmp_path):
-    # Figure 1 at its smallest, ReLU: the curves differ by the error of descent, which halves with the rate; it is largest at the beginning
+    # Figure 1 at its smallest, ReLU: the curves differ by the error of descent, which halves with
+    # the rate; it is largest at the beginning
     chosen, gaps = experiment("caron2023-figure1"), []
     asked = {"gammas": (1.0, 0.5), "alphas": (0.7, 0.7), "seeds": 1, "records": 5}
     asked |= {"samples": 15, "width": 100}
     for rate, steps in ((2.0, 10), (1.0, 20)):
         both = [
             perform(
-                chosen, Store(tmp_path), size="smoke", flow=flow, overrides=asked | {"rate": rate, "steps": steps}
+                chosen,
+                Store(tmp_path),
+                size="smoke",
+                flow=flow,
+                overrides=asked | {"rate": rate, "steps": steps},
             ).record
             for flow in (False, True)
-        ]  # fmt: skip
+        ]
         descent, flow = (record.table for record in both)
         np.testing.assert_allclose(flow.time, descent.time, rtol=1e-12)
         gaps.append(float(np.abs(np.log(flow.risk / descent.risk)).max()))
@@ -76,7 +83,8 @@ def test_an_experiment_that_descends_nowhere_refuses(tmp_path):
 
 @pytest.mark.parametrize("method", ["gram", "tsit5"])
 def test_a_flow_stops_where_the_loss_crosses_the_level(method):
-    # a linear network with one sample: r(t) = r(0) exp(-|phi|^2 t), so L crosses at log(L(0) / level) / (2 |phi|^2)
+    # a linear network with one sample: r(t) = r(0) exp(-|phi|^2 t), so L crosses at log(L(0) /
+    # level) / (2 |phi|^2)
     net = wf.Shallow([[1.0, 0.0]], [1.0], activation="linear")
     data = wf.Dataset([[2.0, 0.0]], [-1.0])
     square = 2.0  # |x|^2 / 2

@@ -56,7 +56,8 @@ def test_mean_loss_is_the_sum_loss_at_another_rate():
 
 
 def test_linear_network_follows_the_closed_form():
-    # sigma = id: u(t) obeys du/dt = -Theta (u - y) with constant Theta, so descent contracts by I - eta Theta
+    # sigma = id: u(t) obeys du/dt = -Theta (u - y) with constant Theta, so descent contracts by I -
+    # eta Theta
     net = wf.Shallow(W, A, activation="linear")
     theta = np.asarray(wf.observables.tangent_gram(net, X))
     u0 = np.asarray(net.outputs(X))
@@ -203,13 +204,15 @@ def test_sgd_with_given_batches_replays_numpy():
     ],
 )
 def test_sgd_refuses_batches_that_it_cannot_replay(order, steps, message):
-    # JAX clips an index that is too large: these runs repeated the last row, or took another sample, without a word
+    # JAX clips an index that is too large: these runs repeated the last row, or took another
+    # sample, without a word
     with pytest.raises(ValueError, match=message):
         wf.train(wf.Shallow(W, A), DATA, wf.SGD(0.3, batch=2, order=order), steps=steps)
 
 
 def test_sgd_passes_over_every_sample_once():
-    # with batch 4 of 6 a pass is two steps: the sum of both gradients at a tiny rate is the full one
+    # with batch 4 of 6 a pass is two steps: the sum of both gradients at a tiny rate is the full
+    # one
     net = wf.Shallow(W, A, activation="tanh")
     run = wf.train(net, DATA, wf.SGD(1e-7, batch=4), steps=2)
     full = wf.train(net, DATA, wf.GradientDescent(1e-7), steps=1)
@@ -229,9 +232,12 @@ def test_cross_entropy_sgd_replays_numpy():
         q = np.exp(logits) / np.exp(logits).sum(1, keepdims=True) - np.eye(3)[labels[batch]]
         w = w - 0.5 / 3**0.5 * (((z > 0) * (q / 3 @ (s * outputs))).T @ X[batch])
     run = wf.train(
-        wf.Shallow(W, outputs), data, wf.SGD(0.5, batch=3, order=order), steps=3,
+        wf.Shallow(W, outputs),
+        data,
+        wf.SGD(0.5, batch=3, order=order),
+        steps=3,
         loss=wf.losses.CrossEntropy(),
-    )  # fmt: skip
+    )
     assert_allclose(run.model.hidden, w, rtol=1e-12)
 
 
@@ -301,7 +307,8 @@ GAMMA = lambda s: s.model.scaling.gamma
 
 
 def test_the_name_of_a_scaling_is_not_known_inside_a_compiled_run():
-    # one program serves all scalings, so that a label read inside it could only be another network's
+    # one program serves all scalings, so that a label read inside it could only be another
+    # network's
     for scaling in (wf.scalings.Zipf(0.2, 0.6), wf.scalings.Zipf(0.9, 0.6)):
         net = wf.Shallow(W, A, scaling)
         with pytest.raises(ValueError, match="`scaling` is not known inside `train`"):

@@ -21,7 +21,8 @@ class Diagonal(AbstractModel):
     def __check_init__(self):
         if self.plus.ndim != 1 or self.plus.shape != self.minus.shape:
             raise ValueError(
-                f"`plus` and `minus` must be vectors of one length, got {self.plus.shape} and {self.minus.shape}."
+                f"`plus` and `minus` must be vectors of one length, got {self.plus.shape} and "
+                f"{self.minus.shape}."
             )
 
     @classmethod

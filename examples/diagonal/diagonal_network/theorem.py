@@ -8,11 +8,14 @@ from wideflow.theorems import AbstractTheorem, Citation
 
 class ImplicitBias(AbstractTheorem):
     r"""If the flow from $u = v = \alpha 1$ ends at zero loss, then $\beta$ solves
-    $\min_\beta \sum_j q(\beta_j/\alpha^2)$ subject to $X\beta = y$, with $q'(z) = \operatorname{arcsinh}(z/2)$.
+    $\min_\beta \sum_j q(\beta_j/\alpha^2)$ subject to $X\beta = y$, with
+    $q'(z) = \operatorname{arcsinh}(z/2)$.
 
-    That is the case if and only if $X\beta = y$ and $s = \operatorname{arcsinh}(\beta/2\alpha^2)$ lies in the row space of $X$: the
-    objective is strictly convex and $s$ its gradient up to a factor. What is checked is the part of $s$ outside the row space,
-    relative to $s$; it is zero along the whole flow, since $u_j = \alpha e^{-2\int g_j}$, $v_j = \alpha e^{2\int g_j}$ with $g = X^\top r$.
+    That is the case if and only if $X\beta = y$ and $s = \operatorname{arcsinh}(\beta/2\alpha^2)$
+    lies in the row space of $X$: the objective is strictly convex and $s$ its gradient up to a
+    factor. What is checked is the part of $s$ outside the row space, relative to $s$; it is zero
+    along the whole flow, since $u_j = \alpha e^{-2\int g_j}$, $v_j = \alpha e^{2\int g_j}$ with
+    $g = X^\top r$.
     """
 
     citation = Citation("woodworth2020", "Theorem 1")

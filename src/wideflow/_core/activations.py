@@ -38,7 +38,8 @@ class Activation:
         degree: $k$ if $\sigma(cz) = c^k \sigma(z)$ for $c > 0$, else None.
         interval: default bounded open interval on which $|\sigma'| \ge$ `interval_slope` $> 0$
             (chen2022, section 3) for pre-activations of unit variance.
-        kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags. switch: $\sigma'$ is only 0 or 1.
+        kinks: where $\sigma'$ jumps. odd, analytic, polynomial: flags. switch: $\sigma'$ is only 0
+            or 1.
         at_kink: the value of $\sigma'$ at a kink. parameters: the numbers by which two of one name
             differ.
     """
@@ -108,7 +109,9 @@ class Activation:
         return hash(self.key if self.name != "custom" else self.value)
 
     def __reduce__(self):
-        """Pickled by what it was built from: its functions are local ones, which `pickle` does not take."""
+        """Pickled by what it was built from: its functions are local ones, which `pickle` does not
+        take.
+        """
         if self.name in _BUILDERS:
             return _rebuild, self.key
         return Activation, tuple(getattr(self, part.name) for part in fields(self) if part.init)
@@ -135,10 +138,20 @@ def relu(at_kink: float = 0.0) -> Activation:
     else:
         slope = lambda z: _step(z, at_kink)
     return Activation(
-        "relu", lambda z: jnp.maximum(z, 0), slope, _zero, 1.0, math.nan, degree=1.0,
-        interval=(0.0, 2.71), interval_slope=1.0, kinks=(0.0,), at_kink=at_kink, analytic=False,
+        "relu",
+        lambda z: jnp.maximum(z, 0),
+        slope,
+        _zero,
+        1.0,
+        math.nan,
+        degree=1.0,
+        interval=(0.0, 2.71),
+        interval_slope=1.0,
+        kinks=(0.0,),
+        at_kink=at_kink,
+        analytic=False,
         switch=at_kink in (0.0, 1.0),
-    )  # fmt: skip
+    )
 
 
 def _check_slope(slope) -> None:
@@ -155,11 +168,19 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     """
     _check_slope(slope)
     return Activation(
-        "leaky_relu", lambda z: jnp.where(z > 0, z, slope * z),
-        lambda z: jnp.where(z > 0, 1.0, jnp.where(z < 0, slope, 0.0)).astype(z.dtype), _zero,
-        1.0, math.nan, degree=1.0, interval=(-2.71, 2.71), interval_slope=slope, kinks=(0.0,),
-        analytic=False, parameters=(slope,),
-    )  # fmt: skip
+        "leaky_relu",
+        lambda z: jnp.where(z > 0, z, slope * z),
+        lambda z: jnp.where(z > 0, 1.0, jnp.where(z < 0, slope, 0.0)).astype(z.dtype),
+        _zero,
+        1.0,
+        math.nan,
+        degree=1.0,
+        interval=(-2.71, 2.71),
+        interval_slope=slope,
+        kinks=(0.0,),
+        analytic=False,
+        parameters=(slope,),
+    )
 
 
 def smoothed_leaky_relu(slope: float = 0.1, sharpness: float = 1.0) -> Activation:
@@ -178,32 +199,63 @@ def smoothed_leaky_relu(slope: float = 0.1, sharpness: float = 1.0) -> Activatio
         return (1 - a) * b * s * (1 - s)
 
     return Activation(
-        "smoothed_leaky_relu", lambda z: a * z + (1 - a) * jax.nn.softplus(b * z) / b,
-        lambda z: a + (1 - a) * jax.nn.sigmoid(b * z), bend, 1.0, (1 - a) * b / 4,
-        interval=(-2.71, 2.71), interval_slope=a + (1 - a) / (1 + math.exp(2.71 * b)),
+        "smoothed_leaky_relu",
+        lambda z: a * z + (1 - a) * jax.nn.softplus(b * z) / b,
+        lambda z: a + (1 - a) * jax.nn.sigmoid(b * z),
+        bend,
+        1.0,
+        (1 - a) * b / 4,
+        interval=(-2.71, 2.71),
+        interval_slope=a + (1 - a) / (1 + math.exp(2.71 * b)),
         parameters=(a, b),
-    )  # fmt: skip
+    )
 
 
 def absolute() -> Activation:
     return Activation(
-        "abs", jnp.abs, jnp.sign, _zero, 1.0, math.nan, degree=1.0, interval=(0.0, 2.71),
-        interval_slope=1.0, kinks=(0.0,), analytic=False,
-    )  # fmt: skip
+        "abs",
+        jnp.abs,
+        jnp.sign,
+        _zero,
+        1.0,
+        math.nan,
+        degree=1.0,
+        interval=(0.0, 2.71),
+        interval_slope=1.0,
+        kinks=(0.0,),
+        analytic=False,
+    )
 
 
 def linear() -> Activation:
     return Activation(
-        "linear", lambda z: z, jnp.ones_like, _zero, 1.0, 0.0, degree=1.0, interval=(-1.0, 1.0),
-        interval_slope=1.0, odd=True, polynomial=True,
-    )  # fmt: skip
+        "linear",
+        lambda z: z,
+        jnp.ones_like,
+        _zero,
+        1.0,
+        0.0,
+        degree=1.0,
+        interval=(-1.0, 1.0),
+        interval_slope=1.0,
+        odd=True,
+        polynomial=True,
+    )
 
 
 def square() -> Activation:
     return Activation(
-        "square", jnp.square, lambda z: 2 * z, lambda z: 2 * jnp.ones_like(z), math.inf, 2.0,
-        degree=2.0, interval=(0.5, 2.5), interval_slope=1.0, polynomial=True,
-    )  # fmt: skip
+        "square",
+        jnp.square,
+        lambda z: 2 * z,
+        lambda z: 2 * jnp.ones_like(z),
+        math.inf,
+        2.0,
+        degree=2.0,
+        interval=(0.5, 2.5),
+        interval_slope=1.0,
+        polynomial=True,
+    )
 
 
 def _tanh_slope(z):
@@ -224,11 +276,17 @@ def scaled_tanh(scale: float = 1.0) -> Activation:
         return -2 * b * t * (1 - t**2)
 
     return Activation(
-        "tanh" if b == 1.0 else "scaled_tanh", lambda z: jnp.tanh(b * z) / b,
-        lambda z: _tanh_slope(b * z), bend, 1.0, 4 * b / (3 * math.sqrt(3)),
-        interval=(-1.37 / b, 1.37 / b), interval_slope=1 / math.cosh(1.37) ** 2, odd=True,
+        "tanh" if b == 1.0 else "scaled_tanh",
+        lambda z: jnp.tanh(b * z) / b,
+        lambda z: _tanh_slope(b * z),
+        bend,
+        1.0,
+        4 * b / (3 * math.sqrt(3)),
+        interval=(-1.37 / b, 1.37 / b),
+        interval_slope=1 / math.cosh(1.37) ** 2,
+        odd=True,
         parameters=() if b == 1.0 else (b,),
-    )  # fmt: skip
+    )
 
 
 def sigmoid() -> Activation:
@@ -242,9 +300,15 @@ def sigmoid() -> Activation:
 
     edge = 1 / (1 + math.exp(-1.5))
     return Activation(
-        "sigmoid", jax.nn.sigmoid, slope, bend, 0.25, 1 / (6 * math.sqrt(3)),
-        interval=(-1.5, 1.5), interval_slope=edge * (1 - edge),
-    )  # fmt: skip
+        "sigmoid",
+        jax.nn.sigmoid,
+        slope,
+        bend,
+        0.25,
+        1 / (6 * math.sqrt(3)),
+        interval=(-1.5, 1.5),
+        interval_slope=edge * (1 - edge),
+    )
 
 
 def softplus() -> Activation:
@@ -253,30 +317,55 @@ def softplus() -> Activation:
         return s * (1 - s)
 
     return Activation(
-        "softplus", jax.nn.softplus, jax.nn.sigmoid, bend, 1.0, 0.25, interval=(0.0, 2.71),
+        "softplus",
+        jax.nn.softplus,
+        jax.nn.sigmoid,
+        bend,
+        1.0,
+        0.25,
+        interval=(0.0, 2.71),
         interval_slope=0.5,
-    )  # fmt: skip
+    )
 
 
 def sine() -> Activation:
     return Activation(
-        "sin", jnp.sin, jnp.cos, lambda z: -jnp.sin(z), 1.0, 1.0, interval=(-1.0, 1.0),
-        interval_slope=math.cos(1.0), odd=True,
-    )  # fmt: skip
+        "sin",
+        jnp.sin,
+        jnp.cos,
+        lambda z: -jnp.sin(z),
+        1.0,
+        1.0,
+        interval=(-1.0, 1.0),
+        interval_slope=math.cos(1.0),
+        odd=True,
+    )
 
 
 def cosine() -> Activation:
     return Activation(
-        "cos", jnp.cos, lambda z: -jnp.sin(z), lambda z: -jnp.cos(z), 1.0, 1.0,
-        interval=(0.5, 2.5), interval_slope=math.sin(0.5),
-    )  # fmt: skip
+        "cos",
+        jnp.cos,
+        lambda z: -jnp.sin(z),
+        lambda z: -jnp.cos(z),
+        1.0,
+        1.0,
+        interval=(0.5, 2.5),
+        interval_slope=math.sin(0.5),
+    )
 
 
 def exponential() -> Activation:
     return Activation(
-        "exp", jnp.exp, jnp.exp, jnp.exp, math.inf, math.inf, interval=(-1.0, 1.0),
+        "exp",
+        jnp.exp,
+        jnp.exp,
+        jnp.exp,
+        math.inf,
+        math.inf,
+        interval=(-1.0, 1.0),
         interval_slope=math.exp(-1.0),
-    )  # fmt: skip
+    )
 
 
 def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
@@ -294,10 +383,17 @@ def scaled_erf(scale: float = 1.0, *, name: str = "erf") -> Activation:
         return top * jnp.exp(-((b * z) ** 2))
 
     return Activation(
-        name, lambda z: _erf(b * z), slope, lambda z: -2 * b**2 * z * slope(z), top,
-        top * b * math.sqrt(2) * math.exp(-0.5), interval=(-1 / b, 1 / b),
-        interval_slope=top * math.exp(-1.0), odd=True, parameters=(b,),
-    )  # fmt: skip
+        name,
+        lambda z: _erf(b * z),
+        slope,
+        lambda z: -2 * b**2 * z * slope(z),
+        top,
+        top * b * math.sqrt(2) * math.exp(-0.5),
+        interval=(-1 / b, 1 / b),
+        interval_slope=top * math.exp(-1.0),
+        odd=True,
+        parameters=(b,),
+    )
 
 
 def gelu() -> Activation:
@@ -307,10 +403,15 @@ def gelu() -> Activation:
     root2 = math.sqrt(2)  # sigma'' vanishes at sqrt(2), where sigma' is largest
     top = (1 + math.erf(1)) / 2 + root2 * math.exp(-1) / math.sqrt(2 * math.pi)
     return Activation(
-        "gelu", lambda z: z * cdf(z), lambda z: cdf(z) + z * density(z),
-        lambda z: (2 - z**2) * density(z), top, 2 / math.sqrt(2 * math.pi),
-        interval=(0.0, 2.71), interval_slope=0.5,
-    )  # fmt: skip
+        "gelu",
+        lambda z: z * cdf(z),
+        lambda z: cdf(z) + z * density(z),
+        lambda z: (2 - z**2) * density(z),
+        top,
+        2 / math.sqrt(2 * math.pi),
+        interval=(0.0, 2.71),
+        interval_slope=0.5,
+    )
 
 
 def polynomial(coefficients) -> Activation:
@@ -331,12 +432,17 @@ def polynomial(coefficients) -> Activation:
     second = tuple(k * first[k] for k in range(1, len(first))) or (0.0,)
     powers = {k for k, value in enumerate(c) if value}
     return Activation(
-        "polynomial", _horner(c), _horner(first), _horner(second),
+        "polynomial",
+        _horner(c),
+        _horner(first),
+        _horner(second),
         abs(first[0]) if max(powers, default=0) <= 1 else math.inf,
         abs(second[0]) if max(powers, default=0) <= 2 else math.inf,
-        degree=float(*powers) if len(powers) == 1 else None, odd=all(k % 2 for k in powers),
-        polynomial=True, parameters=c,
-    )  # fmt: skip
+        degree=float(*powers) if len(powers) == 1 else None,
+        odd=all(k % 2 for k in powers),
+        polynomial=True,
+        parameters=c,
+    )
 
 
 def _horner(coefficients: tuple[float, ...]) -> Function:
@@ -395,18 +501,38 @@ def rectified_power(degree: int) -> Activation:
     slope = (lambda z: k * power(k - 1)(z)) if k else _zero
     bend = (lambda z: k * (k - 1) * power(k - 2)(z)) if k > 1 else _zero
     return Activation(
-        "rectified_power", power(k), slope, bend, float(k) if k < 2 else math.inf,
-        math.nan if k < 2 else 2.0 if k == 2 else math.inf, degree=float(k), interval=(1.0, 2.71),
-        interval_slope=float(k), kinks=(0.0,) if k < 2 else (), analytic=False, parameters=(float(k),),
-    )  # fmt: skip
+        "rectified_power",
+        power(k),
+        slope,
+        bend,
+        float(k) if k < 2 else math.inf,
+        math.nan if k < 2 else 2.0 if k == 2 else math.inf,
+        degree=float(k),
+        interval=(1.0, 2.71),
+        interval_slope=float(k),
+        kinks=(0.0,) if k < 2 else (),
+        analytic=False,
+        parameters=(float(k),),
+    )
 
 
 def sign() -> Activation:
-    r"""$\mathrm{sign}(z)$, 0 at 0; its slope is 0 wherever it exists, so that no layer below it trains."""
+    r"""$\mathrm{sign}(z)$, 0 at 0; its slope is 0 wherever it exists, so that no layer below it
+    trains.
+    """
     return Activation(
-        "sign", jnp.sign, _zero, _zero, 0.0, math.nan, degree=0.0, interval_slope=0.0,
-        kinks=(0.0,), odd=True, analytic=False,
-    )  # fmt: skip
+        "sign",
+        jnp.sign,
+        _zero,
+        _zero,
+        0.0,
+        math.nan,
+        degree=0.0,
+        interval_slope=0.0,
+        kinks=(0.0,),
+        odd=True,
+        analytic=False,
+    )
 
 
 def gaussian(sharpness: float = 1.0) -> Activation:
@@ -420,11 +546,16 @@ def gaussian(sharpness: float = 1.0) -> Activation:
     value = lambda z: jnp.exp(-b * z**2)
     low, high = 0.25 / math.sqrt(b), 1.5 / math.sqrt(b)
     return Activation(
-        "gaussian", value, lambda z: -2 * b * z * value(z),
-        lambda z: (4 * b**2 * z**2 - 2 * b) * value(z), math.sqrt(2 * b / math.e), 2 * b,
+        "gaussian",
+        value,
+        lambda z: -2 * b * z * value(z),
+        lambda z: (4 * b**2 * z**2 - 2 * b) * value(z),
+        math.sqrt(2 * b / math.e),
+        2 * b,
         interval=(low, high),
-        interval_slope=min(2 * b * z * math.exp(-b * z**2) for z in (low, high)), parameters=(b,),
-    )  # fmt: skip
+        interval_slope=min(2 * b * z * math.exp(-b * z**2) for z in (low, high)),
+        parameters=(b,),
+    )
 
 
 def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> Activation:
@@ -437,13 +568,19 @@ def wave(amplitude: float = 1.0, frequency: float = 1.0, phase: float = 0.0) -> 
     """
     a, b, c = float(amplitude), float(frequency), float(phase)
     return Activation(
-        "wave", lambda z: a * jnp.sin(b * z + c), lambda z: a * b * jnp.cos(b * z + c),
-        lambda z: -a * b**2 * jnp.sin(b * z + c), abs(a * b), abs(a) * b**2, parameters=(a, b, c),
-    )  # fmt: skip
+        "wave",
+        lambda z: a * jnp.sin(b * z + c),
+        lambda z: a * b * jnp.cos(b * z + c),
+        lambda z: -a * b**2 * jnp.sin(b * z + c),
+        abs(a * b),
+        abs(a) * b**2,
+        parameters=(a, b, c),
+    )
 
 
 def two_slopes(negative: float, positive: float = 1.0) -> Activation:
-    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and size.
+    r"""$a \min(z, 0) + b \max(z, 0)$ with $a$ = `negative` and $b$ = `positive`, of any sign and
+    size.
 
     Args:
         negative: $a$, the slope below 0.
@@ -452,10 +589,19 @@ def two_slopes(negative: float, positive: float = 1.0) -> Activation:
     a, b = float(negative), float(positive)
     slope = lambda z: jnp.where(z > 0, b, jnp.where(z < 0, a, 0.0)).astype(z.dtype)
     return Activation(
-        "two_slopes", lambda z: jnp.where(z > 0, b * z, a * z), slope, _zero,
-        max(abs(a), abs(b)), math.nan, degree=1.0, interval=(0.0, 2.71), interval_slope=abs(b),
-        kinks=(0.0,), analytic=False, parameters=(a, b),
-    )  # fmt: skip
+        "two_slopes",
+        lambda z: jnp.where(z > 0, b * z, a * z),
+        slope,
+        _zero,
+        max(abs(a), abs(b)),
+        math.nan,
+        degree=1.0,
+        interval=(0.0, 2.71),
+        interval_slope=abs(b),
+        kinks=(0.0,),
+        analytic=False,
+        parameters=(a, b),
+    )
 
 
 def custom(
@@ -499,19 +645,34 @@ def _elementwise(scalar: Function) -> Function:
 
 
 TABLE: dict[str, Callable[[], Activation]] = {
-    "relu": relu, "leaky_relu": leaky_relu, "smoothed_leaky_relu": smoothed_leaky_relu,
-    "abs": absolute, "linear": linear, "square": square, "tanh": scaled_tanh,
-    "sigmoid": sigmoid, "softplus": softplus, "sin": sine, "cos": cosine, "exp": exponential,
-    "erf": scaled_erf, "unit_erf": lambda: scaled_erf(math.sqrt(math.pi) / 2, name="unit_erf"),
-    "gelu": gelu, "gaussian": gaussian,
-}  # fmt: skip
+    "relu": relu,
+    "leaky_relu": leaky_relu,
+    "smoothed_leaky_relu": smoothed_leaky_relu,
+    "abs": absolute,
+    "linear": linear,
+    "square": square,
+    "tanh": scaled_tanh,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
+    "sin": sine,
+    "cos": cosine,
+    "exp": exponential,
+    "erf": scaled_erf,
+    "unit_erf": lambda: scaled_erf(math.sqrt(math.pi) / 2, name="unit_erf"),
+    "gelu": gelu,
+    "gaussian": gaussian,
+}
 
 
 _BUILDERS: dict[str, Callable[..., Activation]] = TABLE | {
-    "unit_erf": lambda _: TABLE["unit_erf"](), "polynomial": lambda *c: polynomial(c),
-    "rectified_power": lambda degree: rectified_power(int(degree)), "scaled_tanh": scaled_tanh, "sign": sign, "wave": wave,
+    "unit_erf": lambda _: TABLE["unit_erf"](),
+    "polynomial": lambda *c: polynomial(c),
+    "rectified_power": lambda degree: rectified_power(int(degree)),
+    "scaled_tanh": scaled_tanh,
+    "sign": sign,
+    "wave": wave,
     "two_slopes": two_slopes,
-}  # fmt: skip
+}
 
 
 def _rebuild(name: str, parameters: tuple[float, ...], at_kink: float) -> Activation:

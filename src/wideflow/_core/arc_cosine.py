@@ -1,17 +1,19 @@
 r"""Arc-cosine pair expectations: products of absolute values and ReLUs of correlated Gaussians.
 
-For unit vectors $u, v$ with $\rho = \langle u, v\rangle$ and $x \sim \mathcal N(0, I)$ (li2020, section 2;
-the integrals are cho2009's, order one),
+For unit vectors $u, v$ with $\rho = \langle u, v\rangle$ and $x \sim \mathcal N(0, I)$ (li2020,
+section 2; the integrals are cho2009's, order one),
 $$K(\rho) = \mathbb E|\langle u, x\rangle||\langle v, x\rangle|
-   = \tfrac2\pi\big(\sqrt{1-\rho^2} + \rho\arcsin\rho\big), \qquad K'(\rho) = \tfrac2\pi\arcsin\rho,$$
+   = \tfrac2\pi\big(\sqrt{1-\rho^2} + \rho\arcsin\rho\big), \qquad K'(\rho) =
+  \tfrac2\pi\arcsin\rho,$$
 $$k(\rho) = \mathbb E\,\mathrm{relu}\,\mathrm{relu} = \tfrac14\big(K(\rho) + \rho\big), \qquad
   k'(\rho) = \tfrac14\big(K'(\rho) + 1\big), \qquad
   \mathbb E\,\mathrm{relu}(\langle u,x\rangle)|\langle v,x\rangle| = \tfrac12K(\rho).$$
 
-$K'$ has a square-root singularity at $|\rho| = 1$ (aligned or antipodal neurons), but everywhere it is used it
-multiplies the tangential vector $v - \rho u$ of length $\sqrt{1-\rho^2}$, so gradients stay finite, continuous
-and accurate to rounding. Automatic differentiation takes the same closed forms (`abs_pair_with_slope`), so that first
-and second derivatives of whatever is built on them are finite and right there as well.
+$K'$ has a square-root singularity at $|\rho| = 1$ (aligned or antipodal neurons), but everywhere it
+is used it multiplies the tangential vector $v - \rho u$ of length $\sqrt{1-\rho^2}$, so gradients
+stay finite, continuous and accurate to rounding. Automatic differentiation takes the same closed
+forms (`abs_pair_with_slope`), so that first and second derivatives of whatever is built on them are
+finite and right there as well.
 """
 
 import jax
@@ -28,9 +30,10 @@ def abs_pair_with_slope(
 
     Rounding can push a computed cosine outside $[-1, 1]$; it is clipped back.
 
-    Derivatives are $K'$ and $K'' = \frac2\pi(1-\rho^2)^{-1/2}$, the latter set to 0 from $|\rho| = 1$ on. For unit vectors at
-    the angle $\theta$, $K(\cos\theta) = \cos\theta + \frac2{3\pi}|\theta|^3 + O(|\theta|^5)$: at $\theta = 0$ two derivatives in the vectors are those
-    of $K'(1)\,\rho$ alone, which is what the zero leaves.
+    Derivatives are $K'$ and $K'' = \frac2\pi(1-\rho^2)^{-1/2}$, the latter set to 0 from
+    $|\rho| = 1$ on. For unit vectors at the angle $\theta$,
+    $K(\cos\theta) = \cos\theta + \frac2{3\pi}|\theta|^3 + O(|\theta|^5)$: at $\theta = 0$ two
+    derivatives in the vectors are those of $K'(1)\,\rho$ alone, which is what the zero leaves.
     """
     rho = jnp.clip(cosines, -1.0, 1.0)
     sines = jnp.sqrt((1.0 - rho) * (1.0 + rho))
@@ -49,8 +52,14 @@ def _abs_pair_with_slope_jvp(primals, tangents):
     return (value, slope), (slope * change, curvature * change)
 
 
-_P = (1.66666666666666657415e-01, -3.25565818622400915405e-01, 2.01212532134862925881e-01,
-      -4.00555345006794114027e-02, 7.91534994289814532176e-04, 3.47933107596021167570e-05)  # fmt: skip
+_P = (
+    1.66666666666666657415e-01,
+    -3.25565818622400915405e-01,
+    2.01212532134862925881e-01,
+    -4.00555345006794114027e-02,
+    7.91534994289814532176e-04,
+    3.47933107596021167570e-05,
+)
 _Q = (
     1.0,
     -2.40339491173441421878e00,
@@ -64,9 +73,10 @@ _Q = (
 def arcsin(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     r"""$\arcsin$ on $[-1, 1]$ to two units in the last place, by fdlibm's rational function.
 
-    The same as `jnp.arcsin`, whose 64-bit form runs one number at a time on CPUs; this one is vectorised and about six
-    times as fast, and it is most of the work of a population gradient. $\arcsin x = x + x R(x^2)$ for $|x| < \frac12$,
-    $\frac\pi2 - 2\arcsin\sqrt{(1-|x|)/2}$ beyond. Its derivative is $(1-x^2)^{-1/2}$: infinite at the ends.
+    The same as `jnp.arcsin`, whose 64-bit form runs one number at a time on CPUs; this one is
+    vectorised and about six times as fast, and it is most of the work of a population gradient.
+    $\arcsin x = x + x R(x^2)$ for $|x| < \frac12$, $\frac\pi2 - 2\arcsin\sqrt{(1-|x|)/2}$ beyond.
+    Its derivative is $(1-x^2)^{-1/2}$: infinite at the ends.
     """
     size = jnp.abs(x)
     far = size > 0.5
@@ -88,7 +98,9 @@ def _arcsin_jvp(primals, tangents):
 
 
 def abs_pair(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""$K(\rho) = \mathbb E|\langle u,x\rangle||\langle v,x\rangle|$ at the cosine $\rho$; $K(0) = 2/\pi$, $K(1) = 1$."""
+    r"""$K(\rho) = \mathbb E|\langle u,x\rangle||\langle v,x\rangle|$ at the cosine $\rho$;
+    $K(0) = 2/\pi$, $K(1) = 1$.
+    """
     return abs_pair_with_slope(cosines)[0]
 
 
@@ -98,7 +110,9 @@ def abs_pair_slope(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def relu_pair(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    r"""$k(\rho) = \mathbb E\,\mathrm{relu}(\langle u,x\rangle)\,\mathrm{relu}(\langle v,x\rangle) = (K(\rho) + \rho)/4$."""
+    r"""$k(\rho) = \mathbb E\,\mathrm{relu}(\langle u,x\rangle)\,\mathrm{relu}(\langle v,x\rangle) =
+    (K(\rho) + \rho)/4$.
+    """
     return (abs_pair(cosines) + cosines) / 4.0
 
 
@@ -108,9 +122,11 @@ def relu_pair_slope(cosines: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def abs_hermite_squares(order: int) -> np.ndarray:
-    r"""$c_0, \dots, c_{order}$ with $K(\rho) = \sum_kc_k\rho^k$: the squared Hermite coefficients of $|z|$.
+    r"""$c_0, \dots, c_{order}$ with $K(\rho) = \sum_kc_k\rho^k$: the squared Hermite coefficients
+    of $|z|$.
 
-    $c_k = 2[(k-3)!!]^2/(\pi k!)$ for even $k$, by $c_{k+2} = c_k(k-1)^2/((k+1)(k+2))$ from $c_0 = 2/\pi$; odd ones are 0.
+    $c_k = 2[(k-3)!!]^2/(\pi k!)$ for even $k$, by $c_{k+2} = c_k(k-1)^2/((k+1)(k+2))$ from
+    $c_0 = 2/\pi$; odd ones are 0.
     """
     c = np.zeros(order + 1)
     c[0] = 2 / np.pi

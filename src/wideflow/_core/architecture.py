@@ -1,13 +1,14 @@
 r"""Architectures as descriptions: what the layers are, without a single array.
 
-`models.Deep` reads a description as a finite network, `limits.kernels` as infinite-width kernels. The two
-readings share nothing but this file, so that their agreement is evidence.
+`models.Deep` reads a description as a finite network, `limits.kernels` as infinite-width kernels.
+The two readings share nothing but this file, so that their agreement is evidence.
 
 A layer's numbers mean, with $n$ its fan-in,
-$$h_i = \frac{\sigma_w}{\sqrt n} \sum_j W_{ij} x_j + \sigma_b\, b_i, \qquad W_{ij}, b_i \sim N(0, 1)$$
-in the NTK parametrisation; other parametrisations move the factors between forward pass, start and learning rate,
-not the function's law at the start. Inputs are one sample without a batch axis: `(feature,)`, or
-`(*position, channel)` for images and sequences (channels last).
+$$h_i = \frac{\sigma_w}{\sqrt n} \sum_j W_{ij} x_j + \sigma_b\, b_i, \qquad W_{ij}, b_i \sim N(0,
+  1)$$
+in the NTK parametrisation; other parametrisations move the factors between forward pass, start and
+learning rate, not the function's law at the start. Inputs are one sample without a batch axis:
+`(feature,)`, or `(*position, channel)` for images and sequences (channels last).
 """
 
 import dataclasses
@@ -57,8 +58,9 @@ class Dense(AbstractLayer):
         weight_std: $\sigma_w$.
         bias_std: $\sigma_b$; None for a layer without bias.
         trained: whether the layer's weights and bias are trained; False freezes both.
-        node_scaling: a scaling whose `node_scales(width)` times $\sqrt{\text{width}}$ multiply what each unit
-            hands to the next layer (caron2023's node weights in any hidden layer); None for equal weights.
+        node_scaling: a scaling whose `node_scales(width)` times $\sqrt{\text{width}}$ multiply what
+            each unit hands to the next layer (caron2023's node weights in any hidden layer); None
+            for equal weights.
     """
 
     width: int
@@ -112,7 +114,8 @@ class Conv(AbstractLayer):
 
 @dataclass(frozen=True)
 class AveragePool(AbstractLayer):
-    """Means over windows; with 'SAME' padding the mean is over the window's pixels inside the image.
+    """Means over windows; with 'SAME' padding the mean is over the window's pixels inside the
+    image.
 
     Args:
         window: pixels along each position axis.
@@ -175,7 +178,8 @@ class Flatten(AbstractLayer):
 
 @dataclass(frozen=True)
 class LayerNorm(AbstractLayer):
-    r"""$(x - \bar x)/\sqrt{\mathrm{var}(x) + \epsilon}$ over the last axis, without trained scale and shift.
+    r"""$(x - \bar x)/\sqrt{\mathrm{var}(x) + \epsilon}$ over the last axis, without trained scale
+    and shift.
 
     Args:
         epsilon: $\epsilon$, which keeps the root away from 0.
@@ -194,21 +198,25 @@ class LayerNorm(AbstractLayer):
 class SelfAttention(AbstractLayer):
     r"""Every position reads all positions, with weights from products of what they hold (hron2020).
 
-    Each head $h$ has queries, keys and values $Q_h, K_h, V_h$, dense layers of the input without bias; with $m$ the key width
+    Each head $h$ has queries, keys and values $Q_h, K_h, V_h$, dense layers of the input without
+    bias; with $m$ the key width
     $$f(x) = \sigma_w\,N^{-1/2}\,W\,\big[\zeta(G_h)\,V_h\big]_h + \sigma_b\, b, \qquad
-      G_h = K_hK_h^\top/m \ \text{('linear')} \quad\text{or}\quad G_h = Q_hK_h^\top/\sqrt m \ \text{('sqrt')},$$
-    $N$ the heads times the value width. Under 'linear' queries are keys, as independent ones would give $G = 0$ at infinite width; it has a limit for every $\zeta$,
-    'sqrt' only for the identity.
+      G_h = K_hK_h^\top/m \ \text{('linear')} \quad\text{or}\quad G_h = Q_hK_h^\top/\sqrt m
+      \ \text{('sqrt')},$$
+    $N$ the heads times the value width. Under 'linear' queries are keys, as independent ones would
+    give $G = 0$ at infinite width; it has a limit for every $\zeta$, 'sqrt' only for the identity.
 
     Args:
         width: channels that come out.
         heads: number of heads; the limit takes heads and key width to infinity.
         key_width, value_width: channels of keys and values of one head.
         scaling: 'linear' or 'sqrt'.
-        mechanism: $\zeta$, over the positions that are read: 'softmax', 'identity', 'relu' or 'abs'.
+        mechanism: $\zeta$, over the positions that are read: 'softmax', 'identity', 'relu' or
+            'abs'.
         query_key_std: the product of the deviations $\sigma$ of queries and keys.
         value_std: $\sigma$ of the values.
-        weight_std, bias_std: $\sigma_w$ and $\sigma_b$ of the layer that comes after the heads; None for no bias.
+        weight_std, bias_std: $\sigma_w$ and $\sigma_b$ of the layer that comes after the heads;
+            None for no bias.
         trained: whether all of it is trained; False freezes it.
     """
 
@@ -235,7 +243,9 @@ class SelfAttention(AbstractLayer):
 
     @property
     def parts(self) -> tuple[Dense, ...]:
-        """Its dense layers in order: queries (under 'sqrt'), keys, values, and the one after the heads."""
+        """Its dense layers in order: queries (under 'sqrt'), keys, values, and the one after the
+        heads.
+        """
         one = math.sqrt(self.query_key_std)
         keys = Dense(self.heads * self.key_width, one, trained=self.trained)
         values = Dense(self.heads * self.value_width, self.value_std, trained=self.trained)
@@ -277,7 +287,8 @@ class Chain(AbstractLayer):
         for layer in layers:
             if not isinstance(layer, AbstractLayer):
                 raise ValueError(
-                    f"`layers` must be layers such as `Dense(512)` or `Activate('relu')`, got {layer!r}."
+                    "`layers` must be layers such as `Dense(512)` or `Activate('relu')`, got "
+                    f"{layer!r}."
                 )
             flat += layer.layers if isinstance(layer, Chain) else [layer]
         if not flat:
@@ -318,7 +329,8 @@ class Residual(AbstractLayer):
         around = shape if self.shortcut is None else self.shortcut.output_shape(shape)
         if body != around:
             raise ValueError(
-                f"`body` of a `Residual` gives shape {body}, its shortcut {around}; they must agree. "
+                f"`body` of a `Residual` gives shape {body}, its shortcut {around}; they must "
+                "agree. "
                 "Give a `shortcut` such as `Conv(...)` or `Dense(...)` that changes the shape."
             )
         return body
@@ -333,7 +345,8 @@ def mlp(
     weight_std: float = 1.0,
     bias_std: float | None = None,
 ) -> Chain:
-    r"""A multilayer perceptron: `depth` hidden layers of `width` units, each with `activation`, and a dense output.
+    r"""A multilayer perceptron: `depth` hidden layers of `width` units, each with `activation`, and
+    a dense output.
 
     Args:
         outputs: units of the last layer.
@@ -351,7 +364,9 @@ def mlp(
 
 
 def alternating(chain: Chain) -> tuple[list[Dense], list[Activate]] | None:
-    """The dense layers of a perceptron and the activations between them; None for any other chain."""
+    """The dense layers of a perceptron and the activations between them; None for any other
+    chain.
+    """
     dense = [layer for layer in chain.layers[::2] if isinstance(layer, Dense)]
     between = [layer for layer in chain.layers[1::2] if isinstance(layer, Activate)]
     complete = len(dense) == len(between) + 1 and len(dense) + len(between) == len(chain.layers)
@@ -363,7 +378,8 @@ def with_width(architecture: AbstractLayer, width: int) -> AbstractLayer:
 
     Args:
         architecture: any layer; its last one with weights at the top level keeps its width.
-        width: units (or channels) of all others; of attention the heads times the key width, both its root.
+        width: units (or channels) of all others; of attention the heads times the key width, both
+            its root.
     """
     check_count("width", width)
     chain = Chain(architecture)
@@ -400,7 +416,8 @@ def _complete_strides(layer, default: tuple[int, ...] | None = None) -> None:
     strides = _check_window("strides", strides)
     if len(strides) != len(layer.window):
         raise ValueError(
-            f"`strides` must have one number for each of `window`'s {len(layer.window)} axes, got {strides}."
+            f"`strides` must have one number for each of `window`'s {len(layer.window)} axes, "
+            f"got {strides}."
         )
     object.__setattr__(layer, "strides", strides)
 
@@ -410,7 +427,8 @@ def _check_spatial(layer, shape: tuple[int, ...], axes: int | None = None) -> No
     if spatial < 1 or (axes is not None and spatial != axes):
         wanted = f"{axes} spatial axes" if axes is not None else "spatial axes"
         raise ValueError(
-            f"`{type(layer).__name__}` needs inputs of {wanted} and a channel axis at the end, got one sample of "
+            f"`{type(layer).__name__}` needs inputs of {wanted} and a channel axis at the end, "
+            "got one sample of "
             f"shape {shape}. Reshape the inputs, or put `Flatten()` after the last spatial layer."
         )
 
@@ -423,7 +441,8 @@ def _slid(layer, shape: tuple[int, ...]) -> tuple[int, ...]:
         if layer.padding == "VALID":
             if size < window:
                 raise ValueError(
-                    f"`window` {layer.window} does not fit into positions {shape[:-1]} without padding. "
+                    f"`window` {layer.window} does not fit into positions {shape[:-1]} without "
+                    "padding. "
                     "Use padding='SAME' or a smaller window."
                 )
             out.append((size - window) // stride + 1)

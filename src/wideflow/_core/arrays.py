@@ -1,6 +1,7 @@
 """Arrays of numbers from whatever a user passed, checked once at the public entry points.
 
-Values that JAX is tracing are taken as they are: their shapes are checked, their numbers are not there yet.
+Values that JAX is tracing are taken as they are: their shapes are checked, their numbers are not
+there yet.
 """
 
 from collections.abc import Sequence
@@ -16,24 +17,28 @@ ASYMMETRY = 1e-8  # relative to the largest entry: far above rounding, far below
 
 
 def real_array(name: str, value, *shapes: str, finite: bool = True, empty: bool = False):
-    """`value` as a JAX array of real numbers, checked like `real_values`; for functions that are `double`."""
+    """`value` as a JAX array of real numbers, checked like `real_values`; for functions that are
+    `double`.
+    """
     return on_device(real_values(name, value, *shapes, finite=finite, empty=empty))
 
 
 def real_values(name: str, value, *shapes: str, finite: bool = True, empty: bool = False):
-    """`value` as an array of real numbers in its own dtype: NumPy's, or the array of JAX that was given.
+    """`value` as an array of real numbers in its own dtype: NumPy's, or the array of JAX that was
+    given.
 
     Args:
         name: the argument, for the sentence.
-        shapes: the admitted shapes as text, `"(sample, feature)"`; names stand for any length, numbers for themselves. None given
-            admits all.
+        shapes: the admitted shapes as text, `"(sample, feature)"`; names stand for any length,
+            numbers for themselves. None given admits all.
         finite: refuse NaN and infinity.
         empty: admit arrays without entries.
     """
     array = _numbers(name, value)
     if shapes and not any(_fits(array.shape, shape) for shape in shapes):
         raise ValueError(
-            f"`{name}` must have shape {' or '.join(shapes)}, got {array.shape}.{_reshape(array, shapes)}"
+            f"`{name}` must have shape {' or '.join(shapes)}, got "
+            f"{array.shape}.{_reshape(array, shapes)}"
         )
     if array.size == 0 and not empty:
         raise ValueError(f"`{name}` must not be empty, got shape {array.shape}.")
@@ -52,7 +57,8 @@ def check_finite(name: str, array) -> None:
     first = tuple(int(i) for i in np.argwhere(bad)[0])
     where = f" at index {first} ({int(bad.sum())} bad values in all)" if first else ""
     raise ValueError(
-        f"`{name}` must be finite, got {np.asarray(array)[first]}{where}. Drop or fill those values."
+        f"`{name}` must be finite, got {np.asarray(array)[first]}{where}. Drop or fill those "
+        "values."
     )
 
 
@@ -66,14 +72,17 @@ def square_matrix(name: str, value, *, symmetric: bool = True):
         gap, size = np.abs(host - host.T).max(), np.abs(host).max()
         if gap > ASYMMETRY * size:
             raise ValueError(
-                f"`{name}` must be symmetric, but it differs from its transpose by up to {gap:.3g}. "
+                f"`{name}` must be symmetric, but it differs from its transpose by up to "
+                f"{gap:.3g}. "
                 f"Its symmetric part is `({name} + {name}.T) / 2`."
             )
     return matrix
 
 
 def gram_matrix(name: str, value):
-    r"""A symmetric matrix with $G_{ab}^2 \le G_{aa} G_{bb}$ up to rounding, as inner products have."""
+    r"""A symmetric matrix with $G_{ab}^2 \le G_{aa} G_{bb}$ up to rounding, as inner products
+    have.
+    """
     matrix = square_matrix(name, value)
     if isinstance(matrix, Tracer):
         return matrix
@@ -83,14 +92,18 @@ def gram_matrix(name: str, value):
     if squares.min() < 0 or excess.max() > ASYMMETRY * max(squares.max() ** 2, 1e-300):
         a, b = np.unravel_index(np.argmax(excess), host.shape)
         raise ValueError(
-            f"`{name}` must be a Gram matrix, but its entry ({a}, {b}) = {host[a, b]:.6g} exceeds what the diagonal "
-            f"({squares[a]:.6g}, {squares[b]:.6g}) allows. Build it from inputs, as `inputs @ inputs.T`."
+            f"`{name}` must be a Gram matrix, but its entry ({a}, {b}) = {host[a, b]:.6g} "
+            "exceeds what the diagonal "
+            f"({squares[a]:.6g}, {squares[b]:.6g}) allows. Build it from inputs, as `inputs @ "
+            "inputs.T`."
         )
     return matrix
 
 
 def index_list(name: str, value, size: int, *, what: str = "rows") -> np.ndarray:
-    """Whole numbers below `size`, one or many; negative ones count from the end as in NumPy. A mask of `size` flags selects."""
+    """Whole numbers below `size`, one or many; negative ones count from the end as in NumPy. A mask
+    of `size` flags selects.
+    """
     indices = np.asarray(value)
     if indices.dtype == bool and indices.shape == (size,):
         indices = np.flatnonzero(indices)
@@ -120,7 +133,8 @@ def paired(name: str, value, other: str, length: int) -> np.ndarray:
     values = np.asarray(real_values(name, value), np.float64)
     if values.ndim == 0 or values.shape[0] != length:
         raise ValueError(
-            f"`{name}` must have one entry for each of the {length} of `{other}`, got shape {values.shape}."
+            f"`{name}` must have one entry for each of the {length} of `{other}`, got shape "
+            f"{values.shape}."
         )
     return values
 
@@ -146,7 +160,9 @@ def _numbers(name: str, value):
 
 
 def _converted(name: str, array: np.ndarray, value) -> np.ndarray | jax.Array:
-    """Python objects that are numbers (traced scalars in a list, fractions) as an array; everything else is refused."""
+    """Python objects that are numbers (traced scalars in a list, fractions) as an array; everything
+    else is refused.
+    """
     leaves = list(array.flat)
     if any(isinstance(leaf, jax.Array) for leaf in leaves):
         return jnp.asarray(value)

@@ -1,17 +1,25 @@
-r"""What theory says about width exponents before any training: stable or not, feature learning or kernel regime (yang2021).
+r"""What theory says about width exponents before any training: stable or not, feature learning or
+kernel regime (yang2021).
 
-Layer $l = 1..L+1$ acts as $n^{-a_l} w^l$, $w^l \sim N(0, n^{-2 b_l})$, and is trained at rate $\eta\, n^{-c}$. Write
-$s = a_{L+1} + b_{L+1}$ and $v = 2 a_{L+1} + c$. A derivation of every exponent, in sizes of single coordinates:
+Layer $l = 1..L+1$ acts as $n^{-a_l} w^l$, $w^l \sim N(0, n^{-2 b_l})$, and is trained at rate
+$\eta\, n^{-c}$. Write $s = a_{L+1} + b_{L+1}$ and $v = 2 a_{L+1} + c$. A derivation of every
+exponent, in sizes of single coordinates:
 
-* The output's gradient in a coordinate of the last hidden layer is $n^{-m}$, $m = \min(s, v)$: the readout's size at the start, or what
-  training adds to it. Backward through layers with $a_l + b_l = 1/2$ it keeps that size.
-* The effective matrix $n^{-a_l} w^l$ moves by $n^{-(2a_l + c)}$ times its gradient $n^{-m}$. Against a fixed number of inputs ($l = 1$) that moves
-  the pre-activations by $n^{-(2a_1 + c + m)}$; in a hidden layer $n$ aligned terms add up, $n^{-(2a_l + c + m - 1)}$. Changes of earlier
-  layers come through unchanged, so that layer $l$ moves by $n^{-r_l}$, $r_l = m + c - 1 + \min_{k \le l} (2 a_k + [k = 1])$, and $r = r_L$.
-* Outputs start at $n^{1/2 - s}$ and move by $n^{1-v}$ (readout) and $n^{1-s-r}$ (features, aligned with the readout).
-* The tangent kernel is a sum over layers of means over $n$ neurons. A relative change $n^{-\rho}$ of each neuron, of random sign because it is
-  proportional to the neuron's own output weight, changes such a mean by $n^{-\rho - 1/2}$ at first order and by $n^{-2\rho}$ at second:
-  $n^{-\min(2\rho,\, \rho + 1/2)}$, hence $1/n$ for NTK and standard, whose features move by $n^{-1/2}$ (dyer2020; huang2020).
+* The output's gradient in a coordinate of the last hidden layer is $n^{-m}$, $m = \min(s, v)$: the
+  readout's size at the start, or what training adds to it. Backward through layers with
+  $a_l + b_l = 1/2$ it keeps that size.
+* The effective matrix $n^{-a_l} w^l$ moves by $n^{-(2a_l + c)}$ times its gradient $n^{-m}$.
+  Against a fixed number of inputs ($l = 1$) that moves the pre-activations by
+  $n^{-(2a_1 + c + m)}$; in a hidden layer $n$ aligned terms add up, $n^{-(2a_l + c + m - 1)}$.
+  Changes of earlier layers come through unchanged, so that layer $l$ moves by $n^{-r_l}$,
+  $r_l = m + c - 1 + \min_{k \le l} (2 a_k + [k = 1])$, and $r = r_L$.
+* Outputs start at $n^{1/2 - s}$ and move by $n^{1-v}$ (readout) and $n^{1-s-r}$ (features, aligned
+  with the readout).
+* The tangent kernel is a sum over layers of means over $n$ neurons. A relative change $n^{-\rho}$
+  of each neuron, of random sign because it is proportional to the neuron's own output weight,
+  changes such a mean by $n^{-\rho - 1/2}$ at first order and by $n^{-2\rho}$ at second:
+  $n^{-\min(2\rho,\, \rho + 1/2)}$, hence $1/n$ for NTK and standard, whose features move by
+  $n^{-1/2}$ (dyer2020; huang2020).
 """
 
 import math
@@ -24,13 +32,16 @@ TOLERANCE = 1e-9  # exponents are decimal fractions; equality is up to their rou
 
 @dataclass(frozen=True)
 class ScalingVerdict:
-    r"""The regime that exponents put a network in, and slopes against the width to be expected on log-log axes.
+    r"""The regime that exponents put a network in, and slopes against the width to be expected on
+    log-log axes.
 
     Attributes:
-        r: the exponent of yang2021, Definition 3.2: features of the last hidden layer move by $n^{-r}$.
+        r: the exponent of yang2021, Definition 3.2: features of the last hidden layer move by
+            $n^{-r}$.
         stable: whether nothing blows up with the width, at the start or in training.
         nontrivial: whether outputs move at all as the width grows.
-        regime: "feature learning", "kernel", "trivial" (stable, but outputs stay where they are) or "unstable".
+        regime: "feature learning", "kernel", "trivial" (stable, but outputs stay where they are) or
+            "unstable".
         features: slope of the change of pre-activations, one for each hidden layer, $-r_l$.
         outputs_at_start: slope of the outputs at the start.
         outputs: slope of the change of the outputs.
@@ -54,7 +65,9 @@ class ScalingVerdict:
 
     @property
     def slopes(self) -> dict[str, float]:
-        """The predicted slopes by the names that measurements give: `layer_1`, ..., `outputs`, `kernel`; what stays put is left out."""
+        """The predicted slopes by the names that measurements give: `layer_1`, ..., `outputs`,
+        `kernel`; what stays put is left out.
+        """
         named = {f"layer_{l}": slope for l, slope in enumerate(self.features, 1)}
         named |= {"outputs": self.outputs, "kernel": self.kernel}
         return {name: slope for name, slope in named.items() if math.isfinite(slope)}
@@ -72,12 +85,15 @@ class ScalingVerdict:
 
 
 def classify(abc, trained=None) -> ScalingVerdict:
-    r"""The regime of `abc`'s exponents, by yang2021, Theorem 3.3 and Corollary 3.9 (for tanh- and GELU-like activations).
+    r"""The regime of `abc`'s exponents, by yang2021, Theorem 3.3 and Corollary 3.9 (for tanh- and
+    GELU-like activations).
 
     Args:
-        abc: `scalings.ABC` with $L + 1 \ge 2$ layers. Rate exponents of its own for each layer are first made one by the shift
-            symmetry $(a_l + \theta, b_l - \theta, c_l - 2\theta)$, which holds layer by layer.
-        trained: which layers are trained, one flag a layer; default all. Frozen layers do not move, so they leave $m$, $r$ and $v$.
+        abc: `scalings.ABC` with $L + 1 \ge 2$ layers. Rate exponents of its own for each layer are
+            first made one by the shift symmetry $(a_l + \theta, b_l - \theta, c_l - 2\theta)$,
+            which holds layer by layer.
+        trained: which layers are trained, one flag a layer; default all. Frozen layers do not move,
+            so they leave $m$, $r$ and $v$.
 
     >>> import wideflow as wf
     >>> wf.scalings.classify(wf.scalings.ABC(a=(0, 0.5, 0.5), b=(0, 0, 0))).regime
@@ -85,7 +101,8 @@ def classify(abc, trained=None) -> ScalingVerdict:
     """
     if not hasattr(abc, "rate_exponents"):
         raise ValueError(
-            f"`abc` must be `scalings.ABC`, got {type(abc).__name__}. Call `.abc(depth)` of a parametrisation to get one."
+            f"`abc` must be `scalings.ABC`, got {type(abc).__name__}. Call `.abc(depth)` of a "
+            "parametrisation to get one."
         )
     a, b, c = _one_rate(abc)
     trained = (True,) * len(a) if trained is None else tuple(bool(flag) for flag in trained)
@@ -158,10 +175,12 @@ def _reason(regime: str, r: float) -> str:
 
 
 def _kernel_exponent(a, c, s, v, m, r, trained) -> float:
-    r"""$\min_l (S_l + e(\rho_l)) - \min_l S_l$ over the trained layers' parts of the kernel, of size $n^{-S_l}$.
+    r"""$\min_l (S_l + e(\rho_l)) - \min_l S_l$ over the trained layers' parts of the kernel, of
+    size $n^{-S_l}$.
 
-    The part of a layer is (rate) x (Gram of its inputs) x (Gram of its output gradients). Those of hidden layers change with
-    the features, $r$, and with the readout, $v - s$; the readout's own part with its inputs alone.
+    The part of a layer is (rate) x (Gram of its inputs) x (Gram of its output gradients). Those of
+    hidden layers change with the features, $r$, and with the readout, $v - s$; the readout's own
+    part with its inputs alone.
     """
     readout = max(0.0, v - s)
     sizes, changes = [], []

@@ -1,13 +1,16 @@
-r"""Closed forms of $F = E[\phi(u)\phi(v)]$ and $\dot F = E[\phi'(u)\phi'(v)]$ for a centred Gaussian pair.
+r"""Closed forms of $F = E[\phi(u)\phi(v)]$ and $\dot F = E[\phi'(u)\phi'(v)]$ for a centred
+Gaussian pair.
 
-$(u, v)$ has covariance $\begin{psmallmatrix} p & q \\ q & r \end{psmallmatrix}$. Each closed form is written in
-$(p, q, r)$, so that nothing is divided by a variance that may be 0, and every one is a function that `jax.jit`
-and `jax.grad` take:
+$(u, v)$ has covariance $\begin{psmallmatrix} p & q \\ q & r \end{psmallmatrix}$. Each closed form
+is written in $(p, q, r)$, so that nothing is divided by a variance that may be 0, and every one is
+a function that `jax.jit` and `jax.grad` take:
 
-* the smooth ones are smooth in $(p, q, r)$ up to the boundary $q^2 = pr$, so autodiff needs no care;
-* those with a kink go through the angle $\vartheta$ of the pair, $\cos\vartheta = q/\sqrt{pr}$, whose derivative is
-  infinite at $\vartheta \in \{0, \pi\}$; there `angle_of_pair` takes the derivative 0. $F$'s own derivative
-  $\partial_q F = \dot F$ (Price) stays exact, since the infinite parts cancel.
+* the smooth ones are smooth in $(p, q, r)$ up to the boundary $q^2 = pr$, so autodiff needs no
+  care;
+* those with a kink go through the angle $\vartheta$ of the pair, $\cos\vartheta = q/\sqrt{pr}$,
+  whose derivative is infinite at $\vartheta \in \{0, \pi\}$; there `angle_of_pair` takes the
+  derivative 0. $F$'s own derivative $\partial_q F = \dot F$ (Price) stays exact, since the infinite
+  parts cancel.
 
 `CLOSED` is the one place where they stand; `gaussian.py` and `dual_activations.py` read it.
 """
@@ -29,9 +32,10 @@ Pair = tuple[jax.Array, jax.Array]
 def angle_of_pair(p, q, r) -> Pair:
     r"""$(\sqrt{pr - q^2}, \vartheta)$: the sine times $\sqrt{pr}$, and the angle in $[0, \pi]$.
 
-    A sine below $\sqrt{32\epsilon}$ counts as 0: the covariances of two equal inputs that were summed in different
-    orders differ by a few $\epsilon$, and the angle would turn that into $10^{-8}$. Beyond that the cosine's rounding
-    moves the angle no more than that of $q$ itself does; with a zero variance it is 0.
+    A sine below $\sqrt{32\epsilon}$ counts as 0: the covariances of two equal inputs that were
+    summed in different orders differ by a few $\epsilon$, and the angle would turn that into
+    $10^{-8}$. Beyond that the cosine's rounding moves the angle no more than that of $q$ itself
+    does; with a zero variance it is 0.
     """
     scale = jnp.sqrt(p) * jnp.sqrt(r)  # of vectors, before they meet: two square roots less a pair
     squares = (scale - q) * (scale + q)
@@ -59,7 +63,8 @@ def _inverse(x):
 
 
 def _two_slopes(negative: float, positive: float, at_kink: float = 0.0):
-    r"""$\phi = a\min(z,0) + b\max(z,0)$: $\dot F = \frac{a^2+b^2}2 - c\vartheta$ and $F = c\sqrt{pr-q^2} + q\dot F$, $c = \frac{(a-b)^2}{2\pi}$.
+    r"""$\phi = a\min(z,0) + b\max(z,0)$: $\dot F = \frac{a^2+b^2}2 - c\vartheta$ and
+    $F = c\sqrt{pr-q^2} + q\dot F$, $c = \frac{(a-b)^2}{2\pi}$.
 
     Where a variance is 0, that $\phi'$ is the value at the kink, the other's mean is $(a+b)/2$.
     """
@@ -88,7 +93,9 @@ def _sign(act):
 
 
 def _rectified_power(act):
-    r"""$F = E[u_+^k v_+^k]$ and $\dot F = k^2 E[u_+^{k-1} v_+^{k-1}]$ (the arc-cosine kernels of cho2009)."""
+    r"""$F = E[u_+^k v_+^k]$ and $\dot F = k^2 E[u_+^{k-1} v_+^{k-1}]$ (the arc-cosine kernels of
+    cho2009).
+    """
     k = int(act.parameters[0])
 
     def both(p, q, r):
@@ -103,8 +110,9 @@ def _rectified_moments(p, q, r):
     r"""$(m, n) \mapsto M_{mn} = E[u_+^m v_+^n]$ for even $m + n$, by Stein's lemma.
 
     $M_{mn} = (m-1)p\,M_{m-2,n} + n q\,M_{m-1,n-1}$ for $m \ge 2$; below that a boundary term
-    $E[\delta(u)v_+^n] = \frac{\mu_n}{\sqrt{2\pi p}}\big(\frac{pr-q^2}{p}\big)^{n/2}$, $\mu_n = E[z_+^n]$, enters:
-    $M_{1n} = p\,E[\delta(u)v_+^n] + n q M_{0,n-1}$, $M_{0n} = (n-1) r M_{0,n-2} + q E[\delta(u)v_+^{n-1}]$.
+    $E[\delta(u)v_+^n] = \frac{\mu_n}{\sqrt{2\pi p}}\big(\frac{pr-q^2}{p}\big)^{n/2}$,
+    $\mu_n = E[z_+^n]$, enters: $M_{1n} = p\,E[\delta(u)v_+^n] + n q M_{0,n-1}$,
+    $M_{0n} = (n-1) r M_{0,n-2} + q E[\delta(u)v_+^{n-1}]$.
     """
     sines, theta = angle_of_pair(p, q, r)
     positive = (p > 0) & (r > 0)
@@ -129,7 +137,9 @@ def _rectified_moments(p, q, r):
 
 
 def _erf(act):
-    r"""$\phi = \mathrm{erf}(bz)$: $F = \frac2\pi\arcsin\frac{2b^2q}{\sqrt D}$, $\dot F = \frac{4b^2}{\pi\sqrt{D - 4b^4q^2}}$, $D = (1+2b^2p)(1+2b^2r)$."""
+    r"""$\phi = \mathrm{erf}(bz)$: $F = \frac2\pi\arcsin\frac{2b^2q}{\sqrt D}$,
+    $\dot F = \frac{4b^2}{\pi\sqrt{D - 4b^4q^2}}$, $D = (1+2b^2p)(1+2b^2r)$.
+    """
     (b,) = act.parameters
 
     def both(p, q, r):
@@ -141,9 +151,11 @@ def _erf(act):
 
 
 def _gelu(act):
-    r"""$\phi = z\Phi(z)$ (tsuchida2021): with $D = (1+p)(1+r)$, $\delta = \sqrt{D - q^2}$ and $\alpha = \arctan(q/\delta)$,
+    r"""$\phi = z\Phi(z)$ (tsuchida2021): with $D = (1+p)(1+r)$, $\delta = \sqrt{D - q^2}$ and
+    $\alpha = \arctan(q/\delta)$,
     $$2\pi F = \frac{q^2 + pr\,\delta^2}{D\,\delta} + q\alpha + \frac\pi2 q, \qquad
-      2\pi\dot F = \frac q\delta\Big(\frac1{\delta^2} + \frac{1 - pr}{D} + 1\Big) + \alpha + \frac\pi2.$$
+      2\pi\dot F = \frac q\delta\Big(\frac1{\delta^2} + \frac{1 - pr}{D} + 1\Big) + \alpha +
+      \frac\pi2.$$
     """
 
     def both(p, q, r):
@@ -160,8 +172,9 @@ def _gelu(act):
 
 
 def _wave(amplitude: float, frequency: float, phase: float):
-    r"""$\phi = a\sin(bz+c)$: with $e_\pm = e^{-b^2((p+r)/2 \mp q)}$, $F = \frac{a^2}2(e_+ - e_-\cos 2c)$ and
-    $\dot F = \frac{a^2b^2}2(e_+ + e_-\cos 2c)$; neither exponential overflows, as $|q| \le (p+r)/2$.
+    r"""$\phi = a\sin(bz+c)$: with $e_\pm = e^{-b^2((p+r)/2 \mp q)}$,
+    $F = \frac{a^2}2(e_+ - e_-\cos 2c)$ and $\dot F = \frac{a^2b^2}2(e_+ + e_-\cos 2c)$; neither
+    exponential overflows, as $|q| \le (p+r)/2$.
     """
     a, b, c = amplitude, frequency, math.cos(2 * phase)
 
@@ -184,7 +197,9 @@ def _exponential(act):
 
 
 def _gaussian(act):
-    r"""$\phi = e^{-bz^2}$: $F = D^{-1/2}$, $\dot F = 4b^2 q D^{-3/2}$, $D = (1+2bp)(1+2br) - 4b^2q^2$."""
+    r"""$\phi = e^{-bz^2}$: $F = D^{-1/2}$, $\dot F = 4b^2 q D^{-3/2}$,
+    $D = (1+2bp)(1+2br) - 4b^2q^2$.
+    """
     (b,) = act.parameters
 
     def both(p, q, r):
@@ -196,10 +211,12 @@ def _gaussian(act):
 
 def _polynomial(coefficients):
     r"""$\phi = \sum_m c_m z^m$, from the mixed moments of a Gaussian pair (Isserlis):
-    $$E[u^m v^n] = \sum_j \frac{m!\,n!}{j!\,\frac{m-j}2!\,\frac{n-j}2!\,2^{(m+n)/2-j}}\; p^{(m-j)/2} r^{(n-j)/2} q^j .$$
+    $$E[u^m v^n] = \sum_j \frac{m!\,n!}{j!\,\frac{m-j}2!\,\frac{n-j}2!\,2^{(m+n)/2-j}}\; p^{(m-j)/2}
+      r^{(n-j)/2} q^j .$$
 
-    Sorted by $j$, the sum is $\sum_j q^j A_j(p)A_j(r)/j!$ with $A_j(p) = \sum_m c_m \frac{m!}{((m-j)/2)!\,2^{(m-j)/2}} p^{(m-j)/2}$
-    $= E[\phi^{(j)}(u)]$: functions of one input each, so only the powers of $q$ cost a pass over the pairs.
+    Sorted by $j$, the sum is $\sum_j q^j A_j(p)A_j(r)/j!$ with
+    $A_j(p) = \sum_m c_m \frac{m!}{((m-j)/2)!\,2^{(m-j)/2}} p^{(m-j)/2}$ $= E[\phi^{(j)}(u)]$:
+    functions of one input each, so only the powers of $q$ cost a pass over the pairs.
     """
 
     def coefficients_of(j, c):

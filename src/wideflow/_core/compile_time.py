@@ -1,4 +1,6 @@
-"""The seconds that this process has spent compiling, so that the time left of a computation never comes from them."""
+"""The seconds that this process has spent compiling, so that the time left of a computation never
+comes from them.
+"""
 
 import functools
 import threading
@@ -13,7 +15,8 @@ MOST = 256  # intervals that a later one may still swallow
 
 
 class Intervals:
-    """The length of a union of intervals that come in the order of their ends; one that spans earlier ones swallows them.
+    """The length of a union of intervals that come in the order of their ends; one that spans
+    earlier ones swallows them.
 
     >>> union = Intervals()
     >>> union.add(1.0, 2.0), union.add(3.0, 4.0), union.add(0.0, 3.5)

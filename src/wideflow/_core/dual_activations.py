@@ -1,7 +1,8 @@
-r"""Dual activations for networks of any depth: $F = E[\phi(u)\phi(v)]$ and $\dot F = E[\phi'(u)\phi'(v)]$ together.
+r"""Dual activations for networks of any depth: $F = E[\phi(u)\phi(v)]$ and
+$\dot F = E[\phi'(u)\phi'(v)]$ together.
 
-By a closed form where one is known (`closed_duals.py`), elsewhere by the quadrature of `gaussian.py`, after `check_smooth` has
-measured its error.
+By a closed form where one is known (`closed_duals.py`), elsewhere by the quadrature of
+`gaussian.py`, after `check_smooth` has measured its error.
 """
 
 import math
@@ -20,7 +21,9 @@ QUADRATURE_ERROR = 1e-8  # what the quadrature promises, relative to E[phi^2]
 
 
 class Dual(NamedTuple):
-    r"""`both(p, q, r)` gives $(F, \dot F)$; `closed` says whether by a closed form (then `jax.jit` takes it)."""
+    r"""`both(p, q, r)` gives $(F, \dot F)$; `closed` says whether by a closed form (then `jax.jit`
+    takes it).
+    """
 
     both: Callable[..., Pair]
     closed: bool
@@ -35,7 +38,9 @@ def dual(act: Activation) -> Dual:
 
 
 def _quadrature(act: Activation):
-    r"""$(F, \dot F)$ by quadrature; its derivatives are expectations too (Price): $\partial_q F = \dot F$, $\partial_p F = \frac12E[\phi''\phi]$."""
+    r"""$(F, \dot F)$ by quadrature; its derivatives are expectations too (Price):
+    $\partial_q F = \dot F$, $\partial_p F = \frac12E[\phi''\phi]$.
+    """
     third = jnp.vectorize(jax.grad(lambda z: act.second(z)))
     bend = act.second
 
@@ -59,10 +64,11 @@ def _quadrature(act: Activation):
 
 
 def check_smooth(act: Activation, variances) -> float:
-    r"""The error of the quadrature at the given variances, relative to $E[\phi^2]$ and $E[\phi'^2]$; refused above 1e-8.
+    r"""The error of the quadrature at the given variances, relative to $E[\phi^2]$ and
+    $E[\phi'^2]$; refused above 1e-8.
 
-    It is measured on the diagonal ($u = v$), where the integrand is least smooth, against the same rule with an
-    eighth of the spacing.
+    It is measured on the diagonal ($u = v$), where the integrand is least smooth, against the same
+    rule with an eighth of the spacing.
     """
     deviations = np.sqrt(np.asarray(variances, float).ravel())
     if not deviations.size:
@@ -79,8 +85,11 @@ def check_smooth(act: Activation, variances) -> float:
         worst = max(worst, float(error)) if np.isfinite(error) else math.inf
     if not worst <= QUADRATURE_ERROR:
         raise ValueError(
-            f"`activation` {act!r} is not smooth enough for quadrature: the error is {worst:.1g} at deviations up to "
-            f"{float(some[-1]):.3g}, where {QUADRATURE_ERROR:g} is required. Use an activation with a closed form "
-            "('relu', `two_slopes`, `rectified_power`, ...) or a smooth one, or scale the inputs down."
+            f"`activation` {act!r} is not smooth enough for quadrature: the error is {worst:.1g} "
+            "at deviations up to "
+            f"{float(some[-1]):.3g}, where {QUADRATURE_ERROR:g} is required. Use an activation "
+            "with a closed form "
+            "('relu', `two_slopes`, `rectified_power`, ...) or a smooth one, or scale the inputs "
+            "down."
         )
     return worst

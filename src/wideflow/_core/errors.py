@@ -1,7 +1,7 @@
 """One voice for wrong input: the argument, the value got, and the way out.
 
-Every check survives whatever a user may pass (text, None, NaN, arrays, flags): it either passes or raises the sentence itself.
-Arrays have their own checks, in `arrays`.
+Every check survives whatever a user may pass (text, None, NaN, arrays, flags): it either passes or
+raises the sentence itself. Arrays have their own checks, in `arrays`.
 """
 
 import difflib
@@ -98,7 +98,8 @@ def check_choice(name: str, value, options: Iterable[str]) -> None:
     options = tuple(options)
     if not isinstance(value, str) or value not in options:
         raise ValueError(
-            f"`{name}` must be {listing(options)}, got {_shown(value)}.{did_you_mean(value, options)}"
+            f"`{name}` must be {listing(options)}, got "
+            f"{_shown(value)}.{did_you_mean(value, options)}"
         )
 
 
@@ -118,7 +119,9 @@ def check_callable(name: str, value, wanted: str) -> None:
 
 
 def check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> None:
-    """Whether `function` can be called with so many arguments; what has no signature is let through."""
+    """Whether `function` can be called with so many arguments; what has no signature is let
+    through.
+    """
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -127,7 +130,8 @@ def check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> No
         signature.bind(*arguments)
     except TypeError as error:
         raise ValueError(
-            f"`{name}` must hold functions of ({', '.join(arguments)}), got one that takes {signature}."
+            f"`{name}` must hold functions of ({', '.join(arguments)}), got one that takes "
+            f"{signature}."
         ) from error
 
 
@@ -149,13 +153,15 @@ def as_key(seed) -> Key:
     if isinstance(seed, Integral) and not isinstance(seed, bool):
         if not -(2**63) <= int(seed) < 2**63:
             raise ValueError(
-                f"`key` must be a whole number of at most 63 bits, got {seed}. Take it modulo 2**63."
+                f"`key` must be a whole number of at most 63 bits, got {seed}. Take it modulo "
+                "2**63."
             )
         return jax.random.key(int(seed))
     dtype = getattr(seed, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key):
         raise ValueError(
-            f"`key` must be a whole number or a typed key, got {seed!r}. Use `jax.random.key(seed)`."
+            f"`key` must be a whole number or a typed key, got {seed!r}. Use "
+            "`jax.random.key(seed)`."
         )
     if seed.shape:
         raise ValueError(
@@ -184,7 +190,9 @@ def did_you_mean(value, options: Iterable[str]) -> str:
 
 
 def _number(value) -> float | None:
-    """The value as a float where it is one real number, else None. True and False are no numbers."""
+    """The value as a float where it is one real number, else None. True and False are no
+    numbers.
+    """
     if value is None or isinstance(
         value, bool | np.bool_ | str | bytes | complex | np.complexfloating
     ):

@@ -1,6 +1,8 @@
-"""Other libraries: their objects known by their classes' names, so that the library need not be imported; their functions with types.
+"""Other libraries: their objects known by their classes' names, so that the library need not be
+imported; their functions with types.
 
-What has no annotations gets them from the checker by its defaults (`eigsh(tol=0)` an int) and by all that it may return.
+What has no annotations gets them from the checker by its defaults (`eigsh(tol=0)` an int) and by
+all that it may return.
 """
 
 from collections.abc import Callable

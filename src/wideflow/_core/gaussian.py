@@ -1,9 +1,10 @@
 r"""Expectations over a Gaussian pair: $E[\sigma(u)\sigma(v)]$ and $E[\sigma'(u)\sigma'(v)]$.
 
-$(u, v)$ is centred Gaussian with covariance $((k_{11}, k_{12}), (k_{12}, k_{22}))$. Closed forms (`closed_duals.py`) where one
-exists; otherwise Mehler's series (`_core.mehler`), and where that is slow, near $|\rho| = 1$, the trapezoid rule in whitened
-coordinates on $[-9, 9]^2$, whose error behaves like $\exp(-\pi^2/(s h))$ for an analytic integrand, $s$ the largest standard
-deviation, $h$ the spacing: $h = \min(1/4, 0.35/s)$ gives 1e-12. An integrand with kinks needs its own closed form.
+$(u, v)$ is centred Gaussian with covariance $((k_{11}, k_{12}), (k_{12}, k_{22}))$. Closed forms
+(`closed_duals.py`) where one exists; otherwise Mehler's series (`_core.mehler`), and where that is
+slow, near $|\rho| = 1$, the trapezoid rule in whitened coordinates on $[-9, 9]^2$, whose error
+behaves like $\exp(-\pi^2/(s h))$ for an analytic integrand, $s$ the largest standard deviation, $h$
+the spacing: $h = \min(1/4, 0.35/s)$ gives 1e-12. An integrand with kinks needs its own closed form.
 """
 
 import functools
@@ -30,8 +31,9 @@ REACH = 9.0  # standard deviations; exp(-81/2) = 3e-18
 def angle(k11, k12, k22):
     r"""$s = \sqrt{k_{11}k_{22}}$ and the angle of the pair, exact at 0 and $\pi$ to rounding.
 
-    $\sin$ comes from $(s - k_{12})(s + k_{12})$, so nothing is lost as arccos would near $\pm1$. The angle is the arc sine of the
-    smaller of $\sin$ and $\cos$, vectorised where `jnp.arctan2` goes number by number; a pair with a zero has angle 0.
+    $\sin$ comes from $(s - k_{12})(s + k_{12})$, so nothing is lost as arccos would near $\pm1$.
+    The angle is the arc sine of the smaller of $\sin$ and $\cos$, vectorised where `jnp.arctan2`
+    goes number by number; a pair with a zero has angle 0.
     """
     s = jnp.sqrt(k11 * k22)
     sines = jnp.sqrt(jnp.maximum((s - k12) * (s + k12), 0.0))
@@ -66,7 +68,9 @@ def _pair(act, order, k11, k12, k22):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _closed(act, order, k11, k12, k22):
-    """The closed form as one program; outside `jit` each of its steps would be one for every shape."""
+    """The closed form as one program; outside `jit` each of its steps would be one for every
+    shape.
+    """
     return CLOSED[act.name](act)(*jnp.broadcast_arrays(k11, k12, k22))[order]
 
 
@@ -85,7 +89,9 @@ def pair_matrix(act: Activation, gram, other=None, cross=None, *, order: int = 0
 
 
 def nodes(std: float) -> tuple[np.ndarray, np.ndarray]:
-    r"""Trapezoid nodes and weights for $E[g(t)]$, $t \sim N(0,1)$, good for $g(s t)$, $s$ = `std`."""
+    r"""Trapezoid nodes and weights for $E[g(t)]$, $t \sim N(0,1)$, good for $g(s t)$, $s$ =
+    `std`.
+    """
     spacing = min(0.25, 0.35 / max(std, 1e-300))
     count = math.ceil(REACH / spacing)
     t = np.arange(-count, count + 1) * (REACH / count)
@@ -111,8 +117,9 @@ FEW = 32  # pairs below which the grids cost less than the coefficients of the s
 def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
     r"""$E[g(u) h(v)]$, elementwise over broadcastable covariances; $g$, $h$ analytic.
 
-    By Mehler's series, good to 1e-14 of $\sqrt{E g^2\,E h^2}$; pairs that it does not reach by the one-dimensional rule where $u = v$, else by
-    the two-dimensional one. Few pairs, and traced ones, go by the two-dimensional rule at once.
+    By Mehler's series, good to 1e-14 of $\sqrt{E g^2\,E h^2}$; pairs that it does not reach by the
+    one-dimensional rule where $u = v$, else by the two-dimensional one. Few pairs, and traced ones,
+    go by the two-dimensional rule at once.
     """
     if any(isinstance(k, Tracer) for k in (k11, k12, k22)):
         return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
@@ -125,7 +132,8 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
     reached = series(left, right, k11, k12, k22, pair_cost=5.0 * nodes(1.5 * largest)[0].size ** 2)
     if reached is None:
         warnings.warn(
-            "the Gaussian integrals of this function do not converge, as if it had a kink; the two-dimensional rule is used and may be good to "
+            "the Gaussian integrals of this function do not converge, as if it had a kink; the "
+            "two-dimensional rule is used and may be good to "
             "a few digits only. Use an activation with a closed form.",
             stacklevel=2,
         )
@@ -149,8 +157,9 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
 
 
 def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
-    r"""By the two-dimensional trapezoid rule, whitened: $u = \sqrt{k_{11}}\, t_1$, $v = (k_{12}/\sqrt{k_{11}})\, t_1 +
-    \sqrt{k_{22} - k_{12}^2/k_{11}}\; t_2$; singular covariances are no exception.
+    r"""By the two-dimensional trapezoid rule, whitened: $u = \sqrt{k_{11}}\, t_1$,
+    $v = (k_{12}/\sqrt{k_{11}})\, t_1 + \sqrt{k_{22} - k_{12}^2/k_{11}}\; t_2$; singular covariances
+    are no exception.
     """
     given = (k11, k12, k22)
     xp = jnp if any(isinstance(k, Tracer) for k in given) else np
@@ -158,7 +167,8 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
     shape = k11.shape
     if k11.size == 0:
         return jnp.zeros(shape)
-    # near |rho| = 1 the poles of both factors meet on the grid, which then asks for a finer spacing (1e-10 becomes 1e-13 for tanh')
+    # near |rho| = 1 the poles of both factors meet on the grid, which then asks for a finer spacing
+    # (1e-10 becomes 1e-13 for tanh')
     t, weights = nodes(1.5 * math.sqrt(max(float(k11.max()), float(k22.max()))))
     if xp is np and k11.size <= FEW:
         return _few_on_grid(left, right, k11, k12, k22, t, weights)
@@ -169,7 +179,8 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
 
 
 def _few_on_grid(left: Callable, right: Callable, k11, k12, k22, t, weights):
-    """The same for a few pairs: filled up to a power of two, with nodes of weight 0 up to a multiple of `FEW`.
+    """The same for a few pairs: filled up to a power of two, with nodes of weight 0 up to a
+    multiple of `FEW`.
 
     Pairs and nodes change their number from call to call; few programs serve all of them.
     """
@@ -183,7 +194,9 @@ def _few_on_grid(left: Callable, right: Callable, k11, k12, k22, t, weights):
 
 @functools.lru_cache(maxsize=64)
 def _grid_rule(left: Callable, right: Callable):
-    """The two-dimensional rule for a pair of functions, compiled once for each number of pairs and nodes."""
+    """The two-dimensional rule for a pair of functions, compiled once for each number of pairs and
+    nodes.
+    """
 
     @jax.jit
     def tile(k11, k12, k22, t, weights):

@@ -1,13 +1,19 @@
-r"""Expectations $E[F(h)]$ of analytic functions of at most four Gaussians, by the trapezoid rule with a spacing that fits their variances.
+r"""Expectations $E[F(h)]$ of analytic functions of at most four Gaussians, by the trapezoid rule
+with a spacing that fits their variances.
 
-With $h = St$, $t \sim N(0, I)$, the rule on the lattice $t = \delta k$ errs by the Fourier transform of the integrand at the points
-$\frac{2\pi}\delta k$, $k \ne 0$. Two kinds of features decide how fast that falls:
+With $h = St$, $t \sim N(0, I)$, the rule on the lattice $t = \delta k$ errs by the Fourier
+transform of the integrand at the points $\frac{2\pi}\delta k$, $k \ne 0$. Two kinds of features
+decide how fast that falls:
 
-* poles at distance $y$ from the real axis, as of tanh ($y = \pi/2$): $e^{-2\pi y/(\delta s)}$, $s = \max_{ij}|S_{ij}|$;
-* Gaussian slopes $e^{-u^2}$, as of erf, two of them along one direction: $e^{-2\pi^2/(\delta^2(1 + 4\sigma^2))}$, $\sigma^2$ the largest variance.
+* poles at distance $y$ from the real axis, as of tanh ($y = \pi/2$): $e^{-2\pi y/(\delta s)}$,
+  $s = \max_{ij}|S_{ij}|$;
+* Gaussian slopes $e^{-u^2}$, as of erf, two of them along one direction:
+  $e^{-2\pi^2/(\delta^2(1 + 4\sigma^2))}$, $\sigma^2$ the largest variance.
 
-The end of the lattice at $|t| = L = n\delta/2$ leaves out $e^{-L^2/2}$ on a line. $\delta$ makes that end equal to the larger of the other two errors. In four dimensions $S$ is turned by $\frac12$ of a Hadamard matrix, which leaves the law of $h$ as it is and halves $s$ where
-the Gaussians are independent; points outside the ball of radius $L$, seven tenths of the cube, are never visited.
+The end of the lattice at $|t| = L = n\delta/2$ leaves out $e^{-L^2/2}$ on a line. $\delta$ makes
+that end equal to the larger of the other two errors. In four dimensions $S$ is turned by $\frac12$
+of a Hadamard matrix, which leaves the law of $h$ as it is and halves $s$ where the Gaussians are
+independent; points outside the ball of radius $L$, seven tenths of the cube, are never visited.
 """
 
 import functools
@@ -19,8 +25,9 @@ import numpy as np
 MOST_DIMENSIONS = 4
 # Nodes a dimension over `order`: four dimensions cost order^4, so fewer dimensions can afford more.
 MORE = {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0}
-# In four dimensions the end leaves out L^4 times as much or more. Transforms of poles carry a like power, those of Gaussian slopes do not: for them a lattice
-# wider by a tenth restores the balance (at errors of 1e-7 to 1e-11).
+# In four dimensions the end leaves out L^4 times as much or more. Transforms of poles carry a like
+# power, those of Gaussian slopes do not: for them a lattice wider by a tenth restores the balance
+# (at errors of 1e-7 to 1e-11).
 STRETCH = 1.1
 HADAMARD = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
 
@@ -50,7 +57,8 @@ def line_rule(count: int, std, entire: bool = True):
 
 
 def lattice_rule(root, order: int, entire: bool = True):
-    r"""Points $h$ (point, unit) and weights with $E[F(h)] \approx \sum_pw_pF(h_p)$, for $h \sim N(0, SS^\top)$.
+    r"""Points $h$ (point, unit) and weights with $E[F(h)] \approx \sum_pw_pF(h_p)$, for
+    $h \sim N(0, SS^\top)$.
 
     Args:
         root: $S$, square, of at most four rows.
@@ -69,7 +77,9 @@ def lattice_rule(root, order: int, entire: bool = True):
 
 @functools.lru_cache(maxsize=8)
 def _ball(dimensions: int, count: int) -> np.ndarray:
-    """Half-integer points of the cube with `count` points a side that lie within half a side of its centre."""
+    """Half-integer points of the cube with `count` points a side that lie within half a side of its
+    centre.
+    """
     line = np.arange(count) - (count - 1) / 2
     cube = np.stack(np.meshgrid(*[line] * dimensions, indexing="ij"), -1).reshape(-1, dimensions)
     return cube[np.sum(cube**2, axis=1) <= (count / 2) ** 2]

@@ -1,8 +1,11 @@
-"""Arrays in the host's memory are read and built by NumPy, without a program that JAX would compile for each shape.
+"""Arrays in the host's memory are read and built by NumPy, without a program that JAX would compile
+for each shape.
 
-On a CPU a JAX array lies in that memory, and NumPy sees it without a copy. An operation of JAX outside `jit` is a program of its own for
-every shape: some ten milliseconds each, which a run of many small pieces pays again and again. What only moves numbers, or looks whether
-they are finite, needs none. Arrays on accelerators, arrays spread over processes, keys and traced values stay with JAX.
+On a CPU a JAX array lies in that memory, and NumPy sees it without a copy. An operation of JAX
+outside `jit` is a program of its own for every shape: some ten milliseconds each, which a run of
+many small pieces pays again and again. What only moves numbers, or looks whether they are finite,
+needs none. Arrays on accelerators, arrays spread over processes, keys and traced values stay with
+JAX.
 """
 
 from collections.abc import Sequence
@@ -25,14 +28,18 @@ def on_host(array) -> bool:
 
 
 def all_finite(array) -> bool:
-    """Whether no entry is NaN or infinite; on an accelerator judged there, so that one flag comes back."""
+    """Whether no entry is NaN or infinite; on an accelerator judged there, so that one flag comes
+    back.
+    """
     if on_host(array):
         return bool(np.isfinite(np.asarray(array)).all())
     return bool(jnp.all(jnp.isfinite(array)))
 
 
 def on_device(values) -> jax.Array:
-    """An array of JAX with these numbers; a NumPy array may be written to afterwards, for its numbers are copied."""
+    """An array of JAX with these numbers; a NumPy array may be written to afterwards, for its
+    numbers are copied.
+    """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufc":
         return jax.device_put(np.array(values))
     return jnp.asarray(values)
@@ -67,7 +74,9 @@ def unstack(array: jax.Array) -> list[jax.Array]:
 
 
 def _on_first_cpu(array) -> bool:
-    """Whether a copy by NumPy comes to lie where `array` does: not for one that is spread, or held on a chosen device."""
+    """Whether a copy by NumPy comes to lie where `array` does: not for one that is spread, or held
+    on a chosen device.
+    """
     return on_host(array) and (
         not isinstance(array, jax.Array) or array.devices() == {jax.local_devices()[0]}
     )

@@ -15,11 +15,13 @@ def largest_eigenvalues(
     depth: int,
     count: int = 1,
 ) -> Float[Array, " count"]:
-    r"""The `count` largest (algebraic) Ritz values of `depth` Lanczos steps from `start`, largest first.
+    r"""The `count` largest (algebraic) Ritz values of `depth` Lanczos steps from `start`, largest
+    first.
 
-    Every new direction is orthogonalised against all earlier ones, twice, so that no eigenvalue comes back as a ghost. A space that
-    closes early (an operator of low rank, or `depth` above its size) is cut there, where matfree's Lanczos would divide by zero; its
-    Ritz values are then exact.
+    Every new direction is orthogonalised against all earlier ones, twice, so that no eigenvalue
+    comes back as a ghost. A space that closes early (an operator of low rank, or `depth` above its
+    size) is cut there, where matfree's Lanczos would divide by zero; its Ritz values are then
+    exact.
 
     >>> import jax.numpy as jnp
     >>> diagonal = jnp.array([1.0, 5.0, 2.0])

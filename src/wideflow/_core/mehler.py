@@ -1,17 +1,22 @@
-r"""Gaussian pair expectations by Mehler's series: one-dimensional integrals and powers of the correlation.
+r"""Gaussian pair expectations by Mehler's series: one-dimensional integrals and powers of the
+correlation.
 
-With $h_q$ the orthonormal Hermite polynomials and $\hat g_q(s) = \mathbb E[g(sz)h_q(z)]$, $z\sim\mathcal N(0,1)$, a centred Gaussian pair of deviations $s, s'$ and
-correlation $\rho$ has
+With $h_q$ the orthonormal Hermite polynomials and $\hat g_q(s) = \mathbb E[g(sz)h_q(z)]$,
+$z\sim\mathcal N(0,1)$, a centred Gaussian pair of deviations $s, s'$ and correlation $\rho$ has
 $$\mathbb E[g(u)h(v)] = \sum_{q\ge0}\hat g_q(s)\,\hat h_q(s')\,\rho^q.$$
-A matrix of $n^2$ pairs costs $n$ vectors of coefficients and $n^2Q$ multiplications, where the two-dimensional rule costs $n^2$ grids.
+A matrix of $n^2$ pairs costs $n$ vectors of coefficients and $n^2Q$ multiplications, where the
+two-dimensional rule costs $n^2$ grids.
 
-Error control. (1) What follows after $Q$ terms is at most $|\rho|^Q\sqrt{\tau_g\tau_h}$, $\tau_g = \mathbb E g(sz)^2-\sum_{q<Q}\hat g_q^2$ (Parseval and Cauchy-Schwarz); pairs
-where that exceeds `TOLERANCE` times $\sqrt{\mathbb E g^2\,\mathbb E h^2}$ are left to the two-dimensional rule. (2) The coefficients come from the trapezoid rule, which converges
-geometrically for analytic functions; it is halved until nothing changes beyond `TOLERANCE`, and where that never happens (a kink) the
-two-dimensional rule replaces the series altogether.
+Error control. (1) What follows after $Q$ terms is at most $|\rho|^Q\sqrt{\tau_g\tau_h}$,
+$\tau_g = \mathbb E g(sz)^2-\sum_{q<Q}\hat g_q^2$ (Parseval and Cauchy-Schwarz); pairs where that
+exceeds `TOLERANCE` times $\sqrt{\mathbb E g^2\,\mathbb E h^2}$ are left to the two-dimensional
+rule. (2) The coefficients come from the trapezoid rule, which converges geometrically for analytic
+functions; it is halved until nothing changes beyond `TOLERANCE`, and where that never happens (a
+kink) the two-dimensional rule replaces the series altogether.
 
-All but the functions themselves and the sum over terms is NumPy's: the numbers of nodes and terms are found on the way, so that nearly every step has a
-shape of its own, for which JAX would compile a program.
+All but the functions themselves and the sum over terms is NumPy's: the numbers of nodes and terms
+are found on the way, so that nearly every step has a shape of its own, for which JAX would compile
+a program.
 """
 
 import math
@@ -39,15 +44,20 @@ class Coefficients(NamedTuple):
     squares: np.ndarray
 
     def tails(self, terms: int) -> np.ndarray:
-        r"""$\tau/\mathbb E g^2$ after `terms` terms, from the deviations' own rows; 0 for a function that vanishes."""
+        r"""$\tau/\mathbb E g^2$ after `terms` terms, from the deviations' own rows; 0 for a
+        function that vanishes.
+        """
         rest = self.squares - np.sum(self.values[:, :terms] ** 2, axis=1)
         return np.maximum(rest, 0.0) / np.where(self.squares > 0, self.squares, 1.0)
 
 
 def coefficients(function: Callable, deviations) -> Coefficients | None:
-    """Of `function` at every deviation; None where the rule does not converge on `MOST_NODES` nodes."""
+    """Of `function` at every deviation; None where the rule does not converge on `MOST_NODES`
+    nodes.
+    """
     deviations = np.asarray(deviations, float)
-    # frequencies: sqrt(Q) of the last Hermite function, about 8 of the Gaussian, 26 s of a function analytic up to i pi/2 (tanh)
+    # frequencies: sqrt(Q) of the last Hermite function, about 8 of the Gaussian, 26 s of a function
+    # analytic up to i pi/2 (tanh)
     spacing = 2 * math.pi / (math.sqrt(TERMS[-1]) + 8.0 + 26.0 * float(np.max(deviations)))
     count = math.ceil(REACH / spacing)
     coarse = _trapezoid(function, deviations, count)
@@ -82,7 +92,9 @@ def _tile(function: Callable, deviations, t, weights, table):
 
 
 def hermite_table(t: np.ndarray, terms: int) -> np.ndarray:
-    r"""$h_q(t)$, $q <$ `terms`, orthonormal: $\sqrt q\,h_q = t\,h_{q-1}-\sqrt{q-1}\,h_{q-2}$; (term, node)."""
+    r"""$h_q(t)$, $q <$ `terms`, orthonormal: $\sqrt q\,h_q = t\,h_{q-1}-\sqrt{q-1}\,h_{q-2}$;
+    (term, node).
+    """
     table = np.empty((terms, t.size))
     table[0], table[1] = 1.0, t
     for q in range(2, terms):
@@ -91,7 +103,9 @@ def hermite_table(t: np.ndarray, terms: int) -> np.ndarray:
 
 
 class Series(NamedTuple):
-    """What the series gives and where it may be used: `values` and `reached`, both of the pairs' shape."""
+    """What the series gives and where it may be used: `values` and `reached`, both of the pairs'
+    shape.
+    """
 
     values: jax.Array
     reached: np.ndarray
@@ -103,7 +117,8 @@ def series(left: Callable, right: Callable, k11, k12, k22, pair_cost: float) -> 
     Args:
         left, right: $g$ and $h$, analytic; equal functions share their coefficients.
         k11, k12, k22: covariances.
-        pair_cost: what one pair costs by the other rule, in terms of the series; more terms are taken while they save more than they cost.
+        pair_cost: what one pair costs by the other rule, in terms of the series; more terms are
+            taken while they save more than they cost.
 
     Returns:
         None where the coefficients do not converge.
@@ -136,14 +151,18 @@ def _deviations(variances) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reach(first: Coefficients, second: Coefficients, terms: int) -> float:
-    r"""The largest $|\rho|$ at which every pair meets the tolerance: $|\rho|^Q\sqrt{\tau_g\tau_h}\le$ `TOLERANCE`."""
+    r"""The largest $|\rho|$ at which every pair meets the tolerance:
+    $|\rho|^Q\sqrt{\tau_g\tau_h}\le$ `TOLERANCE`.
+    """
     tail = math.sqrt(float(first.tails(terms).max()) * float(second.tails(terms).max()))
     return 1.0 if tail <= TOLERANCE else (TOLERANCE / tail) ** (1.0 / terms)
 
 
 @jax.jit
 def _horner(left, place1, right, place2, rho):
-    """The polynomial in rho, highest term first; coefficients (term, deviation) are looked up by place."""
+    """The polynomial in rho, highest term first; coefficients (term, deviation) are looked up by
+    place.
+    """
 
     def step(total, pair):
         return total * rho + pair[0][place1] * pair[1][place2], None

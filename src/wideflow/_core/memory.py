@@ -21,7 +21,8 @@ def budget(memory: int | str | None = None) -> int:
         match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?)i?b?\s*", value.lower())
         if match is None:
             raise ValueError(
-                f"`memory` must be a number of bytes or a text like '512M' or '4GiB', got {value!r}."
+                "`memory` must be a number of bytes or a text like '512M' or '4GiB', got "
+                f"{value!r}."
             )
         amount = int(float(match[1]) * _UNITS[match[2]])
     if amount <= 0:

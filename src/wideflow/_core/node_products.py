@@ -1,7 +1,8 @@
-r"""Products over the neurons of a layer: cotangents spread over them, blocks of them, and $T T^\top$.
+r"""Products over the neurons of a layer: cotangents spread over them, blocks of them, and
+$T T^\top$.
 
-On a CPU an n x m array that does not fit the cache is worked off block by block. $T T^\top$ is computed from its upper half; blocks below the
-diagonal are mirrored.
+On a CPU an n x m array that does not fit the cache is worked off block by block. $T T^\top$ is
+computed from its upper half; blocks below the diagonal are mirrored.
 """
 
 import jax.numpy as jnp
@@ -19,7 +20,9 @@ def spread(
 
 
 def cut_blocks(count: int, *arrays: Float[Array, "... width"]) -> tuple[Array, ...]:
-    """`arrays` (neurons last) in `count` blocks, which come first; the last block is padded by zeros."""
+    """`arrays` (neurons last) in `count` blocks, which come first; the last block is padded by
+    zeros.
+    """
     size = -(-arrays[0].shape[-1] // count)
 
     def cut(array):

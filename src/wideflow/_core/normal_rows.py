@@ -1,7 +1,9 @@
-r"""Gaussian rows with a given Gram matrix: the exact law of the pre-activations at the start (chen2022, Assumption 3).
+r"""Gaussian rows with a given Gram matrix: the exact law of the pre-activations at the start
+(chen2022, Assumption 3).
 
-With $W_{ij} \sim \mathcal{N}(0, 1)$ the rows of $H = W \Phi^\top / \sqrt D$ are independent and $\mathcal{N}(0, G)$, so $H$ can be
-drawn without $W$. This is an equality in law, not an approximation.
+With $W_{ij} \sim \mathcal{N}(0, 1)$ the rows of $H = W \Phi^\top / \sqrt D$ are independent and
+$\mathcal{N}(0, G)$, so $H$ can be drawn without $W$. This is an equality in law, not an
+approximation.
 """
 
 import jax
@@ -14,9 +16,11 @@ from .precision import double
 
 @double
 def square_root(gram):
-    r"""The symmetric square root $G^{1/2}$ of a positive semi-definite matrix; rounding below zero counts as zero.
+    r"""The symmetric square root $G^{1/2}$ of a positive semi-definite matrix; rounding below zero
+    counts as zero.
 
-    It exists for singular $G$ too, as for a plain shallow network with more points than inputs coordinates.
+    It exists for singular $G$ too, as for a plain shallow network with more points than inputs
+    coordinates.
     """
     gram = checked_gram(gram)
     values, vectors = jnp.linalg.eigh(gram)
@@ -42,7 +46,8 @@ def checked_gram(gram):
         raise ValueError("`gram` must be finite, got infinite or undefined entries.")
     if np.abs(values - values.T).max(initial=0.0) > 1e-6 * size:
         raise ValueError(
-            f"`gram` must be symmetric, got entries that differ by {np.abs(values - values.T).max():.3g}."
+            "`gram` must be symmetric, got entries that differ by "
+            f"{np.abs(values - values.T).max():.3g}."
         )
     lowest = np.linalg.eigvalsh(values)[0] if values.size else 0.0
     if lowest < -1e-6 * size * len(values):

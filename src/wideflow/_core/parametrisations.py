@@ -1,6 +1,7 @@
 r"""Parametrisations: where the powers of the width stand, layer by layer.
 
-A layer acts as $n^{-a} w$ with $w \sim N(0, n^{-2b})$ at the start and is trained at rate $\eta\, n^{-c}$:
+A layer acts as $n^{-a} w$ with $w \sim N(0, n^{-2b})$ at the start and is trained at rate
+$\eta\, n^{-c}$:
 
 | parametrisation | input $(a, b, c)$ | hidden | output | |
 |---|---|---|---|---|
@@ -9,21 +10,27 @@ A layer acts as $n^{-a} w$ with $w \sim N(0, n^{-2b})$ at the start and is train
 | `MEAN_FIELD` | (0, 0, -1) | (1/2, 0, -1) | (1, 0, -1) | feature learning |
 | `MAXIMAL_UPDATE` | (-1/2, 1/2, 0) | (0, 1/2, 0) | (1/2, 1/2, 0) | feature learning |
 
-`MEAN_FIELD` is `MAXIMAL_UPDATE` shifted by $\theta = 1/2$, $(a + \theta, b - \theta, c - 2\theta)$: the same training path. Constants that do
-not depend on the width ($\sigma_w$, $D^{-1/2}$ of $D$ inputs, the size of a convolution's window) multiply the forward pass; in `STANDARD` they
-multiply the start, as in common frameworks.
+`MEAN_FIELD` is `MAXIMAL_UPDATE` shifted by $\theta = 1/2$, $(a + \theta, b - \theta, c - 2\theta)$:
+the same training path. Constants that do not depend on the width ($\sigma_w$, $D^{-1/2}$ of $D$
+inputs, the size of a convolution's window) multiply the forward pass; in `STANDARD` they multiply
+the start, as in common frameworks.
 
-**Which width.** $n$ is a hidden or output layer's own fan-in (its channels in, for convolutions) and an input layer's fan-out. Where widths
-differ, the rate keeps each layer's share of the tangent kernel: with $N$ the fan-in of the output layer, the effective matrix $W = n^{-a} w$ moves at
-rate $N^{-(2a+c)}$ in an input layer and $N^{1-(2a+c)}/n$ in a hidden one, which for equal widths is $n^{-(2a+c)}$, that is $n^{-c}$ for $w$.
+**Which width.** $n$ is a hidden or output layer's own fan-in (its channels in, for convolutions)
+and an input layer's fan-out. Where widths differ, the rate keeps each layer's share of the tangent
+kernel: with $N$ the fan-in of the output layer, the effective matrix $W = n^{-a} w$ moves at rate
+$N^{-(2a+c)}$ in an input layer and $N^{1-(2a+c)}/n$ in a hidden one, which for equal widths is
+$n^{-(2a+c)}$, that is $n^{-c}$ for $w$.
 
-**Biases** are input weights of a constant feature: those of input and hidden layers have the input exponents, with $n$ their fan-out; the output's
-bias acts as it is, at rate $N^{-\max(0, 2a_1 + c_1)}$, which is stable in all four.
+**Biases** are input weights of a constant feature: those of input and hidden layers have the input
+exponents, with $n$ their fan-out; the output's bias acts as it is, at rate
+$N^{-\max(0, 2a_1 + c_1)}$, which is stable in all four.
 
-**Adaptive rates.** Adam-like updates have size 1 whatever the gradient's, so $W$ moves by $n^{-(a + c')}$ an entry at rate $n^{-c'}$. It moves by
-$n^{-(2a+c)} n^{-m}$ under SGD, $n^{-m}$ the gradient's size ($m = 0$ for the output layer, else $\min(a+b, 2a+c)$ of the output layer). Adaptive
-rates take the $c'$ that makes the two equal, $c' = a + c + m$: under maximal update $a + c' = 0, 1, 1$ for input, hidden and output
-layers, which is Table 8 of yang2022. `STANDARD` keeps one rate.
+**Adaptive rates.** Adam-like updates have size 1 whatever the gradient's, so $W$ moves by
+$n^{-(a + c')}$ an entry at rate $n^{-c'}$. It moves by $n^{-(2a+c)} n^{-m}$ under SGD, $n^{-m}$ the
+gradient's size ($m = 0$ for the output layer, else $\min(a+b, 2a+c)$ of the output layer). Adaptive
+rates take the $c'$ that makes the two equal, $c' = a + c + m$: under maximal update
+$a + c' = 0, 1, 1$ for input, hidden and output layers, which is Table 8 of yang2022. `STANDARD`
+keeps one rate.
 """
 
 from dataclasses import dataclass, replace
@@ -43,8 +50,10 @@ class Parametrisation:
     Attributes:
         name: what users type.
         input, hidden, output: exponents of the first, of inner and of the last layer.
-        one_rate: all weights and biases share one rate, $n^{-c}$ of the output layer, for every optimiser.
-        constants_at_start: constants that do not depend on the width multiply the start instead of the forward pass.
+        one_rate: all weights and biases share one rate, $n^{-c}$ of the output layer, for every
+            optimiser.
+        constants_at_start: constants that do not depend on the width multiply the start instead of
+            the forward pass.
 
     >>> MAXIMAL_UPDATE.abc(depth=2)
     ABC(a=(-0.5, 0.0, 0.5), b=(0.5, 0.5, 0.5), c=0.0)
@@ -67,17 +76,22 @@ class Parametrisation:
             object.__setattr__(self, role, exponents)
         if self.one_rate and not self.input[2] == self.hidden[2] == self.output[2]:
             raise ValueError(
-                f"`one_rate` needs one exponent c in all layers, got {self.input[2]}, {self.hidden[2]} and {self.output[2]}."
+                f"`one_rate` needs one exponent c in all layers, got {self.input[2]}, "
+                f"{self.hidden[2]} and {self.output[2]}."
             )
 
     def abc(self, depth: int) -> ABC:
-        """The exponents layer by layer for `depth` hidden layers, as `scalings.classify` takes them."""
+        """The exponents layer by layer for `depth` hidden layers, as `scalings.classify` takes
+        them.
+        """
         layers = (self.input, *(self.hidden,) * (depth - 1), self.output)
         a, b, c = (tuple(column) for column in zip(*layers))
         return ABC(a, b, c[0] if len(set(c)) == 1 else c)
 
     def with_rate_exponent(self, c: float | int) -> "Parametrisation":
-        """The same start and forward pass with rate exponent `c` in every layer; `STANDARD.with_rate_exponent(0)` is plain training."""
+        """The same start and forward pass with rate exponent `c` in every layer;
+        `STANDARD.with_rate_exponent(0)` is plain training.
+        """
         changed = {role: (*getattr(self, role)[:2], float(c)) for role in (INPUT, HIDDEN, OUTPUT)}
         return replace(self, name=f"{self.name} (c={c:g})", **changed)
 
@@ -122,7 +136,9 @@ def parametrisation(given: "str | Parametrisation | ABC") -> "Parametrisation | 
 
 @dataclass(frozen=True)
 class LayerScale:
-    """The numbers of one array: its factor in the forward pass, its deviation at the start, and its rates' multipliers."""
+    """The numbers of one array: its factor in the forward pass, its deviation at the start, and its
+    rates' multipliers.
+    """
 
     factor: float
     start: float
@@ -170,8 +186,10 @@ def _exponents(scheme, layers: tuple[WeightLayer, ...]) -> list[Exponents]:
         return [getattr(scheme, place.role) for place in layers]
     if len(scheme.a) != len(layers):
         raise ValueError(
-            f"`parametrisation` has exponents for {len(scheme.a)} layers, but the architecture has {len(layers)} "
-            "with weights. Give one exponent per layer, or a `Parametrisation`, which fits any depth."
+            f"`parametrisation` has exponents for {len(scheme.a)} layers, but the architecture "
+            f"has {len(layers)} "
+            "with weights. Give one exponent per layer, or a `Parametrisation`, which fits any "
+            "depth."
         )
     return list(zip(scheme.a, scheme.b, scheme.rate_exponents, strict=True))
 

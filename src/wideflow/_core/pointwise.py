@@ -1,8 +1,8 @@
 """Values of an elementwise function of JAX at many points, by few programs.
 
 Outside `jit` every operation of a function is a program of its own for each shape of its argument.
-Quadrature rules have a shape of their own for nearly every call, so the points are filled up to the next
-power of two and the function is compiled as a whole: one program a function and power.
+Quadrature rules have a shape of their own for nearly every call, so the points are filled up to the
+next power of two and the function is compiled as a whole: one program a function and power.
 """
 
 import functools

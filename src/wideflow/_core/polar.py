@@ -9,8 +9,8 @@ def polar(
 ) -> tuple[Float[Array, " row"], Float[Array, "row feature"]]:
     r"""$(r, u)$ with $w = ru$; a zero row has $r = 0$ and $u = 0$.
 
-    The length has no derivative at zero; it is taken as 0 there (as $\sigma'$ is at a kink), so that every function of
-    $r^2$, and every 2-homogeneous one, keeps its true gradient.
+    The length has no derivative at zero; it is taken as 0 there (as $\sigma'$ is at a kink), so
+    that every function of $r^2$, and every 2-homogeneous one, keeps its true gradient.
 
     >>> import jax.numpy as jnp
     >>> [x.tolist() for x in polar(jnp.array([[0.0, 2.0], [0.0, 0.0]]))]

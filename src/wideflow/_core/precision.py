@@ -1,13 +1,16 @@
-"""Every public entry point computes in 64 bit, whatever JAX's global flag says, and what it returns stays in 64 bit.
+"""Every public entry point computes in 64 bit, whatever JAX's global flag says, and what it returns
+stays in 64 bit.
 
 JAX's flag belongs to the user: importing wideflow never flips it. Entry points open JAX's own local
-context instead; inside it an array keeps the dtype it has, so float32 training is a matter of float32
-arrays and not of another mode.
+context instead; inside it an array keeps the dtype it has, so float32 training is a matter of
+float32 arrays and not of another mode.
 
-A float64 array of JAX that leaves this context turns into float32 at the first operation on it (`2 * g`), for then JAX's flag is off.
-So the rule for what leaves is: **where the flag is off, arrays come out as NumPy arrays; where it is on, as JAX arrays.** Three things
-stay as they are: values that JAX is tracing, so that `jax.grad`, `jit` and `vmap` go through every function; random keys; and the
-arrays inside models, dynamics and objectives, which live on their device and are trained there.
+A float64 array of JAX that leaves this context turns into float32 at the first operation on it
+(`2 * g`), for then JAX's flag is off. So the rule for what leaves is: **where the flag is off,
+arrays come out as NumPy arrays; where it is on, as JAX arrays.** Three things stay as they are:
+values that JAX is tracing, so that `jax.grad`, `jit` and `vmap` go through every function; random
+keys; and the arrays inside models, dynamics and objectives, which live on their device and are
+trained there.
 """
 
 import functools
@@ -35,7 +38,9 @@ def jax_flag(name: str) -> Any:
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` with 64-bit types available and hands its arrays out by the rule above; does nothing where JAX's flag is on."""
+    """Runs `function` with 64-bit types available and hands its arrays out by the rule above; does
+    nothing where JAX's flag is on.
+    """
     if hasattr(function, "__double__"):
         return function
 
@@ -55,7 +60,9 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
 
 
 class DoubleModule(eqx.Module):
-    """A module all of whose public methods and properties are `double`, in every subclass, a user's own included."""
+    """A module all of whose public methods and properties are `double`, in every subclass, a user's
+    own included.
+    """
 
     def __init_subclass__(cls, **kwargs) -> None:
         for name, member in list(cls.__dict__.items()):
@@ -97,7 +104,9 @@ def _host(leaf):
 
 
 def _device(value):
-    """An argument; a result of an earlier call is put back on the device: NumPy arrays know no `.at`."""
+    """An argument; a result of an earlier call is put back on the device: NumPy arrays know no
+    `.at`.
+    """
     if isinstance(value, AbstractResult):
         convert = lambda leaf: (
             jnp.asarray(leaf) if isinstance(leaf, np.ndarray | np.generic) else leaf

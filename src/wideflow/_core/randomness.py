@@ -2,8 +2,10 @@
 
 Adding a part, or grouping runs, therefore changes no draw of the others.
 
-A draw by `jax.random` outside `jit` is a program of its own for each shape, a tenth of a second to compile. The generator counts entries, so that
-a long draw begins with the short ones; on a CPU `normal` and `signs` take the next power of two and cut: the same numbers, bit for bit, from few programs.
+A draw by `jax.random` outside `jit` is a program of its own for each shape, a tenth of a second to
+compile. The generator counts entries, so that a long draw begins with the short ones; on a CPU
+`normal` and `signs` take the next power of two and cut: the same numbers, bit for bit, from few
+programs.
 """
 
 import math
@@ -56,7 +58,9 @@ def _cut(draw: Callable, key: Key, shape: tuple[int, ...]) -> Float[Array, "..."
 
 
 def _counts_entries(key: Key) -> bool:
-    """Whether an entry depends on the key and its own place alone, not on how many there are; a traced key is inside a program already."""
+    """Whether an entry depends on the key and its own place alone, not on how many there are; a
+    traced key is inside a program already.
+    """
     return (
         jax.config.jax_threefry_partitionable  # pyright: ignore[reportAttributeAccessIssue]
         and not isinstance(key, Tracer)

@@ -1,11 +1,14 @@
-"""Keyword arguments that had another name in version 0.1: the old names go on working until version 0.3."""
+"""Keyword arguments that had another name in version 0.1: the old names go on working until version
+0.3.
+"""
 
 import functools
 from collections.abc import Callable
 
 
 def renamed(**names: str) -> Callable[[Callable], Callable]:
-    """A decorator: `@renamed(old="new")` passes an argument given under its old name on under the new one.
+    """A decorator: `@renamed(old="new")` passes an argument given under its old name on under the
+    new one.
 
     >>> @renamed(deviation="weight_std")
     ... def spread(weight_std=1.0):
@@ -25,7 +28,9 @@ def renamed(**names: str) -> Callable[[Callable], Callable]:
 
 
 def under_new_names(kwargs: dict, names: dict[str, str]) -> dict:
-    """Keyword arguments with every old name replaced; an argument given under both names is refused."""
+    """Keyword arguments with every old name replaced; an argument given under both names is
+    refused.
+    """
     for old, new in names.items():
         if old in kwargs and new in kwargs:
             raise ValueError(f"`{old}` is the old name of `{new}`; give `{new}` alone.")

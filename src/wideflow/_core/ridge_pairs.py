@@ -1,17 +1,21 @@
 r"""Expectations of two ridge functions: $E[f(u)g(v)]$ with its derivatives, for $f \ne g$ as well.
 
-$(u, v)$ is centred Gaussian with covariance $((k_{11}, k_{12}), (k_{12}, k_{22}))$. By Stein's lemma
-$E[f'(u)\,z\,g(v)] = \mathrm{Cov}(z, u)\,E[f''g] + \mathrm{Cov}(z, v)\,E[f'g']$ for any third Gaussian $z$, so the four numbers of a
-`Pair` are all that gradients of population losses and the drift of order parameters need.
+$(u, v)$ is centred Gaussian with covariance $((k_{11}, k_{12}), (k_{12}, k_{22}))$. By Stein's
+lemma $E[f'(u)\,z\,g(v)] = \mathrm{Cov}(z, u)\,E[f''g] + \mathrm{Cov}(z, v)\,E[f'g']$ for any third
+Gaussian $z$, so the four numbers of a `Pair` are all that gradients of population losses and the
+drift of order parameters need.
 
-Closed forms: each activation is a sum of parts, a polynomial, $|u|$, or a sign seen through noise, for
-$\mathrm{erf}(bu) = E_n\,\mathrm{sign}(u + n)$ with $n \sim N(0, 1/(2b^2))$. With $s^2 = k_{11}k_{22}$ and, for signs, $A = k_{11} + \nu_1$,
-$B = k_{22} + \nu_2$,
+Closed forms: each activation is a sum of parts, a polynomial, $|u|$, or a sign seen through noise,
+for $\mathrm{erf}(bu) = E_n\,\mathrm{sign}(u + n)$ with $n \sim N(0, 1/(2b^2))$. With
+$s^2 = k_{11}k_{22}$ and, for signs, $A = k_{11} + \nu_1$, $B = k_{22} + \nu_2$,
 $$E|u||v| = \tfrac2\pi\big(\sqrt{s^2-k_{12}^2} + k_{12}\arcsin(k_{12}/s)\big), \qquad
-  E\,\mathrm{sign}\,\mathrm{sign} = \tfrac2\pi\arcsin\frac{k_{12}}{\sqrt{AB}}, \qquad E|u|\,\mathrm{sign}(v) = 0,$$
-$$E[p(u)g(v)] = \sum_{j\le\deg p}\frac{k_{12}^j}{j!}\,E[p^{(j)}(u)]\,E[g^{(j)}(v)] \quad\text{(Mehler, a finite sum)}.$$
-All others by the trapezoid rule in two dimensions with a spacing that fits the variances (`gaussian_lattice`): for tanh the error is below 2e-12 at
-variances up to 4, 2e-7 at 16 and 3e-5 at 64, the largest where both Gaussians are one.
+  E\,\mathrm{sign}\,\mathrm{sign} = \tfrac2\pi\arcsin\frac{k_{12}}{\sqrt{AB}}, \qquad
+  E|u|\,\mathrm{sign}(v) = 0,$$
+$$E[p(u)g(v)] = \sum_{j\le\deg p}\frac{k_{12}^j}{j!}\,E[p^{(j)}(u)]\,E[g^{(j)}(v)]
+  \quad\text{(Mehler, a finite sum)}.$$
+All others by the trapezoid rule in two dimensions with a spacing that fits the variances
+(`gaussian_lattice`): for tanh the error is below 2e-12 at variances up to 4, 2e-7 at 16 and 3e-5 at
+64, the largest where both Gaussians are one.
 """
 
 import functools
@@ -53,7 +57,9 @@ class NoisySign(NamedTuple):
 
 
 def parts(act: Activation) -> list | None:
-    """The activation as a sum of `Polynomial`, `Absolute` and `NoisySign`; None where it is no such sum."""
+    """The activation as a sum of `Polynomial`, `Absolute` and `NoisySign`; None where it is no such
+    sum.
+    """
     if (coefficients := powers(act)) is not None:
         return [Polynomial(coefficients)]
     if act.name == "relu":
@@ -72,20 +78,24 @@ def check_ridge(name: str, act: Activation) -> None:
     """Refuses kinked activations without a closed form: quadrature would not converge on them."""
     if parts(act) is None and act.kinks:
         raise ValueError(
-            f"`{name}` must be smooth or one of 'relu', 'leaky_relu', 'abs' and `sign()`, got {act.name!r}, "
+            f"`{name}` must be smooth or one of 'relu', 'leaky_relu', 'abs' and `sign()`, got "
+            f"{act.name!r}, "
             "whose kinks have no closed form here."
         )
 
 
 def ridge_pair(f: Activation, g: Activation, k11, k12, k22, nodes: int = NODES) -> Pair:
-    """The four expectations, elementwise over broadcast covariances; `nodes` a dimension where quadrature is needed."""
+    """The four expectations, elementwise over broadcast covariances; `nodes` a dimension where
+    quadrature is needed.
+    """
     k11, k12, k22 = jnp.broadcast_arrays(*(jnp.asarray(k, float) for k in (k11, k12, k22)))
     left, right = parts(f), parts(g)
     if left is None or right is None:
         for act in (f, g):
             if act.kinks:
                 raise ValueError(
-                    f"the pair of {f.name!r} and {g.name!r} has no closed form, and the kink of {act.name!r} "
+                    f"the pair of {f.name!r} and {g.name!r} has no closed form, and the kink of "
+                    f"{act.name!r} "
                     "spoils quadrature; take a smooth activation in its place."
                 )
         return _by_quadrature(f, g, k11, k12, k22, nodes)
@@ -109,8 +119,11 @@ def _absolutes(p, q, k11, k12, k22) -> Pair:
     scale = 2 * p.factor * q.factor / jnp.pi
     turn = jnp.pi / 2 - theta
     return Pair(
-        scale * (sines + k12 * turn), scale * _ratio(sines, k11), scale * _ratio(sines, k22), scale * turn
-    )  # fmt: skip
+        scale * (sines + k12 * turn),
+        scale * _ratio(sines, k11),
+        scale * _ratio(sines, k22),
+        scale * turn,
+    )
 
 
 def _signs(p, q, k11, k12, k22) -> Pair:
@@ -126,7 +139,9 @@ def _signs(p, q, k11, k12, k22) -> Pair:
 
 
 def _ratio(numerator, denominator):
-    """Zero where the denominator is: a neuron without weights sits at its kink, where the slope is 0 by convention."""
+    """Zero where the denominator is: a neuron without weights sits at its kink, where the slope is
+    0 by convention.
+    """
     inside = denominator > 0
     return jnp.where(inside, numerator / jnp.where(inside, denominator, 1.0), 0.0)
 
@@ -161,7 +176,9 @@ def _means(part, k, count: int) -> list:
 
 
 def _density_at_zero(k, count: int) -> list:
-    r"""The derivatives at 0 of the density of $N(0, k)$: $(-1)^{m/2}(m-1)!!\,k^{-m/2}/\sqrt{2\pi k}$ for even $m$, else 0."""
+    r"""The derivatives at 0 of the density of $N(0, k)$:
+    $(-1)^{m/2}(m-1)!!\,k^{-m/2}/\sqrt{2\pi k}$ for even $m$, else 0.
+    """
     density = _ratio(jnp.ones_like(k) / math.sqrt(2 * math.pi), jnp.sqrt(k))
     inverse = _ratio(jnp.ones_like(k), k)
     return [
@@ -183,7 +200,10 @@ def hermite_nodes(order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _by_quadrature(f: Activation, g: Activation, k11, k12, k22, nodes: int) -> Pair:
-    r"""$u = \sqrt{k_{11}}\,t_1$, $v = (k_{12}/\sqrt{k_{11}})\,t_1 + \sqrt{k_{22} - k_{12}^2/k_{11}}\;t_2$; singular covariances are no exception."""
+    r"""$u = \sqrt{k_{11}}\,t_1$,
+    $v = (k_{12}/\sqrt{k_{11}})\,t_1 + \sqrt{k_{22} - k_{12}^2/k_{11}}\;t_2$; singular covariances
+    are no exception.
+    """
 
     def one(covariance):
         p, q, r = covariance
@@ -195,9 +215,11 @@ def _by_quadrature(f: Activation, g: Activation, k11, k12, k22, nodes: int) -> P
         both = lambda left, right: (weights * left) @ right @ weights
         value = g.value(v)
         return Pair(
-            both(f.value(u), value), both(f.bend(u), value), both(f.value(u), g.bend(v)),
+            both(f.value(u), value),
+            both(f.bend(u), value),
+            both(f.value(u), g.bend(v)),
             both(f.slope(u), g.slope(v)),
-        )  # fmt: skip
+        )
 
     flat = tuple(k.ravel() for k in (k11, k12, k22))
     pairs = jax.lax.map(one, flat, batch_size=PAIRS_AT_ONCE)

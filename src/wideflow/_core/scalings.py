@@ -1,8 +1,8 @@
 r"""Scalings: how the output, the pre-activation and the step depend on width.
 
-A shallow network of width $m$ on $D$ features is
-$f(x) = \sum_j s_j a_j \sigma(h_j(x))$, $h_j = p \langle w_j, \phi(x)\rangle$, trained with
-$\dot w_j = -c\, \partial L/\partial w_j$. A scaling is the triple $(s, p, c)$ as a function of $(m, D)$:
+A shallow network of width $m$ on $D$ features is $f(x) = \sum_j s_j a_j \sigma(h_j(x))$,
+$h_j = p \langle w_j, \phi(x)\rangle$, trained with $\dot w_j = -c\, \partial L/\partial w_j$. A
+scaling is the triple $(s, p, c)$ as a function of $(m, D)$:
 
 | scaling | $s_j$ | $p$ | $c$ |
 |---|---|---|---|
@@ -86,13 +86,14 @@ class MeanField(AbstractScaling):
 
 @dataclass(frozen=True)
 class Zipf(AbstractScaling):
-    r"""$\lambda_j = \gamma/m + (1-\gamma)\, j^{-1/\alpha} / \sum_{k\le m} k^{-1/\alpha}$ (caron2023, eq. 1, 4).
+    r"""$\lambda_j = \gamma/m + (1-\gamma)\, j^{-1/\alpha} / \sum_{k\le m} k^{-1/\alpha}$
+    (caron2023, eq. 1, 4).
 
     Args:
         gamma: $\gamma$, the share of equal weights, between 0 and 1.
         alpha: $\alpha$, between 0 and 1; smaller is steeper.
-        released: whether to reproduce the authors' code, which evaluates the power law one index too
-            low: node 1 gets no power-law weight and the sum falls short of 1.
+        released: whether to reproduce the authors' code, which evaluates the power law one index
+            too low: node 1 gets no power-law weight and the sum falls short of 1.
 
     >>> Zipf(gamma=0.0, alpha=0.5).node_scales(2) ** 2
     Array([0.8, 0.2], dtype=float64)
@@ -135,17 +136,21 @@ class Zipf(AbstractScaling):
         return np.arange(1, count + 1, dtype=np.float64) ** -s / zeta(s)
 
     def limit_tail(self, count: int, power: float = 1.0) -> float:
-        r"""$\sum_{j > J} \tilde\lambda_j^r$ for $J$ = `count`, $r$ = `power`, through the Hurwitz zeta function."""
+        r"""$\sum_{j > J} \tilde\lambda_j^r$ for $J$ = `count`, $r$ = `power`, through the Hurwitz
+        zeta function.
+        """
         s = 1.0 / self.alpha
         return float(zeta(power * s, count + 1) / zeta(s) ** power)
 
 
 @dataclass(frozen=True)
 class Weights(AbstractScaling):
-    r"""$\lambda_j = \gamma/m + (1-\gamma)\,\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$ for any non-increasing $\tilde\lambda$.
+    r"""$\lambda_j = \gamma/m + (1-\gamma)\,\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$ for any
+    non-increasing $\tilde\lambda$.
 
     Args:
-        sequence: $\tilde\lambda$: at least `width` values, or a function of the index $j = 1, 2, ...$
+        sequence: $\tilde\lambda$: at least `width` values, or a function of the index
+            $j = 1, 2, ...$
         gamma: $\gamma$, the share of equal weights, between 0 and 1.
     """
 
@@ -192,11 +197,12 @@ def _floats(sequence) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ABC(AbstractScaling):
-    r"""Width exponents $(a, b, c)$, one of each for every layer from the first to the output (yang2021).
+    r"""Width exponents $(a, b, c)$, one of each for every layer from the first to the output
+    (yang2021).
 
-    At width $m$ layer $l$ acts as $m^{-a_l} w^l$ with $w^l \sim N(0, m^{-2 b_l})$ at time zero and is
-    trained at rate $\eta\, m^{-c_l}$; the first layer keeps the factor $D^{-1/2}$ of its input. `Shallow` takes two layers,
-    `Deep` as many as it has.
+    At width $m$ layer $l$ acts as $m^{-a_l} w^l$ with $w^l \sim N(0, m^{-2 b_l})$ at time zero and
+    is trained at rate $\eta\, m^{-c_l}$; the first layer keeps the factor $D^{-1/2}$ of its input.
+    `Shallow` takes two layers, `Deep` as many as it has.
 
     Args:
         c: one exponent for all layers, or one for each.
@@ -215,7 +221,8 @@ class ABC(AbstractScaling):
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(
-                f"`a` must have one exponent per layer, at least two (hidden, output), got {len(self.a)}."
+                "`a` must have one exponent per layer, at least two (hidden, output), got "
+                f"{len(self.a)}."
             )
         each = self.c if isinstance(self.c, tuple | list) else (self.c,)
         for exponent in each:
@@ -250,7 +257,9 @@ class ABC(AbstractScaling):
         return float(width) ** -self.b[1]
 
     def shifted(self, theta: float) -> "ABC":
-        r"""The same training path: $a_l + \theta$, $b_l - \theta$, $c_l - 2\theta$ (yang2021; chen2022, App. C)."""
+        r"""The same training path: $a_l + \theta$, $b_l - \theta$, $c_l - 2\theta$ (yang2021;
+        chen2022, App. C).
+        """
         a, b = tuple(x + theta for x in self.a), tuple(x - theta for x in self.b)
         if isinstance(self.c, tuple):
             return ABC(a, b, tuple(x - 2 * theta for x in self.c))
@@ -259,13 +268,16 @@ class ABC(AbstractScaling):
     def _check_shallow(self) -> None:
         if len(self.a) != 2:
             raise ValueError(
-                f"`a` must have two exponents (hidden, output) for a shallow network, got {len(self.a)}. "
+                "`a` must have two exponents (hidden, output) for a shallow network, got "
+                f"{len(self.a)}. "
                 "For more layers use `Deep`."
             )
 
 
 MAXIMAL_UPDATE = ABC(a=(-0.5, 0.5), b=(0.5, 0.5), c=0.0)
-"""Maximal update for one hidden layer on fixed inputs; `MAXIMAL_UPDATE.shifted(0.5)` is mean field."""
+"""Maximal update for one hidden layer on fixed inputs; `MAXIMAL_UPDATE.shifted(0.5)` is mean
+field.
+"""
 
 
 def parse_scaling(text: str) -> AbstractScaling:
@@ -295,7 +307,8 @@ def parse_scaling(text: str) -> AbstractScaling:
     except (TypeError, ValueError) as error:
         raise ValueError(f"`scaling` {text!r} cannot be read: {error}") from error
     raise ValueError(
-        f"`scaling` must be 'ntk', 'mean-field', 'zipf:GAMMA,ALPHA' or 'abc:A1,A2;B1,B2;C', got {text!r}."
+        "`scaling` must be 'ntk', 'mean-field', 'zipf:GAMMA,ALPHA' or 'abc:A1,A2;B1,B2;C', got "
+        f"{text!r}."
     )
 
 

@@ -1,6 +1,8 @@
-"""Diffrax and Optimistix, imported when an equation is first solved: a fifth of the time that importing wideflow would else take.
+"""Diffrax and Optimistix, imported when an equation is first solved: a fifth of the time that
+importing wideflow would else take.
 
-A function that solves one imports this module. It may be inside a trace then, to which nothing that the libraries build on import may belong.
+A function that solves one imports this module. It may be inside a trace then, to which nothing that
+the libraries build on import may belong.
 """
 
 import jax

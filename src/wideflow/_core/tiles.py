@@ -11,9 +11,11 @@ from .memory import tile_rows
 def by_rows(
     function: Callable, *arrays: jax.Array, bytes_per_row: int, memory: int | str | None = None
 ):
-    """`function(*arrays)` worked off in tiles of leading rows; outputs (a tree) keep the rows as their first axis.
+    """`function(*arrays)` worked off in tiles of leading rows; outputs (a tree) keep the rows as
+    their first axis.
 
-    `function` must treat rows independently. `bytes_per_row` is what one row holds while it is worked on.
+    `function` must treat rows independently. `bytes_per_row` is what one row holds while it is
+    worked on.
 
     >>> import jax.numpy as jnp
     >>> by_rows(lambda x: x**2, jnp.arange(5), bytes_per_row=8, memory=16).tolist()

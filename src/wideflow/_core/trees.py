@@ -59,7 +59,9 @@ def zeros_of(function, *args):
 
 
 def strongly_typed(tree):
-    """The same arrays, none of a weak type: a state that changes its type on the way is compiled for twice."""
+    """The same arrays, none of a weak type: a state that changes its type on the way is compiled
+    for twice.
+    """
     definite = lambda a: jax.lax.convert_element_type(a, a.dtype) if _is_weak(a) else a
     return jax.tree.map(definite, tree)
 
@@ -69,7 +71,9 @@ def _is_weak(leaf) -> bool:
 
 
 def describe(thing) -> str:
-    """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape, the same in every process."""
+    """A dataclass as 'Name(field=value, ...)' with arrays shown by their shape, the same in every
+    process.
+    """
     if not dataclasses.is_dataclass(thing):
         return _without_addresses(repr(thing))
     parts = []

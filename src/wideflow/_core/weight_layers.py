@@ -1,4 +1,6 @@
-"""The weight layers of an architecture in the order in which a forward pass meets them, with their sizes and roles."""
+"""The weight layers of an architecture in the order in which a forward pass meets them, with their
+sizes and roles.
+"""
 
 import math
 from collections.abc import Iterator
@@ -48,7 +50,9 @@ class WeightLayer:
 def weight_layers(
     architecture: AbstractLayer, input_shape: tuple[int, ...]
 ) -> tuple[WeightLayer, ...]:
-    """All weight layers; a residual block's body comes before its shortcut, attention's dense layers in the order of its `parts`."""
+    """All weight layers; a residual block's body comes before its shortcut, attention's dense
+    layers in the order of its `parts`.
+    """
     chain = Chain(architecture)
     chain.output_shape(input_shape)  # a shape that does not fit fails here, with its reason
     last = _last(chain)
@@ -59,7 +63,9 @@ def weight_layers(
 
 
 def _last(chain: Chain) -> AbstractLayer | None:
-    """The output layer: the last weight layer of the chain itself, unless a residual block with weights follows."""
+    """The output layer: the last weight layer of the chain itself, unless a residual block with
+    weights follows.
+    """
     for layer in reversed(chain.layers):
         if isinstance(layer, Dense | Conv | SelfAttention):
             return layer

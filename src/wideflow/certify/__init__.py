@@ -1,4 +1,6 @@
-"""Certificates: the theorems evaluated on the data and network at hand. The module itself is callable: `wf.certify(net, data)`."""
+"""Certificates: the theorems evaluated on the data and network at hand. The module itself is
+callable: `wf.certify(net, data)`.
+"""
 
 from .._core.callable_module import make_callable
 from ..data.prepare import Prepared, prepare

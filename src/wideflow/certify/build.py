@@ -39,19 +39,25 @@ def certify(
 ) -> Certificate:
     r"""What theory says about `model` at time zero on `data`.
 
-    Checks the data, takes the spectra of the mean tangent Gram matrix $\widehat\Theta^*$ (whose smallest eigenvalue is $\kappa_n$) and of the network's own,
-    evaluates every registered statement with its hypotheses, required width and promised rate, predicts from the linearised dynamics when which loss is
-    reached, and says how lazy the network is. The data are taken as they are; `prepare` brings raw tables into the form that theorems ask for.
+    Checks the data, takes the spectra of the mean tangent Gram matrix $\widehat\Theta^*$ (whose
+    smallest eigenvalue is $\kappa_n$) and of the network's own, evaluates every registered
+    statement with its hypotheses, required width and promised rate, predicts from the linearised
+    dynamics when which loss is reached, and says how lazy the network is. The data are taken as
+    they are; `prepare` brings raw tables into the form that theorems ask for.
 
     Args:
-        model: the network at time zero, a `Shallow` for all theorems; any other model gets the parts that need no structure.
-        data: a `Dataset` whose targets fit the model's outputs. With several outputs the Gram matrix is that of all pairs (sample, output), which moves all
-            residuals together; theorems about one output say so, the others are judged on each output.
+        model: the network at time zero, a `Shallow` for all theorems; any other model gets the
+            parts that need no structure.
+        data: a `Dataset` whose targets fit the model's outputs. With several outputs the Gram
+            matrix is that of all pairs (sample, output), which moves all residuals together;
+            theorems about one output say so, the others are judged on each output.
         train: also run the flow and compare every promise with what happened.
         failure_probability: the allowed probability of failure in probabilistic statements.
-        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or 200 with `train`, divided by the number of outputs.
-            By interlacing, $\kappa$ of a sample is an upper bound of $\kappa_n$ of all rows.
-        time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest time scales.
+        samples: at most so many rows (drawn without replacement, with a warning); default 2000, or
+            200 with `train`, divided by the number of outputs. By interlacing, $\kappa$ of a sample
+            is an upper bound of $\kappa_n$ of all rows.
+        time: how long to run the flow; default until the linearised loss is at 1 %, or 2000 fastest
+            time scales.
         key: for the sample and for redrawn networks of other widths.
         notes: sentences about the data or the network that the certificate repeats.
 
@@ -66,11 +72,13 @@ def certify(
     """
     if not isinstance(model, AbstractModel):
         raise ValueError(
-            f"`model` must be a wideflow model, got {type(model).__name__}. For any other network use `wf.probe`."
+            f"`model` must be a wideflow model, got {type(model).__name__}. For any other "
+            "network use `wf.probe`."
         )
     if not isinstance(data, Dataset):
         raise ValueError(
-            f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with `wf.Dataset(inputs, targets)`."
+            f"`data` must be a `Dataset`, got {type(data).__name__}. Build one with "
+            "`wf.Dataset(inputs, targets)`."
         )
     check_between("failure_probability", failure_probability, 0.0, 1.0, open=True)
     key = as_key(key)
@@ -81,7 +89,10 @@ def certify(
     check_count("samples", most)
     total, data = len(data), sampled(data, most, key)
     if len(data) < total:
-        text = f"{len(data)} of {total} rows were drawn: kappa of a sample is an upper bound of that of all rows"
+        text = (
+            f"{len(data)} of {total} rows were drawn: kappa of a sample is an upper bound of that "
+            "of all rows"
+        )
         warnings.warn(text, stacklevel=3)
         notes = (*notes, text)
     outputs, targets = _flat(model, data)
@@ -109,9 +120,18 @@ def certify(
     by_output = np.linalg.eigvalsh(factor) if factor is not None and len(factor) > 1 else None
     promises, later = judge_all(case)
     return Certificate(
-        _subject(model, data, total), notes, checks, mean_report, own_report, promises, later, timing,
-        laziness(model, data, key, shares=timing.shares), followed, by_output,
-    )  # fmt: skip
+        _subject(model, data, total),
+        notes,
+        checks,
+        mean_report,
+        own_report,
+        promises,
+        later,
+        timing,
+        laziness(model, data, key, shares=timing.shares),
+        followed,
+        by_output,
+    )
 
 
 def sampled(data: Dataset, most: int, key) -> Dataset:
@@ -140,7 +160,8 @@ def _flat(model, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
     targets = np.asarray(data.targets, dtype=float)
     if outputs.shape != targets.shape:
         raise ValueError(
-            f"`data` has targets of shape {targets.shape}, but the model gives {outputs.shape}. Build the model with that many outputs."
+            f"`data` has targets of shape {targets.shape}, but the model gives {outputs.shape}. "
+            "Build the model with that many outputs."
         )
     return outputs.reshape(-1), targets.reshape(-1)
 
@@ -156,7 +177,9 @@ def _subject(model, data: Dataset, total: int) -> dict:
     }
     if isinstance(model, Shallow):
         subject |= {
-            "width": model.width, "scaling": repr(model.scaling), "activation": model.activation.name,
+            "width": model.width,
+            "scaling": repr(model.scaling),
+            "activation": model.activation.name,
             "embedding": type(model.embedding).__name__,
-        }  # fmt: skip
+        }
     return subject

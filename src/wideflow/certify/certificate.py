@@ -21,20 +21,23 @@ ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABL
 
 @dataclass(frozen=True)
 class Certificate:
-    """What theory says about a network on a dataset. `print(certificate)` shows it; `.to_dict()` has every number; `.figure()` draws it.
+    """What theory says about a network on a dataset. `print(certificate)` shows it; `.to_dict()`
+    has every number; `.figure()` draws it.
 
     Attributes:
         subject: of what: data, network, scaling, width.
         notes: what was done to the data and what the reader must know.
         checks: of the dataset.
-        mean: spectrum of the mean Gram matrix; its smallest eigenvalue is kappa_n. None for networks without one.
+        mean: spectrum of the mean Gram matrix; its smallest eigenvalue is kappa_n. None for
+            networks without one.
         own: spectrum of the tangent Gram matrix of the network as given.
         promises: the statements, judged.
         later: names of statements that only a trained run can judge.
         timing: predicted times to reach a loss.
         laziness: how lazy the network is, and would be at other widths and gammas.
         followed: the run, where there was one.
-        coupling: eigenvalues of the matrix by which the mean Gram matrix is multiplied (Kronecker) for several outputs; None for one.
+        coupling: eigenvalues of the matrix by which the mean Gram matrix is multiplied (Kronecker)
+            for several outputs; None for one.
     """
 
     subject: dict[str, str | int | float]
@@ -59,7 +62,9 @@ class Certificate:
 
     @property
     def telling(self) -> tuple[Promise, ...]:
-        """The statements that say something: all but those that do not apply and ask for no width either."""
+        """The statements that say something: all but those that do not apply and ask for no width
+        either.
+        """
         return tuple(
             p
             for p in self.ordered
@@ -77,19 +82,27 @@ class Certificate:
 
     @property
     def headline(self) -> str:
-        """One sentence; the regime is the measured one where there was a run, else the predicted one."""
+        """One sentence; the regime is the measured one where there was a run, else the predicted
+        one.
+        """
         if self.followed is not None:
             regime, how = self.followed.regime, "measured on the run"
         else:
             regime, how = self.laziness.here, "predicted"
-        return f"{self.counted}; the network is {regime.verdict} (laziness index {regime.index:.2f}, {how})"
+        return (
+            f"{self.counted}; the network is {regime.verdict} (laziness index {regime.index:.2f}, "
+            f"{how})"
+        )
 
     @property
     def counted(self) -> str:
         """How many statements there are of each outcome."""
         words = {
-            Outcome.HOLDS: "hold", Outcome.VIOLATED: "are violated", Outcome.VACUOUS: "are vacuous", Outcome.NOT_APPLICABLE: "do not apply",
-        }  # fmt: skip
+            Outcome.HOLDS: "hold",
+            Outcome.VIOLATED: "are violated",
+            Outcome.VACUOUS: "are vacuous",
+            Outcome.NOT_APPLICABLE: "do not apply",
+        }
         counts = ", ".join(f"{self.count(o)} {words[o]}" for o in ORDER if self.count(o))
         return f"{len(self.promises)} statements: {counts}"
 
@@ -119,7 +132,8 @@ class Certificate:
                 (
                     "coupling of the outputs",
                     f"{self.coupling[0]:.4g} to {self.coupling[-1]:.4g}",
-                    "the mean Gram over all outputs is the one above times a matrix with these eigenvalues; all 1 if the outputs do not interact",
+                    "the mean Gram over all outputs is the one above times a matrix with these "
+                    "eigenvalues; all 1 if the outputs do not interact",
                 )
             )
         rows += [
@@ -137,8 +151,10 @@ class Certificate:
         ]
         rows += [
             (f"predicted time to {share:g} of the initial loss", _time(time), _trust(time, regime))
-            for share, time, regime in zip(self.timing.shares, self.timing.times, self.laziness.path)
-        ]  # fmt: skip
+            for share, time, regime in zip(
+                self.timing.shares, self.timing.times, self.laziness.path
+            )
+        ]
         return tuple(rows)
 
     def __str__(self) -> str:
@@ -175,7 +191,8 @@ class Certificate:
         ]
         if self.later:
             lines += [
-                f"  {len(self.later)} more are judged on a run (train=True): {', '.join(self.later)}"
+                f"  {len(self.later)} more are judged on a run (train=True): "
+                f"{', '.join(self.later)}"
             ]
         if self.followed is not None:
             lines += ["", "What happened", *columns(self.followed.rows())]
@@ -184,17 +201,24 @@ class Certificate:
     def to_dict(self) -> dict:
         """Everything, in plain Python types."""
         return {
-            "subject": dict(self.subject), "headline": self.headline, "notes": list(self.notes),
+            "subject": dict(self.subject),
+            "headline": self.headline,
+            "notes": list(self.notes),
             "checks": [vars(check) for check in self.checks],
-            "mean_gram": None if self.mean is None else self.mean.to_dict(), "own_gram": self.own.to_dict(),
-            "laziness": self.laziness.to_dict(), "timing": self.timing.to_dict(),
+            "mean_gram": None if self.mean is None else self.mean.to_dict(),
+            "own_gram": self.own.to_dict(),
+            "laziness": self.laziness.to_dict(),
+            "timing": self.timing.to_dict(),
             "output_coupling": None if self.coupling is None else self.coupling.tolist(),
-            "theorems": [promise.to_dict() for promise in self.promises], "judged_on_a_run": list(self.later),
+            "theorems": [promise.to_dict() for promise in self.promises],
+            "judged_on_a_run": list(self.later),
             "run": None if self.followed is None else self.followed.to_dict(),
-        }  # fmt: skip
+        }
 
     def figure(self) -> FigureSpec:
-        """Spectrum, predicted loss (with the run's), laziness along width and gamma, required widths."""
+        """Spectrum, predicted loss (with the run's), laziness along width and gamma, required
+        widths.
+        """
         return draw(self)
 
 
@@ -219,10 +243,14 @@ def _trust(time: float, regime: Regime) -> str:
         return "the rest of the loss lies in unresolved modes"
     if not regime.richness <= RICH:
         return (
-            f"linearised dynamics, not to be trusted here: its path is {regime.richness:.0%} off the network itself; "
+            f"linearised dynamics, not to be trusted here: its path is {regime.richness:.0%} off "
+            "the network itself; "
             "`train=True` measures it"
         )
-    return f"linearised dynamics with this network's Gram, within a factor of about {time_factor(regime):.2g}"
+    return (
+        "linearised dynamics with this network's Gram, within a factor of about "
+        f"{time_factor(regime):.2g}"
+    )
 
 
 def _along(name: str, places, regimes) -> str:
@@ -234,7 +262,10 @@ def _along(name: str, places, regimes) -> str:
 
 def _regime_sentence(laziness: Laziness) -> str:
     here = laziness.here
-    text = f"at half of the loss the lazy path changes the kernel by {here.kernel_change:.1%} of itself and is {here.linearisation_gap:.1%} off its own outputs"
+    text = (
+        f"at half of the loss the lazy path changes the kernel by {here.kernel_change:.1%} of "
+        f"itself and is {here.linearisation_gap:.1%} off its own outputs"
+    )
     if math.isfinite(laziness.slope):
         text += f"; the change goes like width^{laziness.slope:.2f}"
     return text

@@ -39,8 +39,14 @@ def check_dataset(data: Dataset) -> tuple[tuple[Check, ...], DataAssumptions]:
     x, y = np.asarray(data.inputs, dtype=float), np.asarray(data.targets, dtype=float)
     assumptions = check_data_assumptions(x, y)
     checks = (
-        _size(x), _norms(assumptions), _parallel(assumptions, len(x)), _duplicates(x, y), _columns(data, x), _rank(x), _targets(y, assumptions),
-    )  # fmt: skip
+        _size(x),
+        _norms(assumptions),
+        _parallel(assumptions, len(x)),
+        _duplicates(x, y),
+        _columns(data, x),
+        _rank(x),
+        _targets(y, assumptions),
+    )
     return checks, assumptions
 
 
@@ -50,7 +56,10 @@ def _size(x: np.ndarray) -> Check:
         text = "one sample: every Gram matrix is a number and every theorem is about a single point"
         return Check("samples and features", NOTE, f"n = {n}, d = {d}", text, n / d)
     if n <= d:
-        text = "n <= d: the plain Gram matrix XX^T can have full rank, so smooth activations keep a gap too"
+        text = (
+            "n <= d: the plain Gram matrix XX^T can have full rank, so smooth activations keep a "
+            "gap too"
+        )
         return Check("samples and features", WELL, f"n = {n}, d = {d}", text, n / d)
     text = "n > d: XX^T is singular; the gap rests on the kink or curvature of the activation alone"
     return Check("samples and features", NOTE, f"n = {n}, d = {d}", text, n / d)
@@ -67,7 +76,10 @@ def _norms(assumptions: DataAssumptions) -> Check:
             assumptions.largest_norm,
         )
     if assumptions.largest_norm > 1 + 1e-12:
-        text = "the theorems require |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); this rescales time only for ReLU"
+        text = (
+            "the theorems require |x| <= 1: divide by the largest norm (`data.on_unit_ball()`); "
+            "this rescales time only for ReLU"
+        )
         return Check("norm bound", NOTE, norms, text, assumptions.largest_norm)
     return Check(
         "norm bound",
@@ -84,10 +96,16 @@ def _parallel(assumptions: DataAssumptions, samples: int) -> Check:
     first, second = assumptions.closest_pair
     angle = f"smallest sine {assumptions.smallest_sine:.3g} (rows {first} and {second})"
     if assumptions.no_parallels:
-        text = "no two inputs are parallel: kappa_n > 0 for ReLU and for analytic non-polynomial activations"
+        text = (
+            "no two inputs are parallel: kappa_n > 0 for ReLU and for analytic non-polynomial "
+            "activations"
+        )
         return Check("parallel rows", WELL, angle, text, assumptions.smallest_sine)
     if assumptions.same_direction:
-        text = "two inputs point the same way: kappa_n = 0 for ReLU, no convergence rate; append a constant column or drop one"
+        text = (
+            "two inputs point the same way: kappa_n = 0 for ReLU, no convergence rate; append a "
+            "constant column or drop one"
+        )
         return Check("parallel rows", WRONG, angle, text, assumptions.smallest_sine)
     text = "two inputs are opposite: harmless for ReLU, kappa_n = 0 where sigma' is even"
     return Check("parallel rows", NOTE, angle, text, assumptions.smallest_sine)
@@ -100,14 +118,22 @@ def _duplicates(x: np.ndarray, y: np.ndarray) -> Check:
         return Check("duplicate rows", WELL, "none", "every input occurs once", 0.0)
     floor = duplicate_floor(y, groups)
     if floor > 0:
-        text = f"equal inputs with different targets: no function has half sum of squares below {floor:.4g}, and kappa_n = 0"
+        text = (
+            "equal inputs with different targets: no function has half sum of squares below "
+            f"{floor:.4g}, and kappa_n = 0"
+        )
     else:
-        text = "equal inputs with equal targets: kappa_n = 0 but the loss can still vanish; drop the repetitions"
+        text = (
+            "equal inputs with equal targets: kappa_n = 0 but the loss can still vanish; drop the "
+            "repetitions"
+        )
     return Check("duplicate rows", WRONG, f"{count} repeat an earlier row", text, float(count))
 
 
 def duplicate_floor(y: np.ndarray, groups: np.ndarray) -> float:
-    r"""$\tfrac12\sum_i |y_i - \bar y_{g(i)}|^2$: what is left of the loss when each group of equal inputs gets its mean."""
+    r"""$\tfrac12\sum_i |y_i - \bar y_{g(i)}|^2$: what is left of the loss when each group of equal
+    inputs gets its mean.
+    """
     y = y.reshape(len(y), -1)
     means = (
         np.stack([np.bincount(groups, weights=column) for column in y.T], 1)
@@ -124,7 +150,10 @@ def _columns(data: Dataset, x: np.ndarray) -> Check:
         text = "one constant column acts as a bias: harmless, and it tells parallel rows apart"
         return Check("columns", WELL, f"constant: {names[0]}", text, 1.0)
     if len(still):
-        text = "constant columns carry no information and only shrink the angles between rows; drop them"
+        text = (
+            "constant columns carry no information and only shrink the angles between rows; drop "
+            "them"
+        )
         return Check(
             "columns",
             NOTE,
@@ -135,7 +164,10 @@ def _columns(data: Dataset, x: np.ndarray) -> Check:
     moving = deviations[deviations > 0]
     ratio = float(moving.max() / moving.min()) if moving.size else 1.0
     if ratio > UNEVEN:
-        text = "one column drowns the others in every inner product: standardise (`data.standardised()`)"
+        text = (
+            "one column drowns the others in every inner product: standardise "
+            "(`data.standardised()`)"
+        )
         return Check("columns", NOTE, f"deviations differ by a factor {ratio:.3g}", text, ratio)
     return Check(
         "columns",
@@ -163,7 +195,10 @@ def _rank(x: np.ndarray) -> Check:
 
 def _targets(y: np.ndarray, assumptions: DataAssumptions) -> Check:
     if len(y) > 1 and float(np.max(np.ptp(y, axis=0))) == 0:
-        text = "the target never varies: there is nothing to learn, and every bound is about its size only"
+        text = (
+            "the target never varies: there is nothing to learn, and every bound is about its size "
+            "only"
+        )
         return Check(
             "targets",
             WRONG,
@@ -171,7 +206,10 @@ def _targets(y: np.ndarray, assumptions: DataAssumptions) -> Check:
             text,
             assumptions.target_bound,
         )
-    text = f"C = {assumptions.target_bound:.4g} enters every required width as C^2: standardise to keep it small"
+    text = (
+        f"C = {assumptions.target_bound:.4g} enters every required width as C^2: standardise to "
+        "keep it small"
+    )
     verdict = WELL if assumptions.target_bound <= 10 else NOTE
     return Check(
         "targets", verdict, f"|y| <= {assumptions.target_bound:.4g}", text, assumptions.target_bound

@@ -19,7 +19,8 @@ class GramReport:
 
     Attributes:
         eigenvalues: ascending.
-        bar: $n\,\epsilon\,\mathrm{tr}$, the rounding of the eigenvalue solver; a smallest eigenvalue below it is not resolved.
+        bar: $n\,\epsilon\,\mathrm{tr}$, the rounding of the eigenvalue solver; a smallest
+            eigenvalue below it is not resolved.
         effective_rank: $(\mathrm{tr})^2/\lVert\cdot\rVert_F^2$.
     """
 
@@ -45,7 +46,9 @@ class GramReport:
 
     @property
     def condition(self) -> float:
-        """Largest over smallest eigenvalue; where that is not resolved, a lower bound from its error bar."""
+        """Largest over smallest eigenvalue; where that is not resolved, a lower bound from its
+        error bar.
+        """
         return (
             self.largest / self.smallest
             if self.resolved
@@ -68,10 +71,15 @@ class GramReport:
 
     def to_dict(self) -> dict:
         return {
-            "smallest": self.smallest, "error_bar": self.bar, "resolved": self.resolved, "largest": self.largest,
-            "trace": self.trace, "condition": self.condition, "effective_rank": self.effective_rank,
+            "smallest": self.smallest,
+            "error_bar": self.bar,
+            "resolved": self.resolved,
+            "largest": self.largest,
+            "trace": self.trace,
+            "condition": self.condition,
+            "effective_rank": self.effective_rank,
             "eigenvalues": self.eigenvalues.tolist(),
-        }  # fmt: skip
+        }
 
 
 @double
@@ -91,7 +99,9 @@ def spectrum_of(report: GramReport) -> Spectrum:
 
 @double
 def mean_spectra(model: Shallow, inputs, report: GramReport) -> tuple[Spectrum, Spectrum]:
-    """Spectra of `mean_ntk` on the inputs and on the embedded inputs; `report`, that of `mean_gram`, serves for both where it is the same matrix."""
+    """Spectra of `mean_ntk` on the inputs and on the embedded inputs; `report`, that of
+    `mean_gram`, serves for both where it is the same matrix.
+    """
     features = model.embedding.embed(jnp.asarray(inputs)).astype(float)
     if gram_factors(model, features.shape[1]) == (1.0, 1.0):
         embedded = spectrum_of(report)
@@ -103,7 +113,9 @@ def mean_spectra(model: Shallow, inputs, report: GramReport) -> tuple[Spectrum, 
 
 
 def gram_factors(model: Shallow, features: int) -> tuple[float, float]:
-    r"""$p\sqrt D\,s$ and $s$: by what the embedded inputs are multiplied, and the deviation of the weights."""
+    r"""$p\sqrt D\,s$ and $s$: by what the embedded inputs are multiplied, and the deviation of the
+    weights.
+    """
     deviation = model.scaling.initial_deviation(model.width)
     size = model.hidden_scale * math.sqrt(features) * deviation
     return (1.0 if math.isclose(size, 1.0, rel_tol=1e-14) else size), deviation
@@ -111,10 +123,12 @@ def gram_factors(model: Shallow, features: int) -> tuple[float, float]:
 
 @double
 def mean_gram(model: Shallow, inputs):
-    r"""$\widehat\Theta^*$: the mean over Gaussian hidden weights of the tangent Gram at time zero, for signs and total node weight 1.
+    r"""$\widehat\Theta^*$: the mean over Gaussian hidden weights of the tangent Gram at time zero,
+    for signs and total node weight 1.
 
-    On embedded inputs $\phi$ with pre-activation factor $p$ and weights of deviation $s$ it is `mean_ntk` of $p\sqrt D\,s\,\phi$ over $s^2$; for
-    NTK and Zipf networks on plain inputs, `mean_ntk` of the inputs themselves, whose smallest eigenvalue is $\kappa_n$.
+    On embedded inputs $\phi$ with pre-activation factor $p$ and weights of deviation $s$ it is
+    `mean_ntk` of $p\sqrt D\,s\,\phi$ over $s^2$; for NTK and Zipf networks on plain inputs,
+    `mean_ntk` of the inputs themselves, whose smallest eigenvalue is $\kappa_n$.
     """
     features = model.embedding.embed(jnp.asarray(inputs)).astype(float)
     size, deviation = gram_factors(model, features.shape[1])
@@ -123,9 +137,11 @@ def mean_gram(model: Shallow, inputs):
 
 @double
 def node_factor(model: Shallow):
-    r"""$C_{kl} = c\sum_j \lambda_j A_{kj} A_{lj}$, (output, output): the mean over hidden weights of this network's Gram matrix is $\widehat\Theta^*\otimes C$.
+    r"""$C_{kl} = c\sum_j \lambda_j A_{kj} A_{lj}$, (output, output): the mean over hidden weights
+    of this network's Gram matrix is $\widehat\Theta^*\otimes C$.
 
-    For signs its diagonal is 1 under NTK, Zipf and mean-field scaling; off the diagonal it is small where no few nodes carry the weight.
+    For signs its diagonal is 1 under NTK, Zipf and mean-field scaling; off the diagonal it is small
+    where no few nodes carry the weight.
     """
     mixed = np.asarray(model.scales, float) * np.atleast_2d(np.asarray(model.output, float))
     return np.asarray(model.rate_factor) * mixed @ mixed.T

@@ -1,13 +1,16 @@
 r"""How lazy a network will be, before training it.
 
-The lazy prediction itself says how far the weights must go: with $K = c\,JJ^\top$ at time zero, linearised flow has at time $T$
+The lazy prediction itself says how far the weights must go: with $K = c\,JJ^\top$ at time zero,
+linearised flow has at time $T$
 $$\Delta\theta = -c\,J^\top \frac{1-e^{-KT}}{K}\, r_0.$$
-Take $T$ where the linearised loss has fallen to a given share, put the network there, and look: by how much does its kernel differ from the one that
-brought it there, and by how much do its outputs differ from what the linearisation says? Both are small exactly when the lazy prediction
-contradicts itself little. No training is done; the cost is two Gram matrices and one eigen decomposition.
+Take $T$ where the linearised loss has fallen to a given share, put the network there, and look: by
+how much does its kernel differ from the one that brought it there, and by how much do its outputs
+differ from what the linearisation says? Both are small exactly when the lazy prediction contradicts
+itself little. No training is done; the cost is two Gram matrices and one eigen decomposition.
 
-The regime is judged at half of the loss. Much further along, the slow modes of an ill-conditioned Gram matrix carry the linearised path to places
-where training never goes, and there the gap is of order one whatever the network; at half, the order of networks is that of training.
+The regime is judged at half of the loss. Much further along, the slow modes of an ill-conditioned
+Gram matrix carry the linearised path to places where training never goes, and there the gap is of
+order one whatever the network; at half, the order of networks is that of training.
 """
 
 import math
@@ -36,16 +39,20 @@ WIDTH_FACTORS = (0.25, 1.0, 4.0)
 
 @dataclass(frozen=True)
 class Laziness:
-    """The regime at the chosen width and scaling, and along the width and along gamma (draws of the same law).
+    """The regime at the chosen width and scaling, and along the width and along gamma (draws of the
+    same law).
 
     Attributes:
         here: of the given network.
-        time: at which the linearised loss reaches `share` of its start (or the cap, where it never does).
+        time: at which the linearised loss reaches `share` of its start (or the cap, where it never
+            does).
         samples: how many rows it was computed on.
         widths, along_width: the same scaling at other widths.
         gammas, along_gamma: the same width with another symmetric share, where the scaling has one.
-        path: the regime of the given network where the lazy path reaches each of `shares` of the loss: how far the prediction is consistent.
-        slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learnt at every width.
+        path: the regime of the given network where the lazy path reaches each of `shares` of the
+            loss: how far the prediction is consistent.
+        slope: of log(kernel change) on log(width): -1/2 is NTK's, 0 means features are learnt at
+            every width.
     """
 
     here: Regime
@@ -62,26 +69,37 @@ class Laziness:
 
     def to_dict(self) -> dict:
         return {
-            **_numbers_of(self.here), "time": self.time, "share": self.share, "samples": self.samples, "slope": self.slope,
-            "along_width": [{"width": w, **_numbers_of(r)} for w, r in zip(self.widths, self.along_width)],
-            "along_gamma": [{"gamma": g, **_numbers_of(r)} for g, r in zip(self.gammas, self.along_gamma)],
+            **_numbers_of(self.here),
+            "time": self.time,
+            "share": self.share,
+            "samples": self.samples,
+            "slope": self.slope,
+            "along_width": [
+                {"width": w, **_numbers_of(r)} for w, r in zip(self.widths, self.along_width)
+            ],
+            "along_gamma": [
+                {"gamma": g, **_numbers_of(r)} for g, r in zip(self.gammas, self.along_gamma)
+            ],
             "along_path": [{"share": s, **_numbers_of(r)} for s, r in zip(self.shares, self.path)],
-        }  # fmt: skip
+        }
 
 
 def _numbers_of(regime: Regime) -> dict:
     return {
-        "index": regime.index, "verdict": regime.verdict, "kernel_change": regime.kernel_change,
+        "index": regime.index,
+        "verdict": regime.verdict,
+        "kernel_change": regime.kernel_change,
         "linearisation_gap": regime.linearisation_gap,
-    }  # fmt: skip
+    }
 
 
 @double
 def lazy_step(model, data: Dataset, share: float = SHARE) -> tuple[Regime, float]:
     r"""The regime that the lazy prediction of `model` on `data` leads to, and its time $T$.
 
-    For several outputs the kernel is that of all samples and outputs. Modes slower than its error bar stay where they are; if they keep the loss
-    above `share`, $T$ is where the slowest resolved mode has decayed.
+    For several outputs the kernel is that of all samples and outputs. Modes slower than its error
+    bar stay where they are; if they keep the loss above `share`, $T$ is where the slowest resolved
+    mode has decayed.
 
     Args:
         model: the network at time zero.
@@ -149,7 +167,9 @@ def laziness(
     shares: tuple[float, ...] = (),
     samples: int = 256,
 ) -> Laziness:
-    """Regime here, along the lazy path's `shares`, along the width and along gamma, on at most `samples` residuals: rows times outputs."""
+    """Regime here, along the lazy path's `shares`, along the width and along gamma, on at most
+    `samples` residuals: rows times outputs.
+    """
     most = max(1, samples * len(data) // data.targets.size)
     if len(data) > most:
         rows = np.random.default_rng(0).permutation(len(data))[:most]
@@ -177,12 +197,24 @@ def laziness(
     if len(widths) > 1 and min(changes) > 0:
         slope = float(np.polyfit(np.log(widths), np.log(changes), 1)[0])
     return Laziness(
-        here, time, share, len(data), widths, along_width, gammas, along_gamma, slope, shares, tuple(path)
-    )  # fmt: skip
+        here,
+        time,
+        share,
+        len(data),
+        widths,
+        along_width,
+        gammas,
+        along_gamma,
+        slope,
+        shares,
+        tuple(path),
+    )
 
 
 def _redrawn(model: Shallow, data: Dataset, draws, scaling, width: int, share: float) -> Regime:
-    """A fresh network like `model` with another scaling or width: the first nodes of one long draw."""
+    """A fresh network like `model` with another scaling or width: the first nodes of one long
+    draw.
+    """
     hidden, signs = draws
     deviation = scaling.initial_deviation(width)
     magnitude = float(np.sqrt(np.mean(np.asarray(model.output, float) ** 2)))
@@ -203,7 +235,9 @@ def _draws(model: Shallow, key, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_gamma(scaling, gamma: float):
-    """The node scaling with another symmetric share; None for scalings that have none. NTK is the end of the Zipf line at alpha = 0.7."""
+    """The node scaling with another symmetric share; None for scalings that have none. NTK is the
+    end of the Zipf line at alpha = 0.7.
+    """
     if isinstance(scaling, NTK):
         return Zipf(gamma)
     if isinstance(scaling, Zipf | Weights):

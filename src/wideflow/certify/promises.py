@@ -56,7 +56,9 @@ class Promise:
 
     @property
     def shortfall(self) -> float:
-        """How many times too narrow the network is: above 1, the width hypothesis fails by this factor."""
+        """How many times too narrow the network is: above 1, the width hypothesis fails by this
+        factor.
+        """
         return self.required / self.available if self.available > 0 else math.nan
 
     @property
@@ -79,14 +81,25 @@ class Promise:
 
     def to_dict(self) -> dict:
         return {
-            "name": self.name, "theorem": self.theorem, "about": self.about, "outcome": self.outcome.value, "margin": self.margin,
-            "message": self.message, "required_width": self.required, "width": self.available, "shortfall": self.shortfall,
-            "rate": self.rate, "bounds": dict(self.bounds), "numbers": dict(self.numbers),
-        }  # fmt: skip
+            "name": self.name,
+            "theorem": self.theorem,
+            "about": self.about,
+            "outcome": self.outcome.value,
+            "margin": self.margin,
+            "message": self.message,
+            "required_width": self.required,
+            "width": self.available,
+            "shortfall": self.shortfall,
+            "rate": self.rate,
+            "bounds": dict(self.bounds),
+            "numbers": dict(self.numbers),
+        }
 
 
 def judge_all(case: Case) -> tuple[tuple[Promise, ...], tuple[str, ...]]:
-    """Every registered statement on `case`, and the names of those that need a run which is not there."""
+    """Every registered statement on `case`, and the names of those that need a run which is not
+    there.
+    """
     ready = [s for s in statements() if s.run != ALWAYS or case.table is not None]
     later = tuple(s.name for s in statements() if s.run == ALWAYS and case.table is None)
     return tuple(judge(statement, case) for statement in ready), later
@@ -98,10 +111,18 @@ def judge(statement: Statement, case: Case) -> Promise:
     )  # a statement that does not apply says so; an error is an error
     numbers = {name: float(value) for name, value in verdict.numbers.items()}
     return Promise(
-        statement.name, statement.theorem.__name__, statement.about, verdict.outcome, float(verdict.margin), verdict.message,
-        numbers.get(statement.required, math.nan), float(getattr(case.model, "width", math.nan)), numbers.get(statement.rate, math.nan),
-        {name: numbers[name] for name in statement.bounds if name in numbers}, numbers,
-    )  # fmt: skip
+        statement.name,
+        statement.theorem.__name__,
+        statement.about,
+        verdict.outcome,
+        float(verdict.margin),
+        verdict.message,
+        numbers.get(statement.required, math.nan),
+        float(getattr(case.model, "width", math.nan)),
+        numbers.get(statement.rate, math.nan),
+        {name: numbers[name] for name in statement.bounds if name in numbers},
+        numbers,
+    )
 
 
 @dataclass(frozen=True)
@@ -132,7 +153,8 @@ class Followed:
             (
                 "loss",
                 f"{last['loss']:.4g}",
-                f"from {float(table['loss'].values[0]):.4g}; linearised dynamics predicted {self.predicted:.4g}",
+                f"from {float(table['loss'].values[0]):.4g}; linearised dynamics predicted "
+                f"{self.predicted:.4g}",
             ),
             (
                 "decay rate of the loss",
@@ -154,15 +176,26 @@ class Followed:
     def to_dict(self) -> dict:
         table = self.table
         return {
-            "status": self.status, "predicted_loss": self.predicted, "rate": self.rate, "index": self.regime.index, "verdict": self.regime.verdict,
-            "kernel_change": self.regime.kernel_change, "linearisation_gap": self.regime.linearisation_gap,
+            "status": self.status,
+            "predicted_loss": self.predicted,
+            "rate": self.rate,
+            "index": self.regime.index,
+            "verdict": self.regime.verdict,
+            "kernel_change": self.regime.kernel_change,
+            "linearisation_gap": self.regime.linearisation_gap,
             "time": table["time"].values.tolist(),
-            **{str(name): table[name].values.tolist() for name in table.data_vars if table[name].ndim == 1},
-        }  # fmt: skip
+            **{
+                str(name): table[name].values.tolist()
+                for name in table.data_vars
+                if table[name].ndim == 1
+            },
+        }
 
 
 def _reached(table, share: float) -> tuple[str, str]:
-    """When the recorded loss first lies at or below `share` of its start, between records by the logarithm of the loss."""
+    """When the recorded loss first lies at or below `share` of its start, between records by the
+    logarithm of the loss.
+    """
     times, losses = table["time"].values, table["loss"].values
     below = np.flatnonzero(losses <= share * losses[0])
     if not below.size:
@@ -176,7 +209,9 @@ def _reached(table, share: float) -> tuple[str, str]:
 
 
 def follow(model, data, timing, top: float, interval, time: float | None) -> Followed:
-    """Runs the flow up to `time`; by default until the linearised loss is at 1 %, if that is not too stiff."""
+    """Runs the flow up to `time`; by default until the linearised loss is at 1 %, if that is not
+    too stiff.
+    """
     if time is None:
         reach = [
             t for share, t in zip(timing.shares, timing.times) if share >= 0.01 and math.isfinite(t)
@@ -211,7 +246,9 @@ def follow(model, data, timing, top: float, interval, time: float | None) -> Fol
 
 
 def measure(start, run, data) -> Followed:
-    """Kernel change and linearisation gap of a finished run, its decay rate, and the loss that constant-kernel training predicts."""
+    """Kernel change and linearisation gap of a finished run, its decay rate, and the loss that
+    constant-kernel training predicts.
+    """
     before, after = own_gram(start, data.inputs), own_gram(run.model, data.inputs)
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     gap = linearisation_gap(start, run.model, data.inputs)

@@ -1,7 +1,8 @@
 """The statements that `certify` evaluates. One file and one registration add another.
 
-A statement is a theorem with what a certificate says of it: in a few words what it promises, and under which names the theorem keeps the
-numbers that are shown (the required width, the promised rate). A user's own theorem, whose parameters bear the names of `on_case`, is added by
+A statement is a theorem with what a certificate says of it: in a few words what it promises, and
+under which names the theorem keeps the numbers that are shown (the required width, the promised
+rate). A user's own theorem, whose parameters bear the names of `on_case`, is added by
 
     from wideflow.certify import Statement, register
     register(Statement(MyTheorem, about="..."))
@@ -31,8 +32,9 @@ class Case:
         failure_probability: the probability of failure that is allowed.
         table, trained: the recorded run and the network after it; None before training.
         interval: the interval of active pre-activations (chen2022).
-        mean, embedded_mean: spectra of the mean tangent Gram matrix (`limits.mean_ntk`) on the inputs and on the embedded inputs, computed once for
-            all statements; None where they are not known.
+        mean, embedded_mean: spectra of the mean tangent Gram matrix (`limits.mean_ntk`) on the
+            inputs and on the embedded inputs, computed once for all statements; None where they are
+            not known.
     """
 
     model: Any
@@ -52,8 +54,9 @@ def on_case(theorem: type[AbstractTheorem], **options) -> Judge:
     """Judges a case by `theorem`, each of whose parameters is the part of the case of that name.
 
     Args:
-        theorem: takes some of `start` (the network at time zero), `data`, `table` and `model` (the recorded run and the network after it, None
-            before training), `failure_probability`, `interval`, `mean` and `embedded_mean`.
+        theorem: takes some of `start` (the network at time zero), `data`, `table` and `model` (the
+            recorded run and the network after it, None before training), `failure_probability`,
+            `interval`, `mean` and `embedded_mean`.
         options: what else it takes, the same on every case.
     """
     method = getattr(theorem, "evaluate", theorem.__call__)
@@ -62,8 +65,10 @@ def on_case(theorem: type[AbstractTheorem], **options) -> Judge:
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in known | set(options):
             raise ValueError(
-                f"`theorem` must take parts of a case by name, but {theorem.__name__} asks for `{name}`. A case has "
-                f"{', '.join(sorted(known))}; for anything else give the `Statement` a `judge` of its own."
+                f"`theorem` must take parts of a case by name, but {theorem.__name__} asks for "
+                f"`{name}`. A case has "
+                f"{', '.join(sorted(known))}; for anything else give the `Statement` a `judge` "
+                "of its own."
             )
 
     def judge(case: Case) -> Verdict:
@@ -84,7 +89,8 @@ class Statement:
         judge: gives the verdict on a case; by default `on_case(theorem)`.
         about: the promise, in a few words.
         run: whether it needs a trained run: "never", "maybe" (says more with one) or "always".
-        required, rate: names, among the verdict's numbers, of the required width and of the guaranteed decay rate of the loss.
+        required, rate: names, among the verdict's numbers, of the required width and of the
+            guaranteed decay rate of the loss.
         bounds: names of further promised bounds worth showing.
     """
 

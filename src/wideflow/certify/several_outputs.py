@@ -1,8 +1,10 @@
 r"""Networks with several outputs before theorems about one.
 
-The diagonal block of output $k$ in the tangent Gram matrix, $(\\Phi\\Phi^\\top)\\odot(S\\,\\mathrm{diag}(\\lambda A_k^2)\\,S^\\top)$, is the same for every output whose weights
-are signs, and it depends on the hidden weights alone. Statements about it, or about pre-activations, hold for every output as they stand. Statements about
-training do not: the outputs share their hidden weights and move each other.
+The diagonal block of output $k$ in the tangent Gram matrix,
+$(\\Phi\\Phi^\\top)\\odot(S\\,\\mathrm{diag}(\\lambda A_k^2)\\,S^\\top)$, is the same for every
+output whose weights are signs, and it depends on the hidden weights alone. Statements about it, or
+about pre-activations, hold for every output as they stand. Statements about training do not: the
+outputs share their hidden weights and move each other.
 """
 
 from dataclasses import replace
@@ -46,7 +48,8 @@ def one_output(judge: Judge) -> Judge:
         if not count:
             return judge(case)
         return not_applicable(
-            f"it is proved for one output; the {count} outputs here share their hidden weights and move each other"
+            f"it is proved for one output; the {count} outputs here share their hidden weights "
+            "and move each other"
         )
 
     return guarded
@@ -55,7 +58,8 @@ def one_output(judge: Judge) -> Judge:
 def per_output(judge: Judge, *, share: bool = False) -> Judge:
     """For statements that hold for every output as they stand: the worst verdict of all.
 
-    `share` divides the probability of failure among the outputs, for statements about each one's own outputs.
+    `share` divides the probability of failure among the outputs, for statements about each one's
+    own outputs.
     """
 
     def guarded(case: Case) -> Verdict:

@@ -1,9 +1,12 @@
-r"""When the loss should have fallen how far, by the linearised dynamics $\dot r = -\widehat\Theta_0 r$, and what that is worth.
+r"""When the loss should have fallen how far, by the linearised dynamics
+$\dot r = -\widehat\Theta_0 r$, and what that is worth.
 
-The times are exact for the linearised dynamics. Training itself leaves that path; how far, the path itself tells (`certify.laziness`): with $w = \max(R, G)$
-where the linearised loss reaches a share, measured times lie within a factor $1 + 5w$ of the predicted ones as long as $w\le1/2$. The factor is no
-theorem: on two ill-conditioned tables, eight ReLU networks from NTK to pure power law, the largest (ratio - 1)/w was 3.4; 5 leaves room, and
-`tests/certify/test_regime.py` asks it of a third table.
+The times are exact for the linearised dynamics. Training itself leaves that path; how far, the path
+itself tells (`certify.laziness`): with $w = \max(R, G)$ where the linearised loss reaches a share,
+measured times lie within a factor $1 + 5w$ of the predicted ones as long as $w\le1/2$. The factor
+is no theorem: on two ill-conditioned tables, eight ReLU networks from NTK to pure power law, the
+largest (ratio - 1)/w was 3.4; 5 leaves room, and `tests/certify/test_regime.py` asks it of a third
+table.
 """
 
 from dataclasses import dataclass
@@ -19,7 +22,9 @@ POINTS = 80
 
 
 def time_factor(regime) -> float:
-    r"""$1 + 5\max(R, G)$: within this factor of the predicted time the network itself gets there."""
+    r"""$1 + 5\max(R, G)$: within this factor of the predicted time the network itself gets
+    there.
+    """
     return 1.0 + 5.0 * regime.richness
 
 
@@ -27,7 +32,8 @@ def time_factor(regime) -> float:
 class Timing:
     """Times to reach shares of the initial loss, and the predicted curve.
 
-    `times` come from the kernel of the network as given, `mean_times` from the mean kernel (NaN where there is none).
+    `times` come from the kernel of the network as given, `mean_times` from the mean kernel (NaN
+    where there is none).
     """
 
     initial_loss: float
@@ -39,9 +45,12 @@ class Timing:
 
     def to_dict(self) -> dict:
         return {
-            "initial_loss": self.initial_loss, "shares": list(self.shares), "times": list(self.times), "mean_times": list(self.mean_times),
+            "initial_loss": self.initial_loss,
+            "shares": list(self.shares),
+            "times": list(self.times),
+            "mean_times": list(self.mean_times),
             "curve": {"time": self.curve_times.tolist(), "loss": self.curve_losses.tolist()},
-        }  # fmt: skip
+        }
 
 
 @double

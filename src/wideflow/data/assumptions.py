@@ -1,4 +1,6 @@
-r"""Whether a dataset meets the assumptions of the convergence theorems (caron2023, Assumption 2.1)."""
+r"""Whether a dataset meets the assumptions of the convergence theorems (caron2023, Assumption
+2.1).
+"""
 
 from typing import NamedTuple
 
@@ -19,7 +21,8 @@ class DataAssumptions(NamedTuple):
     Attributes:
         largest_norm, smallest_norm: of the inputs; (a) asks $0 < |x_i|\le 1$.
         target_bound: $C = \max_i|y_i|$ of (c).
-        smallest_sine: $\min_{i<k}\sqrt{1-\rho_{ik}^2}$ over pairs of inputs, both directions; (b) asks that it be positive.
+        smallest_sine: $\min_{i<k}\sqrt{1-\rho_{ik}^2}$ over pairs of inputs, both directions; (b)
+            asks that it be positive.
         closest_pair: the pair that attains it, (-1, -1) with a single input.
         same_direction: whether that pair points the same way ($\rho > 0$) or oppositely.
     """
@@ -53,17 +56,20 @@ class DataAssumptions(NamedTuple):
             faults.append("an input is zero: drop it")
         if self.largest_norm > 1.0 + 1e-12:
             faults.append(
-                f"the longest input has norm {self.largest_norm:.4g} > 1: divide by it (`data.on_unit_ball()`)"
+                f"the longest input has norm {self.largest_norm:.4g} > 1: divide by it "
+                "(`data.on_unit_ball()`)"
             )
         if not self.no_parallels:
             first, second = self.closest_pair
             if self.same_direction:
                 faults.append(
-                    f"inputs {first} and {second} are parallel: kappa_n is 0 for ReLU, and for every activation if they are equal"
+                    f"inputs {first} and {second} are parallel: kappa_n is 0 for ReLU, and for "
+                    "every activation if they are equal"
                 )
             else:
                 faults.append(
-                    f"inputs {first} and {second} are opposite: harmless for ReLU, kappa_n is 0 where sigma' is even"
+                    f"inputs {first} and {second} are opposite: harmless for ReLU, kappa_n is 0 "
+                    "where sigma' is even"
                 )
         return (
             "; ".join(faults) if faults else "inputs lie in the unit ball and no two are parallel"
@@ -74,7 +80,8 @@ class DataAssumptions(NamedTuple):
 def check_data_assumptions(inputs, targets) -> DataAssumptions:
     r"""Norms, target bound and smallest angle of a dataset (caron2023, Assumption 2.1).
 
-    The sine of a pair comes from $|\hat u\mp\hat v|$, the chord between unit vectors, so nearly parallel inputs are resolved to rounding.
+    The sine of a pair comes from $|\hat u\mp\hat v|$, the chord between unit vectors, so nearly
+    parallel inputs are resolved to rounding.
 
     Args:
         inputs: $x_i$, shape (sample, feature).
@@ -84,7 +91,8 @@ def check_data_assumptions(inputs, targets) -> DataAssumptions:
     targets = real_array("targets", targets).astype(float)
     if inputs.ndim != 2 or targets.shape[:1] != inputs.shape[:1]:
         raise ValueError(
-            f"`inputs` and `targets` must have one row per sample, got shapes {inputs.shape} and {targets.shape}."
+            f"`inputs` and `targets` must have one row per sample, got shapes {inputs.shape} and "
+            f"{targets.shape}."
         )
     norms = np.asarray(jnp.linalg.norm(inputs, axis=1))
     unit = np.asarray(inputs) / np.where(norms > 0, norms, 1.0)[:, None]

@@ -1,4 +1,6 @@
-"""A dataset: inputs, targets and a name, checked when it is built; and a loss on it, which dynamics descend."""
+"""A dataset: inputs, targets and a name, checked when it is built; and a loss on it, which dynamics
+descend.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,7 +124,8 @@ class Dataset:
                 f"`loss` must be an instance of one of `wideflow.losses`, got {loss!r}."
             )
         loss.check_data(self.targets)
-        # copies, for NumPy's arrays may be written to; `device_put` compiles no program for their shape
+        # copies, for NumPy's arrays may be written to; `device_put` compiles no program for their
+        # shape
         x, y = (jax.device_put(np.array(values)) for values in (self.inputs, self.targets))
         return DatasetObjective(x, y, model.embed(x), loss, self.name)
 
@@ -132,14 +135,18 @@ class Dataset:
         return Dataset(self.inputs[rows], self.targets[rows], name or self.name, self.features)
 
     def standardised(self, like: "Dataset | None" = None) -> "Dataset":
-        """Columns and targets with mean 0 and (population) deviation 1 over `like`, default itself."""
+        """Columns and targets with mean 0 and (population) deviation 1 over `like`, default
+        itself.
+        """
         like = like or self
         x = _standardise("inputs", self.inputs, like.inputs, like.features)
         y = _standardise("targets", self.targets, like.targets, ())
         return Dataset(x, y, self.name, self.features)
 
     def on_unit_ball(self, like: "Dataset | None" = None) -> "Dataset":
-        """Inputs divided by the largest norm over `like`, so that theorems on $|x| \\le 1$ apply."""
+        """Inputs divided by the largest norm over `like`, so that theorems on $|x| \\le 1$
+        apply.
+        """
         norms = np.linalg.norm((like or self).inputs, axis=1)
         return Dataset(self.inputs / np.max(norms), self.targets, self.name, self.features)
 

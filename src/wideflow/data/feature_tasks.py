@@ -1,4 +1,6 @@
-r"""Tasks on which features matter: the quadratic teacher and the four axis types of chen2022 (Experiments 2 and 3)."""
+r"""Tasks on which features matter: the quadratic teacher and the four axis types of chen2022
+(Experiments 2 and 3).
+"""
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +18,12 @@ __all__ = ["axis_types", "quadratic_teacher"]
 def quadratic_teacher(
     key: Key, samples: int, features: int = 30, teacher_width: int = 5, part: str = "train"
 ) -> Dataset:
-    r"""Gaussian inputs with $y = \frac1k \sum_{i \le k} c_i\, \mathrm{relu}(x^\top V_i x / d)$, $V_i$ of standard normal entries, $c_i = \pm 1$ (chen2022, Experiment 2).
+    r"""Gaussian inputs with $y = \frac1k \sum_{i \le k} c_i\, \mathrm{relu}(x^\top V_i x / d)$,
+    $V_i$ of standard normal entries, $c_i = \pm 1$ (chen2022, Experiment 2).
 
-    The teacher is a network of width $k$ on the quadratic embedding. It depends on `key` alone; `part` names the draw of the inputs, so that
-    training and test data of one key share their teacher.
+    The teacher is a network of width $k$ on the quadratic embedding. It depends on `key` alone;
+    `part` names the draw of the inputs, so that training and test data of one key share their
+    teacher.
 
     Args:
         samples: $n$.
@@ -46,7 +50,8 @@ AXIS_TYPES = ((1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, 1.0, -1.0), (0.0, -1.0, -
 
 @double
 def axis_types(key: Key, samples: int, features: int = 50) -> Dataset:
-    r"""$(x_1, x_2, y)$ uniform on $(1, 0, 1), (-1, 0, 1), (0, 1, -1), (0, -1, -1)$; all other coordinates uniform on $[-1, 1]$ (chen2022, equations 93-96).
+    r"""$(x_1, x_2, y)$ uniform on $(1, 0, 1), (-1, 0, 1), (0, 1, -1), (0, -1, -1)$; all other
+    coordinates uniform on $[-1, 1]$ (chen2022, equations 93-96).
 
     The label is $x_1^2 - x_2^2$: no linear function sees it, and $d - 2$ coordinates are noise.
 

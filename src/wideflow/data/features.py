@@ -1,4 +1,6 @@
-"""Images as features of a frozen extractor: the cached CIFAR-10 features, and a stand-in that needs no file."""
+"""Images as features of a frozen extractor: the cached CIFAR-10 features, and a stand-in that needs
+no file.
+"""
 
 import os
 import pathlib
@@ -20,8 +22,9 @@ def cifar10_features(
 ) -> tuple[Dataset, Dataset]:
     """Training and test features of CIFAR-10 under a named extractor, with one-hot targets.
 
-    Reads `cifar10-<extractor>.npz` from the folder `WIDEFLOW_DATA` or from the cache; `tools/cifar10_features.py` writes it, once, in an
-    environment of its own. `mobilenetv2-pca512` is MobileNetV2 reduced to 512 principal components; `resnet18` is the extractor of caron2023.
+    Reads `cifar10-<extractor>.npz` from the folder `WIDEFLOW_DATA` or from the cache;
+    `tools/cifar10_features.py` writes it, once, in an environment of its own. `mobilenetv2-pca512`
+    is MobileNetV2 reduced to 512 principal components; `resnet18` is the extractor of caron2023.
 
     Args:
         extractor: which features; it stands in the name of both datasets.
@@ -34,8 +37,10 @@ def cifar10_features(
         if place and path.is_file():
             return _read(path, extractor, samples)
     raise DataNotFoundError(
-        f"the features {name} were not found. Looked in WIDEFLOW_DATA ({places[0]}) and the cache ({places[1]}). "
-        f"Compute them once with `python tools/cifar10_features.py --out {pathlib.Path(places[1]) / name}`; see the header of that script."
+        f"the features {name} were not found. Looked in WIDEFLOW_DATA ({places[0]}) and the "
+        f"cache ({places[1]}). "
+        "Compute them once with `python tools/cifar10_features.py --out "
+        f"{pathlib.Path(places[1]) / name}`; see the header of that script."
     )
 
 
@@ -79,7 +84,8 @@ def mixture_features(
     classes: int = 10,
     spread: float = 1.0,
 ) -> tuple[Dataset, Dataset]:
-    r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class means $\mu_k\sim\mathcal N(0, \tfrac14I)$.
+    r"""A stand-in for extracted features: $x = \mu_k + \mathcal N(0, \text{spread}^2 I)$ with class
+    means $\mu_k\sim\mathcal N(0, \tfrac14I)$.
 
     Args:
         samples: rows of the training set.

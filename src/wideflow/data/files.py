@@ -103,7 +103,9 @@ class DataNotFoundError(ValueError):
 
 
 def cache_folder() -> pathlib.Path:
-    """Where downloads and computed features are kept: `WIDEFLOW_CACHE` or the user's cache folder."""
+    """Where downloads and computed features are kept: `WIDEFLOW_CACHE` or the user's cache
+    folder.
+    """
     own = os.environ.get("WIDEFLOW_CACHE")
     base = os.environ.get("XDG_CACHE_HOME", "~/.cache")
     return pathlib.Path(own or pathlib.Path(base) / "wideflow").expanduser()
@@ -146,7 +148,8 @@ def locate(source: Source) -> pathlib.Path:
             tried.append(f"{url} (download): {type(error).__name__}: {error}")
     raise DataNotFoundError(
         f"the data file {source.file} was not found. Tried " + "; ".join(tried) + ". "
-        f"Put the file (sha256 {source.sha256[-1][:16]}...) into a folder and set WIDEFLOW_DATA to it."
+        f"Put the file (sha256 {source.sha256[-1][:16]}...) into a folder and set WIDEFLOW_DATA "
+        "to it."
     )
 
 
@@ -232,13 +235,15 @@ def mnist(part: str = "train", start: int = 0, count: int | None = None) -> Data
     stop = len(images) if count is None else start + count
     if not 0 <= start < stop <= len(images):
         raise ValueError(
-            f"`start` and `count` must stay within the {len(images)} images, got {start} and {count}."
+            f"`start` and `count` must stay within the {len(images)} images, got {start} and "
+            f"{count}."
         )
     rows = slice(start, stop)
     return Dataset(
-        images[rows] / 255.0, one_hot(labels[rows].astype(int), 10),
+        images[rows] / 255.0,
+        one_hot(labels[rows].astype(int), 10),
         f"MNIST {part} {start}-{stop - 1}",
-    )  # fmt: skip
+    )
 
 
 def _idx(path: pathlib.Path, offset: int) -> np.ndarray:

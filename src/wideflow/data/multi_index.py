@@ -1,4 +1,6 @@
-r"""Gaussian inputs with a teacher of a few indices: an exact population for any activation, and a source of fresh samples."""
+r"""Gaussian inputs with a teacher of a few indices: an exact population for any activation, and a
+source of fresh samples.
+"""
 
 from collections.abc import Callable
 
@@ -23,21 +25,26 @@ from .objective import AbstractObjective
 __all__ = ["MultiIndex"]
 
 LOSS_FACTORS = {"HalfSumSquares": 0.5, "HalfMeanSquares": 0.5, "MeanSquares": 1.0}
-# a dimension of the rule for one neuron and a general teacher's indices: 1e-8 or better at variances up to two
+# a dimension of the rule for one neuron and a general teacher's indices: 1e-8 or better at
+# variances up to two
 NODES = {1: 128, 2: 72, 3: 40}
 
 
 class MultiIndex(DoubleModule):
-    r"""$x \sim N(0, I_d)$, $y = \sum_ra^*_r\sigma^*(\rho_r) + \sqrt\Delta\,\xi$ or $g(\rho) + \sqrt\Delta\,\xi$, with the indices $\rho = Vx$.
+    r"""$x \sim N(0, I_d)$, $y = \sum_ra^*_r\sigma^*(\rho_r) + \sqrt\Delta\,\xi$ or
+    $g(\rho) + \sqrt\Delta\,\xi$, with the indices $\rho = Vx$.
 
-    Given to `train` in place of a dataset, the objective is the exact $\frac12E(f - E[y|x])^2$ of one sample (`MeanSquares()`: without the
-    half), with its gradient, for any two-layer network on the raw inputs: $O(m^2d)$ a step, in closed form for erf, ReLU and its
-    kin and polynomials, else by quadrature. `OnlineSGD` takes fresh samples from it instead.
+    Given to `train` in place of a dataset, the objective is the exact $\frac12E(f - E[y|x])^2$ of
+    one sample (`MeanSquares()`: without the half), with its gradient, for any two-layer network on
+    the raw inputs: $O(m^2d)$ a step, in closed form for erf, ReLU and its kin and polynomials, else
+    by quadrature. `OnlineSGD` takes fresh samples from it instead.
 
     Args:
-        teacher: $\sigma^*$, a name or an activation (also `activations.sign()` and `activations.hermite(k)`), or a function $g$ of the
-            vector of indices, written with `jax.numpy`, with at most three indices.
-        directions: $V$, one row an index. They are taken as they are: for $\rho_r = \langle w^*_r, x\rangle/\sqrt d$ give $w^*/\sqrt d$.
+        teacher: $\sigma^*$, a name or an activation (also `activations.sign()` and
+            `activations.hermite(k)`), or a function $g$ of the vector of indices, written with
+            `jax.numpy`, with at most three indices.
+        directions: $V$, one row an index. They are taken as they are: for
+            $\rho_r = \langle w^*_r, x\rangle/\sqrt d$ give $w^*/\sqrt d$.
         coefficients: $a^*$; ones by default. A function $g$ has none.
         noise: $\Delta$, the variance of the labels' noise; it moves no population gradient.
 
@@ -65,7 +72,8 @@ class MultiIndex(DoubleModule):
             a = real_array("coefficients", values, f"({len(v)},)").astype(float)
             if bool(jnp.any(a == 0)):
                 raise ValueError(
-                    "`coefficients` must not be zero; leave out the index that the teacher does not use."
+                    "`coefficients` must not be zero; leave out the index that the teacher does "
+                    "not use."
                 )
         else:
             check_callable("teacher", teacher, "an activation or a function of the indices")
@@ -102,7 +110,8 @@ class MultiIndex(DoubleModule):
         name = "HalfSumSquares" if loss is None else type(loss).__name__
         if name not in LOSS_FACTORS:
             raise ValueError(
-                f"`loss` must be one of squares on an exact population (its closed form), got {name}. "
+                "`loss` must be one of squares on an exact population (its closed form), got "
+                f"{name}. "
                 "For other losses train on `population.sample(key, samples)`."
             )
         objective = MultiIndexObjective(
@@ -115,12 +124,14 @@ class MultiIndex(DoubleModule):
 
 
 class MultiIndexObjective(AbstractObjective):
-    r"""$L = \kappa\,E(f - E[y|x])^2$ for $f(x) = \sum_ib_i\sigma(\langle h_i, x\rangle)$, $\kappa$ = `factor`.
+    r"""$L = \kappa\,E(f - E[y|x])^2$ for $f(x) = \sum_ib_i\sigma(\langle h_i, x\rangle)$,
+    $\kappa$ = `factor`.
 
-    With the pairs of `ridge_pair` and Stein's lemma, $\varphi_j$ over all units (neurons with $c_j = b_j$, indices with $c_j = -a^*_j$)
-    and $v_j$ their vectors,
+    With the pairs of `ridge_pair` and Stein's lemma, $\varphi_j$ over all units (neurons with
+    $c_j = b_j$, indices with $c_j = -a^*_j$) and $v_j$ their vectors,
     $$L = \kappa\sum_{ij}c_ic_jE[\varphi_i\varphi_j], \qquad
-      \partial_{h_i}L = 2\kappa\,b_i\Big(\sum_jc_jE[\sigma''(\lambda_i)\varphi_j]\,h_i + \sum_jc_jE[\sigma'(\lambda_i)\varphi_j']\,v_j\Big).$$
+      \partial_{h_i}L = 2\kappa\,b_i\Big(\sum_jc_jE[\sigma''(\lambda_i)\varphi_j]\,h_i +
+      \sum_jc_jE[\sigma'(\lambda_i)\varphi_j']\,v_j\Big).$$
     Computed in float64 whatever the weights are.
     """
 
@@ -151,7 +162,8 @@ class MultiIndexObjective(AbstractObjective):
         half = "half the " if self.factor == 0.5 else ""
         indices, features = self.directions.shape
         return (
-            f"{half}population mean of squares, E (f - E[y|x])^2, on Gaussian inputs (d = {features}) "
+            f"{half}population mean of squares, E (f - E[y|x])^2, on Gaussian inputs (d = "
+            f"{features}) "
             f"with a teacher of {indices} indices"
         )
 
@@ -195,28 +207,34 @@ class MultiIndexObjective(AbstractObjective):
 
 
 def raw_neurons(model, features: int):
-    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, of a two-layer network on the raw inputs, `features` of them."""
+    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, of a two-layer network on the
+    raw inputs, `features` of them.
+    """
     if hasattr(model, "neurons"):
         output, hidden = model.neurons()
     elif type(getattr(model, "embedding", None)).__name__ == "Identity":
         output, hidden = model.scales * model.output, model.hidden_scale * model.hidden
     else:
         raise ValueError(
-            f"the exact Gaussian population needs a two-layer network on the raw inputs, got {type(model).__name__}. "
+            "the exact Gaussian population needs a two-layer network on the raw inputs, got "
+            f"{type(model).__name__}. "
             "For others train on `population.sample(key, samples)`."
         )
     if output.ndim != 1 or hidden.shape[1] != features:
         raise ValueError(
-            f"the model must have one output and the population's {features} features, got output weights of shape "
+            f"the model must have one output and the population's {features} features, got "
+            "output weights of shape "
             f"{output.shape} and {hidden.shape[1]} features."
         )
     return output, hidden
 
 
 def _general(g, act: Activation, v, h):
-    r"""The same for $y = g(\rho)$ by quadrature over $\rho = Sz$ and the part of $\lambda_i$ that no index sees.
+    r"""The same for $y = g(\rho)$ by quadrature over $\rho = Sz$ and the part of $\lambda_i$ that
+    no index sees.
 
-    With $V = SE$, $E$ orthonormal rows, $\lambda_i = \langle\alpha, z\rangle + \beta t$: $E[\sigma'gx] = \sum_rE[\sigma'gz_r]\,e_r + E[\sigma''g]\,(h_i - E^\top\alpha)$, as
+    With $V = SE$, $E$ orthonormal rows, $\lambda_i = \langle\alpha, z\rangle + \beta t$:
+    $E[\sigma'gx] = \sum_rE[\sigma'gz_r]\,e_r + E[\sigma''g]\,(h_i - E^\top\alpha)$, as
     $E[\sigma'gt] = \beta E[\sigma''g]$; $g$ is never differentiated.
     """
     indices = len(v)
@@ -253,5 +271,6 @@ def _check_general(v, coefficients) -> None:
     singular = np.linalg.svd(np.asarray(v), compute_uv=False)
     if singular[-1] <= 1e-10 * singular[0]:
         raise ValueError(
-            "`directions` of a function of the indices must be linearly independent; write it in fewer indices."
+            "`directions` of a function of the indices must be linearly independent; write it in "
+            "fewer indices."
         )

@@ -1,4 +1,6 @@
-r"""Objectives: what dynamics descend. A dataset with a loss is one (`dataset`); an exact population is another."""
+r"""Objectives: what dynamics descend. A dataset with a loss is one (`dataset`); an exact population
+is another.
+"""
 
 import abc
 from typing import ClassVar, Protocol, runtime_checkable

@@ -25,9 +25,11 @@ class Prepared(NamedTuple):
 
 
 def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
-    """Repetitions merged, constant columns dropped, columns and targets standardised, a bias column, inputs on the unit ball.
+    """Repetitions merged, constant columns dropped, columns and targets standardised, a bias
+    column, inputs on the unit ball.
 
-    Rows with equal inputs become one with their mean target: networks cannot tell them apart and would have a gap of zero.
+    Rows with equal inputs become one with their mean target: networks cannot tell them apart and
+    would have a gap of zero.
 
     Args:
         data: a `Dataset` with raw columns.
@@ -64,7 +66,8 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
             / counts[:, None]
         )
         notes.append(
-            f"merged {len(x) - len(unique)} rows that repeat the inputs of others; each keeps the mean target"
+            f"merged {len(x) - len(unique)} rows that repeat the inputs of others; each keeps "
+            "the mean target"
         )
         x, y = unique, means.reshape(len(unique), *y.shape[1:])
     if len(x) > 1:
@@ -84,7 +87,9 @@ def prepare(data: Dataset, *, bias: bool = True) -> Prepared:
 
 
 def _sized(values: np.ndarray) -> np.ndarray:
-    """Every column over its largest size (rounded to a power of two, so that no digit changes): squares neither overflow nor vanish."""
+    """Every column over its largest size (rounded to a power of two, so that no digit changes):
+    squares neither overflow nor vanish.
+    """
     sizes = np.max(np.abs(values), axis=0)
     return np.where(
         sizes > 0, np.ldexp(values, -np.frexp(np.where(sizes > 0, sizes, 1.0))[1]), values
@@ -96,6 +101,7 @@ def _outliers(x: np.ndarray, names: list[str]) -> list[str]:
     far = np.abs(x - np.median(x, axis=0))
     usual, largest = np.quantile(far, 0.9, axis=0), far.max(axis=0)
     return [
-        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of its values, next to which the others look equal: is that intended?"
+        f"{names[i]} has values {largest[i] / usual[i]:.1g} times as far out as nine tenths of "
+        "its values, next to which the others look equal: is that intended?"
         for i in np.flatnonzero((usual > 0) & (largest > OUTLYING * usual))
     ]

@@ -31,7 +31,8 @@ def sphere(key: int | Key, samples: int, features: int) -> Float[Array, "sample 
 def sphere_sines(
     key: int | Key, samples: int = 100, features: int = 50, noise: float = 1.0
 ) -> Dataset:
-    r"""$y_i = \frac5d \sum_j \sin(\pi x_{ij}) + \varepsilon_i$ on the unit sphere (caron2023, section 6).
+    r"""$y_i = \frac5d \sum_j \sin(\pi x_{ij}) + \varepsilon_i$ on the unit sphere (caron2023,
+    section 6).
 
     `noise` is the deviation of $\varepsilon$: 1 in the paper's text, 0.1 in its released code.
 
@@ -75,10 +76,12 @@ def waves(
     frequency: float = 1.5,
     amplitude: float = 1.0,
 ) -> Dataset:
-    r"""$y = A \prod_i \sin(\pi f x_i) + \varepsilon$ for $x$ uniform on $[-1, 1]^p$, $p$ = `inputs`: a function that one can look at.
+    r"""$y = A \prod_i \sin(\pi f x_i) + \varepsilon$ for $x$ uniform on $[-1, 1]^p$, $p$ =
+    `inputs`: a function that one can look at.
 
-    A constant column stands behind the inputs, so that every neuron has its own kink; rows are divided by $\sqrt{p + 1}$, so that $|x| \le 1$.
-    `frequency` is $f$, `amplitude` is $A$, `noise` the deviation of $\varepsilon$.
+    A constant column stands behind the inputs, so that every neuron has its own kink; rows are
+    divided by $\sqrt{p + 1}$, so that $|x| \le 1$. `frequency` is $f$, `amplitude` is $A$, `noise`
+    the deviation of $\varepsilon$.
 
     Args:
         samples: $n$.

@@ -1,4 +1,6 @@
-"""A CSV file as a table of text and numbers, or one sentence on why it is not one: encoding, compression, separator, header."""
+"""A CSV file as a table of text and numbers, or one sentence on why it is not one: encoding,
+compression, separator, header.
+"""
 
 import lzma
 import pathlib
@@ -17,7 +19,9 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 
 
 class TableError(ValueError):
-    """A defect with its way out; `in_file` is the sentence for those who cannot give `read_csv` an argument."""
+    """A defect with its way out; `in_file` is the sentence for those who cannot give `read_csv` an
+    argument.
+    """
 
     def __init__(self, fault: str, way_out: str, by_file: str | None = None):
         super().__init__(f"{fault} {way_out}")
@@ -25,7 +29,8 @@ class TableError(ValueError):
 
 
 def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataFrame:
-    """The first `rows` rows (None: all) under their header; columns are stripped text, each name once.
+    """The first `rows` rows (None: all) under their header; columns are stripped text, each name
+    once.
 
     Args:
         path: the file, plain or compressed.
@@ -61,7 +66,8 @@ def _header(path: pathlib.Path, separator: str) -> list[str]:
         other = max(SEPARATORS, key=names[0].count)
         if names[0].count(other):
             raise TableError(
-                f"{path.name} has one column, {names[0]!r}: it seems to be separated by {SEPARATORS[other]}, not by {separator!r}.",
+                f"{path.name} has one column, {names[0]!r}: it seems to be separated by "
+                f"{SEPARATORS[other]}, not by {separator!r}.",
                 f"Say so with `separator={other!r}` (`--separator`).",
                 "Save it with commas between the columns.",
             )
@@ -73,7 +79,8 @@ def _header(path: pathlib.Path, separator: str) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"{path.name} names a column twice: {', '.join(map(repr, twice))}. Give every column its own name."
+            f"{path.name} names a column twice: {', '.join(map(repr, twice))}. Give every column "
+            "its own name."
         )
     return names
 
@@ -81,38 +88,51 @@ def _header(path: pathlib.Path, separator: str) -> list[str]:
 def _parsed(path: pathlib.Path, rows: int | None, separator: str, header) -> pd.DataFrame:
     try:
         return pd.read_csv(
-            path, nrows=rows, sep=separator, skipinitialspace=separator != " ", low_memory=False, header=header, index_col=False,
-        )  # fmt: skip
+            path,
+            nrows=rows,
+            sep=separator,
+            skipinitialspace=separator != " ",
+            low_memory=False,
+            header=header,
+            index_col=False,
+        )
     except pd.errors.EmptyDataError as error:
         raise ValueError(
-            f"{path.name} cannot be read as CSV: it is empty. It needs a line with the names of the columns, then rows."
+            f"{path.name} cannot be read as CSV: it is empty. It needs a line with the names of "
+            "the columns, then rows."
         ) from error
     except UnicodeError as error:
         raise ValueError(
-            f"{path.name} is not UTF-8 text ({error}). Save it as UTF-8, for instance with `iconv -f latin1 -t utf-8`."
+            f"{path.name} is not UTF-8 text ({error}). Save it as UTF-8, for instance with "
+            "`iconv -f latin1 -t utf-8`."
         ) from error
     except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError) as error:
         raise ValueError(
-            f"{path.name} cannot be unpacked or read: {str(error).rstrip('.')}. Is it complete, and compressed as its name says?"
+            f"{path.name} cannot be unpacked or read: {str(error).rstrip('.')}. Is it complete, "
+            "and compressed as its name says?"
         ) from error
     except (pd.errors.ParserError, ValueError) as error:
         reason = (
             str(error).replace("Error tokenizing data. C error: ", "").strip().rstrip(".")
         )  # pandas' own prefix
         raise ValueError(
-            f"{path.name} cannot be read as CSV: {reason}. Every line needs as many values as the header has names (decimal commas count as separators)."
+            f"{path.name} cannot be read as CSV: {reason}. Every line needs as many values as "
+            "the header has names (decimal commas count as separators)."
         ) from error
 
 
 def check_index(path: pathlib.Path, table: pd.DataFrame) -> None:
-    """Refuses a nameless first column that counts the rows, as tables saved with their index have it."""
+    """Refuses a nameless first column that counts the rows, as tables saved with their index have
+    it.
+    """
     if "" not in table.columns:
         return
     values = table[""].to_numpy()
     counts = (np.arange(k, k + len(values)) for k in (0, 1))
     if values.dtype.kind in "iu" and any(np.array_equal(values, count) for count in counts):
         raise ValueError(
-            f"{path.name} has a column without a name that counts the rows: it looks like an index that was saved along. "
+            f"{path.name} has a column without a name that counts the rows: it looks like an "
+            "index that was saved along. "
             "Leave it out with `drop=('',)` (`--drop ''`), or give it a name if it is an input."
         )
 

@@ -38,8 +38,9 @@ def read_csv(
         rows: read only this many rows (the first ones).
         separator: what stands between the values of a line.
         name: the dataset's name; the file's own if None.
-        classes: True: a target column that holds two names and no number becomes -1 and 1, in alphabetical order. One of its names: that class
-            becomes 1 and all others -1, however many there are.
+        classes: True: a target column that holds two names and no number becomes -1 and 1, in
+            alphabetical order. One of its names: that class becomes 1 and all others -1, however
+            many there are.
 
     Raises:
         ValueError: naming the file, the line or column, the value, and the way out.
@@ -67,7 +68,8 @@ def read_csv(
     if still and constant == "error":
         raise ValueError(
             f"{path.name} has columns that never vary: {_some(still)}. "
-            "They carry no information; drop them (`constant='drop'`) or keep them (`constant='keep'`)."
+            "They carry no information; drop them (`constant='drop'`) or keep them "
+            "(`constant='keep'`)."
         )
     if still and constant == "drop":
         features = [c for c in features if c not in still]
@@ -98,7 +100,9 @@ def _target(path: pathlib.Path, table: pd.DataFrame, target: str | int | None) -
 
 
 def class_names(values: pd.Series) -> tuple[str, ...]:
-    """The names in a column that holds names and no number, in alphabetical order; none for any other column, or for more than `MOST_CLASSES`."""
+    """The names in a column that holds names and no number, in alphabetical order; none for any
+    other column, or for more than `MOST_CLASSES`.
+    """
     numbers = pd.Series(pd.to_numeric(values, errors="coerce"))
     named = numbers.isna() & values.notna()
     names = tuple(sorted(map(str, values.dropna().unique())))
@@ -114,7 +118,8 @@ def _coded(
     if isinstance(positive, str):
         if positive not in names:
             raise ValueError(
-                f"`classes` {positive!r} is no name in column {column!r} of {path.name}.{did_you_mean(positive, names)} "
+                f"`classes` {positive!r} is no name in column {column!r} of "
+                f"{path.name}.{did_you_mean(positive, names)} "
                 f"{f'It holds {_some(list(names))}.' if names else 'It holds no names of classes.'}"
             )
         return table.assign(**{column: np.where(values.astype(str) == positive, 1.0, -1.0)})
@@ -122,7 +127,8 @@ def _coded(
         fault = f"{path.name} has {len(names)} classes in column {column!r}: {_some(list(names))}."
         raise TableError(
             fault,
-            f"Name the one that is told from all others (`classes={names[0]!r}`, or `--set positive={names[0]}`).",
+            f"Name the one that is told from all others (`classes={names[0]!r}`, or `--set "
+            f"positive={names[0]}`).",
             "Choose the one that is told from all others.",
         )
     codes = dict(zip(names, (-1.0, 1.0), strict=False))
@@ -143,14 +149,16 @@ def _check_numeric(path: pathlib.Path, table: pd.DataFrame, numbers: pd.DataFram
     if missing.to_numpy().any():
         bad, row = _first(missing)
         raise ValueError(
-            f"{path.name} has {int(missing.to_numpy().sum())} missing values, in column {_some(bad)}; the "
+            f"{path.name} has {int(missing.to_numpy().sum())} missing values, in column "
+            f"{_some(bad)}; the "
             f"first is in line {row + 2}. Fill them or drop those rows."
         )
     infinite = pd.DataFrame(~np.isfinite(numbers))
     if infinite.to_numpy().any():
         bad, row = _first(infinite)
         raise ValueError(
-            f"{path.name} has values that are infinite or too large for a number, in column {_some(bad)}; the first is in line {row + 2}. "
+            f"{path.name} has values that are infinite or too large for a number, in column "
+            f"{_some(bad)}; the first is in line {row + 2}. "
             "Correct them or drop those rows."
         )
 
@@ -162,7 +170,9 @@ def _first(wrong: pd.DataFrame) -> tuple[list[str], int]:
 
 
 def _advice(text: str) -> tuple[str, ...]:
-    """What to do about a value that is no number; where that takes an argument of `read_csv`, also what to do with the file alone."""
+    """What to do about a value that is no number; where that takes an argument of `read_csv`, also
+    what to do with the file alone.
+    """
     if re.fullmatch(r"[-+]?[\d.]*,[\d,]+", text.strip()):
         return ("Write numbers with a decimal point and without commas between thousands.",)
     if re.fullmatch(r"[-+]?[\d.]+\s*%", text.strip()):

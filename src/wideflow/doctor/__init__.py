@@ -1,4 +1,6 @@
-"""Is this installation well? What it runs on, and whether independent routes to the same numbers agree."""
+"""Is this installation well? What it runs on, and whether independent routes to the same numbers
+agree.
+"""
 
 import pathlib
 

@@ -16,19 +16,31 @@ from ..runs.provenance import revision, versions
 from .findings import Finding
 
 OPTIONAL = {
-    "h5netcdf": "records are written as netCDF 3", "pydantic": "settings are not checked", "bokeh": "no report page and no lab",
-    "matplotlib": "no figures", "dask": "no sweeps", "tornado": "no lab", "scikit-learn": "no estimators",
+    "h5netcdf": "records are written as netCDF 3",
+    "pydantic": "settings are not checked",
+    "bokeh": "no report page and no lab",
+    "matplotlib": "no figures",
+    "dask": "no sweeps",
+    "tornado": "no lab",
+    "scikit-learn": "no estimators",
     "pooch": "no downloads",
-}  # fmt: skip
+}
 ENOUGH = 1 << 30  # bytes free on a disk
 
 
 def look_over(out: pathlib.Path) -> list[Finding]:
     """The findings on this machine; `out` is the folder of runs."""
     return [
-        _versions(), _optional(), _devices(), _precision(), _data(), _disk("folder of runs", out),
-        _disk("cache folder", cache_folder()), _compiled(), Finding("memory budget", f"{_size(budget())} (WIDEFLOW_MEMORY)"),
-    ]  # fmt: skip
+        _versions(),
+        _optional(),
+        _devices(),
+        _precision(),
+        _data(),
+        _disk("folder of runs", out),
+        _disk("cache folder", cache_folder()),
+        _compiled(),
+        Finding("memory budget", f"{_size(budget())} (WIDEFLOW_MEMORY)"),
+    ]
 
 
 def _versions() -> Finding:

@@ -1,7 +1,7 @@
 r"""The self-test: the same number by two routes that share no computation.
 
-Each check returns the difference and what is allowed of it; the allowance is rounding, a stated order of convergence, or
-standard errors of a sample.
+Each check returns the difference and what is allowed of it; the allowance is rounding, a stated
+order of convergence, or standard errors of a sample.
 """
 
 import time
@@ -31,7 +31,9 @@ Check = Callable[[jax.Array], tuple[float, float]]
 
 
 def structured_gram_against_autodiff(key) -> tuple[float, float]:
-    """The tangent Gram matrix as a Hadamard product, and as J J^T with J by reverse-mode autodiff."""
+    """The tangent Gram matrix as a Hadamard product, and as J J^T with J by reverse-mode
+    autodiff.
+    """
     x = sphere(named_key(key, "inputs"), 12, 5)
     net = Shallow.init(
         named_key(key, "net"), features=5, width=60, scaling=Zipf(0.5, 0.7), activation="tanh"
@@ -60,7 +62,9 @@ def closed_form_against_quadrature(key) -> tuple[float, float]:
 
 
 def weights_against_functions(key) -> tuple[float, float]:
-    """With a linear activation outputs are linear in the weights: descent on them is r -> (1 - rate Gram)^k r."""
+    """With a linear activation outputs are linear in the weights: descent on them is r -> (1 - rate
+    Gram)^k r.
+    """
     data = sphere_sines(named_key(key, "data"), samples=15, features=6)
     net = Shallow.init(named_key(key, "net"), features=6, width=40, activation="linear")
     trained = train(net, data, GradientDescent(0.5), steps=200).model
@@ -70,7 +74,9 @@ def weights_against_functions(key) -> tuple[float, float]:
 
 
 def descent_against_flow(key) -> tuple[float, float]:
-    """Descent at rates h and h/2, extrapolated to rate 0 (error of order h^2), and the flow by Runge-Kutta."""
+    """Descent at rates h and h/2, extrapolated to rate 0 (error of order h^2), and the flow by
+    Runge-Kutta.
+    """
     data = sphere_sines(named_key(key, "data"), samples=15, features=6)
     net = Shallow.init(named_key(key, "net"), features=6, width=40, activation="tanh")
     ends = [
@@ -82,7 +88,8 @@ def descent_against_flow(key) -> tuple[float, float]:
 
 
 def wide_network_against_limit(key) -> tuple[float, float]:
-    """The tangent Gram of one very wide ReLU network, and its limit, in standard errors of the sample of nodes.
+    """The tangent Gram of one very wide ReLU network, and its limit, in standard errors of the
+    sample of nodes.
 
     An entry is x.x'/D times the share of nodes that are on at both points: a Bernoulli mean.
     """
@@ -132,7 +139,10 @@ def compare_routes(seed: int = 0) -> list[Finding]:
             continue
         verdict = "well" if difference <= allowed else "wrong"
         unit = " standard errors" if allowed > 1 else ""
-        text = f"differ by {difference:.2g}{unit}, allowed {allowed:g} ({time.perf_counter() - began:.1f} s)"
+        text = (
+            f"differ by {difference:.2g}{unit}, allowed {allowed:g} "
+            f"({time.perf_counter() - began:.1f} s)"
+        )
         findings.append(Finding(f"self-test: {name}", text, verdict))
     return findings
 

@@ -52,13 +52,16 @@ class AbstractFlow(DoubleModule):
         stop: Float[Array, ""],
         horizon: Float[Array, ""] | None = None,
     ) -> tuple[AbstractModel, PyTree]:
-        """Moves from time `start` to time `stop` of a run that ends at `horizon` (default: at `stop`); pure and compilable."""
+        """Moves from time `start` to time `stop` of a run that ends at `horizon` (default: at
+        `stop`); pure and compilable.
+        """
 
 
 class Snapshot(eqx.Module, Generic[Model, Objective]):
     """What observables see: the model now and at the start, the objectives, and where we are.
 
-    An observable may say which model and objective it reads: `snapshot: Snapshot[Shallow, DatasetObjective]`.
+    An observable may say which model and objective it reads:
+    `snapshot: Snapshot[Shallow, DatasetObjective]`.
 
     Attributes:
         model: the model now, as the dynamics has moved it.

@@ -16,7 +16,9 @@ from .._core.types import Key
 
 
 class BatchState(eqx.Module):
-    """Where the passes are: the count of steps, the order of the samples, and the last batch's loss before its update."""
+    """Where the passes are: the count of steps, the order of the samples, and the last batch's loss
+    before its update.
+    """
 
     count: Int[Array, ""]
     order: Int[Array, " sample"]
@@ -28,7 +30,8 @@ class Batches(eqx.Module):
     """How batches are drawn.
 
     Args:
-        batch: samples a step; the last batch of a pass is smaller, unless `batch` divides the number of samples.
+        batch: samples a step; the last batch of a pass is smaller, unless `batch` divides the
+            number of samples.
         replace: draw each batch afresh with replacement instead of passing over shuffled samples.
         order: explicit sample indices, shape (steps, batch), used instead of random draws.
     """
@@ -45,13 +48,16 @@ class Batches(eqx.Module):
 
     @property
     def replayed(self) -> tuple[str, np.ndarray] | None:
-        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        """The explicit indices and what they are called, for `train` to check against its steps and
+        samples.
+        """
         return None if self.order is None else ("order", np.asarray(self.order))
 
     def init(self, dynamics: str, model, objective, key) -> BatchState:
         if not hasattr(objective, "batch"):
             raise ValueError(
-                f"`{dynamics}` needs a dataset to draw batches from; on an exact population use `GradientDescent`."
+                f"`{dynamics}` needs a dataset to draw batches from; on an exact population use "
+                "`GradientDescent`."
             )
         if self.batch > objective.samples:
             raise ValueError(
@@ -65,7 +71,9 @@ class Batches(eqx.Module):
     def step(
         self, state: BatchState, objective, update: Callable[[Any, Any], tuple[Any, Array]], moved
     ) -> tuple[Any, BatchState]:
-        """`update(moved, batch objective)` on the next batch gives what has moved and the batch's loss."""
+        """`update(moved, batch objective)` on the next batch gives what has moved and the batch's
+        loss.
+        """
         samples = objective.samples
         if self.order is not None:
             moved, loss = update(moved, objective.batch(self.order[state.count]))

@@ -1,8 +1,10 @@
 r"""Losses of allenzhu2018's class, each a mean over samples of a convex $L(f, y)$.
 
-Corrected: the paper asks for convex, 1-Lipschitz, 1-smooth $L(\cdot, y)\colon \mathbb R^k \to [0, 1]$; a convex function bounded on all of
-$\mathbb R^k$ is constant, so that class is empty of interest. The class used here is: convex, nonnegative, 1-Lipschitz, 1-smooth
-(Euclidean norm) and $L(0, y) \le 1$. `loss_class(loss, targets)` checks it. With $r = f - y$ and $n = \lVert r\rVert_2$ per sample.
+Corrected: the paper asks for convex, 1-Lipschitz, 1-smooth
+$L(\cdot, y)\colon \mathbb R^k \to [0, 1]$; a convex function bounded on all of $\mathbb R^k$ is
+constant, so that class is empty of interest. The class used here is: convex, nonnegative,
+1-Lipschitz, 1-smooth (Euclidean norm) and $L(0, y) \le 1$. `loss_class(loss, targets)` checks it.
+With $r = f - y$ and $n = \lVert r\rVert_2$ per sample.
 """
 
 import abc
@@ -53,7 +55,9 @@ def _norm(r: Array) -> tuple[Array, Array]:
 
 
 class Huber(AbstractPointwiseLoss):
-    r"""$n^2/2$ for $n \le 1$, else $n - 1/2$ (radial Huber). In the class when $\lVert y\rVert \le 3/2$."""
+    r"""$n^2/2$ for $n \le 1$, else $n - 1/2$ (radial Huber). In the class when
+    $\lVert y\rVert \le 3/2$.
+    """
 
     formula: ClassVar[str] = "mean radial Huber loss"
 
@@ -87,7 +91,9 @@ class PseudoHuber(AbstractPointwiseLoss):
 
 
 class LogCosh(AbstractPointwiseLoss):
-    r"""$\sum_i\log\cosh r_i$. Lipschitz constant $\sqrt k$; with one output in the class when $|y| \le \mathrm{arccosh}\,e = 1.657$."""
+    r"""$\sum_i\log\cosh r_i$. Lipschitz constant $\sqrt k$; with one output in the class when
+    $|y| \le \mathrm{arccosh}\,e = 1.657$.
+    """
 
     formula: ClassVar[str] = "mean of sum log cosh(f - y)"
 
@@ -104,7 +110,9 @@ class LogCosh(AbstractPointwiseLoss):
 
 
 class Logistic(AbstractPointwiseLoss):
-    r"""$\log(1 + e^{-yf})$ for one output and labels $y = \pm1$; always in the class ($L(0, y) = 0.693$)."""
+    r"""$\log(1 + e^{-yf})$ for one output and labels $y = \pm1$; always in the class
+    ($L(0, y) = 0.693$).
+    """
 
     formula: ClassVar[str] = "mean logistic loss, log(1 + exp(-y f))"
 
@@ -114,7 +122,8 @@ class Logistic(AbstractPointwiseLoss):
     def pointwise(self, outputs, targets):
         if outputs.shape[1] != 1:
             raise ValueError(
-                f"`Logistic` needs one output, got {outputs.shape[1]}. For classes use `ScaledCrossEntropy`."
+                f"`Logistic` needs one output, got {outputs.shape[1]}. For classes use "
+                "`ScaledCrossEntropy`."
             )
         margin = targets * outputs
         return jnp.logaddexp(0.0, -margin)[:, 0], -targets * jax.nn.sigmoid(-margin)
@@ -127,7 +136,9 @@ class Logistic(AbstractPointwiseLoss):
 
 
 class ScaledCrossEntropy(AbstractPointwiseLoss):
-    r"""$-\sum_ky_k\log\mathrm{softmax}(f)_k$ divided by $\max(\sqrt2, \log k)$, which puts it into the class; one-hot targets."""
+    r"""$-\sum_ky_k\log\mathrm{softmax}(f)_k$ divided by $\max(\sqrt2, \log k)$, which puts it into
+    the class; one-hot targets.
+    """
 
     formula: ClassVar[str] = "mean softmax cross-entropy / max(sqrt 2, log k)"
 
@@ -148,7 +159,9 @@ class ScaledCrossEntropy(AbstractPointwiseLoss):
 
 
 class DeadZoneHuber(AbstractPointwiseLoss):
-    r"""Huber of $\max(n - 1, 0)$: no loss within distance 1. In the class when $\lVert y\rVert \le 5/2$."""
+    r"""Huber of $\max(n - 1, 0)$: no loss within distance 1. In the class when
+    $\lVert y\rVert \le 5/2$.
+    """
 
     formula: ClassVar[str] = "mean dead-zone Huber loss, Huber of max(|f - y| - 1, 0)"
 
@@ -185,7 +198,8 @@ class LossClass:
 
 @double
 def loss_class(loss: AbstractLoss, targets) -> LossClass:
-    r"""Checks convex, 1-Lipschitz, 1-smooth, $L(0, y) \le 1$ for these `targets` ((sample,) or (sample, output)).
+    r"""Checks convex, 1-Lipschitz, 1-smooth, $L(0, y) \le 1$ for these `targets` ((sample,) or
+    (sample, output)).
 
     Squares are not Lipschitz, absolute and hinge losses are not smooth: neither qualifies.
 

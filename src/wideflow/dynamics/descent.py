@@ -12,7 +12,8 @@ from .base import AbstractDynamics
 
 
 class GradientDescent(AbstractDynamics):
-    r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L(\theta_k)$; a step takes time $\eta$ = `rate`.
+    r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L(\theta_k)$; a step takes time $\eta$ =
+    `rate`.
 
     $c$ is the model's neuron factor (1 for NTK-like scalings, the width for mean-field ones).
 

@@ -31,7 +31,9 @@ from .gradient_flow.matrix_functions import AbstractAction, Dense, Krylov
 
 SMOOTH_TOLERANCE, KINKED_TOLERANCE, DESCENT_TOLERANCE = 1e-8, 1e-3, 3e-5
 PRODUCTS = 50  # of Lanczos for a stage (seen on the plant and MNIST)
-EASY = 32  # explicit attempts before "auto" looks how stiff the problem is (chosen: more than most easy problems take)
+# explicit attempts before "auto" looks how stiff the problem is (chosen: more than most easy
+# problems take)
+EASY = 32
 DENSE_ENTRIES = (
     3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian (chosen)
 )
@@ -40,8 +42,11 @@ EXPECTED_STEPS = (
     1.5,
 )  # of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
 STAGES = 3  # of a step of exponentials
-DESCENT_OPERATIONS = 1e11  # of gradients, that "auto" may spend on descent of kinked networks: about half a minute on two cores (measured)
-PER_STEP = 1e4  # operations in whose time a step begins and ends, whatever its size (measured: some microseconds)
+# of gradients, that "auto" may spend on descent of kinked networks: about half a minute on two
+# cores (measured)
+DESCENT_OPERATIONS = 1e11
+# operations in whose time a step begins and ends, whatever its size (measured: some microseconds)
+PER_STEP = 1e4
 
 
 class FlowState(eqx.Module):
@@ -51,7 +56,8 @@ class FlowState(eqx.Module):
         steps, evaluations: so far; an evaluation is a forward pass of the network.
         rate: the fastest decay, once "auto" has computed it.
         diffrax, exponential: the solvers' last steps, which may reach beyond the recording time.
-        descent: where descent of a kinked network stands; under "auto" the exponential flow starts there too.
+        descent: where descent of a kinked network stands; under "auto" the exponential flow starts
+            there too.
         switched: whether "auto" has left the explicit Runge-Kutta method.
         failed, stationary: why the run cannot, or need not, go on.
     """
@@ -70,31 +76,40 @@ class FlowState(eqx.Module):
 class GradientFlow(AbstractFlow):
     r"""The flow itself.
 
-    Along it the loss never rises: a step, or a record inside a step, that would raise it beyond rounding is taken again, shorter.
+    Along it the loss never rises: a step, or a record inside a step, that would raise it beyond
+    rounding is taken again, shorter.
 
     Args:
-        tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to the output gradient (the residual,
-            for squared losses) for the exponential flow, so that the loss is relatively off by about twice as much a step. What that makes of the loss at the
-            end is measured in the guide "Flow or descent?". For "descent" it is the difference, of residuals and of losses, that paths in steps of
-            $h$ and of $h/2$ may have at the end of a recording interval. Default: 1e-8; for kinked activations, whose solution is one in Filippov's
-            sense, 3e-5 for descent and 1e-3 for the exponential flow ("auto" never asks them for less).
-        method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else "krylov"), "krylov", "descent" (explicit steps
-            in proportion to $1/\lambda_{\max}$, each interval walked twice), one of Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
+        tolerance: the error allowed per step: relative to the parameters for Diffrax's solvers, to
+            the output gradient (the residual, for squared losses) for the exponential flow, so that
+            the loss is relatively off by about twice as much a step. What that makes of the loss at
+            the end is measured in the guide "Flow or descent?". For "descent" it is the difference,
+            of residuals and of losses, that paths in steps of $h$ and of $h/2$ may have at the end
+            of a recording interval. Default: 1e-8; for kinked activations, whose solution is one in
+            Filippov's sense, 3e-5 for descent and 1e-3 for the exponential flow ("auto" never asks
+            them for less).
+        method: "gram" (the exponential flow: dense for up to 3000 entries sample x output, else
+            "krylov"), "krylov", "descent" (explicit steps in proportion to $1/\lambda_{\max}$, each
+            interval walked twice), one of Diffrax's "tsit5", "dopri8", "kvaerno5", or "auto".
         depth: of the Krylov spaces at most; they grow until nothing is missing.
-        max_steps: per recording interval; beyond it the run stops as stalled. For "descent" it counts the steps of all paths, and finer
-            paths are walked as far as it allows.
+        max_steps: per recording interval; beyond it the run stops as stalled. For "descent" it
+            counts the steps of all paths, and finer paths are walked as far as it allows.
         most_steps: the old name of `max_steps`, deprecated.
 
-    Where the path inside a step is known (Diffrax's solvers; the exponential flow of smooth networks and squared losses) steps do not end at recording
-    times: what is recorded in between comes from the step's own formula, so that recording often costs little and changes nothing. Elsewhere
-    (kinks, other losses, "krylov") steps end at recording times.
+    Where the path inside a step is known (Diffrax's solvers; the exponential flow of smooth
+    networks and squared losses) steps do not end at recording times: what is recorded in between
+    comes from the step's own formula, so that recording often costs little and changes nothing.
+    Elsewhere (kinks, other losses, "krylov") steps end at recording times.
 
-    "auto" starts with the explicit `tsit5` and goes over to the exponential flow once the explicit solver has done as much work as the
-    exponential flow is expected to need; on easy problems that moment never comes, on stiff ones little is lost. With kinked activations it goes over
-    to descent wherever all that is left of the run can be walked twice at $h = 1/(4\lambda_{\max})$ within 1e11 operations of gradients (about half a minute on
-    two cores), 1e4 added a step; what is left of these operations pays for finer steps. Elsewhere the exponential flow goes on, and where that finds no step,
-    descent walks the interval, if it is affordable. Clocks have no part in the choice. Populations, which have no training points and hence no Gram
-    matrix, stay with `tsit5`.
+    "auto" starts with the explicit `tsit5` and goes over to the exponential flow once the explicit
+    solver has done as much work as the exponential flow is expected to need; on easy problems that
+    moment never comes, on stiff ones little is lost. With kinked activations it goes over to
+    descent wherever all that is left of the run can be walked twice at $h = 1/(4\lambda_{\max})$
+    within 1e11 operations of gradients (about half a minute on two cores), 1e4 added a step; what
+    is left of these operations pays for finer steps. Elsewhere the exponential flow goes on, and
+    where that finds no step, descent walks the interval, if it is affordable. Clocks have no part
+    in the choice. Populations, which have no training points and hence no Gram matrix, stay with
+    `tsit5`.
     """
 
     tolerance: float | None = eqx.field(static=True)
@@ -104,9 +119,13 @@ class GradientFlow(AbstractFlow):
 
     @double
     def __init__(
-        self, tolerance: float | None = None, method: str = "auto", depth: int = 200,
-        max_steps: int = 1_000_000, most_steps: int | None = None,
-    ):  # fmt: skip
+        self,
+        tolerance: float | None = None,
+        method: str = "auto",
+        depth: int = 200,
+        max_steps: int = 1_000_000,
+        most_steps: int | None = None,
+    ):
         if tolerance is not None:
             check_positive("tolerance", tolerance)
             tolerance = float(tolerance)
@@ -148,7 +167,9 @@ class GradientFlow(AbstractFlow):
         coarser = eps / jnp.finfo(float).eps  # single-precision records are rounded more
 
         def attempt(carry):
-            """On from the last step; or, where the record inside it would show a rise, from the last record and exactly to this one."""
+            """On from the last step; or, where the record inside it would show a rise, from the
+            last record and exactly to this one.
+            """
             now, attempts, _, _ = carry
             exactly = attempts > 0
             now = jax.lax.cond(
@@ -173,9 +194,13 @@ class GradientFlow(AbstractFlow):
         if method in SOLVERS:
             solver = self._diffrax()
             moved = solver.advance(
-                _field(small, fewer), self._loss(small, fewer), _diffrax_of(state), stop, self.max_steps,
+                _field(small, fewer),
+                self._loss(small, fewer),
+                _diffrax_of(state),
+                stop,
+                self.max_steps,
                 exactly,
-            )  # fmt: skip
+            )
             state = _counted(state, solver, moved)
             failed = state.failed | (moved.end < stop)
             return solver.interpolate(moved, stop), dataclasses.replace(state, failed=failed)
@@ -211,12 +236,18 @@ class GradientFlow(AbstractFlow):
         if descent is not None:
             descent = self._descent(model).restart(descent, theta, start)
         return dataclasses.replace(
-            state, diffrax=diffrax, exponential=exponential, descent=descent, failed=no,
+            state,
+            diffrax=diffrax,
+            exponential=exponential,
+            descent=descent,
+            failed=no,
             stationary=no,
-        )  # fmt: skip
+        )
 
     def _explicit_share(self, model, small, fewer, state: FlowState, stop, exactly) -> FlowState:
-        """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts where they ended."""
+        """Explicit steps for as long as they are the cheaper ones; then the exponential flow starts
+        where they ended.
+        """
         solver, integrator = self._diffrax(), self._integrator(model)
         problem, before = self._problem(small, fewer), _diffrax_of(state)
         field, loss = _field(small, fewer), self._loss(small, fewer)
@@ -260,10 +291,13 @@ class GradientFlow(AbstractFlow):
             there = self._descent(model).restart(descent, moved.theta, moved.end)
             descent = jax.tree.map(lambda a, b: jnp.where(switches, a, b), there, descent)
         return dataclasses.replace(
-            state, rate=rate, exponential=exponential, descent=descent,
+            state,
+            rate=rate,
+            exponential=exponential,
+            descent=descent,
             switched=state.switched | switches,
             evaluations=state.evaluations + rate_needed + switches,
-        )  # fmt: skip
+        )
 
     def _exponential(self, model, small, fewer, state: FlowState, stop, exactly):
         """The exponential flow up to `stop`: the parameters there, and the state."""
@@ -273,14 +307,18 @@ class GradientFlow(AbstractFlow):
         moved = integrator.advance(problem, before, stop, self.max_steps, exactly)
         reached = moved.end >= stop
         return integrator.interpolate(problem, moved, stop), dataclasses.replace(
-            state, exponential=moved, steps=state.steps + moved.steps - before.steps,
+            state,
+            exponential=moved,
+            steps=state.steps + moved.steps - before.steps,
             evaluations=state.evaluations + moved.evaluations - before.evaluations,
             failed=state.failed | (~reached & ~moved.still),
             stationary=state.stationary | (moved.still & (moved.end <= stop)),
-        )  # fmt: skip
+        )
 
     def _kinked(self, model, small, fewer, state: FlowState, stop, horizon):
-        """Descent to `stop` where all that is left of the run is affordable; else the exponential flow, and descent from where that cannot go on."""
+        """Descent to `stop` where all that is left of the run is affordable; else the exponential
+        flow, and descent from where that cannot go on.
+        """
         solver, integrator = self._descent(model), self._integrator(model)
         before, plain = _descent_of(state), self._matrix_free(small, fewer)
         most = DESCENT_OPERATIONS / (_gradient_operations(small, fewer) + PER_STEP)
@@ -302,7 +340,8 @@ class GradientFlow(AbstractFlow):
             return dataclasses.replace(moved, descent=descent, failed=state.failed)
 
         state = jax.lax.cond(affordable, lambda: state, exponentially)
-        # twice the budget for a rate that grows on the way; this interval alone where the exponential flow gave up
+        # twice the budget for a rate that grows on the way; this interval alone where the
+        # exponential flow gave up
         horizon = jnp.where(affordable, horizon, stop)
         state = self._walked(model, small, fewer, state, stop, horizon, left + most)
         return _descent_of(state).theta, state
@@ -313,10 +352,13 @@ class GradientFlow(AbstractFlow):
         problem = self._matrix_free(small, fewer)
         moved = self._descent(model).advance(problem, before, until, horizon, most)
         return dataclasses.replace(
-            state, descent=moved, steps=state.steps + moved.steps - before.steps,
+            state,
+            descent=moved,
+            steps=state.steps + moved.steps - before.steps,
             evaluations=state.evaluations + moved.evaluations - before.evaluations,
-            failed=state.failed | moved.stuck, stationary=state.stationary | moved.still,
-        )  # fmt: skip
+            failed=state.failed | moved.stuck,
+            stationary=state.stationary | moved.still,
+        )
 
     def _descends(self, method: str, model) -> bool:
         return method == "descent" or (method == "auto" and has_kinks(model))
@@ -326,7 +368,8 @@ class GradientFlow(AbstractFlow):
             return self.method
         if self.method in ("gram", "krylov", "descent"):
             raise ValueError(
-                f"`method` {self.method!r} needs training points, but the run is on an exact population; "
+                f"`method` {self.method!r} needs training points, but the run is on an exact "
+                "population; "
                 "use `method='tsit5'` or train on a `Dataset`."
             )
         return self.method if self.method in SOLVERS else "tsit5"
@@ -353,7 +396,8 @@ class GradientFlow(AbstractFlow):
     def _loss(self, model, objective):
         """Parameters to the loss and its rounding error: the most by which a step may raise it.
 
-        Diffrax's solvers chatter about kinks with the tolerance as amplitude; where one of them is requested by name, the loss may do the same.
+        Diffrax's solvers chatter about kinks with the tolerance as amplitude; where one of them is
+        requested by name, the loss may do the same.
         """
         unchecked = self.method in SOLVERS and has_kinks(model)
         return lambda theta: _loss_and_rounding(with_parameters(model, theta), objective, unchecked)
@@ -426,9 +470,11 @@ def _counted(state: FlowState, solver: DiffraxSolver, moved: DiffraxState) -> Fl
     before = _diffrax_of(state)
     spent = solver.evaluations * (moved.attempts - before.attempts)
     return dataclasses.replace(
-        state, diffrax=moved, steps=state.steps + moved.steps - before.steps,
+        state,
+        diffrax=moved,
+        steps=state.steps + moved.steps - before.steps,
         evaluations=state.evaluations + spent,
-    )  # fmt: skip
+    )
 
 
 def _last_step(state: FlowState):
@@ -453,7 +499,8 @@ def _rounded(model, theta):
 def _relative_cost(model, objective, action: AbstractAction) -> float:
     """A stage of the exponential flow in units of one gradient, by counting operations.
 
-    An eigen decomposition is taken as 30 entries^3, for its operations are slower than those of products (chosen).
+    An eigen decomposition is taken as 30 entries^3, for its operations are slower than those of
+    products (chosen).
     """
     samples, entries = objective.features.shape[0], objective.targets.size
     size = sum(leaf.size for leaf in parameters(model).values())
@@ -470,7 +517,9 @@ def _relative_cost(model, objective, action: AbstractAction) -> float:
 
 
 def _gradient_operations(model, objective) -> float:
-    """Of one gradient: two products with the weights, and about 5 products' worth of work a pre-activation for the activation (chosen)."""
+    """Of one gradient: two products with the weights, and about 5 products' worth of work a
+    pre-activation for the activation (chosen).
+    """
     samples = objective.features.shape[0]
     size = sum(leaf.size for leaf in parameters(model).values())
     return 4.0 * samples * (size + (5 * model.width if isinstance(model, Shallow) else 0))

@@ -21,10 +21,12 @@ class LangevinState(eqx.Module):
 
 
 class Langevin(AbstractDynamics):
-    r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L(\theta_k) + \sqrt{2 \eta\, c\, T}\, \xi_k$, $\xi_k \sim N(0, I)$ (Euler-Maruyama).
+    r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L(\theta_k) + \sqrt{2 \eta\, c\, T}\, \xi_k$,
+    $\xi_k \sim N(0, I)$ (Euler-Maruyama).
 
-    As $\eta \to 0$ its stationary law is $\propto e^{-L/T}$, whatever the factors $c$: they only set how fast each layer gets there. At a
-    finite rate a direction of curvature $\lambda$ has variance $T / (\lambda (1 - \eta c \lambda / 2))$. A step takes time $\eta$.
+    As $\eta \to 0$ its stationary law is $\propto e^{-L/T}$, whatever the factors $c$: they only
+    set how fast each layer gets there. At a finite rate a direction of curvature $\lambda$ has
+    variance $T / (\lambda (1 - \eta c \lambda / 2))$. A step takes time $\eta$.
 
     Args:
         rate: $\eta$.

@@ -1,4 +1,6 @@
-r"""What a loss is, and the usual ones, each with its factors stated; outputs and targets are (sample,) or (sample, output)."""
+r"""What a loss is, and the usual ones, each with its factors stated; outputs and targets are
+(sample,) or (sample, output).
+"""
 
 import abc
 from typing import ClassVar
@@ -69,7 +71,9 @@ class HalfMeanSquares(AbstractLoss):
 
 
 class CrossEntropy(AbstractLoss):
-    r"""$-\frac1n \sum_i \sum_k y_{ik} \log \mathrm{softmax}(f_i)_k$ for one-hot (or soft) targets."""
+    r"""$-\frac1n \sum_i \sum_k y_{ik} \log \mathrm{softmax}(f_i)_k$ for one-hot (or soft)
+    targets.
+    """
 
     formula: ClassVar[str] = "mean cross-entropy of the softmax"
 
@@ -80,7 +84,8 @@ class CrossEntropy(AbstractLoss):
         check_targets(outputs, targets)
         if outputs.ndim != 2:
             raise ValueError(
-                "`CrossEntropy` needs (sample, output) targets, one column per class; use `data.one_hot`."
+                "`CrossEntropy` needs (sample, output) targets, one column per class; use "
+                "`data.one_hot`."
             )
         samples = outputs.shape[0]
         logs = jax.nn.log_softmax(outputs, axis=1)
@@ -105,7 +110,8 @@ def check_shares(targets) -> None:
     rows = np.asarray(targets)
     if rows.min() < 0 or np.abs(rows.reshape(len(rows), -1).sum(axis=1) - 1).max() > 1e-6:
         raise ValueError(
-            "`targets` of a cross-entropy must be shares of the classes, each row not negative with sum 1. "
+            "`targets` of a cross-entropy must be shares of the classes, each row not negative "
+            "with sum 1. "
             "Convert labels 0, 1, ... with `data.one_hot(labels)`."
         )
 
@@ -115,5 +121,6 @@ def check_signs(targets) -> None:
     values = np.unique(targets)
     if not np.all(np.abs(values) == 1):
         raise ValueError(
-            f"`targets` of a logistic loss must be +1 or -1, got {values[:4]}. For 0 and 1 use `2 * labels - 1`."
+            f"`targets` of a logistic loss must be +1 or -1, got {values[:4]}. For 0 and 1 use "
+            "`2 * labels - 1`."
         )

@@ -28,7 +28,9 @@ class Population(Protocol):
 
 
 class OnlineState(eqx.Module):
-    """Where the run is: the count of steps, the key of all draws, the loss of the last samples before their update."""
+    """Where the run is: the count of steps, the key of all draws, the loss of the last samples
+    before their update.
+    """
 
     count: Int[Array, ""]
     key: Key
@@ -36,15 +38,18 @@ class OnlineState(eqx.Module):
 
 
 class OnlineSGD(AbstractDynamics):
-    r"""$\theta_{k+1} = \theta_k - \eta\,c\,\nabla\frac1B\sum_b\ell(f(x_b), y_b)$ with $B$ samples drawn afresh, $\ell$ the squares of the population's loss.
+    r"""$\theta_{k+1} = \theta_k - \eta\,c\,\nabla\frac1B\sum_b\ell(f(x_b), y_b)$ with $B$ samples
+    drawn afresh, $\ell$ the squares of the population's loss.
 
-    On `populations.MultiIndex` with `HalfSumSquares()`, the default, and a network of the `NTK()` scaling this is the step
-    $w_k \mathrel{-}= \frac\eta{\sqrt d}s\,a_k\sigma'(\lambda_k)(f - y)x$ of `limits.OnlineEquations`, whose time is $\tau$ = steps$/d$.
+    On `populations.MultiIndex` with `HalfSumSquares()`, the default, and a network of the `NTK()`
+    scaling this is the step $w_k \mathrel{-}= \frac\eta{\sqrt d}s\,a_k\sigma'(\lambda_k)(f - y)x$
+    of `limits.OnlineEquations`, whose time is $\tau$ = steps$/d$.
 
     Args:
         rate: $\eta$. A step takes time $\eta$.
         batch: $B$.
-        decay: $\gamma$ of $\theta \mathrel{-}= \frac{\eta\gamma}d\theta$ with $d$ the number of features.
+        decay: $\gamma$ of $\theta \mathrel{-}= \frac{\eta\gamma}d\theta$ with $d$ the number of
+            features.
         spherical: after each step every neuron is set back to its length.
     """
 
@@ -65,12 +70,14 @@ class OnlineSGD(AbstractDynamics):
     def init(self, model, objective, key):
         if not isinstance(objective, Population):
             raise ValueError(
-                "`OnlineSGD` draws fresh samples and needs a population that gives them, such as `populations.MultiIndex`; "
+                "`OnlineSGD` draws fresh samples and needs a population that gives them, such as "
+                "`populations.MultiIndex`; "
                 "on a dataset use `SGD`."
             )
         if set(parameters(model)) != {"weights"}:
             raise ValueError(
-                f"`OnlineSGD` moves the hidden weights of two-layer networks, got {type(model).__name__}."
+                "`OnlineSGD` moves the hidden weights of two-layer networks, got "
+                f"{type(model).__name__}."
             )
         return OnlineState(jnp.zeros((), int), named_key(key, "samples"), jnp.full((), jnp.nan))
 
@@ -105,8 +112,10 @@ class OnlineSGD(AbstractDynamics):
 def _pullback(model, inputs):
     r"""Outputs at fresh inputs, and the map of a cotangent to the gradient.
 
-    On raw inputs the factor $p$ of $h = p\,Wx$ is given to the weights, $\partial_W = p\,\partial_{pW}$. Beside the targets, which need $x$ itself, scaled inputs
-    $px$ would be a second array of the batch's size, and XLA computes the normal quantile of every draw once for each of the two.
+    On raw inputs the factor $p$ of $h = p\,Wx$ is given to the weights,
+    $\partial_W = p\,\partial_{pW}$. Beside the targets, which need $x$ itself, scaled inputs $px$
+    would be a second array of the batch's size, and XLA computes the normal quantile of every draw
+    once for each of the two.
     """
     if not isinstance(getattr(model, "embedding", None), Identity):
         return model.pullback(model.embed(inputs))

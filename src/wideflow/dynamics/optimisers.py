@@ -1,4 +1,6 @@
-r"""Any Optax gradient transformation as a dynamics, at the rates that a model's parametrisation asks for."""
+r"""Any Optax gradient transformation as a dynamics, at the rates that a model's parametrisation
+asks for.
+"""
 
 import math
 from typing import cast
@@ -28,18 +30,23 @@ class OptaxState(eqx.Module):
 
 
 class Optax(AbstractDynamics):
-    r"""$\theta_{k+1} = \theta_k + \eta\, c\, u_k$ with $u_k$ the update of an Optax transformation for the plain gradient.
+    r"""$\theta_{k+1} = \theta_k + \eta\, c\, u_k$ with $u_k$ the update of an Optax transformation
+    for the plain gradient.
 
-    $c$ are the parametrisation's factors layer by layer, as theory asks for each kind of update: `rate_factors` of the model where updates are
-    proportional to the gradient (SGD, momentum), `adaptive_rate_factors` where their size does not depend on the gradient's (Adam, sign
-    descent; under maximal update hidden rates then fall as 1/width: yang2022, Table 8). Weight decay inside a transformation is multiplied
-    by the same factors.
+    $c$ are the parametrisation's factors layer by layer, as theory asks for each kind of update:
+    `rate_factors` of the model where updates are proportional to the gradient (SGD, momentum),
+    `adaptive_rate_factors` where their size does not depend on the gradient's (Adam, sign descent;
+    under maximal update hidden rates then fall as 1/width: yang2022, Table 8). Weight decay inside
+    a transformation is multiplied by the same factors.
 
     Args:
-        transformation: for instance `optax.adam(1e-3)`, `optax.sgd(schedule, momentum=0.9)`, or a chain.
+        transformation: for instance `optax.adam(1e-3)`, `optax.sgd(schedule, momentum=0.9)`, or a
+            chain.
         batch: samples a step; None for all of them.
-        rate: $\eta$, multiplies every update. Runs that differ in it alone go into one program: `Optax(optax.adam(1.0), rate=r)`.
-        kind: "sgd" or "adaptive"; default: found out by giving the transformation a gradient and ten times that gradient.
+        rate: $\eta$, multiplies every update. Runs that differ in it alone go into one program:
+            `Optax(optax.adam(1.0), rate=r)`.
+        kind: "sgd" or "adaptive"; default: found out by giving the transformation a gradient and
+            ten times that gradient.
         replace, order: as in `SGD`.
 
     A step takes time $\eta$, so that with `rate=1` time counts steps.
@@ -52,12 +59,19 @@ class Optax(AbstractDynamics):
 
     @double
     def __init__(
-        self, transformation, batch: int | None = None, *, rate: float | int = 1.0,
-        kind: str | None = None, replace: bool = False, order=None,
-    ):  # fmt: skip
+        self,
+        transformation,
+        batch: int | None = None,
+        *,
+        rate: float | int = 1.0,
+        kind: str | None = None,
+        replace: bool = False,
+        order=None,
+    ):
         if not (hasattr(transformation, "init") and hasattr(transformation, "update")):
             raise ValueError(
-                f"`transformation` must be an Optax gradient transformation such as `optax.adam(1e-3)`, got {transformation!r}."
+                "`transformation` must be an Optax gradient transformation such as "
+                f"`optax.adam(1e-3)`, got {transformation!r}."
             )
         check_positive("rate", rate)
         if kind is not None:
@@ -108,7 +122,8 @@ def _kind(transformation) -> str:
     try:
         for scale in (1.0, 10.0):
             theta = {"probe": jnp.zeros((2, 2))}
-            # between the rounding that Adam's epsilon guards against and the norms at which clipping sets in
+            # between the rounding that Adam's epsilon guards against and the norms at which
+            # clipping sets in
             gradient = {"probe": scale * jnp.asarray([[1.0, -2.0], [3.0, 0.5]]) * 1e-3}
             state, total = transformation.init(theta), 0.0
             for _ in range(PROBE_STEPS):
@@ -120,7 +135,8 @@ def _kind(transformation) -> str:
             sizes.append(total)
     except Exception as error:  # whatever a transformation for other parameters raises
         raise ValueError(
-            f"`transformation` cannot be tried on a small array ({error}); say with `kind` whether its updates are 'sgd' "
+            f"`transformation` cannot be tried on a small array ({error}); say with `kind` "
+            "whether its updates are 'sgd' "
             "(proportional to the gradient) or 'adaptive' (of a size that does not depend on it)."
         ) from error
     degree = math.log10(sizes[1] / sizes[0]) if min(sizes) > 0 else math.nan
@@ -128,6 +144,7 @@ def _kind(transformation) -> str:
         if abs(degree - expected) < 0.05:
             return kind
     raise ValueError(
-        f"`transformation`'s updates grow like the gradient to the power {degree:.2f}, neither 1 nor 0; say with `kind` whether "
+        f"`transformation`'s updates grow like the gradient to the power {degree:.2f}, neither 1 "
+        "nor 0; say with `kind` whether "
         "rates should be those of 'sgd' or of 'adaptive' updates."
     )

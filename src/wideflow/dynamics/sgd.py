@@ -12,7 +12,8 @@ from .descent import descend
 
 
 class SGD(AbstractDynamics):
-    r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L_{B_k}(\theta_k)$ with the loss of a mini-batch $B_k$.
+    r"""$\theta_{k+1} = \theta_k - \eta\, c\, \nabla L_{B_k}(\theta_k)$ with the loss of a
+    mini-batch $B_k$.
 
     Args:
         rate: $\eta$ for the loss of one batch. A step takes time $\eta$.
@@ -36,7 +37,9 @@ class SGD(AbstractDynamics):
 
     @property
     def replayed(self) -> tuple[str, np.ndarray] | None:
-        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        """The explicit indices and what they are called, for `train` to check against its steps and
+        samples.
+        """
         return self.batches.replayed
 
     def init(self, model, objective, key):

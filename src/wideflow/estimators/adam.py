@@ -16,7 +16,9 @@ from ..dynamics.base import AbstractDynamics
 
 
 class AdamState(eqx.Module):
-    """Where Adam is: the count of steps, the order of the samples, the moments, the last batch's loss before its update."""
+    """Where Adam is: the count of steps, the order of the samples, the moments, the last batch's
+    loss before its update.
+    """
 
     count: Int[Array, ""]
     order: Int[Array, " sample"]
@@ -26,18 +28,22 @@ class AdamState(eqx.Module):
 
 
 class Adam(AbstractDynamics):
-    r"""$\theta_{k+1} = \theta_k - \eta_k\, \hat m_k / (\sqrt{\hat v_k} + \epsilon)$, $\eta_k = \frac\eta2 (1 + \cos(\pi k/K))$.
+    r"""$\theta_{k+1} = \theta_k - \eta_k\, \hat m_k / (\sqrt{\hat v_k} + \epsilon)$,
+    $\eta_k = \frac\eta2 (1 + \cos(\pi k/K))$.
 
-    $\hat m$ and $\hat v$ are the bias-corrected running means of the mini-batch gradients and of their squares
-    (Optax's `scale_by_adam` with its defaults $\beta = (0.9, 0.999)$, $\epsilon = 10^{-8}$).
-    The update does not depend on the size of the gradient, so no neuron factor is applied. The length $K$ is an array: runs of all lengths share one program.
+    $\hat m$ and $\hat v$ are the bias-corrected running means of the mini-batch gradients and of
+    their squares (Optax's `scale_by_adam` with its defaults $\beta = (0.9, 0.999)$,
+    $\epsilon = 10^{-8}$). The update does not depend on the size of the gradient, so no neuron
+    factor is applied. The length $K$ is an array: runs of all lengths share one program.
 
-    Every pass is over freshly shuffled samples; where `batch` does not divide their number, the rest of a pass is left out.
+    Every pass is over freshly shuffled samples; where `batch` does not divide their number, the
+    rest of a pass is left out.
 
     Args:
         rate: $\eta$, the rate of the first step. A step counts as time $\eta_k$.
         batch: samples a step; None for all of them.
-        decay: $K$, the steps over which the rate falls to zero (later steps do not move); None keeps it constant.
+        decay: $K$, the steps over which the rate falls to zero (later steps do not move); None
+            keeps it constant.
     """
 
     rate: Float[Array, ""]
@@ -59,7 +65,8 @@ class Adam(AbstractDynamics):
         if self.batch is not None:
             if not isinstance(objective, Sampled):
                 raise ValueError(
-                    f"`batch` must be None on an exact population, which has no samples, got {self.batch}."
+                    "`batch` must be None on an exact population, which has no samples, got "
+                    f"{self.batch}."
                 )
             samples = objective.samples
             if self.batch > samples:

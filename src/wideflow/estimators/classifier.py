@@ -13,11 +13,13 @@ from .shared import WideBase
 class WideClassifier(ClassifierMixin, WideBase):
     """Cross-entropy of a softmax over a wide shallow network with one output a class.
 
-    Parameters, attributes and further methods are those of `WideRegressor`; validation rows are drawn class by class.
+    Parameters, attributes and further methods are those of `WideRegressor`; validation rows are
+    drawn class by class.
     """
 
     _certificate_notes = (
-        "the classifier was trained by cross-entropy; the statements are about least squares on the classes as rows of 0 and 1",
+        "the classifier was trained by cross-entropy; the statements are about least squares on "
+        "the classes as rows of 0 and 1",
     )
 
     def fit(self, X, y):

@@ -1,9 +1,13 @@
-r"""What both estimators do: standardise, start a network, train with early stopping, keep plain arrays.
+r"""What both estimators do: standardise, start a network, train with early stopping, keep plain
+arrays.
 
-The rate needs no tuning. Adam moves every weight by about its rate $\eta$, so that one step changes the outputs by at most $\eta\,|p\,\phi(x)|_1 \sum_j s_j |A_j|$ where $|\sigma'| \le 1$; $\eta$ makes
-the mean of this bound `REACH`, and is at most `LARGEST` (weights start at deviation 1). For the other solvers: on the half mean of squares over a batch of $b$ samples descent is stable below $2b/\lambda_{\max}(\Theta_B)$; half of that, with the
-largest $\lambda_{\max}(\Theta_B)$ over some batches and all outputs together, is the rate (for full-batch descent with $\Theta$ itself). If training diverges it is
-halved and begun again.
+The rate needs no tuning. Adam moves every weight by about its rate $\eta$, so that one step changes
+the outputs by at most $\eta\,|p\,\phi(x)|_1 \sum_j s_j |A_j|$ where $|\sigma'| \le 1$; $\eta$ makes
+the mean of this bound `REACH`, and is at most `LARGEST` (weights start at deviation 1). For the
+other solvers: on the half mean of squares over a batch of $b$ samples descent is stable below
+$2b/\lambda_{\max}(\Theta_B)$; half of that, with the largest $\lambda_{\max}(\Theta_B)$ over some
+batches and all outputs together, is the rate (for full-batch descent with $\Theta$ itself). If
+training diverges it is halved and begun again.
 """
 
 from collections.abc import Callable
@@ -42,8 +46,9 @@ KEPT = 400  # training rows kept for the certificate
 class Network:
     """A fitted `Shallow` as plain arrays, which pickle; `model()` builds it again.
 
-    `activation` is the estimator's own parameter (a name or an object), `embedding` an embedding that was given, `random` the weights of
-    random features that were drawn, `width` the full width, whose scales a pruned network keeps. Training is in float32, what is built here in float64.
+    `activation` is the estimator's own parameter (a name or an object), `embedding` an embedding
+    that was given, `random` the weights of random features that were drawn, `width` the full width,
+    whose scales a pruned network keeps. Training is in float32, what is built here in float64.
     """
 
     hidden: np.ndarray
@@ -78,9 +83,15 @@ def as_arrays(model: Shallow, settings: "Settings") -> Network:
         assert isinstance(model.embedding, RandomFeatures)
         embedding, random = None, np.asarray(model.embedding.weights)
     return Network(
-        np.asarray(model.hidden), np.asarray(model.output), np.asarray(model.scales), model.scaling, settings.activation,
-        embedding, random, settings.width,
-    )  # fmt: skip
+        np.asarray(model.hidden),
+        np.asarray(model.output),
+        np.asarray(model.scales),
+        model.scaling,
+        settings.activation,
+        embedding,
+        random,
+        settings.width,
+    )
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,9 @@ class Settings:
 
     @classmethod
     def of(cls, estimator, rows: int, features: int) -> "Settings":
-        """The parameters for a table of `rows` and `features` (bias column included), which fill in width and epochs where they are None."""
+        """The parameters for a table of `rows` and `features` (bias column included), which fill in
+        width and epochs where they are None.
+        """
         for name in ("width", "epochs"):
             if getattr(estimator, name) is not None:
                 check_count(name, getattr(estimator, name))
@@ -119,19 +132,22 @@ class Settings:
             scaling = parse_scaling(scaling)
         if not isinstance(scaling, AbstractScaling):
             raise ValueError(
-                f"`scaling` must be a text like 'zipf:0.5,0.7' or one of `wf.scalings`, got {scaling!r}."
+                "`scaling` must be a text like 'zipf:0.5,0.7' or one of `wf.scalings`, got "
+                f"{scaling!r}."
             )
         embedding = estimator.embedding
         if isinstance(embedding, int | np.integer) and embedding > 0:
             embedding = int(embedding)
         elif not (embedding is None or isinstance(embedding, AbstractEmbedding)):
             raise ValueError(
-                f"`embedding` must be None, a number of random features or one of `wf.embeddings`, got {embedding!r}."
+                "`embedding` must be None, a number of random features or one of "
+                f"`wf.embeddings`, got {embedding!r}."
             )
         _check_kernel(estimator.kernel, estimator.solver, embedding)
         if estimator.store is not None and not isinstance(estimator.kernel, Kernels):
             raise ValueError(
-                f"`store` needs kernel=`wf.limits.kernels(...)`, by which a kernel on disk is found again, got kernel={estimator.kernel!r}."
+                "`store` needs kernel=`wf.limits.kernels(...)`, by which a kernel on disk is "
+                f"found again, got kernel={estimator.kernel!r}."
             )
         as_activation(estimator.activation)
         if isinstance(embedding, AbstractEmbedding):
@@ -141,9 +157,20 @@ class Settings:
         width = estimator.width or width_for(rows, embedded)
         epochs = estimator.epochs or epochs_for(estimator.solver, rows, int(estimator.batch))
         return cls(
-            int(width), scaling, estimator.activation, embedding, estimator.solver, estimator.kernel, estimator.store, int(epochs), int(estimator.batch),
-            estimator.rate, bool(estimator.early_stopping), float(estimator.validation_fraction), int(estimator.patience),
-        )  # fmt: skip
+            int(width),
+            scaling,
+            estimator.activation,
+            embedding,
+            estimator.solver,
+            estimator.kernel,
+            estimator.store,
+            int(epochs),
+            int(estimator.batch),
+            estimator.rate,
+            bool(estimator.early_stopping),
+            float(estimator.validation_fraction),
+            int(estimator.patience),
+        )
 
 
 def _check_kernel(kernel, solver: str, embedding) -> None:
@@ -151,20 +178,24 @@ def _check_kernel(kernel, solver: str, embedding) -> None:
         return
     if not (isinstance(kernel, Kernels) or callable(kernel)):
         raise ValueError(
-            f"`kernel` must be `wf.limits.kernels(...)`, a function of two sets of rows, or None, got {kernel!r}."
+            "`kernel` must be `wf.limits.kernels(...)`, a function of two sets of rows, or "
+            f"None, got {kernel!r}."
         )
     if solver != "kernel":
         raise ValueError(f"`kernel` needs solver='kernel', got solver={solver!r}.")
     if embedding is not None:
         raise ValueError(
-            f"`embedding` must be None where a `kernel` is given, got {embedding!r}. Put frozen layers into its architecture."
+            f"`embedding` must be None where a `kernel` is given, got {embedding!r}. Put frozen "
+            "layers into its architecture."
         )
 
 
 def width_for(rows: int, features: int) -> int:
-    r"""Nodes with `WEIGHTS` trained weights a row, within `WIDTHS`; beyond them still as many weights as rows.
+    r"""Nodes with `WEIGHTS` trained weights a row, within `WIDTHS`; beyond them still as many
+    weights as rows.
 
-    Fewer weights than rows cannot fit a table whatever the training: the error is then that of the width.
+    Fewer weights than rows cannot fit a table whatever the training: the error is then that of the
+    width.
     """
     least, largest = WIDTHS
     width = min(max(-(-WEIGHTS * rows // features), least), largest)
@@ -172,7 +203,9 @@ def width_for(rows: int, features: int) -> int:
 
 
 def epochs_for(solver: str, rows: int, batch: int) -> int:
-    """The cap on epochs where none is given: so many steps of Adam, but no more than `EPOCHS` passes."""
+    """The cap on epochs where none is given: so many steps of Adam, but no more than `EPOCHS`
+    passes.
+    """
     if solver != "adam":
         return LONG
     return min(EPOCHS, -(-STEPS // max(1, rows // batch)))
@@ -192,7 +225,9 @@ class Fitted:
 
 
 def standardise(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of every column; columns that do not vary get deviation 1, so that they become 0."""
+    """Mean and deviation of every column; columns that do not vary get deviation 1, so that they
+    become 0.
+    """
     mean, deviation = inputs.mean(axis=0), inputs.std(axis=0)
     tiny = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
     return mean, np.where(tiny, 1.0, deviation)
@@ -202,7 +237,9 @@ def standardise(inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def fit(
     settings: Settings, inputs: np.ndarray, targets: np.ndarray, loss, strata, seed: int
 ) -> Fitted:
-    """Trains on standardised `inputs` (with bias) and `targets` (sample, output); `strata` are labels to split by, or None."""
+    """Trains on standardised `inputs` (with bias) and `targets` (sample, output); `strata` are
+    labels to split by, or None.
+    """
     training_rows, validation_rows = _split(
         settings, len(inputs), strata, np.random.default_rng(seed)
     )
@@ -235,7 +272,8 @@ def fit(
             )
         rate /= 2
     raise ValueError(
-        f"training diverged even at rate {rate * 2:.3g}; give a smaller `rate`, or another `scaling`."
+        f"training diverged even at rate {rate * 2:.3g}; give a smaller `rate`, or another "
+        "`scaling`."
     )
 
 
@@ -245,7 +283,8 @@ def _split(settings: Settings, samples: int, strata, random) -> tuple[np.ndarray
     count = int(settings.validation_fraction * samples)
     if settings.early_stopping and count >= 2 and samples - count < 2:
         raise ValueError(
-            f"`validation_fraction` = {settings.validation_fraction} leaves {samples - count} of {samples} rows to train on. Take less."
+            f"`validation_fraction` = {settings.validation_fraction} leaves {samples - count} of "
+            f"{samples} rows to train on. Take less."
         )
     if not settings.early_stopping or count < 2 or samples - count < 2:
         return order, order[:0]

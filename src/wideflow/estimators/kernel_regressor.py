@@ -19,28 +19,38 @@ from ..limits.infinite_width.regression import apply_kernel, regress
 from ..limits.infinite_width.stored_prediction import fits, learnt_operator, load
 from ..limits.predict import cholesky, ensemble, posterior, spectrum_of
 
-SPECTRAL_MATRICES = 4  # whole matrices held during an eigendecomposition: kernel, symmetric part, vectors, workspace
+# whole matrices held during an eigendecomposition: kernel, symmetric part, vectors, workspace
+SPECTRAL_MATRICES = 4
 
 
 class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     r"""What infinitely many infinitely wide networks predict on average, and how far they spread.
 
-    $f(x) = k(x, X)\,T\,y$ with $T = (k + \lambda I)^{-1}(I - e^{-(k + \lambda I)t})$; $k$ is the tangent kernel (all layers trained) or the covariance of
-    random networks (the posterior of their Gaussian process). Columns and targets are standardised inside, unless `standardise` is False.
+    $f(x) = k(x, X)\,T\,y$ with $T = (k + \lambda I)^{-1}(I - e^{-(k + \lambda I)t})$; $k$ is the
+    tangent kernel (all layers trained) or the covariance of random networks (the posterior of their
+    Gaussian process). Columns and targets are standardised inside, unless `standardise` is False.
 
-    With `store` the kernel of the training rows lies on disk and may be larger than memory: it is computed once, found again by later fits on the same rows, and
-    solved by blocks or by conjugate gradients within the memory budget (WIDEFLOW_MEMORY).
+    With `store` the kernel of the training rows lies on disk and may be larger than memory: it is
+    computed once, found again by later fits on the same rows, and solved by blocks or by conjugate
+    gradients within the memory budget (WIDEFLOW_MEMORY).
 
     Parameters:
-        architecture: a description from `wf.architecture`, or its `wf.limits.kernels(...)` (any parametrisation, rates, precision); None for `depth` hidden layers of `activation` with `weight_std` and `bias_std`.
-        depth, activation, weight_std, bias_std: as in `wf.architecture.mlp`, where no `architecture` is given. He's sqrt(2) suits ReLU.
+        architecture: a description from `wf.architecture`, or its `wf.limits.kernels(...)` (any
+            parametrisation, rates, precision); None for `depth` hidden layers of `activation` with
+            `weight_std` and `bias_std`.
+        depth, activation, weight_std, bias_std: as in `wf.architecture.mlp`, where no
+            `architecture` is given. He's sqrt(2) suits ReLU.
         kernel: 'ntk' or 'nngp'.
         ridge: $\lambda$ as a share of the mean of the kernel's diagonal.
-        time: how long the networks are trained, in units of 1 / (mean of the kernel's diagonal); the end if infinite. Only for 'ntk'.
+        time: how long the networks are trained, in units of 1 / (mean of the kernel's diagonal);
+            the end if infinite. Only for 'ntk'.
         shape: shape of one input for convolutions, such as (28, 28, 1); None for vectors.
-        standardise: whether columns and targets are centred and scaled; False takes them as they are.
-        store: None; a folder in which kernels of training rows are kept, each under its architecture and inputs; or one that `wf.limits.write_kernel` has written of
-            the training rows (with standardise=False, of the rows as they are), refused where it is of other rows or of another architecture.
+        standardise: whether columns and targets are centred and scaled; False takes them as they
+            are.
+        store: None; a folder in which kernels of training rows are kept, each under its
+            architecture and inputs; or one that `wf.limits.write_kernel` has written of the
+            training rows (with standardise=False, of the rows as they are), refused where it is of
+            other rows or of another architecture.
 
     Attributes:
         dual_coef_: $T y$ in standardised targets. kernels_: the `wf.limits.Kernels`.
@@ -83,7 +93,8 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             )
         if not isinstance(architecture, AbstractLayer):
             raise ValueError(
-                f"`architecture` must be a layer or chain of `wf.architecture`, or `wf.limits.kernels(...)`, got {architecture!r}."
+                "`architecture` must be a layer or chain of `wf.architecture`, or "
+                f"`wf.limits.kernels(...)`, got {architecture!r}."
             )
         return kernels(architecture)
 
@@ -135,7 +146,9 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
     @double
     def predict(self, X, return_std: bool = False):
-        """The mean, (sample,) or (sample, output) as y was; with `return_std` also the standard deviation of one network's prediction."""
+        """The mean, (sample,) or (sample, output) as y was; with `return_std` also the standard
+        deviation of one network's prediction.
+        """
         check_is_fitted(self)
         X = checked_inputs(self, X)
         inputs, k = self._inputs(X), self.kernels_
@@ -159,7 +172,8 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             ).covariance
         if isinstance(self.store, StoredKernel):
             raise ValueError(
-                "`return_std` with kernel='ntk' needs both kernels of the training rows, but `store` is one of them. Give a folder as `store`."
+                "`return_std` with kernel='ntk' needs both kernels of the training rows, but "
+                "`store` is one of them. Give a folder as `store`."
             )
         if self.store is None:
             train = k.both(self.inputs_)
@@ -187,7 +201,8 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
             return inputs
         if math.prod(self.shape) != X.shape[1]:
             raise ValueError(
-                f"`shape` {tuple(self.shape)} must hold the {X.shape[1]} columns of X, but holds {math.prod(self.shape)}."
+                f"`shape` {tuple(self.shape)} must hold the {X.shape[1]} columns of X, but holds "
+                f"{math.prod(self.shape)}."
             )
         return inputs.reshape(len(X), *self.shape)
 

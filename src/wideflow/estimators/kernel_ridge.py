@@ -1,9 +1,13 @@
-r"""The network at infinite width: ridge regression with its mean tangent kernel, or with any kernel that is given.
+r"""The network at infinite width: ridge regression with its mean tangent kernel, or with any kernel
+that is given.
 
-As the width grows, a network trained to time infinity from a function of zero predicts $k(x)^\top (\Theta^* + \rho I)^{-1} y$ with the mean tangent kernel $\Theta^*$
-(`limits.mean_ntk`) and $\rho \to 0$; a positive ridge $\rho$ acts like early stopping. Ridge and size of the bias column are those of the least leave-one-out error, which has
-a closed form: with $S = \Theta^*(\Theta^* + \rho I)^{-1}$ the prediction of row $i$ by all others misses by $(y - S y)_i / (1 - S_{ii})$. A given kernel acts on the standardised
-columns without the bias column, as its architecture has biases of its own.
+As the width grows, a network trained to time infinity from a function of zero predicts
+$k(x)^\top (\Theta^* + \rho I)^{-1} y$ with the mean tangent kernel $\Theta^*$ (`limits.mean_ntk`)
+and $\rho \to 0$; a positive ridge $\rho$ acts like early stopping. Ridge and size of the bias
+column are those of the least leave-one-out error, which has a closed form: with
+$S = \Theta^*(\Theta^* + \rho I)^{-1}$ the prediction of row $i$ by all others misses by
+$(y - S y)_i / (1 - S_{ii})$. A given kernel acts on the standardised columns without the bias
+column, as its architecture has biases of its own.
 """
 
 from collections.abc import Callable
@@ -33,8 +37,8 @@ MATRICES = 2  # of n x n numbers are held at once: the kernel and its factor
 class KernelMachine:
     r"""$f(x) = c \sum_i \Theta^*(x, x_i)\, \alpha_i$, as plain arrays, which pickle.
 
-    `inputs` are the training rows $x_i$ as the kernel takes them, `weights` the $\alpha_i$ (sample, output), `scale` is $c$ (1 for regression),
-    `kernel` the given one in the place of $\Theta^*$.
+    `inputs` are the training rows $x_i$ as the kernel takes them, `weights` the $\alpha_i$ (sample,
+    output), `scale` is $c$ (1 for regression), `kernel` the given one in the place of $\Theta^*$.
     """
 
     inputs: np.ndarray
@@ -60,12 +64,15 @@ class KernelMachine:
 
 @double
 def fit_kernel(settings, inputs, targets, embedding, labels, seed: int) -> KernelMachine:
-    """Ridge regression of `targets` (sample, output); with `labels` the outputs are logits of the best leave-one-out likelihood."""
+    """Ridge regression of `targets` (sample, output); with `labels` the outputs are logits of the
+    best leave-one-out likelihood.
+    """
     rows = len(inputs)
     if settings.store is None and MATRICES * 8 * rows**2 > budget():
         most = int((budget() / (8 * MATRICES)) ** 0.5)
         raise ValueError(
-            f"`solver`='kernel' holds matrices of {rows} x {rows} numbers, more than the memory budget; give at most {most} rows, a "
+            f"`solver`='kernel' holds matrices of {rows} x {rows} numbers, more than the memory "
+            f"budget; give at most {most} rows, a "
             "larger WIDEFLOW_MEMORY, a folder as `store`, or solver='adam'."
         )
     kernel, activation = settings.kernel, settings.activation
@@ -101,14 +108,16 @@ def _matrix(kernel, activation, left: np.ndarray, right: np.ndarray | None = Non
     values = np.asarray(kernel(left, left if right is None else right), dtype=float)
     if values.shape != shape or not np.all(np.isfinite(values)):
         raise ValueError(
-            f"`kernel` must give finite numbers of shape {shape} for so many rows, got shape {values.shape}"
-            + ("." if values.shape != shape else " with NaN or infinity.")
+            f"`kernel` must give finite numbers of shape {shape} for so many rows, got shape "
+            f"{values.shape}" + ("." if values.shape != shape else " with NaN or infinity.")
         )
     return values
 
 
 def _features(kernel, embedding, inputs: np.ndarray, bias: float) -> np.ndarray:
-    """Rows as the kernel takes them: embedded with a bias column of size `bias`, or without the column for a given kernel."""
+    """Rows as the kernel takes them: embedded with a bias column of size `bias`, or without the
+    column for a given kernel.
+    """
     if kernel is not None:
         return inputs[:, :-1]
     scaled = np.concatenate([inputs[:, :-1], bias * inputs[:, -1:]], axis=1)
@@ -116,11 +125,14 @@ def _features(kernel, embedding, inputs: np.ndarray, bias: float) -> np.ndarray:
 
 
 def _leave_one_out(gram, targets) -> tuple[float, float, np.ndarray]:
-    """The least mean square over the ridges, the ridge, and every row's prediction by all others."""
+    """The least mean square over the ridges, the ridge, and every row's prediction by all
+    others.
+    """
     values, vectors = np.linalg.eigh(gram)
     if values[0] < -1e-8 * np.abs(values).max():
         raise ValueError(
-            f"`kernel` must be positive semi-definite, but on the training rows its eigenvalues run from {values[0]:.3g} to {values[-1]:.3g}."
+            "`kernel` must be positive semi-definite, but on the training rows its eigenvalues "
+            f"run from {values[0]:.3g} to {values[-1]:.3g}."
         )
     values, modes = np.maximum(values, 0.0), vectors.T @ targets
     best = (np.inf, np.nan, targets)

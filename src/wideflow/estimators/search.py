@@ -1,11 +1,16 @@
-r"""Training with an eye on held-out rows: when to stop, when to lower the rate, and the same path again on all rows.
+r"""Training with an eye on held-out rows: when to stop, when to lower the rate, and the same path
+again on all rows.
 
-**Adam** falls along a cosine, so a run cannot be cut short: its length is chosen instead. Runs from the same start, each `LONGER` times as long as the one before, the
-last of `epochs`, are tried until one brings no gain; the best length is then run once more on all rows.
+**Adam** falls along a cosine, so a run cannot be cut short: its length is chosen instead. Runs from
+the same start, each `LONGER` times as long as the one before, the last of `epochs`, are tried until
+one brings no gain; the best length is then run once more on all rows.
 
-**The other solvers** have a constant rate. The validation loss is looked at after every epoch at first and then after every twentieth of what has been done (for the flow, whose steps grow with time,
-every half), so that an early minimum is not passed over. Without gain for `patience` epochs (and for as many as led to the best network) a solver with noise goes on from the best network at a fifth of
-the rate, twice; then it ends. What was found, the epochs at each rate, is a plan that is followed once more from the same start on all rows.
+**The other solvers** have a constant rate. The validation loss is looked at after every epoch at
+first and then after every twentieth of what has been done (for the flow, whose steps grow with
+time, every half), so that an early minimum is not passed over. Without gain for `patience` epochs
+(and for as many as led to the best network) a solver with noise goes on from the best network at a
+fifth of the rate, twice; then it ends. What was found, the epochs at each rate, is a plan that is
+followed once more from the same start on all rows.
 """
 
 import math
@@ -31,8 +36,11 @@ LONGER, SHORTEST = (
     4,
     8,
 )  # Adam's lengths: each so many times the one before, the first at least so many epochs
-WORTH = 0.1  # relative fall of the validation loss by the last lengthening beyond which still longer runs are worth it
-SETTLED = 0.01  # relative fall of the loss over the last stretch below which a run at a constant rate is done
+# relative fall of the validation loss by the last lengthening beyond which still longer runs are
+# worth it
+WORTH = 0.1
+# relative fall of the loss over the last stretch below which a run at a constant rate is done
+SETTLED = 0.01
 FITTED = 1e-4  # of the first loss; a run that came this far has nothing left to learn
 TAIL = 0.1  # share of a run at a constant rate over which its last fall is measured
 
@@ -45,7 +53,9 @@ class Stage(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A trained network, the stages that led to it, the losses on the way, and whether the cap on epochs cut training short."""
+    """A trained network, the stages that led to it, the losses on the way, and whether the cap on
+    epochs cut training short.
+    """
 
     net: Shallow
     plan: tuple[Stage, ...]
@@ -71,7 +81,9 @@ def follow(settings, net: Shallow, data: Dataset, loss, plan: Sequence[Stage], s
 def search(
     settings, net: Shallow, data: Dataset, test: Dataset, loss, rate: float, seed: int
 ) -> Found | None:
-    """The network with the best loss on `test`, and the plan that leads to it; None where training diverged."""
+    """The network with the best loss on `test`, and the plan that leads to it; None where training
+    diverged.
+    """
     by = _best_length if settings.solver == "adam" else _best_moment
     return by(settings, net, data, test, loss, rate, seed)
 
@@ -154,7 +166,9 @@ def _lowered(plan: Sequence[Stage], used: int) -> tuple[Stage, ...]:
 
 
 def _move(settings, net: Shallow, data: Dataset, loss, stage: Stage, key: int):
-    """The network after a stage, its training loss, and whether that loss was still falling; None where it diverged."""
+    """The network after a stage, its training loss, and whether that loss was still falling; None
+    where it diverged.
+    """
     length: dict[str, Any]  # in time for a flow, in steps for the rest
     if settings.solver == "flow":
         dynamics, length = GradientFlow(1e-3), {"time": stage.epochs * stage.rate}
@@ -175,6 +189,7 @@ def _move(settings, net: Shallow, data: Dataset, loss, stage: Stage, key: int):
         return None
     values = run.table["loss"].values
     first, before, last = values[0], values[-2], values[-1]
-    # a rate that falls to zero ends every run at rest: only a perfect fit shows that nothing is left
+    # a rate that falls to zero ends every run at rest: only a perfect fit shows that nothing is
+    # left
     falling = last > FITTED * first and (settings.solver == "adam" or last < before * (1 - SETTLED))
     return run.model, float(last), bool(falling)

@@ -1,4 +1,6 @@
-"""What both estimators share with their users: transform, prune, certificate, the fitted network."""
+"""What both estimators share with their users: transform, prune, certificate, the fitted
+network.
+"""
 
 import copy
 import warnings
@@ -23,12 +25,15 @@ from .kernel_ridge import fit_kernel
 def _check_network(estimator) -> None:
     if estimator.solver == "kernel":
         raise AttributeError(
-            "`solver`='kernel' fits the limit of infinite width, which has no nodes; use solver='adam' for a network."
+            "`solver`='kernel' fits the limit of infinite width, which has no nodes; use "
+            "solver='adam' for a network."
         )
 
 
 class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A shallow wide network with frozen output signs, trained on standardised inputs with a bias column."""
+    """A shallow wide network with frozen output signs, trained on standardised inputs with a bias
+    column.
+    """
 
     _certificate_notes: tuple[str, ...] = ()
 
@@ -65,7 +70,9 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.store = store
 
     def _train(self, X: np.ndarray, targets: np.ndarray, loss, strata) -> None:
-        """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling need."""
+        """Fits to `targets` (sample, output) and keeps what prediction, certificate and pickling
+        need.
+        """
         rows, features = X.shape[0], X.shape[1] + 1
         settings = Settings.of(self, rows, features)
         seed = _seed(self.random_state)
@@ -80,7 +87,8 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._keep(fitted, inputs, targets, seed)
         if fitted.cut_short:
             warnings.warn(
-                f"training was cut short by `epochs`={settings.epochs}: the loss was still falling. Give more `epochs`"
+                f"training was cut short by `epochs`={settings.epochs}: the loss was still "
+                "falling. Give more `epochs`"
                 + (", or solver='kernel'." if settings.solver == "adam" else ", or solver='adam'."),
                 ConvergenceWarning,
                 stacklevel=3,
@@ -132,23 +140,33 @@ class WideBase(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return np.asarray(features(self.model_, self._inputs(X)), dtype=np.float64)
 
     def prune(self, keep):
-        """A fitted copy with the `keep` most important nodes alone (a count, or a share below 1); nothing is retrained."""
+        """A fitted copy with the `keep` most important nodes alone (a count, or a share below 1);
+        nothing is retrained.
+        """
         check_is_fitted(self)
         _check_network(self)
         pruned = copy.copy(self)
         small = prune_network(self.model_, keep)
         whole = self.network_
         pruned.network_ = Network(
-            np.asarray(small.hidden), np.asarray(small.output), np.asarray(small.scales), whole.scaling, whole.activation, whole.embedding,
-            whole.random, whole.width,
-        )  # fmt: skip
+            np.asarray(small.hidden),
+            np.asarray(small.output),
+            np.asarray(small.scales),
+            whole.scaling,
+            whole.activation,
+            whole.embedding,
+            whole.random,
+            whole.width,
+        )
         return pruned
 
     @property
     def certificate_(self) -> Certificate:
-        """What theory says about the network at time zero on (at most 400 of) the training rows, put into the unit ball.
+        """What theory says about the network at time zero on (at most 400 of) the training rows,
+        put into the unit ball.
 
-        It is about least squares, for the classifier on the classes as rows of 0 and 1. Computed on first access.
+        It is about least squares, for the classifier on the classes as rows of 0 and 1. Computed on
+        first access.
         """
         check_is_fitted(self)
         _check_network(self)
@@ -167,5 +185,6 @@ def _seed(random_state) -> int:
         return int(check_random_state(random_state).randint(2**31 - 1))
     except ValueError as error:
         raise ValueError(
-            f"`random_state` must be None, a whole number from 0 to 2**32 - 1 or a `RandomState`, got {random_state!r}."
+            "`random_state` must be None, a whole number from 0 to 2**32 - 1 or a "
+            f"`RandomState`, got {random_state!r}."
         ) from error

@@ -1,4 +1,6 @@
-"""Predictions that are computed in a thread beside a run, so that its first steps do not wait for them."""
+"""Predictions that are computed in a thread beside a run, so that its first steps do not wait for
+them.
+"""
 
 import dataclasses
 import threading
@@ -10,7 +12,9 @@ from .._core.precision import double
 from ..training.session import Session
 
 AWAITED = "awaited_predictions"
-"""Attribute of a table that is shown before all predictions are there: how many are still to come."""
+"""Attribute of a table that is shown before all predictions are there: how many are still to
+come.
+"""
 HEARTBEAT = 0.1  # seconds between two looks at a run that is to be left
 
 Part = Callable[[], xr.Dataset]
@@ -19,10 +23,12 @@ Part = Callable[[], xr.Dataset]
 class Predictions:
     """Variables of a table that arrive part by part.
 
-    Nothing is computed before the first record has been shown. Whoever shows no records gets all of them at the end, in the same thread.
+    Nothing is computed before the first record has been shown. Whoever shows no records gets all of
+    them at the end, in the same thread.
 
     Args:
-        beginning: variables that the table has from its first record on; those that are predicted are NaN.
+        beginning: variables that the table has from its first record on; those that are predicted
+            are NaN.
         parts: compute the predictions, the quick ones first.
     """
 
@@ -33,7 +39,9 @@ class Predictions:
         self.abandoned = False
 
     def watched(self, session: Session) -> Session:
-        """The session with every table as far as it is known; the first record sets the thread going."""
+        """The session with every table as far as it is known; the first record sets the thread
+        going.
+        """
         if session.on_record is None:
             return session
         show = session.on_record
@@ -58,7 +66,9 @@ class Predictions:
         return table.assign_attrs({AWAITED: left}) if left else table
 
     def complete(self, table: xr.Dataset, session: Session) -> xr.Dataset:
-        """The table with all predictions, waited for; the session's progress may end the waiting by raising."""
+        """The table with all predictions, waited for; the session's progress may end the waiting by
+        raising.
+        """
         if self.thread is None:
             self._compute()
         try:

@@ -21,10 +21,10 @@ SIZES = ("smoke", "default", "paper")
 class Claim:
     """A number against what the paper (or the specification) says about it.
 
-    Give `expected` with `tolerance` (absolute, or relative with `relative=True`), and/or `at_least` and `at_most`, or `holds`.
-    `expected_to_hold=False` declares a claim of the paper that does not reproduce: it is shown as such and
-    does not fail the run, but it must not come out true unnoticed.
-    `published` is the paper's own number, shown beside ours.
+    Give `expected` with `tolerance` (absolute, or relative with `relative=True`), and/or `at_least`
+    and `at_most`, or `holds`. `expected_to_hold=False` declares a claim of the paper that does not
+    reproduce: it is shown as such and does not fail the run, but it must not come out true
+    unnoticed. `published` is the paper's own number, shown beside ours.
 
     Args:
         text: the statement, in one line.
@@ -106,7 +106,9 @@ class Claim:
         return ", ".join(parts)
 
     def _between(self, low: float | int, high: float | int) -> str:
-        """A range; where the published number is its geometric middle, the factor on either side."""
+        """A range; where the published number is its geometric middle, the factor on either
+        side.
+        """
         centre = self.published
         if centre is not None and 0 < low < centre < high:
             factor = high / centre
@@ -137,11 +139,14 @@ def _short(number: float | int) -> str:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment; `run(settings, key, session)` fills a table, `draw` and `claims` read nothing else.
+    """An experiment; `run(settings, key, session)` fills a table, `draw` and `claims` read nothing
+    else.
 
-    The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every `train`.
+    The `Session` carries checkpoints, progress and the wish for a flow: hand it on to every
+    `train`.
 
-    `claims_from_size` is the smallest size at which the claims are checked; a smaller run shows their numbers unjudged.
+    `claims_from_size` is the smallest size at which the claims are checked; a smaller run shows
+    their numbers unjudged.
 
     Args:
         name: what users type after `wideflow run`.

@@ -1,8 +1,11 @@
 r"""What infinite width says of a deep network's loss, for the dashed curve beside a run.
 
-Under NTK parametrisation the tangent kernel stands still, and the residual follows $\dot r = -\Theta^\infty r$ from the outputs that this network starts with. Under mean field and maximal
-update, which are one and the same network, features move, and the field theory (bordelon2022) says how: by Monte Carlo, with its standard error. Its cost grows with the square of samples times
-steps, so that a longer run is followed for its beginning alone, in steps as large as stability allows.
+Under NTK parametrisation the tangent kernel stands still, and the residual follows
+$\dot r = -\Theta^\infty r$ from the outputs that this network starts with. Under mean field and
+maximal update, which are one and the same network, features move, and the field theory
+(bordelon2022) says how: by Monte Carlo, with its standard error. Its cost grows with the square of
+samples times steps, so that a longer run is followed for its beginning alone, in steps as large as
+stability allows.
 """
 
 import dataclasses
@@ -27,7 +30,8 @@ from ..observables.kernels import tangent_gram
 RICH = ("mean-field", "maximal-update")
 MOST_ROWS = 420  # samples times steps of the field theory: 16 CPU seconds, 12 of them to compile
 LEAST_STEPS = 8  # fewer show nothing
-SHARE = 0.25  # of the stability limit 2/lambda_max: a step of the field theory where the run has smaller ones
+# of the stability limit 2/lambda_max: a step of the field theory where the run has smaller ones
+SHARE = 0.25
 REPEATS = 3
 SEEN = 0.05  # of the run: a shorter beginning cannot be seen in the picture
 NAMES = ("limit_loss", "limit_low", "limit_high")
@@ -40,7 +44,8 @@ class Theory:
     Attributes:
         times: at which it is known.
         note: what the panel says of it.
-        compute: gives loss, lower and upper end of its band (two standard errors) and, where the kernel stands still, its spectrum.
+        compute: gives loss, lower and upper end of its band (two standard errors) and, where the
+            kernel stands still, its spectrum.
         eigenvalues: of that spectrum, 0 where there is none.
     """
 
@@ -54,7 +59,9 @@ class Theory:
         return self._dataset(self._unknown(), self.note)
 
     def predict(self) -> xr.Dataset:
-        """The variables; where the theory refuses what it is given, its reason stands in place of the note."""
+        """The variables; where the theory refuses what it is given, its reason stands in place of
+        the note.
+        """
         try:
             return self._dataset(self.compute(), self.note)
         except ValueError as error:
@@ -96,7 +103,12 @@ def _kernel_flow(network, training, times, rate, factor) -> dict:
     start = network.outputs(training.inputs)
     path = linearised(factor * gram, training.targets, times, start=start, rate=rate)
     loss = factor * np.asarray(path.losses)
-    return {"limit_loss": loss, "limit_low": loss, "limit_high": loss, "limit_spectrum": np.linalg.eigvalsh(gram)}  # fmt: skip
+    return {
+        "limit_loss": loss,
+        "limit_low": loss,
+        "limit_high": loss,
+        "limit_spectrum": np.linalg.eigvalsh(gram),
+    }
 
 
 def _field(network, training, times, rate, factor, key) -> Theory | None:
@@ -107,7 +119,10 @@ def _field(network, training, times, rate, factor, key) -> Theory | None:
     samples, end = len(training), float(times[-1])
     most = MOST_ROWS // samples - 1
     if most < LEAST_STEPS:
-        note = f"infinite width is too dear for {samples} samples: at most {MOST_ROWS // (LEAST_STEPS + 1)}"
+        note = (
+            f"infinite width is too dear for {samples} samples: at most "
+            f"{MOST_ROWS // (LEAST_STEPS + 1)}"
+        )
         return Theory(np.zeros(1), note, lambda: dict.fromkeys(NAMES, np.full(1, np.nan)))
     if rate is not None and end <= rate * (most + 0.5):
         step = float(rate)
@@ -119,9 +134,16 @@ def _field(network, training, times, rate, factor, key) -> Theory | None:
     def compute() -> dict:
         rows = 4 * samples * (steps + 1)
         path = field_theory(
-            named_key(key, "field theory"), scale * np.asarray(training.inputs), training.targets, depth,
-            activation=act, rate=factor * step, steps=steps, samples=max(1024, rows), repeats=REPEATS,
-        )  # fmt: skip
+            named_key(key, "field theory"),
+            scale * np.asarray(training.inputs),
+            training.targets,
+            depth,
+            activation=act,
+            rate=factor * step,
+            steps=steps,
+            samples=max(1024, rows),
+            repeats=REPEATS,
+        )
         loss, error = (factor * np.asarray(values) for values in (path.losses, path.losses_error))
         return {"limit_loss": loss, "limit_low": loss - 2 * error, "limit_high": loss + 2 * error}
 
@@ -138,16 +160,20 @@ def _field_note(until: float, end: float, rate: float | None) -> str:
 
 
 def _long_step(network, training, rate: float | None, factor: float) -> float:
-    """As many of the run's steps together as stay at `SHARE` of the stability limit, at least one."""
+    """As many of the run's steps together as stay at `SHARE` of the stability limit, at least
+    one.
+    """
     top = float(np.linalg.eigvalsh(np.asarray(tangent_gram(network, training.inputs)))[-1])
     stable = SHARE * 2 / (factor * top)
     return stable if rate is None else rate * max(1, int(stable / rate))
 
 
 def perceptron(network: Deep) -> tuple[int, Activation, float] | None:
-    r"""Depth, activation and $\sigma_w$ of a plain perceptron as the field theory has it, None for other networks.
+    r"""Depth, activation and $\sigma_w$ of a plain perceptron as the field theory has it, None for
+    other networks.
 
-    $h^{l+1} = \sigma_wW\phi(h^l)/\sqrt N$ with unit normal $W$ is the theory's network with the activation $\sigma_w\phi$ on inputs $\sigma_wx$.
+    $h^{l+1} = \sigma_wW\phi(h^l)/\sqrt N$ with unit normal $W$ is the theory's network with the
+    activation $\sigma_w\phi$ on inputs $\sigma_wx$.
     """
     dense, between = alternating(network.architecture) or ([], [])
     if not all(one.bias_std is None for one in dense):
@@ -167,7 +193,15 @@ def scaled(act: Activation, factor: float) -> Activation:
         return act
     times = lambda function: lambda z: factor * function(z)
     return dataclasses.replace(
-        act, name=f"{factor:g} {act.name}", value=times(act.value), slope=times(act.slope), bend=times(act.bend),
-        lipschitz=factor * act.lipschitz, curvature=factor * act.curvature, interval_slope=factor * act.interval_slope,
-        at_kink=factor * act.at_kink, switch=False, parameters=(*act.parameters, factor),
-    )  # fmt: skip
+        act,
+        name=f"{factor:g} {act.name}",
+        value=times(act.value),
+        slope=times(act.slope),
+        bend=times(act.bend),
+        lipschitz=factor * act.lipschitz,
+        curvature=factor * act.curvature,
+        interval_slope=factor * act.interval_slope,
+        at_kink=factor * act.at_kink,
+        switch=False,
+        parameters=(*act.parameters, factor),
+    )

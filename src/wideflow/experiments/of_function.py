@@ -1,11 +1,12 @@
-"""A plain Python function as an experiment, so that it can be swept, resumed and collected like one of ours.
+"""A plain Python function as an experiment, so that it can be swept, resumed and collected like one
+of ours.
 
     def final_loss(key, width=64, rate=0.1):
         ...
         return {"loss": ..., "movement": ...}      # or an xarray.Dataset
 
-Its keyword parameters with their defaults are the settings; `key` is the run's typed JAX key, and a parameter called
-`session` gets the `Session` to pass on to `train`.
+Its keyword parameters with their defaults are the settings; `key` is the run's typed JAX key, and a
+parameter called `session` gets the `Session` to pass on to `train`.
 """
 
 import dataclasses
@@ -25,13 +26,16 @@ GIVEN = ("key", "session")
 
 @functools.cache
 def experiment_of(function: Callable) -> Experiment:
-    """The experiment that calls `function`; its name carries a hash of the function's code, so that changed code is a new one."""
+    """The experiment that calls `function`; its name carries a hash of the function's code, so that
+    changed code is a new one.
+    """
     settings = _settings(function)
     name = function.__name__.strip("<>").replace("_", "-")
     code = digest(function)
     if not code:
         raise ValueError(
-            f"`experiment` {function.__name__!r} closes over something without a lasting identity, so its runs could not be "
+            f"`experiment` {function.__name__!r} closes over something without a lasting "
+            "identity, so its runs could not be "
             "found again. Pass what it needs as settings, or define it at the top of a module."
         )
     return Experiment(
@@ -53,7 +57,8 @@ def _settings(function: Callable) -> type:
             continue
         if parameter.default is parameter.empty:
             raise ValueError(
-                f"`experiment` {function.__name__!r} must give its parameter `{parameter.name}` a default: its type and value are the setting's."
+                f"`experiment` {function.__name__!r} must give its parameter `{parameter.name}` "
+                "a default: its type and value are the setting's."
             )
         kind = type(parameter.default)
         fields.append((parameter.name, kind, dataclasses.field(default=parameter.default)))
@@ -68,7 +73,8 @@ def _run(function: Callable, settings, key, session) -> xr.Dataset:
         return result
     if not isinstance(result, Mapping):
         raise ValueError(
-            f"`experiment` {function.__name__!r} must return an xarray.Dataset or a dictionary of numbers, got {type(result).__name__}."
+            f"`experiment` {function.__name__!r} must return an xarray.Dataset or a dictionary "
+            f"of numbers, got {type(result).__name__}."
         )
     return xr.Dataset({name: _variable(name, value) for name, value in result.items()})
 

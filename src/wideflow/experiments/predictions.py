@@ -1,8 +1,9 @@
 r"""What the limits predict of a run: the dashed lines beside its curves.
 
-The lazy prediction freezes the kernel $\Theta_0$ of the network at hand, $\dot r = -\Theta_0 r$; the infinite-width limit at time zero is
-$\widehat\Theta^*$, or under a node scaling with $\gamma < 1$ a random matrix of that mean (caron2023, Proposition 3.3), of which some are drawn.
-A deep network is compared with its own linearisation here, and with its limit in `deep_theory`.
+The lazy prediction freezes the kernel $\Theta_0$ of the network at hand, $\dot r = -\Theta_0 r$;
+the infinite-width limit at time zero is $\widehat\Theta^*$, or under a node scaling with
+$\gamma < 1$ a random matrix of that mean (caron2023, Proposition 3.3), of which some are drawn. A
+deep network is compared with its own linearisation here, and with its limit in `deep_theory`.
 """
 
 import numpy as np
@@ -21,7 +22,9 @@ DRAWS = 8
 
 
 def awaited(network, samples: int, times: np.ndarray, grid) -> xr.Dataset:
-    """The predictions before they are computed: the same variables without numbers, so that figures keep their marks."""
+    """The predictions before they are computed: the same variables without numbers, so that figures
+    keep their marks.
+    """
     empty = lambda *shape: np.full(shape, np.nan)
     known = {
         "time_ahead": ("ahead", np.asarray(times)),
@@ -44,7 +47,8 @@ def predict(
     grid,
     key,
 ) -> xr.Dataset:
-    """Loss over `times` and outputs on `grid` at their end with the kernel frozen; spectra of the limit kernel.
+    """Loss over `times` and outputs on `grid` at their end with the kernel frozen; spectra of the
+    limit kernel.
 
     Args:
         rate: of descent, None for the flow.
@@ -64,8 +68,12 @@ def predict(
     )
     known = {
         "time_ahead": ("ahead", np.asarray(times)),
-        "linearised_loss": ("ahead", factor * np.asarray(lazy.losses), {"label": "loss, linearised"}),
-    }  # fmt: skip
+        "linearised_loss": (
+            "ahead",
+            factor * np.asarray(lazy.losses),
+            {"label": "loss, linearised"},
+        ),
+    }
     if lazy.test_outputs is not None:
         known["linearised_function"] = ("grid", np.asarray(lazy.test_outputs)[-1])
     return xr.Dataset(
@@ -82,13 +90,19 @@ def _limit(network: Shallow, inputs, key) -> dict:
             named_key(key, "limit"), inputs, network.scaling, network.activation, draws=DRAWS
         )
     return {
-        "limit_spectrum": ("eigenvalue", np.linalg.eigvalsh(mean), {"label": "eigenvalues of the limit kernel"}),
+        "limit_spectrum": (
+            "eigenvalue",
+            np.linalg.eigvalsh(mean),
+            {"label": "eigenvalues of the limit kernel"},
+        ),
         "limit_spectra": (("draw", "eigenvalue"), np.linalg.eigvalsh(np.asarray(drawn))),
-    }  # fmt: skip
+    }
 
 
 def _node_factor(network: Shallow) -> float:
-    r"""$c\sum_j\lambda_jA_j^2$: 1 for NTK, node scalings and mean field with signs as output weights."""
+    r"""$c\sum_j\lambda_jA_j^2$: 1 for NTK, node scalings and mean field with signs as output
+    weights.
+    """
     return float(network.rate_factor * np.sum(np.asarray(network.scales * network.output) ** 2))
 
 

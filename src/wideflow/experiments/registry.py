@@ -1,6 +1,8 @@
-"""All experiments by name: those that each paper's `PAPER` lists, then those of installed packages (`installed.py`).
+"""All experiments by name: those that each paper's `PAPER` lists, then those of installed packages
+(`installed.py`).
 
-Beside these stand `train`, a network of one's own, and the lab's tours, which `reproduce` leaves out.
+Beside these stand `train`, a network of one's own, and the lab's tours, which `reproduce` leaves
+out.
 """
 
 import difflib
@@ -59,7 +61,9 @@ def _training() -> Experiment:
 
 
 def experiment(name: str) -> Experiment:
-    """The experiment of that name, or an error that lists what exists. Only that one is imported."""
+    """The experiment of that name, or an error that lists what exists. Only that one is
+    imported.
+    """
     declared(_own_names())
     if name == TRAIN:
         return _training()
@@ -77,7 +81,9 @@ def experiment(name: str) -> Experiment:
 
 
 def _suggested(name: str, known: Iterable[str]) -> str:
-    """' Did you mean ...?' by the whole name, else by what is common to its beginning: 'carn' is closest to caron2023's."""
+    """' Did you mean ...?' by the whole name, else by what is common to its beginning: 'carn' is
+    closest to caron2023's.
+    """
     heads = {each.rstrip("0123456789"): each for each in own_papers()}
     close = difflib.get_close_matches(name.lower().rstrip("0123456789-"), heads, n=1, cutoff=0.6)
     if did_you_mean(name, known) or not close:

@@ -11,7 +11,8 @@ def log_log_slope(x, values, weights=None) -> tuple[float, float]:
     Args:
         x: such as widths, (width,).
         values: independent measurements, (width, repeat).
-        weights: of the widths in least squares, one over the relative standard error where it is known; equal ones without.
+        weights: of the widths in least squares, one over the relative standard error where it is
+            known; equal ones without.
 
     >>> slope, error = log_log_slope([1, 2, 4], [[3.0, 3.0], [1.5, 1.5], [0.75, 0.75]])
     >>> round(slope, 12), round(error, 12)

@@ -10,7 +10,8 @@ Table = TypeVar("Table", xr.DataArray, xr.Dataset)
 
 
 def deviation(values: Table, over: str = "seed") -> Table:
-    """The sample standard deviation, with n - 1 below the sum of squares; NaN, which draws no bar, where there is one repeat.
+    """The sample standard deviation, with n - 1 below the sum of squares; NaN, which draws no bar,
+    where there is one repeat.
 
     Args:
         values: repeated measurements.

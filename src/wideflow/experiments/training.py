@@ -69,11 +69,24 @@ KERNEL_DRIFT = partial(KernelDistance, "spectral", False)
 OBSERVABLES = {
     kind().name: kind
     for kind in (
-        Risk, TestRisk, KERNEL_DRIFT, KernelMinEigenvalue, KernelTrace, EffectiveRank, KernelAlignment, FeatureMovement,
-        LargestMovement, ParameterMovement, ActiveFraction, KernelDistance, LinearisationGap, WeightMovement,
-        KernelSpectrum, FeaturePair,
+        Risk,
+        TestRisk,
+        KERNEL_DRIFT,
+        KernelMinEigenvalue,
+        KernelTrace,
+        EffectiveRank,
+        KernelAlignment,
+        FeatureMovement,
+        LargestMovement,
+        ParameterMovement,
+        ActiveFraction,
+        KernelDistance,
+        LinearisationGap,
+        WeightMovement,
+        KernelSpectrum,
+        FeaturePair,
     )
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -81,21 +94,30 @@ class Settings:
     """Every field may be an axis of a sweep.
 
     Attributes:
-        data: "sphere-sines", "random-labels", "wave-1d", "wave-2d", "uci:NAME", or the path of a CSV file.
-        samples, features, noise: of generated data; random labels have no noise, waves their own number of features.
+        data: "sphere-sines", "random-labels", "wave-1d", "wave-2d", "uci:NAME", or the path of a
+            CSV file.
+        samples, features, noise: of generated data; random labels have no noise, waves their own
+            number of features.
         frequency, amplitude: of the waves.
-        test_samples: further samples of generated data; of a table so many rows are set aside, at most a third.
-        target, rows, prepared: of tables: the target column (default the last one), at most so many rows (0 takes all), and whether
-            they are brought into the form that theorems ask for (standardised, a bias column, inputs in the unit ball).
-        positive: of CSV files whose target holds names: the class that is told from all others; two names need none.
-        depth, width, activation: hidden layers, their neurons, and what these apply. One layer is a `Shallow` network, whose hidden weights
-            alone are trained; several are a `Deep` one, all of whose layers are.
-        scaling: of a shallow network as text, such as "zipf:0.5,0.7"; of a deep one the name of a parametrisation.
-        deviation, symmetric: of the weights at the start; a symmetric start is for shallow networks.
-        dynamics: "descent", "sgd", "momentum" and "adam" take `steps` of `rate`, the last three on a `batch` (0 is all samples); "flow" runs
-            for `time`.
-        records: how many equal intervals between records; `record`: names of observables besides the loss, or "all" for everything
-            that is drawn of one network, with the predictions of its limits.
+        test_samples: further samples of generated data; of a table so many rows are set aside, at
+            most a third.
+        target, rows, prepared: of tables: the target column (default the last one), at most so many
+            rows (0 takes all), and whether they are brought into the form that theorems ask for
+            (standardised, a bias column, inputs in the unit ball).
+        positive: of CSV files whose target holds names: the class that is told from all others; two
+            names need none.
+        depth, width, activation: hidden layers, their neurons, and what these apply. One layer is a
+            `Shallow` network, whose hidden weights alone are trained; several are a `Deep` one, all
+            of whose layers are.
+        scaling: of a shallow network as text, such as "zipf:0.5,0.7"; of a deep one the name of a
+            parametrisation.
+        deviation, symmetric: of the weights at the start; a symmetric start is for shallow
+            networks.
+        dynamics: "descent", "sgd", "momentum" and "adam" take `steps` of `rate`, the last three on
+            a `batch` (0 is all samples); "flow" runs for `time`.
+        records: how many equal intervals between records; `record`: names of observables besides
+            the loss, or "all" for everything that is drawn of one network, with the predictions of
+            its limits.
         devices: how many devices carry the neurons; 0 is JAX's first alone.
         seeds: networks trained together.
     """
@@ -137,7 +159,8 @@ class Settings:
             and not self.data.endswith(".csv")
         ):
             raise ValueError(
-                f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or a path that ends in .csv, got {self.data!r}."
+                f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or a path that "
+                f"ends in .csv, got {self.data!r}."
             )
         for name in ("samples", "features", "depth", "width", "steps", "records", "seeds"):
             check_count(name, getattr(self, name))
@@ -161,7 +184,8 @@ class Settings:
             return
         if self.scaling not in PARAMETRISATIONS:
             raise ValueError(
-                f"`scaling` of a network of `depth` = {self.depth} must be one of {', '.join(PARAMETRISATIONS)}, got {self.scaling!r}. "
+                f"`scaling` of a network of `depth` = {self.depth} must be one of "
+                f"{', '.join(PARAMETRISATIONS)}, got {self.scaling!r}. "
                 "Node scalings and explicit exponents are for `depth` = 1."
             )
         if self.symmetric:
@@ -174,7 +198,8 @@ class Settings:
             self.seeds > 1 or len(self.record) > 1 or self.dynamics == "sgd"
         ):
             raise ValueError(
-                f"`record` = 'all' must be the only entry, for one network under full-batch dynamics, got {self.record} with "
+                "`record` = 'all' must be the only entry, for one network under full-batch "
+                f"dynamics, got {self.record} with "
                 f"`seeds` = {self.seeds} and `dynamics` = {self.dynamics!r}."
             )
         if "test_risk" in self.record and not self.test_samples:
@@ -199,11 +224,20 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         observables, ahead = shown.observables, Predictions(shown.beginning, shown.parts)
         watched = ahead.watched(session)
     table = train(
-            networks if s.seeds > 1 else networks[0], training, DYNAMICS[s.dynamics](s), **length, test=test, loss=LOSSES[s.loss](),
-            record=observables, key=named_key(key, "dynamics"), precision=s.precision,
-            stop_below=s.stop_below or None, devices=s.devices or None, axis="network",
-            session=watched.showing(lambda so_far: so_far.assign_attrs(described=describe(s))),
-        ).table  # fmt: skip
+        networks if s.seeds > 1 else networks[0],
+        training,
+        DYNAMICS[s.dynamics](s),
+        **length,
+        test=test,
+        loss=LOSSES[s.loss](),
+        record=observables,
+        key=named_key(key, "dynamics"),
+        precision=s.precision,
+        stop_below=s.stop_below or None,
+        devices=s.devices or None,
+        axis="network",
+        session=watched.showing(lambda so_far: so_far.assign_attrs(described=describe(s))),
+    ).table
     table = table.assign_attrs(described=describe(s))
     return table if ahead is None else ahead.complete(table, session)
 
@@ -240,16 +274,23 @@ def build(s: Settings, key) -> tuple[list[Shallow] | list[Deep], data.Dataset, d
         return [Deep.init(k, layers, training.dimension, s.scaling) for k in keys], training, test
     networks = [
         Shallow.init(
-            k, features=training.dimension, width=s.width, scaling=parse_scaling(s.scaling),
-            activation=s.activation, weight_std=s.deviation, symmetric=s.symmetric,
+            k,
+            features=training.dimension,
+            width=s.width,
+            scaling=parse_scaling(s.scaling),
+            activation=s.activation,
+            weight_std=s.deviation,
+            symmetric=s.symmetric,
         )
         for k in keys
-    ]  # fmt: skip
+    ]
     return networks, training, test
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    """Every recorded number over time, one panel each; of a run with `record` = "all" what there is to look at."""
+    """Every recorded number over time, one panel each; of a run with `record` = "all" what there is
+    to look at.
+    """
     whole = "time_ahead" in table
     panels = everything(table) if whole else _curves(table)
     status = str(table.attrs["status"])
@@ -282,11 +323,16 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 EXPERIMENT = Experiment(
-    name="train", paper="", title="A network trained on data of your choice", figure="",
+    name="train",
+    paper="",
+    title="A network trained on data of your choice",
+    figure="",
     settings={
         "smoke": Settings(samples=16, features=8, width=64, steps=50, records=5),
         "default": Settings(),
         "paper": Settings(width=2000, steps=50_000, rate=1.0),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

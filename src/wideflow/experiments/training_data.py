@@ -1,4 +1,6 @@
-"""The data of the generic training experiment: generated sets, UCI tables and CSV files, with rows set aside for testing."""
+"""The data of the generic training experiment: generated sets, UCI tables and CSV files, with rows
+set aside for testing.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,9 @@ MOST_HELD_OUT = 3  # at most one row in three of a table is set aside for testin
 
 
 def training_and_test(s: "Settings", key) -> tuple[Dataset, Dataset | None]:
-    """The training set, and the test set where one is asked for; both from one draw or one table."""
+    """The training set, and the test set where one is asked for; both from one draw or one
+    table.
+    """
     return _generated(s, key) if s.data in GENERATED else _table(s, key)
 
 
@@ -34,7 +38,9 @@ def _generated(s: "Settings", key) -> tuple[Dataset, Dataset | None]:
 
 
 def _table(s: "Settings", key) -> tuple[Dataset, Dataset | None]:
-    """At most `rows` to train on; the rows for testing are drawn from all that are read, and prepared together with them."""
+    """At most `rows` to train on; the rows for testing are drawn from all that are read, and
+    prepared together with them.
+    """
     table = data.uci(s.data.removeprefix("uci:")) if s.data.startswith("uci:") else None
     table = table or data.read_csv(
         s.data, s.target or None, constant="drop", classes=s.positive or True

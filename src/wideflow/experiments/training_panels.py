@@ -1,4 +1,6 @@
-"""The panels of a run that records everything: function or predictions, loss, errors, kernel, nodes, features, spectrum."""
+"""The panels of a run that records everything: function or predictions, loss, errors, kernel,
+nodes, features, spectrum.
+"""
 
 import numpy as np
 import xarray as xr
@@ -16,10 +18,20 @@ AVERAGED = 8  # last records over which the spectrum that is drawn is a mean
 
 
 def panels(table: xr.Dataset) -> list[Panel]:
-    """Count, order and marks depend on what is recorded and on the first record alone, not on how far the run is."""
+    """Count, order and marks depend on what is recorded and on the first record alone, not on how
+    far the run is.
+    """
     first = _function(table) if "learned_function" in table else _predictions(table)
     nodes = [_nodes(table), _features(table)] if "weight_movement" in table else []
-    return [first, _loss(table), _regime(table), _errors(table), *nodes, _kernel(table), _spectrum(table)]  # fmt: skip
+    return [
+        first,
+        _loss(table),
+        _regime(table),
+        _errors(table),
+        *nodes,
+        _kernel(table),
+        _spectrum(table),
+    ]
 
 
 def _loss(table: xr.Dataset) -> Panel:
@@ -50,7 +62,9 @@ def _errors(table: xr.Dataset) -> Panel:
 
 
 def _kernel(table: xr.Dataset) -> Panel:
-    """The largest eigenvalue and the quartiles: single small eigenvalues jump with every kink that crosses a sample."""
+    """The largest eigenvalue and the quartiles: single small eigenvalues jump with every kink that
+    crosses a sample.
+    """
     shown = [name for name in ("largest", "median") if _resolved(table)[name]]
     now, ends = _summary(table.kernel_spectrum.values), table.time_ahead.values[[0, -1]]
     marks = [Line(table.time.values, now["largest"], "largest", dash="dashdot", group=NOW)]
@@ -70,7 +84,14 @@ def _kernel(table: xr.Dataset) -> Panel:
                 group=LIMIT,
             )
         )
-    return Panel("Eigenvalues of the kernel", "time", "eigenvalue", marks, yscale="log", note=_unresolved(table))  # fmt: skip
+    return Panel(
+        "Eigenvalues of the kernel",
+        "time",
+        "eigenvalue",
+        marks,
+        yscale="log",
+        note=_unresolved(table),
+    )
 
 
 def _summary(spectra: np.ndarray) -> dict:
@@ -91,13 +112,18 @@ def _unresolved(table: xr.Dataset) -> str:
 
 
 def resolution(table: xr.Dataset) -> np.ndarray:
-    r"""$n\,\epsilon\,\lambda_{\max}(\Theta_t)$ at every record: what is below it is rounding, and is not drawn."""
+    r"""$n\,\epsilon\,\lambda_{\max}(\Theta_t)$ at every record: what is below it is rounding, and
+    is not drawn.
+    """
     largest = table.kernel_spectrum.values[:, -1]
     return table.sizes["eigenvalue"] * np.finfo(float).eps * largest
 
 
 def _regime(table: xr.Dataset) -> Panel:
-    change, gap = (np.where(table[n] > 1e-9, table[n].values, np.nan) for n in ("kernel_change", "linearisation_gap"))  # fmt: skip
+    change, gap = (
+        np.where(table[n] > 1e-9, table[n].values, np.nan)
+        for n in ("kernel_change", "linearisation_gap")
+    )
     ends = table.time_ahead.values[[0, -1]]
     marks = [
         Line(table.time.values, change, "kernel change", group=NOW),
@@ -136,9 +162,11 @@ def _spectrum(table: xr.Dataset) -> Panel:
 
 
 def _recent_mean(spectra: np.ndarray, floor: np.ndarray) -> np.ndarray:
-    """The geometric mean over records of every eigenvalue, of those records in which it is above rounding; NaN where there is none.
+    """The geometric mean over records of every eigenvalue, of those records in which it is above
+    rounding; NaN where there is none.
 
-    A kink that lies on a sample switches a row of the Gram matrix on and off from record to record, and the small eigenvalues with it; their mean stands still.
+    A kink that lies on a sample switches a row of the Gram matrix on and off from record to record,
+    and the small eigenvalues with it; their mean stands still.
     """
     resolved = spectra > floor[:, None]
     logs = np.log(np.where(resolved, spectra, 1.0)).sum(axis=0)
@@ -147,14 +175,18 @@ def _recent_mean(spectra: np.ndarray, floor: np.ndarray) -> np.ndarray:
 
 
 def _some(count: int) -> np.ndarray:
-    """At most `MOST_NODES` positions, denser at the beginning, where node scalings put their weight."""
+    """At most `MOST_NODES` positions, denser at the beginning, where node scalings put their
+    weight.
+    """
     if count <= MOST_NODES:
         return np.arange(count)
     return np.unique(np.geomspace(1, count, MOST_NODES).astype(int) - 1)
 
 
 def _predictions(table: xr.Dataset) -> Panel:
-    """For data of many inputs: what the network says against what is true, on the rows it learns from and on others."""
+    """For data of many inputs: what the network says against what is true, on the rows it learns
+    from and on others.
+    """
     true, now = table.true.values, table.predicted.isel(step=-1).values
     test = table.held_out.values.astype(bool)
     ends = [true.min(), true.max()]
@@ -174,7 +206,9 @@ def _function(table: xr.Dataset) -> Panel:
 
 
 def _places(table: xr.Dataset) -> np.ndarray | None:
-    """Where the neurons inside the picture switch; None for networks whose neurons have no such place."""
+    """Where the neurons inside the picture switch; None for networks whose neurons have no such
+    place.
+    """
     if "neuron_places" not in table:
         return None
     places = table.neuron_places.isel(step=-1).values[:, _some(table.sizes["width"])]
@@ -220,7 +254,9 @@ def _surface(table: xr.Dataset, places: np.ndarray | None, names: list[str]) -> 
     ]
     if places is not None:
         marks.append(Points(places[0], places[1], NEURONS, size=4))
-    return Panel("Learned function", _axis(names, 0, "x₁"), _axis(names, 1, "x₂"), marks, one_unit=True)  # fmt: skip
+    return Panel(
+        "Learned function", _axis(names, 0, "x₁"), _axis(names, 1, "x₂"), marks, one_unit=True
+    )
 
 
 def _axis(names: list[str], number: int, default: str) -> str:

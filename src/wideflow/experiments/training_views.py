@@ -1,4 +1,6 @@
-"""What a run with `record` = "all" records and knows beforehand, so that there is something to look at."""
+"""What a run with `record` = "all" records and knows beforehand, so that there is something to look
+at.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,7 +27,8 @@ class Views:
     """The observables of one run, what is known of it at once, and what takes a while to predict.
 
     Attributes:
-        beginning: variables that the table has from its first record on; predictions among them are NaN.
+        beginning: variables that the table has from its first record on; predictions among them are
+            NaN.
         parts: compute the predictions, the quick ones first.
     """
 
@@ -53,7 +56,8 @@ def views(
     """Everything that is drawn of one network; arguments as in `predict`.
 
     Args:
-        closed: the dynamics are descent or flow, whose path with a frozen kernel is known in closed form.
+        closed: the dynamics are descent or flow, whose path with a frozen kernel is known in closed
+            form.
     """
     observables = [KernelDistance(), LinearisationGap(), KernelSpectrum(), Risk()]
     observables += [TestRisk()] if test is not None else []
@@ -68,7 +72,11 @@ def views(
         observables += [OutputsAt(inputs, "predicted", "shown")]
     beginning = awaited(network, len(training), times, grid).assign(places)
     parts = [lambda: predict(network, training, times, rate, factor, grid, key)]
-    theory = deep_theory(network, training, times, rate, factor, key) if closed and isinstance(network, Deep) else None  # fmt: skip
+    theory = (
+        deep_theory(network, training, times, rate, factor, key)
+        if closed and isinstance(network, Deep)
+        else None
+    )
     if theory is not None:
         beginning, parts = beginning.assign(theory.awaited()), [*parts, theory.predict]
     shown = Views(observables, beginning, tuple(parts))

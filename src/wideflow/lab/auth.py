@@ -1,4 +1,6 @@
-"""Who may come in: this machine's own page, with the token of its address; everything else gets 403."""
+"""Who may come in: this machine's own page, with the token of its address; everything else
+gets 403.
+"""
 
 import hmac
 from urllib.parse import parse_qs, urlsplit
@@ -14,10 +16,11 @@ OPEN = (
 
 
 class Gate(Router):
-    """Stands before the application: checks host, origin and token of every request, pages and sockets alike.
+    """Stands before the application: checks host, origin and token of every request, pages and
+    sockets alike.
 
-    The host is checked because a foreign name may point to this machine; the origin because a foreign page may send
-    requests from the user's own browser.
+    The host is checked because a foreign name may point to this machine; the origin because a
+    foreign page may send requests from the user's own browser.
     """
 
     def __init__(self, inside: Application, token: str):

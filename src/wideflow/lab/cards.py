@@ -1,4 +1,6 @@
-"""A card's text as HTML: paragraphs, lists, emphasis, code and formulas of Markdown, everything else spelt out."""
+"""A card's text as HTML: paragraphs, lists, emphasis, code and formulas of Markdown, everything
+else spelt out.
+"""
 
 import html
 import re

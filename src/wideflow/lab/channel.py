@@ -1,4 +1,6 @@
-"""The two sentences that page and server share: what the page asks, what the server tells, both JSON."""
+"""The two sentences that page and server share: what the page asks, what the server tells, both
+JSON.
+"""
 
 from bokeh.core.properties import String
 from bokeh.model import DataModel

@@ -1,4 +1,6 @@
-"""The settings of free play that the page offers, each with its bounds; nothing else can be set from it."""
+"""The settings of free play that the page offers, each with its bounds; nothing else can be set
+from it.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -19,7 +21,8 @@ class Field:
     low: float = -math.inf
     high: float = math.inf
     options: tuple[str, ...] = field(default=())
-    only: str = ""  # which data or dynamics it is for, a word of `kinds`; elsewhere it is hidden and left out
+    # which data or dynamics it is for, a word of `kinds`; elsewhere it is hidden and left out
+    only: str = ""
 
     def value(self, text: str) -> Any:
         """The value that `text` spells, checked."""
@@ -63,14 +66,22 @@ FIELDS = {
         Field("steps", "Steps", "whole", 1, 1_000_000, only="steps"),
         Field("time", "Until time", "number", 1e-3, 1e8, only="flow"),
     )
-}  # fmt: skip
+}
 
 
 def kinds(data: str, dynamics: str) -> set[str]:
-    """What the data and the dynamics are, in the words of `Field.only`; the page's script says the same."""
+    """What the data and the dynamics are, in the words of `Field.only`; the page's script says the
+    same.
+    """
     table = data.startswith(("uci:", "upload:"))
     conditions = {
-        "generated": not table, "wide": not table and not data.startswith("wave"), "noisy": not table and data != "random-labels",
-        "table": table, "upload": data.startswith("upload:"), "wave": data.startswith("wave"), "steps": dynamics != "flow", "flow": dynamics == "flow",
-    }  # fmt: skip
+        "generated": not table,
+        "wide": not table and not data.startswith("wave"),
+        "noisy": not table and data != "random-labels",
+        "table": table,
+        "upload": data.startswith("upload:"),
+        "wave": data.startswith("wave"),
+        "steps": dynamics != "flow",
+        "flow": dynamics == "flow",
+    }
     return {word for word, true in conditions.items() if true}

@@ -13,7 +13,9 @@ ENDINGS = {"figure": ("png", "image/png"), "table": ("nc", "application/x-netcdf
 
 @stream_request_body
 class Upload(RequestHandler):
-    """Takes the body of a POST as a CSV file; what is too large is refused before it is read, and not kept."""
+    """Takes the body of a POST as a CSV file; what is too large is refused before it is read, and
+    not kept.
+    """
 
     def initialize(self, uploads: Uploads) -> None:
         self.uploads, self.parts, self.size = uploads, [], 0
@@ -50,7 +52,9 @@ class Upload(RequestHandler):
 
 
 class Leave(RequestHandler):
-    """The page says that it is being closed, so that its run ends at once; a tab that dies is noticed a little later."""
+    """The page says that it is being closed, so that its run ends at once; a tab that dies is
+    noticed a little later.
+    """
 
     def initialize(self, tabs: Mapping[str, Tab]) -> None:
         self.tabs = tabs

@@ -1,7 +1,8 @@
 r"""What a user should be warned of: a rate beyond the edge of stability, a loss above its start.
 
-Descent at rate $\eta$ multiplies the mode of eigenvalue $\lambda$ of the linearised residual by $1 - \eta\lambda$: above $2/\lambda_{\max}$ it
-grows. $\lambda_{\max}$ is known at the first record, before any step.
+Descent at rate $\eta$ multiplies the mode of eigenvalue $\lambda$ of the linearised residual by
+$1 - \eta\lambda$: above $2/\lambda_{\max}$ it grows. $\lambda_{\max}$ is known at the first record,
+before any step.
 """
 
 from typing import Any
@@ -46,7 +47,11 @@ def warning(table: xr.Dataset, settings: Any) -> str:
     if diverged(table):
         first, last = _ends(table)
         risen = float(np.max(last / first))
-        times = f"{risen:.3g} times what it was at the start" if np.isfinite(risen) else "no finite number any more"  # fmt: skip
+        times = (
+            f"{risen:.3g} times what it was at the start"
+            if np.isfinite(risen)
+            else "no finite number any more"
+        )
         remedy = f"; {way_out}" if beyond else ""
         return f"This run has diverged: the loss is {times}{remedy}."
     if beyond:

@@ -47,10 +47,13 @@ def numbers(certificate) -> tuple[tuple[str, str, str], ...]:
 
 
 def headline(certificate) -> str:
-    """Whether any theorem covers this width, and if none does, how far the nearest is; then the forecast."""
+    """Whether any theorem covers this width, and if none does, how far the nearest is; then the
+    forecast.
+    """
     ahead = certificate.laziness
     forecast = (
-        f"Before training, the forecast for the way to {ahead.share:.0%} of the loss is {ahead.here.verdict} "
+        f"Before training, the forecast for the way to {ahead.share:.0%} of the loss is "
+        f"{ahead.here.verdict} "
         f"(richness {ahead.here.richness:.2g}); the dial above shows this run."
     )
     return f"{_covered(certificate)} {forecast}"
@@ -68,7 +71,8 @@ def _covered(certificate) -> str:
         return "No theorem covers this network and these data."
     nearest = min(asking, key=lambda p: p.required)
     return (
-        f"No theorem covers this width. The nearest ({nearest.name}) asks for {number(nearest.required)} neurons, "
+        f"No theorem covers this width. The nearest ({nearest.name}) asks for "
+        f"{number(nearest.required)} neurons, "
         f"{number(nearest.shortfall)} times as many, and has conditions besides."
     )
 
@@ -79,7 +83,11 @@ def asks(promise) -> str:
     if not promise.width_helps:
         parts.append("no width helps")
     elif math.isfinite(promise.required):
-        enough = "which it has" if promise.shortfall <= 1 else f"{number(promise.shortfall)} times as many"  # fmt: skip
+        enough = (
+            "which it has"
+            if promise.shortfall <= 1
+            else f"{number(promise.shortfall)} times as many"
+        )
         parts.append(f"{number(promise.required)} neurons, {enough}")
     if math.isfinite(promise.rate):
         parts.append(f"promises the rate {number(promise.rate)}")

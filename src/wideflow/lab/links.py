@@ -1,4 +1,6 @@
-"""A state as an address, and an address as a state; the same state as a shell command and as lines of Python."""
+"""A state as an address, and an address as a state; the same state as a shell command and as lines
+of Python.
+"""
 
 import shlex
 from collections.abc import Mapping
@@ -15,9 +17,23 @@ from .uploads import PREFIX, Uploads
 
 SEEDS = (0, 2**31 - 1)
 BUILT = (
-    "data", "samples", "features", "noise", "frequency", "amplitude", "test_samples", "target", "positive", "rows", "prepared",
-    "depth", "width", "scaling", "activation", "deviation",
-)  # fmt: skip
+    "data",
+    "samples",
+    "features",
+    "noise",
+    "frequency",
+    "amplitude",
+    "test_samples",
+    "target",
+    "positive",
+    "rows",
+    "prepared",
+    "depth",
+    "width",
+    "scaling",
+    "activation",
+    "deviation",
+)
 """The settings that decide the data and the network at its start."""
 DYNAMICS = {
     "descent": "wf.GradientDescent({rate!r})",
@@ -27,10 +43,23 @@ DYNAMICS = {
 }
 """As one writes them in Python."""
 START = {
-    "data": "wave-1d", "samples": "20", "features": "10", "noise": "0.05", "frequency": "1", "amplitude": "0.5", "rows": "200",
-    "depth": "1", "width": "400", "scaling": "mean-field", "activation": "tanh", "deviation": "2",
-    "dynamics": "descent", "rate": "0.2", "steps": "5000", "time": "1000",
-}  # fmt: skip
+    "data": "wave-1d",
+    "samples": "20",
+    "features": "10",
+    "noise": "0.05",
+    "frequency": "1",
+    "amplitude": "0.5",
+    "rows": "200",
+    "depth": "1",
+    "width": "400",
+    "scaling": "mean-field",
+    "activation": "tanh",
+    "deviation": "2",
+    "dynamics": "descent",
+    "rate": "0.2",
+    "steps": "5000",
+    "time": "1000",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +67,8 @@ class Place:
     """A scene with its choices, all checked.
 
     Attributes:
-        choices: fields of the settings that the address or the page names; all others are the scene's own.
+        choices: fields of the settings that the address or the page names; all others are the
+            scene's own.
     """
 
     scene: Scene
@@ -58,7 +88,9 @@ class Place:
 
     @property
     def at_home(self) -> dict[str, Any]:
-        """All settings that differ from the experiment's defaults, as a user's own machine would name them."""
+        """All settings that differ from the experiment's defaults, as a user's own machine would
+        name them.
+        """
         changed = self.scene.changed(self.changes)
         if str(self.choices.get("data", "")).startswith(PREFIX):
             changed["data"] = self.uploads.name(self.choices["data"])
@@ -74,7 +106,9 @@ class Place:
         return repeat_command(self.scene.experiment.name, "default", self.seed, self.at_home)
 
     def lines(self) -> str:
-        """Python that repeats the run: of free play by `wf.train`, of a tour by its experiment; of a plane's point its estimator."""
+        """Python that repeats the run: of free play by `wf.train`, of a tour by its experiment; of
+        a plane's point its estimator.
+        """
         if self.scene.still:
             assert self.uploads.plane is not None
             return plane.python(plane.plane_at(self.uploads.plane), self.choices["point"])
@@ -88,33 +122,41 @@ class Place:
             length = f"time={settings.time!r}, every={settings.time / settings.records!r}"
         else:
             length = f"steps={settings.steps}, every={max(1, settings.steps // settings.records)}"
-        return "\n".join([
-            "import jax",
-            *(["import optax"] if "optax" in DYNAMICS[settings.dynamics] else []),
-            "import wideflow as wf",
-            "from wideflow.experiments.training import Settings, build",
-            "",
-            f"settings = Settings({arguments})",
-            f"networks, data, test = build(settings, jax.random.key({self.seed}))",
-            f"dynamics = {DYNAMICS[settings.dynamics].format(rate=settings.rate)}",
-            "watched = [wf.observables.KernelDistance(), wf.observables.LinearisationGap(), wf.observables.TestRisk()]",
-            f"run = wf.train(networks[0], data, dynamics, {length}, record=watched, test=test)",
-            "run.table",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                "import jax",
+                *(["import optax"] if "optax" in DYNAMICS[settings.dynamics] else []),
+                "import wideflow as wf",
+                "from wideflow.experiments.training import Settings, build",
+                "",
+                f"settings = Settings({arguments})",
+                f"networks, data, test = build(settings, jax.random.key({self.seed}))",
+                f"dynamics = {DYNAMICS[settings.dynamics].format(rate=settings.rate)}",
+                "watched = [wf.observables.KernelDistance(), wf.observables.LinearisationGap(), "
+                "wf.observables.TestRisk()]",
+                f"run = wf.train(networks[0], data, dynamics, {length}, record=watched, test=test)",
+                "run.table",
+            ]
+        )
 
     def _experiment_lines(self) -> str:
-        return "\n".join([
-            "from wideflow.experiments.registry import experiment",
-            "from wideflow.runs import Store, perform",
-            "",
-            f"settings = {self.at_home!r}",
-            f'run = perform(experiment("{self.scene.experiment.name}"), Store("runs"), overrides=settings, seed={self.seed})',
-            "run.record.table",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                "from wideflow.experiments.registry import experiment",
+                "from wideflow.runs import Store, perform",
+                "",
+                f"settings = {self.at_home!r}",
+                f'run = perform(experiment("{self.scene.experiment.name}"), Store("runs"), '
+                f"overrides=settings, seed={self.seed})",
+                "run.record.table",
+            ]
+        )
 
 
 def place(query: Mapping[str, str], uploads: Uploads) -> Place:
-    """The place that `query` names, texts as they come from an address; wrong ones are explained."""
+    """The place that `query` names, texts as they come from an address; wrong ones are
+    explained.
+    """
     scene = find_scene(query.get("scene") or FREE)
     try:
         seed = int(query.get("seed") or 0)
@@ -138,7 +180,10 @@ def place(query: Mapping[str, str], uploads: Uploads) -> Place:
 def _point(text: str, uploads: Uploads) -> int:
     """The number of a point of the server's plane; the recommended one where none is named."""
     if uploads.plane is None:
-        raise ValueError("`scene` is 'plane', but this lab was opened without one. `wideflow lab FOLDER` opens it on a folder of `wideflow phase`.")  # fmt: skip
+        raise ValueError(
+            "`scene` is 'plane', but this lab was opened without one. `wideflow lab FOLDER` "
+            "opens it on a folder of `wideflow phase`."
+        )
     phase_plane = plane.plane_at(uploads.plane)
     try:
         number = int(text) if text else phase_plane.answer.best
@@ -149,10 +194,12 @@ def _point(text: str, uploads: Uploads) -> int:
 
 
 def saved_link(record: Record) -> str:
-    """The address, behind the question mark, of a saved run: a tour, or a plain training that the page can show.
+    """The address, behind the question mark, of a saved run: a tour, or a plain training that the
+    page can show.
 
     Raises:
-        ValueError: the run is of another experiment, or on a file that the page cannot find by itself.
+        ValueError: the run is of another experiment, or on a file that the page cannot find by
+            itself.
     """
     from .scenes import scenes
 
@@ -160,12 +207,14 @@ def saved_link(record: Record) -> str:
         return urlencode({"scene": record.experiment, "seed": record.seed})
     if record.experiment != scenes()[FREE].experiment.name:
         raise ValueError(
-            f"`state` is a run of {record.experiment!r}, which is no scene of the lab. It shows runs of 'train' and of the tours."
+            f"`state` is a run of {record.experiment!r}, which is no scene of the lab. It shows "
+            "runs of 'train' and of the tours."
         )
     settings = dict(record.settings)
     if str(settings["data"]).endswith(".csv"):
         raise ValueError(
-            f"`state` is a run on {settings['data']}. Open the lab and upload that file; its other settings are {record.command}"
+            f"`state` is a run on {settings['data']}. Open the lab and upload that file; its "
+            f"other settings are {record.command}"
         )
     words = kinds(settings["data"], settings["dynamics"]) | {""}
     choices = {
@@ -183,10 +232,12 @@ def _check_data(name: str, uploads: Uploads) -> None:
         uploads.path(name)
     elif name and name not in GENERATED and name.removeprefix("uci:") not in UCI:
         raise ValueError(
-            f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or an upload of this page, got {name[:40]!r}."
+            f"`data` must be {', '.join(map(repr, GENERATED))}, 'uci:NAME' or an upload of this "
+            f"page, got {name[:40]!r}."
         )
     elif name.startswith("uci:") and not available(name.removeprefix("uci:")):
         file = UCI[name.removeprefix("uci:")].source.file
         raise ValueError(
-            f"`data` = {name!r} is not on this machine. Put {file} into a folder and name that folder in WIDEFLOW_DATA before `wideflow lab` starts."
+            f"`data` = {name!r} is not on this machine. Put {file} into a folder and name that "
+            "folder in WIDEFLOW_DATA before `wideflow lab` starts."
         )

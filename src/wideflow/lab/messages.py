@@ -8,12 +8,15 @@ from ..figures import FigureSpec
 
 @dataclass(frozen=True)
 class Job:
-    """A run: names and checked values only; `changes` are the fields that differ from the scene's settings.
+    """A run: names and checked values only; `changes` are the fields that differ from the scene's
+    settings.
 
     Attributes:
-        number: what the worker says of this job carries it, so that the last words of an earlier one are told apart.
+        number: what the worker says of this job carries it, so that the last words of an earlier
+            one are told apart.
         pace: least seconds between two records.
-        held: the first record is shown and the next one computed, so that everything is compiled; then the worker waits for "go".
+        held: the first record is shown and the next one computed, so that everything is compiled;
+            then the worker waits for "go".
         stays: a rehearsal that is not left when everything is compiled, for a tab will ask for it.
     """
 
@@ -33,7 +36,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Order:
-    """To a worker that runs: "go" (to one that is held), "pause", "resume", "seen" (a figure has arrived), "pace" (seconds), "take" ("figure" or "table")."""
+    """To a worker that runs: "go" (to one that is held), "pause", "resume", "seen" (a figure has
+    arrived), "pace" (seconds), "take" ("figure" or "table").
+    """
 
     word: str
     value: Any = None
@@ -41,10 +46,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Figure:
-    """The figure of the table so far, and where the run is on the line from lazy to rich, where that is recorded.
+    """The figure of the table so far, and where the run is on the line from lazy to rich, where
+    that is recorded.
 
     Attributes:
-        warning: what the user should know about the run: a rate beyond the edge of stability, a loss above its start; else empty.
+        warning: what the user should know about the run: a rate beyond the edge of stability, a
+            loss above its start; else empty.
     """
 
     spec: FigureSpec
@@ -85,7 +92,8 @@ class Verdicts:
 
     Attributes:
         headline: one or two sentences for who reads nothing else.
-        rows: (outcome, what it says in words, its name, what it asks for, why), for those that say something of this network.
+        rows: (outcome, what it says in words, its name, what it asks for, why), for those that say
+            something of this network.
         silent: (names, the reason they share), for those that speak of other networks or data.
         numbers: (what, value, meaning).
     """

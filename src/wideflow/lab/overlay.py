@@ -8,7 +8,9 @@ from ..figures import FigureSpec, Heatmap, Line, Mark, Panel, Points
 
 
 def beside(spec: FigureSpec, other: FigureSpec, name: str, *, muted: bool) -> FigureSpec:
-    """`spec` with the solid curves and the nodes of `other` in every panel that both have, called `name`; grey where `muted`."""
+    """`spec` with the solid curves and the nodes of `other` in every panel that both have, called
+    `name`; grey where `muted`.
+    """
     panels = {panel.title: panel for panel in other.panels}
     laid = [_laid(panel, panels.get(panel.title), name) for panel in spec.panels]
     return replace(spec, panels=laid, muted=(*spec.muted, name) if muted else spec.muted)
@@ -31,7 +33,9 @@ def _copy(mark: Mark, name: str) -> Mark | None:
 
 
 def fitting(panels: int, one_unit: bool) -> Sequence[str]:
-    """Sizes of the first and the last of so many plots in three columns, so that the last row is full."""
+    """Sizes of the first and the last of so many plots in three columns, so that the last row is
+    full.
+    """
     if panels % 3 == 1:
         return ("large", "whole") if one_unit else ("broad", "broad")
     return ("broad", "") if panels % 3 == 2 else ("", "")

@@ -29,29 +29,51 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
     tab = Tab(code, document, start, uploads, workers)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader([HERE / "templates", HERE.parent / "report" / "templates"]),
-        autoescape=True, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     every_scene = scenes() | ({plane.NAME: plane_scene()} if uploads.plane else {})
     document.title = "wideflow lab"
     document.config.notify_connection_status = False  # the page says it in its own words
     document.template = environment.get_template("lab.html")
     document.template_variables.update(
-        scenes=every_scene, scene=start.scene, free=FREE, fields=FIELDS, generated=GENERATED, activations=ACTIVATIONS,
-        tables=[name for name in UCI if available(name)], paces=list(PACES), limit=LIMIT, help=HELP, still=_still(start),
+        scenes=every_scene,
+        scene=start.scene,
+        free=FREE,
+        fields=FIELDS,
+        generated=GENERATED,
+        activations=ACTIVATIONS,
+        tables=[name for name in UCI if available(name)],
+        paces=list(PACES),
+        limit=LIMIT,
+        help=HELP,
+        still=_still(start),
         points=_points(uploads) if start.scene.still else [],
         setup=json.dumps(
             {
-                "tab": code, "scene": start.scene.name, "choices": _values(start), "seed": start.seed, "home": tab.home(),
-                "trouble": trouble, "limit": LIMIT, "uploads": _upload(start),
-                "steps": [{"title": as_text(s.title), "html": as_html(s.text), "look": as_text(s.look)} for s in start.scene.steps],
+                "tab": code,
+                "scene": start.scene.name,
+                "choices": _values(start),
+                "seed": start.seed,
+                "home": tab.home(),
+                "trouble": trouble,
+                "limit": LIMIT,
+                "uploads": _upload(start),
+                "steps": [
+                    {"title": as_text(s.title), "html": as_html(s.text), "look": as_text(s.look)}
+                    for s in start.scene.steps
+                ],
             }
         ).replace("<", "\\u003c"),
-    )  # fmt: skip
+    )
     return tab
 
 
 def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
-    """The place of the address; a wrong one gives the start of its scene, or of free play, and a sentence."""
+    """The place of the address; a wrong one gives the start of its scene, or of free play, and a
+    sentence.
+    """
     request = getattr(document.session_context, "request", None)  # a server's session has one
     arguments = request.arguments if request else {}
     query = {
@@ -69,7 +91,9 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
 
 
 def _still(at: Place) -> str:
-    """A picture for the moment before the first one comes: of a tour its end, of free play its start where nothing is changed."""
+    """A picture for the moment before the first one comes: of a tour its end, of free play its
+    start where nothing is changed.
+    """
     path = HERE / "stills" / f"{at.scene.name}.webp"
     changed = at.scene.name == FREE and at != place({}, at.uploads)
     if changed or not path.exists():

@@ -1,4 +1,6 @@
-"""A phase plane as a map to click on: the runs of each point as they were saved, and where the point lies from lazy to rich."""
+"""A phase plane as a map to click on: the runs of each point as they were saved, and where the
+point lies from lazy to rich.
+"""
 
 import functools
 import pathlib
@@ -23,7 +25,9 @@ RUNS = ("kernel_change", "linearisation_gap", "validation", "test")
 
 @dataclass(frozen=True)
 class Settings:
-    """`folder` is that of the plane, as the server knows it; `point` the number of one of its points."""
+    """`folder` is that of the plane, as the server knows it; `point` the number of one of its
+    points.
+    """
 
     folder: str = ""
     point: int = 0
@@ -65,14 +69,19 @@ def describe(plane: "Phase", point: int) -> str:
 
 
 def python(plane: "Phase", point: int) -> str:
-    """An estimator with the point's settings, as it is typed; it stops at the loss that was best there."""
+    """An estimator with the point's settings, as it is typed; it stops at the loss that was best
+    there.
+    """
     settings = dict(plane.recommended)
     for axis in plane.axes:
         settings |= axis.setting(values_of(plane, point)[axis.name])
     level = _best_level(plane, point)
     settings |= {} if level is None else {"loss": float(plane.measured.levels[level])}
     arguments = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    return f"from wideflow.phase.estimator import PhaseRegressor\n\nfitted = PhaseRegressor({arguments}).fit(X, y)"
+    return (
+        "from wideflow.phase.estimator import PhaseRegressor\n\nfitted = "
+        f"PhaseRegressor({arguments}).fit(X, y)"
+    )
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
@@ -96,16 +105,21 @@ def _best_level(plane: "Phase", point: int) -> int | None:
 
 
 def dial(table: xr.Dataset) -> dict[str, Any]:
-    """The kernel change at the loss where the point's error is best, mean over its folds; it alone decides, as on the map."""
+    """The kernel change at the loss where the point's error is best, mean over its folds; it alone
+    decides, as on the map.
+    """
     plane, point = plane_at(table.attrs["folder"]), int(table.attrs["point"])
     level = _best_level(plane, point)
     numbers = {"kernel_change": float("nan"), "linearisation_gap": float("nan")}
     if level is not None:
         numbers = {name: float(table[name].isel(level=level).mean()) for name in numbers}
     return {
-        **numbers, "richness": numbers["kernel_change"], "verdict": plane.answer.regimes[point],
-        "lazy": LAZY, "rich": RICH,
-    }  # fmt: skip
+        **numbers,
+        "richness": numbers["kernel_change"],
+        "verdict": plane.answer.regimes[point],
+        "lazy": LAZY,
+        "rich": RICH,
+    }
 
 
 def live(table: xr.Dataset) -> FigureSpec:
@@ -116,7 +130,8 @@ def live(table: xr.Dataset) -> FigureSpec:
         f"Phase plane of {plane.name}",
         [*maps, _errors(plane, table), _changes(plane, table)],
         columns=2,
-        caption=f"{describe(plane, point).capitalize()}; {table.sizes['run']} runs, saved in {pathlib.Path(table.attrs['folder']).name}. {plane.sentence}",
+        caption=f"{describe(plane, point).capitalize()}; {table.sizes['run']} runs, saved in "
+        f"{pathlib.Path(table.attrs['folder']).name}. {plane.sentence}",
     )
 
 
@@ -134,7 +149,9 @@ def _map(plane: "Phase", what: str) -> Panel:
 
 
 def _curves(plane: "Phase", table: xr.Dataset, name: str, label: str, dash: str) -> list[Line]:
-    """A curve a fold over the training loss, without numbers where a fold has no run: so figures of all points have the same marks."""
+    """A curve a fold over the training loss, without numbers where a fold has no run: so figures of
+    all points have the same marks.
+    """
     losses, folds = table["level"].values, table["fold"].values
     curves = []
     for fold in range(plane.folds):
@@ -150,7 +167,15 @@ def _errors(plane: "Phase", table: xr.Dataset) -> Panel:
         *_curves(plane, table, "test", "fold held out", "dashed"),
     ]
     note = "a curve a fold; training goes to the left"
-    return Panel("Errors of this point", "training loss", f"error ({plane.kind})", curves, "log", "log", note=note)  # fmt: skip
+    return Panel(
+        "Errors of this point",
+        "training loss",
+        f"error ({plane.kind})",
+        curves,
+        "log",
+        "log",
+        note=note,
+    )
 
 
 def _changes(plane: "Phase", table: xr.Dataset) -> Panel:
@@ -164,6 +189,12 @@ def _changes(plane: "Phase", table: xr.Dataset) -> Panel:
 
 
 EXPERIMENT = Experiment(
-    name="plane", paper="", title="A phase plane that was saved", figure="",
-    settings=dict.fromkeys(SIZES, Settings()), run=run, draw=live, claims=lambda table: (),
-)  # fmt: skip
+    name="plane",
+    paper="",
+    title="A phase plane that was saved",
+    figure="",
+    settings=dict.fromkeys(SIZES, Settings()),
+    run=run,
+    draw=live,
+    claims=lambda table: (),
+)

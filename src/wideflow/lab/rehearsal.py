@@ -1,4 +1,6 @@
-"""What a spare process does until a tab takes it: it runs the first steps of every scene, so that their programs are compiled."""
+"""What a spare process does until a tab takes it: it runs the first steps of every scene, so that
+their programs are compiled.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +13,9 @@ from .worker import Rehearsed, Show
 
 
 def jobs(tours: Sequence[str] | None = None) -> list[Job]:
-    """Free play, which most tabs open with; then the tours of these names, None for all; then free play again, where the process waits."""
+    """Free play, which most tabs open with; then the tours of these names, None for all; then free
+    play again, where the process waits.
+    """
     uploads = Uploads()
     names = [name for name in scenes() if name != FREE] if tours is None else tours
     begins = {name: place({"scene": name}, uploads) for name in (FREE, *names)}
@@ -22,7 +26,9 @@ def jobs(tours: Sequence[str] | None = None) -> list[Job]:
 
 
 def rehearse(show: Callable[[Job, bool], Show], tours: Sequence[str] | None = None) -> Job:
-    """Goes through the `jobs` of these tours, and gives the first job that a tab asks for; it may come at any moment."""
+    """Goes through the `jobs` of these tours, and gives the first job that a tab asks for; it may
+    come at any moment.
+    """
     for job in jobs(tours):
         try:
             return runner.perform(job, show(job, True))

@@ -1,4 +1,6 @@
-"""A job in the worker: the experiment under a watcher, the theorems beside it, the files at the end."""
+"""A job in the worker: the experiment under a watcher, the theorems beside it, the files at the
+end.
+"""
 
 import dataclasses
 import datetime
@@ -27,7 +29,9 @@ from .worker import NextJob, Rehearsed, Show
 
 
 def perform(job: Job, show: Show) -> Job:
-    """Runs the job to its end, then hands out its files; gives the next job, which may come at any moment."""
+    """Runs the job to its end, then hands out its files; gives the next job, which may come at any
+    moment.
+    """
     scene = find_scene(job.scene)
     try:
         try:
@@ -83,7 +87,8 @@ class Performance:
         return self.experiment.run(self.settings, key, session)
 
     def watch(self, so_far) -> None:
-        # A table takes longer than a step, and most records of a fast run are neither drawn nor taken home.
+        # A table takes longer than a step, and most records of a fast run are neither drawn nor
+        # taken home.
         self.table = table = functools.cache(so_far)
         self.records += 1
         if self.records == 2 and self.show.held:
@@ -96,7 +101,9 @@ class Performance:
         self.show.after_record()
 
     def hold(self, so_far) -> None:
-        """Everything is compiled; the first record is shown again whenever predictions have come since."""
+        """Everything is compiled; the first record is shown again whenever predictions have come
+        since.
+        """
 
         def refresh() -> bool:
             table = so_far()
@@ -154,5 +161,13 @@ class Performance:
         claims = self.experiment.claims(table) if self.complete else ()
         size, seconds = "default", time.perf_counter() - self.clock
         return as_record(
-            self.experiment, size, self.settings, self.job.seed, table, claims, self.device, self.began, seconds
-        )  # fmt: skip
+            self.experiment,
+            size,
+            self.settings,
+            self.job.seed,
+            table,
+            claims,
+            self.device,
+            self.began,
+            seconds,
+        )

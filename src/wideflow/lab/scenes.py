@@ -104,6 +104,7 @@ def find_scene(name: str) -> Scene:
         return plane_scene()
     if name not in by_name:
         raise ValueError(
-            f"there is no scene {name!r}.{did_you_mean(name, by_name)} There are {', '.join(by_name)}."
+            f"there is no scene {name!r}.{did_you_mean(name, by_name)} There are "
+            f"{', '.join(by_name)}."
         )
     return by_name[name]

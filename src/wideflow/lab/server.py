@@ -26,11 +26,15 @@ from .workers import Workers
 
 ADDRESS = LOOPBACK[0]
 MOST_BODY = 8 * LIMIT  # a larger body is cut off; up to here it is read past and answered
-GONE = 6000  # milliseconds after which a tab that is not connected is taken for closed; a page needs some of them to connect
+# milliseconds after which a tab that is not connected is taken for closed; a page needs some of
+# them to connect
+GONE = 6000
 
 
 class PlotsAlone(BokehTornado):
-    """Bokeh's application whose pages load the script of plots, and not those of widgets, tables, WebGL and formulas: three of four megabytes."""
+    """Bokeh's application whose pages load the script of plots, and not those of widgets, tables,
+    WebGL and formulas: three of four megabytes.
+    """
 
     def resources(self, absolute_url: str | bool | None = None) -> Resources:
         return BokehTornado.resources(self, absolute_url).clone(components=["bokeh"])
@@ -38,7 +42,9 @@ class PlotsAlone(BokehTornado):
 
 @dataclass
 class Lab:
-    """A running server. `address` is what the user opens; `close` ends everything, workers included."""
+    """A running server. `address` is what the user opens; `close` ends everything, workers
+    included.
+    """
 
     token: str
     port: int
@@ -60,7 +66,8 @@ class Lab:
 
 
 def open_lab(workers: Workers, port: int = 0, plane: pathlib.Path | None = None) -> Lab:
-    """Listens on the loopback address; `port` 0 takes a free one. The current event loop must be run by the caller.
+    """Listens on the loopback address; `port` 0 takes a free one. The current event loop must be
+    run by the caller.
 
     `plane` is a folder of `wideflow phase`, which the page then offers as a map.
 
@@ -80,16 +87,27 @@ def open_lab(workers: Workers, port: int = 0, plane: pathlib.Path | None = None)
     except (OSError, OverflowError) as error:
         uploads.end()
         raise ValueError(
-            f"`port` {port} cannot be listened on: {error}. Choose another one, or 0 for a free one."
+            f"`port` {port} cannot be listened on: {error}. Choose another one, or 0 for a free "
+            "one."
         ) from error
     listening.setblocking(False)
     port = listening.getsockname()[1]
     tornado = PlotsAlone(
-        {"/": Application(FunctionHandler(build))}, extra_websocket_origins=[f"{name}:{port}" for name in LOOPBACK],
-        extra_patterns=[(r"/upload", Upload, {"uploads": uploads}), (r"/take/(figure|table)", Take, {"tabs": tabs}), (r"/leave", Leave, {"tabs": tabs}), (r"/alive", Alive, {"tabs": tabs})],
-        sign_sessions=True, secret_key=secrets.token_bytes(32), check_unused_sessions_milliseconds=500,
-        unused_session_lifetime_milliseconds=GONE, use_index=False, websocket_max_message_size_bytes=2**20,
-    )  # fmt: skip
+        {"/": Application(FunctionHandler(build))},
+        extra_websocket_origins=[f"{name}:{port}" for name in LOOPBACK],
+        extra_patterns=[
+            (r"/upload", Upload, {"uploads": uploads}),
+            (r"/take/(figure|table)", Take, {"tabs": tabs}),
+            (r"/leave", Leave, {"tabs": tabs}),
+            (r"/alive", Alive, {"tabs": tabs}),
+        ],
+        sign_sessions=True,
+        secret_key=secrets.token_bytes(32),
+        check_unused_sessions_milliseconds=500,
+        unused_session_lifetime_milliseconds=GONE,
+        use_index=False,
+        websocket_max_message_size_bytes=2**20,
+    )
     gate = Gate(tornado, token)
     gate.port = port
     http = HTTPServer(gate, max_body_size=MOST_BODY)

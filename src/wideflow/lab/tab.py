@@ -65,7 +65,8 @@ class Live:
 class Tab:
     """What the page asks is carried out here; nothing in it computes.
 
-    There is at most one run, or two of them beside each other: `rival` is trained together with the tab's own, and laid over it.
+    There is at most one run, or two of them beside each other: `rival` is trained together with the
+    tab's own, and laid over it.
     """
 
     def __init__(
@@ -95,14 +96,22 @@ class Tab:
         self.talk.update(message=json.dumps(plain({"count": self.count, **what}, spelt=False)))
 
     def receive(self, text: str) -> None:
-        """Carries out what the page asks; what is wrong with it is told, and nothing else happens."""
+        """Carries out what the page asks; what is wrong with it is told, and nothing else
+        happens.
+        """
         try:
             order = json.loads(text)
             word = str(order["do"])
             act = {
-                "choose": self.choose, "start": self.start, "compare": self.compare, "pause": self.pause, "resume": self.resume,
-                "reset": self.reset, "seen": self.seen, "pace": self.set_pace,
-            }[word]  # fmt: skip
+                "choose": self.choose,
+                "start": self.start,
+                "compare": self.compare,
+                "pause": self.pause,
+                "resume": self.resume,
+                "reset": self.reset,
+                "seen": self.seen,
+                "pace": self.set_pace,
+            }[word]
             act(order)
         except (json.JSONDecodeError, KeyError, TypeError):
             self.tell(trouble="The page asked for something that is not known here.")
@@ -112,7 +121,9 @@ class Tab:
     # what the page asks
 
     def choose(self, order: dict) -> None:
-        """New settings act at once: they show their start, or where a run is on they start a new one, over the one before in grey."""
+        """New settings act at once: they show their start, or where a run is on they start a new
+        one, over the one before in grey.
+        """
         before = self.place
         self._go_to(order)
         if self.run is not None and self.place == before:
@@ -269,7 +280,9 @@ class Tab:
                 if not run.held:
                     self.tell(progress=message.share, what=message.what)
             case State(name="unjudged"):
-                self.tell(verdicts={"headline": message.sentence, "rows": [], "silent": [], "numbers": []})  # fmt: skip
+                self.tell(
+                    verdicts={"headline": message.sentence, "rows": [], "silent": [], "numbers": []}
+                )
             case State(name="preparing"):
                 pass  # said already
             case State(name="ready"):
@@ -311,9 +324,15 @@ class Tab:
             self.grid.css_classes = [f"c{min(spec.columns, 3)}"]
             self.grid.children = self.drawn
         self.tell(
-            drawn=True, dial=now.dial, rival=rival and rival.dial, time=now.time, step=now.step, warning=now.warning,
-            caption=as_text(now.spec.caption), legend=[vars(c) for c in chips(spec)],
-        )  # fmt: skip
+            drawn=True,
+            dial=now.dial,
+            rival=rival and rival.dial,
+            time=now.time,
+            step=now.step,
+            warning=now.warning,
+            caption=as_text(now.spec.caption),
+            legend=[vars(c) for c in chips(spec)],
+        )
 
     def composed(self, spec: FigureSpec, rival: Figure | None) -> FigureSpec:
         """The tab's own figure with the rival's curves, or those of the run before in grey."""
@@ -335,7 +354,9 @@ class Tab:
 
 
 def _question_mark(title: str, explained: str) -> CustomAction:
-    """A "?" above the panel: the sentence when one points at it, the list of all panels when one presses it."""
+    """A "?" above the panel: the sentence when one points at it, the list of all panels when one
+    presses it.
+    """
     code = """
 const guide = document.getElementById("guide");
 guide.open = true;
@@ -346,7 +367,9 @@ guide.open = true;
 
 
 def same_names(drawn: list, spec: FigureSpec) -> bool:
-    """Whether the plots' marks carry the names of `spec`'s, so that colours and legends stay right."""
+    """Whether the plots' marks carry the names of `spec`'s, so that colours and legends stay
+    right.
+    """
     tags = [[renderer.tags for renderer in plot.renderers] for plot in drawn]
     names = {str(tag[0]).partition("/")[2] for plot in tags for tag in plot if tag}
     return names == {as_text(entry(mark)) for panel in spec.panels for mark in panel.marks}

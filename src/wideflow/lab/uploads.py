@@ -1,4 +1,6 @@
-"""CSV files that users brought: kept in a private folder under names that the server chose, for as long as it runs."""
+"""CSV files that users brought: kept in a private folder under names that the server chose, for as
+long as it runs.
+"""
 
 import pathlib
 import re
@@ -20,7 +22,8 @@ class Upload:
     """A file that was read without fault.
 
     Attributes:
-        code: "upload:..." as it stands in addresses. name: what the user calls it, never used as a path here.
+        code: "upload:..." as it stands in addresses. name: what the user calls it, never used as a
+            path here.
     """
 
     code: str
@@ -33,8 +36,12 @@ class Upload:
     def facts(self) -> dict:
         """What the page knows of it: all but where it lies."""
         return {
-            "code": self.code, "name": self.name, "columns": list(self.columns), "rows": self.rows, "classes": list(self.classes),
-        }  # fmt: skip
+            "code": self.code,
+            "name": self.name,
+            "columns": list(self.columns),
+            "rows": self.rows,
+            "classes": list(self.classes),
+        }
 
     def named(self, sentence: str) -> str:
         """`sentence` with the user's name for the file where the server's stands."""
@@ -105,7 +112,10 @@ def renamed(sentence: str, path: pathlib.Path, name: str) -> str:
 
 
 def too_large(size: int) -> str:
-    return f"The file has {size / 2**20:.1f} MB; at most {LIMIT // 2**20} MB are accepted. Use `wideflow run train --set data=FILE.csv` for larger ones."
+    return (
+        f"The file has {size / 2**20:.1f} MB; at most {LIMIT // 2**20} MB are accepted. Use "
+        "`wideflow run train --set data=FILE.csv` for larger ones."
+    )
 
 
 def file_name(name: str) -> str:

@@ -1,4 +1,6 @@
-"""The process behind a tab: computes one job after the other, shows figures on the way, listens to orders; ended by its parent."""
+"""The process behind a tab: computes one job after the other, shows figures on the way, listens to
+orders; ended by its parent.
+"""
 
 import contextlib
 import gc
@@ -25,7 +27,8 @@ def work(pipe: Connection, compiled: str | None, rehearsed: Sequence[str] | None
     import jax
 
     if compiled:
-        # a page needs some two hundred small programs: all of them are kept, not only those that take long
+        # a page needs some two hundred small programs: all of them are kept, not only those that
+        # take long
         jax.config.update("jax_compilation_cache_dir", compiled)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -68,7 +71,8 @@ class Rehearsed(BaseException):
 class Show:
     """Speaks to the parent for one job: draws, paces, holds, pauses, and hands out files.
 
-    While it is `mute` the job is a rehearsal, and nobody listens. A tab that asks for the same job takes it over as it stands.
+    While it is `mute` the job is a rehearsal, and nobody listens. A tab that asks for the same job
+    takes it over as it stands.
     """
 
     def __init__(self, pipe: Connection, job: Job, lock: threading.Lock, mute: bool = False):
@@ -132,7 +136,8 @@ class Show:
             wait = 0.0
 
     def hold(self, refresh: Callable[[], bool] = lambda: False) -> None:
-        """Waits for "go" where the job is held; files are handed out and other jobs heard of meanwhile.
+        """Waits for "go" where the job is held; files are handed out and other jobs heard of
+        meanwhile.
 
         Args:
             refresh: shows what has come since; True while more is to come.
@@ -153,7 +158,9 @@ class Show:
         self.send(State("running"))
 
     def figure(self, make, final: bool = False) -> None:
-        """Shows `make()` unless the last figure is too young or has not arrived; the final one waits for that."""
+        """Shows `make()` unless the last figure is too young or has not arrived; the final one
+        waits for that.
+        """
         ends = time.monotonic() + 10.0
         while final and self.awaited and time.monotonic() < ends:
             self.listen(0.2)

@@ -1,4 +1,6 @@
-"""The processes behind the tabs: one a tab, taken from a spare that has compiled every scene already."""
+"""The processes behind the tabs: one a tab, taken from a spare that has compiled every scene
+already.
+"""
 
 import contextlib
 import multiprocessing
@@ -12,8 +14,9 @@ from .messages import Job, Order, State
 from .worker import work
 
 MOST_TABS = 12
-# A process in which JAX computes must not be forked. On Linux one that has imported everything and computed nothing is: a tab's process then starts at
-# once, where importing takes two seconds of a core. Elsewhere each starts from nothing.
+# A process in which JAX computes must not be forked. On Linux one that has imported everything and
+# computed nothing is: a tab's process then starts at once, where importing takes two seconds of a
+# core. Elsewhere each starts from nothing.
 if sys.platform == "linux":
     CONTEXT = multiprocessing.get_context("forkserver")
     CONTEXT.set_forkserver_preload(["wideflow.lab.rehearsal"])
@@ -22,9 +25,11 @@ else:
 
 
 class Worker:
-    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own with the job's number.
+    """A process that computes jobs. What it says goes to `hear`, called from a thread of its own
+    with the job's number.
 
-    It is started in that thread, for the first one waits until everything is imported; jobs wait in the pipe.
+    It is started in that thread, for the first one waits until everything is imported; jobs wait in
+    the pipe.
     """
 
     def __init__(self, compiled: str | None, rehearsed: Sequence[str] | None = None):
@@ -41,7 +46,9 @@ class Worker:
         return not self.started.is_set() or self.process.is_alive()
 
     def begin(self, job: Job, hear: Callable[[int, Any], None]) -> None:
-        """Hands over a job, in place of the one before; `hear` gets every message, and a `State("failed", ...)` if the process dies."""
+        """Hands over a job, in place of the one before; `hear` gets every message, and a
+        `State("failed", ...)` if the process dies.
+        """
         self.hear, self.number = hear, job.number
         with contextlib.suppress(OSError):  # it has just died; `_run` tells
             self.pipe.send(job)
@@ -103,7 +110,8 @@ class Workers:
                 self.spare = Worker(self.compiled, self.rehearsed)
 
     def take(self) -> Worker:
-        """The spare; whoever takes it asks for another one by `warm` when its own first picture is there.
+        """The spare; whoever takes it asks for another one by `warm` when its own first picture is
+        there.
 
         Raises:
             ValueError: too many tabs are open.

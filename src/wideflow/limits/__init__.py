@@ -1,4 +1,6 @@
-"""Limits: infinite-width objects; they import `_core` alone, so that agreement with networks is evidence."""
+"""Limits: infinite-width objects; they import `_core` alone, so that agreement with networks is
+evidence.
+"""
 
 from ..papers.allenzhu2018.limits import (
     complexity as complexity,

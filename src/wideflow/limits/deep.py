@@ -1,8 +1,10 @@
-r"""Limiting Gram matrices of random embeddings, for every activation and depth (chen2022, equations 22-23, Appendix H).
+r"""Limiting Gram matrices of random embeddings, for every activation and depth (chen2022, equations
+22-23, Appendix H).
 
-With $z \sim \mathcal{N}(0, I_d)$ the pair $(z \cdot x_a, z \cdot x_b) / \sqrt d$ is Gaussian with covariance from
-$K_0 = X X^\top / d$. One frozen layer of infinite width maps a covariance $K$ to $\mathrm{Dual}_\sigma(K)_{ab} = E[\sigma(u) \sigma(v)]$;
-there is no normalisation between the layers, so ReLU halves the diagonal and tanh shrinks it.
+With $z \sim \mathcal{N}(0, I_d)$ the pair $(z \cdot x_a, z \cdot x_b) / \sqrt d$ is Gaussian with
+covariance from $K_0 = X X^\top / d$. One frozen layer of infinite width maps a covariance $K$ to
+$\mathrm{Dual}_\sigma(K)_{ab} = E[\sigma(u) \sigma(v)]$; there is no normalisation between the
+layers, so ReLU halves the diagonal and tanh shrinks it.
 """
 
 import math
@@ -22,9 +24,11 @@ __all__ = ["hidden_gram", "largest_cosine", "lazy_kernel", "sampled_gram", "slop
 
 @double
 def hidden_gram(inputs, activation, depth: int = 1, other=None):
-    r"""$\bar G^{(l)}$ at $l$ = `depth`: $\bar G^{(0)} = X X^\top / d$ and $\bar G^{(l+1)} = \mathrm{Dual}_\sigma(\bar G^{(l)})$.
+    r"""$\bar G^{(l)}$ at $l$ = `depth`: $\bar G^{(0)} = X X^\top / d$ and
+    $\bar G^{(l+1)} = \mathrm{Dual}_\sigma(\bar G^{(l)})$.
 
-    A P-L network of chen2022 has $L - 2$ frozen layers, hence `depth` $= L - 2$: 1 for P-3L, 0 for the plain shallow network.
+    A P-L network of chen2022 has $L - 2$ frozen layers, hence `depth` $= L - 2$: 1 for P-3L, 0 for
+    the plain shallow network.
 
     Args:
         inputs: (sample, feature).
@@ -33,14 +37,16 @@ def hidden_gram(inputs, activation, depth: int = 1, other=None):
         other: further inputs; then the result is the (sample, other) cross matrix.
 
     Returns:
-        $\bar G$, the limit of $G_{ab} = \Phi(x_a) \cdot \Phi(x_b) / D$ as all frozen widths grow; the error is $O(D^{-1/2})$.
+        $\bar G$, the limit of $G_{ab} = \Phi(x_a) \cdot \Phi(x_b) / D$ as all frozen widths grow;
+            the error is $O(D^{-1/2})$.
     """
     return _layers(inputs, activation, depth, other)[1]
 
 
 @double
 def slope_gram(gram, activation):
-    r"""$\mathrm{Dual}_{\sigma'}(G)_{ab} = E[\sigma'(u) \sigma'(v)]$ for $(u, v) \sim \mathcal{N}(0, G_{\{a, b\}})$.
+    r"""$\mathrm{Dual}_{\sigma'}(G)_{ab} = E[\sigma'(u) \sigma'(v)]$ for
+    $(u, v) \sim \mathcal{N}(0, G_{\{a, b\}})$.
 
     Args:
         gram: $G$, shape (point, point).
@@ -53,10 +59,12 @@ def slope_gram(gram, activation):
 
 @double
 def lazy_kernel(inputs, activation, depth: int = 1, magnitude: float | int = 1.0, other=None):
-    r"""$\bar K = \hat c^2\, \bar G \circ \mathrm{Dual}_{\sigma'}(\bar G)$: the constant kernel of the NTK scaling at $m, D = \infty$.
+    r"""$\bar K = \hat c^2\, \bar G \circ \mathrm{Dual}_{\sigma'}(\bar G)$: the constant kernel of
+    the NTK scaling at $m, D = \infty$.
 
-    Only the last hidden layer is trained, on top of `depth` frozen layers; $\hat c$ = `magnitude` is the common size of the output
-    weights. It is also the kernel of the mean-field scaling at time zero.
+    Only the last hidden layer is trained, on top of `depth` frozen layers; $\hat c$ = `magnitude`
+    is the common size of the output weights. It is also the kernel of the mean-field scaling at
+    time zero.
 
     Args:
         inputs: shape (left, feature).
@@ -97,13 +105,15 @@ def _layers(inputs, activation, depth, other):
 
 @double
 def sampled_gram(key, inputs, activation, draw=jax.random.normal, samples: int = 100_000):
-    r"""$\bar G^{(1)}$ for any law of the first-layer weights, by Monte Carlo, with its standard error.
+    r"""$\bar G^{(1)}$ for any law of the first-layer weights, by Monte Carlo, with its standard
+    error.
 
     Args:
         key: random key.
         inputs: (sample, feature).
         activation: name or object.
-        draw: `draw(key, shape)`, independent centred entries of $z$ (or rows, for shape (samples, feature)).
+        draw: `draw(key, shape)`, independent centred entries of $z$ (or rows, for shape (samples,
+            feature)).
         samples: number of draws of $z$.
 
     Returns:
@@ -129,10 +139,12 @@ def sampled_gram(key, inputs, activation, draw=jax.random.normal, samples: int =
 
 @double
 def largest_cosine(inputs) -> float:
-    r"""$\max_{a \ne b} |\cos(x_a, x_b)|$; at 1 two inputs lie on one line and the limiting Gram matrix may be singular.
+    r"""$\max_{a \ne b} |\cos(x_a, x_b)|$; at 1 two inputs lie on one line and the limiting Gram
+    matrix may be singular.
 
-    Where no two inputs are parallel, $\bar G^{(1)}$ is positive definite for ReLU and for analytic non-polynomial activations
-    (chen2022, Assumption 4). Antipodal pairs can make the ReLU matrix singular, since $\mathrm{relu}(u) - \mathrm{relu}(-u) = u$.
+    Where no two inputs are parallel, $\bar G^{(1)}$ is positive definite for ReLU and for analytic
+    non-polynomial activations (chen2022, Assumption 4). Antipodal pairs can make the ReLU matrix
+    singular, since $\mathrm{relu}(u) - \mathrm{relu}(-u) = u$.
 
     Args:
         inputs: shape (sample, feature); a zero row counts as parallel to all.

@@ -1,14 +1,20 @@
-r"""Online learning at a finite dimension: the fluctuations of the overlaps around their equations, of order $d^{-1/2}$.
+r"""Online learning at a finite dimension: the fluctuations of the overlaps around their equations,
+of order $d^{-1/2}$.
 
-One step moves the overlaps by $\frac1dD$, with $g_k = s\,a_k\sigma'(\lambda_k)(e - \sqrt\Delta\,\xi)$ and
-$$D_{M_{kr}} = -\eta\,g_k\rho_r, \qquad D_{Q_{kl}} = -\eta\,(g_k\lambda_l + g_l\lambda_k) + \tfrac{\eta^2}Bg_kg_l, \qquad
+One step moves the overlaps by $\frac1dD$, with
+$g_k = s\,a_k\sigma'(\lambda_k)(e - \sqrt\Delta\,\xi)$ and
+$$D_{M_{kr}} = -\eta\,g_k\rho_r, \qquad D_{Q_{kl}} = -\eta\,(g_k\lambda_l + g_l\lambda_k) +
+  \tfrac{\eta^2}Bg_kg_l, \qquad
   D_{a_k} = -\eta_as\,\sigma(\lambda_k)(e - \sqrt\Delta\,\xi),$$
-for one sample $(\lambda, \rho, \xi)$. Steps are independent and a unit of time has $d$ of them, so that the overlaps $y = (M, Q, a)$ follow
+for one sample $(\lambda, \rho, \xi)$. Steps are independent and a unit of time has $d$ of them, so
+that the overlaps $y = (M, Q, a)$ follow
 $$dy = F(y)\,d\tau + d^{-1/2}\,C(y)^{1/2}\,dB, \qquad C = \tfrac1B\mathrm{Cov}(D),$$
-where $F = E\,D$ are the equations of `order_parameters` (decay and the sphere's projection included). What is left out is of order $1/d$: the
-fluctuations of $|x|^2/d$ and of products of different samples. Around a path $\bar y$ of the equations, small fluctuations are Gaussian with covariance
-$\Sigma/d$,
-$$\dot\Sigma = J\Sigma + \Sigma J^\top + C(\bar y), \qquad J = \partial F/\partial y, \qquad \Sigma(0) = 0.$$
+where $F = E\,D$ are the equations of `order_parameters` (decay and the sphere's projection
+included). What is left out is of order $1/d$: the fluctuations of $|x|^2/d$ and of products of
+different samples. Around a path $\bar y$ of the equations, small fluctuations are Gaussian with
+covariance $\Sigma/d$,
+$$\dot\Sigma = J\Sigma + \Sigma J^\top + C(\bar y), \qquad J = \partial F/\partial y, \qquad
+  \Sigma(0) = 0.$$
 """
 
 import math
@@ -39,13 +45,15 @@ SHIFT = 1e-5  # central differences: 1e-10 of truncation and 1e-11 of rounding
 
 
 class OrderParameterBand(AbstractResult):
-    r"""A path of the equations with the standard deviations that dimension $d$ leaves around it, at `times`.
+    r"""A path of the equations with the standard deviations that dimension $d$ leaves around it, at
+    `times`.
 
     `error_std` is of first order in the fluctuations: it vanishes where the error is stationary.
 
     Attributes:
         times: $\tau$ = steps$/d$.
-        M, Q, output, error: the path of the equations: overlaps with the teacher and among students, second layer, generalisation error.
+        M, Q, output, error: the path of the equations: overlaps with the teacher and among
+            students, second layer, generalisation error.
         M_std, Q_std, output_std, error_std: their standard deviations at that dimension.
     """
 
@@ -65,7 +73,8 @@ class StochasticPaths(AbstractResult):
 
     Attributes:
         times: $\tau$ = steps$/d$.
-        M, Q, output, error: overlaps with the teacher and among students, second layer and generalisation error, one path a row.
+        M, Q, output, error: overlaps with the teacher and among students, second layer and
+            generalisation error, one path a row.
     """
 
     times: Float[Array, " time"]
@@ -86,9 +95,11 @@ class StochasticPaths(AbstractResult):
 def order_parameter_band(
     equations: OnlineEquations, start: Overlaps, times, features: int, *, rtol: float = 1e-6
 ) -> OrderParameterBand:
-    r"""The path of the equations with the band of dimension $d$ = `features`, by the linear equation for $\Sigma$.
+    r"""The path of the equations with the band of dimension $d$ = `features`, by the linear
+    equation for $\Sigma$.
 
-    Good while fluctuations are small beside the scale on which the equations bend; where a start sits on a saddle take `stochastic_order_parameters`.
+    Good while fluctuations are small beside the scale on which the equations bend; where a start
+    sits on a saddle take `stochastic_order_parameters`.
 
     Args:
         equations: of `order_parameters`, with rates, noise and batch.
@@ -123,7 +134,8 @@ def stochastic_order_parameters(
     paths: int = 64,
     step: float = 0.02,
 ) -> StochasticPaths:
-    r"""Independent samples of $dy = F\,d\tau + d^{-1/2}C^{1/2}dB$ from one start, by Euler and Maruyama.
+    r"""Independent samples of $dy = F\,d\tau + d^{-1/2}C^{1/2}dB$ from one start, by Euler and
+    Maruyama.
 
     Args:
         equations: of `order_parameters`, with rates, noise and batch.
@@ -203,7 +215,9 @@ def _functions(equations: OnlineEquations, P, width: int):
 
 
 def _slopes(function, y):
-    """Derivatives by central differences, one row a number of `y`: closed forms with roots have none where units coincide."""
+    """Derivatives by central differences, one row a number of `y`: closed forms with roots have
+    none where units coincide.
+    """
     shifts = SHIFT * jnp.eye(len(y))
     ahead, behind = (jax.lax.map(function, y + sign * shifts) for sign in (1.0, -1.0))
     return (ahead - behind) / (2 * SHIFT)
@@ -223,10 +237,16 @@ def _band(equations, start, ts, rtol):
 
     y0 = _flat(start.M, start.Q, start.output)
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field), diffrax.Tsit5(), 0.0, ts[-1], None, (y0, jnp.zeros((len(y0),) * 2)),
-        saveat=diffrax.SaveAt(ts=ts), throw=False,
+        diffrax.ODETerm(field),
+        diffrax.Tsit5(),
+        0.0,
+        ts[-1],
+        None,
+        (y0, jnp.zeros((len(y0),) * 2)),
+        saveat=diffrax.SaveAt(ts=ts),
+        throw=False,
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol),
-    )  # fmt: skip
+    )
 
     def read(state):
         y, sigma = state
@@ -258,9 +278,16 @@ def _samples(equations, start, ts, features, step, keys):
             diffrax.ODETerm(lambda t, y, args: drift(y)), diffrax.ControlTerm(root, noise)
         )
         ys = diffrax.diffeqsolve(
-            terms, diffrax.Euler(), 0.0, ts[-1], step, y0, saveat=diffrax.SaveAt(ts=ts), throw=False,
+            terms,
+            diffrax.Euler(),
+            0.0,
+            ts[-1],
+            step,
+            y0,
+            saveat=diffrax.SaveAt(ts=ts),
+            throw=False,
             max_steps=None,
-        ).ys  # fmt: skip
+        ).ys
         states = jax.vmap(lambda y: _state(y, width, len(start.P)))(ys)
         return states, jax.lax.map(error, ys)
 

@@ -1,9 +1,13 @@
-r"""Hermite coefficients of a link function, its information exponent, and the leap of a function of several indices.
+r"""Hermite coefficients of a link function, its information exponent, and the leap of a function of
+several indices.
 
-For $z \sim N(0, I_R)$, $g = \sum_\alpha\hat g_\alpha\prod_r\mathrm{He}_{\alpha_r}(z_r)/\sqrt{\alpha_r!}$. The **information exponent** is the smallest $|\alpha| \ge 1$ with
-$\hat g_\alpha \ne 0$ (benarous2021): one-pass SGD needs about $d$ samples at exponent 1, $d\log d$ at 2 and $d^{k-1}$ at $k \ge 3$ to find the direction.
-The **leap** (abbe2023) is the largest step of the easiest order in which the coefficients' coordinates can be learned, where a step costs
-the degree of a coefficient in the coordinates that are not learned yet: $d^{\max(\mathrm{leap}-1,\,1)}$ up to logarithms.
+For $z \sim N(0, I_R)$,
+$g = \sum_\alpha\hat g_\alpha\prod_r\mathrm{He}_{\alpha_r}(z_r)/\sqrt{\alpha_r!}$. The **information
+exponent** is the smallest $|\alpha| \ge 1$ with $\hat g_\alpha \ne 0$ (benarous2021): one-pass SGD
+needs about $d$ samples at exponent 1, $d\log d$ at 2 and $d^{k-1}$ at $k \ge 3$ to find the
+direction. The **leap** (abbe2023) is the largest step of the easiest order in which the
+coefficients' coordinates can be learned, where a step costs the degree of a coefficient in the
+coordinates that are not learned yet: $d^{\max(\mathrm{leap}-1,\,1)}$ up to logarithms.
 """
 
 import itertools
@@ -27,10 +31,11 @@ NODES = {1: 128, 2: 64, 3: 40, 4: 24}  # a dimension: polynomials to twice as ma
 
 @double
 def hermite_coefficients(g, indices: int = 1, degree: int = 6) -> dict[tuple[int, ...], float]:
-    r"""$\hat g_\alpha = E[g(z)\prod_r\mathrm{He}_{\alpha_r}(z_r)]/\sqrt{\alpha!}$ for all $|\alpha| \le$ `degree`.
+    r"""$\hat g_\alpha = E[g(z)\prod_r\mathrm{He}_{\alpha_r}(z_r)]/\sqrt{\alpha!}$ for all
+    $|\alpha| \le$ `degree`.
 
-    Gauss-Hermite with 128, 64, 40 or 24 nodes in each of one to four dimensions: exact for polynomials $g$, within a power of the
-    number of nodes where $g$ has kinks or jumps.
+    Gauss-Hermite with 128, 64, 40 or 24 nodes in each of one to four dimensions: exact for
+    polynomials $g$, within a power of the number of nodes where $g$ has kinks or jumps.
 
     Args:
         g: an activation (name or object), or a function of the vector $z$ of all indices.
@@ -48,10 +53,11 @@ def hermite_coefficients(g, indices: int = 1, degree: int = 6) -> dict[tuple[int
         raise ValueError("`g` must give one finite number for a vector of indices.")
     basis = np.stack(
         [
-            np.polynomial.hermite_e.hermeval(points, np.eye(degree + 1)[k]) / math.sqrt(math.factorial(k))
+            np.polynomial.hermite_e.hermeval(points, np.eye(degree + 1)[k])
+            / math.sqrt(math.factorial(k))
             for k in range(degree + 1)
         ]
-    )  # fmt: skip
+    )
     weighted = np.asarray(values) * weights
     multi = [m for m in itertools.product(range(degree + 1), repeat=indices) if sum(m) <= degree]
     product = lambda m: np.prod([basis[k, :, r] for r, k in enumerate(m)], axis=0)
@@ -62,7 +68,8 @@ def hermite_coefficients(g, indices: int = 1, degree: int = 6) -> dict[tuple[int
 def information_exponent(
     g, indices: int = 1, degree: int = 6, tolerance: float = 1e-6
 ) -> int | None:
-    r"""The smallest $|\alpha| \ge 1$ with $|\hat g_\alpha| >$ `tolerance` times $g$'s largest coefficient; None beyond `degree`.
+    r"""The smallest $|\alpha| \ge 1$ with $|\hat g_\alpha| >$ `tolerance` times $g$'s largest
+    coefficient; None beyond `degree`.
 
     Args:
         g: an activation of one index, or a function of a vector of `indices` numbers.
@@ -82,8 +89,9 @@ def information_exponent(
 def leap(g, indices: int = 1, degree: int = 6, tolerance: float = 1e-6) -> tuple[int, list]:
     r"""The leap complexity and the order in which coordinates are learned.
 
-    From the coordinates learned so far, the next coefficient is the one of least degree in new coordinates; this greedy order
-    is optimal, for a coefficient learned earlier never makes another one dearer.
+    From the coordinates learned so far, the next coefficient is the one of least degree in new
+    coordinates; this greedy order is optimal, for a coefficient learned earlier never makes another
+    one dearer.
 
     Args:
         g: an activation of one index, or a function of a vector of `indices` numbers.
@@ -123,7 +131,8 @@ def leap(g, indices: int = 1, degree: int = 6, tolerance: float = 1e-6) -> tuple
 
 @double
 def recovery_samples(exponent: int, features: float) -> float:
-    r"""The power of $d$ at which one-pass SGD leaves its start: $d$, $d\log d$ or $d^{k-1}$ samples at exponent $k$, without its constant.
+    r"""The power of $d$ at which one-pass SGD leaves its start: $d$, $d\log d$ or $d^{k-1}$ samples
+    at exponent $k$, without its constant.
 
     Args:
         exponent: $k$, the information exponent.

@@ -1,13 +1,17 @@
-r"""Kernels of wide networks: `kernels(architecture)` for every depth and layer, and the shallow ones of caron2023.
+r"""Kernels of wide networks: `kernels(architecture)` for every depth and layer, and the shallow
+ones of caron2023.
 
-The shallow ones are those of a network whose first layer alone is trained (equations 8 and 9).
-With $w \sim \mathcal N(0, I_d)$ the pre-activations $u = \langle w, x\rangle/\sqrt d$, $v = \langle w, x'\rangle/\sqrt d$ are a
-centred Gaussian pair of covariance $\begin{psmallmatrix}|x|^2 & \langle x,x'\rangle\\ \cdot & |x'|^2\end{psmallmatrix}/d$, and
+The shallow ones are those of a network whose first layer alone is trained (equations 8 and 9). With
+$w \sim \mathcal N(0, I_d)$ the pre-activations $u = \langle w, x\rangle/\sqrt d$,
+$v = \langle w, x'\rangle/\sqrt d$ are a centred Gaussian pair of covariance
+$\begin{psmallmatrix}|x|^2 & \langle x,x'\rangle\\ \cdot & |x'|^2\end{psmallmatrix}/d$, and
 
-* the mean tangent kernel is $\Theta^*(x, x') = \frac{\langle x, x'\rangle}{d}\,\mathbb E[\sigma'(u)\sigma'(v)]$ (equation 9),
+* the mean tangent kernel is
+  $\Theta^*(x, x') = \frac{\langle x, x'\rangle}{d}\,\mathbb E[\sigma'(u)\sigma'(v)]$ (equation 9),
 * the output covariance at time zero is $K(x, x') = \mathbb E[\sigma(u)\sigma(v)]$.
 
-Neither depends on the width nor on the node scaling; both are closed forms where one is known and quadrature elsewhere.
+Neither depends on the width nor on the node scaling; both are closed forms where one is known and
+quadrature elsewhere.
 """
 
 from typing import NamedTuple
@@ -35,7 +39,8 @@ __all__ = [
 
 
 class Spectrum(NamedTuple):
-    r"""Extreme eigenvalues of a symmetric matrix, its trace, and the size below which the smallest one is rounding.
+    r"""Extreme eigenvalues of a symmetric matrix, its trace, and the size below which the smallest
+    one is rounding.
 
     Attributes:
         smallest, largest: the extreme eigenvalues.
@@ -55,9 +60,11 @@ class Spectrum(NamedTuple):
 
 
 def preactivation_covariance(inputs, other=None) -> tuple[Array, Array, Array]:
-    r"""$(|x|^2, \langle x, x'\rangle, |x'|^2)/d$ for all pairs, of shapes (left, 1), (left, right), (1, right).
+    r"""$(|x|^2, \langle x, x'\rangle, |x'|^2)/d$ for all pairs, of shapes (left, 1), (left, right),
+    (1, right).
 
-    Equal rows give three equal numbers: the norms are read off the diagonal of the product when there is one input set.
+    Equal rows give three equal numbers: the norms are read off the diagonal of the product when
+    there is one input set.
     """
     left = _rows(inputs, "inputs")
     features = left.shape[1]
@@ -84,10 +91,13 @@ def _covariance(left, right):
 
 @double
 def mean_ntk(inputs, activation, other=None) -> Float[Array, "left right"]:
-    r"""Mean tangent kernel $\Theta^*(x, x') = \frac{\langle x,x'\rangle}{d}\,\mathbb E[\sigma'(u)\sigma'(v)]$ (caron2023, equation 9).
+    r"""Mean tangent kernel
+    $\Theta^*(x, x') = \frac{\langle x,x'\rangle}{d}\,\mathbb E[\sigma'(u)\sigma'(v)]$ (caron2023,
+    equation 9).
 
-    ReLU: $\mathbb E = (\pi-\vartheta)/(2\pi)$ with $\vartheta$ the angle between the inputs, so the diagonal is $|x|^2/(2d)$.
-    It is the expectation at time zero of the tangent Gram matrix for every width and node scaling.
+    ReLU: $\mathbb E = (\pi-\vartheta)/(2\pi)$ with $\vartheta$ the angle between the inputs, so the
+    diagonal is $|x|^2/(2d)$. It is the expectation at time zero of the tangent Gram matrix for
+    every width and node scaling.
 
     Args:
         inputs: (sample, feature).
@@ -107,11 +117,12 @@ def mean_ntk(inputs, activation, other=None) -> Float[Array, "left right"]:
 
 @double
 def nngp(inputs, activation, other=None) -> Float[Array, "left right"]:
-    r"""$K(x,x') = \mathbb E[\sigma(u)\sigma(v)]$, the covariance of the outputs at time zero (caron2023, section 2).
+    r"""$K(x,x') = \mathbb E[\sigma(u)\sigma(v)]$, the covariance of the outputs at time zero
+    (caron2023, section 2).
 
-    It holds at every width and for every node scaling with $\sum_j\lambda_j = 1$; the outputs are Gaussian only in the
-    limit of the symmetric scaling, otherwise a mixture with this covariance. ReLU:
-    $K = \frac{|x||x'|}{2\pi d}(\sin\vartheta + (\pi-\vartheta)\cos\vartheta)$.
+    It holds at every width and for every node scaling with $\sum_j\lambda_j = 1$; the outputs are
+    Gaussian only in the limit of the symmetric scaling, otherwise a mixture with this covariance.
+    ReLU: $K = \frac{|x||x'|}{2\pi d}(\sin\vartheta + (\pi-\vartheta)\cos\vartheta)$.
 
     Args:
         inputs: $x$, shape (left, feature).
@@ -124,7 +135,8 @@ def nngp(inputs, activation, other=None) -> Float[Array, "left right"]:
 
 @double
 def spectrum(gram) -> Spectrum:
-    r"""Extreme eigenvalues of a symmetric matrix, with the resolution $n\,\epsilon\,\mathrm{tr}$ of the smallest.
+    r"""Extreme eigenvalues of a symmetric matrix, with the resolution $n\,\epsilon\,\mathrm{tr}$ of
+    the smallest.
 
     Args:
         gram: a symmetric matrix, shape (sample, sample).
@@ -140,11 +152,12 @@ def spectrum(gram) -> Spectrum:
 
 @double
 def kappa(inputs, activation) -> float:
-    r"""$\kappa_n = \lambda_{\min}(\widehat\Theta^*)$, the smallest eigenvalue of the mean tangent Gram (caron2023, Proposition 3.1).
+    r"""$\kappa_n = \lambda_{\min}(\widehat\Theta^*)$, the smallest eigenvalue of the mean tangent
+    Gram (caron2023, Proposition 3.1).
 
-    Positive when no two inputs are parallel and $\sigma$ is ReLU or analytic and not a polynomial. Smooth activations are nearly linear
-    at the pre-activation scale $1/\sqrt d$, so it collapses as soon as $n > d$: `spectrum(mean_ntk(...))` tells
-    whether the number is resolved at all.
+    Positive when no two inputs are parallel and $\sigma$ is ReLU or analytic and not a polynomial.
+    Smooth activations are nearly linear at the pre-activation scale $1/\sqrt d$, so it collapses as
+    soon as $n > d$: `spectrum(mean_ntk(...))` tells whether the number is resolved at all.
 
     Args:
         inputs: shape (sample, feature).
@@ -157,6 +170,7 @@ def _rows(values, name: str) -> Float[Array, "sample feature"]:
     rows = real_array(name, values)
     if rows.ndim != 2:
         raise ValueError(
-            f"`{name}` must have shape (sample, feature), got {rows.shape}. Give one input as `x[None]`."
+            f"`{name}` must have shape (sample, feature), got {rows.shape}. Give one input as "
+            "`x[None]`."
         )
     return rows if jnp.issubdtype(rows.dtype, jnp.floating) else rows.astype(jnp.result_type(float))

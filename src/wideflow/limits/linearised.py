@@ -1,8 +1,10 @@
-r"""Training with a constant kernel: the lazy prediction of residuals and outputs over time (chen2022, limit of the NTK scaling).
+r"""Training with a constant kernel: the lazy prediction of residuals and outputs over time
+(chen2022, limit of the NTK scaling).
 
 With $\dot f = -K (f - y)$ on the training points and $\dot f(x) = -k(x)^\top (f - y)$ elsewhere,
 $$r(t) = e^{-K t} r(0), \qquad f_t(x) = f_0(x) - k(x)^\top K^{-1} (I - e^{-K t})\, r(0).$$
-One eigen decomposition gives every time. The time is that of the half sum of squares; for the mean divide it by $n$.
+One eigen decomposition gives every time. The time is that of the half sum of squares; for the mean
+divide it by $n$.
 """
 
 import equinox as eqx
@@ -22,7 +24,8 @@ NEGATIVE = 1e-6  # relative to the largest eigenvalue: sampled kernels in float3
 
 
 class Linearised(AbstractResult):
-    """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis `output`.
+    """Constant-kernel prediction; axes (time, sample) and, for several outputs, a last axis
+    `output`.
 
     Attributes:
         times: when, shape (time,).
@@ -63,7 +66,8 @@ def linearised(
         test_kernel: $k$, (test sample, sample).
         start: outputs at time 0 on the training points, zero by default.
         test_start: outputs at time 0 on the test points, zero by default.
-        rate: if given, gradient descent with this rate instead of the flow: $r_k = (I - \eta K)^k r_0$ at $t = k \eta$.
+        rate: if given, gradient descent with this rate instead of the flow:
+            $r_k = (I - \eta K)^k r_0$ at $t = k \eta$.
 
     Returns:
         `Linearised` with `outputs`, `residuals`, `losses`, `test_outputs` along `times`.
@@ -100,7 +104,9 @@ def linearised(
 
 @jax.jit
 def _predict(kernel, targets, times, start, test_kernel, test_start, rate):
-    """The eigenvalues as they were computed, and the arrays of `Linearised`; one program for each set of shapes."""
+    """The eigenvalues as they were computed, and the arrays of `Linearised`; one program for each
+    set of shapes.
+    """
     spectrum, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
     samples = targets.shape[0]
     floor = samples * jnp.finfo(spectrum.dtype).eps * jnp.max(jnp.abs(spectrum))
@@ -131,12 +137,15 @@ def _check_definite(values) -> None:
     values = np.asarray(values)
     if values[0] < -NEGATIVE * np.max(np.abs(values)):
         raise ValueError(
-            f"`kernel` must be positive semi-definite, but its smallest eigenvalue is {float(values[0]):.3g}."
+            "`kernel` must be positive semi-definite, but its smallest eigenvalue is "
+            f"{float(values[0]):.3g}."
         )
 
 
 def _decay(values, times, rate):
-    r"""$e^{-\lambda t}$ and $(1 - e^{-\lambda t}) / \lambda$; at $\lambda = 0$ they are 1 and $t$ (0 at $t = \infty$, where $k(x)$ has no such part)."""
+    r"""$e^{-\lambda t}$ and $(1 - e^{-\lambda t}) / \lambda$; at $\lambda = 0$ they are 1 and $t$
+    (0 at $t = \infty$, where $k(x)$ has no such part).
+    """
     moving = values > 0
     safe = jnp.where(moving, values, 1)
     if rate is None:

@@ -1,12 +1,17 @@
-r"""The mean-field limit $m \to \infty$ of a network whose hidden layer alone is trained (chen2022, sections 2 and 3).
+r"""The mean-field limit $m \to \infty$ of a network whose hidden layer alone is trained (chen2022,
+sections 2 and 3).
 
-Two populations of neurons, $c = \pm \hat c$, each carrying its pre-activations $h \in \mathbb{R}^n$ at the training points:
-$$\dot h_\pm = \mp \hat c\, G\, (\sigma'(h_\pm) \circ r), \qquad f = \tfrac{\hat c}{2} (E\sigma(h_+) - E\sigma(h_-)), \qquad r = f - y,$$
-from $h(0) \sim \mathcal{N}(0, G)$, so that $f(0) = 0$. Solved along characteristics: nodes are put on $h(0)$, their weights stay, and the coupled
-system is integrated. An odd $\sigma$ makes $h_-$ a copy of $-h_+$ and one population suffices. New inputs are carried along: their drift is
+Two populations of neurons, $c = \pm \hat c$, each carrying its pre-activations $h \in \mathbb{R}^n$
+at the training points:
+$$\dot h_\pm = \mp \hat c\, G\, (\sigma'(h_\pm) \circ r), \qquad f = \tfrac{\hat c}{2}
+  (E\sigma(h_+) - E\sigma(h_-)), \qquad r = f - y,$$
+from $h(0) \sim \mathcal{N}(0, G)$, so that $f(0) = 0$. Solved along characteristics: nodes are put
+on $h(0)$, their weights stay, and the coupled system is integrated. An odd $\sigma$ makes $h_-$ a
+copy of $-h_+$ and one population suffices. New inputs are carried along: their drift is
 $\mp \hat c\, G(x, \cdot) (\sigma'(h_\pm) \circ r)$ and they do not feed back.
 
-Finite networks differ by $O(m^{-1/2})$. Time is that of the half sum of squares with neuron factor $m$.
+Finite networks differ by $O(m^{-1/2})$. Time is that of the half sum of squares with neuron factor
+$m$.
 """
 
 import math
@@ -78,19 +83,23 @@ def mean_field(
     r"""Solves the mean-field limit.
 
     Args:
-        gram: $G$ over the training points followed by the test points, (point, point): `hidden_gram`, or any embedding's Gram matrix.
-        targets: $y$, one per training point; the first `len(targets)` points are the training points.
+        gram: $G$ over the training points followed by the test points, (point, point):
+            `hidden_gram`, or any embedding's Gram matrix.
+        targets: $y$, one per training point; the first `len(targets)` points are the training
+            points.
         activation: name or object.
         times: increasing times at which the limit is wanted, from 0 on.
         magnitude: $\hat c$.
-        method: "grid" is the trapezoid rule on the whitened start, deterministic, for a training Gram matrix of rank at most 3; "particles"
-            are draws of $\mathcal{N}(0, G)$, each used with both signs of $c$; "auto" takes the grid where the rank allows.
+        method: "grid" is the trapezoid rule on the whitened start, deterministic, for a training
+            Gram matrix of rank at most 3; "particles" are draws of $\mathcal{N}(0, G)$, each used
+            with both signs of $c$; "auto" takes the grid where the rank allows.
         particles, key: their number and the random key.
-        spacing: of the grid, in standard deviations. By default it starts from a fraction of $\min(1/4, 0.35/s)$, $s$ the largest standard
-            deviation, and is refined until the outputs change by less than 1e-10 (for an activation with kinks the error falls only like the spacing:
-            1e-5); the change is reported as `error`.
-        tolerance: of the integration: relative and adaptive, 1e-10, for smooth activations; with kinks, where the field jumps, the fixed step
-            in units of $1/\lambda_{\max}(K)$, 0.02.
+        spacing: of the grid, in standard deviations. By default it starts from a fraction of
+            $\min(1/4, 0.35/s)$, $s$ the largest standard deviation, and is refined until the
+            outputs change by less than 1e-10 (for an activation with kinks the error falls only
+            like the spacing: 1e-5); the change is reported as `error`.
+        tolerance: of the integration: relative and adaptive, 1e-10, for smooth activations; with
+            kinks, where the field jumps, the fixed step in units of $1/\lambda_{\max}(K)$, 0.02.
     """
     act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
     check_choice("method", method, ("auto", "grid", "particles"))
@@ -111,7 +120,8 @@ def mean_field(
         return _solve(act, gram, targets, times, magnitude, *parts, "particles", tolerance)
     if rank > 3:
         raise ValueError(
-            f"`method` 'grid' needs a training Gram matrix of rank at most 3, got rank {rank}. Use 'particles'."
+            f"`method` 'grid' needs a training Gram matrix of rank at most 3, got rank {rank}. "
+            "Use 'particles'."
         )
 
     def solve(gap):
@@ -148,10 +158,12 @@ def collapsed_mean_field(
     magnitude: float | int = 1.0,
     tolerance: float | int | None = None,
 ) -> MeanFieldPath:
-    r"""The limit $m, D \to \infty$ of the older mean-field scaling, $h(0) \to 0$ (chen2022, Table 1, "MF").
+    r"""The limit $m, D \to \infty$ of the older mean-field scaling, $h(0) \to 0$ (chen2022, Table
+    1, "MF").
 
-    All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$, an equation in $2n$ unknowns. It needs
-    $\sigma'(0) \ne 0$. With a kink at 0 the limit is not this one (signs stay those of $\mathcal{N}(0, G)$ at vanishing size): simulate it at finite $D$.
+    All neurons with the same sign of $c$ follow one path: the system above with every $h(0) = 0$,
+    an equation in $2n$ unknowns. It needs $\sigma'(0) \ne 0$. With a kink at 0 the limit is not
+    this one (signs stay those of $\mathcal{N}(0, G)$ at vanishing size): simulate it at finite $D$.
 
     Args:
         gram: $G$ of the training samples, then the test points, shape (point, point).
@@ -164,11 +176,13 @@ def collapsed_mean_field(
     act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
     if 0.0 in act.kinks:
         raise ValueError(
-            f"`activation` must be smooth at 0 for the collapsed limit, got {act.name!r}. Train a `Shallow` net with `MeanField(hidden=1.0)` instead."
+            f"`activation` must be smooth at 0 for the collapsed limit, got {act.name!r}. Train "
+            "a `Shallow` net with `MeanField(hidden=1.0)` instead."
         )
     if float(act.derivative(jnp.zeros(()))) == 0.0:
         raise ValueError(
-            f"`activation` must have a slope at 0 for the collapsed limit, got {act.name!r}, for which nothing ever moves."
+            f"`activation` must have a slope at 0 for the collapsed limit, got {act.name!r}, for "
+            "which nothing ever moves."
         )
     points, samples = len(gram), len(targets)
     start, rest = jnp.zeros((1, samples)), jnp.zeros((1, points - samples))
@@ -217,7 +231,9 @@ def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, m
 
 @eqx.filter_jit
 def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, weights, tolerance):
-    r"""Integrates $U_s = \int s\, \sigma'(h_s) \circ r$ for each population $s$; $h_s = h(0) - \hat c\, U_s G$ at every point."""
+    r"""Integrates $U_s = \int s\, \sigma'(h_s) \circ r$ for each population $s$;
+    $h_s = h(0) - \hat c\, U_s G$ at every point.
+    """
     from .._core.solvers import diffrax
 
     samples = len(targets)
@@ -282,7 +298,9 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
 
 
 def _whitened(gram, samples):
-    r"""$h = A t$ on the training points, $h(x) = B t + s\, \xi$ at test points, with $t$, $\xi$ standard normal; $A$ has the rank's columns."""
+    r"""$h = A t$ on the training points, $h(x) = B t + s\, \xi$ at test points, with $t$, $\xi$
+    standard normal; $A$ has the rank's columns.
+    """
     values, vectors = np.linalg.eigh(np.asarray(gram[:samples, :samples]))
     keep = values > samples * np.finfo(float).eps * max(values[-1], 0.0)
     roots, vectors = np.sqrt(values[keep]), vectors[:, keep]
@@ -294,7 +312,9 @@ def _whitened(gram, samples):
 
 
 def _product(spacing, dimensions):
-    """The trapezoid rule for a standard normal vector: the product grid without its negligible corners, and its weights."""
+    """The trapezoid rule for a standard normal vector: the product grid without its negligible
+    corners, and its weights.
+    """
     count = math.ceil(REACH / spacing)
     t = np.arange(-count, count + 1) * (REACH / count)
     weights = np.exp(-(t**2) / 2)
@@ -316,7 +336,8 @@ def _checked(gram, targets, activation, times, magnitude):
     targets = real_array("targets", targets).astype(float)
     if targets.ndim != 1 or not 0 < len(targets) <= len(gram):
         raise ValueError(
-            f"`targets` must hold one number for each of the first points of `gram` ({len(gram)}), got shape {targets.shape}."
+            "`targets` must hold one number for each of the first points of `gram` "
+            f"({len(gram)}), got shape {targets.shape}."
         )
     times = jnp.atleast_1d(real_array("times", times).astype(float))
     steps = np.diff(np.asarray(times))

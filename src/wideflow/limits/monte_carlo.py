@@ -1,8 +1,12 @@
-r"""Kernels of finite random networks, averaged over draws, with standard errors: what the limits are held against.
+r"""Kernels of finite random networks, averaged over draws, with standard errors: what the limits
+are held against.
 
-Of one network with outputs $f_o(x)$ and parameters $\theta$ the empirical kernels are, averaged over its $O$ outputs,
-$$\hat K(x, x') = \frac1O\sum_o f_o(x)f_o(x'), \qquad \hat\Theta(x, x') = \frac1O\sum_o\langle\nabla_\theta f_o(x), \nabla_\theta f_o(x')\rangle .$$
-Nothing here knows what the network is: it is any pytree of arrays that can be called, and the Jacobian is autodiff's.
+Of one network with outputs $f_o(x)$ and parameters $\theta$ the empirical kernels are, averaged
+over its $O$ outputs,
+$$\hat K(x, x') = \frac1O\sum_o f_o(x)f_o(x'), \qquad \hat\Theta(x, x') =
+  \frac1O\sum_o\langle\nabla_\theta f_o(x), \nabla_\theta f_o(x')\rangle .$$
+Nothing here knows what the network is: it is any pytree of arrays that can be called, and the
+Jacobian is autodiff's.
 """
 
 from collections.abc import Callable
@@ -39,12 +43,13 @@ def monte_carlo_kernel(
 
     Args:
         key: random key.
-        draw: `draw(key)` gives a network with `outputs(inputs)` of shape (sample,) or (sample, output).
+        draw: `draw(key)` gives a network with `outputs(inputs)` of shape (sample,) or (sample,
+            output).
         x, x2: inputs; `x2` is `x` if None.
         kernel: 'ntk' or 'nngp'.
         samples: networks that are drawn, one after the other.
-        tangent: `tangent(network, x, x2)`, the tangent kernel of one network, where it knows a quicker way than the Jacobian,
-            or where layers have rates of their own.
+        tangent: `tangent(network, x, x2)`, the tangent kernel of one network, where it knows a
+            quicker way than the Jacobian, or where layers have rates of their own.
 
     Returns:
         `KernelEstimate(mean, error)`, both (left, right).

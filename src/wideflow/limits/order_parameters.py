@@ -1,14 +1,21 @@
-r"""Online learning in high dimension: the closed equations of the overlaps (saad1995; goldt2019; veiga2022).
+r"""Online learning in high dimension: the closed equations of the overlaps (saad1995; goldt2019;
+veiga2022).
 
-A student $f(x) = s\sum_ka_k\sigma(\lambda_k)$ sees each sample of a teacher $y = \sum_ra^*_r\sigma^*(\rho_r) + \sqrt\Delta\,\xi$ once, $x \sim N(0, I_d)$, with
-$\lambda_k = \langle w_k, x\rangle/\sqrt d$, $\rho_r = \langle w^*_r, x\rangle/\sqrt d$. The overlaps $Q = WW^\top/d$, $M = WW^{*\top}/d$, $P = W^*W^{*\top}/d$ are the
-covariance of $(\lambda, \rho)$. The step $w_k \mathrel{-}= \frac\eta{\sqrt d}\,s\,a_k\sigma'(\lambda_k)\,(f - y)\,x$ moves them, in the time $\tau$ = steps$/d$ and as
-$d\to\infty$, by
-$$\dot M_{kr} = -\eta s a_k E[\sigma'(\lambda_k)\rho_re], \qquad \dot a_k = -\eta_a s E[\sigma(\lambda_k)e],$$
-$$\dot Q_{kl} = -\eta s\big(a_kE[\sigma'(\lambda_k)\lambda_le] + a_lE[\sigma'(\lambda_l)\lambda_ke]\big)
+A student $f(x) = s\sum_ka_k\sigma(\lambda_k)$ sees each sample of a teacher
+$y = \sum_ra^*_r\sigma^*(\rho_r) + \sqrt\Delta\,\xi$ once, $x \sim N(0, I_d)$, with
+$\lambda_k = \langle w_k, x\rangle/\sqrt d$, $\rho_r = \langle w^*_r, x\rangle/\sqrt d$. The
+overlaps $Q = WW^\top/d$, $M = WW^{*\top}/d$, $P = W^*W^{*\top}/d$ are the covariance of
+$(\lambda, \rho)$. The step
+$w_k \mathrel{-}= \frac\eta{\sqrt d}\,s\,a_k\sigma'(\lambda_k)\,(f - y)\,x$ moves them, in the time
+$\tau$ = steps$/d$ and as $d\to\infty$, by
+$$\dot M_{kr} = -\eta s a_k E[\sigma'(\lambda_k)\rho_re], \qquad \dot a_k = -\eta_a s
+  E[\sigma(\lambda_k)e],$$
+$$\dot Q_{kl} = -\eta s\big(a_kE[\sigma'(\lambda_k)\lambda_le] +
+  a_lE[\sigma'(\lambda_l)\lambda_ke]\big)
   + \tfrac{\eta^2}B s^2a_ka_lE[\sigma'(\lambda_k)\sigma'(\lambda_l)(e^2 + \Delta)],$$
-$e = f - E[y|x]$, $B$ the samples of a step. Without the last term this is the flow of the population loss $\frac12Ee^2$, and then the equations
-hold at every finite $d$: $\dot w = -\eta\,d\,\nabla_w\frac12Ee^2$ in the same time.
+$e = f - E[y|x]$, $B$ the samples of a step. Without the last term this is the flow of the
+population loss $\frac12Ee^2$, and then the equations hold at every finite $d$:
+$\dot w = -\eta\,d\,\nabla_w\frac12Ee^2$ in the same time.
 """
 
 import math
@@ -47,7 +54,8 @@ BLOWUP = 1e8  # a length squared this many times above its start is divergence
 
 
 class Overlaps(AbstractResult):
-    r"""Where a student stands: $M$ (width, index), $Q$ (width, width), $P$ (index, index), $a$ (width).
+    r"""Where a student stands: $M$ (width, index), $Q$ (width, width), $P$ (index, index), $a$
+    (width).
 
     Args:
         M: $WW^{*\top}/d$, student with teacher.
@@ -71,20 +79,27 @@ class Overlaps(AbstractResult):
         self.P = square_matrix("P", P).astype(float)
         self.output = real_array("output", output, "(width,)").astype(float)
         width, indices = self.M.shape
-        for name, array, length in (("Q", self.Q, width), ("P", self.P, indices), ("output", self.output, width)):  # fmt: skip
+        for name, array, length in (
+            ("Q", self.Q, width),
+            ("P", self.P, indices),
+            ("output", self.output, width),
+        ):
             if len(array) != length:
                 raise ValueError(
-                    f"`{name}` must have length {length} to fit `M` of shape {self.M.shape}, got {len(array)}."
+                    f"`{name}` must have length {length} to fit `M` of shape {self.M.shape}, got "
+                    f"{len(array)}."
                 )
         _check_covariance(self.covariance)
 
     @classmethod
     @double
     def of_weights(cls, hidden, directions, output) -> "Overlaps":
-        r"""At a finite $d$: $\lambda = Hx$ and $\rho = Vx$ give $Q = HH^\top$, $M = HV^\top$, $P = VV^\top$.
+        r"""At a finite $d$: $\lambda = Hx$ and $\rho = Vx$ give $Q = HH^\top$, $M = HV^\top$,
+        $P = VV^\top$.
 
         Args:
-            hidden: $H$, one row a neuron, with its factor: $w_k/\sqrt d$ (`net.hidden_scale * net.hidden`).
+            hidden: $H$, one row a neuron, with its factor: $w_k/\sqrt d$
+                (`net.hidden_scale * net.hidden`).
             directions: $V$, one row an index.
             output: $a$, shape (width,).
         """
@@ -106,17 +121,20 @@ class OnlineEquations(DoubleModule):
     r"""The right-hand sides.
 
     Args:
-        activation: $\sigma$ of the student: closed forms for erf, ReLU and its kin, polynomials (`square`, `activations.hermite(k)`), whichever of them
-            the teacher is; quadrature for other smooth ones.
-        teacher: $\sigma^*$, likewise, or `activations.sign()`; or a function $g$ of the vector $\rho$, written with `jax.numpy`, by
-            quadrature over all indices together (at most four of student and teacher; $a^*$ is then not used).
+        activation: $\sigma$ of the student: closed forms for erf, ReLU and its kin, polynomials
+            (`square`, `activations.hermite(k)`), whichever of them the teacher is; quadrature for
+            other smooth ones.
+        teacher: $\sigma^*$, likewise, or `activations.sign()`; or a function $g$ of the vector
+            $\rho$, written with `jax.numpy`, by quadrature over all indices together (at most four
+            of student and teacher; $a^*$ is then not used).
         coefficients: $a^*$; ones by default.
         rate: $\eta$. output_rate: $\eta_a$, 0 for a frozen second layer.
         scale: $s$. noise: $\Delta$. decay: $\gamma$ of $w \mathrel{-}= \frac{\eta\gamma}dw$.
         batch: $B$, fixed as $d$ grows.
         spherical: after each step every neuron is set back to its length.
         online: False leaves out the $\eta^2$ term: the flow of the population loss.
-        order: nodes a dimension where quadrature in four is needed; fewer dimensions take more of them.
+        order: nodes a dimension where quadrature in four is needed; fewer dimensions take more of
+            them.
 
     >>> equations = OnlineEquations("erf", "erf", rate=0.5)
     >>> start = Overlaps(M=[[1.0]], Q=[[1.0]], P=[[1.0]], output=[1.0])
@@ -139,10 +157,21 @@ class OnlineEquations(DoubleModule):
 
     @double
     def __init__(
-        self, activation: ActivationLike = "erf", teacher: ActivationLike = "erf", coefficients=None, *, rate: float = 1.0, output_rate: float = 0.0,
-        scale: float = 1.0, noise: float = 0.0, decay: float = 0.0, batch: int = 1, spherical: bool = False,
-        online: bool = True, order: int = 48,
-    ):  # fmt: skip
+        self,
+        activation: ActivationLike = "erf",
+        teacher: ActivationLike = "erf",
+        coefficients=None,
+        *,
+        rate: float = 1.0,
+        output_rate: float = 0.0,
+        scale: float = 1.0,
+        noise: float = 0.0,
+        decay: float = 0.0,
+        batch: int = 1,
+        spherical: bool = False,
+        online: bool = True,
+        order: int = 48,
+    ):
         self.activation = as_activation(activation)
         if self.activation.name == "sign":
             raise ValueError("`activation` must have a slope, got 'sign': its student never moves.")
@@ -197,12 +226,15 @@ class OnlineEquations(DoubleModule):
         width, indices = overlaps.M.shape
         if self.coefficients is not None and len(self.coefficients) != indices:
             raise ValueError(
-                f"`coefficients` must have one number an index ({indices}), got {len(self.coefficients)}."
+                f"`coefficients` must have one number an index ({indices}), got "
+                f"{len(self.coefficients)}."
             )
         if self.general and width + indices > 4:
             raise ValueError(
-                f"`teacher` is a function of {indices} indices; with {width} neurons that makes {width + indices} "
-                "dimensions of quadrature, at most 4 are possible. Write it as a sum of one activation over indices."
+                f"`teacher` is a function of {indices} indices; with {width} neurons that makes "
+                f"{width + indices} "
+                "dimensions of quadrature, at most 4 are possible. Write it as a sum of one "
+                "activation over indices."
             )
         if self.spherical and not bool(np.all(np.diag(np.asarray(overlaps.Q)) > 0)):
             raise ValueError("`overlaps` must have no neuron of length zero for spherical SGD.")
@@ -231,7 +263,9 @@ class OnlineEquations(DoubleModule):
         return dM, dQ, da
 
     def on_sphere(self, M, Q, dM, dQ):
-        """Moves of the overlaps with the radial part of every neuron's taken back, to first order in 1/d."""
+        """Moves of the overlaps with the radial part of every neuron's taken back, to first order
+        in 1/d.
+        """
         radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
         return dM - radial[:, None] * M, dQ - (radial[:, None] + radial) * Q
 
@@ -246,12 +280,15 @@ class OnlineEquations(DoubleModule):
         return h, outputs + self._unit.value(h[:, width:]) @ star
 
     def _by_pairs(self, M, Q, P, a, finer):
-        r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$ with $z$ over all units."""
+        r"""$(c_kE[\sigma'(\lambda_k)h_ze],\ E[\sigma(\lambda_k)e],\ c_kc_lE[\sigma'\sigma'(e^2+\Delta)])$
+        with $z$ over all units.
+        """
         width, c, cov = len(a), self._signed(a, len(P)), _covariance(M, Q, P)
         nodes, order = (math.ceil(finer * count) for count in (NODES, self.order))
         rows, _ = unit_pairs(self.activation, self._unit, cov, width, nodes)
         own = c[:width]
-        # Stein: E[sigma'(l_k) z e] = Cov(z, l_k) sum_j c_j E[sigma'' phi_j] + sum_j c_j E[sigma' phi_j'] Cov(z, h_j)
+        # Stein: E[sigma'(l_k) z e] = Cov(z, l_k) sum_j c_j E[sigma'' phi_j] + sum_j c_j E[sigma'
+        # phi_j'] Cov(z, h_j)
         drift = (rows.first @ c)[:, None] * cov[:width] + (rows.mixed * c) @ cov
         noise = jnp.zeros_like(Q)
         if self.online:
@@ -282,7 +319,8 @@ class OnlineEquations(DoubleModule):
 
 
 class OrderParameterPath(AbstractResult):
-    r"""A solution: the overlaps and the generalisation error at `times` ($\tau$), and anywhere between by `at`.
+    r"""A solution: the overlaps and the generalisation error at `times` ($\tau$), and anywhere
+    between by `at`.
 
     Attributes:
         M, Q: shapes (time, width, index) and (time, width, width).
@@ -303,7 +341,9 @@ class OrderParameterPath(AbstractResult):
     status: str = eqx.field(static=True)
 
     def at(self, time: float) -> Overlaps:
-        r"""The overlaps at any $\tau$ up to the last of `times`, by the solver's own interpolation."""
+        r"""The overlaps at any $\tau$ up to the last of `times`, by the solver's own
+        interpolation.
+        """
         check_between("time", time, 0.0, float(self.times[-1]))
         M, Q, a = self.interpolation.evaluate(jnp.asarray(float(time)))
         return Overlaps(M, (Q + Q.T) / 2, self.P, a)
@@ -329,7 +369,8 @@ def order_parameters(
         max_steps: of the solver.
 
     Returns:
-        The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$ grow without bound, or 'max_steps';
+        The path. Its `status` is 'done', 'diverged' where a rate beyond the stable ones lets $Q$
+            grow without bound, or 'max_steps';
         what lies beyond the end of a path that is not done is NaN.
     """
     from .._core.solvers import diffrax
@@ -373,22 +414,31 @@ def _solve(equations, start, ts, rtol, atol, max_steps):
         return jnp.max(jnp.abs(y[1])) > BLOWUP * (1 + jnp.max(jnp.abs(start.Q)))
 
     solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(field), diffrax.Tsit5(), 0.0, ts[-1], None, (start.M, start.Q, start.output),
-        saveat=diffrax.SaveAt(ts=ts, dense=True), max_steps=max_steps, throw=False,
+        diffrax.ODETerm(field),
+        diffrax.Tsit5(),
+        0.0,
+        ts[-1],
+        None,
+        (start.M, start.Q, start.output),
+        saveat=diffrax.SaveAt(ts=ts, dense=True),
+        max_steps=max_steps,
+        throw=False,
         event=diffrax.Event(blown),
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
-    )  # fmt: skip
+    )
     errors = jax.lax.map(lambda y: equations._error(y[0], y[1], start.P, y[2]), solution.ys)
     return solution, errors
 
 
 @double
 def order_parameter_error(equations: OnlineEquations, overlaps: Overlaps) -> float:
-    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at a quarter more nodes a dimension.
+    r"""How far quadrature is off: the largest difference of the right-hand sides at `order` and at
+    a quarter more nodes a dimension.
 
-    Zero where all is in closed form; the finer rule is the judge, so the error of smooth integrands is stated to a small factor. Pairs of smooth
-    activations take 128 nodes a dimension whatever `order` is, and are judged likewise. With kinks inside a general teacher the error falls only like
-    a power of `order`, and this number shows it.
+    Zero where all is in closed form; the finer rule is the judge, so the error of smooth integrands
+    is stated to a small factor. Pairs of smooth activations take 128 nodes a dimension whatever
+    `order` is, and are judged likewise. With kinks inside a general teacher the error falls only
+    like a power of `order`, and this number shows it.
 
     Args:
         equations: the right-hand sides, with their `order`.
@@ -416,8 +466,10 @@ def _check_pair(student: Activation, teacher: Activation) -> None:
     for act in (student, teacher):
         if act.kinks:
             raise ValueError(
-                f"`teacher` {teacher.name!r} and `activation` {student.name!r} have no closed form together, and the kink of {act.name!r} spoils "
-                "quadrature. Take a smooth activation in its place, or erf, ReLU, polynomials and signs for both."
+                f"`teacher` {teacher.name!r} and `activation` {student.name!r} have no closed "
+                f"form together, and the kink of {act.name!r} spoils "
+                "quadrature. Take a smooth activation in its place, or erf, ReLU, polynomials "
+                "and signs for both."
             )
 
 
@@ -431,7 +483,8 @@ def _check_covariance(covariance) -> None:
     values = np.linalg.eigvalsh(np.asarray(covariance))
     if values[0] < -1e-10 * max(values[-1], 1e-300):
         raise ValueError(
-            f"`M`, `Q` and `P` must be the overlaps of vectors, but their covariance has the negative eigenvalue "
+            "`M`, `Q` and `P` must be the overlaps of vectors, but their covariance has the "
+            "negative eigenvalue "
             f"{values[0]:.3g}. Take them from weights with `Overlaps.of_weights`."
         )
 

@@ -31,10 +31,12 @@ class Plateau(NamedTuple):
 def plateau(
     times, errors, slope: float = 0.2, drop: float = 2.0, floor: float = 1e-6
 ) -> Plateau | None:
-    r"""The longest stretch on which $-d\ln\epsilon/d\ln\tau <$ `slope` and after which the error still falls by the factor `drop`.
+    r"""The longest stretch on which $-d\ln\epsilon/d\ln\tau <$ `slope` and after which the error
+    still falls by the factor `drop`.
 
-    The last condition leaves out the end of a run, where the error has reached its asymptote; `floor`, a share of the largest error, leaves
-    out what a solver's tolerance makes of an error that goes to zero.
+    The last condition leaves out the end of a run, where the error has reached its asymptote;
+    `floor`, a share of the largest error, leaves out what a solver's tolerance makes of an error
+    that goes to zero.
 
     Args:
         times, errors: a curve on a grid fine enough for its differences; times and errors positive.

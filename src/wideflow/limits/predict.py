@@ -1,13 +1,20 @@
-r"""What infinitely many infinitely wide networks predict: their mean and covariance at any time of training.
+r"""What infinitely many infinitely wide networks predict: their mean and covariance at any time of
+training.
 
-A wide network trained on $\frac12\lVert f - y\rVert^2$ moves as its linearisation, $f_t(x) = f_0(x) - \Theta(x, X)\,T\,(f_0(X) - y)$ with
-$$T = \Theta^{-1}(I - e^{-\Theta t}) \quad\text{(flow)}, \qquad T = \Theta^{-1}\big(I - (I - \eta\Theta)^k\big) \quad\text{(descent, } t = k\eta),$$
-and starts as a Gaussian process of covariance $K$. Hence (lee2019, equations 14 to 16) the ensemble is Gaussian with
-$$\mu(x) = \Theta(x, X)\,T\,y, \qquad C(x, x') = K(x, x') + \Theta(x, X)\,T K T\,\Theta(X, x') - \Theta(x, X)\,T K(X, x') - K(x, X)\,T\,\Theta(X, x').$$
-A penalty $\frac\lambda2\lVert\theta - \theta_0\rVert^2$ (`ridge`) replaces $\Theta$ by $\Theta + \lambda I$ inside $T$. The time is that of the half sum
-of squares; for the mean divide it by $n$. Several outputs are independent and share the covariance.
+A wide network trained on $\frac12\lVert f - y\rVert^2$ moves as its linearisation,
+$f_t(x) = f_0(x) - \Theta(x, X)\,T\,(f_0(X) - y)$ with
+$$T = \Theta^{-1}(I - e^{-\Theta t}) \quad\text{(flow)}, \qquad T = \Theta^{-1}\big(I - (I -
+  \eta\Theta)^k\big) \quad\text{(descent, } t = k\eta),$$
+and starts as a Gaussian process of covariance $K$. Hence (lee2019, equations 14 to 16) the ensemble
+is Gaussian with
+$$\mu(x) = \Theta(x, X)\,T\,y, \qquad C(x, x') = K(x, x') + \Theta(x, X)\,T K T\,\Theta(X, x') -
+  \Theta(x, X)\,T K(X, x') - K(x, X)\,T\,\Theta(X, x').$$
+A penalty $\frac\lambda2\lVert\theta - \theta_0\rVert^2$ (`ridge`) replaces $\Theta$ by
+$\Theta + \lambda I$ inside $T$. The time is that of the half sum of squares; for the mean divide it
+by $n$. Several outputs are independent and share the covariance.
 
-Every kernel may lie on disk (`write_kernel`): what fits the memory budget is read, beyond it the same formulas are worked off with products over the chunks (`stored_prediction.py`).
+Every kernel may lie on disk (`write_kernel`): what fits the memory budget is read, beyond it the
+same formulas are worked off with products over the chunks (`stored_prediction.py`).
 """
 
 import math
@@ -36,8 +43,9 @@ from .infinite_width.stored_prediction import (
     test_kernels,
 )
 
-# Whole matrices that the formulas hold at once. Ensemble: both kernels, the symmetric part, eigenvectors, LAPACK's workspace of two, the rotated covariance and a
-# product on its way. Posterior: the kernel, the difference from its transpose, kernel plus ridge, the factor, a copy.
+# Whole matrices that the formulas hold at once. Ensemble: both kernels, the symmetric part,
+# eigenvectors, LAPACK's workspace of two, the rotated covariance and a product on its way.
+# Posterior: the kernel, the difference from its transpose, kernel plus ridge, the factor, a copy.
 ENSEMBLE_MATRICES, POSTERIOR_MATRICES = 8, 5
 
 __all__ = [
@@ -51,10 +59,11 @@ __all__ = [
 
 
 class Prediction(NamedTuple):
-    """Mean (time, test sample, output) and covariance (time, test sample, test sample); axes that were not given are left out.
+    """Mean (time, test sample, output) and covariance (time, test sample, test sample); axes that
+    were not given are left out.
 
-    `covariance` holds variances alone, (time, test sample), where the diagonal of the test kernel was given, and is None
-    where no test kernel was.
+    `covariance` holds variances alone, (time, test sample), where the diagonal of the test kernel
+    was given, and is None where no test kernel was.
 
     Attributes:
         mean: of the test outputs.
@@ -81,15 +90,20 @@ def ensemble(
     r"""Mean and covariance of infinitely many trained networks, from both kernels.
 
     Args:
-        train: both kernels of the training inputs, $(K, \Theta)$, each (sample, sample); `kernels(...).both(x)`, or a pair of stored kernels.
+        train: both kernels of the training inputs, $(K, \Theta)$, each (sample, sample);
+            `kernels(...).both(x)`, or a pair of stored kernels.
         targets: $y$, (sample,) or (sample, output).
         times: one time or several, `inf` allowed.
-        cross: both kernels of test against training inputs, (test sample, sample), stored or not; the training inputs themselves if None.
-        test_nngp: $K$ of the test inputs, (test sample, test sample), or its diagonal for variances alone; no covariance if None.
-        rate: gradient descent at this rate instead of the flow; times are then rounded to whole steps $t = k\eta$.
+        cross: both kernels of test against training inputs, (test sample, sample), stored or not;
+            the training inputs themselves if None.
+        test_nngp: $K$ of the test inputs, (test sample, test sample), or its diagonal for variances
+            alone; no covariance if None.
+        rate: gradient descent at this rate instead of the flow; times are then rounded to whole
+            steps $t = k\eta$.
         ridge: the penalty's $\lambda$.
         memory: bytes for stored kernels (`WIDEFLOW_MEMORY` if None).
-        progress: for stored kernels, called with the blocks of a factor, or the steps of an iteration, that are done and with all of them.
+        progress: for stored kernels, called with the blocks of a factor, or the steps of an
+            iteration, that are done and with all of them.
 
     Returns:
         `Prediction(mean, covariance)`; a leading time axis where `times` is a sequence.
@@ -150,7 +164,9 @@ def _ensemble(train: KernelPair, y, moments, cross: KernelPair | None, test_nngp
 
 
 def _covariance(read, learnt, vectors, nngp, cross, test):
-    r"""$K(x,x') + A K A^\top - A K(X,x') - K(x,X) A^\top$ with $A = \Theta(x,X)T$, in the eigenvectors of $\Theta$."""
+    r"""$K(x,x') + A K A^\top - A K(X,x') - K(x,X) A^\top$ with $A = \Theta(x,X)T$, in the
+    eigenvectors of $\Theta$.
+    """
     test = jnp.asarray(test)
     rotated = vectors.T @ nngp @ vectors
     crossed = cross @ vectors  # K(x, X) V
@@ -174,14 +190,17 @@ def posterior(
     memory: int | str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Prediction:
-    r"""The posterior of the Gaussian process of wide networks: all layers random, conditioned on the data (lee2018).
+    r"""The posterior of the Gaussian process of wide networks: all layers random, conditioned on
+    the data (lee2018).
 
-    $$\mu(x) = K(x, X)(K + \lambda I)^{-1}y, \qquad C(x, x') = K(x, x') - K(x, X)(K + \lambda I)^{-1}K(X, x').$$
+    $$\mu(x) = K(x, X)(K + \lambda I)^{-1}y, \qquad C(x, x') = K(x, x') - K(x, X)(K + \lambda
+      I)^{-1}K(X, x').$$
 
     Args:
         nngp: $K$ of the training inputs, (sample, sample), stored or not.
         targets: $y$, (sample,) or (sample, output).
-        cross: $K$ of test against training inputs, stored or not; the training inputs themselves if None.
+        cross: $K$ of test against training inputs, stored or not; the training inputs themselves if
+            None.
         test_nngp: as in `ensemble`.
         ridge: $\lambda$, the variance of the noise in the targets.
         memory, progress: as in `ensemble`.
@@ -227,10 +246,12 @@ def log_marginal_likelihood(
     memory: int | str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Float[Array, ""]:
-    r"""$\log p(y) = -\frac12 y^\top(K+\lambda I)^{-1}y - \frac12\log\det(K + \lambda I) - \frac n2\log 2\pi$, summed over outputs.
+    r"""$\log p(y) = -\frac12 y^\top(K+\lambda I)^{-1}y - \frac12\log\det(K + \lambda I) - \frac
+    n2\log 2\pi$, summed over outputs.
 
     Args:
-        nngp: $K$, shape (sample, sample), stored or not; of a stored one the factor, half of the matrix, must fit the memory budget.
+        nngp: $K$, shape (sample, sample), stored or not; of a stored one the factor, half of the
+            matrix, must fit the memory budget.
         targets: $y$, shape (sample,) or (sample, output).
         ridge: $\lambda \ge 0$, the variance of observation noise.
         memory, progress: as in `ensemble`.
@@ -277,16 +298,19 @@ def output_flow(
 ) -> Float[Array, "time sample *output"]:
     r"""Outputs over time under any loss, with a constant tangent kernel.
 
-    Linearised networks stay at $f_t(x) = f_0(x) + \Theta(x, X)a_t$, where $\dot a = -\nabla\ell(f_t(X)) - \lambda a$ from $a_0 = 0$: one system of
-    (sample, output) numbers whatever the test points. For the half sum of squares `ensemble` has the closed form.
+    Linearised networks stay at $f_t(x) = f_0(x) + \Theta(x, X)a_t$, where
+    $\dot a = -\nabla\ell(f_t(X)) - \lambda a$ from $a_0 = 0$: one system of (sample, output)
+    numbers whatever the test points. For the half sum of squares `ensemble` has the closed form.
 
     Args:
         ntk: $\Theta$ of the training inputs; a stored one is read into memory.
         targets: what `loss` takes as its second argument, one row a sample.
         times: increasing finite times.
-        loss: `loss(outputs, targets)`, a number: summed over the samples; `cross_entropy` by default.
+        loss: `loss(outputs, targets)`, a number: summed over the samples; `cross_entropy` by
+            default.
         cross: $\Theta$ of test against training inputs; the training outputs are given if None.
-        start, test_start: outputs at time 0 on the training and on the test inputs; zero by default.
+        start, test_start: outputs at time 0 on the training and on the test inputs; zero by
+            default.
         ridge: the penalty's $\lambda$.
         tolerance: relative tolerance of the solver, a hundredth of it absolute.
 
@@ -325,7 +349,9 @@ def output_flow(
 
 
 def spectrum_of(name: str, matrix):
-    """Eigenvalues (those below rounding set to 0) and eigenvectors of a kernel matrix; refused where it is none."""
+    """Eigenvalues (those below rounding set to 0) and eigenvectors of a kernel matrix; refused
+    where it is none.
+    """
     check_symmetric(name, matrix)
     values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
     floor = matrix.shape[0] * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
@@ -334,7 +360,9 @@ def spectrum_of(name: str, matrix):
 
 
 def check_definite(name: str, matrix) -> None:
-    """Refuses a matrix that is no kernel: not symmetric, or with an eigenvalue below zero by more than rounding."""
+    """Refuses a matrix that is no kernel: not symmetric, or with an eigenvalue below zero by more
+    than rounding.
+    """
     check_symmetric(name, matrix)
     values = jnp.linalg.eigvalsh((matrix + matrix.T) / 2)
     floor = matrix.shape[0] * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
@@ -344,7 +372,8 @@ def check_definite(name: str, matrix) -> None:
 def _refuse_negative(name, smallest, largest, floor):
     if not smallest >= -10 * floor:
         raise ValueError(
-            f"`{name}` must be positive semi-definite, but its eigenvalues run from {smallest:.3g} to {largest:.3g}. "
+            f"`{name}` must be positive semi-definite, but its eigenvalues run from "
+            f"{smallest:.3g} to {largest:.3g}. "
             "Give the kernel of one set of inputs with itself."
         )
 
@@ -357,7 +386,8 @@ def check_symmetric(name: str, matrix) -> None:
     gap, size = float(jnp.max(jnp.abs(matrix - matrix.T))), float(jnp.max(jnp.abs(matrix)))
     if not gap <= 1e-6 * size:
         raise ValueError(
-            f"`{name}` must be symmetric and finite, but it differs from its transpose by {gap:.3g}."
+            f"`{name}` must be symmetric and finite, but it differs from its transpose by "
+            f"{gap:.3g}."
         )
 
 
@@ -368,7 +398,8 @@ def cholesky(name: str, matrix, ridge):
     factor = jnp.linalg.cholesky(matrix + ridge * jnp.eye(matrix.shape[0], dtype=matrix.dtype))
     if not isinstance(factor, Tracer) and not bool(jnp.all(jnp.isfinite(factor))):
         raise ValueError(
-            f"`{name}` plus `ridge` {ridge:g} must be positive definite, but has no Cholesky factor. Raise `ridge`, or drop inputs "
+            f"`{name}` plus `ridge` {ridge:g} must be positive definite, but has no Cholesky "
+            "factor. Raise `ridge`, or drop inputs "
             "that occur twice."
         )
     return factor
@@ -383,7 +414,8 @@ def _check_rate(values, rate) -> None:
     largest = float(values[-1])
     if rate is not None and rate * largest >= 2:
         raise ValueError(
-            f"`rate` must be below 2/{largest:.3g} = {2 / largest:.3g}, or descent diverges, got {rate}."
+            f"`rate` must be below 2/{largest:.3g} = {2 / largest:.3g}, or descent diverges, got "
+            f"{rate}."
         )
 
 
@@ -391,7 +423,8 @@ def _targets(targets, samples: int):
     y = jnp.asarray(targets)
     if y.ndim not in (1, 2) or y.shape[0] != samples:
         raise ValueError(
-            f"`targets` must have shape ({samples},) or ({samples}, output) to fit the kernel, got {y.shape}."
+            f"`targets` must have shape ({samples},) or ({samples}, output) to fit the kernel, "
+            f"got {y.shape}."
         )
     y = y.astype(jnp.result_type(float)) if not jnp.issubdtype(y.dtype, jnp.floating) else y
     return (y, True) if y.ndim == 2 else (y[:, None], False)
@@ -404,7 +437,8 @@ def _matrix(values):
 def _check_test(test, count: int) -> None:
     if test is not None and jnp.shape(test) not in ((count,), (count, count)):
         raise ValueError(
-            f"`test_nngp` must have shape ({count}, {count}), or ({count},) for variances alone, to fit `cross`, got {jnp.shape(test)}."
+            f"`test_nngp` must have shape ({count}, {count}), or ({count},) for variances alone, "
+            f"to fit `cross`, got {jnp.shape(test)}."
         )
 
 

@@ -1,12 +1,17 @@
-r"""The random tangent Gram matrix of infinite width under asymmetric node scaling (caron2023, Proposition 3.3, equations 10-12).
+r"""The random tangent Gram matrix of infinite width under asymmetric node scaling (caron2023,
+Proposition 3.3, equations 10-12).
 
-With node weights $\lambda_{m,j} = \gamma/m + (1-\gamma)\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$ the Gram matrix at time zero tends to
-$$\widehat\Theta_\infty = \gamma\,\widehat\Theta^* + (1-\gamma)\sum_{j\ge1}\tilde\lambda_j\,\tfrac1d XX^\top\odot\sigma'(Z_j)\sigma'(Z_j)^\top,$$
-which stays random as soon as $\gamma < 1$:
-$\mathbb E\widehat\Theta_\infty = \widehat\Theta^*$ and
-$\mathbb E\lVert\widehat\Theta_\infty - \widehat\Theta^*\rVert_F^2 = C_0(X)\,(1-\gamma)^2\sum_j\tilde\lambda_j^2$ (equation 12).
-At width $m$ the same holds with $\sum_j\lambda_{m,j}^2$ in place of $(1-\gamma)^2\sum_j\tilde\lambda_j^2$.
-Zipf sums are values of the zeta function; their tails are heavy (3 % of the mass beyond $j = 2000$ at $\alpha = 0.7$) and are never dropped.
+With node weights
+$\lambda_{m,j} = \gamma/m + (1-\gamma)\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$ the Gram matrix
+at time zero tends to
+$$\widehat\Theta_\infty = \gamma\,\widehat\Theta^* + (1-\gamma)\sum_{j\ge1}\tilde\lambda_j\,\tfrac1d
+  XX^\top\odot\sigma'(Z_j)\sigma'(Z_j)^\top,$$
+which stays random as soon as $\gamma < 1$: $\mathbb E\widehat\Theta_\infty = \widehat\Theta^*$ and
+$\mathbb E\lVert\widehat\Theta_\infty - \widehat\Theta^*\rVert_F^2 =
+C_0(X)\,(1-\gamma)^2\sum_j\tilde\lambda_j^2$ (equation 12). At width $m$ the same holds with
+$\sum_j\lambda_{m,j}^2$ in place of $(1-\gamma)^2\sum_j\tilde\lambda_j^2$. Zipf sums are values of
+the zeta function; their tails are heavy (3 % of the mass beyond $j = 2000$ at $\alpha = 0.7$) and
+are never dropped.
 """
 
 import math
@@ -41,7 +46,8 @@ __all__ = [
 
 
 class LimitNodes(NamedTuple):
-    r"""What a node scaling tends to: the symmetric share $\gamma$, the first $J$ of the $\tilde\lambda_j$, and the sums over $j > J$.
+    r"""What a node scaling tends to: the symmetric share $\gamma$, the first $J$ of the
+    $\tilde\lambda_j$, and the sums over $j > J$.
 
     Attributes:
         gamma: $\gamma$.
@@ -63,7 +69,8 @@ class LimitNodes(NamedTuple):
 
 @double
 def zipf_sum(alpha: float, power: float = 2.0) -> float:
-    r"""$\sum_{j\ge1}\tilde\lambda_j^r = \zeta(r/\alpha)/\zeta(1/\alpha)^r$ for $r >\alpha$ (caron2023, Figure 5 at $r = 2$).
+    r"""$\sum_{j\ge1}\tilde\lambda_j^r = \zeta(r/\alpha)/\zeta(1/\alpha)^r$ for $r >\alpha$
+    (caron2023, Figure 5 at $r = 2$).
 
     It falls strictly from 1 ($\alpha\to0$) to 0 ($\alpha\to1$).
 
@@ -98,8 +105,9 @@ def zipf_tail(alpha: float, after: int, power: float = 1.0) -> float:
 def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
     r"""The limit of `scaling` as the width grows, its first `nodes` nodes apart.
 
-    `Weights` with a function is taken at its word that the sequence sums to 1; its tail of squares is then the bound
-    $\tilde\lambda_J\sum_{j>J}\tilde\lambda_j$. `Weights` with a list ends with the list.
+    `Weights` with a function is taken at its word that the sequence sums to 1; its tail of squares
+    is then the bound $\tilde\lambda_J\sum_{j>J}\tilde\lambda_j$. `Weights` with a list ends with
+    the list.
 
     Args:
         scaling: `NTK`, `Zipf` or `Weights`.
@@ -121,7 +129,8 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
             tail = 1.0 - math.fsum(head)
             if not -1e-9 <= tail < 1.0:
                 raise ValueError(
-                    f"`sequence` must sum to 1 over all nodes to have a limit, but its first {nodes} values sum to {1 - tail:.6g}. "
+                    "`sequence` must sum to 1 over all nodes to have a limit, but its first "
+                    f"{nodes} values sum to {1 - tail:.6g}. "
                     "Divide it by its sum."
                 )
             tail = max(tail, 0.0)
@@ -129,7 +138,8 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
         head = np.asarray(scaling.sequence) / math.fsum(scaling.sequence)
         return LimitNodes(scaling.gamma, head, 0.0, 0.0)
     raise ValueError(
-        f"`scaling` must be `NTK`, `Zipf` or `Weights` to have a limiting tangent Gram matrix, got {type(scaling).__name__}. "
+        "`scaling` must be `NTK`, `Zipf` or `Weights` to have a limiting tangent Gram matrix, "
+        f"got {type(scaling).__name__}. "
         "Mean-field networks move their features at leading order; see `wf.limits.mean_field`."
     )
 
@@ -141,9 +151,11 @@ def random_ntg(
     r"""One draw of the limiting Gram matrix $\widehat\Theta_\infty$ (caron2023, Proposition 3.3).
 
     The first $J$ = `nodes` nodes are drawn, the rest is replaced by its mean,
-    $$\gamma\widehat\Theta^* + (1-\gamma)\Big[\sum_{j\le J}\tilde\lambda_j\tfrac1d XX^\top\odot\sigma'(Z_j)\sigma'(Z_j)^\top
+    $$\gamma\widehat\Theta^* + (1-\gamma)\Big[\sum_{j\le J}\tilde\lambda_j\tfrac1d
+      XX^\top\odot\sigma'(Z_j)\sigma'(Z_j)^\top
       + \Big(\sum_{j>J}\tilde\lambda_j\Big)\widehat\Theta^*\Big],$$
-    which leaves an error of mean zero and root mean square `truncation_error(inputs, scaling, activation, nodes)` in Frobenius norm.
+    which leaves an error of mean zero and root mean square
+    `truncation_error(inputs, scaling, activation, nodes)` in Frobenius norm.
 
     Args:
         key: typed key; draw $k$ of several uses the key folded with $k$.
@@ -176,7 +188,8 @@ def random_ntg(
 
 @double
 def truncation_error(inputs, scaling: AbstractScaling, activation, nodes: int = 400) -> float:
-    r"""Root mean square Frobenius error of `random_ntg`: $\big(C_0(X)(1-\gamma)^2\sum_{j>J}\tilde\lambda_j^2\big)^{1/2}$.
+    r"""Root mean square Frobenius error of `random_ntg`:
+    $\big(C_0(X)(1-\gamma)^2\sum_{j>J}\tilde\lambda_j^2\big)^{1/2}$.
 
     Args:
         inputs: $X$, shape (sample, feature).
@@ -192,8 +205,9 @@ def truncation_error(inputs, scaling: AbstractScaling, activation, nodes: int = 
 
 @double
 def gram_variance(inputs, scaling: AbstractScaling, activation, width: int | None = None) -> float:
-    r"""$\mathbb E\lVert\widehat\Theta - \widehat\Theta^*\rVert_F^2$ at time zero: $C_0(X)\sum_j\lambda_{m,j}^2$ at width $m$ = `width`,
-    or its limit $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ when `width` is missing (caron2023, equation 12).
+    r"""$\mathbb E\lVert\widehat\Theta - \widehat\Theta^*\rVert_F^2$ at time zero:
+    $C_0(X)\sum_j\lambda_{m,j}^2$ at width $m$ = `width`, or its limit
+    $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ when `width` is missing (caron2023, equation 12).
 
     Args:
         inputs: $X$, shape (sample, feature).
@@ -206,9 +220,11 @@ def gram_variance(inputs, scaling: AbstractScaling, activation, width: int | Non
 
 @double
 def departure(scaling: AbstractScaling, width: int | None = None) -> float:
-    r"""Distance from the kernel regime: $\sum_j\lambda_{m,j}^2$ at width $m$ = `width`, or its limit $(1-\gamma)^2\sum_j\tilde\lambda_j^2$.
+    r"""Distance from the kernel regime: $\sum_j\lambda_{m,j}^2$ at width $m$ = `width`, or its
+    limit $(1-\gamma)^2\sum_j\tilde\lambda_j^2$.
 
-    0 is a fixed kernel, 1 a single node; caron2023, Figure 5 shows the limit at $\gamma = 0$ as a function of $\alpha$.
+    0 is a fixed kernel, 1 a single node; caron2023, Figure 5 shows the limit at $\gamma = 0$ as a
+    function of $\alpha$.
 
     Args:
         scaling: where the node weights come from, for instance `Zipf(gamma, alpha)`.
@@ -227,7 +243,8 @@ def departure(scaling: AbstractScaling, width: int | None = None) -> float:
 
 @double
 def variance_constant(inputs, activation) -> float:
-    r"""$C_0(X) = \sum_{i,k}\big(\langle x_i,x_k\rangle/d\big)^2\,\mathrm{Var}(\sigma'(u)\sigma'(v))$ (caron2023, equation 12).
+    r"""$C_0(X) = \sum_{i,k}\big(\langle x_i,x_k\rangle/d\big)^2\,\mathrm{Var}(\sigma'(u)\sigma'(v))$
+    (caron2023, equation 12).
 
     ReLU: the variance of a coin, $p(1-p)$ with $p = (\pi-\vartheta)/(2\pi)$.
 

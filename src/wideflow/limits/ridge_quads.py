@@ -1,15 +1,21 @@
-r"""Expectations of four ridge functions, $E[\sigma'(\lambda_k)\sigma'(\lambda_l)\,e^2]$ with $e = \sum_ic_i\varphi_i(h_i)$: the noise of online SGD.
+r"""Expectations of four ridge functions, $E[\sigma'(\lambda_k)\sigma'(\lambda_l)\,e^2]$ with
+$e = \sum_ic_i\varphi_i(h_i)$: the noise of online SGD.
 
-The $h_i$ are centred Gaussian with covariance $C$; the first $K$ of them are the student's $\lambda$. Five routes, each exact or with a stated error:
+The $h_i$ are centred Gaussian with covariance $C$; the first $K$ of them are the student's
+$\lambda$. Five routes, each exact or with a stated error:
 
-* **erf students, any teacher.** $\sigma'(\lambda_k)\sigma'(\lambda_l)$ is a Gaussian factor, so the expectation is a constant times $E'e^2$ under the
-  tilted covariance $C' = C - C_{\cdot S}(C_{SS} + I/(2b^2))^{-1}C_{S\cdot}$, $S = (k, l)$: a sum of pairs, in closed form (saad1995).
-* **Piecewise linear students and teachers.** One integral over closed forms: see `positive_quad`; 1e-12.
+* **erf students, any teacher.** $\sigma'(\lambda_k)\sigma'(\lambda_l)$ is a Gaussian factor, so the
+  expectation is a constant times $E'e^2$ under the tilted covariance
+  $C' = C - C_{\cdot S}(C_{SS} + I/(2b^2))^{-1}C_{S\cdot}$, $S = (k, l)$: a sum of pairs, in closed
+  form (saad1995).
+* **Piecewise linear students and teachers.** One integral over closed forms: see `positive_quad`;
+  1e-12.
 * **Polynomials.** Gauss-Hermite with enough nodes for their degree: exact.
-* **Piecewise linear students of polynomials, erf and signs; polynomial students of piecewise linear teachers, erf and signs.** Powers and signs: see
-  `sign_moments`; 1e-12.
-* **All other smooth ones.** The trapezoid rule in as many dimensions as there are different units, at most four (`gaussian_lattice`: for tanh at 48 nodes a dimension
-  1e-12 at variances up to one, 1e-8 up to four); `order_parameter_error` states the error for the equations at hand.
+* **Piecewise linear students of polynomials, erf and signs; polynomial students of piecewise linear
+  teachers, erf and signs.** Powers and signs: see `sign_moments`; 1e-12.
+* **All other smooth ones.** The trapezoid rule in as many dimensions as there are different units,
+  at most four (`gaussian_lattice`: for tanh at 48 nodes a dimension 1e-12 at variances up to one,
+  1e-8 up to four); `order_parameter_error` states the error for the equations at hand.
 """
 
 import itertools
@@ -64,7 +70,9 @@ def noise_matrix(
 
 
 def exact_order(student: Activation, teacher: Activation) -> int | None:
-    """Nodes that integrate the product of two slopes and two values exactly; None unless both are polynomials."""
+    """Nodes that integrate the product of two slopes and two values exactly; None unless both are
+    polynomials.
+    """
     p, q = powers(student), powers(teacher)
     if p is None or q is None:
         return None
@@ -75,7 +83,9 @@ def exact_order(student: Activation, teacher: Activation) -> int | None:
 def unit_pairs(
     student: Activation, teacher: Activation, covariance, width: int, nodes: int = NODES
 ):
-    """`ridge_pair` of every student with every unit, and the value of every teacher with every teacher."""
+    """`ridge_pair` of every student with every unit, and the value of every teacher with every
+    teacher.
+    """
     diagonal = jnp.diagonal(covariance)
     own, theirs = diagonal[:width], diagonal[width:]
     among = ridge_pair(student, student, own[:, None], covariance[:width, :width], own, nodes)
@@ -104,7 +114,8 @@ def _tilted(student, teacher, covariance, c, width):
         chosen = jnp.stack([k, l])
         rows = covariance[chosen]
         inner = covariance[chosen][:, chosen] + spread * jnp.eye(2)
-        # sigma' = (2b/sqrt(pi)) exp(-b^2 u^2): the normalisation of the tilted law is det(I + 2 b^2 C_SS)^(-1/2)
+        # sigma' = (2b/sqrt(pi)) exp(-b^2 u^2): the normalisation of the tilted law is det(I + 2 b^2
+        # C_SS)^(-1/2)
         weight = (4 * b**2 / jnp.pi) * spread / jnp.sqrt(jnp.linalg.det(inner))
         tilted = covariance - rows.T @ jnp.linalg.solve(inner, rows)
         table, target = unit_pairs(student, teacher, tilted, width)
@@ -129,9 +140,14 @@ def _piecewise_linear(student, teacher, covariance, c, width):
     units = len(covariance)
     flips = np.array(list(itertools.product((1.0, -1.0), repeat=4)))
     quads = np.array(
-        [(k, l, i, j) for k in range(width) for l in range(width)
-         for i in range(units) for j in range(units)]
-    )  # fmt: skip
+        [
+            (k, l, i, j)
+            for k in range(width)
+            for l in range(width)
+            for i in range(units)
+            for j in range(units)
+        ]
+    )
 
     def half(index, flip):
         """The coefficient of a unit's half line: alpha on the right, beta on the left."""
@@ -155,10 +171,12 @@ def _piecewise_linear(student, teacher, covariance, c, width):
 def positive_quad(covariance: Float[Array, "4 4"]) -> Float[Array, ""]:
     r"""$G = E[1(u>0)\,1(v>0)\,x^+y^+]$.
 
-    Scale the covariances between $(u, v)$ and $(x, y)$ by $t$: at $t = 0$ the two blocks are independent, and
+    Scale the covariances between $(u, v)$ and $(x, y)$ by $t$: at $t = 0$ the two blocks are
+    independent, and
     $$\frac{dG}{dt} = \sum_{i\in\{u,v\}}\sum_{j\in\{x,y\}}c_{ij}\,E[\partial_i\partial_jg], \qquad
       E[\partial_u\partial_xg] = p_u(0)\,E[1(v>0)\,1(x>0)\,y^+ \mid u = 0],$$
-    each in closed form. The end $t = 1$ may have a root singularity (singular covariances), which the tanh-sinh rule resolves.
+    each in closed form. The end $t = 1$ may have a root singularity (singular covariances), which
+    the tanh-sinh rule resolves.
     """
     t, _, weights = tanh_sinh()
     inside = jnp.kron(jnp.eye(2), jnp.ones((2, 2))) > 0
@@ -177,7 +195,9 @@ def positive_quad(covariance: Float[Array, "4 4"]) -> Float[Array, ""]:
 
 
 def orthant(k11, k12, k22):
-    r"""$P(u > 0, v > 0) = \frac14 + \frac1{2\pi}\arcsin\rho$; a degenerate variable counts half on each side."""
+    r"""$P(u > 0, v > 0) = \frac14 + \frac1{2\pi}\arcsin\rho$; a degenerate variable counts half on
+    each side.
+    """
     s = jnp.sqrt(jnp.maximum(k11 * k22, 0.0))
     rho = jnp.where(s > 0, k12 / jnp.where(s > 0, s, 1.0), 0.0)
     return 0.25 + jnp.arcsin(jnp.clip(rho, -1.0, 1.0)) / (2 * jnp.pi)
@@ -204,7 +224,9 @@ def _three(c, a, b, top):
 
 
 def _condition(c, i, left):
-    """The covariance of the variables `left` where variable `i` is 0; variances at the level of rounding are 0."""
+    """The covariance of the variables `left` where variable `i` is 0; variances at the level of
+    rounding are 0.
+    """
     left = np.array(left)
     column = c[left, i]
     pivot = jnp.where(c[i, i] > 0, c[i, i], 1.0)
@@ -224,7 +246,9 @@ Term = tuple[float, int, bool]  # coefficient, power, and whether the sign is a 
 
 
 def _by_sign_moments(student, teacher, covariance, c, width):
-    """Polynomial and piecewise linear units with those and with signs: a finite sum of `SignMoments`."""
+    """Polynomial and piecewise linear units with those and with signs: a finite sum of
+    `SignMoments`.
+    """
     slopes, own, theirs = _slope_terms(student), _terms(student), _terms(teacher)
     noise = sum((part.noise for part in parts(teacher) or () if isinstance(part, NoisySign)), 0.0)
     students, teachers = range(width), range(width, len(covariance))
@@ -257,12 +281,16 @@ def _by_sign_moments(student, teacher, covariance, c, width):
 
 
 def _first_alike(quad: list[int], noises: tuple[float, ...]) -> tuple[int, ...]:
-    """For each of the four units the first place at which its sign stands: signs of one unit without noise are one, and cancel in pairs."""
+    """For each of the four units the first place at which its sign stands: signs of one unit
+    without noise are one, and cancel in pairs.
+    """
     return tuple(m if noises[m] else quad.index(unit) for m, unit in enumerate(quad))
 
 
 def _terms(act: Activation) -> list[Term]:
-    r"""The activation as a sum of $c\,u^n$ and $c\,u^n\,\mathrm{sign}(u)$, for signs seen through their noise."""
+    r"""The activation as a sum of $c\,u^n$ and $c\,u^n\,\mathrm{sign}(u)$, for signs seen through
+    their noise.
+    """
     terms = []
     for part in parts(act) or ():
         if isinstance(part, Polynomial):
@@ -284,7 +312,9 @@ def _slope_terms(act: Activation) -> list[Term]:
 
 
 def psd_root(covariance):
-    r"""$S$ lower triangular with $SS^\top = C$; a direction without variance gets a column of zeros."""
+    r"""$S$ lower triangular with $SS^\top = C$; a direction without variance gets a column of
+    zeros.
+    """
     count = len(covariance)
     size = jnp.maximum(jnp.max(jnp.diagonal(covariance)), 1e-300)
     columns, rest = [], covariance
@@ -306,7 +336,9 @@ def tensor_rule(dimensions: int, nodes, weights) -> tuple[np.ndarray, np.ndarray
 
 
 def gaussian_points(student: Activation, covariance, order: int, entire: bool = True):
-    r"""Points $h$ (point, unit) and weights for $E[F(h)]$: Gauss-Hermite for polynomial students, else the lattice."""
+    r"""Points $h$ (point, unit) and weights for $E[F(h)]$: Gauss-Hermite for polynomial students,
+    else the lattice.
+    """
     root = psd_root(covariance)
     if powers(student) is None:
         return lattice_rule(root, order, entire)
@@ -315,7 +347,9 @@ def gaussian_points(student: Activation, covariance, order: int, entire: bool = 
 
 
 def _entire(*activations: Activation) -> bool:
-    """Whether a slope may be as narrow as erf's; the ones named have their poles at pi/2 or further."""
+    """Whether a slope may be as narrow as erf's; the ones named have their poles at pi/2 or
+    further.
+    """
     return any(act.name not in ("tanh", "sigmoid", "softplus") for act in activations)
 
 
@@ -329,10 +363,16 @@ def _joint(student, teacher, covariance, c, width, order):
 def _by_quadruples(student, teacher, covariance, c, width, order):
     units = len(covariance)
     # symmetric in (k, l) and in (i, j): each combination once
-    quads = [(k, l, i, j) for k in range(width) for l in range(k, width)
-             for i in range(units) for j in range(i, units)]  # fmt: skip
+    quads = [
+        (k, l, i, j)
+        for k in range(width)
+        for l in range(k, width)
+        for i in range(units)
+        for j in range(i, units)
+    ]
     total = jnp.zeros((width, width))
-    # A quadruple with repeated units is an integral in fewer dimensions; those of one count share a program.
+    # A quadruple with repeated units is an integral in fewer dimensions; those of one count share a
+    # program.
     for count in sorted({len(set(quad)) for quad in quads}):
         alike = [quad for quad in quads if len(set(quad)) == count]
         terms = _alike_quadruples(student, teacher, covariance, width, order, alike)
@@ -343,7 +383,9 @@ def _by_quadruples(student, teacher, covariance, c, width, order):
 
 
 def _alike_quadruples(student, teacher, covariance, width, order, quads):
-    """E[sigma'(h_k) sigma'(h_l) phi_i(h_i) phi_j(h_j)] of quadruples with equally many different units."""
+    """E[sigma'(h_k) sigma'(h_l) phi_i(h_i) phi_j(h_j)] of quadruples with equally many different
+    units.
+    """
     different = [sorted(set(quad)) for quad in quads]
     places = [[own.index(m) for m in quad] for quad, own in zip(quads, different, strict=True)]
     entire = _entire(student, teacher)

@@ -1,8 +1,13 @@
-r"""$E\big[\prod_ih_i^{n_i}\prod_{a\in S}\mathrm{sign}(g_a)\big]$ for jointly centred Gaussians: powers and signs, in closed form.
+r"""$E\big[\prod_ih_i^{n_i}\prod_{a\in S}\mathrm{sign}(g_a)\big]$ for jointly centred Gaussians:
+powers and signs, in closed form.
 
-Stein's lemma takes the powers away one by one, $E[h_iF] = \sum_b\mathrm{Cov}(h_i, b)\,E[\partial_bF]$, where the derivative of a sign, $2\delta(g_a)$, conditions on $g_a = 0$:
-$$E[h_iF\,\mathrm{sign}(g_a)] = \sum_j\mathrm{Cov}(h_i, h_j)\,E[\partial_jF\,\mathrm{sign}(g_a)] + \mathrm{Cov}(h_i, g_a)\,\frac2{\sqrt{2\pi\,\mathrm{Var}\,g_a}}\,E[F \mid g_a = 0].$$
-What is left are signs alone: an odd number of them has the mean 0, two have $\frac2\pi\arcsin\rho$, and four are one integral (`_four_signs`), to 1e-12.
+Stein's lemma takes the powers away one by one,
+$E[h_iF] = \sum_b\mathrm{Cov}(h_i, b)\,E[\partial_bF]$, where the derivative of a sign,
+$2\delta(g_a)$, conditions on $g_a = 0$:
+$$E[h_iF\,\mathrm{sign}(g_a)] = \sum_j\mathrm{Cov}(h_i, h_j)\,E[\partial_jF\,\mathrm{sign}(g_a)] +
+  \mathrm{Cov}(h_i, g_a)\,\frac2{\sqrt{2\pi\,\mathrm{Var}\,g_a}}\,E[F \mid g_a = 0].$$
+What is left are signs alone: an odd number of them has the mean 0, two have $\frac2\pi\arcsin\rho$,
+and four are one integral (`_four_signs`), to 1e-12.
 """
 
 import functools
@@ -20,9 +25,12 @@ SINGULAR = 1e-14  # a variance left by conditioning, over what it was: rounding
 
 
 class SignMoments:
-    r"""The moments of $h$ and of $g = h + n$, with independent $n_i \sim N(0, \nu_i)$; every number may be an array, elementwise.
+    r"""The moments of $h$ and of $g = h + n$, with independent $n_i \sim N(0, \nu_i)$; every number
+    may be an array, elementwise.
 
-    Two of the signs asked for together may be one variable, three may not: $E[\delta(g)\,\mathrm{sign}(g)^2]$ is no number of its own. Signs of one variable cancel in pairs.
+    Two of the signs asked for together may be one variable, three may not:
+    $E[\delta(g)\,\mathrm{sign}(g)^2]$ is no number of its own. Signs of one variable cancel in
+    pairs.
 
     Args:
         covariance: of $h$, indexed `covariance[i][j]`.
@@ -41,7 +49,9 @@ class SignMoments:
         self._moment = functools.cache(self._stein)
 
     def __call__(self, powers: Powers, signs: frozenset[int]) -> Array | float:
-        r"""$E[\prod_ih_i^{n_i}\prod_{a\in S}\mathrm{sign}(g_a)]$ with $n$ = `powers`, $S$ = `signs`."""
+        r"""$E[\prod_ih_i^{n_i}\prod_{a\in S}\mathrm{sign}(g_a)]$ with $n$ = `powers`, $S$ =
+        `signs`.
+        """
         return self._moment(powers, signs, frozenset())
 
     def _stein(self, powers: Powers, signs: frozenset[int], held: frozenset[int]):
@@ -87,7 +97,9 @@ def _lowered(powers: Powers, i: int) -> Powers:
 
 
 def _inverse_root(variance):
-    """Zero for a variable without variance: it sits at its kink, where a sign is 0 by convention."""
+    """Zero for a variable without variance: it sits at its kink, where a sign is 0 by
+    convention.
+    """
     inside = variance > 0
     return jnp.where(inside, 1 / jnp.sqrt(jnp.where(inside, variance, 1.0)), 0.0)
 
@@ -97,7 +109,10 @@ def _conditioned(covariance: dict, g: int) -> dict:
     inverse = _inverse_root(covariance[g, g]) ** 2
     names = sorted({a for a, _ in covariance})
     slope = {a: covariance[a, g] * inverse for a in names}
-    lost = {a: covariance[a, a] - slope[a] * covariance[a, g] <= SINGULAR * covariance[a, a] for a in names}  # fmt: skip
+    lost = {
+        a: covariance[a, a] - slope[a] * covariance[a, g] <= SINGULAR * covariance[a, a]
+        for a in names
+    }
     rest = lambda a, b: covariance[a, b] - slope[a] * covariance[b, g]
     return {(a, b): jnp.where(lost[a] | lost[b], 0.0, rest(a, b)) for a in names for b in names}
 
@@ -111,9 +126,12 @@ def _two_signs(k11, k12, k22):
 def _four_signs(c):
     r"""$E[\mathrm{sign}(g_0)\cdots\mathrm{sign}(g_3)]$ of covariance $c$.
 
-    With the covariances between $(g_0, g_1)$ and $(g_2, g_3)$ times $t$, the two pairs are independent at $t = 0$, and (Plackett)
-    $$\frac{d}{dt} = \sum_{i\in\{0,1\}}\sum_{j\in\{2,3\}}c_{ij}\,E[2\delta(g_i)\,2\delta(g_j)\,\mathrm{sign}(g_k)\,\mathrm{sign}(g_l)],$$
-    two signs given two zeros. Where $g_i$ and $g_j$ are one variable the end $t = 1$ has a root singularity, which the tanh-sinh rule resolves.
+    With the covariances between $(g_0, g_1)$ and $(g_2, g_3)$ times $t$, the two pairs are
+    independent at $t = 0$, and (Plackett)
+    $$\frac{d}{dt} =
+      \sum_{i\in\{0,1\}}\sum_{j\in\{2,3\}}c_{ij}\,E[2\delta(g_i)\,2\delta(g_j)\,\mathrm{sign}(g_k)\,\mathrm{sign}(g_l)],$$
+    two signs given two zeros. Where $g_i$ and $g_j$ are one variable the end $t = 1$ has a root
+    singularity, which the tanh-sinh rule resolves.
     """
     start = _two_signs(c[0][0], c[0][1], c[1][1]) * _two_signs(c[2][2], c[2][3], c[3][3])
 
@@ -127,7 +145,9 @@ def _four_signs(c):
 
 
 def _two_zeros(c, t, short, i: int, j: int):
-    r"""$c_{ij}\,E[2\delta(g_i)\,2\delta(g_j)\,\mathrm{sign}(g_k)\,\mathrm{sign}(g_l)]$ at $t$, with `short` $= 1 - t$ and $k$, $l$ the others of the two pairs."""
+    r"""$c_{ij}\,E[2\delta(g_i)\,2\delta(g_j)\,\mathrm{sign}(g_k)\,\mathrm{sign}(g_l)]$ at $t$, with
+    `short` $= 1 - t$ and $k$, $l$ the others of the two pairs.
+    """
     k, l = 1 - i, 5 - j
     at = lambda a, b: c[a][b] * (1.0 if (a < 2) == (b < 2) else t)
     # c_ii c_jj - t^2 c_ij^2 without cancellation at t = 1

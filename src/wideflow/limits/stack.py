@@ -1,14 +1,19 @@
 r"""The infinite-width limit of a multilayer mean-field network, by particles (ren2023, Appendix A).
 
-Block $l$ is a measure $\mu^{(l)}_t$ over neurons $(a, w)$, and $F^{(l)} = \int a\,\sigma(w\cdot F^{(l-1)})\, d\mu^{(l)}_t$. Every neuron follows the gradient of
-the first variation of the loss, so that the measures solve a (McKean-Vlasov) continuity equation. If $\mu^{(l)}_0 = \sum_j p_j \delta_{(a_j, w_j)}$
-then $\mu^{(l)}_t$ is carried by the same nodes: the limit is an ordinary differential equation in the nodes,
-$$\dot\theta_j = -\frac1{p_j} \frac{\partial L}{\partial\theta_j}, \qquad L = \tfrac12 \mathrm{mean}_x \lVert f(x) - y \rVert^2,$$
-without any error in the number of nodes. It is the limit $m_l \to \infty$ of networks whose neurons are drawn independently from the nodes with
-probabilities $p_j$ (`MeanFieldStack.neurons`); a continuous $\mu_0$ is met by as many nodes as one likes.
+Block $l$ is a measure $\mu^{(l)}_t$ over neurons $(a, w)$, and
+$F^{(l)} = \int a\,\sigma(w\cdot F^{(l-1)})\, d\mu^{(l)}_t$. Every neuron follows the gradient of
+the first variation of the loss, so that the measures solve a (McKean-Vlasov) continuity equation.
+If $\mu^{(l)}_0 = \sum_j p_j \delta_{(a_j, w_j)}$ then $\mu^{(l)}_t$ is carried by the same nodes:
+the limit is an ordinary differential equation in the nodes,
+$$\dot\theta_j = -\frac1{p_j} \frac{\partial L}{\partial\theta_j}, \qquad L = \tfrac12
+  \mathrm{mean}_x \lVert f(x) - y \rVert^2,$$
+without any error in the number of nodes. It is the limit $m_l \to \infty$ of networks whose neurons
+are drawn independently from the nodes with probabilities $p_j$ (`MeanFieldStack.neurons`); a
+continuous $\mu_0$ is met by as many nodes as one likes.
 
-Propagation of chaos: a network of width $m$ that starts from drawn nodes stays within $O(m^{-1/2})$ of the nodes that it drew
-(`StackPath.coupled_distance`), its outputs fluctuate by $O(m^{-1/2})$ around a mean that is off by $O(1/m)$.
+Propagation of chaos: a network of width $m$ that starts from drawn nodes stays within $O(m^{-1/2})$
+of the nodes that it drew (`StackPath.coupled_distance`), its outputs fluctuate by $O(m^{-1/2})$
+around a mean that is off by $O(1/m)$.
 """
 
 import math
@@ -30,7 +35,8 @@ __all__ = ["StackPath", "stack_limit"]
 
 @dataclass(frozen=True, eq=False)
 class StackPath:
-    """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are the nodes of block l.
+    """The limit along `times`; `outers[l]` (time, out, node) and `inners[l]` (time, node, in) are
+    the nodes of block l.
 
     Attributes:
         outputs: shape (time, sample, output).
@@ -50,10 +56,12 @@ class StackPath:
     def coupled_distance(
         self, outers: Sequence, inners: Sequence, rows: Sequence, index: int = -1
     ) -> np.ndarray:
-        r"""$\bigl(\frac1{m_l}\sum_i \lVert\theta_i - \bar\theta_{j(i)}\rVert^2\bigr)^{1/2}$ for every block: a finite network against the nodes that it drew.
+        r"""$\bigl(\frac1{m_l}\sum_i \lVert\theta_i - \bar\theta_{j(i)}\rVert^2\bigr)^{1/2}$ for
+        every block: a finite network against the nodes that it drew.
 
         Args:
-            outers, inners: the network's arrays at the same moment, (out, width) and (width, in) per block.
+            outers, inners: the network's arrays at the same moment, (out, width) and (width, in)
+                per block.
             rows: per block, the node $j(i)$ that neuron $i$ started from.
             index: position in `times`.
         """
@@ -83,16 +91,20 @@ def stack_limit(
     r"""The mean-field limit of a stack from the given nodes on.
 
     Args:
-        layers: pairs $(A_l, W_l)$ of shapes ($D_l$, nodes) and (nodes, $D_{l-1}$): the nodes $(a_j, w_j)$ of the starting measures.
-        inputs, targets: (sample, feature) and (sample, output); $L$ is half the mean over samples of the squared residual.
+        layers: pairs $(A_l, W_l)$ of shapes ($D_l$, nodes) and (nodes, $D_{l-1}$): the nodes
+            $(a_j, w_j)$ of the starting measures.
+        inputs, targets: (sample, feature) and (sample, output); $L$ is half the mean over samples
+            of the squared residual.
         times: increasing times from 0 on.
         activation: $\sigma$, name or object.
         weights: None, or for each block None (equal weights) or the $p_j$, positive with sum 1.
-        rate: if given, explicit Euler steps of this length instead of the flow, for comparison with descent at that rate.
+        rate: if given, explicit Euler steps of this length instead of the flow, for comparison with
+            descent at that rate.
         rtol, atol, max_steps: of the adaptive solver (Tsit5).
 
     Example:
-        One linear node: $f = a w x$ at $x = 1$, $y = 0$, $a = w$, so that $\dot a = -a^3$ and $a(t) = (1 + 2t)^{-1/2}$.
+        One linear node: $f = a w x$ at $x = 1$, $y = 0$, $a = w$, so that $\dot a = -a^3$ and
+            $a(t) = (1 + 2t)^{-1/2}$.
 
         >>> path = stack_limit([([[1.0]], [[1.0]])], [[1.0]], [[0.0]], [1.5], "linear")
         >>> round(float(path.outers[0][-1, 0, 0]), 6)
@@ -126,14 +138,21 @@ def stack_limit(
     path, steps, good = _solve(act, nodes, masses, x, y, times, length, rtol, atol, max_steps)
     if not bool(good):
         raise ValueError(
-            f"`max_steps` = {max_steps} solver steps did not reach time {float(times[-1]):g}; allow more steps."
+            f"`max_steps` = {max_steps} solver steps did not reach time {float(times[-1]):g}; "
+            "allow more steps."
         )
     outputs, losses = _along(act, path, masses, x, y)
     outers, inners = zip(*path, strict=True)
     blocks = [tuple(map(np.asarray, part)) for part in (outers, inners, masses)]
     return StackPath(
-        np.asarray(times), np.asarray(outputs), np.asarray(losses), blocks[0], blocks[1], blocks[2], int(steps),
-    )  # fmt: skip
+        np.asarray(times),
+        np.asarray(outputs),
+        np.asarray(losses),
+        blocks[0],
+        blocks[1],
+        blocks[2],
+        int(steps),
+    )
 
 
 def _outputs(act, nodes, masses, x):
@@ -201,11 +220,13 @@ def _checked(layers, weights):
     for l, (a, w) in enumerate(nodes):
         if a.ndim != 2 or w.ndim != 2 or a.shape[1] != w.shape[0]:
             raise ValueError(
-                f"`layers[{l}]` must be a pair of shapes (out, node) and (node, in), got {a.shape} and {w.shape}."
+                f"`layers[{l}]` must be a pair of shapes (out, node) and (node, in), got "
+                f"{a.shape} and {w.shape}."
             )
         if l and w.shape[1] != nodes[l - 1][0].shape[0]:
             raise ValueError(
-                f"`layers[{l}]` reads {w.shape[1]} numbers, but `layers[{l - 1}]` gives {nodes[l - 1][0].shape[0]}."
+                f"`layers[{l}]` reads {w.shape[1]} numbers, but `layers[{l - 1}]` gives "
+                f"{nodes[l - 1][0].shape[0]}."
             )
         count = w.shape[0]
         p = jnp.full(count, 1 / count) if given[l] is None else jnp.asarray(given[l], float)

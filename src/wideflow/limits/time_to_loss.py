@@ -1,8 +1,9 @@
 r"""How long training with a constant kernel takes to bring the loss down to a given share.
 
 With $\dot r = -K r$ and $K = \sum_e \lambda_e v_e v_e^\top$ the loss is
-$L(t) = \tfrac12\sum_e \langle v_e, r_0\rangle^2 e^{-2\lambda_e t}$: convex and falling, so the time at which $L = \rho L(0)$ is one root.
-What lies in the null space of $K$ never falls; a share below it is never reached and the time is infinite.
+$L(t) = \tfrac12\sum_e \langle v_e, r_0\rangle^2 e^{-2\lambda_e t}$: convex and falling, so the time
+at which $L = \rho L(0)$ is one root. What lies in the null space of $K$ never falls; a share below
+it is never reached and the time is infinite.
 """
 
 import math
@@ -20,7 +21,8 @@ __all__ = ["reach_time", "reach_times"]
 
 @double
 def reach_time(kernel, residual, share: float) -> float:
-    r"""The time $t$ with $L(t)$ = `share` $\cdot\, L(0)$ under $\dot r = -K r$, $r(0)$ = `residual`; `inf` if there is none.
+    r"""The time $t$ with $L(t)$ = `share` $\cdot\, L(0)$ under $\dot r = -K r$, $r(0)$ =
+    `residual`; `inf` if there is none.
 
     Eigenvalues below the rounding $n\,\epsilon\,\lambda_{\max}$ count as zero, as in `linearised`.
 
@@ -49,7 +51,8 @@ def reach_times(kernel, residual, shares) -> np.ndarray:
     residual = np.asarray(real_values("residual", residual), float)
     if kernel.ndim != 2 or kernel.shape != (residual.shape[0],) * 2:
         raise ValueError(
-            f"`kernel` must have shape {(residual.shape[0],) * 2} to fit `residual`, got {kernel.shape}."
+            f"`kernel` must have shape {(residual.shape[0],) * 2} to fit `residual`, got "
+            f"{kernel.shape}."
         )
     values, vectors = (np.asarray(v) for v in jnp.linalg.eigh((kernel + kernel.T) / 2))
     floor = len(values) * np.finfo(float).eps * np.max(np.abs(values))

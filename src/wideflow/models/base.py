@@ -1,4 +1,6 @@
-r"""What every model is: a module that maps one input to outputs, and says which arrays are trained."""
+r"""What every model is: a module that maps one input to outputs, and says which arrays are
+trained.
+"""
 
 import abc
 import functools
@@ -23,12 +25,12 @@ Pullback = Callable[[Float[Array, " sample *output"]], Parameters]
 class AbstractModel(DoubleModule):
     r"""A network. `trained` names the array fields that dynamics move; all else is frozen.
 
-    Work is split in two so that nothing frozen is computed twice: `embed` does all that does not depend
-    on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
-    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread over devices;
-    `input_shape` is the shape of one input where it may have more axes than one.
-    `labels` names fixed fields that describe the model and decide none of its numbers; `unlabelled` takes them off, so that
-    models which differ in them alone share one compiled program.
+    Work is split in two so that nothing frozen is computed twice: `embed` does all that does not
+    depend on trained arrays, `respond` the rest, and `outputs(inputs) = respond(embed(inputs))`.
+    `neuron_axes` says along which axis of which field neurons lie, for models that can be spread
+    over devices; `input_shape` is the shape of one input where it may have more axes than one.
+    `labels` names fixed fields that describe the model and decide none of its numbers; `unlabelled`
+    takes them off, so that models which differ in them alone share one compiled program.
     """
 
     trained: ClassVar[tuple[str, ...]]
@@ -46,7 +48,9 @@ class AbstractModel(DoubleModule):
 
     @abc.abstractmethod
     def rate_factors(self) -> dict[str, float]:
-        """The neuron factor of each trained array: its gradient is multiplied by it in every dynamics."""
+        """The neuron factor of each trained array: its gradient is multiplied by it in every
+        dynamics.
+        """
 
     @abc.abstractmethod
     def pullback(
@@ -71,7 +75,8 @@ class AbstractModel(DoubleModule):
         x = real_array("x", x, finite=False)
         if x.ndim != 1 and x.shape != self.input_shape:
             raise ValueError(
-                f"`x` must be one input of shape (feature,), got {x.shape}. Use `.outputs` for a batch."
+                f"`x` must be one input of shape (feature,), got {x.shape}. Use `.outputs` for a "
+                "batch."
             )
         return _respond(self, self.embed(x[None]))[0]
 
@@ -90,7 +95,8 @@ def _respond_compiled(model, features):
 
 @functools.singledispatch
 def adaptive_rate_factors(model: AbstractModel) -> dict[str, float]:
-    """The factor of each trained array under updates whose size does not depend on the gradient's (Adam and its kin).
+    """The factor of each trained array under updates whose size does not depend on the gradient's
+    (Adam and its kin).
 
     1 where a model states none.
     """

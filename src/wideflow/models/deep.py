@@ -26,19 +26,23 @@ __all__ = ["Deep"]
 
 
 class Deep(AbstractModel):
-    r"""A network read off an architecture: weight layer $l$ gives $h^l = k_l\, n^{-a_l}\, w^l x^{l-1} + k'_l\, b^l$.
+    r"""A network read off an architecture: weight layer $l$ gives
+    $h^l = k_l\, n^{-a_l}\, w^l x^{l-1} + k'_l\, b^l$.
 
-    The factors come from the parametrisation (see `wideflow.parametrisations`), the constants $k_l$ from the description's
-    $\sigma_w$, $\sigma_b$. Trained arrays are called `weight_1`, `bias_1`, ..., in the order of a forward pass (a residual block's body before its
-    shortcut); frozen layers are not among them. Weights are (channel in, channel out), after the window for convolutions. A network with
-    one output gives outputs (sample,), one with several (sample, output).
+    The factors come from the parametrisation (see `wideflow.parametrisations`), the constants $k_l$
+    from the description's $\sigma_w$, $\sigma_b$. Trained arrays are called `weight_1`, `bias_1`,
+    ..., in the order of a forward pass (a residual block's body before its shortcut); frozen layers
+    are not among them. Weights are (channel in, channel out), after the window for convolutions. A
+    network with one output gives outputs (sample,), one with several (sample, output).
 
     Args:
         architecture: layers of `wideflow.architecture`, or `wideflow.mlp(...)`.
-        features: the number of inputs, or the shape of one input, such as (28, 28, 1); batches then come as (sample, 28, 28, 1) or flat.
+        features: the number of inputs, or the shape of one input, such as (28, 28, 1); batches then
+            come as (sample, 28, 28, 1) or flat.
         weights: one array a weight layer.
         biases: one array or None a weight layer; default zeros where the description has a bias.
-        parametrisation: a name ('ntk', 'standard', 'mean-field', 'maximal-update'), a `Parametrisation`, or `scalings.ABC`.
+        parametrisation: a name ('ntk', 'standard', 'mean-field', 'maximal-update'), a
+            `Parametrisation`, or `scalings.ABC`.
 
     >>> import wideflow as wf
     >>> net = wf.Deep(wf.mlp(depth=1, width=2), 2, [[[2.0, 0.0], [0.0, 1.0]], [[1.0], [-1.0]]])
@@ -71,7 +75,8 @@ class Deep(AbstractModel):
         for name, values in (("weights", weights), ("biases", biases)):
             if len(values) != len(places):
                 raise ValueError(
-                    f"`{name}` must have one entry for each of the {len(places)} weight layers, got {len(values)}."
+                    f"`{name}` must have one entry for each of the {len(places)} weight layers, "
+                    f"got {len(values)}."
                 )
         arrays = [
             _array(f"weights[{l}]", values, place.weight_shape)
@@ -101,9 +106,11 @@ class Deep(AbstractModel):
         features,
         parametrisation: "str | Parametrisation | ABC" = "ntk",
     ) -> "Deep":
-        r"""A random start: $w^l \sim N(0, n^{-2b_l})$ and biases likewise, as the parametrisation says.
+        r"""A random start: $w^l \sim N(0, n^{-2b_l})$ and biases likewise, as the parametrisation
+        says.
 
-        Every array is drawn from its own named key, so that a deeper network has the same first layers.
+        Every array is drawn from its own named key, so that a deeper network has the same first
+        layers.
 
         Args:
             architecture: the layers, without arrays; see `wideflow.architecture`.
@@ -155,7 +162,8 @@ class Deep(AbstractModel):
         size = math.prod(self.input_shape)
         if inputs.shape[1:] not in ((size,), self.input_shape):
             raise ValueError(
-                f"`inputs` must have shape (sample, {size}) or (sample, {', '.join(map(str, self.input_shape))}), got {inputs.shape}."
+                f"`inputs` must have shape (sample, {size}) or (sample, "
+                f"{', '.join(map(str, self.input_shape))}), got {inputs.shape}."
             )
         return inputs.reshape(len(inputs), size).astype(self.weights[0].dtype)
 
@@ -171,7 +179,9 @@ class Deep(AbstractModel):
         return self.respond_through(features, self.weigh)
 
     def respond_through(self, features, weigh) -> Float[Array, " sample *output"]:
-        """Outputs with every weight layer taken by `weigh(number, layer, x)`; for what is read off inside the network."""
+        """Outputs with every weight layer taken by `weigh(number, layer, x)`; for what is read off
+        inside the network.
+        """
         x = features.reshape(features.shape[0], *self.input_shape)
         return single_output(forward(self.architecture, x, weigh, self.nodes))
 
@@ -214,7 +224,8 @@ def _(model: Deep) -> dict[str, float]:
 def _chain(architecture) -> Chain:
     if not isinstance(architecture, AbstractLayer):
         raise ValueError(
-            f"`architecture` must be layers of `wideflow.architecture` or `wideflow.mlp(...)`, got {architecture!r}. "
+            "`architecture` must be layers of `wideflow.architecture` or `wideflow.mlp(...)`, "
+            f"got {architecture!r}. "
             "For a network of another library use `wideflow.wrap`."
         )
     return Chain(architecture)
@@ -251,7 +262,8 @@ def _bias(l: int, value, place: WeightLayer, dtype):
     if place.layer.bias_std is None:
         if value is not None:
             raise ValueError(
-                f"`biases[{l}]` must be None, as its layer has no bias. Give the layer a `bias_std`."
+                f"`biases[{l}]` must be None, as its layer has no bias. Give the layer a "
+                "`bias_std`."
             )
         return None
     if value is None:

@@ -1,11 +1,16 @@
-r"""The tangent Gram matrix of a deep network from products of layer Gram matrices; no Jacobian is formed.
+r"""The tangent Gram matrix of a deep network from products of layer Gram matrices; no Jacobian is
+formed.
 
-With $x_{ip}$ what output position $p$ of a weight layer sees of sample $i$ and $\delta_{ikp} = \partial f_k(x_i)/\partial h_{ip}$, the layer's part is
-$$\Theta_{(i,k),(j,l)} = c\,\kappa^2 \sum_{p,q} \langle x_{ip}, x_{jq}\rangle\, \langle\delta_{ikp}, \delta_{jlq}\rangle,$$
-$\kappa$ its factor in the forward pass and $c$ its rate's multiplier; a bias has the same with 1 for $\langle x, x'\rangle$. One backward pass an output
-gives every $\delta$. A dense layer has one position: two products of (sample, width) matrices and a Hadamard product,
-$O(n^2(\text{fan-in} + \text{fan-out}))$ instead of $O(n^2\,\text{fan-in}\cdot\text{fan-out})$. With many positions it can be cheaper to sum over them first,
-$\sum_p x_{ip}\otimes\delta_{ikp}$, which is the gradient itself; the count of multiplications decides.
+With $x_{ip}$ what output position $p$ of a weight layer sees of sample $i$ and
+$\delta_{ikp} = \partial f_k(x_i)/\partial h_{ip}$, the layer's part is
+$$\Theta_{(i,k),(j,l)} = c\,\kappa^2 \sum_{p,q} \langle x_{ip}, x_{jq}\rangle\, \langle\delta_{ikp},
+  \delta_{jlq}\rangle,$$
+$\kappa$ its factor in the forward pass and $c$ its rate's multiplier; a bias has the same with 1
+for $\langle x, x'\rangle$. One backward pass an output gives every $\delta$. A dense layer has one
+position: two products of (sample, width) matrices and a Hadamard product,
+$O(n^2(\text{fan-in} + \text{fan-out}))$ instead of $O(n^2\,\text{fan-in}\cdot\text{fan-out})$. With
+many positions it can be cheaper to sum over them first, $\sum_p x_{ip}\otimes\delta_{ikp}$, which
+is the gradient itself; the count of multiplications decides.
 """
 
 import math
@@ -28,7 +33,9 @@ COPIES = 4  # of a tile's arrays that the compiled program holds at its peak
 
 
 class Side(eqx.Module):
-    """One layer at some samples: what each output position sees, and the outputs' gradients there."""
+    """One layer at some samples: what each output position sees, and the outputs' gradients
+    there.
+    """
 
     inputs: Float[Array, "sample position fan_in"]
     gradient: Float[Array, "sample output position channel"]
@@ -47,7 +54,9 @@ def sides(model: Deep, features, output: int | None) -> dict[int, Side]:
     outputs = jax.eval_shape(lambda: model.respond_through(features, measure))
 
     def shifted(shifts):
-        """Outputs with `shifts` added to the trained layers' pre-activations, and what those layers see."""
+        """Outputs with `shifts` added to the trained layers' pre-activations, and what those layers
+        see.
+        """
         inputs = {}
 
         def weigh(number, layer, x):
@@ -75,9 +84,11 @@ def sides(model: Deep, features, output: int | None) -> dict[int, Side]:
 def gram_parts(
     model: Deep, left, right=None, output: int | None = 0, memory=None
 ) -> dict[str, Array]:
-    """The Gram matrix's part of every trained array, (sample x output, sample x output), from embedded inputs.
+    """The Gram matrix's part of every trained array, (sample x output, sample x output), from
+    embedded inputs.
 
-    `right` None means `left` itself; `output` None all outputs. Samples are worked off in tiles that fit the memory budget.
+    `right` None means `left` itself; `output` None all outputs. Samples are worked off in tiles
+    that fit the memory budget.
     """
     return _tiled(_parts, model, left, right, output, memory)
 
@@ -90,7 +101,9 @@ def gram(
 
 
 def _tiled(block, model: Deep, left, right, output, memory) -> Any:
-    """`block` on tiles of samples, put together again; of a symmetric matrix only the upper ones are computed."""
+    """`block` on tiles of samples, put together again; of a symmetric matrix only the upper ones
+    are computed.
+    """
     per_sample = COPIES * left.dtype.itemsize * _numbers_per_sample(model, output)
     tile = max(1, int(budget(memory) // (2 * per_sample)))
     other = left if right is None else right
@@ -110,7 +123,9 @@ def _tiled(block, model: Deep, left, right, output, memory) -> Any:
 
 
 def _numbers_per_sample(model: Deep, output: int | None) -> int:
-    """Numbers that the two sides of a sample hold, and its gradient rows in layers with many positions."""
+    """Numbers that the two sides of a sample hold, and its gradient rows in layers with many
+    positions.
+    """
     all_outputs = math.prod(model.architecture.output_shape(model.input_shape))
     count, outputs = 0, 1 if output is not None else all_outputs
     for place in model.places:
@@ -141,7 +156,9 @@ def _parts(model: Deep, left, right, output: int | None) -> dict[str, Array]:
 
 
 def _products(a: Side, b: Side):
-    r"""$\sum_{p,q} \langle x_{ip}, x_{jq}\rangle \langle\delta_{ikp}, \delta_{jlq}\rangle$, whichever way takes fewer multiplications."""
+    r"""$\sum_{p,q} \langle x_{ip}, x_{jq}\rangle \langle\delta_{ikp}, \delta_{jlq}\rangle$,
+    whichever way takes fewer multiplications.
+    """
     n, outputs, positions, channels = a.gradient.shape
     m, fan_in = b.gradient.shape[0], a.inputs.shape[-1]
     if positions == 1:

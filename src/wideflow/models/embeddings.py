@@ -1,7 +1,8 @@
-r"""Embeddings $\Phi : \mathbb{R}^d \to \mathbb{R}^D$ that stand before the trained layer (chen2022, equations 2-5, Appendix H).
+r"""Embeddings $\Phi : \mathbb{R}^d \to \mathbb{R}^D$ that stand before the trained layer (chen2022,
+equations 2-5, Appendix H).
 
-A shallow network acts on $\Phi(x)$ instead of $x$; nothing inside an embedding is ever trained. Its Gram matrix is
-$G_{ab} = \Phi(x_a) \cdot \Phi(x_b) / D$ (equation 12).
+A shallow network acts on $\Phi(x)$ instead of $x$; nothing inside an embedding is ever trained. Its
+Gram matrix is $G_{ab} = \Phi(x_a) \cdot \Phi(x_b) / D$ (equation 12).
 """
 
 import abc
@@ -47,20 +48,25 @@ class AbstractEmbedding(DoubleModule):
         inputs = real_array("inputs", inputs, finite=False)
         if inputs.ndim != 2:
             raise ValueError(
-                f"`inputs` must have shape (sample, feature), got {inputs.shape}. Embed one input by calling the embedding."
+                f"`inputs` must have shape (sample, feature), got {inputs.shape}. Embed one "
+                "input by calling the embedding."
             )
         return jax.vmap(self.__call__)(inputs)
 
     @double
     def gram(self, inputs, other=None) -> Float[Array, "left right"]:
-        r"""$G_{ab} = \Phi(x_a) \cdot \Phi(x'_b) / D$ (chen2022, equation 12); `other` defaults to `inputs`."""
+        r"""$G_{ab} = \Phi(x_a) \cdot \Phi(x'_b) / D$ (chen2022, equation 12); `other` defaults to
+        `inputs`.
+        """
         left = self.embed(inputs)
         right = left if other is None else self.embed(other)
         return left @ right.T / left.shape[1]
 
 
 class Identity(AbstractEmbedding):
-    r"""$\Phi(x) = x$, $D = d$: the plain shallow network (chen2022, equation 1), $G_0 = X X^\top / d$."""
+    r"""$\Phi(x) = x$, $D = d$: the plain shallow network (chen2022, equation 1),
+    $G_0 = X X^\top / d$.
+    """
 
     def __call__(self, x):
         return jnp.asarray(x)
@@ -70,7 +76,9 @@ class Identity(AbstractEmbedding):
 
 
 class Quadratic(AbstractEmbedding):
-    r"""$\Phi(x) = \mathrm{vec}(x x^\top)$, $D = d^2$, row by row, both triangles: $\Phi(x) \cdot \Phi(x') / D = (x \cdot x' / d)^2$."""
+    r"""$\Phi(x) = \mathrm{vec}(x x^\top)$, $D = d^2$, row by row, both triangles:
+    $\Phi(x) \cdot \Phi(x') / D = (x \cdot x' / d)^2$.
+    """
 
     def __call__(self, x):
         x = jnp.asarray(x)
@@ -81,9 +89,11 @@ class Quadratic(AbstractEmbedding):
 
 
 class RandomFeatures(AbstractEmbedding):
-    r"""$\phi_j(x) = \sigma(z_j \cdot x / \sqrt d)$, the frozen first layer of a P-3L network (chen2022, equations 4-5).
+    r"""$\phi_j(x) = \sigma(z_j \cdot x / \sqrt d)$, the frozen first layer of a P-3L network
+    (chen2022, equations 4-5).
 
-    `weights` are the $z_j$, shape (feature, input). The paper takes the same $\sigma$ here and in the trained layer.
+    `weights` are the $z_j$, shape (feature, input). The paper takes the same $\sigma$ here and in
+    the trained layer.
 
     Args:
         weights: the $z_j$.
@@ -126,10 +136,12 @@ class RandomFeatures(AbstractEmbedding):
 class DeepRandomFeatures(AbstractEmbedding):
     r"""The frozen layers of a P-L network, $L \ge 3$ (chen2022, Appendix H).
 
-    $h^1_j = z_j \cdot x / \sqrt d$, $h^{l+1}_i = D^{-1/2} \sum_j \bar W^l_{ij} \sigma(h^l_j)$ for $l = 1, \dots, L - 3$, and
-    $\phi_j = \sigma(h^{L-2}_j)$. With no `inner` weights ($L = 3$) this is `RandomFeatures`.
+    $h^1_j = z_j \cdot x / \sqrt d$, $h^{l+1}_i = D^{-1/2} \sum_j \bar W^l_{ij} \sigma(h^l_j)$ for
+    $l = 1, \dots, L - 3$, and $\phi_j = \sigma(h^{L-2}_j)$. With no `inner` weights ($L = 3$) this
+    is `RandomFeatures`.
 
-    `first` is (feature, input); `inner` is a sequence of the $L - 3$ matrices $\bar W^l$, each (feature, feature).
+    `first` is (feature, input); `inner` is a sequence of the $L - 3$ matrices $\bar W^l$, each
+    (feature, feature).
 
     Args:
         first: the $z_j$, shape (feature, input).
@@ -150,7 +162,8 @@ class DeepRandomFeatures(AbstractEmbedding):
         for weights in self.inner:
             if weights.shape != (features, features):
                 raise ValueError(
-                    f"`inner` must hold matrices of shape {(features, features)} to fit `first`, got {weights.shape}."
+                    f"`inner` must hold matrices of shape {(features, features)} to fit `first`, "
+                    f"got {weights.shape}."
                 )
 
     @classmethod
@@ -163,7 +176,8 @@ class DeepRandomFeatures(AbstractEmbedding):
         layers: int = 3,
         activation: ActivationLike = "relu",
     ) -> "DeepRandomFeatures":
-        r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which counts the trained and output layers too.
+        r"""Draws all frozen weights from $\mathcal{N}(0, 1)$; `layers` is the paper's $L$, which
+        counts the trained and output layers too.
 
         Args:
             input_dimension: $d$.
@@ -223,18 +237,21 @@ class Function(AbstractEmbedding):
             return jax.eval_shape(lambda x: _vector(self.function(x)), one).shape[0]
         except (IndexError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"`function` must map one input of shape ({input_dimension},) to a vector, but it raises "
+                f"`function` must map one input of shape ({input_dimension},) to a vector, but "
+                "it raises "
                 f"{type(error).__name__}: {error}"
             ) from error
 
 
 @double
 def virtual_inputs(gram) -> Float[Array, "point point"]:
-    r"""Inputs $\sqrt q\, G^{1/2}$, one row a point, $q$ the number of points: their Gram matrix under `Identity` is $G$ itself.
+    r"""Inputs $\sqrt q\, G^{1/2}$, one row a point, $q$ the number of points: their Gram matrix
+    under `Identity` is $G$ itself.
 
-    A `Shallow` network with $W_{ij} \sim \mathcal{N}(0, 1)$ on them starts from pre-activations whose rows are exactly $\mathcal{N}(0, G)$ and then
-    trains exactly like any network of Gram matrix $G$: an embedding of infinitely many features ($G$ = `limits.hidden_gram`), or one
-    too large to store. Give training and test points together and split the rows.
+    A `Shallow` network with $W_{ij} \sim \mathcal{N}(0, 1)$ on them starts from pre-activations
+    whose rows are exactly $\mathcal{N}(0, G)$ and then trains exactly like any network of Gram
+    matrix $G$: an embedding of infinitely many features ($G$ = `limits.hidden_gram`), or one too
+    large to store. Give training and test points together and split the rows.
 
     Args:
         gram: $G$, symmetric and positive semi-definite, shape (point, point).
@@ -247,7 +264,8 @@ def _vector(value):
     value = jnp.asarray(value)
     if value.ndim != 1:
         raise ValueError(
-            f"`function` must return a vector of features, got shape {value.shape}. Flatten it with `.reshape(-1)`."
+            f"`function` must return a vector of features, got shape {value.shape}. Flatten it "
+            "with `.reshape(-1)`."
         )
     return value
 
@@ -263,7 +281,8 @@ def _input(x, weights):
     x = jnp.asarray(x)
     if x.shape != (weights.shape[1],):
         raise ValueError(
-            f"`x` must be one input of {weights.shape[1]} coordinates, got shape {x.shape}. Use `embed` for a batch."
+            f"`x` must be one input of {weights.shape[1]} coordinates, got shape {x.shape}. Use "
+            "`embed` for a batch."
         )
     return x
 
@@ -271,7 +290,8 @@ def _input(x, weights):
 def _check_dimension(input_dimension, weights):
     if input_dimension != weights.shape[1]:
         raise ValueError(
-            f"`input_dimension` must be {weights.shape[1]}, as the drawn weights have, got {input_dimension}."
+            f"`input_dimension` must be {weights.shape[1]}, as the drawn weights have, got "
+            f"{input_dimension}."
         )
 
 

@@ -21,14 +21,17 @@ __all__ = ["Homogeneous"]
 
 
 class Homogeneous(AbstractModel):
-    r"""$f_W(x) = \frac sm\sum_{i=1}^m \|w_i\|\,\sigma(\langle w_i, x\rangle)$, positively 2-homogeneous in $W$.
+    r"""$f_W(x) = \frac sm\sum_{i=1}^m \|w_i\|\,\sigma(\langle w_i, x\rangle)$, positively
+    2-homogeneous in $W$.
 
-    The learners of li2020 are `Homogeneous(W, "abs")`, `Homogeneous(W, "relu")` (the printed network (1.2), "relu1")
-    and `Homogeneous(W, "relu", factor=2.0)` ("relu2", the network whose population loss is the printed (2.1)).
-    Gradients carry the neuron factor $m$ (mean-field), so that a neuron's speed does not depend on the width.
+    The learners of li2020 are `Homogeneous(W, "abs")`, `Homogeneous(W, "relu")` (the printed
+    network (1.2), "relu1") and `Homogeneous(W, "relu", factor=2.0)` ("relu2", the network whose
+    population loss is the printed (2.1)). Gradients carry the neuron factor $m$ (mean-field), so
+    that a neuron's speed does not depend on the width.
 
     Args:
-        weights: $W$, one row a neuron, shape (width, feature); no row may be zero (its direction is undefined).
+        weights: $W$, one row a neuron, shape (width, feature); no row may be zero (its direction is
+            undefined).
         activation: a positively 1-homogeneous $\sigma$: "abs", "relu", "leaky_relu" or "linear".
         factor: $s$.
 
@@ -76,7 +79,8 @@ class Homogeneous(AbstractModel):
         factor: float | int = 1.0,
         scale: float | int = 1.0,
     ) -> "Homogeneous":
-        r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1).
+        r"""$w_i \sim \mathcal N(0, \text{scale}^2 I/d)$, so that
+        $\mathbb E\|w\|^2 = \text{scale}^2$ (1 in Algorithm 1).
 
         Args:
             features: $d$.
@@ -102,7 +106,9 @@ class Homogeneous(AbstractModel):
         return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
 
     def neurons(self) -> tuple[Float[Array, " width"], Float[Array, "width feature"]]:
-        r"""$(b, H)$ with $f(x) = \sum_i b_i\sigma(\langle H_i, x\rangle)$: here $b_i = s\|w_i\|/m$, $H = W$."""
+        r"""$(b, H)$ with $f(x) = \sum_i b_i\sigma(\langle H_i, x\rangle)$: here $b_i = s\|w_i\|/m$,
+        $H = W$.
+        """
         return self.factor / self.width * self.norms, self.weights
 
     @double
@@ -110,7 +116,8 @@ class Homogeneous(AbstractModel):
         inputs = jnp.asarray(inputs)
         if inputs.shape[1] != self.weights.shape[1]:
             raise ValueError(
-                f"`inputs` have {inputs.shape[1]} features, but the weights expect {self.weights.shape[1]}."
+                f"`inputs` have {inputs.shape[1]} features, but the weights expect "
+                f"{self.weights.shape[1]}."
             )
         return inputs.astype(self.weights.dtype)
 
@@ -122,7 +129,9 @@ class Homogeneous(AbstractModel):
         return {"weights": float(self.width)}
 
     def pullback(self, features) -> tuple[Float[Array, " sample"], Pullback]:
-        r"""$J^\top c = \frac sm\big[r\circ((\sigma'(Z)\circ c)^\top X) + U\circ(\sigma(Z)^\top c)\big]$."""
+        r"""$J^\top c = \frac sm\big[r\circ((\sigma'(Z)\circ c)^\top X) + U\circ(\sigma(Z)^\top
+        c)\big]$.
+        """
         r = self.norms
         z = features @ self.weights.T
         active = self.activation.value(z)

@@ -1,4 +1,6 @@
-r"""An architecture read as a function of a batch: every layer's forward pass, on arrays (sample, \*position, channel)."""
+r"""An architecture read as a function of a batch: every layer's forward pass, on arrays (sample,
+\*position, channel).
+"""
 
 import itertools
 import math
@@ -28,13 +30,17 @@ __all__ = ["forward"]
 
 Batch = Float[Array, "sample ..."]
 Weigh = Callable[[int, Dense | Conv, Batch], Batch]
-"""What a weight layer does: its number in the order of `weight_layers`, its description, and what comes in."""
+"""What a weight layer does: its number in the order of `weight_layers`, its description, and what
+comes in.
+"""
 
 
 def forward(
     architecture: AbstractLayer, x: Batch, weigh: Weigh, nodes: tuple[Array | None, ...]
 ) -> Batch:
-    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l` pass on."""
+    """The whole architecture on a batch; `nodes[l]` multiplies what the units of weight layer `l`
+    pass on.
+    """
     return _run(Chain(architecture), x, weigh, nodes, itertools.count())
 
 
@@ -61,7 +67,9 @@ def _run(chain: Chain, x, weigh: Weigh, nodes, numbers: Iterator[int]):
 
 
 def _attend(layer: SelfAttention, x, weigh: Weigh, numbers: Iterator[int]):
-    """Queries (or the keys in their place), keys and values of every head at every position, and the layer after the heads."""
+    """Queries (or the keys in their place), keys and values of every head at every position, and
+    the layer after the heads.
+    """
     samples, positions = x.shape[0], x.shape[1:-1]
     *readers, last = layer.parts
     split = lambda h: h.reshape(samples, math.prod(positions), layer.heads, -1)

@@ -1,7 +1,9 @@
-r"""Exact maps between parameterisations: the same training path written in other weights (chen2022, Table 1, Appendices B and C).
+r"""Exact maps between parameterisations: the same training path written in other weights (chen2022,
+Table 1, Appendices B and C).
 
-Each map takes a network and a rate of `GradientDescent` and gives an `Equivalent`: another network, rate and factors whose path is the same at
-every step up to rounding. "Ours" below is `MeanField()`: $1/m$ outside, $D^{-1/2}$ inside, neuron factor $m$.
+Each map takes a network and a rate of `GradientDescent` and gives an `Equivalent`: another network,
+rate and factors whose path is the same at every step up to rounding. "Ours" below is `MeanField()`:
+$1/m$ outside, $D^{-1/2}$ inside, neuron factor $m$.
 """
 
 from dataclasses import dataclass
@@ -53,9 +55,11 @@ class Equivalent(NamedTuple):
 
 @double
 def ntk_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
-    r"""NTK$(c, W_0, \delta)$ is ours$(\sqrt m\, c, W_0, \delta/m)$: weights and pre-activations agree at every step.
+    r"""NTK$(c, W_0, \delta)$ is ours$(\sqrt m\, c, W_0, \delta/m)$: weights and pre-activations
+    agree at every step.
 
-    So the lazy network is the mean-field one with large output weights: "lazy" and "$\hat c$ large" are the same thing.
+    So the lazy network is the mean-field one with large output weights: "lazy" and "$\hat c$ large"
+    are the same thing.
 
     Args:
         model: a `Shallow` network in `NTK()`.
@@ -74,9 +78,11 @@ def ntk_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
 
 @double
 def older_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
-    r"""MF$(c, W_0, \delta)$ is ours$(c, W_0/\sqrt D, \delta)$: pre-activations agree, $W_{MF} = \sqrt D\, W_{ours}$.
+    r"""MF$(c, W_0, \delta)$ is ours$(c, W_0/\sqrt D, \delta)$: pre-activations agree,
+    $W_{MF} = \sqrt D\, W_{ours}$.
 
-    So the older mean-field scaling, $1/D$ inside, is ours started near $h = 0$. Any `MeanField(hidden=q)` is mapped likewise, by $D^{1/2 - q}$.
+    So the older mean-field scaling, $1/D$ inside, is ours started near $h = 0$. Any
+    `MeanField(hidden=q)` is mapped likewise, by $D^{1/2 - q}$.
 
     Args:
         model: a `Shallow` network in `MeanField(hidden=1.0)`.
@@ -93,7 +99,8 @@ def older_as_mean_field(model: Shallow, rate: float | int) -> Equivalent:
 
 @double
 def unit_magnitude(model: Shallow, rate: float | int) -> Equivalent:
-    r"""Output weights $\pm \hat c$: $f/\hat c$ is the network of magnitude 1 on targets $y/\hat c$ with rate $\delta\, \hat c^2$; $h$ is the same.
+    r"""Output weights $\pm \hat c$: $f/\hat c$ is the network of magnitude 1 on targets $y/\hat c$
+    with rate $\delta\, \hat c^2$; $h$ is the same.
 
     So only $\lVert y \rVert / \hat c$ matters, up to the scale of time.
 
@@ -111,11 +118,14 @@ def unit_magnitude(model: Shallow, rate: float | int) -> Equivalent:
 
 @double
 def as_xavier(model: Shallow, rate: float | int) -> Equivalent:
-    r"""Xavier weights (Appendix B): $\theta^3 = c/\sqrt m$, $\theta^2 = W/\sqrt m$, $\theta^1 = Z/\sqrt m$ with no other factor, the same rate.
+    r"""Xavier weights (Appendix B): $\theta^3 = c/\sqrt m$, $\theta^2 = W/\sqrt m$,
+    $\theta^1 = Z/\sqrt m$ with no other factor, the same rate.
 
-    Exact for a three-layer network of ours with $D = m$ and an activation positively homogeneous of degree 1 (relu, leaky_relu, abs,
-    linear); then $h_{Xavier} = h_{ours}/\sqrt m$. Corrected: the paper says "homogeneous"; of degree $k \ne 1$ the two differ by $m^{(1-k^2)/2}$ at step 0.
-    For any other activation the map is refused; `xavier_network` builds it all the same, for the comparison.
+    Exact for a three-layer network of ours with $D = m$ and an activation positively homogeneous of
+    degree 1 (relu, leaky_relu, abs, linear); then $h_{Xavier} = h_{ours}/\sqrt m$. Corrected: the
+    paper says "homogeneous"; of degree $k \ne 1$ the two differ by $m^{(1-k^2)/2}$ at step 0. For
+    any other activation the map is refused; `xavier_network` builds it all the same, for the
+    comparison.
 
     Args:
         model: a `Shallow` network in `MeanField()` on `RandomFeatures`, with as many features as
@@ -124,7 +134,8 @@ def as_xavier(model: Shallow, rate: float | int) -> Equivalent:
     """
     if model.activation.degree != 1.0 or _frozen(model).activation.degree != 1.0:
         raise ValueError(
-            f"`model` must have activations of homogeneity degree 1 for the Xavier map, got {model.activation.name!r}. "
+            "`model` must have activations of homogeneity degree 1 for the Xavier map, got "
+            f"{model.activation.name!r}. "
             "Use 'relu', 'leaky_relu', 'abs' or 'linear'."
         )
     return xavier_network(model, rate)
@@ -132,7 +143,8 @@ def as_xavier(model: Shallow, rate: float | int) -> Equivalent:
 
 @double
 def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
-    """The network of `as_xavier` without the check of homogeneity: for other activations it is another network.
+    """The network of `as_xavier` without the check of homogeneity: for other activations it is
+    another network.
 
     Args:
         model: a `Shallow` network in `MeanField()` on `RandomFeatures`, with as many features as
@@ -144,7 +156,8 @@ def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
     embedding, width = _frozen(model), model.width
     if model.weights.shape[0] != width:
         raise ValueError(
-            f"`model` must have as many features as neurons for the Xavier map, got {model.weights.shape[0]} and {width}."
+            "`model` must have as many features as neurons for the Xavier map, got "
+            f"{model.weights.shape[0]} and {width}."
         )
     root = width**-0.5
     plain = ABC(
@@ -160,8 +173,9 @@ def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
 class Exponents:
     r"""abc-parameterisation of a deep network of width $m$ (yang2021; chen2022, Appendix C).
 
-    Layer $l = 1..L_h + 1$ acts as $m^{-a_l} w^l$ with entries of size $m^{-b_l}$ at the start, and is trained at rate $\delta\, m^{-c}$. $L_h$
-    counts hidden layers: a P-L network has $L_h = L - 1$ (corrected: the paper writes $L$ for both). The input's $1/\sqrt d$ stays outside.
+    Layer $l = 1..L_h + 1$ acts as $m^{-a_l} w^l$ with entries of size $m^{-b_l}$ at the start, and
+    is trained at rate $\delta\, m^{-c}$. $L_h$ counts hidden layers: a P-L network has
+    $L_h = L - 1$ (corrected: the paper writes $L$ for both). The input's $1/\sqrt d$ stays outside.
 
     Attributes:
         a: $a_l$, one a layer.
@@ -177,24 +191,31 @@ class Exponents:
         check_same_length(a=self.a, b=self.b)
         if len(self.a) < 2:
             raise ValueError(
-                f"`a` must have an exponent for each hidden layer and the output, got {len(self.a)}."
+                "`a` must have an exponent for each hidden layer and the output, got "
+                f"{len(self.a)}."
             )
 
     def shifted(self, theta: float | int) -> "Exponents":
-        r"""$a_l + \theta$, $b_l - \theta$, $c - 2\theta$: the same outputs at every step, for every activation."""
+        r"""$a_l + \theta$, $b_l - \theta$, $c - 2\theta$: the same outputs at every step, for every
+        activation.
+        """
         return Exponents(
             tuple(a + theta for a in self.a), tuple(b - theta for b in self.b), self.c - 2 * theta
         )
 
     @property
     def feature_exponent(self) -> float:
-        r"""$r = \min(a_o + b_o, 2 a_o + c) + c - 1 + \min_l (2 a_l + 1[l = 1])$: 0 feature learning, positive kernel regime, negative unstable."""
+        r"""$r = \min(a_o + b_o, 2 a_o + c) + c - 1 + \min_l (2 a_l + 1[l = 1])$: 0 feature
+        learning, positive kernel regime, negative unstable.
+        """
         inner = min(2 * a + (1 if layer == 0 else 0) for layer, a in enumerate(self.a[:-1]))
         return min(self.a[-1] + self.b[-1], 2 * self.a[-1] + self.c) + self.c - 1 + inner
 
     @property
     def partial_exponent(self) -> float:
-        r"""The same with the last hidden layer alone trained: $a_o + b_o + c - 1 + 2 a_{L_h}$ (+1 if $L_h = 1$)."""
+        r"""The same with the last hidden layer alone trained: $a_o + b_o + c - 1 + 2 a_{L_h}$ (+1
+        if $L_h = 1$).
+        """
         return (
             self.a[-1] + self.b[-1] + self.c - 1 + 2 * self.a[-2] + (1 if len(self.a) == 2 else 0)
         )
@@ -236,7 +257,8 @@ def ntk_exponents(layers: int = 3) -> Exponents:
 
 
 def older_mean_field_exponents(layers: int = 3) -> Exponents:
-    """`MeanField(hidden=1.0)`: stable only because the other layers are frozen (`feature_exponent` -2, `partial_exponent` 0 at three layers).
+    """`MeanField(hidden=1.0)`: stable only because the other layers are frozen (`feature_exponent`
+    -2, `partial_exponent` 0 at three layers).
 
     Args:
         layers: $L$ of the P-L network, which counts frozen, trained and output layers.
@@ -246,9 +268,11 @@ def older_mean_field_exponents(layers: int = 3) -> Exponents:
 
 @double
 def abc_network(model: Shallow, exponents: Exponents) -> Shallow:
-    r"""The network of given exponents with the draws of `model`, whose weights count as the standard ones ($b = 0$).
+    r"""The network of given exponents with the draws of `model`, whose weights count as the
+    standard ones ($b = 0$).
 
-    `model` is a network of width $m = D$ with frozen `RandomFeatures` or `DeepRandomFeatures`. With `ours_exponents` it is `model` in `MeanField()`.
+    `model` is a network of width $m = D$ with frozen `RandomFeatures` or `DeepRandomFeatures`. With
+    `ours_exponents` it is `model` in `MeanField()`.
 
     Args:
         model: where the draws come from.
@@ -259,7 +283,8 @@ def abc_network(model: Shallow, exponents: Exponents) -> Shallow:
         raise ValueError(f"`model` must have a random embedding, got {type(embedding).__name__}.")
     if model.weights.shape[0] != width:
         raise ValueError(
-            f"`model` must have as many features as neurons, got {model.weights.shape[0]} and {width}."
+            f"`model` must have as many features as neurons, got {model.weights.shape[0]} and "
+            f"{width}."
         )
     first = embedding.weights if isinstance(embedding, RandomFeatures) else embedding.first
     inner = () if isinstance(embedding, RandomFeatures) else embedding.inner
@@ -295,7 +320,8 @@ def common_magnitude(model: Shallow) -> float:
         or not np.all(np.abs(sizes - magnitude) <= 1e-12 * magnitude)
     ):
         raise ValueError(
-            "`model` must have one output with weights of one magnitude, plus or minus; they differ."
+            "`model` must have one output with weights of one magnitude, plus or minus; they "
+            "differ."
         )
     return magnitude
 
@@ -309,7 +335,8 @@ def _expect(model, kind: type[Scaling], name: str) -> Scaling:
         )
     if not has_own_scales(model):
         raise ValueError(
-            f"`model` must have the node scales of `{name}` at its width {model.width}; it was pruned or changed. Map it before pruning."
+            f"`model` must have the node scales of `{name}` at its width {model.width}; it was "
+            "pruned or changed. Map it before pruning."
         )
     return model.scaling
 
@@ -317,7 +344,8 @@ def _expect(model, kind: type[Scaling], name: str) -> Scaling:
 def _frozen(model) -> RandomFeatures:
     if not isinstance(model.embedding, RandomFeatures):
         raise ValueError(
-            f"`model` must have the embedding `RandomFeatures` for the Xavier map, got {type(model.embedding).__name__}."
+            "`model` must have the embedding `RandomFeatures` for the Xavier map, got "
+            f"{type(model.embedding).__name__}."
         )
     return model.embedding
 

@@ -1,4 +1,6 @@
-r"""Multilayer mean-field networks: two-layer blocks joined by bottlenecks of fixed dimension (Appendix A)."""
+r"""Multilayer mean-field networks: two-layer blocks joined by bottlenecks of fixed dimension
+(Appendix A).
+"""
 
 import math
 import re
@@ -24,18 +26,21 @@ __all__ = ["MeanFieldStack"]
 
 
 class MeanFieldStack(AbstractModel):
-    r"""$F^{(0)} = x$, $F^{(l)} = \sum_j p^{(l)}_j A_l[:, j]\, \sigma(W_l[j] \cdot F^{(l-1)})$, $f = F^{(L)}$ (Definition A.3).
+    r"""$F^{(0)} = x$, $F^{(l)} = \sum_j p^{(l)}_j A_l[:, j]\, \sigma(W_l[j] \cdot F^{(l-1)})$,
+    $f = F^{(L)}$ (Definition A.3).
 
-    A *neuron* of block $l$ is the pair (column $j$ of $A_l$, row $j$ of $W_l$); its measure has equal weights
-    $p_j = 1/m_l$ unless given. The bottleneck dimensions stay fixed while the $m_l$ grow. $L$ counts blocks:
-    two of them are what the paper calls a three-layer network (corrected: its example in Appendix A says $L = 3$).
-    Every neuron moves with its mean-field gradient, the plain one divided by $p_j$. Trained arrays are called
-    `outer_1`, `inner_1`, ..., `outer_L`, `inner_L`.
+    A *neuron* of block $l$ is the pair (column $j$ of $A_l$, row $j$ of $W_l$); its measure has
+    equal weights $p_j = 1/m_l$ unless given. The bottleneck dimensions stay fixed while the $m_l$
+    grow. $L$ counts blocks: two of them are what the paper calls a three-layer network (corrected:
+    its example in Appendix A says $L = 3$). Every neuron moves with its mean-field gradient, the
+    plain one divided by $p_j$. Trained arrays are called `outer_1`, `inner_1`, ..., `outer_L`,
+    `inner_L`.
 
     Args:
         layers: pairs $(A_l, W_l)$ of shapes ($D_l$, $m_l$) and ($m_l$, $D_{l-1}$).
         activation: $\sigma$, one for all blocks.
-        weights: None, or for each block None or the positive weights $p^{(l)}$, ($m_l$,), with sum 1.
+        weights: None, or for each block None or the positive weights $p^{(l)}$, ($m_l$,), with
+            sum 1.
 
     Example:
         >>> stack = MeanFieldStack([([[2.0, 4.0]], [[1.0], [-1.0]]), ([[3.0]], [[1.0]])])
@@ -61,11 +66,13 @@ class MeanFieldStack(AbstractModel):
         for l, (outer, inner) in enumerate(blocks):
             if outer.ndim != 2 or inner.ndim != 2 or outer.shape[1] != inner.shape[0]:
                 raise ValueError(
-                    f"`layers[{l}]` must be a pair of shapes (out, width) and (width, in), got {outer.shape} and {inner.shape}."
+                    f"`layers[{l}]` must be a pair of shapes (out, width) and (width, in), got "
+                    f"{outer.shape} and {inner.shape}."
                 )
             if l and inner.shape[1] != blocks[l - 1][0].shape[0]:
                 raise ValueError(
-                    f"`layers[{l}]` reads {inner.shape[1]} numbers, but `layers[{l - 1}]` gives {blocks[l - 1][0].shape[0]}."
+                    f"`layers[{l}]` reads {inner.shape[1]} numbers, but `layers[{l - 1}]` gives "
+                    f"{blocks[l - 1][0].shape[0]}."
                 )
             if masses[l] is not None:
                 masses[l] = _masses(l, masses[l], inner.shape[0])
@@ -89,17 +96,24 @@ class MeanFieldStack(AbstractModel):
         weight_std: float = 1.0,
         correlation: float = 0.5,
     ) -> "MeanFieldStack":
-        r"""Independent neurons, each with normal entries; `dimensions` $(D_0, ..., D_L)$, `widths` $(m_1, ..., m_L)$.
+        r"""Independent neurons, each with normal entries; `dimensions` $(D_0, ..., D_L)$, `widths`
+        $(m_1, ..., m_L)$.
 
-        With $s$ = `weight_std` and $D = D_{l-1}$ the rows of $W_l$ are $\mathcal{N}(0, s^2/D)$, the entries of $A_l$ are $\mathcal{N}(0, s^2)$, and inside a neuron
-        $$A_l[i, j] = s\,(\rho\, u_{ij} + \sqrt{1 - \rho^2}\, \xi_{ij}), \qquad u_{ij} = \pm \sqrt D\, W_l[j, i \bmod D] / s, \qquad \xi_{ij} \sim \mathcal{N}(0, 1),$$
-        with $\rho$ = `correlation` and the minus sign where $i$ has gone round $D$ an odd number of times. By Stein's identity the limit of infinite width starts at
-        $F^{(l)}_i(x) = \pm\rho\, \frac{s^2}{\sqrt D}\, E\sigma'(w\cdot F^{(l-1)})\, F^{(l-1)}_{i \bmod D}$, for ReLU $\frac{\rho s^2}{2\sqrt D} F^{(l-1)}_{i \bmod D}$: a function that depends on the input
-        and can learn.
+        With $s$ = `weight_std` and $D = D_{l-1}$ the rows of $W_l$ are $\mathcal{N}(0, s^2/D)$, the
+        entries of $A_l$ are $\mathcal{N}(0, s^2)$, and inside a neuron
+        $$A_l[i, j] = s\,(\rho\, u_{ij} + \sqrt{1 - \rho^2}\, \xi_{ij}), \qquad u_{ij} = \pm \sqrt
+          D\, W_l[j, i \bmod D] / s, \qquad \xi_{ij} \sim \mathcal{N}(0, 1),$$
+        with $\rho$ = `correlation` and the minus sign where $i$ has gone round $D$ an odd number of
+        times. By Stein's identity the limit of infinite width starts at $F^{(l)}_i(x) = \pm\rho\,
+        \frac{s^2}{\sqrt D}\, E\sigma'(w\cdot F^{(l-1)})\, F^{(l-1)}_{i \bmod D}$, for ReLU
+        $\frac{\rho s^2}{2\sqrt D} F^{(l-1)}_{i \bmod D}$: a function that depends on the input and
+        can learn.
 
-        `correlation=0` draws the factors $A$ apart from the weights $W$. Then every $F^{(l)}$ has mean 0 and vanishes like $m_l^{-1/2}$, so does every gradient
-        below the last block, and the limit of infinite width is a stationary point from two blocks on: the wider the network, the longer it
-        stands still. An even activation ($E\sigma' = 0$) has that limit for every `correlation`.
+        `correlation=0` draws the factors $A$ apart from the weights $W$. Then every $F^{(l)}$ has
+        mean 0 and vanishes like $m_l^{-1/2}$, so does every gradient below the last block, and the
+        limit of infinite width is a stationary point from two blocks on: the wider the network, the
+        longer it stands still. An even activation ($E\sigma' = 0$) has that limit for every
+        `correlation`.
 
         Args:
             key: of the draws.
@@ -111,7 +125,8 @@ class MeanFieldStack(AbstractModel):
         check_between("correlation", correlation, -1.0, 1.0)
         if len(dimensions) != len(widths) + 1:
             raise ValueError(
-                f"`dimensions` must have one entry more than `widths`, got {len(dimensions)} and {len(widths)}."
+                f"`dimensions` must have one entry more than `widths`, got {len(dimensions)} and "
+                f"{len(widths)}."
             )
         for value in (*dimensions, *widths):
             check_count("dimensions and widths", value)
@@ -163,10 +178,12 @@ class MeanFieldStack(AbstractModel):
 
     @double
     def neurons(self, key: Key, widths: Sequence[int]) -> tuple[Int[Array, " width"], ...]:
-        """Which neurons a finite network drawn from this one consists of: `widths[l]` of block l, with replacement.
+        """Which neurons a finite network drawn from this one consists of: `widths[l]` of block l,
+        with replacement.
 
-        `select` of them is that network; neuron i of its block l starts at neuron `rows[l][i]` of this one, so that the
-        two can be compared pair by pair while both are trained (`limits.StackPath.coupled_distance`).
+        `select` of them is that network; neuron i of its block l starts at neuron `rows[l][i]` of
+        this one, so that the two can be compared pair by pair while both are trained
+        (`limits.StackPath.coupled_distance`).
         """
         self._one_per_block("widths", widths)
         for width in widths:
@@ -196,7 +213,9 @@ class MeanFieldStack(AbstractModel):
 
     @double
     def resample(self, key: Key, widths: Sequence[int]) -> "MeanFieldStack":
-        """A finite network drawn from this one read as a measure: `select(neurons(key, widths))`."""
+        """A finite network drawn from this one read as a measure:
+        `select(neurons(key, widths))`.
+        """
         return self.select(self.neurons(key, widths))
 
     def _one_per_block(self, name: str, values: Sequence) -> None:
@@ -210,7 +229,8 @@ class MeanFieldStack(AbstractModel):
         inputs = jnp.asarray(inputs)
         if inputs.shape[1] != self.inners[0].shape[1]:
             raise ValueError(
-                f"`inputs` have {inputs.shape[1]} features, but the first block expects {self.inners[0].shape[1]}."
+                f"`inputs` have {inputs.shape[1]} features, but the first block expects "
+                f"{self.inners[0].shape[1]}."
             )
         return inputs.astype(self.inners[0].dtype)
 
@@ -231,8 +251,9 @@ class MeanFieldStack(AbstractModel):
     def pullback(self, features) -> tuple[Float[Array, "sample output"], Pullback]:
         r"""Back-propagation of $B^{(L)} = c$ through the blocks (corrected form of equation (12)).
 
-        $B^{(l-1)} = \sum_j p_j \langle B^{(l)}, A_l[:, j] \rangle \sigma'(W_l[j] \cdot F^{(l-1)}) W_l[j]$; the gradient in $A_l[:, j]$ is
-        $p_j \sum B^{(l)} \sigma(W_l[j] \cdot F^{(l-1)})$ and in $W_l[j]$ it is
+        $B^{(l-1)} = \sum_j p_j \langle B^{(l)}, A_l[:, j] \rangle \sigma'(W_l[j] \cdot F^{(l-1)})
+        W_l[j]$; the gradient in $A_l[:, j]$ is $p_j \sum B^{(l)} \sigma(W_l[j] \cdot F^{(l-1)})$
+        and in $W_l[j]$ it is
         $p_j \sum \langle B^{(l)}, A_l[:, j] \rangle \sigma'(W_l[j] \cdot F^{(l-1)}) F^{(l-1)}$.
         """
         layers, inside = [features], []

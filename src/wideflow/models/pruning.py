@@ -1,13 +1,15 @@
 r"""Importance, pruning and features of a trained shallow network (caron2023, sections 6.2 and 6.3).
 
-Nodes with a large share of the node scaling learn features, the others hardly move; the important nodes alone then carry the
-function. Two definitions of importance exist and both are offered:
+Nodes with a large share of the node scaling learn features, the others hardly move; the important
+nodes alone then carry the function. Two definitions of importance exist and both are offered:
 
 * ``"paper"``: $I_j = \lambda_j\,|w_j|^2$, as the text says;
-* ``"released"``: $I_j = \lambda_j\sum_kA_{kj}^2$, as the authors' code computes it (for signs, a multiple of $\lambda_j$ alone).
+* ``"released"``: $I_j = \lambda_j\sum_kA_{kj}^2$, as the authors' code computes it (for signs, a
+  multiple of $\lambda_j$ alone).
 
-Ties, such as every node under the symmetric scaling with ``"released"``, are broken by the node's index, which makes that ranking arbitrary:
-pruning removes the lowest index first, the features keep the lowest index first.
+Ties, such as every node under the symmetric scaling with ``"released"``, are broken by the node's
+index, which makes that ranking arbitrary: pruning removes the lowest index first, the features keep
+the lowest index first.
 """
 
 import functools
@@ -41,8 +43,8 @@ CONVENTIONS = ("paper", "released")
 class PruningCurve(NamedTuple):
     r"""Losses after removing the `removed` least important nodes, without retraining.
 
-    `risk` is the mean of squares over samples and outputs; `accuracy` (share of samples whose largest output is the right one) and
-    `cross_entropy` are None for a single output.
+    `risk` is the mean of squares over samples and outputs; `accuracy` (share of samples whose
+    largest output is the right one) and `cross_entropy` are None for a single output.
     """
 
     removed: Int[np.ndarray, " level"]
@@ -53,7 +55,8 @@ class PruningCurve(NamedTuple):
 
 @double
 def importance(model, convention: str = "paper") -> Float[Array, " width"]:
-    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$ (``"released"``).
+    r"""Importance of every node: $\lambda_j|w_j|^2$ (``"paper"``) or $\lambda_j\sum_kA_{kj}^2$
+    (``"released"``).
 
     Args:
         model: a `Shallow` network, with node weights $\lambda_j$ and hidden weights $w_j$.
@@ -69,7 +72,9 @@ def importance(model, convention: str = "paper") -> Float[Array, " width"]:
 
 @double
 def effective_nodes(model, convention: str = "paper") -> float:
-    r"""$(\sum_jI_j)^2/\sum_jI_j^2$: how many nodes carry the importance, between 1 and the width."""
+    r"""$(\sum_jI_j)^2/\sum_jI_j^2$: how many nodes carry the importance, between 1 and the
+    width.
+    """
     values = importance(model, convention)
     return float(jnp.sum(values) ** 2 / jnp.sum(values**2))
 
@@ -84,7 +89,8 @@ def importance_share(model, top: int, convention: str = "paper") -> float:
 
 @double
 def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
-    """The network of the `keep` most important nodes, in their old order, everything else unchanged.
+    """The network of the `keep` most important nodes, in their old order, everything else
+    unchanged.
 
     Args:
         model: a `Shallow` network.
@@ -92,7 +98,8 @@ def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
         convention: which importance, see `importance`.
 
     Returns:
-        A `Shallow` of smaller width. Node scales, pre-activation factor and neuron factor stay those of the full network, so the
+        A `Shallow` of smaller width. Node scales, pre-activation factor and neuron factor stay
+            those of the full network, so the
         outputs are the full ones less the removed nodes' contributions, and training can go on.
     """
     _check_shallow(model)
@@ -122,13 +129,15 @@ def prune(model, keep: int | float, *, convention: str = "paper") -> Shallow:
 def features(
     model, inputs, top: int | None = None, *, scaled: bool = True, convention: str = "paper"
 ) -> Float[Array, "sample node"]:
-    r"""Hidden features $h_j(x) = \sqrt{\lambda_j}\,\sigma(Z_j(x))$ of the `top` most important nodes, most important first.
+    r"""Hidden features $h_j(x) = \sqrt{\lambda_j}\,\sigma(Z_j(x))$ of the `top` most important
+    nodes, most important first.
 
     Args:
         model: a `Shallow` network.
         inputs: (sample, feature).
         top: how many nodes; all when missing.
-        scaled: with the factor $\sqrt{\lambda_j}$, as in the released code; the paper only says "output of the hidden layer".
+        scaled: with the factor $\sqrt{\lambda_j}$, as in the released code; the paper only says
+            "output of the hidden layer".
         convention: which importance ranks the nodes.
     """
     _check_shallow(model)
@@ -147,8 +156,9 @@ def pruning_curve(
 ) -> PruningCurve:
     """Losses of the network with its k least important nodes removed, for all k at once.
 
-    One pass over the nodes: contributions are summed from the most important node down, so every level costs one addition.
-    At k = width the output is zero, the risk exactly the mean of squared targets.
+    One pass over the nodes: contributions are summed from the most important node down, so every
+    level costs one addition. At k = width the output is zero, the risk exactly the mean of squared
+    targets.
 
     Args:
         model: a `Shallow` network.
@@ -166,16 +176,19 @@ def pruning_curve(
         or wanted.shape[1] != jnp.atleast_2d(model.output).shape[0]
     ):
         raise ValueError(
-            f"`targets` of shape {targets.shape} do not fit a network of {jnp.atleast_2d(model.output).shape[0]} outputs."
+            f"`targets` of shape {targets.shape} do not fit a network of "
+            f"{jnp.atleast_2d(model.output).shape[0]} outputs."
         )
     if len(targets) != len(embedded):
         raise ValueError(
-            f"`targets` must have one row for each of the {len(embedded)} `inputs`, got {len(targets)}."
+            f"`targets` must have one row for each of the {len(embedded)} `inputs`, got "
+            f"{len(targets)}."
         )
     levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
     if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:
         raise ValueError(
-            f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got {levels}."
+            f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got "
+            f"{levels}."
         )
     best_first = jnp.argsort(importance(model, convention), stable=True)[::-1]
     weights = model.weights[:, best_first]
@@ -201,14 +214,17 @@ def pruning_curve(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _tile(activation, weights, mixed, embedded, targets, levels):
-    """Summed squares, hits and cross-entropy over a tile of samples at every level; nodes come most important first."""
+    """Summed squares, hits and cross-entropy over a tile of samples at every level; nodes come most
+    important first.
+    """
     hidden = activation.value(embedded @ weights)
     sums = jnp.cumsum(hidden[:, None, :] * mixed, axis=-1)  # (sample, output, nodes kept - 1)
     outputs = jnp.concatenate([jnp.zeros_like(sums[..., :1]), sums], axis=-1)[
         ..., weights.shape[1] - levels
     ]
     squares = jnp.sum((outputs - targets[..., None]) ** 2, axis=(0, 1), dtype=float)
-    # "right" counts a sample whose outputs are all equal (nothing left) as class 0, like argmax does.
+    # "right" counts a sample whose outputs are all equal (nothing left) as class 0, like argmax
+    # does.
     right = jnp.sum(
         jnp.argmax(outputs, axis=1) == jnp.argmax(targets, axis=1)[:, None], axis=0, dtype=float
     )
@@ -219,5 +235,6 @@ def _tile(activation, weights, mixed, embedded, targets, levels):
 def _check_shallow(model) -> None:
     if not isinstance(model, Shallow):
         raise ValueError(
-            f"`model` must be a `Shallow` network, got {type(model).__name__}: importance needs its node scales."
+            f"`model` must be a `Shallow` network, got {type(model).__name__}: importance needs "
+            "its node scales."
         )

@@ -1,4 +1,6 @@
-r"""The output factor of lazy training and the richness: one knob, two names, for every model (chizat2019)."""
+r"""The output factor of lazy training and the richness: one knob, two names, for every model
+(chizat2019).
+"""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,9 @@ __all__ = ["Rescaled", "rescaled"]
 
 
 class Rescaled(AbstractModel):
-    r"""$\alpha\,(f_\theta - f_{\theta_0})$ or $\alpha f_\theta$, trained at $1/\alpha^2$ times the rate of $f$; see `rescaled`."""
+    r"""$\alpha\,(f_\theta - f_{\theta_0})$ or $\alpha f_\theta$, trained at $1/\alpha^2$ times the
+    rate of $f$; see `rescaled`.
+    """
 
     model: AbstractModel
     alpha: Float[Array, ""]
@@ -72,13 +76,14 @@ def rescaled(
 ) -> Rescaled:
     r"""`model` with its outputs multiplied by $\alpha$ and its rates divided by $\alpha^2$.
 
-    The tangent kernel stays what it was, so that outputs move at the same speed, while weights have to move $\alpha$ times less:
-    $\alpha \to \infty$ is lazy training at any width (chizat2019). The richness is $\gamma_0 = 1/\alpha$: 0 is lazy, large is rich
-    (bordelon2022).
+    The tangent kernel stays what it was, so that outputs move at the same speed, while weights have
+    to move $\alpha$ times less: $\alpha \to \infty$ is lazy training at any width (chizat2019). The
+    richness is $\gamma_0 = 1/\alpha$: 0 is lazy, large is rich (bordelon2022).
 
     Args:
         alpha, richness: exactly one of the two.
-        centred: subtract the outputs of `model` as it is given, so that training starts from zero whatever $\alpha$ is.
+        centred: subtract the outputs of `model` as it is given, so that training starts from zero
+            whatever $\alpha$ is.
 
     >>> import wideflow as wf
     >>> net = wf.Shallow([[2.0]], [1.0])
@@ -87,7 +92,8 @@ def rescaled(
     """
     if not isinstance(model, AbstractModel):
         raise ValueError(
-            f"`model` must be a wideflow model, got {type(model).__name__}. Use `wideflow.wrap` first."
+            f"`model` must be a wideflow model, got {type(model).__name__}. Use `wideflow.wrap` "
+            "first."
         )
     if (alpha is None) == (richness is None):
         raise ValueError("give exactly one of `alpha` and `richness`, which is 1 / alpha.")

@@ -1,12 +1,14 @@
-r"""The shallow network: embedding x node scaling x activation, one or many outputs; its products in the form that each platform does fastest.
+r"""The shallow network: embedding x node scaling x activation, one or many outputs; its products in
+the form that each platform does fastest.
 
-On a GPU a step is bound by reading and writing the n x m array of pre-activations: a product with one column
-is done as a sum, which fuses with the activation, and the output weights leave the second product. Slopes that are
-only 0 or 1 are exact in bfloat16, so float32 products with them run on the matrix units in three exact
-pieces of 8 bits, as accurate as plain float32 and faster.
+On a GPU a step is bound by reading and writing the n x m array of pre-activations: a product with
+one column is done as a sum, which fuses with the activation, and the output weights leave the
+second product. Slopes that are only 0 or 1 are exact in bfloat16, so float32 products with them run
+on the matrix units in three exact pieces of 8 bits, as accurate as plain float32 and faster.
 
-On a CPU an n x m array that does not fit the cache is worked off block by block: going through the memory costs more there than
-computing the pre-activations of a block a second time, so a gradient keeps nothing of that size.
+On a CPU an n x m array that does not fit the cache is worked off block by block: going through the
+memory costs more there than computing the pre-activations of a block a second time, so a gradient
+keeps nothing of that size.
 """
 
 import functools
@@ -48,7 +50,8 @@ class Shallow(AbstractModel):
     $s_j$ and $p$ come from `scaling` (see `wideflow.scalings`), $\phi$ from `embedding`. Only the
     hidden weights $w_j$ are trained; $A$ is frozen (caron2023, eq. 2; chen2022, eq. 2-3).
 
-    Weights live transposed, (feature, width), the fast layout; `hidden` shows them as (width, feature).
+    Weights live transposed, (feature, width), the fast layout; `hidden` shows them as (width,
+    feature).
 
     Args:
         hidden: $w$, shape (width, D) with $D$ the number of embedded features.
@@ -86,7 +89,8 @@ class Shallow(AbstractModel):
         width, features = hidden.shape
         if output.ndim not in (1, 2) or output.shape[-1] != width:
             raise ValueError(
-                f"`output` must have shape ({width},) or (outputs, {width}) to fit `hidden` of shape "
+                f"`output` must have shape ({width},) or (outputs, {width}) to fit `hidden` of "
+                "shape "
                 f"{hidden.shape}, got {output.shape}."
             )
         scaling = NTK() if scaling is None else scaling
@@ -124,12 +128,14 @@ class Shallow(AbstractModel):
         output_scale: float = 1.0,
         symmetric: bool = False,
     ) -> "Shallow":
-        r"""A random start: $w \sim N(0, \text{weight\_std}^2)$, $A = \pm$ `output_scale` with equal chance.
+        r"""A random start: $w \sim N(0, \text{weight\_std}^2)$, $A = \pm$ `output_scale` with equal
+        chance.
 
         Args:
             features: dimension of the inputs (before the embedding).
             outputs: None for one output without an axis, else the number of outputs.
-            weight_std: standard deviation of the hidden weights (1 in both papers, $\sqrt2$ in caron2023's code).
+            weight_std: standard deviation of the hidden weights (1 in both papers, $\sqrt2$ in
+                caron2023's code).
             output_scale: absolute value of every output weight.
             symmetric: rows $j$ and $j + m/2$ are equal with opposite output weights, so that the
                 network starts at exactly zero; needs an even width and equal node scales in pairs.
@@ -179,11 +185,15 @@ class Shallow(AbstractModel):
 
     @property
     def scaling(self) -> AbstractScaling:
-        """The scaling that the network was built with; not known inside the programs that `train` compiles."""
+        """The scaling that the network was built with; not known inside the programs that `train`
+        compiles.
+        """
         if self.label is None:
             raise ValueError(
-                "`scaling` is not known inside `train`, whose compiled program serves networks of all scalings. "
-                "Read `scales`, `node_weights`, `hidden_scale` or `rate_factor`, or close over the scaling itself."
+                "`scaling` is not known inside `train`, whose compiled program serves networks "
+                "of all scalings. "
+                "Read `scales`, `node_weights`, `hidden_scale` or `rate_factor`, or close over "
+                "the scaling itself."
             )
         return self.label
 
@@ -241,7 +251,8 @@ class Shallow(AbstractModel):
 def _check_size(width: int, features: int) -> None:
     if width * features > MOST_NUMBERS:
         raise ValueError(
-            f"`width` = {width} times `features` = {features} would need {8 * width * features:.1e} bytes of weights. "
+            f"`width` = {width} times `features` = {features} would need "
+            f"{8 * width * features:.1e} bytes of weights. "
             "For very wide networks use their limit, `wideflow.limits`."
         )
 
@@ -258,7 +269,9 @@ def _check_embedding(embedding) -> None:
 
 @double
 def has_own_scales(model: Shallow) -> bool:
-    """Whether the node scales are those that the model's scaling gives at its width, to single precision; pruning keeps the larger network's."""
+    """Whether the node scales are those that the model's scaling gives at its width, to single
+    precision; pruning keeps the larger network's.
+    """
     expected = model.scaling.node_scales(model.width)
     return np.allclose(model.scales, expected, rtol=1e-6, atol=0.0)
 
@@ -268,9 +281,11 @@ def node_sum(
 ) -> Float[Array, " sample"]:
     r"""$\sum_j \sigma(z_{ij}) c_j$."""
     return jax.lax.platform_dependent(
-        z, mixed,
-        cuda=lambda z, c: jnp.sum(sigma.value(z) * c, axis=1), default=lambda z, c: sigma.value(z) @ c,
-    )  # fmt: skip
+        z,
+        mixed,
+        cuda=lambda z, c: jnp.sum(sigma.value(z) * c, axis=1),
+        default=lambda z, c: sigma.value(z) @ c,
+    )
 
 
 def node_gradient(
@@ -285,9 +300,7 @@ def node_gradient(
     on_gpu, on_cpu = (
         functools.partial(form, sigma) for form in (in_pieces if exact else mixed_last, mixed_first)
     )
-    return jax.lax.platform_dependent(
-        features, z, cotangent, mixed, cuda=on_gpu, default=on_cpu
-    )  # fmt: skip
+    return jax.lax.platform_dependent(features, z, cotangent, mixed, cuda=on_gpu, default=on_cpu)
 
 
 def _full_precision() -> bool:
@@ -321,7 +334,9 @@ def pieces(values: Float[Array, "..."]) -> list[Array]:
 
 
 def block_count(features: Float[Array, "sample feature"], weights, block: int) -> int:
-    """How many blocks with `block` bytes of pre-activations are faster than all at once; 1 where they are few, with an accelerator, and where neurons may be spread over devices."""
+    """How many blocks with `block` bytes of pre-activations are faster than all at once; 1 where
+    they are few, with an accelerator, and where neurons may be spread over devices.
+    """
     size = features.shape[0] * weights.shape[-1] * weights.dtype.itemsize
     alone = jax.default_backend() == "cpu" and jax.device_count() == 1
     return -(-size // block) if alone and size > WORTH * block else 1
@@ -334,7 +349,9 @@ def block_pullback(
     mixed: Float[Array, "*output width"],
     count: int,
 ) -> tuple[Array, Callable[[Array], Array]]:
-    r"""$\sigma(\Phi W) c^\top$ and the map of a cotangent to $\Phi^\top(\sigma'(\Phi W) \odot r c)$, in `count` blocks of neurons and a rest."""
+    r"""$\sigma(\Phi W) c^\top$ and the map of a cotangent to
+    $\Phi^\top(\sigma'(\Phi W) \odot r c)$, in `count` blocks of neurons and a rest.
+    """
     width = weights.shape[1]
     size = width // count
     whole = size * count

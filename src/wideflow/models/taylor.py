@@ -1,4 +1,6 @@
-r"""Taylor-expanded twins: a network replaced by its expansion in the parameters around where it is."""
+r"""Taylor-expanded twins: a network replaced by its expansion in the parameters around where it
+is.
+"""
 
 import equinox as eqx
 import jax
@@ -13,7 +15,8 @@ __all__ = ["Taylor", "taylor"]
 
 
 class Taylor(AbstractModel):
-    r"""$\sum_{k \le K} \frac{1}{k!}\, D^k f_{\theta_0}(x)[\theta - \theta_0]^k$ as a model in $\theta$; see `taylor`.
+    r"""$\sum_{k \le K} \frac{1}{k!}\, D^k f_{\theta_0}(x)[\theta - \theta_0]^k$ as a model in
+    $\theta$; see `taylor`.
 
     `model` carries $\theta$, `anchor` $\theta_0$.
     """
@@ -71,7 +74,8 @@ def _derivative(function, direction):
 
 @double
 def taylor(model, order: int = 1) -> Taylor:
-    """The expansion of `model` around its present parameters; order 1 is the linearised network. It trains like any model.
+    """The expansion of `model` around its present parameters; order 1 is the linearised network. It
+    trains like any model.
 
     Args:
         order: the highest power of the change of the parameters.
@@ -85,6 +89,7 @@ def taylor(model, order: int = 1) -> Taylor:
     check_count("order", order)
     if not isinstance(model, AbstractModel):
         raise ValueError(
-            f"`model` must be a wideflow model, got {type(model).__name__}. Use `wideflow.wrap` first."
+            f"`model` must be a wideflow model, got {type(model).__name__}. Use `wideflow.wrap` "
+            "first."
         )
     return Taylor(model, model, order)

@@ -1,4 +1,6 @@
-"""Networks of other libraries as wideflow models: Equinox, Flax NNX, Flax Linen, or any function of parameters and inputs."""
+"""Networks of other libraries as wideflow models: Equinox, Flax NNX, Flax Linen, or any function of
+parameters and inputs.
+"""
 
 import dataclasses
 import math
@@ -26,7 +28,8 @@ class Slot:
 
 
 class Wrapped(AbstractModel):
-    """A network of another library; see `wrap`. Trained arrays go by their path, such as `layers.0.weight`.
+    """A network of another library; see `wrap`. Trained arrays go by their path, such as
+    `layers.0.weight`.
 
     `network` gives the network back in the form in which it came, with its arrays as they are now.
     """
@@ -71,13 +74,15 @@ class Wrapped(AbstractModel):
         if self.shape is not None:
             if features.shape[1] != math.prod(self.shape):
                 raise ValueError(
-                    f"`inputs` have {features.shape[1]} numbers each, but `features` {self.shape} needs {math.prod(self.shape)}."
+                    f"`inputs` have {features.shape[1]} numbers each, but `features` "
+                    f"{self.shape} needs {math.prod(self.shape)}."
                 )
             x = features.reshape(len(features), *self.shape)
         outputs = self.library.outputs(self.filled(), x)
         if outputs.ndim == 0 or outputs.shape[0] != features.shape[0]:
             raise ValueError(
-                f"the wrapped network gives shape {outputs.shape} for {features.shape[0]} inputs, without a leading sample axis. "
+                f"the wrapped network gives shape {outputs.shape} for {features.shape[0]} "
+                "inputs, without a leading sample axis. "
                 "If it takes one input, wrap it with `batched=False`."
             )
         return single_output(outputs)
@@ -96,14 +101,17 @@ def wrap(
     """A network of another library as a model that trains, and is looked at, like any other.
 
     Args:
-        network: an Equinox module (called on one input), a Flax NNX module, a Flax Linen module with its variables in
-            `params`, or a function `apply(params, inputs)` with its parameters in `params`; a pair `(apply, params)` may come as one argument.
-        params: variables of a Linen module, or parameters of a function. All floating-point arrays in them are trained.
-        features: shape of one input where the network wants more axes than one, such as (28, 28, 1); inputs may then come flat.
+        network: an Equinox module (called on one input), a Flax NNX module, a Flax Linen module
+            with its variables in `params`, or a function `apply(params, inputs)` with its
+            parameters in `params`; a pair `(apply, params)` may come as one argument.
+        params: variables of a Linen module, or parameters of a function. All floating-point arrays
+            in them are trained.
+        features: shape of one input where the network wants more axes than one, such as (28, 28,
+            1); inputs may then come flat.
         batched: whether a function takes a batch (the default) or one input.
 
-    Refused: state that changes while training (batch statistics) and active dropout, as a model here is a function of its
-    parameters alone.
+    Refused: state that changes while training (batch statistics) and active dropout, as a model
+    here is a function of its parameters alone.
 
     >>> import jax.numpy as jnp
     >>> import wideflow as wf
@@ -149,7 +157,8 @@ def _library(network, params, batched: bool):
         return _Equinox.take(network)
     if not callable(network):
         raise ValueError(
-            f"`network` must be an Equinox module, a Flax module or a function `apply(params, inputs)`, got {network!r}."
+            "`network` must be an Equinox module, a Flax module or a function `apply(params, "
+            f"inputs)`, got {network!r}."
         )
     if params is None:
         raise ValueError("`params` must hold the parameters of the function `network`, got None.")
@@ -227,7 +236,8 @@ class _Linen:
     def take(network, variables):
         if not isinstance(variables, dict) or "params" not in variables:
             raise ValueError(
-                "`params` must be the variables of the Linen module, as `module.init(key, inputs)` gives them."
+                "`params` must be the variables of the Linen module, as `module.init(key, "
+                "inputs)` gives them."
             )
         if "batch_stats" in variables:
             raise ValueError(_state_sentence("a collection 'batch_stats'"))
@@ -269,13 +279,15 @@ class _Function:
 
 def _state_sentence(what: str) -> str:
     return (
-        f"`network` holds {what}, a state that changes while training; a model here is a function of its parameters alone. "
+        f"`network` holds {what}, a state that changes while training; a model here is a "
+        "function of its parameters alone. "
         "Use layer or group normalisation instead of batch normalisation."
     )
 
 
 def _dropout_sentence(remedy: str) -> str:
     return (
-        "`network` has active dropout, which needs a key at every call; a model here is a function of its parameters alone. "
+        "`network` has active dropout, which needs a key at every call; a model here is a "
+        "function of its parameters alone. "
         f"Switch it off with {remedy}."
     )

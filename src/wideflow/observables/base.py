@@ -18,9 +18,11 @@ __all__ = ["AbstractObservable"]
 
 
 class AbstractObservable(DoubleModule):
-    """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the value.
+    """`name` is the table's variable, `label` the axis of figures, `axes` the dimensions of the
+    value.
 
-    An observable may have a mapping `coordinates` from its axes to the values along them; the table carries them.
+    An observable may have a mapping `coordinates` from its axes to the values along them; the table
+    carries them.
     """
 
     name: eqx.AbstractVar[str]

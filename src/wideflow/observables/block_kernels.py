@@ -1,8 +1,10 @@
 r"""The tangent Gram matrix of all outputs together, and what is read off it.
 
-With outputs $f_k$, the residuals $r_{ik}$ of all samples and outputs obey $\dot r = -\Theta\,r$ under the half sum of squares, where
-$\Theta_{(i,k),(i',l)} = c\,\langle\nabla f_k(x_i),\nabla f_l(x_{i'})\rangle$. Rows and columns are ordered like outputs of shape (sample, output), flattened.
-For a shallow network the block of outputs $k$ and $l$ is $(\Phi\Phi^\top)\odot(S\,\mathrm{diag}(c\,\lambda A_kA_l)\,S^\top)$.
+With outputs $f_k$, the residuals $r_{ik}$ of all samples and outputs obey $\dot r = -\Theta\,r$
+under the half sum of squares, where
+$\Theta_{(i,k),(i',l)} = c\,\langle\nabla f_k(x_i),\nabla f_l(x_{i'})\rangle$. Rows and columns are
+ordered like outputs of shape (sample, output), flattened. For a shallow network the block of
+outputs $k$ and $l$ is $(\Phi\Phi^\top)\odot(S\,\mathrm{diag}(c\,\lambda A_kA_l)\,S^\top)$.
 """
 
 import functools
@@ -28,7 +30,8 @@ __all__ = ["BlockDrift", "BlockGap", "block_gram", "block_of_features"]
 
 @double
 def block_gram(model, inputs) -> Float[Array, "pair pair"]:
-    """The tangent Gram matrix over all pairs (sample, output); for one output that of `tangent_gram`.
+    """The tangent Gram matrix over all pairs (sample, output); for one output that of
+    `tangent_gram`.
 
     Args:
         model: where the Jacobian is taken.
@@ -45,7 +48,8 @@ def block_gram(model, inputs) -> Float[Array, "pair pair"]:
 
 @functools.singledispatch
 def block_of_features(model: AbstractModel, features):
-    """The same from embedded inputs; by autodiff where no structured form is registered, a column at a time.
+    """The same from embedded inputs; by autodiff where no structured form is registered, a column
+    at a time.
 
     Args:
         model: where the Jacobian is taken; its class chooses the form.

@@ -1,8 +1,10 @@
 r"""The tangent Gram matrix and what is read off it: drift, gap, trace, rank, alignment.
 
-$\Theta(x, x') = c\,\langle \nabla_\theta f(x), \nabla_\theta f(x')\rangle$ with the neuron factor $c$, so that gradient
-flow moves outputs by $\dot u = -\Theta\, \partial L/\partial u$ in every scaling. For a shallow network it is a Hadamard product,
-$(\Phi\Phi'^\top) \odot (S\,\mathrm{diag}(c\,\lambda A_k^2)\,S'^\top)$, $S = \sigma'(Z)$: no Jacobian is ever formed.
+$\Theta(x, x') = c\,\langle \nabla_\theta f(x), \nabla_\theta f(x')\rangle$ with the neuron factor
+$c$, so that gradient flow moves outputs by $\dot u = -\Theta\, \partial L/\partial u$ in every
+scaling. For a shallow network it is a Hadamard product,
+$(\Phi\Phi'^\top) \odot (S\,\mathrm{diag}(c\,\lambda A_k^2)\,S'^\top)$, $S = \sigma'(Z)$: no
+Jacobian is ever formed.
 """
 
 import functools
@@ -70,9 +72,11 @@ def tangent_gram_parts(model, inputs, other=None, output: int = 0) -> dict[str, 
 
 @double
 def tangent_products(model, inputs):
-    r"""The map $v \mapsto \Theta v$ over all samples and outputs, without the matrix: one product with $J^\top$, one with $J$.
+    r"""The map $v \mapsto \Theta v$ over all samples and outputs, without the matrix: one product
+    with $J^\top$, one with $J$.
 
-    `v` has the shape of the outputs. One product costs about three forward passes and holds no more than they do.
+    `v` has the shape of the outputs. One product costs about three forward passes and holds no more
+    than they do.
 
     Args:
         model: where the Jacobian $J$ is taken.
@@ -207,10 +211,12 @@ class _Watched(eqx.Module):
 
 
 class KernelDistance(AbstractObservable):
-    r"""How far the tangent kernel has gone: $\lVert\Theta_t - \Theta_0\rVert$, with `relative` divided by $\lVert\Theta_0\rVert$.
+    r"""How far the tangent kernel has gone: $\lVert\Theta_t - \Theta_0\rVert$, with `relative`
+    divided by $\lVert\Theta_0\rVert$.
 
-    The table's variable is `kernel_change` for the relative Frobenius norm (the number that `Regime` judges by), `kernel_drift` for the
-    absolute spectral one (that of caron2023's theorems), else says both.
+    The table's variable is `kernel_change` for the relative Frobenius norm (the number that
+    `Regime` judges by), `kernel_drift` for the absolute spectral one (that of caron2023's
+    theorems), else says both.
 
     Args:
         norm: "frobenius" or "spectral".
@@ -269,7 +275,8 @@ class KernelMinEigenvalue(AbstractObservable):
 
 
 class KernelMaxEigenvalue(AbstractObservable):
-    r"""$\lambda_{\max}(\Theta_t)$ by power iteration, the table's `kernel_top`: descent at rate $\delta$ is locally stable where $\delta \lambda_{\max} < 2$ ($\delta/n$ for the mean).
+    r"""$\lambda_{\max}(\Theta_t)$ by power iteration, the table's `kernel_top`: descent at rate
+    $\delta$ is locally stable where $\delta \lambda_{\max} < 2$ ($\delta/n$ for the mean).
 
     Args:
         iterations: products with the matrix at each record.
@@ -338,7 +345,8 @@ class KernelTrace(AbstractObservable):
 
 
 class EffectiveRank(AbstractObservable):
-    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel; 0 for a kernel that has vanished.
+    r"""$(\mathrm{tr}\,\Theta)^2 / \lVert\Theta\rVert_F^2$: how many directions carry the kernel; 0
+    for a kernel that has vanished.
 
     Args:
         samples: only the first so many training inputs.
@@ -359,7 +367,8 @@ class EffectiveRank(AbstractObservable):
 
 
 class KernelAlignment(AbstractObservable):
-    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched output; 0 where either has vanished.
+    r"""$y^\top\Theta y / (\lVert\Theta\rVert_F \lVert y\rVert^2)$ with the targets of the watched
+    output; 0 where either has vanished.
 
     Args:
         samples: only the first so many training inputs.

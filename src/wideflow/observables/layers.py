@@ -1,8 +1,11 @@
-r"""What is read off a deep network layer by layer: feature kernels, gradient kernels, movement of features and of weights.
+r"""What is read off a deep network layer by layer: feature kernels, gradient kernels, movement of
+features and of weights.
 
-Weight layer $l$ sees features $x^{l-1}$ and its pre-activations have gradients $\delta^l = \partial f/\partial h^l$. The feature kernel is
-$\Phi^l_{ij} = \langle x^l_i, x^l_j\rangle / n$ (the mean over positions where there are several), the gradient kernel
-$G^l_{ij} = \langle\delta^l_i, \delta^l_j\rangle$; a dense layer's part of the tangent kernel is $c\,\kappa^2 n\, \Phi^{l-1} \odot G^l$.
+Weight layer $l$ sees features $x^{l-1}$ and its pre-activations have gradients
+$\delta^l = \partial f/\partial h^l$. The feature kernel is
+$\Phi^l_{ij} = \langle x^l_i, x^l_j\rangle / n$ (the mean over positions where there are several),
+the gradient kernel $G^l_{ij} = \langle\delta^l_i, \delta^l_j\rangle$; a dense layer's part of the
+tangent kernel is $c\,\kappa^2 n\, \Phi^{l-1} \odot G^l$.
 """
 
 import equinox as eqx
@@ -33,7 +36,8 @@ NORMS = ("relative", "frobenius", "spectral")
 
 @double
 def feature_kernels(model, inputs) -> dict[str, Float[Array, "sample sample"]]:
-    r"""$\Phi^l$ of what every weight layer after the first sees, by the layer that it comes out of: `layer_1`, ...
+    r"""$\Phi^l$ of what every weight layer after the first sees, by the layer that it comes out of:
+    `layer_1`, ...
 
     Args:
         model: a `Deep` network, or a rescaled one.
@@ -44,7 +48,8 @@ def feature_kernels(model, inputs) -> dict[str, Float[Array, "sample sample"]]:
 
 @double
 def gradient_kernels(model, inputs, output: int = 0) -> dict[str, Float[Array, "sample sample"]]:
-    r"""$G^l$ of every trained weight layer, by `layer_1`, ...; for a rescaled model those of the model inside.
+    r"""$G^l$ of every trained weight layer, by `layer_1`, ...; for a rescaled model those of the
+    model inside.
 
     Args:
         model: a `Deep` network, or a rescaled one.
@@ -56,7 +61,8 @@ def gradient_kernels(model, inputs, output: int = 0) -> dict[str, Float[Array, "
 
 @double
 def centred_alignment(first, second) -> Float[Array, ""]:
-    r"""CKA: $\langle HKH, HLH\rangle / (\lVert HKH\rVert\, \lVert HLH\rVert)$ with $H = I - 11^\top/n$ (kornblith2019).
+    r"""CKA: $\langle HKH, HLH\rangle / (\lVert HKH\rVert\, \lVert HLH\rVert)$ with
+    $H = I - 11^\top/n$ (kornblith2019).
 
     Args:
         first, second: the kernels $K$ and $L$, shape (sample, sample).
@@ -136,7 +142,8 @@ class FeatureAlignment(AbstractObservable):
 
 
 class LayerFeatureMovement(AbstractObservable):
-    r"""Root mean square of $h^l(x; t) - h^l(x; 0)$ over units and inputs, one number a hidden layer; `relative` to that of $h^l(x; 0)$ or not.
+    r"""Root mean square of $h^l(x; t) - h^l(x; 0)$ over units and inputs, one number a hidden
+    layer; `relative` to that of $h^l(x; 0)$ or not.
 
     Args:
         relative: whether to divide by the size at the start.
@@ -160,11 +167,13 @@ class LayerFeatureMovement(AbstractObservable):
 
 
 class ArrayMovement(AbstractObservable):
-    r"""How far every trained array $w$ has moved: $\lVert w_t - w_0\rVert$, one number an array in the order of `model.trained`.
+    r"""How far every trained array $w$ has moved: $\lVert w_t - w_0\rVert$, one number an array in
+    the order of `model.trained`.
 
     Args:
-        norm: "relative" (Frobenius, over that of $w_0$), "frobenius", or "spectral" (largest singular value; windows of convolutions are laid
-            into the rows, and vectors have their length).
+        norm: "relative" (Frobenius, over that of $w_0$), "frobenius", or "spectral" (largest
+            singular value; windows of convolutions are laid into the rows, and vectors have their
+            length).
     """
 
     norm: str = eqx.field(static=True)
@@ -194,7 +203,8 @@ def _deep(model) -> Deep:
         model = model.model
     if not isinstance(model, Deep):
         raise ValueError(
-            f"this observable looks into the layers of a `Deep` network, got {type(model).__name__}; "
+            "this observable looks into the layers of a `Deep` network, got "
+            f"{type(model).__name__}; "
             "use `ArrayMovement`, `KernelDistance` or `LinearisationGap`, which any model has."
         )
     return model

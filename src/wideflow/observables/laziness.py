@@ -1,4 +1,6 @@
-r"""How much of the outputs' change first order misses: with `KernelDistance`, where a run is on the line from lazy to rich."""
+r"""How much of the outputs' change first order misses: with `KernelDistance`, where a run is on the
+line from lazy to rich.
+"""
 
 import equinox as eqx
 import jax
@@ -11,7 +13,8 @@ __all__ = ["LinearisationGap"]
 
 
 class LinearisationGap(AbstractObservable):
-    r"""$\lVert f_t-f_0-J_0(\theta_t-\theta_0)\rVert/\lVert f_t-f_0\rVert$ on the training inputs; 0 where nothing has moved.
+    r"""$\lVert f_t-f_0-J_0(\theta_t-\theta_0)\rVert/\lVert f_t-f_0\rVert$ on the training inputs; 0
+    where nothing has moved.
 
     Args:
         samples: only the first so many training inputs.

@@ -55,9 +55,11 @@ class ParameterMovement(AbstractObservable):
 
 
 class FeatureMovement(AbstractObservable):
-    r"""Mean over nodes and inputs of $|h_j(x_i; t) - h_j(x_i; 0)|$, `relative` to the mean of $|h(0)|$ or not.
+    r"""Mean over nodes and inputs of $|h_j(x_i; t) - h_j(x_i; 0)|$, `relative` to the mean of
+    $|h(0)|$ or not.
 
-    The nodes of a `Deep` network are those of all its hidden layers; `LayerFeatureMovement` takes them layer by layer.
+    The nodes of a `Deep` network are those of all its hidden layers; `LayerFeatureMovement` takes
+    them layer by layer.
 
     Args:
         relative: whether to divide by the mean of $|h(0)|$.
@@ -114,7 +116,8 @@ def _preactivations(model, features):
         return jnp.concatenate([h.reshape(h.shape[0], -1) for h in layers], axis=1)
     if "weights" not in model.trained:
         raise ValueError(
-            f"{type(model).__name__} does not say what its hidden nodes are; use `ParameterMovement`."
+            f"{type(model).__name__} does not say what its hidden nodes are; use "
+            "`ParameterMovement`."
         )
     return features @ parameters(model)["weights"]
 

@@ -1,4 +1,6 @@
-r"""Overlaps of a student with the indices of a Gaussian teacher, along a run on `populations.MultiIndex`."""
+r"""Overlaps of a student with the indices of a Gaussian teacher, along a run on
+`populations.MultiIndex`.
+"""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -60,7 +62,9 @@ class GeneralisationError(AbstractObservable):
 
 
 class LargestCosine(AbstractObservable):
-    r"""$\max_{k,r}|\cos(h_k, v_r)|$: weak recovery is the time at which it leaves the order $d^{-1/2}$ of chance."""
+    r"""$\max_{k,r}|\cos(h_k, v_r)|$: weak recovery is the time at which it leaves the order
+    $d^{-1/2}$ of chance.
+    """
 
     name: str = eqx.field(static=True, default="largest_cosine")
     label: str = eqx.field(static=True, default="largest |cosine| of a neuron and an index")
@@ -74,7 +78,8 @@ class LargestCosine(AbstractObservable):
 
 
 def weak_recovery_time(times, cosines, threshold: float = 0.5) -> float:
-    """The first time at which the recorded cosine reaches `threshold`, between records by a straight line; NaN where it never does.
+    """The first time at which the recorded cosine reaches `threshold`, between records by a
+    straight line; NaN where it never does.
 
     Args:
         times: of the records.
@@ -99,6 +104,7 @@ def weak_recovery_time(times, cosines, threshold: float = 0.5) -> float:
 def _neurons(snapshot):
     if not hasattr(snapshot.objective, "draw"):
         raise ValueError(
-            "`record` holds an observable of overlaps with a teacher; train on `populations.MultiIndex`."
+            "`record` holds an observable of overlaps with a teacher; train on "
+            "`populations.MultiIndex`."
         )
     return snapshot.objective.neurons(snapshot.model)

@@ -14,7 +14,8 @@ __all__ = ["PrunedRisk"]
 
 
 class PrunedRisk(AbstractObservable):
-    r"""Mean of squares on the given data with the $k$ least important nodes removed, for every $k$ of `levels`; see `pruning_curve`.
+    r"""Mean of squares on the given data with the $k$ least important nodes removed, for every $k$
+    of `levels`; see `pruning_curve`.
 
     Args:
         inputs: shape (sample, feature).
@@ -37,7 +38,8 @@ class PrunedRisk(AbstractObservable):
         self.targets = real_array("targets", targets)
         if self.targets.shape[:1] != self.inputs.shape[:1]:
             raise ValueError(
-                f"`targets` must have one row for each of the {len(self.inputs)} `inputs`, got shape {self.targets.shape}."
+                f"`targets` must have one row for each of the {len(self.inputs)} `inputs`, got "
+                f"shape {self.targets.shape}."
             )
         check_choice("convention", convention, CONVENTIONS)
         self.levels = tuple(np.atleast_1d(np.asarray(levels)).tolist())

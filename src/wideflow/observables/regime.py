@@ -1,9 +1,12 @@
 r"""The line from lazy to rich, and where a change of parameters lies on it.
 
-Two numbers place it. The kernel's change relative to its size, $R = \lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, and how much of the
-outputs' change the linearisation at the start misses, $G = \lVert f_1 - f_0 - J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$.
-Both are 0 in the lazy limit; neither is bounded. Their maximum is the richness, one number that grows from lazy to rich. The laziness index
-is $1/(1+\max(R, G))$: 1 is lazy, and at 1/2 the kernel has changed by as much as it was, or the linearisation misses all that happened.
+Two numbers place it. The kernel's change relative to its size,
+$R = \lVert\Theta_1-\Theta_0\rVert_F/\lVert\Theta_0\rVert_F$, and how much of the outputs' change
+the linearisation at the start misses,
+$G = \lVert f_1 - f_0 - J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$. Both are 0 in the lazy
+limit; neither is bounded. Their maximum is the richness, one number that grows from lazy to rich.
+The laziness index is $1/(1+\max(R, G))$: 1 is lazy, and at 1/2 the kernel has changed by as much as
+it was, or the linearisation misses all that happened.
 """
 
 from typing import NamedTuple
@@ -31,7 +34,9 @@ class Regime(NamedTuple):
 
     @property
     def richness(self) -> float:
-        """The larger of the two numbers: near 0 is lazy, the larger the richer; `LAZY` and `RICH` are its borders."""
+        """The larger of the two numbers: near 0 is lazy, the larger the richer; `LAZY` and `RICH`
+        are its borders.
+        """
         return max(self.kernel_change, self.linearisation_gap)
 
     @property

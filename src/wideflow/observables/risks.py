@@ -116,7 +116,8 @@ def training_samples(snapshot) -> DatasetObjective:
     """The training objective, where it is one on samples."""
     if not hasattr(snapshot.objective, "outputs"):
         raise ValueError(
-            "`record` holds an observable that looks at samples, but the run is on an exact population; "
+            "`record` holds an observable that looks at samples, but the run is on an exact "
+            "population; "
             "use `Loss()` or train on a `Dataset`."
         )
     return snapshot.objective

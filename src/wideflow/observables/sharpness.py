@@ -1,4 +1,6 @@
-r"""The sharpness: the largest eigenvalue of the loss' Hessian, which gradient descent at rate $\eta$ holds near $2/\eta$ (cohen2021)."""
+r"""The sharpness: the largest eigenvalue of the loss' Hessian, which gradient descent at rate
+$\eta$ holds near $2/\eta$ (cohen2021).
+"""
 
 import equinox as eqx
 import jax
@@ -18,10 +20,12 @@ DEPTH = 40  # Lanczos steps; the top eigenvalues stand apart, and their error fa
 
 
 class Sharpness(AbstractObservable):
-    r"""The `count` largest eigenvalues of $c^{1/2} \nabla^2 L\, c^{1/2}$, largest first; one number if `count` is 1.
+    r"""The `count` largest eigenvalues of $c^{1/2} \nabla^2 L\, c^{1/2}$, largest first; one number
+    if `count` is 1.
 
-    $c$ are the model's rate factors, so that in every parametrisation descent at rate $\eta$ is stable in a quadratic model of the loss where
-    this is below $2/\eta$. By Lanczos with `depth` Hessian-vector products; no Hessian is formed.
+    $c$ are the model's rate factors, so that in every parametrisation descent at rate $\eta$ is
+    stable in a quadratic model of the loss where this is below $2/\eta$. By Lanczos with `depth`
+    Hessian-vector products; no Hessian is formed.
 
     Args:
         count: how many eigenvalues.
@@ -48,7 +52,8 @@ class Sharpness(AbstractObservable):
 
 @double
 def hessian_eigenvalues(model, data, count: int = 1, *, loss=None, depth: int = DEPTH):
-    """The `count` largest eigenvalues of the loss' Hessian (with the model's rate factors), largest first.
+    """The `count` largest eigenvalues of the loss' Hessian (with the model's rate factors), largest
+    first.
 
     Args:
         data: a `Dataset` or a population.

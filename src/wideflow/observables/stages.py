@@ -11,9 +11,10 @@ r"""Stage boundaries of li2020 as events detected on recorded curves (mean-field
 
 floor $= (1 - 3/\pi)\sum a^2$: the loss of the best fit of degree two.
 
-On samples order 2 does not fall to that level but to a noise floor of its own; there (`noisy`) $T_1$ is the first $t$ from which it
-has stopped falling: $\ell_2(t)$ is at most twice its median over $[t, t+d]$. While it settles it falls at the rate
-$4b_2/d = 5.1/d$, by a factor of 13 over half that window.
+On samples order 2 does not fall to that level but to a noise floor of its own; there (`noisy`)
+$T_1$ is the first $t$ from which it has stopped falling: $\ell_2(t)$ is at most twice its median
+over $[t, t+d]$. While it settles it falls at the rate $4b_2/d = 5.1/d$, by a factor of 13 over half
+that window.
 """
 
 import math
@@ -49,7 +50,9 @@ def first_time(times, condition) -> float:
 
 
 def _stopped_falling(times, values, span: float | int) -> np.ndarray:
-    """Where a curve is at most twice its median over the next `span`; false where the records do not reach so far."""
+    """Where a curve is at most twice its median over the next `span`; false where the records do
+    not reach so far.
+    """
     stopped = np.zeros(len(times), dtype=bool)
     for i, start in enumerate(times):
         window = (times >= start) & (times <= start + span)
@@ -61,7 +64,8 @@ def _stopped_falling(times, values, span: float | int) -> np.ndarray:
 def stage_events(
     times, losses, second, fourth, coefficients, masses=None, noisy: bool = False
 ) -> dict[str, float]:
-    r"""The events of the table above, by name: "T1", "below_floor", "escape", "T2", "T3", "T3_masses", "T4".
+    r"""The events of the table above, by name: "T1", "below_floor", "escape", "T2", "T3",
+    "T3_masses", "T4".
 
     Args:
         times: mean-field times of the records.
@@ -69,7 +73,8 @@ def stage_events(
         second, fourth: raw $\ell_2$ and $\ell_4$.
         coefficients: $a$.
         masses: $\gamma_i$ at every record, (record, direction), for "T3_masses".
-        noisy: the run was on samples: order 2 settles at a noise floor (records at most $d/2$ apart are needed).
+        noisy: the run was on samples: order 2 settles at a noise floor (records at most $d/2$ apart
+            are needed).
     """
     check_same_length(
         times=list(times), losses=list(losses), second=list(second), fourth=list(fourth)
@@ -81,7 +86,8 @@ def stage_events(
     if noisy:
         if np.max(np.diff(t), initial=0.0) > a.size / 2:
             raise ValueError(
-                f"`times` must be at most d/2 = {a.size / 2:g} apart with `noisy=True`, got a step of "
+                f"`times` must be at most d/2 = {a.size / 2:g} apart with `noisy=True`, got a "
+                "step of "
                 f"{np.max(np.diff(t)):g}: order 2 is not seen to settle. Record more often."
             )
         settled |= _stopped_falling(t, l2, a.size)
@@ -110,7 +116,8 @@ def stage_events(
 def moment_decay_time(
     times, second_errors, zeroth_errors, features: int, level: float | int = 2.0
 ) -> float:
-    r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level` and $d^2|z| \le$ `level`.
+    r"""$T_1$ by the paper's own scaling (Lemma A.2, wide networks): $d^2\max_i|q_i| \le$ `level`
+    and $d^2|z| \le$ `level`.
 
     Args:
         times: of the records.
@@ -128,7 +135,8 @@ def moment_decay_time(
 
 
 def late_exponent(times, losses, start: float | int, stop: float | int = math.inf) -> float:
-    r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive loss.
+    r"""The slope of $\log L$ on $\log\tau$ over the records in [`start`, `stop`] with a positive
+    loss.
 
     Args:
         times: $\tau$ of the records, increasing.
@@ -141,6 +149,7 @@ def late_exponent(times, losses, start: float | int, stop: float | int = math.in
     keep = (t >= start) & (t <= stop) & (loss > 0)
     if keep.sum() < 2:
         raise ValueError(
-            f"`start` and `stop` must leave at least two records, got {int(keep.sum())} in [{start}, {stop}]."
+            f"`start` and `stop` must leave at least two records, got {int(keep.sum())} in "
+            f"[{start}, {stop}]."
         )
     return float(np.polyfit(np.log(t[keep]), np.log(loss[keep]), 1)[0])

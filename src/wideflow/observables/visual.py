@@ -1,4 +1,6 @@
-r"""What one looks at while a shallow network trains: its function on a grid, the places of its neurons, its features of two inputs."""
+r"""What one looks at while a shallow network trains: its function on a grid, the places of its
+neurons, its features of two inputs.
+"""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -36,10 +38,11 @@ class OutputsAt(AbstractObservable):
 
 
 class NeuronPlaces(AbstractObservable):
-    r"""Where each neuron of a `Shallow` network switches: the point of $\{x : \langle v_j, x\rangle + b_j = 0\}$ nearest to the origin, $-b_jv_j/|v_j|^2$.
+    r"""Where each neuron of a `Shallow` network switches: the point of
+    $\{x : \langle v_j, x\rangle + b_j = 0\}$ nearest to the origin, $-b_jv_j/|v_j|^2$.
 
-    The last input is the constant one: $w_j = (v_j, b_j)$ and $x$ are all others, in units of the constant.
-    With one input it is the kink itself, $-b_j/v_j$.
+    The last input is the constant one: $w_j = (v_j, b_j)$ and $x$ are all others, in units of the
+    constant. With one input it is the kink itself, $-b_j/v_j$.
     """
 
     name: str = eqx.field(static=True, default="neuron_places")

@@ -1,4 +1,6 @@
-"""Papers: a folder each, with all that one paper alone uses. A new paper is a new folder and one line here."""
+"""Papers: a folder each, with all that one paper alone uses. A new paper is a new folder and one
+line here.
+"""
 
 import functools
 import importlib

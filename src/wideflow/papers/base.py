@@ -1,4 +1,6 @@
-"""What a paper registers: its key, its experiments by name, and by convention the modules beside them."""
+"""What a paper registers: its key, its experiments by name, and by convention the modules beside
+them.
+"""
 
 import importlib
 import importlib.util
@@ -9,18 +11,20 @@ from types import ModuleType
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's folder, as the shell, the lab, `certify` and the book see it. Nothing is imported before it is needed.
+    """A paper's folder, as the shell, the lab, `certify` and the book see it. Nothing is imported
+    before it is needed.
 
     Attributes:
         key: the bib key, also the folder's name.
         authors, title: who, and what it is about in a few words.
         link: where the paper can be read, an address or ''.
         package: the folder's dotted name (`__name__` in its `__init__`).
-        experiments: module in `experiments/` of each experiment, by the experiment's name, in the paper's order.
+        experiments: module in `experiments/` of each experiment, by the experiment's name, in the
+            paper's order.
         prefix: what the experiments' names begin with, where it is not the key.
 
-    A folder may hold `certificate.py` (`STATEMENTS` for `certify`), `tour.py` (an `EXPERIMENT` small enough to be
-    watched) with `tour_cards.py` (its `TOUR`), and `theorems/`.
+    A folder may hold `certificate.py` (`STATEMENTS` for `certify`), `tour.py` (an `EXPERIMENT`
+    small enough to be watched) with `tour_cards.py` (its `TOUR`), and `theorems/`.
     """
 
     key: str

@@ -1,4 +1,6 @@
-"""Phase planes: which regime, width and scaling are best on given data. The module itself is callable: `wf.phase(data)`."""
+"""Phase planes: which regime, width and scaling are best on given data. The module itself is
+callable: `wf.phase(data)`.
+"""
 
 from .._core.callable_module import make_callable
 from .axes import Axis, parse_axis

@@ -1,4 +1,6 @@
-"""What a plane says: the recommended setting, its honest error, lazy against rich, and what each axis brings."""
+"""What a plane says: the recommended setting, its honest error, lazy against rich, and what each
+axis brings.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from .measurements import Measurements, choose
 
 @dataclass(frozen=True)
 class Enough:
-    """From `value` on nothing that can be told is gained; `noise` is the largest half width of those comparisons, as a log ratio."""
+    """From `value` on nothing that can be told is gained; `noise` is the largest half width of
+    those comparisons, as a log ratio.
+    """
 
     value: float | int
     noise: float
@@ -29,15 +33,19 @@ class Answer:
         level: training loss at which its training is to stop.
         setting: its values on the two axes.
         regime: of the recommended setting.
-        error: of the procedure that led to it: on every fold the setting is chosen without the rows that judge it.
+        error: of the procedure that led to it: on every fold the setting is chosen without the rows
+            that judge it.
         flattered: of the recommended setting itself, which was chosen with a look at all rows.
         lazy_limit: of kernel regression, its level chosen the same way.
-        rich_limit: of the mean-field limit at the largest richness, likewise; None where it was not asked for.
+        rich_limit: of the mean-field limit at the largest richness, likewise; None where it was not
+            asked for.
         regimes: verdict of every point, 'unknown' where no level was reached.
-        rich_over_lazy: log of the error of the best rich over that of the best lazy setting, each chosen within the fold; None without both.
+        rich_over_lazy: log of the error of the best rich over that of the best lazy setting, each
+            chosen within the fold; None without both.
         best_over_limit: log of the procedure's error over the lazy limit's.
         same: points that cannot be told from the recommended one.
-        enough: by axis the least value from which on nothing that can be told is gained; None where there is no such value.
+        enough: by axis the least value from which on nothing that can be told is gained; None where
+            there is no such value.
     """
 
     best: int
@@ -74,7 +82,8 @@ def answer(
     best, level = choose(measured)
     if best < 0:
         raise ValueError(
-            f"no run reached a training loss of {measured.levels[0]:g}: nothing can be said. Take a higher loss, more steps or other axes."
+            f"no run reached a training loss of {measured.levels[0]:g}: nothing can be said. "
+            "Take a higher loss, more steps or other axes."
         )
     levels = measured.best_levels()
     changes = measured.at(measured.kernel_change, levels)
@@ -85,13 +94,23 @@ def answer(
         zip((a.name for a in axes), (a.values[i] for a, i in zip(axes, places[best])), strict=True)
     )
     return Answer(
-        best, float(measured.levels[level]), setting, regimes[best], interval(nested, folds),
-        interval(tests[best], folds), interval(limit, folds),
-        None if rich is None else interval(_of_limit(rich), folds), regimes,
-        _against(measured, regimes, folds), interval(log_ratio(nested, limit), folds),
+        best,
+        float(measured.levels[level]),
+        setting,
+        regimes[best],
+        interval(nested, folds),
+        interval(tests[best], folds),
+        interval(limit, folds),
+        None if rich is None else interval(_of_limit(rich), folds),
+        regimes,
+        _against(measured, regimes, folds),
+        interval(log_ratio(nested, limit), folds),
         _same(tests, best, folds),
-        {axis.name: _enough(measured, axis, [p[i] for p in places], folds) for i, axis in enumerate(axes)},
-    )  # fmt: skip
+        {
+            axis.name: _enough(measured, axis, [p[i] for p in places], folds)
+            for i, axis in enumerate(axes)
+        },
+    )
 
 
 def _mean(values: np.ndarray) -> float:
@@ -117,7 +136,9 @@ def _against(measured: Measurements, regimes: tuple[str, ...], folds: int) -> In
 
 
 def _same(tests: np.ndarray, best: int, folds: int) -> tuple[int, ...]:
-    """Points whose test errors, fold by fold, cannot be told from the best's; those with too few common folds are left out."""
+    """Points whose test errors, fold by fold, cannot be told from the best's; those with too few
+    common folds are left out.
+    """
     together = [interval(log_ratio(row, tests[best]), folds) for row in tests]
     return tuple(
         i

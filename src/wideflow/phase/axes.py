@@ -1,6 +1,8 @@
-"""The axes of a plane: which numbers of a network vary, over which values, and how they are written.
+"""The axes of a plane: which numbers of a network vary, over which values, and how they are
+written.
 
-The values of an axis are a lattice: refinement asks for points of it alone, so that runs are found again.
+The values of an axis are a lattice: refinement asks for points of it alone, so that runs are found
+again.
 """
 
 import math
@@ -14,10 +16,12 @@ from .._core.errors import check_choice, check_count, check_number, did_you_mean
 
 @dataclass(frozen=True)
 class Quantity:
-    """What may be an axis: its label, the range taken where none is given, and which numbers make sense.
+    """What may be an axis: its label, the range taken where none is given, and which numbers make
+    sense.
 
     Attributes:
-        low, high, count: the default lattice; evenly spaced in the logarithm where `log`, else as they are.
+        low, high, count: the default lattice; evenly spaced in the logarithm where `log`, else as
+            they are.
         least, most: the values that a network can have (both ends included).
         whole: whole numbers alone.
     """
@@ -72,7 +76,8 @@ class Axis:
                 raise ValueError(f"`{self.name}` must be a whole number, got {value:g}.")
         if any(b <= a for a, b in zip(self.values, self.values[1:])):
             raise ValueError(
-                f"the values of `{self.name}` must increase, got {', '.join(f'{v:g}' for v in self.values)}."
+                f"the values of `{self.name}` must increase, got "
+                f"{', '.join(f'{v:g}' for v in self.values)}."
             )
         kind = int if quantity.whole else float
         object.__setattr__(self, "values", tuple(kind(value) for value in self.values))
@@ -93,7 +98,9 @@ class Axis:
 
     def position(self, values) -> np.ndarray:
         """Where values lie: 0 at the axis's first, 1 at its last, in its own scale."""
-        scaled = lambda v: np.log(np.asarray(v, float)) if self.scale == "log" else np.asarray(v, float)  # fmt: skip
+        scaled = lambda v: (
+            np.log(np.asarray(v, float)) if self.scale == "log" else np.asarray(v, float)
+        )
         low, high = scaled(self.values[0]), scaled(self.values[-1])
         return np.asarray((scaled(values) - low) / (high - low))
 
@@ -103,7 +110,8 @@ class Axis:
 
 
 def axis_of(name: str, given=None) -> Axis:
-    """An axis from a range (low, high) or (low, high, count), from a list of more than three values, or as it comes.
+    """An axis from a range (low, high) or (low, high, count), from a list of more than three
+    values, or as it comes.
 
     A tuple is a range, a list is the values themselves.
 
@@ -112,14 +120,16 @@ def axis_of(name: str, given=None) -> Axis:
     """
     if name not in QUANTITIES:
         raise ValueError(
-            f"`axes` must be two of {', '.join(QUANTITIES)}, got {name!r}.{did_you_mean(name, QUANTITIES)}"
+            f"`axes` must be two of {', '.join(QUANTITIES)}, got "
+            f"{name!r}.{did_you_mean(name, QUANTITIES)}"
         )
     quantity = QUANTITIES[name]
     if isinstance(given, list | np.ndarray):
         return Axis(name, tuple(given))
     if given is not None and not (isinstance(given, tuple) and len(given) in (2, 3)):
         raise ValueError(
-            f"`{name}` must be a range (low, high) or (low, high, count), or a list of values, got {given!r}."
+            f"`{name}` must be a range (low, high) or (low, high, count), or a list of values, "
+            f"got {given!r}."
         )
     low, high, *counted = given or (quantity.low, quantity.high)
     count = counted[0] if counted else quantity.count
@@ -137,7 +147,8 @@ def axis_of(name: str, given=None) -> Axis:
 
 
 def parse_axis(text: str) -> Axis:
-    """An axis from shell text: 'richness', 'richness=0.01:10', 'richness=0.01:10:13' or 'width=64,128,256'.
+    """An axis from shell text: 'richness', 'richness=0.01:10', 'richness=0.01:10:13' or
+    'width=64,128,256'.
 
     Args:
         text: a name, alone or with a range or values.
@@ -157,7 +168,8 @@ def parse_axis(text: str) -> Axis:
     except ValueError as error:
         if "could not convert" in str(error) or "invalid literal" in str(error):
             raise ValueError(
-                f"`--axis` takes NAME=LOW:HIGH, NAME=LOW:HIGH:COUNT or NAME=V1,V2,..., got {text!r}."
+                "`--axis` takes NAME=LOW:HIGH, NAME=LOW:HIGH:COUNT or NAME=V1,V2,..., got "
+                f"{text!r}."
             ) from error
         raise
 
@@ -170,7 +182,8 @@ def plane_of(axes: Sequence[str] | Mapping[str, object]) -> tuple[Axis, Axis]:
     )
     if len(pair) != 2:
         raise ValueError(
-            f"`axes` must be two of {', '.join(QUANTITIES)}, got {', '.join(map(str, named)) or 'none'}."
+            f"`axes` must be two of {', '.join(QUANTITIES)}, got "
+            f"{', '.join(map(str, named)) or 'none'}."
         )
     if {axis.name for axis in pair} == {"alpha", "richness"}:
         raise ValueError("`axes` must differ, but richness is 1 / alpha. Take one of the two.")

@@ -1,8 +1,10 @@
 r"""Differences between settings with honest intervals.
 
-Errors are compared fold by fold on the logarithm, $d_f = \log(e^{(1)}_f/e^{(2)}_f)$: the folds' own difficulty drops out. Training sets of different folds overlap, so that the
-$d_f$ are not independent; the variance of their mean is taken as $(1/F + 1/(K-1))\,s^2$ (Nadeau and Bengio 2003) and the interval from Student's t of $F - 1$ degrees.
-Where the interval holds zero there is no difference that can be told.
+Errors are compared fold by fold on the logarithm, $d_f = \log(e^{(1)}_f/e^{(2)}_f)$: the folds' own
+difficulty drops out. Training sets of different folds overlap, so that the $d_f$ are not
+independent; the variance of their mean is taken as $(1/F + 1/(K-1))\,s^2$ (Nadeau and Bengio 2003)
+and the interval from Student's t of $F - 1$ degrees. Where the interval holds zero there is no
+difference that can be told.
 """
 
 import math
@@ -35,7 +37,9 @@ class Interval:
 
 
 def interval(values, folds: int) -> Interval:
-    """The mean over folds of values that share training rows; without an end where there are fewer than two."""
+    """The mean over folds of values that share training rows; without an end where there are fewer
+    than two.
+    """
     values = np.asarray(values, float)
     values = values[np.isfinite(values)]
     count = len(values)
@@ -54,7 +58,9 @@ def log_ratio(first, second) -> np.ndarray:
 
 
 def nested_errors(measured: Measurements, allowed: np.ndarray | None = None) -> np.ndarray:
-    """Fold by fold the test error of the setting that this fold's own validation rows choose among the `allowed` points; NaN where there is none."""
+    """Fold by fold the test error of the setting that this fold's own validation rows choose among
+    the `allowed` points; NaN where there is none.
+    """
     folds = measured.validation.shape[2]
     errors = np.full(folds, np.nan)
     for fold in range(folds):

@@ -1,4 +1,6 @@
-"""The plane as a figure: maps of error and regime with their borders, and slices through the best setting."""
+"""The plane as a figure: maps of error and regime with their borders, and slices through the best
+setting.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -21,8 +23,11 @@ def figure(plane: "Phase") -> FigureSpec:
     maps = [map_of(plane, "error"), map_of(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
-        f"Rings are the points that were run (mean over folds, the folds' own difficulty taken off); the colour between them is the surface they give. Small marks: settings that cannot be told from the recommended one. "
-        f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
+        "Rings are the points that were run (mean over folds, the folds' own difficulty taken "
+        "off); the colour between them is the surface they give. Small marks: settings that "
+        "cannot be told from the recommended one. "
+        f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. "
+        "Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
     )
     return FigureSpec(f"Phase plane of {plane.name}", [*maps, *slices], columns=2, caption=caption)
 
@@ -103,7 +108,9 @@ def _contours(x: np.ndarray, y: np.ndarray, changes: np.ndarray) -> list[Line]:
 
 
 def _slice(plane: "Phase", number: int) -> Panel:
-    """The surface of the validation error along one axis through the best setting, with its points; and the limits."""
+    """The surface of the validation error along one axis through the best setting, with its points;
+    and the limits.
+    """
     axis, other = plane.axes[number], plane.axes[1 - number]
     measured = plane.measured
     home = plane.places[plane.answer.best][1 - number]
@@ -112,7 +119,9 @@ def _slice(plane: "Phase", number: int) -> Panel:
     smooth = error_surface(measured, along)
     low, mean, high = (np.exp(smooth.mean + k * smooth.deviation) for k in (-1.96, 0.0, 1.96))
     errors = np.where(measured.best_levels() >= 0, np.exp(scores(measured)[0]), np.nan)
-    here = [i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])]  # fmt: skip
+    here = [
+        i for i, p in enumerate(plane.places) if p[1 - number] == home and np.isfinite(errors[i])
+    ]
     x = [axis.values[plane.places[i][number]] for i in here]
     marks = [
         Line(_fine(plane)[number], mean, "surface", low=low, high=high, group="surface"),

@@ -6,7 +6,9 @@ from ..data.dataset import Dataset
 
 
 def parity(images: Dataset) -> Dataset:
-    """One-hot digits (sample, 10) as targets +1 for even and -1 for odd ones; pixels that never vary are dropped (geiger2020)."""
+    """One-hot digits (sample, 10) as targets +1 for even and -1 for odd ones; pixels that never
+    vary are dropped (geiger2020).
+    """
     if images.targets.ndim != 2 or images.targets.shape[1] != 10:
         raise ValueError(
             f"`images` must have one-hot targets of ten digits, got shape {images.targets.shape}."

@@ -1,8 +1,11 @@
-r"""The lazy end of the plane without a network: kernel regression with the mean tangent kernel, stopped at the same training losses.
+r"""The lazy end of the plane without a network: kernel regression with the mean tangent kernel,
+stopped at the same training losses.
 
-For $\gamma_0 \to 0$ and then $m \to \infty$ the outputs follow $\dot f = -\Theta^*(f - y)$ from zero (time of the half sum of squares), so that with $\Theta^* = V\Lambda V^\top$ the loss at time $t$ is
-$\sum_i (v_i^\top y)^2 e^{-2\lambda_i t}$ over $|y|^2$ and $f_t(x) = \Theta^*(x, X)\, V \frac{1 - e^{-\Lambda t}}{\Lambda} V^\top y$. Times at which the loss is at a level are roots of a falling
-function.
+For $\gamma_0 \to 0$ and then $m \to \infty$ the outputs follow $\dot f = -\Theta^*(f - y)$ from
+zero (time of the half sum of squares), so that with $\Theta^* = V\Lambda V^\top$ the loss at time
+$t$ is $\sum_i (v_i^\top y)^2 e^{-2\lambda_i t}$ over $|y|^2$ and
+$f_t(x) = \Theta^*(x, X)\, V \frac{1 - e^{-\Lambda t}}{\Lambda} V^\top y$. Times at which the loss
+is at a level are roots of a falling function.
 """
 
 import numpy as np
@@ -28,7 +31,8 @@ def lazy_errors(
 ) -> dict[str, np.ndarray]:
     """Validation and test error of the limit at every level, on the rows of that fold.
 
-    Hidden weights of deviation s see inputs s times as large; the factor 1/s^2 of their kernel changes times, not what is reached at a level.
+    Hidden weights of deviation s see inputs s times as large; the factor 1/s^2 of their kernel
+    changes times, not what is reached at a level.
     """
     rows = split_rows(key, len(data), fold, folds, samples)
     standard = Standard.of(data.inputs[rows.train], data.targets[rows.train])

@@ -4,7 +4,8 @@ import numpy as np
 
 
 def at_levels(losses: np.ndarray, values: np.ndarray, levels) -> np.ndarray:
-    """`values` (record, ...) where the falling `losses` (record,) first reach each level; NaN where they never do.
+    """`values` (record, ...) where the falling `losses` (record,) first reach each level; NaN where
+    they never do.
 
     Between two records a value is taken as linear in the logarithm of the loss.
 

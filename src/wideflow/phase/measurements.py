@@ -1,6 +1,7 @@
 """The runs of a plane as arrays, and what is chosen from them.
 
-Shapes are (point, level, fold). A level that a run did not reach has error infinity: it cannot be chosen. A run that is missing is NaN.
+Shapes are (point, level, fold). A level that a run did not reach has error infinity: it cannot be
+chosen. A run that is missing is NaN.
 """
 
 from collections.abc import Sequence
@@ -44,12 +45,16 @@ class Measurements:
         return np.all(np.isfinite(self.validation) | missing, axis=2)
 
     def best_levels(self) -> np.ndarray:
-        """For every point the level of least mean validation error among those that all of its runs reached; -1 where there is none."""
+        """For every point the level of least mean validation error among those that all of its runs
+        reached; -1 where there is none.
+        """
         mean = np.where(self.reached, _mean(self.validation), np.inf)
         return np.where(np.isfinite(mean.min(axis=1)), np.argmin(mean, axis=1), -1)
 
     def at(self, values: np.ndarray, levels: np.ndarray) -> np.ndarray:
-        """`values` (point, level, fold) at one level a point, NaN where there is none: (point, fold)."""
+        """`values` (point, level, fold) at one level a point, NaN where there is none: (point,
+        fold).
+        """
         picked = np.take_along_axis(values, np.maximum(levels, 0)[:, None, None], axis=1)[:, 0]
         return np.where((levels[:, None] < 0) | ~self.runs, np.nan, picked)
 
@@ -82,10 +87,12 @@ def measurements_of(
 
 
 def additive(values: np.ndarray) -> tuple[np.ndarray, float]:
-    """Means of the points (point,) once the folds' own difficulty is taken off, and the variance of one run about the two.
+    """Means of the points (point,) once the folds' own difficulty is taken off, and the variance of
+    one run about the two.
 
-    Least squares of `values` (point, fold) on point plus fold, folds summing to zero; NaN are runs that are not there. Points share their folds, so that this noise
-    is that of comparisons between points, which is smaller than that of errors.
+    Least squares of `values` (point, fold) on point plus fold, folds summing to zero; NaN are runs
+    that are not there. Points share their folds, so that this noise is that of comparisons between
+    points, which is smaller than that of errors.
     """
     there = np.isfinite(values)
     point, fold = np.nonzero(there)
@@ -104,9 +111,11 @@ def additive(values: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def scores(measured: Measurements, folds: slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
-    """The logarithm of each point's validation error at its best level, free of the folds' difficulty, and its variance.
+    """The logarithm of each point's validation error at its best level, free of the folds'
+    difficulty, and its variance.
 
-    Points without any level reached score as the worst of the others: they are no answer, and no hole either.
+    Points without any level reached score as the worst of the others: they are no answer, and no
+    hole either.
     """
     errors = np.log(np.maximum(measured.at(measured.validation, measured.best_levels()), TINY))[
         :, folds
@@ -141,7 +150,8 @@ def regime_surface(measured: Measurements, new_places: np.ndarray) -> Surface:
 
 
 def choose(measured: Measurements, allowed: np.ndarray | None = None) -> tuple[int, int]:
-    """The recommended (point, level): least smoothed validation error among the `allowed` points; (-1, -1) where none reached a level.
+    """The recommended (point, level): least smoothed validation error among the `allowed` points;
+    (-1, -1) where none reached a level.
 
     Smoothing by the surface keeps a lucky run from being chosen.
     """
@@ -159,9 +169,12 @@ def within_fold(measured: Measurements, fold: int) -> Measurements:
     there = measured.runs[:, fold]
     cut = lambda values: values[there][:, :, [fold]]
     return Measurements(
-        measured.places[there], measured.levels, cut(measured.validation), cut(measured.test),
+        measured.places[there],
+        measured.levels,
+        cut(measured.validation),
+        cut(measured.test),
         cut(measured.kernel_change),
-    )  # fmt: skip
+    )
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

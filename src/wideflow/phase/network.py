@@ -1,12 +1,17 @@
 r"""A network of the plane, and its training down to a stated loss.
 
-One hidden layer of $m$ nodes whose hidden weights are trained, $f(x) = \frac{1}{\gamma_0}\sum_j s_j A_j \sigma(\langle w_j, x\rangle/\sqrt D)$ with $A_j = \pm 1$,
-or, where `depth` is given, a network of that many hidden layers with all weights trained. The richness $\gamma_0$ divides the outputs and multiplies the rate by
-$\gamma_0^2$ (`wf.rescaled`): the tangent kernel, and so the speed, stays. Under mean-field scaling ($s_j = 1/m$) every $\gamma_0$ has a limit of infinite width, lazy for
-$\gamma_0 \to 0$; NTK scaling at width $m$ is $\gamma_0 = 1/\sqrt m$.
+One hidden layer of $m$ nodes whose hidden weights are trained,
+$f(x) = \frac{1}{\gamma_0}\sum_j s_j A_j \sigma(\langle w_j, x\rangle/\sqrt D)$ with $A_j = \pm 1$,
+or, where `depth` is given, a network of that many hidden layers with all weights trained. The
+richness $\gamma_0$ divides the outputs and multiplies the rate by $\gamma_0^2$ (`wf.rescaled`): the
+tangent kernel, and so the speed, stays. Under mean-field scaling ($s_j = 1/m$) every $\gamma_0$ has
+a limit of infinite width, lazy for $\gamma_0 \to 0$; NTK scaling at width $m$ is
+$\gamma_0 = 1/\sqrt m$.
 
-The start is taken off, $f - f_0$, so that training begins at zero and the loss, the share of the targets' variance that is left, at 1. Descent steps are `rate` times the stability
-limit $2/\lambda_{\max}(\Theta_0/n)$; at the default quarter descent follows the flow in all modes but the fastest.
+The start is taken off, $f - f_0$, so that training begins at zero and the loss, the share of the
+targets' variance that is left, at 1. Descent steps are `rate` times the stability limit
+$2/\lambda_{\max}(\Theta_0/n)$; at the default quarter descent follows the flow in all modes but the
+fastest.
 """
 
 import math
@@ -59,9 +64,11 @@ class Network:
     Attributes:
         width: $m$, nodes of every hidden layer.
         richness: $\\gamma_0$, one over the output factor.
-        scaling: 'mean-field', 'ntk', or 'zipf' with `share` $\\gamma$ and `tail` $\\alpha$ (see `wf.scalings`).
+        scaling: 'mean-field', 'ntk', or 'zipf' with `share` $\\gamma$ and `tail` $\\alpha$ (see
+            `wf.scalings`).
         weight_std: deviation of the initial hidden weights.
-        depth: 0 for one hidden layer whose output weights are frozen signs; else hidden layers, all trained.
+        depth: 0 for one hidden layer whose output weights are frozen signs; else hidden layers, all
+            trained.
         activation: 'relu', 'tanh' or another of `wf.activations`, by name.
     """
 
@@ -94,9 +101,13 @@ class Network:
             "zipf": Zipf(self.share, self.tail),
         }[self.scaling]
         net = Shallow.init(
-            key, features=features, width=self.width, scaling=scaling, activation=self.activation,
+            key,
+            features=features,
+            width=self.width,
+            scaling=scaling,
+            activation=self.activation,
             weight_std=self.weight_std,
-        )  # fmt: skip
+        )
         return rescaled(net, richness=self.richness)
 
     def _deep(self, key, features: int) -> Deep:
@@ -116,7 +127,8 @@ class Training:
     """How it is trained.
 
     Attributes:
-        levels: of the training loss at which it is looked at, falling; training stops below the last.
+        levels: of the training loss at which it is looked at, falling; training stops below the
+            last.
         rate: of descent, in units of the stability limit $2/\\lambda_{\\max}$ at the start.
         steps: of descent at most; the flow goes on for as much time.
         dynamics: 'descent' or 'flow', the gradient flow itself, which costs more.
@@ -153,7 +165,9 @@ def split_settings(settings: dict[str, Any]) -> tuple[Network, Training]:
 
 
 class Path(NamedTuple):
-    """What training gave, record by record; `outputs` are those at the watched inputs, less the start's."""
+    """What training gave, record by record; `outputs` are those at the watched inputs, less the
+    start's.
+    """
 
     losses: np.ndarray
     times: np.ndarray
@@ -177,7 +191,9 @@ def train_network(
     watched: np.ndarray,
     session: Session | None = None,
 ) -> Path:
-    """Trains on standardised `inputs` (sample, feature) and `targets` (sample,) until the loss is below the last level or the steps are used up."""
+    """Trains on standardised `inputs` (sample, feature) and `targets` (sample,) until the loss is
+    below the last level or the steps are used up.
+    """
     start = network.init(named_key(key, "network"), inputs.shape[1])
     # the network less its start on the targets is the network itself on targets moved by its start
     data = Dataset(inputs, targets + np.asarray(start.outputs(inputs)), "training rows")
@@ -185,22 +201,40 @@ def train_network(
     fastest = float(np.linalg.eigvalsh(gram)[-1]) / len(gram)
     if not (fastest > 0 and math.isfinite(fastest)):
         raise ValueError(
-            f"the tangent kernel of a network of width {network.width} is zero on these rows: every node is off. Take a larger width."
+            f"the tangent kernel of a network of width {network.width} is zero on these rows: "
+            "every node is off. Take a larger width."
         )
     rate = training.rate * 2 / fastest
     flow = training.dynamics == "flow"
     length: dict[str, Any] = {"time": training.steps * rate} if flow else {"steps": training.steps}
     run = train(
-        start, data, GradientFlow() if flow else GradientDescent(rate), **length,
-        every=Logarithmic(RECORDS, rate if flow else 1.0), loss=HalfMeanSquares(),
+        start,
+        data,
+        GradientFlow() if flow else GradientDescent(rate),
+        **length,
+        every=Logarithmic(RECORDS, rate if flow else 1.0),
+        loss=HalfMeanSquares(),
         stop_below=0.5 * training.levels[-1] * float(np.mean(targets**2)),
-        record=[OutputsAt(watched), KernelDistance(samples=PROBED), LinearisationGap(PROBED), ParameterMovement()],
-        precision="float64" if flow else training.precision, session=session,
-    )  # fmt: skip
+        record=[
+            OutputsAt(watched),
+            KernelDistance(samples=PROBED),
+            LinearisationGap(PROBED),
+            ParameterMovement(),
+        ],
+        precision="float64" if flow else training.precision,
+        session=session,
+    )
     table = run.table
     moved = table["learned_function"].values - np.asarray(start.outputs(watched))
     return Path(
-        2 * table["loss"].values / float(np.mean(targets**2)), table["time"].values, moved,
-        table["kernel_change"].values, table["linearisation_gap"].values,
-        table["parameter_movement"].values, run.status, int(table["step"].values[-1]), run.start, run.model,
-    )  # fmt: skip
+        2 * table["loss"].values / float(np.mean(targets**2)),
+        table["time"].values,
+        moved,
+        table["kernel_change"].values,
+        table["linearisation_gap"].values,
+        table["parameter_movement"].values,
+        run.status,
+        int(table["step"].values[-1]),
+        run.start,
+        run.model,
+    )

@@ -90,11 +90,15 @@ class Phase:
         shown = {n: self.settings[n] for n in ("width", "activation", "samples")}
         shown = {n: v for n, v in shown.items() if n not in {a.name for a in self.axes}}
         shown["samples"] = int(self.table["train_rows"].max())
-        return sentence(self.name, self.axes, self.answer, shown, self.kind, self.limit, self.rich_limit)  # fmt: skip
+        return sentence(
+            self.name, self.axes, self.answer, shown, self.kind, self.limit, self.rich_limit
+        )
 
     @property
     def limit(self) -> str:
-        """What the lazy limit beside the plane is: that of its own networks, or of one hidden layer where they are deep."""
+        """What the lazy limit beside the plane is: that of its own networks, or of one hidden layer
+        where they are deep.
+        """
         deep = self.settings["depth"] or "depth" in {axis.name for axis in self.axes}
         return f"kernel regression ({'one hidden layer' if deep else 'the lazy limit'})"
 
@@ -103,7 +107,10 @@ class Phase:
         """What the mean-field limit beside the plane is; empty without one."""
         if self.rich is None:
             return ""
-        return f"mean field at richness {self.rich.attrs['richness']:g} ({self.rich.attrs['particles']} particles)"
+        return (
+            f"mean field at richness {self.rich.attrs['richness']:g} "
+            f"({self.rich.attrs['particles']} particles)"
+        )
 
     def __str__(self) -> str:
         return self.sentence
@@ -146,26 +153,33 @@ def phase(
     progress: Progress = silent,
     **settings,
 ) -> Phase:
-    r"""Trains networks over a plane of two axes, refined where regime or error change, and recommends one.
+    r"""Trains networks over a plane of two axes, refined where regime or error change, and
+    recommends one.
 
-    Every run is saved the moment it is done: a second call, or one after any interruption, finds them in `out` and goes on.
+    Every run is saved the moment it is done: a second call, or one after any interruption, finds
+    them in `out` and goes on.
 
     Args:
-        data: one real target a row, raw; two different values are classes. Columns are standardised on each fold's training rows and a bias column is added.
-        axes: two of richness, alpha, width, share, tail, weight_std, depth, rate; as a dictionary with ranges (low, high), (low, high, count) or lists
-            of values.
-        runs, minutes: the budget. The first round, half of `runs`, is never cut; later ones are while the next would end too late.
-        loss: training loss (the share of variance left, 1 at the start) to which networks are trained; several, falling, are compared by their
-            validation error. Default thirteen, from 0.8 to 0.01.
+        data: one real target a row, raw; two different values are classes. Columns are standardised
+            on each fold's training rows and a bias column is added.
+        axes: two of richness, alpha, width, share, tail, weight_std, depth, rate; as a dictionary
+            with ranges (low, high), (low, high, count) or lists of values.
+        runs, minutes: the budget. The first round, half of `runs`, is never cut; later ones are
+            while the next would end too late.
+        loss: training loss (the share of variance left, 1 at the start) to which networks are
+            trained; several, falling, are compared by their validation error. Default thirteen,
+            from 0.8 to 0.01.
         samples: training rows a run at most.
         folds: of the split; a point has at most so many runs.
-        particles: of the mean-field limit at the rich end of a plane of richness and width, one run a fold beside the budget; 0 leaves it out. Kernel regression, the
-            limit at the lazy end, costs nothing and is always there.
+        particles: of the mean-field limit at the rich end of a plane of richness and width, one run
+            a fold beside the budget; 0 leaves it out. Kernel regression, the limit at the lazy end,
+            costs nothing and is always there.
         seed: of folds and networks.
         out: folder of the runs.
         workers, threads, scheduler, security, progress: as in `wf.sweep`.
-        settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share, tail, weight_std, depth, activation, rate, steps,
-            dynamics ('descent' or 'flow'), precision.
+        settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share,
+            tail, weight_std, depth, activation, rate, steps, dynamics ('descent' or 'flow'),
+            precision.
 
     Returns:
         A `Phase`: `print` it, `.write(folder)`, `.estimator().fit(X, y)`.
@@ -185,10 +199,13 @@ def phase(
 
 
 def _check(data, runs, minutes, samples, folds, seed) -> None:
-    check_kind("data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`.")  # fmt: skip
+    check_kind(
+        "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."
+    )
     if data.targets.ndim != 1:
         raise ValueError(
-            f"`data` must have one target a row, got targets of shape {data.targets.shape}. Take one column, or two classes as two numbers."
+            f"`data` must have one target a row, got targets of shape {data.targets.shape}. Take "
+            "one column, or two classes as two numbers."
         )
     check_count("runs", runs, least=16)
     if minutes is not None:
@@ -205,7 +222,8 @@ def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str
     for name in settings:
         if name not in known:
             raise ValueError(
-                f"`phase` has no setting {name!r}. It has {', '.join(known)}, and as axes {', '.join(QUANTITIES)}."
+                f"`phase` has no setting {name!r}. It has {', '.join(known)}, and as axes "
+                f"{', '.join(QUANTITIES)}."
             )
         if name in names:
             raise ValueError(f"`{name}` is an axis and a setting at once; keep one of them.")
@@ -213,11 +231,14 @@ def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str
         settings = {"scaling": "zipf"} | settings
         if settings["scaling"] != "zipf":
             raise ValueError(
-                f"`scaling` must be 'zipf' where {' and '.join(names & {'share', 'tail'})} vary, got {settings['scaling']!r}."
+                f"`scaling` must be 'zipf' where {' and '.join(names & {'share', 'tail'})} vary, "
+                f"got {settings['scaling']!r}."
             )
     if "rate" in names and settings.get("dynamics", "descent") != "descent":
         raise ValueError("`dynamics` must be 'descent' where the rate varies, for a flow has none.")
-    levels = {} if loss is None else {"levels": tuple(loss) if isinstance(loss, Sequence) else (loss,)}  # fmt: skip
+    levels = (
+        {} if loss is None else {"levels": tuple(loss) if isinstance(loss, Sequence) else (loss,)}
+    )
     network = Network(**{n: v for n, v in settings.items() if n in Network.__dataclass_fields__})
     try:
         training = Training(
@@ -306,8 +327,12 @@ class _Search:
 
         before = len(self.done)
         missing = len(plan.by_address) - len(survey(plan, self._store).done)
-        show = lambda done, _, state: self.progress(min(before + done, self.runs), self.runs, what + state)  # fmt: skip
-        return sweep({}, self.folder, plan=plan, progress=show, engine=engine() if missing else None)  # fmt: skip
+        show = lambda done, _, state: self.progress(
+            min(before + done, self.runs), self.runs, what + state
+        )
+        return sweep(
+            {}, self.folder, plan=plan, progress=show, engine=engine() if missing else None
+        )
 
     @property
     def _store(self):
@@ -339,11 +364,16 @@ class _Search:
         varied = set().union(*points)
         fixed = {name: value for name, value in self.shared.items() if name not in varied}
         return expand(
-            read_spec({
-                "name": "phase", "experiment": phase_point, "set": fixed, "list": points,
-                "seeds": [self.seed],
-            })
-        )  # fmt: skip
+            read_spec(
+                {
+                    "name": "phase",
+                    "experiment": phase_point,
+                    "set": fixed,
+                    "list": points,
+                    "seeds": [self.seed],
+                }
+            )
+        )
 
     def _table(self) -> xr.Dataset:
         """All runs so far, as (run, level)."""
@@ -370,11 +400,17 @@ class _Search:
         used = np.flatnonzero(measured.runs.any(axis=0))
         limits = [
             lazy_errors(
-                data, key, int(fold), self.folds, self.shared["samples"], self.shared["activation"],
-                levels, self.shared["weight_std"],
+                data,
+                key,
+                int(fold),
+                self.folds,
+                self.shared["samples"],
+                self.shared["activation"],
+                levels,
+                self.shared["weight_std"],
             )
             for fold in used
-        ]  # fmt: skip
+        ]
         lazy = {n: np.full((self.folds, len(levels)), np.nan) for n in ("validation", "test")}
         for name, values in lazy.items():
             values[:] = np.inf
@@ -383,10 +419,22 @@ class _Search:
         points = self._points
         verdict = answer(self.axes, points, measured, lazy, self.folds, rich)
         return Phase(
-            data.name, self.axes, points, self.shared, self._labelled(table, kind),
-            xr.Dataset({n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(levels)}),
-            rich, measured, verdict, kind, self.folds, stopped, self.done,
-        )  # fmt: skip
+            data.name,
+            self.axes,
+            points,
+            self.shared,
+            self._labelled(table, kind),
+            xr.Dataset(
+                {n: (("fold", "level"), v) for n, v in lazy.items()}, {"level": list(levels)}
+            ),
+            rich,
+            measured,
+            verdict,
+            kind,
+            self.folds,
+            stopped,
+            self.done,
+        )
 
     def _labelled(self, table: xr.Dataset, kind: str) -> xr.Dataset:
         """The table with each run's values on the axes, and what an error is."""

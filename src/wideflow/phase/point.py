@@ -44,7 +44,8 @@ def phase_point(
 ) -> xr.Dataset:
     """A network of a phase plane, trained to a stated loss.
 
-    Its table has a value a level of the training loss, NaN where the level was not reached: why not is the run's status.
+    Its table has a value a level of the training loss, NaN where the level was not reached: why not
+    is the run's status.
     """
     if session.folder is None:
         raise ValueError("`session` must come with the folder in which the data lie.")
@@ -57,9 +58,14 @@ def phase_point(
     border = float(np.mean(np.unique(y))) if two_classes(targets) else None
     watched = np.concatenate([rows.validation, rows.test])
     path = train_network(
-        network, training, named_key(key, "fold", fold), standard.inputs(raw[rows.train]),
-        y[rows.train], standard.inputs(raw[watched]), session,
-    )  # fmt: skip
+        network,
+        training,
+        named_key(key, "fold", fold),
+        standard.inputs(raw[rows.train]),
+        y[rows.train],
+        standard.inputs(raw[watched]),
+        session,
+    )
     cut = len(rows.validation)
     seen = {
         "validation": error_of(path.outputs[:, :cut], y[rows.validation], border),

@@ -1,14 +1,19 @@
 r"""Where to run next.
 
-The first round is a coarse lattice, each point on two folds. From then on every run goes where it tells most, by turns:
+The first round is a coarse lattice, each point on two folds. From then on every run goes where it
+tells most, by turns:
 
-- *the best*: a draw from the posterior of the error surface (Thompson sampling) is minimised. A place that may well be the best is drawn often, so
-  that runs gather there, on new points first and then on further folds of the same;
-- *the borders*: where the kernel change may cross lazy | between | rich, the place of largest $1.96\,\sigma - |\mu - \log b|$ (the straddle rule for level sets), $b$ the nearer border.
+- *the best*: a draw from the posterior of the error surface (Thompson sampling) is minimised. A
+  place that may well be the best is drawn often, so that runs gather there, on new points first and
+  then on further folds of the same;
+- *the borders*: where the kernel change may cross lazy | between | rich, the place of largest
+  $1.96\,\sigma - |\mu - \log b|$ (the straddle rule for level sets), $b$ the nearer border.
 
-The last runs complete the folds of the best points, over all and of each regime, so that what is said of them rests on all folds.
+The last runs complete the folds of the best points, over all and of each regime, so that what is
+said of them rests on all folds.
 
-Draws are seeded by the round, so that a plane that was killed asks for the same runs again and finds them.
+Draws are seeded by the round, so that a plane that was killed asks for the same runs again and
+finds them.
 """
 
 from collections import Counter
@@ -28,7 +33,9 @@ Asked = tuple[Place, int]  # a place of the lattice and a fold
 
 
 def coarse(axes: tuple[Axis, Axis], runs: int) -> list[Place]:
-    """The first round: as fine an even lattice as half of the runs allow, ends and corners included."""
+    """The first round: as fine an even lattice as half of the runs allow, ends and corners
+    included.
+    """
     most = max(4, int(COARSE * runs) // FIRST_FOLDS)
     sizes = [len(axis.values) for axis in axes]
     counts = [2, 2]
@@ -101,19 +108,27 @@ def next_round(
 
 
 def closing_runs(folds: int) -> int:
-    """How many runs are kept for the end: all folds of the best point, and of the best lazy and rich ones."""
+    """How many runs are kept for the end: all folds of the best point, and of the best lazy and
+    rich ones.
+    """
     return 3 * (folds - FIRST_FOLDS)
 
 
 def closing_round(
     points: Sequence[Place], measured: Measurements, done: Sequence[Asked], count: int, folds: int
 ) -> list[Asked]:
-    """At most `count` runs that complete the folds of the best points: over all, then lazy, then rich, then the next best."""
+    """At most `count` runs that complete the folds of the best points: over all, then lazy, then
+    rich, then the next best.
+    """
     levels = measured.best_levels()
     smooth = np.where(levels >= 0, error_surface(measured, measured.places).mean, np.inf)
     change = np.exp(regime_surface(measured, measured.places).mean)
     order = np.argsort(smooth)
-    first = [order[:1], [i for i in order if change[i] < LAZY][:1], [i for i in order if change[i] > RICH][:1]]  # fmt: skip
+    first = [
+        order[:1],
+        [i for i in order if change[i] < LAZY][:1],
+        [i for i in order if change[i] > RICH][:1],
+    ]
     used = Counter(place for place, _ in done)
     pending: list[Asked] = []
     for i in dict.fromkeys(int(i) for group in (*first, order[1:]) for i in group):
@@ -123,7 +138,9 @@ def closing_round(
 
 
 def _straddle(changes, chosen_at: list[int]) -> np.ndarray:
-    """How much a run would tell of the regimes' borders; runs already chosen in this round tell as much as they will."""
+    """How much a run would tell of the regimes' borders; runs already chosen in this round tell as
+    much as they will.
+    """
     borders = np.log([LAZY, RICH])
     covariance = changes.covariance
     for at in chosen_at:  # condition on a run there: only variances change

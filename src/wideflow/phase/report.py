@@ -25,7 +25,10 @@ def write(plane: "Phase", folder: pathlib.Path) -> tuple[pathlib.Path, ...]:
     png, pdf = save_figure(spec, stem)
     page, table, numbers = (stem.with_suffix(suffix) for suffix in (".html", ".nc", ".json"))
     write_plane(plane, table)
-    write_whole(numbers, json.dumps(plain(summary(plane), spelt=False), indent=1, ensure_ascii=False).encode())  # fmt: skip
+    write_whole(
+        numbers,
+        json.dumps(plain(summary(plane), spelt=False), indent=1, ensure_ascii=False).encode(),
+    )
     subject = {
         "runs": str(plane.runs),
         "points": str(len(plane.places)),
@@ -34,9 +37,11 @@ def write(plane: "Phase", folder: pathlib.Path) -> tuple[pathlib.Path, ...]:
         "ended because": plane.stopped,
     }
     links = {
-        "figure (PNG)": png.name, "figure (PDF)": pdf.name, "runs (netCDF)": table.name,
+        "figure (PNG)": png.name,
+        "figure (PDF)": pdf.name,
+        "runs (netCDF)": table.name,
         "numbers (JSON)": numbers.name,
-    }  # fmt: skip
+    }
     sheets = [_points(plane), Sheet("Go on in Python", ("code",), ((python(plane),),))]
     write_page(page, f"Phase plane of {plane.name}", [plane.sentence], subject, sheets, spec, links)
     return page, table, numbers, png, pdf
@@ -51,7 +56,9 @@ def python(plane: "Phase") -> str:
 def summary(plane: "Phase") -> dict:
     """The answer in plain values."""
     verdict = plane.answer
-    numbers = lambda one: None if one is None else {"mean": one.mean, "half": one.half, "folds": one.count}  # fmt: skip
+    numbers = lambda one: (
+        None if one is None else {"mean": one.mean, "half": one.half, "folds": one.count}
+    )
     return {
         "data": plane.name,
         "axes": {axis.name: list(axis.values) for axis in plane.axes},
@@ -86,13 +93,36 @@ def _points(plane: "Phase") -> Sheet:
         test, check = interval(tests[i], plane.folds), interval(checks[i], plane.folds)
         level = f"{measured.levels[levels[i]]:g}" if levels[i] >= 0 else "none reached"
         mark = "recommended" if i == verdict.best else "same" if i in verdict.same else ""
-        reached = f"{measured.levels[_deepest(measured.reached[i])]:g}" if measured.reached[i].any() else "above all levels"  # fmt: skip
-        rows.append((
-            verdict.regimes[i], *values, f"{check.mean:.4g}", f"{test.mean:.4g}",
-            f"{test.half:.1g}", level, reached, str(test.count), mark,
-        ))  # fmt: skip
+        reached = (
+            f"{measured.levels[_deepest(measured.reached[i])]:g}"
+            if measured.reached[i].any()
+            else "above all levels"
+        )
+        rows.append(
+            (
+                verdict.regimes[i],
+                *values,
+                f"{check.mean:.4g}",
+                f"{test.mean:.4g}",
+                f"{test.half:.1g}",
+                level,
+                reached,
+                str(test.count),
+                mark,
+            )
+        )
     names = tuple(axis.name for axis in plane.axes)
-    columns = ("regime", *names, "validation", "test", "± (95 %)", "best loss", "reached", "folds", "")  # fmt: skip
+    columns = (
+        "regime",
+        *names,
+        "validation",
+        "test",
+        "± (95 %)",
+        "best loss",
+        "reached",
+        "folds",
+        "",
+    )
     return Sheet("Points", columns, tuple(rows), CHIPS)
 
 

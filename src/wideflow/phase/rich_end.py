@@ -1,7 +1,10 @@
 r"""The rich end of the plane: the mean-field limit at the largest richness, by particles.
 
-Under mean-field scaling a network at a fixed $\gamma_0$ has the limit $m \to \infty$ in which every neuron follows $\dot w = -\gamma_0A\,n^{-1}\sum_i(f(x_i) - y_i)\,\sigma'(h_i)\,x_i/\sqrt D$ in the field $f$ of
-all others. A particle is such a neuron, so that so many particles are a network of that width, $O(m^{-1/2})$ from the limit; it is trained on every fold like the points of the plane, and saved like them.
+Under mean-field scaling a network at a fixed $\gamma_0$ has the limit $m \to \infty$ in which every
+neuron follows $\dot w = -\gamma_0A\,n^{-1}\sum_i(f(x_i) - y_i)\,\sigma'(h_i)\,x_i/\sqrt D$ in the
+field $f$ of all others. A particle is such a neuron, so that so many particles are a network of
+that width, $O(m^{-1/2})$ from the limit; it is trained on every fold like the points of the plane,
+and saved like them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +24,8 @@ def check_particles(particles: int, axes: tuple[Axis, Axis], shared: Mapping[str
     plane = "width" in names and names & {"richness", "alpha"}
     if particles and not (plane and shared["scaling"] == "mean-field" and not shared["depth"]):
         raise ValueError(
-            f"`particles` must be 0 here, got {particles}: the mean-field limit stands at the rich end of a plane of richness (or alpha) and width, with one "
+            f"`particles` must be 0 here, got {particles}: the mean-field limit stands at the "
+            "rich end of a plane of richness (or alpha) and width, with one "
             "hidden layer under scaling='mean-field'."
         )
 
@@ -34,7 +38,8 @@ def rich_points(axes: tuple[Axis, Axis], folds: Sequence[int], particles: int) -
 
 
 def rich_errors(table: xr.Dataset, points: Sequence[dict], levels, folds: int) -> xr.Dataset:
-    """Validation and test error of the limit, (fold, level); infinite where a level was not reached or a run is missing.
+    """Validation and test error of the limit, (fold, level); infinite where a level was not reached
+    or a run is missing.
 
     Args:
         table: of the runs, with dimensions point and level.

@@ -1,4 +1,6 @@
-"""A plane that was written to a folder, read again: nothing is run and nothing is fitted anew but the surface."""
+"""A plane that was written to a folder, read again: nothing is run and nothing is fitted anew but
+the surface.
+"""
 
 import json
 import pathlib
@@ -24,13 +26,19 @@ DIMS = ("limit_fold", "level")
 def write_plane(plane: "Phase", path: pathlib.Path) -> None:
     """The runs, the limits beside them, and what both mean, in one netCDF file."""
     about = {
-        "name": plane.name, "axes": {axis.name: list(axis.values) for axis in plane.axes},
-        "runs": [[list(place), fold] for place, fold in plane.done], "settings": dict(plane.settings),
-        "kind": plane.kind, "folds": plane.folds, "stopped": plane.stopped,
+        "name": plane.name,
+        "axes": {axis.name: list(axis.values) for axis in plane.axes},
+        "runs": [[list(place), fold] for place, fold in plane.done],
+        "settings": dict(plane.settings),
+        "kind": plane.kind,
+        "folds": plane.folds,
+        "stopped": plane.stopped,
         "rich": None if plane.rich is None else dict(plane.rich.attrs),
-    }  # fmt: skip
+    }
     ends = {"lazy": plane.lazy} | ({} if plane.rich is None else {"rich": plane.rich})
-    limits = {f"{end}_limit_{n}": (DIMS, errors[n].values) for end, errors in ends.items() for n in ERRORS}  # fmt: skip
+    limits = {
+        f"{end}_limit_{n}": (DIMS, errors[n].values) for end, errors in ends.items() for n in ERRORS
+    }
     text = json.dumps(plain(about, spelt=False))
     table = plane.table.assign(limits).assign_attrs({ABOUT: text})
     write_whole(path, bytes(table.to_netcdf(engine="h5netcdf")))
@@ -53,22 +61,40 @@ def read_plane(folder: str | pathlib.Path) -> "Phase":
         table = opened.load()
     if ABOUT not in table.attrs:
         raise ValueError(
-            f"{path} was written by an older version. The same `wideflow phase` command writes it again, without running anything."
+            f"{path} was written by an older version. The same `wideflow phase` command writes "
+            "it again, without running anything."
         )
     about = json.loads(table.attrs.pop(ABOUT))
     first, second = (Axis(name, tuple(values)) for name, values in about["axes"].items())
     done = [((int(place[0]), int(place[1])), int(fold)) for place, fold in about["runs"]]
     settings = about["settings"] | {"levels": tuple(about["settings"]["levels"])}
     lazy = _limit(table, "lazy", settings["levels"])
-    rich = None if about["rich"] is None else _limit(table, "rich", settings["levels"]).assign_attrs(about["rich"])  # fmt: skip
+    rich = (
+        None
+        if about["rich"] is None
+        else _limit(table, "rich", settings["levels"]).assign_attrs(about["rich"])
+    )
     table = table.drop_vars([name for name in table.data_vars if DIMS[0] in table[name].dims])
-    places, measured = measurements_of(table, (first, second), done, settings["levels"], about["folds"])  # fmt: skip
+    places, measured = measurements_of(
+        table, (first, second), done, settings["levels"], about["folds"]
+    )
     limits = {name: lazy[name].values for name in ERRORS}
     verdict = answer((first, second), places, measured, limits, about["folds"], rich)
     return Phase(
-        about["name"], (first, second), places, settings, table, lazy, rich, measured, verdict,
-        about["kind"], about["folds"], about["stopped"], done,
-    )  # fmt: skip
+        about["name"],
+        (first, second),
+        places,
+        settings,
+        table,
+        lazy,
+        rich,
+        measured,
+        verdict,
+        about["kind"],
+        about["folds"],
+        about["stopped"],
+        done,
+    )
 
 
 def _limit(table: xr.Dataset, end: str, levels: tuple[float, ...]) -> xr.Dataset:

@@ -56,7 +56,8 @@ def sentence(
         f"Best at {place}, trained to a loss of {verdict.level:g} ({verdict.regime}){others}."
     )
     parts.append(
-        f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± {verdict.error.half:.1g} ({kind}); "
+        f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± "
+        f"{verdict.error.half:.1g} ({kind}); "
         f"{_limit(verdict, limit)}."
     )
     if verdict.rich_limit is not None:
@@ -104,5 +105,8 @@ def _axis(axis: Axis, verdict: Answer) -> str:
         return f"{word} still helps at {axis.values[-1]:g}, or too little is known."
     noise = f"{rounded(100 * math.expm1(min(enough.noise, 5.0)), 2)} %"
     if enough.noise > MOST_NOISE:
-        return f"What a larger {axis.name} brings is not known: differences below {noise} cannot be told."
+        return (
+            f"What a larger {axis.name} brings is not known: differences below {noise} cannot be "
+            "told."
+        )
     return f"{word} than {enough.value:g} brings less than the noise, {noise}."

@@ -1,7 +1,9 @@
-"""Which rows a run trains on, which it is chosen by, and which it is judged by; and the table as the network sees it.
+"""Which rows a run trains on, which it is chosen by, and which it is judged by; and the table as
+the network sees it.
 
-Fold $f$ of $K$ is held out for judging. Of all other rows some train the network and the rest, the validation rows, are what settings are chosen by: a
-choice made within a fold has never seen the rows that judge it (nested selection). Folds $K, 2K, ...$ begin a new shuffle.
+Fold $f$ of $K$ is held out for judging. Of all other rows some train the network and the rest, the
+validation rows, are what settings are chosen by: a choice made within a fold has never seen the
+rows that judge it (nested selection). Folds $K, 2K, ...$ begin a new shuffle.
 """
 
 from dataclasses import dataclass
@@ -26,7 +28,8 @@ class Rows(NamedTuple):
 
 
 def split_rows(key: int | Key, count: int, fold: int, folds: int, samples: int) -> Rows:
-    """The parts of fold number `fold`; all folds have parts of equal sizes, so that one compiled program serves them.
+    """The parts of fold number `fold`; all folds have parts of equal sizes, so that one compiled
+    program serves them.
 
     Args:
         key: of the shuffles.
@@ -38,7 +41,8 @@ def split_rows(key: int | Key, count: int, fold: int, folds: int, samples: int) 
     train = min(samples, int(TRAINED * (count - block)))
     if block < 1 or train < 2 or count - block - train < 1:
         raise ValueError(
-            f"`data` must have rows for {folds} folds with training and validation rows in each, got {count} rows."
+            f"`data` must have rows for {folds} folds with training and validation rows in each, "
+            f"got {count} rows."
         )
     order = np.asarray(jax.random.permutation(named_key(key, "rows", fold // folds), count))
     start = (fold % folds) * block
@@ -50,7 +54,9 @@ def split_rows(key: int | Key, count: int, fold: int, folds: int, samples: int) 
 
 @dataclass(frozen=True)
 class Standard:
-    """Columns and targets with mean 0 and deviation 1 over the training rows, and a bias column; constant columns become 0."""
+    """Columns and targets with mean 0 and deviation 1 over the training rows, and a bias column;
+    constant columns become 0.
+    """
 
     input_mean: np.ndarray
     input_scale: np.ndarray

@@ -1,8 +1,10 @@
 r"""A smooth surface through noisy points of the plane: Gaussian-process regression.
 
-With $k(u, v) = a\,(1 + \sqrt5 r + \tfrac53 r^2)e^{-\sqrt5 r}$ (Matérn 5/2), $r^2 = \sum_i (u_i-v_i)^2/\ell_i^2$ on the unit square, a constant mean $c$ and known noise variances
-$N$, the posterior at new places is $c + k_*^\top (K+N)^{-1}(y - c)$ with covariance $k_{**} - k_*^\top (K+N)^{-1} k_*$. Lengths $\ell$ and amplitude $a$ are those of the
-largest marginal likelihood on a grid, so that the same points give the same surface on every machine.
+With $k(u, v) = a\,(1 + \sqrt5 r + \tfrac53 r^2)e^{-\sqrt5 r}$ (Matérn 5/2),
+$r^2 = \sum_i (u_i-v_i)^2/\ell_i^2$ on the unit square, a constant mean $c$ and known noise
+variances $N$, the posterior at new places is $c + k_*^\top (K+N)^{-1}(y - c)$ with covariance
+$k_{**} - k_*^\top (K+N)^{-1} k_*$. Lengths $\ell$ and amplitude $a$ are those of the largest
+marginal likelihood on a grid, so that the same points give the same surface on every machine.
 """
 
 from typing import NamedTuple
@@ -35,7 +37,9 @@ def matern(left: np.ndarray, right: np.ndarray, lengths) -> np.ndarray:
 
 
 def surface(places: np.ndarray, values: np.ndarray, noise: np.ndarray, new_places) -> Surface:
-    """The posterior at `new_places` (place, 2), from `values` at `places` (point, 2) with variances `noise` (point,)."""
+    """The posterior at `new_places` (place, 2), from `values` at `places` (point, 2) with variances
+    `noise` (point,).
+    """
     spread = max(float(np.var(values)), LEAST)
     best = (-np.inf, (LENGTHS[0], LENGTHS[0], spread))
     for first in LENGTHS:

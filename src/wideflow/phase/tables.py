@@ -1,4 +1,6 @@
-"""The data of a plane beside its runs: one file, named by what is in it, so that a run is found again wherever the folder lies."""
+"""The data of a plane beside its runs: one file, named by what is in it, so that a run is found
+again wherever the folder lies.
+"""
 
 import functools
 import io
@@ -15,7 +17,9 @@ def identity(data: Dataset) -> str:
 
 
 def save_table(folder: pathlib.Path, data: Dataset) -> str:
-    """Writes the data into `folder` unless they are there; gives the name under which runs ask for them."""
+    """Writes the data into `folder` unless they are there; gives the name under which runs ask for
+    them.
+    """
     name = identity(data)
     path = _path(folder, name)
     if not path.is_file():
@@ -37,7 +41,8 @@ def load_table(folder: pathlib.Path, name: str) -> Dataset:
             data = Dataset(arrays["inputs"], arrays["targets"])
     except (OSError, KeyError, ValueError) as error:
         raise ValueError(
-            f"`data` {name} cannot be read from {path}: {error}. Run `wideflow phase` again, which writes it."
+            f"`data` {name} cannot be read from {path}: {error}. Run `wideflow phase` again, "
+            "which writes it."
         ) from error
     if identity(data) != name:
         raise ValueError(f"{path} is damaged: remove it and run `wideflow phase` again.")

@@ -1,4 +1,6 @@
-"""One page from saved runs: verdicts, figures, settings, and how to repeat each; works from disk."""
+"""One page from saved runs: verdicts, figures, settings, and how to repeat each; works from
+disk.
+"""
 
 import base64
 import io
@@ -63,7 +65,8 @@ def write_report(store: Store, page: pathlib.Path) -> pathlib.Path:
         reason = "has no saved runs" if store.folder.is_dir() else "does not exist"
         raise ValueError(
             f"the folder '{store.folder}' {reason}, so there is nothing to report. "
-            "Make a run with `wideflow run caron2023-figure1 --size smoke`, or name another folder with --out."
+            "Make a run with `wideflow run caron2023-figure1 --size smoke`, or name another "
+            "folder with --out."
         )
     page.parent.mkdir(parents=True, exist_ok=True)
     write_whole(page, render(records, damaged, page.parent).encode())
@@ -87,8 +90,11 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     sections.sort(key=lambda s: (s.record.ok, place.get(s.record.experiment, len(place))))
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
     environment.filters |= {
         "number": _number,
         "setting": _setting,
@@ -101,10 +107,17 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         for paper, about in registry.papers().items()
     ]
     return environment.get_template("report.html").render(
-        papers=papers, missing=sum(len(paper["missing"]) for paper in papers), verdict=_overall(sections),
-        sections=sections, sweeps=_sweeps(base), damaged=damaged, kinds=KINDS, runs=len(records),
-        latest=max((r.started for r in records), default=""), bokeh=Resources(mode="inline", components=["bokeh"]).render(),
-    )  # fmt: skip
+        papers=papers,
+        missing=sum(len(paper["missing"]) for paper in papers),
+        verdict=_overall(sections),
+        sections=sections,
+        sweeps=_sweeps(base),
+        damaged=damaged,
+        kinds=KINDS,
+        runs=len(records),
+        latest=max((r.started for r in records), default=""),
+        bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+    )
 
 
 def _sweeps(base: pathlib.Path) -> dict[str, str]:
@@ -115,7 +128,9 @@ def _sweeps(base: pathlib.Path) -> dict[str, str]:
 
 
 def _rank(record: Record) -> tuple:
-    """The run that is shown: as declared before changed, larger before smaller, newer before older."""
+    """The run that is shown: as declared before changed, larger before smaller, newer before
+    older.
+    """
     return (
         not record.changed,
         SIZES.index(record.size) if record.size in SIZES else -1,
@@ -128,7 +143,8 @@ def _spec(experiment: Experiment | None, record: Record):
     if experiment is None:
         return (
             None,
-            f"{record.experiment} is no longer an experiment of this wideflow, so its figure is not drawn.",
+            f"{record.experiment} is no longer an experiment of this wideflow, so its figure is "
+            "not drawn.",
         )
     try:
         return experiment.draw(record.table), ""
@@ -151,17 +167,29 @@ def _section(experiment: Experiment | None, ranked: list[Record], base: pathlib.
         links = {"figure (PNG)": png, "figure (PDF)": pdf, **links}
         picture = _data_uri(png)
     return Section(
-        record=record, others=tuple(ranked[1:]), claims=tuple(sorted(record.claims, key=lambda c: KINDS.index(c.kind))),
-        figure_title=as_text(spec.title) if spec else "", caption=as_text(spec.caption) if spec else "",
+        record=record,
+        others=tuple(ranked[1:]),
+        claims=tuple(sorted(record.claims, key=lambda c: KINDS.index(c.kind))),
+        figure_title=as_text(spec.title) if spec else "",
+        caption=as_text(spec.caption) if spec else "",
         legend=tuple(chips(spec)) if spec else (),
-        panels=tuple(_panel(plot, f"{record.experiment}-{i}") for i, plot in enumerate(plots(spec, record.experiment))) if spec else (),
-        columns=spec.columns if spec else 1, trouble=trouble,
-        links={name: _relative(path, base) for name, path in links.items() if path is not None}, picture=picture,
-    )  # fmt: skip
+        panels=tuple(
+            _panel(plot, f"{record.experiment}-{i}")
+            for i, plot in enumerate(plots(spec, record.experiment))
+        )
+        if spec
+        else (),
+        columns=spec.columns if spec else 1,
+        trouble=trouble,
+        links={name: _relative(path, base) for name, path in links.items() if path is not None},
+        picture=picture,
+    )
 
 
 def _panel(plot, name: str) -> tuple[str, str]:
-    """A plot as JSON that the page draws when the reader comes to it; '<' is spelt out, as it stands in a script."""
+    """A plot as JSON that the page draws when the reader comes to it; '<' is spelt out, as it
+    stands in a script.
+    """
     return name, json.dumps(json_item(plot, ID(name)), allow_nan=False).replace("<", "\\u003c")
 
 

@@ -62,7 +62,8 @@ def plots(spec: FigureSpec, owner: str) -> list:
 
 
 def refresh(drawn: list, spec: FigureSpec) -> None:
-    """New numbers for plots that `plots` has drawn from a figure of the same panels and marks; whoever looks on sees them move.
+    """New numbers for plots that `plots` has drawn from a figure of the same panels and marks;
+    whoever looks on sees them move.
 
     Raises:
         ValueError: the new figure has other panels or marks, so it must be drawn anew.
@@ -94,15 +95,23 @@ def same_marks(drawn: list, spec: FigureSpec) -> bool:
 
 
 def _kinds(panel: Panel) -> list[str]:
-    """What decides which renderers a panel has: its scales, and of each mark the kind and whether it has a band or bars."""
+    """What decides which renderers a panel has: its scales, and of each mark the kind and whether
+    it has a band or bars.
+    """
     more = lambda mark: [
         n for n in ("low", "errors", "values") if getattr(mark, n, None) is not None
     ]
-    return [panel.xscale, panel.yscale, *(" ".join([type(mark).__name__, *more(mark)]) for mark in ordered(panel))]  # fmt: skip
+    return [
+        panel.xscale,
+        panel.yscale,
+        *(" ".join([type(mark).__name__, *more(mark)]) for mark in ordered(panel)),
+    ]
 
 
 class _Axis:
-    """Numbers as they are drawn: symlog axes carry asinh of the number, which Bokeh has no scale for."""
+    """Numbers as they are drawn: symlog axes carry asinh of the number, which Bokeh has no scale
+    for.
+    """
 
     def __init__(self, scale: str, numbers: np.ndarray):
         finite = np.abs(numbers[np.isfinite(numbers)])
@@ -124,7 +133,9 @@ class _Axis:
         return np.arcsinh(values / self.threshold) if self.scale == "symlog" else values
 
     def label(self, axis) -> None:
-        """Puts powers of ten where a symlog axis has them, and 1, 2, 5 or round numbers where a logarithmic one is short."""
+        """Puts powers of ten where a symlog axis has them, and 1, 2, 5 or round numbers where a
+        logarithmic one is short.
+        """
         if self.scale == "log" and self.decades < 0.8:
             if not isinstance(axis.ticker, BasicTicker):
                 axis.ticker = BasicTicker(desired_num_ticks=5)
@@ -142,7 +153,9 @@ class _Axis:
 
 
 def _put(axis, ticks: list[float]) -> None:
-    """Ticks at these places. A ticker that is there is kept: a new model makes Bokeh walk through all others of the page, a tenth of a second."""
+    """Ticks at these places. A ticker that is there is kept: a new model makes Bokeh walk through
+    all others of the page, a tenth of a second.
+    """
     if isinstance(axis.ticker, FixedTicker):
         axis.ticker.ticks = ticks
     else:
@@ -157,10 +170,19 @@ def _plot(panel: Panel, style: Look, owner: str):
         else dict(sizing_mode="stretch_width", height=None, frame_height=FRAME)
     )
     plot = figure(
-        **size, frame_align=False, x_axis_type=x.kind, y_axis_type=y.kind, tools="pan,box_zoom,wheel_zoom,reset,save",
-        active_drag=None, active_scroll=None, toolbar_location="above", background_fill_color=None,
-        border_fill_color=None, outline_line_color=None, min_border_right=12,
-    )  # fmt: skip
+        **size,
+        frame_align=False,
+        x_axis_type=x.kind,
+        y_axis_type=y.kind,
+        tools="pan,box_zoom,wheel_zoom,reset,save",
+        active_drag=None,
+        active_scroll=None,
+        toolbar_location="above",
+        background_fill_color=None,
+        border_fill_color=None,
+        outline_line_color=None,
+        min_border_right=12,
+    )
     plot.tags = _kinds(panel)
     description = f"{panel.title}: {panel.y} over {panel.x}"  # for those who do not see it
     plot.html_attributes = {"role": "img", "aria-label": as_text(description)}
@@ -188,9 +210,16 @@ def _plot(panel: Panel, style: Look, owner: str):
     items = [LegendItem(label=name, renderers=drawn) for name, drawn in own.items()]
     if items:
         legend = Legend(
-            items=items, click_policy="hide", orientation="horizontal", location="left", stylesheets=[InlineStyleSheet(css=WRAPPED)],
-            border_line_color=None, background_fill_color=None, label_text_font_size="12px", margin=4,
-        )  # fmt: skip
+            items=items,
+            click_policy="hide",
+            orientation="horizontal",
+            location="left",
+            stylesheets=[InlineStyleSheet(css=WRAPPED)],
+            border_line_color=None,
+            background_fill_color=None,
+            label_text_font_size="12px",
+            margin=4,
+        )
         plot.add_layout(legend, "below")
     return plot
 
@@ -348,9 +377,14 @@ def _heatmap_columns(mark: Heatmap, scales: tuple[str, str]) -> dict:
     x, y = edges(mark.x, scales[0]), edges(mark.y, scales[1])
     rows, columns = np.indices(values.shape)
     return dict(
-        left=x[columns].ravel(), right=x[columns + 1].ravel(), bottom=y[rows].ravel(), top=y[rows + 1].ravel(),
-        true_x=np.asarray(mark.x, float)[columns].ravel(), true_y=np.asarray(mark.y, float)[rows].ravel(), value=values.ravel(),
-    )  # fmt: skip
+        left=x[columns].ravel(),
+        right=x[columns + 1].ravel(),
+        bottom=y[rows].ravel(),
+        top=y[rows + 1].ravel(),
+        true_x=np.asarray(mark.x, float)[columns].ravel(),
+        true_y=np.asarray(mark.y, float)[rows].ravel(),
+        value=values.ravel(),
+    )
 
 
 def _draw_heatmap(plot, mark: Heatmap, x: _Axis, y: _Axis, shown: tuple[float, float]):
@@ -369,9 +403,14 @@ def _draw_heatmap(plot, mark: Heatmap, x: _Axis, y: _Axis, shown: tuple[float, f
         },  # also of the border, or the page shows between cells
     )
     bar = ColorBar(
-        color_mapper=mapper, title=as_text(mark.label), background_fill_color=None, width=14, padding=6, label_standoff=4,
+        color_mapper=mapper,
+        title=as_text(mark.label),
+        background_fill_color=None,
+        width=14,
+        padding=6,
+        label_standoff=4,
         title_text_font_style="normal",
-    )  # fmt: skip
+    )
     plot.add_layout(bar, "right")
     plot.add_tools(
         HoverTool(

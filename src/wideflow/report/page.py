@@ -14,7 +14,9 @@ from .tex import as_text
 
 @dataclass(frozen=True)
 class Sheet:
-    """A titled table of text; where `chips` names a first cell's word, it is shown as good, middling or bad."""
+    """A titled table of text; where `chips` names a first cell's word, it is shown as good,
+    middling or bad.
+    """
 
     title: str
     columns: tuple[str, ...]
@@ -31,7 +33,9 @@ def write_page(
     spec: FigureSpec,
     links: Mapping[str, str],
 ) -> None:
-    """Writes `title`, the sentences of `lead`, what it is about, the figure and the tables to `page`."""
+    """Writes `title`, the sentences of `lead`, what it is about, the figure and the tables to
+    `page`.
+    """
     from bokeh.embed import components
     from bokeh.resources import Resources
 
@@ -39,11 +43,23 @@ def write_page(
     script, divs = components(models)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
     text = environment.get_template("page.html").render(
-        title=title, lead=lead, subject=subject, sheets=sheets, figure_title=as_text(spec.title), caption=as_text(spec.caption),
-        legend=chips(spec), divs=[divs[name] for name in models], columns=spec.columns, links=links,
-        bokeh=Resources(mode="inline", components=["bokeh"]).render(), script=script,
-    )  # fmt: skip
+        title=title,
+        lead=lead,
+        subject=subject,
+        sheets=sheets,
+        figure_title=as_text(spec.title),
+        caption=as_text(spec.caption),
+        legend=chips(spec),
+        divs=[divs[name] for name in models],
+        columns=spec.columns,
+        links=links,
+        bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+        script=script,
+    )
     write_whole(page, text.encode())

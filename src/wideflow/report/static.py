@@ -32,14 +32,34 @@ if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
 
 _STYLE: "dict[RcKeyType, Any]" = {
-    "figure.facecolor": "white", "font.family": "DejaVu Sans", "font.size": 9, "mathtext.fontset": "dejavusans",
-    "axes.titlesize": 9.5, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.labelsize": 9,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7, "axes.edgecolor": "#333333",
-    "axes.grid": True, "grid.color": "#E3E3E3", "grid.linewidth": 0.6, "axes.axisbelow": True,
-    "xtick.labelsize": 8, "ytick.labelsize": 8, "xtick.direction": "out", "ytick.direction": "out",
-    "xtick.major.width": 0.7, "ytick.major.width": 0.7, "legend.frameon": False, "legend.fontsize": 8.5,
-    "lines.linewidth": 1.6, "pdf.fonttype": 42, "savefig.dpi": 200,
-}  # fmt: skip
+    "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "mathtext.fontset": "dejavusans",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.edgecolor": "#333333",
+    "axes.grid": True,
+    "grid.color": "#E3E3E3",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "xtick.direction": "out",
+    "ytick.direction": "out",
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "lines.linewidth": 1.6,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
 
 
 def save_figure(spec: FigureSpec, stem: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
@@ -133,14 +153,25 @@ def _draw_panel(figure, axes, panel: Panel, style: Look, seen: dict) -> None:
     if own:
         size = figure.get_size_inches()[0] / axes.get_subplotspec().get_gridspec().ncols
         axes.legend(
-            list(own.values()), list(own), loc="upper center", bbox_to_anchor=(0.5, -0.2),
-            ncols=_columns(list(own), size), fontsize=8, borderaxespad=0,
-        )  # fmt: skip
+            list(own.values()),
+            list(own),
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.2),
+            ncols=_columns(list(own), size),
+            fontsize=8,
+            borderaxespad=0,
+        )
     if panel.note:
         axes.annotate(
-            panel.note, (0, 1), (0, 1), xycoords="axes fraction", textcoords="offset points", fontsize=7.5,
-            color="#555555", va="bottom",
-        )  # fmt: skip
+            panel.note,
+            (0, 1),
+            (0, 1),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=7.5,
+            color="#555555",
+            va="bottom",
+        )
         axes.set_title(panel.title, pad=14)
 
 
@@ -157,7 +188,9 @@ def _scales(axes, panel: Panel) -> None:
 
 
 def _short_logarithms(axes) -> None:
-    """Over less than two decades a log axis is labelled 1, 2, 5 in plain numbers: powers of ten alone are too few, all minor ticks overlap."""
+    """Over less than two decades a log axis is labelled 1, 2, 5 in plain numbers: powers of ten
+    alone are too few, all minor ticks overlap.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -169,8 +202,11 @@ def _short_logarithms(axes) -> None:
 
 def linear_threshold(panel: Panel, across: int) -> float:
     """Where a symlog axis turns linear: a thousandth of the largest number on it."""
-    numbers = [np.abs(np.ravel(np.asarray((mark.x, mark.y)[across], float))) for mark in panel.marks
-               if isinstance(mark, Line | Points)]  # fmt: skip
+    numbers = [
+        np.abs(np.ravel(np.asarray((mark.x, mark.y)[across], float)))
+        for mark in panel.marks
+        if isinstance(mark, Line | Points)
+    ]
     finite = [values[np.isfinite(values)] for values in numbers]
     largest = max((float(values.max()) for values in finite if values.size), default=1.0)
     return 1e-3 * largest if largest > 0 else 1.0
@@ -192,15 +228,33 @@ def _draw(figure, axes, mark, style: Look, panel: Panel):
         case Points(values=values) if values is not None:
             low, high = map_range(panel)
             return axes.scatter(
-                mark.x, mark.y, mark.size**2, values, cmap="viridis", vmin=low, vmax=high, edgecolors="white", linewidths=0.8,
+                mark.x,
+                mark.y,
+                mark.size**2,
+                values,
+                cmap="viridis",
+                vmin=low,
+                vmax=high,
+                edgecolors="white",
+                linewidths=0.8,
                 clip_on=False,
-            )  # fmt: skip
+            )
         case Points():
             return axes.errorbar(
-                mark.x, mark.y, yerr=mark.errors, fmt=_MARKERS[style.marker(mark)], markersize=mark.size,
-                color=colour, markeredgecolor="white", markeredgewidth=0.4, elinewidth=0.9, capsize=2,
-                clip_on=not any(isinstance(other, Heatmap) for other in panel.marks),  # a map ends where its points are
-            )  # fmt: skip
+                mark.x,
+                mark.y,
+                yerr=mark.errors,
+                fmt=_MARKERS[style.marker(mark)],
+                markersize=mark.size,
+                color=colour,
+                markeredgecolor="white",
+                markeredgewidth=0.4,
+                elinewidth=0.9,
+                capsize=2,
+                clip_on=not any(
+                    isinstance(other, Heatmap) for other in panel.marks
+                ),  # a map ends where its points are
+            )
         case HLine():
             return axes.axhline(mark.y, color=colour, linestyle=dash, linewidth=1.1)
         case VLine():
@@ -223,8 +277,14 @@ def _draw(figure, axes, mark, style: Look, panel: Panel):
             x, y = edges(mark.x, panel.xscale), edges(mark.y, panel.yscale)
             low, high = map_range(panel)
             image = axes.pcolormesh(
-                x, y, np.asarray(mark.values, float), cmap="viridis", vmin=low, vmax=high, rasterized=True
-            )  # fmt: skip
+                x,
+                y,
+                np.asarray(mark.values, float),
+                cmap="viridis",
+                vmin=low,
+                vmax=high,
+                rasterized=True,
+            )
             figure.colorbar(image, ax=axes, label=mark.label, pad=0.02)
     return None
 

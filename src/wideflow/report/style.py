@@ -8,7 +8,8 @@ import numpy as np
 
 from ..figures import Bars, FigureSpec, Heatmap, HLine, Line, Mark, Panel, Points, VLine
 
-# Okabe and Ito's colours, told apart under every common colour blindness; yellow is left out (too faint on white)
+# Okabe and Ito's colours, told apart under every common colour blindness; yellow is left out (too
+# faint on white)
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F5AA8", "#6B6B6B")
 REFERENCE = "#8A8A8A"
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "x", "star")
@@ -22,7 +23,9 @@ def entry(mark: Mark) -> str:
 
 
 def colour_key(mark: Mark) -> str | None:
-    """Marks with one key share a colour throughout the figure; None for reference lines, maps and what has a map's colours."""
+    """Marks with one key share a colour throughout the figure; None for reference lines, maps and
+    what has a map's colours.
+    """
     if isinstance(mark, HLine | VLine | Heatmap) or getattr(mark, "values", None) is not None:
         return None
     return mark.group or mark.label or ""
@@ -30,7 +33,9 @@ def colour_key(mark: Mark) -> str | None:
 
 @dataclass(frozen=True)
 class Look:
-    """The colour and number of every key of a figure, and the entries that panels have in common."""
+    """The colour and number of every key of a figure, and the entries that panels have in
+    common.
+    """
 
     numbers: Mapping[str, int]
     shared: tuple[str, ...]
@@ -45,7 +50,9 @@ class Look:
         )
 
     def dash(self, mark: Mark, panel: Panel) -> str:
-        """The mark's own; reference lines of one panel that would look alike take different ones, those that panels share the same in all."""
+        """The mark's own; reference lines of one panel that would look alike take different ones,
+        those that panels share the same in all.
+        """
         if not isinstance(mark, HLine | VLine):
             return getattr(mark, "dash", "solid")
         names = list(
@@ -70,7 +77,9 @@ class Look:
 
 
 def look(spec: FigureSpec) -> Look:
-    """Colours in order of appearance, after `spec.first`; an entry in two panels or more goes to the figure's one legend."""
+    """Colours in order of appearance, after `spec.first`; an entry in two panels or more goes to
+    the figure's one legend.
+    """
     marks = list(itertools.chain.from_iterable(panel.marks for panel in spec.panels))
     used = (key for mark in marks if (key := colour_key(mark)) is not None)
     keys = dict.fromkeys((*spec.first, *used))

@@ -1,4 +1,6 @@
-"""Checkpoints on disk: a run killed at any moment goes on from the last one with the same numbers."""
+"""Checkpoints on disk: a run killed at any moment goes on from the last one with the same
+numbers.
+"""
 
 import io
 import pathlib
@@ -17,7 +19,8 @@ class FileCheckpointer(AbstractCheckpointer):
     Args:
         folder: made when the first checkpoint is written.
         every: seconds that must pass between two checkpoints that are not forced.
-        patience: seconds from the start in which nothing is kept: so little work is sooner done again.
+        patience: seconds from the start in which nothing is kept: so little work is sooner done
+            again.
     """
 
     def __init__(self, folder: pathlib.Path, every: float = 10.0, patience: float = 0.0):
@@ -32,7 +35,9 @@ class FileCheckpointer(AbstractCheckpointer):
         return now - self._began >= self.patience and (force or now - self._last >= self.every)
 
     def load(self, fingerprint: str) -> Arrays | None:
-        """The checkpoint, or None where there is none or it is damaged: then the computation starts anew."""
+        """The checkpoint, or None where there is none or it is damaged: then the computation starts
+        anew.
+        """
         try:
             with np.load(self._path(fingerprint), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}

@@ -8,7 +8,8 @@ import pathlib
 def write_whole(path: pathlib.Path, payload: bytes, *, durable: bool = True) -> None:
     """Puts `payload` at `path` so that no reader and no kill ever sees a part of it.
 
-    Where it is `durable` no power cut does either; else the system brings it to the disk in its own time, within about half a minute.
+    Where it is `durable` no power cut does either; else the system brings it to the disk in its own
+    time, within about half a minute.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -29,7 +29,9 @@ def plain(value: Any, *, spelt: bool = True) -> Any:
 
 
 def encode(value: Any, *, ordered: bool = True) -> str:
-    """Strict JSON; with names in alphabetical order, so that equal values give equal texts, or as they come."""
+    """Strict JSON; with names in alphabetical order, so that equal values give equal texts, or as
+    they come.
+    """
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, sort_keys=ordered)
 
 

@@ -1,9 +1,11 @@
-"""Runs an experiment on a bare compute node: standard library, JAX, xarray, SciPy and Matplotlib are enough.
+"""Runs an experiment on a bare compute node: standard library, JAX, xarray, SciPy and Matplotlib
+are enough.
 
     python -m wideflow.runs.minimal_cli caron2023-figure1 --size paper --out results --set seeds=10
 
-writes into the folder the record (netCDF; the same file that `wideflow run` writes, so that copying it into
-a folder of runs makes it part of the report), `<stem>.claims.json`, and the figure as PNG and PDF.
+writes into the folder the record (netCDF; the same file that `wideflow run` writes, so that copying
+it into a folder of runs makes it part of the report), `<stem>.claims.json`, and the figure as PNG
+and PDF.
 """
 
 import argparse
@@ -48,9 +50,16 @@ def main(words: list[str] | None = None) -> int:
         return 0
     experiment = registry.experiment(arguments.name)
     done = perform(
-        experiment, Store(arguments.out), size=arguments.size, overrides=parse(arguments.set), seed=arguments.seed,
-        device=arguments.device, fresh=arguments.fresh, flow=arguments.flow, progress=PrintedProgress(sys.stderr),
-    )  # fmt: skip
+        experiment,
+        Store(arguments.out),
+        size=arguments.size,
+        overrides=parse(arguments.set),
+        seed=arguments.seed,
+        device=arguments.device,
+        fresh=arguments.fresh,
+        flow=arguments.flow,
+        progress=PrintedProgress(sys.stderr),
+    )
     record = done.record
     claims = json.dumps(
         plain([asdict(claim) for claim in record.claims], spelt=False), indent=1, ensure_ascii=False

@@ -1,7 +1,8 @@
-"""Tables of plain numbers as netCDF 3 and back, straight through SciPy: a tenth of the time that xarray takes.
+"""Tables of plain numbers as netCDF 3 and back, straight through SciPy: a tenth of the time that
+xarray takes.
 
-The files are what xarray itself writes and reads, by the same conventions. Text, truth values, integers beyond 32 bit and
-packed numbers are left to xarray: `pack` and `unpack` then answer None.
+The files are what xarray itself writes and reads, by the same conventions. Text, truth values,
+integers beyond 32 bit and packed numbers are left to xarray: `pack` and `unpack` then answer None.
 """
 
 import io
@@ -16,7 +17,9 @@ _COORDINATES = "coordinates"  # the convention's name for the list of a variable
 
 
 def pack(table: xr.Dataset) -> bytes | None:
-    """The file of `table`, whose attributes must be text and numbers; None where it has more than plain numbers."""
+    """The file of `table`, whose attributes must be text and numbers; None where it has more than
+    plain numbers.
+    """
     columns: dict[str, np.ndarray] = {}
     for name, variable in table.variables.items():
         column = _column(variable)
@@ -44,7 +47,9 @@ def pack(table: xr.Dataset) -> bytes | None:
 
 
 def unpack(payload: bytes) -> xr.Dataset | None:
-    """The table in a file that `pack` made, or xarray; None where it holds more than plain numbers."""
+    """The table in a file that `pack` made, or xarray; None where it holds more than plain
+    numbers.
+    """
     with netcdf_file(io.BytesIO(payload), "r", mmap=False) as file:
         about, coordinates, columns = _attributes(file), set(file.dimensions), {}
         coordinates.update(about.pop(_COORDINATES, "").split())

@@ -1,4 +1,6 @@
-"""Single fields of an experiment's settings replaced, from text or values, each checked against its type."""
+"""Single fields of an experiment's settings replaced, from text or values, each checked against its
+type.
+"""
 
 import ast
 import dataclasses
@@ -14,7 +16,8 @@ from .._core.errors import did_you_mean
 def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
     """`settings` with the fields in `overrides` replaced.
 
-    Types are checked by pydantic; on a machine without it (a bare compute node) the literal is taken as it is.
+    Types are checked by pydantic; on a machine without it (a bare compute node) the literal is
+    taken as it is.
     """
     kind = type(settings)
     known = [field.name for field in dataclasses.fields(kind)]
@@ -23,7 +26,8 @@ def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
     for name, value in overrides.items():
         if name not in fields:
             raise ValueError(
-                f"`{owner}` has no setting {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}."
+                f"`{owner}` has no setting {name!r}.{did_you_mean(name, known)} It has "
+                f"{', '.join(known)}."
             )
         fields[name] = _literal(value, hints[name]) if isinstance(value, str) else value
     return _checked(kind, fields, owner) if importlib.util.find_spec("pydantic") else kind(**fields)
@@ -43,7 +47,9 @@ def parse(texts: typing.Iterable[str]) -> dict[str, str]:
 
 
 def _literal(text: str, hint: Any) -> Any:
-    """Text as the value it spells, read with the field's type in mind: '1,2' is a tuple where one is due."""
+    """Text as the value it spells, read with the field's type in mind: '1,2' is a tuple where one
+    is due.
+    """
     if hint is str:
         return text
     if hint is bool and text.lower() in ("true", "false", "yes", "no", "on", "off"):

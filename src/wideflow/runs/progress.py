@@ -10,14 +10,16 @@ WINDOW = (
     60.0  # seconds of work from which the rate is read; older work may have gone at another rate
 )
 ENOUGH = 2.0  # seconds that must lie between two marks before their rate says anything
-LEAST = 1e-3  # share of the whole below which a rate says nothing: a flow's first steps are its smallest
+# share of the whole below which a rate says nothing: a flow's first steps are its smallest
+LEAST = 1e-3
 
 
 class TimeLeft:
     """The time that the rest will take, from the rate at which work has been done of late.
 
-    What passes before the first piece of work is done counts for nothing, and times are those of a clock that stands still during
-    compilation (`working_time`). Marks are (time, share done); the rate is that between the newest mark and the oldest within `WINDOW`.
+    What passes before the first piece of work is done counts for nothing, and times are those of a
+    clock that stands still during compilation (`working_time`). Marks are (time, share done); the
+    rate is that between the newest mark and the oldest within `WINDOW`.
     """
 
     def __init__(self):
@@ -53,7 +55,9 @@ class TimeLeft:
 
 
 class PrintedProgress:
-    """Prints how far a computation is, at most every `every` seconds, with the time left once a rate is known."""
+    """Prints how far a computation is, at most every `every` seconds, with the time left once a
+    rate is known.
+    """
 
     def __init__(self, stream: TextIO, every: float = 10.0):
         self.stream, self.every = stream, every

@@ -12,7 +12,9 @@ PACKAGES = ("wideflow", "jax", "jaxlib", "equinox", "diffrax", "numpy", "scipy",
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Python and every package that decides numbers ('missing' where one is not installed), and `sources`."""
+    """Python and every package that decides numbers ('missing' where one is not installed), and
+    `sources`.
+    """
     numbers = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -24,7 +26,9 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def sources() -> str:
-    """A hash of wideflow's own source files: two records with the same one were computed by the same code."""
+    """A hash of wideflow's own source files: two records with the same one were computed by the
+    same code.
+    """
     package = pathlib.Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
@@ -35,7 +39,9 @@ def sources() -> str:
 
 @functools.cache
 def revision() -> str:
-    """The git revision of the source, with '+' where files differ from it; 'unknown' outside a checkout."""
+    """The git revision of the source, with '+' where files differ from it; 'unknown' outside a
+    checkout.
+    """
     here = pathlib.Path(__file__).parent
     head = _git(here, "rev-parse", "--short=12", "HEAD")
     if head is None:

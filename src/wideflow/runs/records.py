@@ -1,8 +1,10 @@
-"""A finished run as one netCDF file: the table, and with it all that is needed to repeat and to judge it.
+"""A finished run as one netCDF file: the table, and with it all that is needed to repeat and to
+judge it.
 
-The file is netCDF 4 through h5netcdf; where that package is missing (a bare compute node) it is netCDF 3
-through SciPy, with the same content, and both are read back alike. Nothing is ever unpickled. A digest stands
-behind the end of the netCDF data, where other readers do not look, so that damage is recognised wherever it sits.
+The file is netCDF 4 through h5netcdf; where that package is missing (a bare compute node) it is
+netCDF 3 through SciPy, with the same content, and both are read back alike. Nothing is ever
+unpickled. A digest stands behind the end of the netCDF data, where other readers do not look, so
+that damage is recognised wherever it sits.
 """
 
 import hashlib
@@ -28,7 +30,9 @@ _MAGIC = {b"\x89HDF": "h5netcdf", b"CDF\x01": "scipy", b"CDF\x02": "scipy", b"CD
 
 
 class DamagedRecordError(ValueError):
-    """A file that should be a record and is not, or no longer; the message names it and says why."""
+    """A file that should be a record and is not, or no longer; the message names it and says
+    why.
+    """
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,16 @@ class Judged:
 
     @property
     def ok(self) -> bool:
-        """Whether the claim holds, is declared not to hold and does not, or was not checked at this size."""
+        """Whether the claim holds, is declared not to hold and does not, or was not checked at this
+        size.
+        """
         return self.acceptable
 
     @property
     def kind(self) -> str:
-        """'failed', 'declared' (a declared non-reproduction), 'unasked' (the run is too small) or 'holds'."""
+        """'failed', 'declared' (a declared non-reproduction), 'unasked' (the run is too small) or
+        'holds'.
+        """
         if not self.ok:
             return "failed"
         if self.verdict in (TOO_SMALL, _OLD_TOO_SMALL):
@@ -87,7 +95,8 @@ class Record:
 
     Attributes:
         experiment, paper, title, figure: what was run.
-        size, settings, seed: with what; `settings` holds every field, `changed` those that differ from the size.
+        size, settings, seed: with what; `settings` holds every field, `changed` those that differ
+            from the size.
         address: the hash under which the store finds it.
         status: why the run stopped.
         claims: judged when the run was saved.
@@ -167,9 +176,9 @@ def repeat_command(experiment: str, size: str, seed: int, changed: Mapping[str, 
 def write_record(record: Record, path: pathlib.Path, *, small: bool = False) -> Record:
     """Saves `record` at `path`, whole or not at all; returns it with its path.
 
-    `small` asks for netCDF 3, which is written and read far quicker; a table that does not fit it (integers beyond
-    32 bit) is written as netCDF 4 all the same. It is not
-    waited for the disk: what a power cut leaves of such a file is known by its digest, and the run is done again.
+    `small` asks for netCDF 3, which is written and read far quicker; a table that does not fit it
+    (integers beyond 32 bit) is written as netCDF 4 all the same. It is not waited for the disk:
+    what a power cut leaves of such a file is known by its digest, and the run is done again.
     """
     table = _with_json_attributes(record.table)
     table.attrs[_ABOUT] = encode(record.about(), ordered=False)

@@ -1,4 +1,6 @@
-"""Runs an experiment into a store: found if it is there, resumed if it was cut short, saved when done."""
+"""Runs an experiment into a store: found if it is there, resumed if it was cut short, saved when
+done.
+"""
 
 import contextlib
 import dataclasses
@@ -35,7 +37,9 @@ class Performed:
 
 
 def settings_of(experiment: Experiment, size: str, overrides: Mapping[str, Any]) -> Any:
-    """The settings of that size with single fields replaced; wrong names and values are explained."""
+    """The settings of that size with single fields replaced; wrong names and values are
+    explained.
+    """
     check_choice("size", size, SIZES)
     return overridden(experiment.settings[size], overrides, experiment.name)
 
@@ -61,7 +65,8 @@ def perform(
         seed: of the experiment's key.
         device: "cpu", "gpu", "gpu:1"; default is JAX's own choice.
         fresh: compute even if the run is there, and from its start.
-        flow: gradient flow in place of full-batch descent, recorded at the same times; kept as the setting "flow".
+        flow: gradient flow in place of full-batch descent, recorded at the same times; kept as the
+            setting "flow".
         progress: called with (done, total, what).
         on_record: shown the table at every record of every training (`Session.on_record`).
     """
@@ -98,7 +103,9 @@ def compute(
     flow: bool = False,
     on_record: OnRecord | None = None,
 ) -> Record:
-    """Runs `experiment` with these settings, from its last checkpoint if it was cut short, and saves it in `store`."""
+    """Runs `experiment` with these settings, from its last checkpoint if it was cut short, and
+    saves it in `store`.
+    """
     where = address(experiment.name, _values(settings, flow), seed)
     began, clock = datetime.datetime.now(datetime.UTC), time.perf_counter()
     session = Session(flow, store.checkpointer(where), on_record, progress, folder=store.folder)
@@ -111,7 +118,9 @@ def compute(
 
 
 def _values(settings, flow: bool) -> dict[str, Any]:
-    """What decides a run: all fields of its settings, and whether it flows in place of descending."""
+    """What decides a run: all fields of its settings, and whether it flows in place of
+    descending.
+    """
     return dataclasses.asdict(settings) | ({"flow": True} if flow else {})
 
 
@@ -132,12 +141,24 @@ def as_record(
     plain_size = dataclasses.asdict(experiment.settings[size])
     large_enough = experiment.asks(size)
     return Record(
-        experiment=experiment.name, paper=experiment.paper, title=experiment.title, figure=experiment.figure,
-        size=size, settings=values, changed=tuple(n for n, v in values.items() if v != plain_size.get(n)),
-        seed=seed, address=address(experiment.name, values, seed), status=str(table.attrs.get("status", "finished")),
-        claims=tuple(judged(claim, large_enough) for claim in claims), versions=versions(), revision=revision(),
-        device=device, started=began.isoformat(timespec="seconds"), seconds=seconds, table=table,
-    )  # fmt: skip
+        experiment=experiment.name,
+        paper=experiment.paper,
+        title=experiment.title,
+        figure=experiment.figure,
+        size=size,
+        settings=values,
+        changed=tuple(n for n, v in values.items() if v != plain_size.get(n)),
+        seed=seed,
+        address=address(experiment.name, values, seed),
+        status=str(table.attrs.get("status", "finished")),
+        claims=tuple(judged(claim, large_enough) for claim in claims),
+        versions=versions(),
+        revision=revision(),
+        device=device,
+        started=began.isoformat(timespec="seconds"),
+        seconds=seconds,
+        table=table,
+    )
 
 
 @double
@@ -145,7 +166,8 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
     table = experiment.run(settings, jax.random.key(seed), session)
     if session.flow and not session.counts.flows:
         raise ValueError(
-            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run it without."
+            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run "
+            "it without."
         )
     return table
 
@@ -153,11 +175,15 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
 def judged(claim: Claim, large_enough: bool = True) -> Judged:
     """The claim with its verdict, in plain values; unjudged where the run is too small for it."""
     return Judged(
-        text=claim.text, value=float(claim.value), bound=claim.bound,
+        text=claim.text,
+        value=float(claim.value),
+        bound=claim.bound,
         verdict=claim.verdict if large_enough else TOO_SMALL,
-        acceptable=bool(claim.ok) or not large_enough, reproduces=claim.expected_to_hold,
-        published=None if claim.published is None else float(claim.published), note=claim.note,
-    )  # fmt: skip
+        acceptable=bool(claim.ok) or not large_enough,
+        reproduces=claim.expected_to_hold,
+        published=None if claim.published is None else float(claim.published),
+        note=claim.note,
+    )
 
 
 @contextlib.contextmanager
@@ -169,7 +195,9 @@ def on_device(name: str | None):
 
 
 def find_device(name: str | None) -> jax.Device:
-    """The device of that name ("cpu", "gpu", "gpu:1"), or JAX's first; an unknown one lists what exists."""
+    """The device of that name ("cpu", "gpu", "gpu:1"), or JAX's first; an unknown one lists what
+    exists.
+    """
     if name is None:
         return jax.devices()[0]
     platform, _, number = name.partition(":")

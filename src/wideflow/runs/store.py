@@ -14,7 +14,9 @@ from .records import FORMAT, Damage, DamagedRecordError, Record, read_record, wr
 
 
 def address(experiment: str, settings: Mapping[str, Any], seed: int) -> str:
-    """The hash of a run: its name, every setting (precision is one of them), its seed, the record format."""
+    """The hash of a run: its name, every setting (precision is one of them), its seed, the record
+    format.
+    """
     text = encode(
         {"experiment": experiment, "settings": dict(settings), "seed": seed, "format": FORMAT}
     )
@@ -27,7 +29,8 @@ class Store:
     Args:
         folder: made when something is saved.
         checkpoint_every: seconds between two checkpoints of a run.
-        small: expect many small runs: records are netCDF 3, and the first seconds of a run leave no checkpoint.
+        small: expect many small runs: records are netCDF 3, and the first seconds of a run leave no
+            checkpoint.
     """
 
     def __init__(

@@ -67,7 +67,8 @@ def certify(
 ) -> int:
     """Say what theory guarantees for a network on the data of a CSV file.
 
-    The table is standardised, its repetitions merged, a bias column appended and its rows put into the unit ball, unless --raw; every step is reported.
+    The table is standardised, its repetitions merged, a bias column appended and its rows put into
+    the unit ball, unless --raw; every step is reported.
     """
     from .._core.scalings import parse_scaling
     from ..certify.build import certify as build

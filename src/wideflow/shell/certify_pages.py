@@ -17,8 +17,14 @@ if TYPE_CHECKING:
     from ..certify.certificate import Certificate
 
 COLOURS = {
-    "well": "green", "note": "yellow", "wrong": "bold red", "HOLDS": "green", "VIOLATED": "bold red", "VACUOUS": "yellow", "NOT_APPLICABLE": "dim",
-}  # fmt: skip
+    "well": "green",
+    "note": "yellow",
+    "wrong": "bold red",
+    "HOLDS": "green",
+    "VIOLATED": "bold red",
+    "VACUOUS": "yellow",
+    "NOT_APPLICABLE": "dim",
+}
 CHIPS = {
     "well": "holds",
     "note": "declared",
@@ -94,7 +100,8 @@ def tables(certificate: "Certificate") -> Group:
         parts.append(table)
     if certificate.later:
         parts.append(
-            f"[dim]{len(certificate.later)} more are judged on a run (--train): {escape(', '.join(certificate.later))}[/dim]"
+            f"[dim]{len(certificate.later)} more are judged on a run (--train): "
+            f"{escape(', '.join(certificate.later))}[/dim]"
         )
     parts.append(f"[bold]{escape(certificate.headline)}[/bold]")
     return Group(*parts)

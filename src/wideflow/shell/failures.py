@@ -49,7 +49,10 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, OSError):
         where = f" {error.filename!r}" if error.filename else ""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return f"the disk is full: nothing could be written to{where or ' it'}. Free some space and run the same command again; checkpoints are kept."
+            return (
+                f"the disk is full: nothing could be written to{where or ' it'}. Free some space "
+                "and run the same command again; checkpoints are kept."
+            )
         if error.errno in (
             errno.EACCES,
             errno.ENOENT,
@@ -58,7 +61,10 @@ def sentence_of(error: BaseException) -> str:
             errno.ENOTDIR,
             errno.EEXIST,
         ):
-            return f"cannot write to{where}: {(error.strerror or str(error)).lower()}. Choose another folder with --out."
+            return (
+                f"cannot write to{where}: {(error.strerror or str(error)).lower()}. Choose another "
+                "folder with --out."
+            )
         return f"{error.strerror or error}{':' if where else ''}{where}."
     text = " ".join(str(error).split()) or type(error).__name__
     return text if isinstance(error, ValueError) else f"{type(error).__name__}: {text}"

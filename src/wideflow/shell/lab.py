@@ -17,7 +17,8 @@ PortOption = Annotated[
 StateArgument = Annotated[
     str,
     typer.Argument(
-        help="What to open: a saved run (run.nc), the folder of a phase plane, or the part of an earlier address from scene= on.",
+        help="What to open: a saved run (run.nc), the folder of a phase plane, or the part of an "
+        "earlier address from scene= on.",
         show_default=False,
     ),
 ]
@@ -86,7 +87,8 @@ def _query(state: str) -> str:
         query = state.rpartition("?")[2].lstrip("&")
         if query and "=" not in query:
             raise ValueError(
-                f"`state` {state!r} is no folder of a phase plane, no saved run (run.nc) and no settings such as scene=free&width=200."
+                f"`state` {state!r} is no folder of a phase plane, no saved run (run.nc) and no "
+                "settings such as scene=free&width=200."
             )
         return query
     from ..lab.links import saved_link

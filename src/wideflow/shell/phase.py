@@ -22,7 +22,8 @@ AxisOption = Annotated[
     typer.Option(
         "--axis",
         metavar="NAME[=LOW:HIGH]",
-        help="One of two axes: richness, alpha, width, share, tail, weight_std, depth or rate, with its range LOW:HIGH, LOW:HIGH:COUNT or values V1,V2,...",
+        help="One of two axes: richness, alpha, width, share, tail, weight_std, depth or rate, "
+        "with its range LOW:HIGH, LOW:HIGH:COUNT or values V1,V2,...",
     ),
 ]
 LossOption = Annotated[
@@ -35,7 +36,8 @@ def phase(
     data: Annotated[
         str,
         typer.Argument(
-            help="A CSV file with a header line, or concrete, energy, airfoil, plant, mnist (the digits' parity), sphere-sines."
+            help="A CSV file with a header line, or concrete, energy, airfoil, plant, mnist (the "
+            "digits' parity), sphere-sines."
         ),
     ],
     target: TargetOption = None,
@@ -69,9 +71,11 @@ def phase(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Say how rich and how wide a network should be on the data of a table, as a map and a sentence.
+    """Say how rich and how wide a network should be on the data of a table, as a map and a
+    sentence.
 
-    Networks are trained over a plane of two axes, refined where the regime or the error changes; the same command goes on after any interruption.
+    Networks are trained over a plane of two axes, refined where the regime or the error changes;
+    the same command goes on after any interruption.
     """
     from ..phase import phase as find
     from ..phase.axes import parse_axis
@@ -87,13 +91,27 @@ def phase(
     try:
         with terminal.progress_of(f"phase of {table.name}") as progress:
             plane = find(
-                table, {one.name: one for one in pair}, runs=runs, minutes=minutes, loss=loss,
-                samples=samples, folds=folds, particles=particles, seed=seed, out=out, workers=workers, threads=threads,
-                scheduler=scheduler, security=security, progress=progress, **settings,
-            )  # fmt: skip
+                table,
+                {one.name: one for one in pair},
+                runs=runs,
+                minutes=minutes,
+                loss=loss,
+                samples=samples,
+                folds=folds,
+                particles=particles,
+                seed=seed,
+                out=out,
+                workers=workers,
+                threads=threads,
+                scheduler=scheduler,
+                security=security,
+                progress=progress,
+                **settings,
+            )
     except KeyboardInterrupt as error:
         raise CommandError(
-            f"the plane was interrupted; its runs are kept in {out}, and the same command goes on from there.",
+            f"the plane was interrupted; its runs are kept in {out}, and the same command goes "
+            "on from there.",
             INTERRUPTED,
         ) from error
     except ValueError as error:

@@ -101,7 +101,8 @@ def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler, securi
     except KeyboardInterrupt as error:
         done = len(survey(plan, Store(out)).done)
         raise CommandError(
-            f"{plan.spec.name} was interrupted; {done} of {len(plan.by_address)} runs are kept in {out}, and the same command goes on from there.",
+            f"{plan.spec.name} was interrupted; {done} of {len(plan.by_address)} runs are kept "
+            f"in {out}, and the same command goes on from there.",
             INTERRUPTED,
         ) from error
     except ValueError as error:

@@ -33,9 +33,14 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
     seen = survey(plan, store)
     left = estimate(plan, store, seen)
     counts = {
-        "runs": len(plan.by_address), "done": len(seen.done), "running": len(seen.running), "failed": len(seen.failed),
-        "begun": len(seen.unfinished), "damaged": len(seen.damaged), "missing": len(plan.by_address) - len(seen.done),
-    }  # fmt: skip
+        "runs": len(plan.by_address),
+        "done": len(seen.done),
+        "running": len(seen.running),
+        "failed": len(seen.failed),
+        "begun": len(seen.unfinished),
+        "damaged": len(seen.damaged),
+        "missing": len(plan.by_address) - len(seen.done),
+    }
     if as_json:
         troubles = [
             {"run": plan.describe(plan.by_address[a]), "reason": why}
@@ -68,7 +73,9 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
 def print_plan(
     plan: Plan, out: pathlib.Path, workers, threads: int, scheduler, as_json: bool
 ) -> int:
-    """Counts, groups, and the time from finished runs; with none yet, the two cheapest are run to learn it, and kept."""
+    """Counts, groups, and the time from finished runs; with none yet, the two cheapest are run to
+    learn it, and kept.
+    """
     store = Store(out, small=True)
     seen = survey(plan, store)
     missing = [run for address, run in plan.by_address.items() if address not in seen.done]
@@ -89,25 +96,33 @@ def print_plan(
         left = estimate(plan, store, seen)
     count = workers or default_workers(threads)
     planned = {
-        "runs": len(plan.by_address), "done": len(seen.done), "missing": len(plan.by_address) - len(seen.done),
-        "programs": len(plan.groups), "workers": count, "seconds": left and left.seconds / count,
+        "runs": len(plan.by_address),
+        "done": len(seen.done),
+        "missing": len(plan.by_address) - len(seen.done),
+        "programs": len(plan.groups),
+        "workers": count,
+        "seconds": left and left.seconds / count,
         "learnt_from": left.learnt_from if left else 0,
-        "axes": {axis.name: len(axis.points) for axis in plan.spec.axes} | {"seed": len(plan.spec.seeds)},
-    }  # fmt: skip
+        "axes": {axis.name: len(axis.points) for axis in plan.spec.axes}
+        | {"seed": len(plan.spec.seeds)},
+    }
     if as_json:
         terminal.print_json(planned | {"stopped": stopped})
         return FAILED if stopped else OK
     console = terminal.out()
     axes = " × ".join(f"{name} {length}" for name, length in planned["axes"].items())
     console.print(
-        f"{plan.spec.name}: {plan.spec.experiment.name} ({plan.spec.size}), {axes} = {planned['runs']} runs in {planned['programs']} compiled programs"
+        f"{plan.spec.name}: {plan.spec.experiment.name} ({plan.spec.size}), {axes} = "
+        f"{planned['runs']} runs in {planned['programs']} compiled programs"
     )
     console.print(
-        f"{planned['done']} are done, {planned['missing']} would run in {out} on {count} workers of {threads} threads"
+        f"{planned['done']} are done, {planned['missing']} would run in {out} on {count} workers "
+        f"of {threads} threads"
     )
     if left is not None:
         console.print(
-            f"About {duration(planned['seconds'])}, learned from {left.learnt_from} finished runs, which are kept"
+            f"About {duration(planned['seconds'])}, learned from {left.learnt_from} finished "
+            "runs, which are kept"
         )
     table = Table(title="Programs", title_justify="left")
     for heading in ("runs", "missing", "first of them"):
@@ -129,10 +144,17 @@ def print_plan(
 def summary(swept: Swept) -> dict[str, Any]:
     """The outcome in plain values."""
     return {
-        "sweep": swept.plan.spec.name, "runs": len(swept.plan.by_address), "found": len(swept.found), "computed": swept.computed,
-        "missing": len(swept.missing), "workers_replaced": swept.replaced, "stopped": swept.stopped,
-        "troubles": [{"what": what, "which": which, "why": why} for what, which, why in swept.troubles],
-    }  # fmt: skip
+        "sweep": swept.plan.spec.name,
+        "runs": len(swept.plan.by_address),
+        "found": len(swept.found),
+        "computed": swept.computed,
+        "missing": len(swept.missing),
+        "workers_replaced": swept.replaced,
+        "stopped": swept.stopped,
+        "troubles": [
+            {"what": what, "which": which, "why": why} for what, which, why in swept.troubles
+        ],
+    }
 
 
 def write(swept: Swept, plot: Mapping[str, str] | None) -> tuple[list[pathlib.Path], str]:
@@ -168,7 +190,8 @@ def _write_page(
             subject[name] = ", ".join(short(value.item()) for value in table[name].values[:SHOWN])
     subject |= {name: short(value) for name, value in swept.plan.spec.fixed.items()}
     lead = [
-        f"{about['runs'] - about['missing']} of {about['runs']} runs are there, {about['computed']} of them computed in the last go."
+        f"{about['runs'] - about['missing']} of {about['runs']} runs are there, "
+        f"{about['computed']} of them computed in the last go."
     ]
     if swept.stopped:
         lead.append(f"The engine stopped: {swept.stopped}")
@@ -186,11 +209,13 @@ def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
         console.print(_troubles_table(swept.troubles))
     replaced = f"; {swept.replaced} workers died and were replaced" if swept.replaced else ""
     console.print(
-        f"{about['sweep']}: {about['computed']} computed, {about['found']} found, {about['missing']} missing of {about['runs']} runs{replaced}"
+        f"{about['sweep']}: {about['computed']} computed, {about['found']} found, "
+        f"{about['missing']} missing of {about['runs']} runs{replaced}"
     )
     if swept.stopped:
         console.print(
-            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command goes on from here."
+            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command goes on "
+            "from here."
         )
     for path in files:
         console.print(f"Wrote {path}", soft_wrap=True)

@@ -1,4 +1,6 @@
-"""Tables and progress on the terminal, by Rich; results go to stdout, progress and remarks to stderr."""
+"""Tables and progress on the terminal, by Rich; results go to stdout, progress and remarks to
+stderr.
+"""
 
 import contextlib
 import json
@@ -48,16 +50,23 @@ def remarks() -> Console:
 
 @contextlib.contextmanager
 def progress_of(name: str) -> Iterator[ProgressCall]:
-    """A bar with rate and time left on a terminal, lines in a log; neither counts the time that compiling takes."""
+    """A bar with rate and time left on a terminal, lines in a log; neither counts the time that
+    compiling takes.
+    """
     console = remarks()
     if not console.is_terminal:
         yield PrintedProgress(sys.stderr)
         return
     columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
-        TextColumn("[progress.data.speed]{task.fields[rate]}"), TimeElapsedColumn(),
-        TextColumn("[progress.remaining]{task.fields[left]}"), TextColumn("[dim]{task.fields[what]}"),
-    )  # fmt: skip
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("[progress.data.speed]{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("[progress.remaining]{task.fields[left]}"),
+        TextColumn("[dim]{task.fields[what]}"),
+    )
     time_left, _ = TimeLeft(), working_time()  # from here on it counts compilations
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(name, total=1.0, rate="", left="", what="compiling")
@@ -172,9 +181,14 @@ def runs_table(records: Sequence[Record], damaged: Sequence[Damage]) -> Table:
         table.add_column(heading, overflow="fold")
     for record in records:
         table.add_row(
-            record.experiment, record.size + ("*" if record.changed else ""), str(record.seed), verdict_line(record),
-            record.started[:16].replace("T", " "), duration(record.seconds), record.address,
-        )  # fmt: skip
+            record.experiment,
+            record.size + ("*" if record.changed else ""),
+            str(record.seed),
+            verdict_line(record),
+            record.started[:16].replace("T", " "),
+            duration(record.seconds),
+            record.address,
+        )
     for damage in damaged:
         table.add_row(
             "[bold red]damaged[/]",
@@ -218,10 +232,12 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     if done.found:
         if done.outdated:
             console.print(
-                "[bold]wideflow's sources have changed since this run was computed[/bold]: its numbers and verdicts may be out of date."
+                "[bold]wideflow's sources have changed since this run was computed[/bold]: its "
+                "numbers and verdicts may be out of date."
             )
         console.print(
-            f"Found in the folder, computed {record.started[:16].replace('T', ' ')} UTC at revision {record.revision}; --fresh computes it again."
+            f"Found in the folder, computed {record.started[:16].replace('T', ' ')} UTC at "
+            f"revision {record.revision}; --fresh computes it again."
         )
     console.print(f"Table:  {record.path}\nFigure: {figures[0]}, {figures[1].name}", soft_wrap=True)
 

@@ -38,9 +38,16 @@ def perform_shown(
     try:
         with terminal.progress_of(experiment.name) as progress:
             return perform(
-                experiment, store, size=size, overrides=overrides, seed=seed, device=device, fresh=fresh,
-                flow=flow, progress=progress,
-            )  # fmt: skip
+                experiment,
+                store,
+                size=size,
+                overrides=overrides,
+                seed=seed,
+                device=device,
+                fresh=fresh,
+                flow=flow,
+                progress=progress,
+            )
     except KeyboardInterrupt as error:
         kept = "it had no checkpoint yet."
         if store.unfinished():
@@ -59,14 +66,17 @@ def common_overrides(
     strict: bool,
     devices: int | None = None,
 ) -> dict[str, Any]:
-    """`--seeds`, `--precision` and `--devices` as settings; an experiment without such a field refuses if `strict`."""
+    """`--seeds`, `--precision` and `--devices` as settings; an experiment without such a field
+    refuses if `strict`.
+    """
     wanted = {"seeds": seeds, "precision": precision, "devices": devices}
     given = {name: value for name, value in wanted.items() if value is not None}
     fields = vars(experiment.settings["default"])
     missing = [name for name in given if name not in fields]
     if missing and strict:
         raise ValueError(
-            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} means nothing to it."
+            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} means nothing "
+            "to it."
         )
     return {name: value for name, value in given.items() if name in fields}
 
@@ -85,7 +95,9 @@ def draw(experiment: Experiment, record: Record) -> tuple[pathlib.Path, pathlib.
 
 
 def keep_compiled_programs() -> None:
-    """Turns JAX's persistent compilation cache on, so that the same shapes start at once next time."""
+    """Turns JAX's persistent compilation cache on, so that the same shapes start at once next
+    time.
+    """
     chosen = jax_flag("jax_compilation_cache_dir")
     if chosen is None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
@@ -93,5 +105,7 @@ def keep_compiled_programs() -> None:
 
 
 def drop_compiled_programs() -> None:
-    """Before the next of many experiments: programs of one serve no other, and a process may hold only so many."""
+    """Before the next of many experiments: programs of one serve no other, and a process may hold
+    only so many.
+    """
     jax.clear_caches()

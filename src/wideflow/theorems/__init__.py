@@ -1,4 +1,6 @@
-"""Theorems: one object a theorem or lemma; each paper's are in its own folder and gathered here by bib key."""
+"""Theorems: one object a theorem or lemma; each paper's are in its own folder and gathered here by
+bib key.
+"""
 
 from ..papers.allenzhu2018 import theorems as allenzhu2018
 from ..papers.caron2023 import theorems as caron2023

@@ -1,9 +1,10 @@
 """The arguments of theorems, checked by what they are called: one concept has one name everywhere.
 
-A theorem called with nonsense (a negative deviation, a list of NaN, two lists of different lengths) would answer with nonsense,
-and a verdict reads like knowledge. So every call is checked before the theorem sees it. What is annotated with a class must be of that
-class, whole numbers must be counts, numbers must be finite, lists must hold finite numbers, and lists that belong together must agree
-in length. An argument that is left at its default is not looked at.
+A theorem called with nonsense (a negative deviation, a list of NaN, two lists of different lengths)
+would answer with nonsense, and a verdict reads like knowledge. So every call is checked before the
+theorem sees it. What is annotated with a class must be of that class, whole numbers must be counts,
+numbers must be finite, lists must hold finite numbers, and lists that belong together must agree in
+length. An argument that is left at its default is not looked at.
 """
 
 import functools
@@ -94,9 +95,17 @@ ARRAYS = frozenset(
     ]
 )
 TOGETHER = (
-    ("inputs", "targets"), ("weights", "biases"), ("rates", "errors"), ("widths", "losses"), ("times", "losses"),
-    ("times", "weights"), ("times", "second"), ("times", "zeroth"), ("dimensions", "times"), ("initial", "final"),
-)  # fmt: skip
+    ("inputs", "targets"),
+    ("weights", "biases"),
+    ("rates", "errors"),
+    ("widths", "losses"),
+    ("times", "losses"),
+    ("times", "weights"),
+    ("times", "second"),
+    ("times", "zeroth"),
+    ("dimensions", "times"),
+    ("initial", "final"),
+)
 
 
 def checked(call: Callable) -> Callable:
@@ -140,7 +149,9 @@ def _one(parameter: inspect.Parameter, value):
 
 
 def _kinds(annotation) -> tuple:
-    """The classes that an annotation admits; nothing where there is none or it says more than classes can."""
+    """The classes that an annotation admits; nothing where there is none or it says more than
+    classes can.
+    """
     if annotation in (inspect.Parameter.empty, typing.Any):
         return ()
     if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
@@ -172,5 +183,6 @@ def _together(first: str, one, second: str, other) -> None:
         return
     if len(one) != len(other):
         raise ValueError(
-            f"`{first}` and `{second}` must have the same number of entries, got {len(one)} and {len(other)}."
+            f"`{first}` and `{second}` must have the same number of entries, got {len(one)} and "
+            f"{len(other)}."
         )

@@ -1,7 +1,9 @@
-r"""Whether a start could have been drawn as the theorems assume: $w_{ij}\sim\mathcal N(0,1)$ independent, output signs fair coins.
+r"""Whether a start could have been drawn as the theorems assume: $w_{ij}\sim\mathcal N(0,1)$
+independent, output signs fair coins.
 
-A theorem about a random start says nothing of weights that were drawn otherwise, so the drawn numbers are tested. Each check rejects a start
-drawn as assumed with probability at most `SIZE` in all: the four parts share it equally, each by an exact law or a finite-sample inequality.
+A theorem about a random start says nothing of weights that were drawn otherwise, so the drawn
+numbers are tested. Each check rejects a start drawn as assumed with probability at most `SIZE` in
+all: the four parts share it equally, each by an exact law or a finite-sample inequality.
 """
 
 import math
@@ -18,8 +20,10 @@ PARTS = 4
 def normal_fault(weights, what: str = "the weights") -> str:
     r"""Why `weights` are no draw of $N$ independent standard normals, or nothing.
 
-    Three tests of size `SIZE`/4 each: $\sqrt N\,\bar w\sim\mathcal N(0,1)$; $\sum w^2\sim\chi^2_N$; and the distance of the empirical distribution
-    function from the normal one, $\Pr(\sup|F_N-\Phi|>\epsilon)\le2e^{-2N\epsilon^2}$ (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant).
+    Three tests of size `SIZE`/4 each: $\sqrt N\,\bar w\sim\mathcal N(0,1)$; $\sum w^2\sim\chi^2_N$;
+    and the distance of the empirical distribution function from the normal one,
+    $\Pr(\sup|F_N-\Phi|>\epsilon)\le2e^{-2N\epsilon^2}$ (Dvoretzky, Kiefer and Wolfowitz, with
+    Massart's constant).
     """
     values = np.sort(np.asarray(weights, dtype=np.float64), axis=None)
     count, allowed = values.size, SIZE / PARTS
@@ -34,21 +38,31 @@ def normal_fault(weights, what: str = "the weights") -> str:
     normal, steps = ndtr(values), np.arange(count + 1) / count
     distance = max(float(np.max(steps[1:] - normal)), float(np.max(normal - steps[:-1])))
     if 2 * math.exp(-2 * count * distance**2) < allowed:
-        return f"{what} are not Gaussian: their distribution function is {distance:.2g} away {assumption}"
+        return (
+            f"{what} are not Gaussian: their distribution function is {distance:.2g} away "
+            f"{assumption}"
+        )
     return ""
 
 
 def signs_fault(output) -> str:
-    """Why the signs of `output` are no fair coins, or nothing: the number of pluses is binomial, tested at size `SIZE`/4."""
+    """Why the signs of `output` are no fair coins, or nothing: the number of pluses is binomial,
+    tested at size `SIZE`/4.
+    """
     signs = np.sign(np.asarray(output, dtype=np.float64))
     count, plus = signs.size, int(np.sum(signs > 0))
     if 2 * min(bdtr(plus, count, 0.5), bdtr(count - plus, count, 0.5)) < SIZE / PARTS:
-        return f"{plus} of {count} output weights are positive where fair signs are assumed (a test of size {SIZE:g})"
+        return (
+            f"{plus} of {count} output weights are positive where fair signs are assumed (a test "
+            f"of size {SIZE:g})"
+        )
     return ""
 
 
 def start_fault(start) -> str:
-    """What speaks against `start`, a `Shallow` network, being drawn as assumed; empty where nothing does."""
+    """What speaks against `start`, a `Shallow` network, being drawn as assumed; empty where nothing
+    does.
+    """
     weights = np.asarray(start.weights, dtype=np.float64)
     half = weights.shape[1] // 2
     faults = [normal_fault(weights), signs_fault(start.output)]

@@ -1,4 +1,6 @@
-"""`judge`: every statement about a training, on one run; `records` is what they need to have been recorded."""
+"""`judge`: every statement about a training, on one run; `records` is what they need to have been
+recorded.
+"""
 
 import inspect
 import math
@@ -14,7 +16,8 @@ ORDER = (Outcome.VIOLATED, Outcome.HOLDS, Outcome.VACUOUS, Outcome.NOT_APPLICABL
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdicts on a run by the statement's name, violated ones first; `print` shows them as a table.
+    """The verdicts on a run by the statement's name, violated ones first; `print` shows them as a
+    table.
 
     Attributes:
         verdicts: one `Verdict` for each statement that was judged.
@@ -53,8 +56,8 @@ def run_theorems() -> dict[str, AbstractRunTheorem]:
 def judge(run: Run) -> Judgement:
     """Every statement of the papers that speaks of a training, judged on `run`.
 
-    Train with `record=wf.theorems.records()` so that the run has what they need; a statement whose records are missing
-    says which. For a run of several networks judge `run.member(i)`.
+    Train with `record=wf.theorems.records()` so that the run has what they need; a statement whose
+    records are missing says which. For a run of several networks judge `run.member(i)`.
 
     Args:
         run: what `train` returned, of one network.

@@ -1,7 +1,8 @@
 r"""Statements about a training: a run goes in, its hypotheses are checked, a verdict comes out.
 
-A statement about gradient flow says nothing of SGD, of another network's table, or of descent in steps too large for the flow. What a
-table belongs to is read off its attributes (`dynamics`, and digests of its networks and data), never assumed.
+A statement about gradient flow says nothing of SGD, of another network's table, or of descent in
+steps too large for the flow. What a table belongs to is read off its attributes (`dynamics`, and
+digests of its networks and data), never assumed.
 """
 
 import inspect
@@ -23,17 +24,21 @@ from .arguments import OLD_NAMES
 from .base import AbstractTheorem, Outcome, Verdict
 from .recorded_run import run_fault
 
-RESOLVED = 1.0  # rate times the largest eigenvalue of the tangent Gram matrix: up to here descent falls monotonically along every mode
+# rate times the largest eigenvalue of the tangent Gram matrix: up to here descent falls
+# monotonically along every mode
+RESOLVED = 1.0
 
 
 class AbstractRunTheorem(AbstractTheorem):
     """A statement about a training: `Theorem()(run)`.
 
-    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `data`, `table` and `model` (the trained one) where
-    they come from the run. `Theorem()(start, data, table)` judges parts that belong together; parts that do not are NOT_APPLICABLE.
+    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `data`, `table`
+    and `model` (the trained one) where they come from the run. `Theorem()(start, data, table)`
+    judges parts that belong together; parts that do not are NOT_APPLICABLE.
 
     Attributes:
-        of_flow: whether the table must be that of gradient flow on the half sum (or half mean) of squares, or of descent that resolves it.
+        of_flow: whether the table must be that of gradient flow on the half sum (or half mean) of
+            squares, or of descent that resolves it.
     """
 
     of_flow: ClassVar[bool] = True
@@ -90,7 +95,10 @@ def flow_fault(start, data, table: xr.Dataset) -> str:
         return ""
     step = re.match(r"GradientDescent\(rate=([^,)]+)", dynamics)
     if step is None:
-        return f"the statement is about gradient flow, and the run is {dynamics.split('(')[0] or 'of unknown dynamics'}"
+        return (
+            "the statement is about gradient flow, and the run is "
+            f"{dynamics.split('(')[0] or 'of unknown dynamics'}"
+        )
     return _too_coarse(start, data, float(step.group(1)), str(table.attrs.get("loss", "")))
 
 
@@ -103,6 +111,7 @@ def _too_coarse(start, data, rate: float, loss: str) -> str:
     if stiffness <= RESOLVED:
         return ""
     return (
-        f"the statement is about gradient flow, and descent of rate {rate:g} does not resolve it: rate times the largest eigenvalue is "
+        f"the statement is about gradient flow, and descent of rate {rate:g} does not resolve "
+        "it: rate times the largest eigenvalue is "
         f"{stiffness:.3g} > {RESOLVED:g}; use a smaller rate or `GradientFlow()`"
     )

@@ -1,7 +1,8 @@
-"""For those who train in PyTorch: watch a loop, check the coordinates of a module, carry a module over to wideflow.
+"""For those who train in PyTorch: watch a loop, check the coordinates of a module, carry a module
+over to wideflow.
 
-`wf.probe` and `wf.coordinate_check` take modules as they are; this folder holds what they need and what a loop of one's own uses. PyTorch is
-imported when one of these names is first used.
+`wf.probe` and `wf.coordinate_check` take modules as they are; this folder holds what they need and
+what a loop of one's own uses. PyTorch is imported when one of these names is first used.
 """
 
 import importlib
@@ -26,7 +27,8 @@ def __getattr__(name: str):
         if error.name != "torch":
             raise
         raise ModuleNotFoundError(
-            f"`wideflow.torch.{name}` needs PyTorch, which is not installed: pip install 'wideflow[torch]'.",
+            f"`wideflow.torch.{name}` needs PyTorch, which is not installed: pip install "
+            "'wideflow[torch]'.",
             name="torch",
         ) from error
     return getattr(module, name)

@@ -1,7 +1,9 @@
-"""Modules of PyTorch as architectures: what a forward pass does is read off by `torch.fx` and written in the layers of `wideflow.architecture`.
+"""Modules of PyTorch as architectures: what a forward pass does is read off by `torch.fx` and
+written in the layers of `wideflow.architecture`.
 
-A graph of layers one after the other, with sums that close residual branches, becomes a `Chain` with `Residual` blocks. Everything that has no
-counterpart is collected, and one sentence names all of it.
+A graph of layers one after the other, with sums that close residual branches, becomes a `Chain`
+with `Residual` blocks. Everything that has no counterpart is collected, and one sentence names all
+of it.
 """
 
 import operator
@@ -52,18 +54,21 @@ Items = list[Weights | Branches | layers.AbstractLayer]
 def from_torch(
     module: nn.Module, shape: Sequence[int] | int | None = None, *, weights: bool = False
 ) -> layers.Chain | Deep:
-    r"""The architecture of a module, for kernels, field theory and training in wideflow; with `weights`, the network itself.
+    r"""The architecture of a module, for kernels, field theory and training in wideflow; with
+    `weights`, the network itself.
 
-    Carried over are linear layers, convolutions, average pooling, flattening, layer norm, elementwise activations, and residual sums. Each
-    layer's `weight_std` and `bias_std` are read off its weights: $\sigma_w^2 = \text{fan-in} \cdot \overline{W^2}$, $\sigma_b^2 = \overline{b^2}$. Channels
-    come last in wideflow: an input of shape (1, 28, 28) in PyTorch has shape (28, 28, 1) here.
+    Carried over are linear layers, convolutions, average pooling, flattening, layer norm,
+    elementwise activations, and residual sums. Each layer's `weight_std` and `bias_std` are read
+    off its weights: $\sigma_w^2 = \text{fan-in} \cdot \overline{W^2}$,
+    $\sigma_b^2 = \overline{b^2}$. Channels come last in wideflow: an input of shape (1, 28, 28) in
+    PyTorch has shape (28, 28, 1) here.
 
     Args:
         module: in evaluation mode, if it has dropout.
-        shape: of one input as the module takes it, such as (1, 28, 28); needed for convolutions with a stride, and for `weights` of
-            modules that do not begin with a linear layer.
-        weights: give a `Deep` network with the module's weights, in the standard parametrisation at one rate: what the module computes, and
-            how PyTorch would train it.
+        shape: of one input as the module takes it, such as (1, 28, 28); needed for convolutions
+            with a stride, and for `weights` of modules that do not begin with a linear layer.
+        weights: give a `Deep` network with the module's weights, in the standard parametrisation at
+            one rate: what the module computes, and how PyTorch would train it.
 
     Raises:
         ValueError: naming every layer that has no counterpart, and why.
@@ -109,7 +114,8 @@ def _features(items: Items, shape) -> tuple[int, ...]:
     if isinstance(first.module, nn.Linear) and not isinstance(items[0], Branches):
         return (first.module.in_features,)
     raise ValueError(
-        "`shape` must be given for a module that does not begin with a linear layer, such as (1, 28, 28), got None."
+        "`shape` must be given for a module that does not begin with a linear layer, such as (1, "
+        "28, 28), got None."
     )
 
 
@@ -128,12 +134,15 @@ def _convolves(part: nn.Module) -> TypeGuard[nn.Conv1d | nn.Conv2d | nn.Conv3d]:
 
 
 def _check_order(items: Items) -> None:
-    """Flattened positions are in another order here, which the next linear layer's rows make good: so it must be the next with weights."""
+    """Flattened positions are in another order here, which the next linear layer's rows make good:
+    so it must be the next with weights.
+    """
     flat, wide = False, True
     for item in items:
         if flat and isinstance(item, Branches):
             raise ValueError(
-                "`module` cannot be carried over with its weights: a residual sum follows the flattening; put a linear layer between them."
+                "`module` cannot be carried over with its weights: a residual sum follows the "
+                "flattening; put a linear layer between them."
             )
         if isinstance(item, Weights):
             flat, wide = False, _convolves(item.module)
@@ -143,12 +152,15 @@ def _check_order(items: Items) -> None:
             wide = False
     if flat or wide:
         raise ValueError(
-            "`module` cannot be carried over with its weights: its outputs have positions, whose order differs; end it with a linear layer."
+            "`module` cannot be carried over with its weights: its outputs have positions, whose "
+            "order differs; end it with a linear layer."
         )
 
 
 def _arrays(items: Items, shape: tuple[int, ...], channels_first: bool) -> tuple[list, list]:
-    """Weights and biases in the order of a forward pass, a block's body before its shortcut; `shape` is what comes in."""
+    """Weights and biases in the order of a forward pass, a block's body before its shortcut;
+    `shape` is what comes in.
+    """
     weights, biases, flattened = [], [], None
     for item in items:
         if isinstance(item, Weights):
@@ -166,7 +178,9 @@ def _arrays(items: Items, shape: tuple[int, ...], channels_first: bool) -> tuple
 
 
 def _weight(module: Weighted, flattened: tuple[int, ...] | None) -> np.ndarray:
-    """(channel in, channel out) after the window; rows in the order in which channels-last inputs are laid flat."""
+    """(channel in, channel out) after the window; rows in the order in which channels-last inputs
+    are laid flat.
+    """
     weight = _numbers(module.weight)
     if not isinstance(module, nn.Linear):
         return np.moveaxis(weight, (0, 1), (-1, -2))
@@ -196,7 +210,8 @@ class _Reader:
         self.sizes = _sizes(module, self.graph, shape)
         kinds = [type(self.parts[n.target]) for n in self.graph.nodes if n.op == "call_module"]
         weighted = [kind for kind in kinds if kind in (nn.Linear, *CONVOLUTIONS)]
-        # convolutions have channels first; a module that begins with a linear layer has them last, as wideflow
+        # convolutions have channels first; a module that begins with a linear layer has them last,
+        # as wideflow
         self.channels_first = bool(weighted) and weighted[0] in CONVOLUTIONS
         self.problems: list[str] = []
         self.before: dict[fx.Node, fx.Node] = {}
@@ -207,7 +222,8 @@ class _Reader:
         outputs = [node for node in self.graph.nodes if node.op == "output"]
         if len(inputs) != 1 or not isinstance(outputs[0].args[0], fx.Node):
             raise ValueError(
-                f"`module` must take one tensor and give one, got {len(inputs)} inputs and {outputs[0].args[0]!r}."
+                f"`module` must take one tensor and give one, got {len(inputs)} inputs and "
+                f"{outputs[0].args[0]!r}."
             )
         self._name_all_problems()
         items = self._between(inputs[0], outputs[0].args[0])
@@ -219,13 +235,16 @@ class _Reader:
             _check_positions(items, True)
         if self.warned:
             warnings.warn(
-                f"layer norm stays without its trained scale and shift, here 1 and 0: {', '.join(self.warned)}",
+                "layer norm stays without its trained scale and shift, here 1 and 0: "
+                f"{', '.join(self.warned)}",
                 stacklevel=4,
             )
         return items
 
     def _name_all_problems(self) -> None:
-        """Every node on its own, in the order of the forward pass; sums come last, as they need the others."""
+        """Every node on its own, in the order of the forward pass; sums come last, as they need the
+        others.
+        """
         for node in self.graph.nodes:
             if node.op in ("placeholder", "output") or _is_sum(node) or not _carries(node):
                 continue
@@ -372,7 +391,9 @@ class _Reader:
 
 
 def _check_positions(items: Items, spatial: bool) -> bool:
-    """Refuses layers over the last axis where that is a position; gives whether positions are left at the end."""
+    """Refuses layers over the last axis where that is a position; gives whether positions are left
+    at the end.
+    """
     for item in items:
         if isinstance(item, Branches):
             spatial = _check_positions(item.body, spatial)
@@ -382,7 +403,8 @@ def _check_positions(items: Items, spatial: bool) -> bool:
         elif spatial and isinstance(_layer(item), layers.Dense | layers.LayerNorm):
             kind = "linear layer" if isinstance(item, Weights) else "layer norm"
             raise ValueError(
-                f"`module` cannot be carried over: a {kind} works on the last axis, which is a position after convolutions; flatten or pool before it."
+                f"`module` cannot be carried over: a {kind} works on the last axis, which is a "
+                "position after convolutions; flatten or pool before it."
             )
     return spatial
 
@@ -409,7 +431,8 @@ def _sizes(module: nn.Module, graph: fx.Graph, shape) -> dict[fx.Node, tuple[int
             reader.run(torch.zeros(2, *shape, device=device, dtype=dtype))
     except Exception as error:
         raise ValueError(
-            f"`shape` must be that of one input, but the module fails on a batch of shape {(2, *shape)}: {error}"
+            "`shape` must be that of one input, but the module fails on a batch of shape "
+            f"{(2, *shape)}: {error}"
         ) from error
     return reader.sizes
 
@@ -423,7 +446,9 @@ def _is_sum(node: fx.Node) -> bool:
 
 
 def _carries(node: fx.Node) -> bool:
-    """Whether a node is part of the tensors' way and not a number such as `x.size(0)` or `x.shape[0]`."""
+    """Whether a node is part of the tensors' way and not a number such as `x.size(0)` or
+    `x.shape[0]`.
+    """
     if node.op == "call_method" and node.target in ("size", "dim"):
         return False
     return not (node.op == "call_function" and node.target in (getattr, operator.getitem))

@@ -19,7 +19,8 @@ class Measured:
     """What one network of one width and seed gave.
 
     Attributes:
-        sizes: mean of |h| of every layer before each step and after the last, as microsoft/mup records it.
+        sizes: mean of |h| of every layer before each step and after the last, as microsoft/mup
+            records it.
         squares: mean squares of what a layer gives at the start, and of its change.
         units: what the exponents of its arrays are read off.
     """
@@ -30,9 +31,18 @@ class Measured:
 
 
 def check_modules(
-    constructor: Callable, widths: Sequence[int], inputs, targets, *,
-    rate: float, steps: int, seeds: int, key, optimiser, loss,
-) -> tuple[list[list[Measured]], dict, float]:  # fmt: skip
+    constructor: Callable,
+    widths: Sequence[int],
+    inputs,
+    targets,
+    *,
+    rate: float,
+    steps: int,
+    seeds: int,
+    key,
+    optimiser,
+    loss,
+) -> tuple[list[list[Measured]], dict, float]:
     """(width, seed) measurements, the scaling of every array, and the optimiser's rate."""
     if isinstance(key, bool) or not isinstance(key, int):
         raise ValueError(f"`key` must be a whole number for modules of PyTorch, got {key!r}.")
@@ -59,7 +69,8 @@ class _Trainer:
             module = self.constructor(width)
         if not isinstance(module, nn.Module):
             raise ValueError(
-                f"`constructor` must be a function of (key, width), or of the width that gives a torch.nn.Module, got {module!r} from it."
+                "`constructor` must be a function of (key, width), or of the width that gives a "
+                f"torch.nn.Module, got {module!r} from it."
             )
         optimiser = self._optimiser(module)
         self.rate = float(optimiser.param_groups[0].get("lr", self.rate))
@@ -73,7 +84,8 @@ class _Trainer:
         optimiser = self.optimiser(module)
         if not isinstance(optimiser, torch.optim.Optimizer):
             raise ValueError(
-                f"`optimiser` must be a class of torch.optim or a function module -> optimiser, got {optimiser!r} from it."
+                "`optimiser` must be a class of torch.optim or a function module -> optimiser, "
+                f"got {optimiser!r} from it."
             )
         return optimiser
 
@@ -115,7 +127,8 @@ class _Trainer:
                 first = measure_units(module, before, calls)
         last = measure_units(module, before, calls)
         for name, at_start in units.items():
-            # one step is in proportion to the rate; behind a readout of zeros nothing moves before the second
+            # one step is in proportion to the rate; behind a readout of zeros nothing moves before
+            # the second
             own = first[name].own if first[name].own > 0 else last[name].own
             answer.units[name] = dataclasses.replace(at_start, own=own)
         answer.squares = {
@@ -138,7 +151,8 @@ def _mean_squares(outputs: Tensor, targets: Tensor) -> Tensor:
     if targets.is_floating_point() and outputs.numel() == targets.numel():
         return torch.sum((outputs.reshape(targets.shape) - targets) ** 2) / (2 * len(targets))
     raise ValueError(
-        f"`targets` must be numbers of the outputs' shape {tuple(outputs.shape)}, got {targets.dtype} of shape {tuple(targets.shape)}; "
+        f"`targets` must be numbers of the outputs' shape {tuple(outputs.shape)}, got "
+        f"{targets.dtype} of shape {tuple(targets.shape)}; "
         "for classes give `loss=torch.nn.functional.cross_entropy`."
     )
 

@@ -1,4 +1,6 @@
-"""What single layers of PyTorch are in the words of `wideflow.architecture`, or why they are nothing there."""
+"""What single layers of PyTorch are in the words of `wideflow.architecture`, or why they are
+nothing there.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -91,7 +93,9 @@ def convolution(part, size: tuple[int, ...] | None) -> layers.Conv:
 
 
 def _padding(window, strides, ends, size: tuple[int, ...] | None, circular: bool = False) -> str:
-    """'VALID', 'SAME' or 'CIRCULAR' where it pads exactly as PyTorch does; `ends` None is PyTorch's own 'same'."""
+    """'VALID', 'SAME' or 'CIRCULAR' where it pads exactly as PyTorch does; `ends` None is PyTorch's
+    own 'same'.
+    """
     if ends is not None and not any(ends):
         return "VALID"
     same = "CIRCULAR" if circular else "SAME"
@@ -105,10 +109,12 @@ def _padding(window, strides, ends, size: tuple[int, ...] | None, circular: bool
         )
     for end, width, stride, length in zip(ends, window, strides, size[1:]):
         total = max((-(-length // stride) - 1) * stride + width - length, 0)
-        # the windows must start at the same place, and as many fit: zeros beyond the last one are never read
+        # the windows must start at the same place, and as many fit: zeros beyond the last one are
+        # never read
         if end != total // 2 or (length + 2 * end - width) // stride + 1 != -(-length // stride):
             raise NoCounterpartError(
-                f"padding {tuple(ends)} with strides {tuple(strides)} on positions {tuple(size[1:])} is neither 'SAME' nor 'VALID', "
+                f"padding {tuple(ends)} with strides {tuple(strides)} on positions "
+                f"{tuple(size[1:])} is neither 'SAME' nor 'VALID', "
                 f"which starts {total // 2} before the edge"
             )
     return same
@@ -186,11 +192,13 @@ MODULES: dict[type, Callable[[Any], ActivationLike]] = {  # each of a part of it
     nn.Softplus: lambda part: _softplus(part.beta),
 }
 REASONS: dict[type, str] = {
-    nn.modules.batchnorm._BatchNorm: "batch normalisation is no function of one input; use layer norm",
+    nn.modules.batchnorm._BatchNorm: "batch normalisation is no function of one input; use layer "
+    "norm",
     nn.modules.pooling._MaxPoolNd: "maxima have no infinite-width kernel; use average pooling",
     nn.MultiheadAttention: "attention has no counterpart in `wideflow.architecture`",
     nn.Embedding: "takes whole numbers; give the embedded features as inputs",
-    nn.GroupNorm: "normalises over groups of channels and positions; use layer norm over the last axis",
+    nn.GroupNorm: "normalises over groups of channels and positions; use layer norm over the "
+    "last axis",
 }
 
 

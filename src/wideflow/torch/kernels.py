@@ -1,13 +1,17 @@
-r"""Tangent kernels of a module, array by array, from products of layer Gram matrices; Jacobians only where nothing better is known.
+r"""Tangent kernels of a module, array by array, from products of layer Gram matrices; Jacobians
+only where nothing better is known.
 
-As samples do not meet, one backward pass of $\sum_i f_k(x_i)$ gives $\delta_i = \partial f_k(x_i)/\partial h_i$ at every layer for all
-samples. With $x_{ip}$ what output position $p$ of a linear or convolutional layer sees of sample $i$, the weights' part of the kernel is
-$\sum_{p,q}\langle x_{ip}, x_{jq}\rangle\langle\delta_{ip}, \delta_{jq}\rangle$; biases and the scales and shifts of normalisations have
-short gradients, $\sum_p \delta_{ip}$ and $\sum_p \delta_{ip}\hat x_{ip}$. All other parameters (attention's packed projections, tied
-weights, parametrised layers) take gradient rows by `torch.func`.
+As samples do not meet, one backward pass of $\sum_i f_k(x_i)$ gives
+$\delta_i = \partial f_k(x_i)/\partial h_i$ at every layer for all samples. With $x_{ip}$ what
+output position $p$ of a linear or convolutional layer sees of sample $i$, the weights' part of the
+kernel is $\sum_{p,q}\langle x_{ip}, x_{jq}\rangle\langle\delta_{ip}, \delta_{jq}\rangle$; biases
+and the scales and shifts of normalisations have short gradients, $\sum_p \delta_{ip}$ and
+$\sum_p \delta_{ip}\hat x_{ip}$. All other parameters (attention's packed projections, tied weights,
+parametrised layers) take gradient rows by `torch.func`.
 
-Which parameters the formulas hold for is not guessed: at the first sample every array's gradient is computed by `torch.func.grad` as well,
-and an array whose squared length disagrees takes gradient rows.
+Which parameters the formulas hold for is not guessed: at the first sample every array's gradient is
+computed by `torch.func.grad` as well, and an array whose squared length disagrees takes gradient
+rows.
 """
 
 import functools
@@ -26,7 +30,9 @@ from .._core.memory import budget
 from .network import Inputs, Network, State, to_numpy
 
 COPIES = 3  # of the layer at hand, or of gradient rows: themselves, laid out, and a temporary
-KEPT = 8  # tensors of a layer's size a pass holds: seen, given, shifted, the shift, its gradient, what lies between layers
+# tensors of a layer's size a pass holds: seen, given, shifted, the shift, its gradient, what lies
+# between layers
+KEPT = 8
 NOMINAL = 16  # samples a tile for which the cheapest way is looked up before tiles are known
 AGREEMENT = (
     1e3  # times the rounding of the arithmetic: far below any gradient that a formula misses
@@ -42,7 +48,9 @@ class Outer:
     delta: Tensor  # (sample, position, channel)
 
     def by_rows(self, n: int, m: int) -> bool:
-        """Whether n x m products take fewer multiplications from whole gradients than from pairs of positions."""
+        """Whether n x m products take fewer multiplications from whole gradients than from pairs of
+        positions.
+        """
         _, positions, fan_in = self.seen.shape
         channels = self.delta.shape[2]
         pairs = n * m * positions**2 * (fan_in + channels + 1)
@@ -102,7 +110,9 @@ class Kernels:
         self.numbers, self.activations = first.numbers(), first.activations()
 
     def parts(self, state: State, outputs: Sequence[int]) -> list[dict[str, np.ndarray]]:
-        """Every trained array's part of the tangent Gram matrix, one dictionary for each of `outputs`."""
+        """Every trained array's part of the tangent Gram matrix, one dictionary for each of
+        `outputs`.
+        """
         shape = (self.network.samples,) * 2
         kernels = [{name: np.zeros(shape) for name in self.network.names} for _ in outputs]
         if self.trusted:
@@ -201,7 +211,8 @@ def _trusted(network: Network, state: State, first: "Tile", output: int) -> set[
 
 @dataclass(frozen=True)
 class Formula:
-    """How the gradients of a layer's arrays come from what it sees and the gradient of what it gives.
+    """How the gradients of a layer's arrays come from what it sees and the gradient of what it
+    gives.
 
     Attributes:
         part: the layer.
@@ -215,7 +226,9 @@ class Formula:
 
 
 def _formulas(network: Network) -> dict[str, Formula]:
-    """Of every layer of a kind that has one; exact types alone, as a subclass may compute something else."""
+    """Of every layer of a kind that has one; exact types alone, as a subclass may compute something
+    else.
+    """
     formulas = {}
     for name, part in network.module.named_modules():
         own = {
@@ -315,7 +328,9 @@ class Tile:
         self.once = [name for name, count in calls.items() if count == 1]
 
     def sides(self, output: int) -> dict[str, Callable[[], Side]]:
-        """Layer by layer a function that gives its gradients, after one backward pass for all of them; the last answer is kept."""
+        """Layer by layer a function that gives its gradients, after one backward pass for all of
+        them; the last answer is kept.
+        """
         if self.last is not None and self.last[0] == output:
             return self.last[1]
         shifts = [self.shifts[name] for name in self.once]
@@ -340,7 +355,9 @@ class Tile:
         return KEPT * sum(shift[0].numel() for shift in self.shifts.values())
 
     def numbers(self) -> int:
-        """Numbers that one sample holds: those of the pass, and what the largest layer adds while its products are taken."""
+        """Numbers that one sample holds: those of the pass, and what the largest layer adds while
+        its products are taken.
+        """
         largest = 0
         for side in self.sides(0).values():
             for form in side().values():

@@ -1,4 +1,6 @@
-"""A Lightning callback around `Watch`, which works with `lightning`, with `pytorch_lightning`, and with neither installed."""
+"""A Lightning callback around `Watch`, which works with `lightning`, with `pytorch_lightning`, and
+with neither installed.
+"""
 
 import sys
 from typing import Any
@@ -13,11 +15,13 @@ LIBRARIES = ("lightning.pytorch", "pytorch_lightning")
 def lightning_callback(inputs, targets=None, *, every: int = 100, **options):
     """A callback that watches the trained module and logs its scalars with the trainer's loggers.
 
-    Records are taken in evaluation mode every `every` steps, the first one before training; `callback.watch` is the `Watch`. The callback is of
-    Lightning's own class where Lightning was imported, else a plain object with the same methods.
+    Records are taken in evaluation mode every `every` steps, the first one before training;
+    `callback.watch` is the `Watch`. The callback is of Lightning's own class where Lightning was
+    imported, else a plain object with the same methods.
 
     Args:
-        inputs, targets, options: as in `Watch`; arrays and tensors are moved to the module's device.
+        inputs, targets, options: as in `Watch`; arrays and tensors are moved to the module's
+            device.
         every: steps between records.
     """
     check_count("every", every)

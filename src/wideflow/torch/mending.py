@@ -1,19 +1,26 @@
-r"""Which powers of the width a module's arrays want, from how its layers start and how their own updates grow.
+r"""Which powers of the width a module's arrays want, from how its layers start and how their own
+updates grow.
 
-In the maximal-update parametrisation every layer with a growing fan-in or fan-out gives coordinates of size $n^0$ at the start (the output:
-$n^{-1/2}$), and its own update at the features of the start, $h(x_0; w_t) - h(x_0; w_0)$ with only its array $w$ moved, has coordinates of size $n^0$ (yang2022, Table 3). So two exponents
-are measured for each array:
+In the maximal-update parametrisation every layer with a growing fan-in or fan-out gives coordinates
+of size $n^0$ at the start (the output: $n^{-1/2}$), and its own update at the features of the
+start, $h(x_0; w_t) - h(x_0; w_0)$ with only its array $w$ moved, has coordinates of size $n^0$
+(yang2022, Table 3). So two exponents are measured for each array:
 
-* the size at the start without the shift, $\lVert h(x) - h(0)\rVert \sim n^{\gamma}$. It should be $\gamma^* = 0$, and $-1/2$ for an output layer,
-  whose fan-out does not grow: multiply the array's start by $n^{s}$, $s = \gamma^* - \gamma$. Where a layer before it starts wrongly, what this
-  one sees is wrong through no fault of its own, and the size over that of $x$ counts in place of the size.
-* the own update, $n^{o}$. It grows in proportion to the rate; the gradient that makes it carries the starts of the layers behind it, and
-  the features before it. With $d = 1$ for updates in proportion to the gradient (SGD) and $d = 0$ for those whose size does not depend on it (Adam),
+* the size at the start without the shift, $\lVert h(x) - h(0)\rVert \sim n^{\gamma}$. It should be
+  $\gamma^* = 0$, and $-1/2$ for an output layer, whose fan-out does not grow: multiply the array's
+  start by $n^{s}$, $s = \gamma^* - \gamma$. Where a layer before it starts wrongly, what this one
+  sees is wrong through no fault of its own, and the size over that of $x$ counts in place of the
+  size.
+* the own update, $n^{o}$. It grows in proportion to the rate; the gradient that makes it carries
+  the starts of the layers behind it, and the features before it. With $d = 1$ for updates in
+  proportion to the gradient (SGD) and $d = 0$ for those whose size does not depend on it (Adam),
   multiply the rate by $n^{c}$,
   $$c = -o - d \sum_{\text{behind}} s - (1 + d) \sum_{\text{before}} s,$$
-  where vectors (biases, scales) see no features, and have no second sum. The sums are exact for chains.
+  where vectors (biases, scales) see no features, and have no second sum. The sums are exact for
+  chains.
 
-A plain module under SGD gets $s = 0, 0, -1/2$ and $c = 1, 0, -1$ for input, hidden and output layers, under Adam $c = 0, -1, -1$: Table 3 of yang2022.
+A plain module under SGD gets $s = 0, 0, -1/2$ and $c = 1, 0, -1$ for input, hidden and output
+layers, under Adam $c = 0, -1, -1$: Table 3 of yang2022.
 """
 
 import math
@@ -38,7 +45,8 @@ class Unit:
 
     Attributes:
         own: root mean square of its layer's own update when this array alone moves.
-        size: root mean square of what its layer gives with the arrays of the start, without the shift; NaN for vectors.
+        size: root mean square of what its layer gives with the arrays of the start, without the
+            shift; NaN for vectors.
         seen: root mean square of what it sees.
         fan_in, fan_out: sizes of a matrix; the length of a vector is its fan-out.
     """
@@ -55,7 +63,9 @@ Calls = dict[str, tuple]
 
 
 def recorded_calls(module: nn.Module, inputs) -> Calls:
-    """What every layer with parameters is called with in a forward pass, in the order of the calls."""
+    """What every layer with parameters is called with in a forward pass, in the order of the
+    calls.
+    """
     calls: Calls = {}
 
     def hook(name: str):
@@ -77,7 +87,9 @@ def recorded_calls(module: nn.Module, inputs) -> Calls:
 
 @torch.no_grad()
 def measure_units(module: nn.Module, before: dict[str, Tensor], calls: Calls) -> dict[str, Unit]:
-    """Every array of the called layers between its state before and now, at the features of the start."""
+    """Every array of the called layers between its state before and now, at the features of the
+    start.
+    """
     units = {}
     for name, (arguments, options) in calls.items():
         units |= _units(name, module.get_submodule(name), before, arguments, options)
@@ -120,7 +132,9 @@ def _fans(part: nn.Module, array: Tensor) -> tuple[int, int]:
 
 
 def _sizes(part: nn.Module, state, key: str, base: Tensor, arguments) -> tuple[float, float]:
-    """What a layer gives and what it sees; of others than linear ones by the size of their entries."""
+    """What a layer gives and what it sees; of others than linear ones by the size of their
+    entries.
+    """
     if isinstance(part, nn.Embedding):
         return rms(base), 1.0
     seen = arguments[0]
@@ -130,7 +144,9 @@ def _sizes(part: nn.Module, state, key: str, base: Tensor, arguments) -> tuple[f
 
 
 def optimiser_degree(displacement: Callable[[float], float]) -> float:
-    """1 where updates are proportional to the gradient, 0 where their size does not depend on it; NaN for neither."""
+    """1 where updates are proportional to the gradient, 0 where their size does not depend on it;
+    NaN for neither.
+    """
     plain, scaled = displacement(1.0), displacement(SCALE)
     if not min(plain, scaled) > 0:
         return math.nan
@@ -158,8 +174,12 @@ def scalings(
             wanted = -0.5 if roles[name] == "output" else 0.0
             # a readout of zeros has no size, and is left as it is
             starts[name] = wanted - size if math.isfinite(size) else 0.0
-    # in the sums the exponents that will be applied, so that scatter does not add up over many layers
-    applied = [starts[name] if math.isnan(to_halves(starts[name])) else to_halves(starts[name]) for name in names]  # fmt: skip
+    # in the sums the exponents that will be applied, so that scatter does not add up over many
+    # layers
+    applied = [
+        starts[name] if math.isnan(to_halves(starts[name])) else to_halves(starts[name])
+        for name in names
+    ]
     answer = {}
     for k, name in enumerate(names):
         own = slope_of(widths, mean(name, "own"))

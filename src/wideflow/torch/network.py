@@ -1,7 +1,9 @@
-"""A `torch.nn.Module` as a function of its parameters, and what must be true of it before that makes sense.
+"""A `torch.nn.Module` as a function of its parameters, and what must be true of it before that
+makes sense.
 
-Outputs of one input may not depend on the others, on chance, or on anything but parameters and buffers: so batch statistics and active
-dropout are refused. Everything is computed in the module's own precision, on the module's own device.
+Outputs of one input may not depend on the others, on chance, or on anything but parameters and
+buffers: so batch statistics and active dropout are refused. Everything is computed in the module's
+own precision, on the module's own device.
 """
 
 import contextlib
@@ -25,16 +27,20 @@ DROPOUT_FIELDS = ("dropout",)  # of `nn.MultiheadAttention` and `nn.RNN`, which 
 
 
 def device_and_dtype(module: nn.Module) -> tuple[torch.device, torch.dtype]:
-    """Of the trained parameters, which must agree on the device; the finest precision among them."""
+    """Of the trained parameters, which must agree on the device; the finest precision among
+    them.
+    """
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     for name, parameter in module.named_parameters():
         if nn.parameter.is_lazy(parameter):
             raise ValueError(
-                f"`module` has lazy parameters without a shape, such as {name!r}; call it once on a batch first."
+                f"`module` has lazy parameters without a shape, such as {name!r}; call it once "
+                "on a batch first."
             )
     if not trained:
         raise ValueError(
-            "`module` must have at least one parameter with `requires_grad=True`, got none: there is nothing to differentiate."
+            "`module` must have at least one parameter with `requires_grad=True`, got none: "
+            "there is nothing to differentiate."
         )
     devices = {str(p.device) for p in trained.values()}
     if len(devices) > 1:
@@ -52,7 +58,8 @@ def device_and_dtype(module: nn.Module) -> tuple[torch.device, torch.dtype]:
 def _check_precision(argument: str, name: str, tensor: Tensor) -> None:
     if tensor.dtype in HALF:
         raise ValueError(
-            f"`{argument}` must be in float32 or float64, got {str(tensor.dtype).removeprefix('torch.')} in {name!r}; "
+            f"`{argument}` must be in float32 or float64, got "
+            f"{str(tensor.dtype).removeprefix('torch.')} in {name!r}; "
             "half precision leaves kernels too few digits: convert a copy with `.float()`."
         )
 
@@ -70,11 +77,13 @@ def check_function(module: nn.Module) -> None:
                 else "Use layer or group normalisation, or `track_running_stats=True`."
             )
             raise ValueError(
-                f"`module` uses batch statistics in {label}, so that outputs of one input depend on the others. {remedy}"
+                f"`module` uses batch statistics in {label}, so that outputs of one input depend "
+                f"on the others. {remedy}"
             )
         if part.training and _drops(part):
             raise ValueError(
-                f"`module` has active dropout in {label}, so that outputs depend on chance. Call `module.eval()` first."
+                f"`module` has active dropout in {label}, so that outputs depend on chance. Call "
+                "`module.eval()` first."
             )
 
 
@@ -86,7 +95,9 @@ def _drops(part: nn.Module) -> bool:
 
 
 def checked_inputs(inputs, device: torch.device, dtype: torch.dtype) -> Inputs:
-    """The module's arguments, one row per sample each; NumPy arrays are moved to the module, tensors must lie there."""
+    """The module's arguments, one row per sample each; NumPy arrays are moved to the module,
+    tensors must lie there.
+    """
     parts = tuple(inputs) if isinstance(inputs, tuple) else (inputs,)
     tensors = tuple(checked_tensor("inputs", part, device, dtype) for part in parts)
     if not tensors or any(t.ndim == 0 or t.shape[0] == 0 for t in tensors):
@@ -105,7 +116,8 @@ def checked_tensor(name: str, value, device: torch.device, dtype: torch.dtype) -
     if isinstance(value, Tensor):
         if value.device != device:
             raise ValueError(
-                f"`{name}` must lie on the module's device {device}, got {value.device}. Move them with `.to({str(device)!r})`."
+                f"`{name}` must lie on the module's device {device}, got {value.device}. Move "
+                f"them with `.to({str(device)!r})`."
             )
         _check_precision(name, name, value)
         tensor = value.detach()
@@ -130,8 +142,8 @@ def checked_tensor(name: str, value, device: torch.device, dtype: torch.dtype) -
 def exact_arithmetic(device: torch.device) -> Iterator[None]:
     """Plain formulas in the tensors' own precision.
 
-    Off are: autocast and TF32, which drop digits; the fused attention kernels, which have no forward derivative, and the fused
-    encoder layer, which by-passes the submodules.
+    Off are: autocast and TF32, which drop digits; the fused attention kernels, which have no
+    forward derivative, and the fused encoder layer, which by-passes the submodules.
     """
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
@@ -170,7 +182,8 @@ class Network:
 
     Attributes:
         names: the trained parameters, in the module's order.
-        fixed: what else the module holds when it is built, parameters that are not trained and buffers.
+        fixed: what else the module holds when it is built, parameters that are not trained and
+            buffers.
     """
 
     def __init__(self, module: nn.Module, inputs):
@@ -182,7 +195,9 @@ class Network:
         self.epsilon = torch.finfo(self.dtype).eps
 
     def state(self, source: nn.Module | Mapping | None = None, name: str = "module") -> State:
-        """All parameters and buffers of `source` (a state dict or a module; default the module itself), copied."""
+        """All parameters and buffers of `source` (a state dict or a module; default the module
+        itself), copied.
+        """
         own = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
         given = own if source is None else _entries(source, name)
         state = {}
@@ -209,16 +224,19 @@ class Network:
         tensor = torch.as_tensor(value).detach()
         if nn.parameter.is_lazy(value):
             raise ValueError(
-                f"`{name}` has a lazy parameter without a shape, {key!r}; call the module once on a batch first."
+                f"`{name}` has a lazy parameter without a shape, {key!r}; call the module once "
+                "on a batch first."
             )
         if tensor.shape != mine.shape:
             raise ValueError(
-                f"`{name}` must have the shapes of the module, got {tuple(tensor.shape)} for {tuple(mine.shape)} in {key!r}."
+                f"`{name}` must have the shapes of the module, got {tuple(tensor.shape)} for "
+                f"{tuple(mine.shape)} in {key!r}."
             )
         _check_precision(name, key, tensor)
         if tensor.device != self.device:
             raise ValueError(
-                f"`{name}` must lie on the module's device {self.device}, got {tensor.device} in {key!r}."
+                f"`{name}` must lie on the module's device {self.device}, got {tensor.device} in "
+                f"{key!r}."
             )
         return tensor.clone()
 
@@ -237,11 +255,13 @@ class Network:
         outputs = functional_call(self.module, state, inputs)
         if not isinstance(outputs, Tensor):
             raise ValueError(
-                f"`module` must give one tensor, got {type(outputs).__name__}. Wrap it in a module that returns the tensor to watch."
+                f"`module` must give one tensor, got {type(outputs).__name__}. Wrap it in a "
+                "module that returns the tensor to watch."
             )
         if outputs.ndim == 0 or outputs.shape[0] != inputs[0].shape[0]:
             raise ValueError(
-                f"`module` must give one row per sample, got shape {tuple(outputs.shape)} for {inputs[0].shape[0]} inputs."
+                f"`module` must give one row per sample, got shape {tuple(outputs.shape)} for "
+                f"{inputs[0].shape[0]} inputs."
             )
         return outputs
 
@@ -255,7 +275,8 @@ class Network:
         call = lambda moving: self.on({**rest, **moving}, self.inputs)
         moving = {name: state[name] for name in direction}
         with torch.no_grad(), warnings.catch_warnings():
-            # PyTorch's rules for forward mode, loaded at the first use, are themselves written with it
+            # PyTorch's rules for forward mode, loaded at the first use, are themselves written with
+            # it
             warnings.filterwarnings(
                 "ignore", ".*torch.jit.script.* is deprecated", DeprecationWarning
             )
@@ -291,7 +312,9 @@ def weight_layers(module: nn.Module) -> dict[str, nn.Module]:
 
 @dataclass(frozen=True)
 class Pass:
-    """One forward pass: what every weight layer saw and gave, in the order of the calls, and the outputs."""
+    """One forward pass: what every weight layer saw and gave, in the order of the calls, and the
+    outputs.
+    """
 
     seen: dict[str, Tensor]
     given: dict[str, Tensor]

@@ -12,10 +12,20 @@ from .network import Network, State, check_function, exact_arithmetic, submodule
 
 
 def probe_module(
-    module, before, after, inputs, targets=None, features: str | Callable | None = None, *,
-    output: int | None = None, batched: bool | None = None, memory: int | str | None = None,
-) -> Probe:  # fmt: skip
-    """See `wideflow.probe`; buffers are those of each state, and parameters without `requires_grad` may not change."""
+    module,
+    before,
+    after,
+    inputs,
+    targets=None,
+    features: str | Callable | None = None,
+    *,
+    output: int | None = None,
+    batched: bool | None = None,
+    memory: int | str | None = None,
+) -> Probe:
+    """See `wideflow.probe`; buffers are those of each state, and parameters without `requires_grad`
+    may not change.
+    """
     if batched is not None and batched is not True:
         raise ValueError(
             f"`batched` must be None or True, as modules take batches, got {batched!r}."
@@ -47,7 +57,8 @@ def _check_frozen(network: Network, before: State, after: State) -> None:
     for name in frozen:
         if not torch.equal(before[name], after[name]):
             raise ValueError(
-                f"`params_after` differs from `params_before` in {name!r}, which has `requires_grad=False` in the module; "
+                f"`params_after` differs from `params_before` in {name!r}, which has "
+                "`requires_grad=False` in the module; "
                 "set it to True, or leave the parameter where it was."
             )
 
@@ -64,7 +75,8 @@ def _feature_movement(
         read = lambda state, inputs: features(state, *inputs)
     else:
         raise ValueError(
-            f"`features` must name a submodule or be a function of (state, inputs), got {features!r}."
+            "`features` must name a submodule or be a function of (state, inputs), got "
+            f"{features!r}."
         )
     with torch.no_grad():
         start, end = (to_numpy(read(state, network.inputs)) for state in (before, after))

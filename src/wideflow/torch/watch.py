@@ -1,4 +1,6 @@
-"""A recorder for a training loop of one's own in PyTorch: the table, figure and verdict that `train` and `probe` give."""
+"""A recorder for a training loop of one's own in PyTorch: the table, figure and verdict that
+`train` and `probe` give.
+"""
 
 import time as clock
 from collections.abc import Callable
@@ -45,25 +47,33 @@ AXES = {
 
 
 class Watch:
-    r"""Measures a module against its start, whenever `record(step)` is called in the loop that trains it.
+    r"""Measures a module against its start, whenever `record(step)` is called in the loop that
+    trains it.
 
-    Recorded are the names that `train` records with the observables of `wideflow.observables`: `kernel_change`, `kernel_alignment` (with the
-    targets), `kernel_trace`, `effective_rank`, `linearisation_gap`, `parameter_movement`, `array_movement_relative` (one number per parameter),
-    and layer by layer `layer_feature_movement` (of what it gives), `feature_kernel_drift` and `feature_alignment` (of what comes out of it and
-    reaches the next layer with weights); besides, `kernel_cosine` between $\Theta_t$ and $\Theta_0$, and the loss on the watched inputs.
+    Recorded are the names that `train` records with the observables of `wideflow.observables`:
+    `kernel_change`, `kernel_alignment` (with the targets), `kernel_trace`, `effective_rank`,
+    `linearisation_gap`, `parameter_movement`, `array_movement_relative` (one number per parameter),
+    and layer by layer `layer_feature_movement` (of what it gives), `feature_kernel_drift` and
+    `feature_alignment` (of what comes out of it and reaches the next layer with weights); besides,
+    `kernel_cosine` between $\Theta_t$ and $\Theta_0$, and the loss on the watched inputs.
 
-    A record costs one forward and one backward pass of the watched inputs for each watched output, two forward passes and one forward-mode
-    product; held are a copy of the parameters and what `memory` allows. The seconds spent are in the table and in `cost`.
+    A record costs one forward and one backward pass of the watched inputs for each watched output,
+    two forward passes and one forward-mode product; held are a copy of the parameters and what
+    `memory` allows. The seconds spent are in the table and in `cost`.
 
     Args:
-        module: as it is before training; on any device, in float32 or float64. Records are refused in train mode where that makes outputs depend
-            on the batch or on chance: call `module.eval()` before, `module.train()` after them.
+        module: as it is before training; on any device, in float32 or float64. Records are refused
+            in train mode where that makes outputs depend on the batch or on chance: call
+            `module.eval()` before, `module.train()` after them.
         inputs: (sample, ...), or a tuple of a module's arguments; some tens.
         targets: outputs' shape, or classes as whole numbers.
-        output: watch the kernel of this output, as `train` does; None for the mean over all, which costs that many times more.
-        loss: `loss(outputs, targets)`; default cross-entropy for classes, else half the mean of squares.
+        output: watch the kernel of this output, as `train` does; None for the mean over all, which
+            costs that many times more.
+        loss: `loss(outputs, targets)`; default cross-entropy for classes, else half the mean of
+            squares.
         memory: budget of a record, bytes or '512M'; default `WIDEFLOW_MEMORY` or 2 GiB.
-        share: of the wall-clock time since the start that records may take, such as 0.1; records beyond it are skipped and listed in `skipped`.
+        share: of the wall-clock time since the start that records may take, such as 0.1; records
+            beyond it are skipped and listed in `skipped`.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
@@ -73,9 +83,16 @@ class Watch:
     """
 
     def __init__(
-        self, module: nn.Module, inputs, targets=None, *, output: int | None = 0, loss: Callable | None = None,
-        memory: int | str | None = None, share: float | None = None,
-    ):  # fmt: skip
+        self,
+        module: nn.Module,
+        inputs,
+        targets=None,
+        *,
+        output: int | None = 0,
+        loss: Callable | None = None,
+        memory: int | str | None = None,
+        share: float | None = None,
+    ):
         if not isinstance(module, nn.Module):
             raise ValueError(f"`module` must be a torch.nn.Module, got {module!r}.")
         if loss is not None:
@@ -100,7 +117,8 @@ class Watch:
         self.seconds = self._last = clock.perf_counter() - self._began
 
     def record(self, step: int, time: float | None = None) -> dict[str, float]:
-        """Records the module as it is now; gives `scalars()`, or nothing where `share` does not allow it.
+        """Records the module as it is now; gives `scalars()`, or nothing where `share` does not
+        allow it.
 
         Args:
             step: its number, larger than that of the record before.
@@ -127,7 +145,9 @@ class Watch:
         return self.scalars()
 
     def _affordable(self, now: float) -> bool:
-        """Whether a record like the last one stays within the share of the time that records may take."""
+        """Whether a record like the last one stays within the share of the time that records may
+        take.
+        """
         return self.share is None or self.seconds + self._last <= self.share * (now - self._began)
 
     def _gram(self, state: State) -> np.ndarray:
@@ -188,7 +208,9 @@ class Watch:
 
     @property
     def verdict(self) -> str:
-        """'lazy', 'between' or 'rich', as of the last record; 'untrained' where nothing has moved."""
+        """'lazy', 'between' or 'rich', as of the last record; 'untrained' where nothing has
+        moved.
+        """
         moved = self.regime and float(self.rows[-1]["parameter_movement"])
         return self.regime.verdict if moved else "untrained"
 
@@ -203,7 +225,9 @@ class Watch:
         return self.seconds / (clock.perf_counter() - self._began)
 
     def scalars(self) -> dict[str, float]:
-        """The last record as plain numbers by name, `layer_feature_movement/conv1` for those of a layer: what TensorBoard and W&B take."""
+        """The last record as plain numbers by name, `layer_feature_movement/conv1` for those of a
+        layer: what TensorBoard and W&B take.
+        """
         if not self.rows:
             return {}
         values = {}
@@ -222,7 +246,9 @@ class Watch:
 
     @property
     def table(self) -> xr.Dataset:
-        """Everything recorded; dimension `step`, coordinates `time`, `layer` and `array`, attributes with conventions."""
+        """Everything recorded; dimension `step`, coordinates `time`, `layer` and `array`,
+        attributes with conventions.
+        """
         if not self.rows:
             raise ValueError("`watch` has no record yet; call `watch.record(step)` in the loop.")
         variables = {
@@ -290,13 +316,18 @@ class Watch:
                     for k, label in enumerate(self.layers)
                 ]
                 panels.append(Panel(title, "step", LABELS[name], lines, yscale="log"))
-        caption = f"Verdict: {self.verdict}, laziness index {self.index:.2f}; records took {self.seconds:.2g} s, {self.cost:.1%} of the time."
+        caption = (
+            f"Verdict: {self.verdict}, laziness index {self.index:.2f}; records took "
+            f"{self.seconds:.2g} s, {self.cost:.1%} of the time."
+        )
         return FigureSpec(f"Watched: {table.attrs['model']}", panels, columns=2, caption=caption)
 
     def __str__(self) -> str:
         lines = [
-            f"{self.verdict}: laziness index {self.index:.3f} at step {self.steps[-1][0]}, {self.network.samples} inputs",
-            f"{len(self.rows)} records took {self.seconds:.3g} s, {self.cost:.1%} of the time; {len(self.skipped)} skipped",
+            f"{self.verdict}: laziness index {self.index:.3f} at step {self.steps[-1][0]}, "
+            f"{self.network.samples} inputs",
+            f"{len(self.rows)} records took {self.seconds:.3g} s, {self.cost:.1%} of the time; "
+            f"{len(self.skipped)} skipped",
         ]
         lines += [f"  {name}: {value:.4g}" for name, value in self.scalars().items()]
         return "\n".join(lines)
@@ -340,19 +371,22 @@ def _targets(targets, outputs: Tensor) -> tuple[Tensor, np.ndarray] | None:
     given = torch.as_tensor(targets)
     if given.device != outputs.device and isinstance(targets, Tensor):
         raise ValueError(
-            f"`targets` must lie on the module's device {outputs.device}, got {given.device}. Move them with `.to({str(outputs.device)!r})`."
+            f"`targets` must lie on the module's device {outputs.device}, got {given.device}. "
+            f"Move them with `.to({str(outputs.device)!r})`."
         )
     given = given.detach().to(outputs.device)
     if given.is_floating_point():
         if given.shape != outputs.shape or not bool(torch.isfinite(given).all()):
             raise ValueError(
-                f"`targets` must be finite, of the outputs' shape {tuple(outputs.shape)}, or classes as whole numbers, got shape {tuple(given.shape)}."
+                f"`targets` must be finite, of the outputs' shape {tuple(outputs.shape)}, or "
+                f"classes as whole numbers, got shape {tuple(given.shape)}."
             )
         return given.to(outputs.dtype), to_numpy(given).reshape(len(given), -1)
     classes = outputs.shape[1] if outputs.ndim == 2 else 0
     if given.shape != outputs.shape[:1] or not bool(((given >= 0) & (given < classes)).all()):
         raise ValueError(
-            f"`targets` must be one class per sample in 0..{classes - 1}, or numbers of the outputs' shape, got shape {tuple(given.shape)}."
+            f"`targets` must be one class per sample in 0..{classes - 1}, or numbers of the "
+            f"outputs' shape, got shape {tuple(given.shape)}."
         )
     return given.long(), to_numpy(F.one_hot(given.long(), classes))
 

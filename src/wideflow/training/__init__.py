@@ -1,4 +1,6 @@
-"""Training: `train` is the only loop; ensembles, records, checkpoints and devices stand beside it."""
+"""Training: `train` is the only loop; ensembles, records, checkpoints and devices stand beside
+it.
+"""
 
 from .checkpoint import AbstractCheckpointer
 from .recorder import Logarithmic

@@ -1,4 +1,6 @@
-"""Checkpoints of a training: where they are kept (an interface), under which key, and how trees become arrays."""
+"""Checkpoints of a training: where they are kept (an interface), under which key, and how trees
+become arrays.
+"""
 
 import abc
 import hashlib
@@ -14,7 +16,9 @@ Arrays = dict[str, np.ndarray]
 
 
 class AbstractCheckpointer(abc.ABC):
-    """Keeps named arrays under the key of the training that made them; `wideflow.runs.checkpoints` keeps files."""
+    """Keeps named arrays under the key of the training that made them; `wideflow.runs.checkpoints`
+    keeps files.
+    """
 
     @abc.abstractmethod
     def begun(self) -> bool:
@@ -34,9 +38,11 @@ class AbstractCheckpointer(abc.ABC):
 
 
 def fingerprint(*inputs) -> str | None:
-    """A hash of everything that decides a training's numbers; None where a part has no identity that outlives the process.
+    """A hash of everything that decides a training's numbers; None where a part has no identity
+    that outlives the process.
 
-    A training without a fingerprint is neither checkpointed nor resumed: it is computed anew, never mistaken for another.
+    A training without a fingerprint is neither checkpointed nor resumed: it is computed anew, never
+    mistaken for another.
     """
     digest = hashlib.sha256()
     try:

@@ -1,4 +1,6 @@
-"""When a falling loss crosses a level: bracketed, by the Illinois variant of the false position on logarithms."""
+"""When a falling loss crosses a level: bracketed, by the Illinois variant of the false position on
+logarithms.
+"""
 
 import math
 from collections.abc import Callable
@@ -9,13 +11,17 @@ MOST = 40  # evaluations; the bracket is halved where the loss is not positive
 
 
 def crossing(
-    look: Callable[[float], tuple[float, Any]], early: tuple[float, float], late: tuple[float, float, Any], level: float
-) -> tuple[float, float, Any]:  # fmt: skip
+    look: Callable[[float], tuple[float, Any]],
+    early: tuple[float, float],
+    late: tuple[float, float, Any],
+    level: float,
+) -> tuple[float, float, Any]:
     """The first bracketed time at which the loss is below `level` by no more than `CLOSE` of it.
 
     Args:
         look: gives (loss, what belongs to it) at a time.
-        early, late: (time, loss) not below the level, and (time, loss, what belongs to it) below it.
+        early, late: (time, loss) not below the level, and (time, loss, what belongs to it) below
+            it.
     """
     weight = 1.0  # Illinois: an end that stays put twice counts half
     last_fixed = ""

@@ -1,8 +1,9 @@
 """One network over many devices: neurons are exchangeable, so they are what is spread.
 
-Every device holds a share of the neurons; inputs, targets and outputs are on all of them. A step exchanges the outputs'
-partial sums alone, `samples * outputs` numbers, however many neurons there are. The compiler does the rest: placing the
-arrays is all that is needed, so every dynamics and every observable works unchanged.
+Every device holds a share of the neurons; inputs, targets and outputs are on all of them. A step
+exchanges the outputs' partial sums alone, `samples * outputs` numbers, however many neurons there
+are. The compiler does the rest: placing the arrays is all that is needed, so every dynamics and
+every observable works unchanged.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,8 @@ def as_mesh(devices: int | str | Sequence) -> Mesh:
     elif isinstance(devices, int) and not isinstance(devices, bool):
         if not 1 <= devices <= len(there):
             raise ValueError(
-                f"`devices` must be between 1 and {len(there)}, the devices that JAX sees, got {devices}. "
+                f"`devices` must be between 1 and {len(there)}, the devices that JAX sees, got "
+                f"{devices}. "
                 "On a CPU `XLA_FLAGS=--xla_force_host_platform_device_count=N` makes more."
             )
         mesh_devices = there[:devices]

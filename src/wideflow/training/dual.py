@@ -1,10 +1,14 @@
-r"""The second exact engine: dynamics closed on the pre-activations at the training points (chen2022, equations 10-13).
+r"""The second exact engine: dynamics closed on the pre-activations at the training points
+(chen2022, equations 10-13).
 
-Full-batch descent and flow move the hidden weights only within the span of the training features: $w(t) = w(0) + \Phi^\top V(t)$, with one
-coefficient per sample and neuron. So $Z = \Phi w = Z(0) + K V$, $K = \Phi \Phi^\top$, and
-$$V_{k+1} = V_k - \eta\, c\; \sigma'(Z_k) \odot \frac{\partial L}{\partial u} (s \odot A)^\top, \qquad Z_{k+1} = Z(0) + K V_{k+1}.$$
-A step costs $n^2 m$ multiplications instead of $2 n D m$ and never sees $D$. Nothing is approximated; only the rounding differs. Whenever
-something is recorded the weights are written out again, so observables, test points and the final model are those of weight space.
+Full-batch descent and flow move the hidden weights only within the span of the training features:
+$w(t) = w(0) + \Phi^\top V(t)$, with one coefficient per sample and neuron. So
+$Z = \Phi w = Z(0) + K V$, $K = \Phi \Phi^\top$, and
+$$V_{k+1} = V_k - \eta\, c\; \sigma'(Z_k) \odot \frac{\partial L}{\partial u} (s \odot A)^\top,
+  \qquad Z_{k+1} = Z(0) + K V_{k+1}.$$
+A step costs $n^2 m$ multiplications instead of $2 n D m$ and never sees $D$. Nothing is
+approximated; only the rounding differs. Whenever something is recorded the weights are written out
+again, so observables, test points and the final model are those of weight space.
 """
 
 import dataclasses
@@ -27,9 +31,11 @@ from .ensemble import Ensemble
 
 
 class DualShallow(AbstractModel):
-    r"""A shallow network that knows its training points alone: $u = \sigma(Z(0) + K V) (s \odot A)^\top$, trained in $V$.
+    r"""A shallow network that knows its training points alone:
+    $u = \sigma(Z(0) + K V) (s \odot A)^\top$, trained in $V$.
 
-    The objective's `features` are the Gram matrix $K$. `pullback` gives the move of $V$ that the gradient makes in the weights.
+    The objective's `features` are the Gram matrix $K$. `pullback` gives the move of $V$ that the
+    gradient makes in the weights.
     """
 
     trained: ClassVar[tuple[str, ...]] = ("coefficients",)
@@ -42,7 +48,8 @@ class DualShallow(AbstractModel):
 
     def embed(self, inputs):
         raise ValueError(
-            "`inputs` other than the training points are unknown to a network in dual coordinates; convert it with `from_dual` first."
+            "`inputs` other than the training points are unknown to a network in dual "
+            "coordinates; convert it with `from_dual` first."
         )
 
     def respond(self, features) -> Float[Array, " sample *output"]:
@@ -108,7 +115,8 @@ class FunctionSpace:
 def function_space(
     name: str, members: Ensemble, evaluations: int, records: int
 ) -> FunctionSpace | None:
-    """The engine for the request `name`; None where "auto" finds more multiplications in it than in the weights, or no way to it.
+    """The engine for the request `name`; None where "auto" finds more multiplications in it than in
+    the weights, or no way to it.
 
     Args:
         evaluations: steps of descent, or a guess of what a flow takes.
@@ -131,7 +139,10 @@ def _fault(members: Ensemble) -> str:
     if type(dynamics) not in (GradientDescent, GradientFlow):
         return f"full-batch `GradientDescent` or `GradientFlow`, got {type(dynamics).__name__}"
     if isinstance(dynamics, GradientFlow) and dynamics.method not in SOLVERS:
-        return f"one of the explicit flows {', '.join(SOLVERS)}, got method {dynamics.method!r}, which closes on the samples by itself"
+        return (
+            f"one of the explicit flows {', '.join(SOLVERS)}, got method {dynamics.method!r}, "
+            "which closes on the samples by itself"
+        )
     return ""
 
 

@@ -1,4 +1,6 @@
-"""One model or several of equal shape: the same program, with a leading member axis where needed."""
+"""One model or several of equal shape: the same program, with a leading member axis where
+needed.
+"""
 
 import functools
 from collections.abc import Sequence
@@ -34,7 +36,8 @@ class Ensemble:
         objective, test, dynamics, keys: what belongs to them.
         count, several: how many models, and whether they came as a list.
         shared: whether objective, test and dynamics are one for all.
-        title, factors, precision: the model's class, its learning-rate multipliers (numbers, or one a neuron), its dtype.
+        title, factors, precision: the model's class, its learning-rate multipliers (numbers, or one
+            a neuron), its dtype.
         statics: structure and fixed part of each model as it was given, labels included.
         mesh: the devices over which neurons are spread, or None.
     """
@@ -72,9 +75,11 @@ class Ensemble:
         return _compiled(function, roles, self.shared, False)(*args)
 
     def move(self, function, roles: tuple[str, ...], *args):
-        """The same for a stretch of a run; on a CPU one member after the other where that is faster.
+        """The same for a stretch of a run; on a CPU one member after the other where that is
+        faster.
 
-        A flow's members take steps of their own, and pre-activations that leave the cache cost more than a call saves.
+        A flow's members take steps of their own, and pre-activations that leave the cache cost more
+        than a call saves.
         """
         turns = self.several and self.mesh is None and jax.default_backend() == "cpu"
         if turns and (isinstance(self.dynamics, AbstractFlow) or self._footprint() > CACHE):
@@ -82,7 +87,9 @@ class Ensemble:
         return self.call(function, roles, *args)
 
     def _footprint(self) -> int:
-        """Bytes of all members' pre-activations at the training points, where there are such; else 0."""
+        """Bytes of all members' pre-activations at the training points, where there are such;
+        else 0.
+        """
         axes, features = self.start.neuron_axes, getattr(self.objective, "features", None)
         if not axes or features is None:
             return 0
@@ -122,9 +129,12 @@ class Ensemble:
         """The same for models, each with the fixed part it came with, labels included."""
         models = self.split(model) if self.several else (model,)
         own = tuple(
-            eqx.combine(jax.tree.unflatten(structure, jax.tree.leaves(eqx.filter(one, eqx.is_array))), static)
+            eqx.combine(
+                jax.tree.unflatten(structure, jax.tree.leaves(eqx.filter(one, eqx.is_array))),
+                static,
+            )
             for (structure, static), one in zip(self.statics, models, strict=True)
-        )  # fmt: skip
+        )
         return own if self.several else own[0]
 
     def split_status(self, status):
@@ -177,8 +187,10 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     for one in models:
         if not isinstance(one, AbstractModel):
             raise ValueError(
-                f"`model` must be a wideflow model such as `Shallow.init(...)`, got {type(one).__name__}. "
-                "Wrap a network of Equinox or Flax, or a function of parameters and inputs, with `wideflow.wrap`."
+                "`model` must be a wideflow model such as `Shallow.init(...)`, got "
+                f"{type(one).__name__}. "
+                "Wrap a network of Equinox or Flax, or a function of parameters and inputs, with "
+                "`wideflow.wrap`."
             )
     count = len(models)
     if precision is not None:
@@ -190,7 +202,8 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     for one in all_dynamics:
         if not isinstance(one, AbstractDynamics | AbstractFlow):
             raise ValueError(
-                f"`dynamics` must be one of wideflow's, for instance `GradientDescent(rate=0.1)`, got {one!r}."
+                "`dynamics` must be one of wideflow's, for instance "
+                f"`GradientDescent(rate=0.1)`, got {one!r}."
             )
     alike = shared_data and all(_same_embedding(models[0], one) for one in models[1:])
     objectives = [_objective(d, loss, m, dtype) for d, m in zip(datas, models, strict=True)]
@@ -206,17 +219,34 @@ def stack(model, data, dynamics, test, key, loss, precision: Precision | None) -
     models = [strongly_typed(unlabelled(one)) for one in models]
     if not several:
         return Ensemble(
-            models[0], objectives[0], test_objectives[0], all_dynamics[0], keys, 1, False,
-            (True, True, True), type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
-        )  # fmt: skip
+            models[0],
+            objectives[0],
+            test_objectives[0],
+            all_dynamics[0],
+            keys,
+            1,
+            False,
+            (True, True, True),
+            type(models[0]).__name__,
+            models[0].rate_factors(),
+            dtype,
+            statics,
+        )
     shared = (alike, shared_test and alike, shared_dynamics)
     return Ensemble(
         _stack("model", models),
         objectives[0] if shared[0] else _stack("data", objectives),
         test_objectives[0] if shared[1] else _stack("test", test_objectives),
         all_dynamics[0] if shared[2] else _stack("dynamics", all_dynamics),
-        keys, count, True, shared, type(models[0]).__name__, models[0].rate_factors(), dtype, statics,
-    )  # fmt: skip
+        keys,
+        count,
+        True,
+        shared,
+        type(models[0]).__name__,
+        models[0].rate_factors(),
+        dtype,
+        statics,
+    )
 
 
 def _each(name: str, value, count: int, several: bool):
@@ -236,7 +266,8 @@ def _objective(data, loss, model, dtype):
         return data
     if not hasattr(data, "objective"):
         raise ValueError(
-            f"`data` must be a `Dataset` or one of `wideflow.populations`, got {type(data).__name__}. "
+            "`data` must be a `Dataset` or one of `wideflow.populations`, got "
+            f"{type(data).__name__}. "
             "Build one from arrays with `wideflow.Dataset(inputs, targets)`."
         )
     objective = data.objective(loss, model)

@@ -16,12 +16,14 @@ def as_flow(ensemble: Ensemble, steps: np.ndarray) -> tuple[Ensemble, np.ndarray
     dynamics = ensemble.dynamics
     if type(dynamics) is not GradientDescent:
         raise ValueError(
-            f"a flow can replace full-batch `GradientDescent` only, but this run's dynamics is `{type(dynamics).__name__}`; run it without --flow."
+            "a flow can replace full-batch `GradientDescent` only, but this run's dynamics is "
+            f"`{type(dynamics).__name__}`; run it without --flow."
         )
     rates = np.unique(np.asarray(dynamics.rate))
     if rates.size != 1:
         raise ValueError(
-            f"a flow needs one `rate` for all that run together, got {rates.tolist()}; run it without --flow."
+            f"a flow needs one `rate` for all that run together, got {rates.tolist()}; run it "
+            "without --flow."
         )
     objective, test, _ = ensemble.shared
     flow = dataclasses.replace(

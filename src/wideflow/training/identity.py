@@ -1,7 +1,8 @@
 """What makes two inputs of a computation the same, in this process and in every other.
 
-Arrays are their bytes, settings their values, functions their code with all that they close over. What has no such identity
-(an open file, an object compared by its place in memory) raises `UnstableIdentityError` and is never taken for something else.
+Arrays are their bytes, settings their values, functions their code with all that they close over.
+What has no such identity (an open file, an object compared by its place in memory) raises
+`UnstableIdentityError` and is never taken for something else.
 """
 
 import dataclasses
@@ -31,7 +32,9 @@ def identify(thing, update: Update) -> None:
 
 
 def digest(*things) -> str:
-    """Twelve hexadecimal digits that tell equal things from others; empty for what has no identity of its own."""
+    """Twelve hexadecimal digits that tell equal things from others; empty for what has no identity
+    of its own.
+    """
     sha = hashlib.sha256()
     try:
         identify(things, sha.update)
@@ -132,7 +135,9 @@ class _Identity:
             self.feed(cell.cell_contents)
 
     def _decorated(self, function: types.FunctionType) -> None:
-        """What was decorated, the decorator's code, and the part of its state that can be identified (a type checker's cannot)."""
+        """What was decorated, the decorator's code, and the part of its state that can be
+        identified (a type checker's cannot).
+        """
         if any(name in function.__code__.co_filename for name in TYPE_CHECKERS):
             self.feed(
                 function.__wrapped__

@@ -174,7 +174,8 @@ def check_axis(axis, record: Sequence[Callable]) -> None:
         names.update(getattr(observable, "axes", ()))
     if not axis or axis in names:
         raise ValueError(
-            f"`axis` must be a name that the table does not use otherwise, got {axis!r}. Use 'seed' or 'setting'."
+            f"`axis` must be a name that the table does not use otherwise, got {axis!r}. Use "
+            "'seed' or 'setting'."
         )
 
 
@@ -229,7 +230,9 @@ class Recorder:
         return self.rows[-1]["loss"]
 
     def _check_axes(self, row: dict[str, np.ndarray]) -> None:
-        """Two observables that share an axis must agree on it: checked at the first record, not after the training."""
+        """Two observables that share an axis must agree on it: checked at the first record, not
+        after the training.
+        """
         first_uses: dict[str, tuple[str, list]] = {}
         for name, observable in zip(self.names, self.record, strict=True):
             shape = row[name].shape[len(self._lead) :]
@@ -238,8 +241,10 @@ class Recorder:
                 other, theirs = first_uses.setdefault(axis, (name, values))
                 if values != theirs:
                     raise ValueError(
-                        f"`record` has {other!r} and {name!r} on one axis {axis!r} with different values, {theirs} and "
-                        f"{values}: give one of them another axis (`axis=` where the observable takes it) or the same values."
+                        f"`record` has {other!r} and {name!r} on one axis {axis!r} with "
+                        f"different values, {theirs} and "
+                        f"{values}: give one of them another axis (`axis=` where the observable "
+                        "takes it) or the same values."
                     )
 
     def drop_last(self) -> None:
@@ -349,5 +354,6 @@ def _recorded(observable: Callable, snapshot):
     except (TypeError, ValueError) as error:
         name = getattr(observable, "name", getattr(observable, "__name__", "an observable"))
         raise ValueError(
-            f"`record` must hold functions that return numbers or arrays, but {name!r} returned {value!r}."
+            f"`record` must hold functions that return numbers or arrays, but {name!r} returned "
+            f"{value!r}."
         ) from error

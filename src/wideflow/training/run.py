@@ -8,12 +8,14 @@ import xarray as xr
 
 @dataclass(frozen=True)
 class Run:
-    """A training with all that went into it, so that a theorem can check its hypotheses before it judges.
+    """A training with all that went into it, so that a theorem can check its hypotheses before it
+    judges.
 
     Attributes:
         model: the model at the end (a tuple of them when several were trained together).
-        table: everything recorded; dimension `step`, coordinate `time`, attributes with conventions. For flows `step` numbers the
-            records, and the coordinate `solver_steps` counts the steps that the solver had taken (the most of any member).
+        table: everything recorded; dimension `step`, coordinate `time`, attributes with
+            conventions. For flows `step` numbers the records, and the coordinate `solver_steps`
+            counts the steps that the solver had taken (the most of any member).
         status: why the run stopped (a tuple likewise).
         start: the model at step 0.
         state: the dynamics' state at the end.

@@ -34,7 +34,9 @@ Progress = Callable[[float, float, float], None]
 BLOWUP = 1e8  # a loss this many times above its start is divergence, before overflow makes NaN
 SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that progress shows
 ENGINES = ("auto", "weights", "function")
-WORTHWHILE = 2e9  # multiplications; below it a run takes about a second and a second program is not worth its compilation
+# multiplications; below it a run takes about a second and a second program is not worth its
+# compilation
+WORTHWHILE = 2e9
 EVALUATIONS = 50  # of a flow between two records, as a guess for the choice of an engine alone
 
 
@@ -63,29 +65,34 @@ def train(
 
     Args:
         model: one model, or several of equal shape that run together in one program; then `data`,
-            `dynamics`, `test` and `key` may each be one for all or a list, and the table gets `axis`.
+            `dynamics`, `test` and `key` may each be one for all or a list, and the table gets
+            `axis`.
         data: a `Dataset`, or a population from `wideflow.populations`.
-        steps, time: how far. Dynamics in steps take `steps`, or `time` (rounded up to whole steps of
-            constant duration); flows take `time`.
+        steps, time: how far. Dynamics in steps take `steps`, or `time` (rounded up to whole steps
+            of constant duration); flows take `time`.
         record: observables, called on a `Snapshot`; the loss is always recorded, as `loss`.
-        every: steps (or times, for flows) between records: a number, a `Logarithmic` grid, or a list.
-            Default: a hundredth of the run.
+        every: steps (or times, for flows) between records: a number, a `Logarithmic` grid, or a
+            list. Default: a hundredth of the run.
         loss: default `HalfSumSquares()`.
         test: a second dataset for observables that look at one.
         key: seed or typed key of the dynamics' own randomness.
         precision: "float64" (the default, whatever the arrays of the model are) or "float32".
-        stop_below: stop at the first record whose loss is below this level. A flow of one model goes back to the moment of the
-            crossing: its last record lies there, and the table's attribute `stopped` says when.
+        stop_below: stop at the first record whose loss is below this level. A flow of one model
+            goes back to the moment of the crossing: its last record lies there, and the table's
+            attribute `stopped` says when.
         progress: called with (done, total, loss).
-        engine: "weights", "function" (the same path, closed on the pre-activations at the training points; far cheaper when
-            features outnumber samples; full-batch dynamics of `Shallow` only), or "auto", the cheaper one. The table's attribute
-            `engine` says which one ran.
-        devices: spread the neurons over several devices: "all", a count, or the devices; default the one JAX prefers. With
-            `jax.distributed` initialised, "all" are those of all processes.
-        session: checkpoints, a callback for records, and the request for a flow; experiments pass on the one they received.
+        engine: "weights", "function" (the same path, closed on the pre-activations at the training
+            points; far cheaper when features outnumber samples; full-batch dynamics of `Shallow`
+            only), or "auto", the cheaper one. The table's attribute `engine` says which one ran.
+        devices: spread the neurons over several devices: "all", a count, or the devices; default
+            the one JAX prefers. With `jax.distributed` initialised, "all" are those of all
+            processes.
+        session: checkpoints, a callback for records, and the request for a flow; experiments pass
+            on the one they received.
 
     Returns:
-        A `Run`. Divergence is a status, not an exception; its table ends at the record that showed it.
+        A `Run`. Divergence is a status, not an exception; its table ends at the record that showed
+            it.
     """
     record = observables(record)
     check_axis(axis, record)
@@ -120,7 +127,9 @@ def train(
 
 
 def _digests(model, data) -> dict[str, str]:
-    """Which networks and which data a table belongs to, so that no verdict is given on another's."""
+    """Which networks and which data a table belongs to, so that no verdict is given on
+    another's.
+    """
     join = lambda things: ",".join(dict.fromkeys(digest(thing) for thing in things))
     return {"starts": join(map(unlabelled, _each(model))), "data": join(_each(data))}
 
@@ -136,7 +145,8 @@ def _check_options(steps, loss, stop_below, progress) -> None:
     if loss is not None and (isinstance(loss, type) or not hasattr(loss, "check_data")):
         description = f"the class {loss.__name__} itself" if isinstance(loss, type) else repr(loss)
         raise ValueError(
-            f"`loss` must be an instance of one of `wideflow.losses`, such as `losses.MeanSquares()`, got {description}. "
+            "`loss` must be an instance of one of `wideflow.losses`, such as "
+            f"`losses.MeanSquares()`, got {description}. "
             "A loss of your own derives from `losses.AbstractLoss`."
         )
     if stop_below is not None:
@@ -160,12 +170,15 @@ def _check_replay(dynamics, data, steps) -> None:
         for samples in (len(one) for one in _each(data) if hasattr(one, "__len__")):
             if order.size and not 0 <= order.min() <= order.max() < samples:
                 raise ValueError(
-                    f"`{name}` must hold sample indices in 0..{samples - 1}, got {order.min()}..{order.max()}."
+                    f"`{name}` must hold sample indices in 0..{samples - 1}, got "
+                    f"{order.min()}..{order.max()}."
                 )
 
 
 def _engine(name: str, ensemble: Ensemble, steps: int | None, records: int) -> FunctionSpace | None:
-    """The second engine, where it was requested or is cheaper; None for the weights themselves. `steps` is None for flows."""
+    """The second engine, where it was requested or is cheaper; None for the weights themselves.
+    `steps` is None for flows.
+    """
     check_choice("engine", name, ENGINES)
     evaluations = EVALUATIONS * records if steps is None else steps
     if name == "weights" or (name == "auto" and not _may_be_cheaper(ensemble, evaluations)):
@@ -174,7 +187,9 @@ def _engine(name: str, ensemble: Ensemble, steps: int | None, records: int) -> F
 
 
 def _may_be_cheaper(ensemble: Ensemble, evaluations: int) -> bool:
-    r"""Whether the second engine is worth a look: in a long run on fewer samples than twice the features, as $n^2m < 2nDm$."""
+    r"""Whether the second engine is worth a look: in a long run on fewer samples than twice the
+    features, as $n^2m < 2nDm$.
+    """
     if not isinstance(ensemble.objective, DatasetObjective):
         return False
     samples, features = ensemble.objective.features.shape[-2:]
@@ -278,7 +293,9 @@ class _Loop:
 
     @functools.cached_property
     def mark(self) -> str | None:
-        """The key of this training's checkpoints: its place in the session, and all that decides its numbers."""
+        """The key of this training's checkpoints: its place in the session, and all that decides
+        its numbers.
+        """
         e, r = self.ensemble, self.recorder
         inputs = e.whole((e.start, e.objective, e.test, e.dynamics, e.keys))
         return fingerprint(
@@ -368,9 +385,15 @@ def _step_advance(members: Ensemble):
             count = int(min(target - step, pace["stretch"]))
             began = clock.perf_counter()
             model, state, time = members.move(
-                _many_steps, STEP_ROLES, model, state, members.objective, members.dynamics, time,
+                _many_steps,
+                STEP_ROLES,
+                model,
+                state,
+                members.objective,
+                members.dynamics,
+                time,
                 np.asarray(count),
-            )  # fmt: skip
+            )
             jax.block_until_ready(time)
             spent = clock.perf_counter() - began
             step = np.asarray(step + count)
@@ -388,9 +411,16 @@ def _step_advance(members: Ensemble):
 def _flow_advance(members: Ensemble):
     def advance(model, state, step, time, target, progress, values, total):
         model, state = members.move(
-            _move, FLOW_ROLES, model, state, members.objective, members.dynamics, time,
-            np.asarray(float(target)), np.asarray(float(total)),
-        )  # fmt: skip
+            _move,
+            FLOW_ROLES,
+            model,
+            state,
+            members.objective,
+            members.dynamics,
+            time,
+            np.asarray(float(target)),
+            np.asarray(float(total)),
+        )
         taken = np.asarray(state.steps)
         alive = (state.failed, state.stationary)
         return model, state, np.max(taken), members.constant(float(target)), alive

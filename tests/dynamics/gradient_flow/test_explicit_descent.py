@@ -12,8 +12,9 @@ from wideflow.dynamics import flow as flow_module
 
 
 def _sliding():
-    # One neuron, two samples. x_1 is pushed off by both sides: Filippov's solution keeps z_1 = 0 and moves w orthogonally
-    # to x_1, so that r_2' = -|phi_2 minus its part along phi_1|^2 r_2 = -(0.8^2 / 2) r_2 with phi = x / sqrt(2).
+    # One neuron, two samples. x_1 is pushed off by both sides: Filippov's solution keeps z_1 = 0
+    # and moves w orthogonally to x_1, so that r_2' = -|phi_2 minus its part along phi_1|^2 r_2 =
+    # -(0.8^2 / 2) r_2 with phi = x / sqrt(2).
     data = wf.Dataset([[1.0, 0.0], [0.6, 0.8]], [-2.0, 2.0])
     second = 0.5 / (0.8 / math.sqrt(2))
     net = wf.Shallow([[0.0, second]], [1.0], activation="relu")
@@ -68,7 +69,10 @@ def test_auto_descends_where_that_is_affordable(monkeypatch, operations, method)
     # a tolerance of its own a case, for programs are compiled once for all
     dynamics = wf.GradientFlow(2e-3 if operations else 3e-3)
     run = wf.train(net, data, dynamics, time=8.0, every=2.0)
-    steps = {"descent": int(run.state.descent.steps), "exponential": int(run.state.exponential.steps)}  # fmt: skip
+    steps = {
+        "descent": int(run.state.descent.steps),
+        "exponential": int(run.state.exponential.steps),
+    }
     assert steps.pop(method) > 0
     assert list(steps.values()) == [0]
     assert_allclose(run.table.loss, exact(run.table.time.values), rtol=2e-2)
@@ -77,7 +81,8 @@ def test_auto_descends_where_that_is_affordable(monkeypatch, operations, method)
 def test_descent_goes_on_where_the_exponential_flow_gives_up():
     net, data, exact = _sliding()
     objective = data.objective(wf.losses.HalfSumSquares(), net)
-    # one step of the exponential flow does not reach the record, and a run to time 1e12 cannot be walked; the interval can
+    # one step of the exponential flow does not reach the record, and a run to time 1e12 cannot be
+    # walked; the interval can
     dynamics = wf.GradientFlow(1e-3, max_steps=1)
     state = dynamics.init(net, objective, jax.random.key(0))
     moved, state = jax.jit(lambda: dynamics.advance(net, state, objective, 0.0, 4.0, 1e12))()

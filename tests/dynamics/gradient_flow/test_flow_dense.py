@@ -1,4 +1,6 @@
-"""Records between the solver's steps: the formula under a drifting Gram matrix, and that records cut no step."""
+"""Records between the solver's steps: the formula under a drifting Gram matrix, and that records
+cut no step.
+"""
 
 import functools
 
@@ -64,7 +66,7 @@ def _problem(activation="tanh", outputs=None):
 @pytest.mark.parametrize(
     ("method", "activation"),
     [("gram", "tanh"), ("auto", "tanh"), ("tsit5", "tanh")],
-)  # fmt: skip
+)
 def test_records_cut_no_step(method, activation):
     net, data = _problem(activation)
     flow = wf.GradientFlow(1e-4, method=method)
@@ -99,10 +101,16 @@ def _reference(net, data, times):
 
     with jax.enable_x64(True):
         found = diffrax.diffeqsolve(
-            diffrax.ODETerm(lambda _, w, __: -jax.grad(loss)(w)), diffrax.Dopri8(), 0.0, times[-1],
-            1e-3, parameters(net)["weights"], saveat=diffrax.SaveAt(ts=jnp.asarray(times)),
-            stepsize_controller=diffrax.PIDController(rtol=1e-12, atol=1e-13), max_steps=100_000,
-        )  # fmt: skip
+            diffrax.ODETerm(lambda _, w, __: -jax.grad(loss)(w)),
+            diffrax.Dopri8(),
+            0.0,
+            times[-1],
+            1e-3,
+            parameters(net)["weights"],
+            saveat=diffrax.SaveAt(ts=jnp.asarray(times)),
+            stepsize_controller=diffrax.PIDController(rtol=1e-12, atol=1e-13),
+            max_steps=100_000,
+        )
         return np.asarray(jax.vmap(loss)(found.ys))
 
 
@@ -111,9 +119,7 @@ def _losses_along(outputs):
     return _reference(*_problem(outputs=outputs), np.linspace(0.0, 20.0, 201))
 
 
-@pytest.mark.parametrize(
-    ("method", "outputs"), [("gram", None), ("gram", 2), ("tsit5", None)]
-)  # fmt: skip
+@pytest.mark.parametrize(("method", "outputs"), [("gram", None), ("gram", 2), ("tsit5", None)])
 def test_records_inside_steps_are_those_of_a_tight_reference(method, outputs):
     # at two tolerances: what lies between the steps converges as the steps do
     net, data = _problem(outputs=outputs)

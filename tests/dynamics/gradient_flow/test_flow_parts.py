@@ -1,4 +1,6 @@
-"""The parts of the exponential flow: phi functions, Jacobians and Gram matrices, Lanczos, curvature, slopes at kinks."""
+"""The parts of the exponential flow: phi functions, Jacobians and Gram matrices, Lanczos,
+curvature, slopes at kinks.
+"""
 
 import functools
 import itertools
@@ -81,7 +83,8 @@ def test_lanczos_agrees_with_the_eigen_decomposition_also_when_it_ends_early(ran
 
 
 def test_lanczos_grows_until_nothing_is_missing():
-    # eigenvalues 0.1, 0.2, ... 30: a stiff exponential needs more dimensions than an easy one, and neither all 300
+    # eigenvalues 0.1, 0.2, ... 30: a stiff exponential needs more dimensions than an easy one, and
+    # neither all 300
     values, v = jnp.arange(1, 301) / 10, jnp.ones(300)
 
     @functools.partial(jax.jit, static_argnums=0)
@@ -179,7 +182,8 @@ def test_mean_slopes_are_those_of_many_small_steps(z, rest, own, low, high):
 @pytest.mark.parametrize("width", [5, 8])  # 8: constraints in blocks of 2
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_a_held_network_moves_in_the_complement_of_what_holds_it(outputs, width):
-    # pairs that slide are constraints z_ij = 0; the Gram matrix under constraints, neuron by neuron, from SciPy's null spaces
+    # pairs that slide are constraints z_ij = 0; the Gram matrix under constraints, neuron by
+    # neuron, from SciPy's null spaces
     rng = np.random.default_rng(3)
     inputs, sliding = rng.standard_normal((6, 4)), rng.random((6, width)) < 0.3
     inputs[5] = inputs[0] - 2 * inputs[1]  # adds no direction where both others are held
@@ -226,16 +230,20 @@ def _step(problem, theta, size):
 
 @pytest.mark.parametrize(("seed", "accuracy"), [(0, 7e-3), (1, 5e-5), (7, 5e-4)])
 def test_a_neuron_is_followed_through_its_kinks(seed, accuracy):
-    # so light that the residual stands still: its polygon through 11, 3 and 2 kinks against Euler in 40,000 steps. Slopes that
-    # were averaged over the step in one piece miss its end by 5e-2, 4e-3 and 9e-3 of the way.
+    # so light that the residual stands still: its polygon through 11, 3 and 2 kinks against Euler
+    # in 40,000 steps. Slopes that were averaged over the step in one piece miss its end by 5e-2,
+    # 4e-3 and 9e-3 of the way.
     rng = np.random.default_rng(seed)
     light, steps = 1e-4, 40_000
     inputs, targets = rng.standard_normal((20, 3)), rng.standard_normal(20)
     net = wf.Shallow(rng.standard_normal((1, 3)), [light], activation="relu")
     x, size = np.asarray(net.embed(inputs)), 0.5 / light
     problem = GramProblem(
-        SlidingJacobian(jacobian_of(net, jnp.asarray(x))), jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense()
-    )  # fmt: skip
+        SlidingJacobian(jacobian_of(net, jnp.asarray(x))),
+        jnp.asarray(targets),
+        wf.losses.HalfSumSquares(),
+        Dense(),
+    )
     result = _step(problem, {"weights": net.weights}, size)
     start = w = np.asarray(net.weights[:, 0])
     for _ in range(steps):
@@ -251,17 +259,24 @@ def test_neurons_may_be_followed_in_blocks(monkeypatch, outputs):
     # 37 neurons in 4 blocks, the last one padded
     rng = np.random.default_rng(2)
     shape = (37,) if outputs is None else (outputs, 37)
-    net = wf.Shallow(rng.standard_normal((37, 3)), rng.choice([-1.0, 1.0], shape), activation="relu")  # fmt: skip
-    features, targets = net.embed(rng.standard_normal((20, 3))), rng.standard_normal((20, *shape[:-1]))  # fmt: skip
+    net = wf.Shallow(
+        rng.standard_normal((37, 3)), rng.choice([-1.0, 1.0], shape), activation="relu"
+    )
+    features, targets = (
+        net.embed(rng.standard_normal((20, 3))),
+        rng.standard_normal((20, *shape[:-1])),
+    )
     operator = SlidingJacobian(jacobian_of(net, features))
     problem = GramProblem(operator, jnp.asarray(targets), wf.losses.HalfSumSquares(), Dense())
     step = lambda: eqx.filter_jit(lambda *args: Filippov()(*args))  # compiled anew for each `BLOCK`
-    here = eqx.filter_jit(lambda problem, theta: problem.linearise(theta))(problem, {"weights": net.weights})  # fmt: skip
+    here = eqx.filter_jit(lambda problem, theta: problem.linearise(theta))(
+        problem, {"weights": net.weights}
+    )
     whole = step()(problem, here, 2.0)
     assert jnp.any(whole.end.jacobian.constraints != 0)  # some pairs slide
     monkeypatch.setattr(filippov, "BLOCK", 1_500)  # of 5,920 bytes
     assert filippov.block_count(features, net.weights, filippov.BLOCK) == 4
-    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), step()(problem, here, 2.0), whole)  # fmt: skip
+    jax.tree.map(lambda a, b: assert_allclose(a, b, atol=1e-12), step()(problem, here, 2.0), whole)
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -281,4 +296,6 @@ def test_the_gram_matrix_may_be_applied_in_blocks(monkeypatch, held, outputs):
     assert "4,20,10]" in str(
         jax.make_jaxpr(lambda v: operator.gram_map(point)(v))(v)
     )  # the cut slopes
-    assert_allclose(operator.gram_map(point)(v).ravel(), operator.gram(point) @ v.ravel(), rtol=1e-10)  # fmt: skip
+    assert_allclose(
+        operator.gram_map(point)(v).ravel(), operator.gram(point) @ v.ravel(), rtol=1e-10
+    )

@@ -1,4 +1,6 @@
-r"""The Gram matrix $J c J^\top$ of a network's Jacobian operator, against the Jacobian itself by autodiff."""
+r"""The Gram matrix $J c J^\top$ of a network's Jacobian operator, against the Jacobian itself by
+autodiff.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +17,13 @@ X = np.random.default_rng(5).standard_normal((5, 4))
 CHAINS = {
     "two outputs, biases": (wf.mlp(2, 6, "tanh", outputs=2, bias_std=0.3), "maximal-update"),
     "a frozen layer": (
-        A.Chain(A.Dense(7, trained=False), A.Activate("erf"), A.Dense(5), A.Activate("erf"), A.Dense(1)), "mean-field",
+        A.Chain(
+            A.Dense(7, trained=False), A.Activate("erf"), A.Dense(5), A.Activate("erf"), A.Dense(1)
+        ),
+        "mean-field",
     ),
-    "convolution": (
-        A.Chain(A.Conv(3, (2,)), A.Activate("tanh"), A.Flatten(), A.Dense(1)), "ntk",
-    ),
-}  # fmt: skip
+    "convolution": (A.Chain(A.Conv(3, (2,)), A.Activate("tanh"), A.Flatten(), A.Dense(1)), "ntk"),
+}
 
 
 @pytest.mark.parametrize("name", CHAINS)

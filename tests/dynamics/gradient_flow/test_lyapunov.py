@@ -1,4 +1,6 @@
-"""The loss is a Lyapunov function of gradient flow: it never rises, at any record, and ends where fine descent ends."""
+"""The loss is a Lyapunov function of gradient flow: it never rises, at any record, and ends where
+fine descent ends.
+"""
 
 import functools
 
@@ -32,10 +34,13 @@ def _problems(activation: str, scaling: str, width: int, seeds):
         data.append(wf.Dataset(inputs, targets))
         nets.append(
             wf.Shallow.init(
-                jax.random.key(seed), features=FEATURES, width=width, activation=activation,
+                jax.random.key(seed),
+                features=FEATURES,
+                width=width,
+                activation=activation,
                 scaling=SCALINGS[scaling],
             )
-        )  # fmt: skip
+        )
     return nets, data
 
 
@@ -45,7 +50,9 @@ OPTIMISED = {"xla_backend_optimization_level": 3}
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2), compiler_options=OPTIMISED)
 def _descent(activation, records: int, steps: int, start, inputs, mixed, targets, rate):
-    """Losses after `steps`, 2 `steps`, ... of plain descent with autodiff's gradient, problem by problem."""
+    """Losses after `steps`, 2 `steps`, ... of plain descent with autodiff's gradient, problem by
+    problem.
+    """
 
     def loss(w, x, a, y):
         return jnp.sum((activation(x @ w) @ a - y) ** 2) / 2
@@ -77,14 +84,16 @@ def _check(activation: str, scaling: str, width: int, seeds, rates=(64_000, 128_
     run = wf.train(nets, data, wf.GradientFlow(), time=TIME, every=TIME / 20)
     losses = run.table.loss.values
     assert all(status.good for status in run.status), run.status
-    # a loss of residuals r is rounded by about |r| eps |u|: relative to itself 1e-10 and less, until it is 1e-20 of the first
+    # a loss of residuals r is rounded by about |r| eps |u|: relative to itself 1e-10 and less,
+    # until it is 1e-20 of the first
     rounding = 1e-10 * losses[:, :-1] + 1e-20 * losses[:, :1]
     assert np.all(np.diff(losses) <= rounding), np.max(np.diff(losses) - rounding, axis=1)
     *_, coarse, fine = ends = [_fine_descent(nets, data, steps)[:, -1] for steps in rates]
     end = losses[:, -1]
     if nets[0].activation.kinks:
-        # the guide's accuracy and rounding; and where a path branches, descent at small rates ends on different branches, of which the flow takes one or lies between
-        # (relu, mean field, width 60, seed 107: 28.50, 28.51, 24.37 at ever smaller rates)
+        # the guide's accuracy and rounding; and where a path branches, descent at small rates ends
+        # on different branches, of which the flow takes one or lies between (relu, mean field,
+        # width 60, seed 107: 28.50, 28.51, 24.37 at ever smaller rates)
         allowed = 1e-3 * fine + np.ptp(ends, axis=0) + 1e-16 * losses[:, 0]
         assert np.all(np.abs(end - fine) <= allowed), np.stack([end, coarse, fine])
         return
@@ -118,11 +127,18 @@ def test_two_hundred_random_flows(activation, scaling, width):
 
 @pytest.mark.parametrize("time", [800.0, pytest.param(2000.0, marks=pytest.mark.slow)])
 def test_records_inside_long_steps_of_a_wave_do_not_rise(time):
-    # 20 points of a noisy wave, mean-field ReLU: neurons gather at kinks, and steps would reach over hundreds of units of time
+    # 20 points of a noisy wave, mean-field ReLU: neurons gather at kinks, and steps would reach
+    # over hundreds of units of time
     settings = Settings(
-        data="wave-1d", samples=20, noise=0.05, prepared=True, width=400, scaling="mean-field",
-        dynamics="flow", time=time,
-    )  # fmt: skip
+        data="wave-1d",
+        samples=20,
+        noise=0.05,
+        prepared=True,
+        width=400,
+        scaling="mean-field",
+        dynamics="flow",
+        time=time,
+    )
     problems = [build(settings, as_key(seed))[:2] for seed in (0, 4)]
     nets, data = [nets[0] for nets, _ in problems], [data for _, data in problems]
     run = wf.train(nets, data, wf.GradientFlow(1e-3), time=time, every=40.0)
@@ -133,7 +149,9 @@ def test_records_inside_long_steps_of_a_wave_do_not_rise(time):
     assert_allclose(losses[:, 1:], fine, rtol=0.01)
 
 
-@pytest.mark.parametrize(("activation", "method"), [("tanh", "gram"), ("linear", "gram"), ("tanh", "auto")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("activation", "method"), [("tanh", "gram"), ("linear", "gram"), ("tanh", "auto")]
+)
 def test_one_sample_moves_whatever_the_sign_of_its_residual(activation, method):
     # the power iteration's start once was 1 + r/|r|, which is 0 for one negative residual
     net = wf.Shallow.init(jax.random.key(0), features=2, width=5, activation=activation)
@@ -158,7 +176,8 @@ def test_one_sample_moves_whatever_the_sign_of_its_residual(activation, method):
 
 @pytest.mark.parametrize("method", ["gram", "tsit5"])
 def test_coarse_records_do_not_rise_either(method):
-    # at such a tolerance the path inside a step is rough; a record that would rise is reached by steps of its own
+    # at such a tolerance the path inside a step is rough; a record that would rise is reached by
+    # steps of its own
     nets, data = _problems("tanh", "ntk", 20, range(4))
     run = wf.train(nets, data, wf.GradientFlow(0.3, method), time=TIME, every=TIME / 200)
     losses = run.table.loss.values
@@ -168,7 +187,8 @@ def test_coarse_records_do_not_rise_either(method):
 
 @pytest.mark.parametrize(("size", "scale"), [(1e8, 1.0), (1.0, 1e12)])
 def test_huge_numbers_end_soon_with_a_status(size, scale, monkeypatch):
-    # what "auto" may spend on descent, of which inputs of 1e8 take all: a hundredth of it, 0.3 in place of 30 seconds
+    # what "auto" may spend on descent, of which inputs of 1e8 take all: a hundredth of it, 0.3 in
+    # place of 30 seconds
     monkeypatch.setattr(flow_module, "DESCENT_OPERATIONS", 1e9)
     rng = np.random.default_rng(0)
     data = wf.Dataset(size * rng.standard_normal((8, 3)), scale * rng.standard_normal(8))

@@ -1,4 +1,6 @@
-"""Steps with the whole Hessian: solves against the dense Hessian by autodiff, orders against tight references, and when they are taken."""
+"""Steps with the whole Hessian: solves against the dense Hessian by autodiff, orders against tight
+references, and when they are taken.
+"""
 
 import equinox as eqx
 import jax
@@ -27,9 +29,12 @@ def _problem(outputs=None, loss=LOSSES[0], samples=5, features=3, width=6, **kwa
     shape = (samples,) if outputs is None else (samples, outputs)
     data = wf.Dataset(rng.standard_normal((samples, features)), 3 * rng.standard_normal(shape))
     net = wf.Shallow.init(
-        jax.random.key(1), features=features, width=width, outputs=outputs,
+        jax.random.key(1),
+        features=features,
+        width=width,
+        outputs=outputs,
         **{"activation": "tanh"} | kwargs,
-    )  # fmt: skip
+    )
     operator = jacobian_of(net, net.embed(data.inputs))
     return net, data, GramProblem(operator, jnp.asarray(data.targets), loss, Dense())
 
@@ -49,7 +54,14 @@ def _flow(net, data, loss, times):
     (factor,) = net.rate_factors().values()
     field = jax.jit(lambda w: -factor * jax.grad(_value(net, data, loss))(w))
     start, tight = np.asarray(net.weights).ravel(), {"rtol": 1e-11, "atol": 1e-13}
-    solution = solve_ivp(lambda _, w: np.asarray(field(w)), (0, times[-1]), start, method="DOP853", t_eval=times, **tight)  # fmt: skip
+    solution = solve_ivp(
+        lambda _, w: np.asarray(field(w)),
+        (0, times[-1]),
+        start,
+        method="DOP853",
+        t_eval=times,
+        **tight,
+    )
     return solution.y.T.reshape(len(times), *net.weights.shape)
 
 
@@ -73,7 +85,9 @@ def test_a_solve_is_that_with_the_dense_hessian(case):
     flat = net.weights.ravel()
     (factor,) = net.rate_factors().values()
     hessian = factor * jax.jit(jax.hessian(_value(net, data, problem.loss)))(flat)
-    shift = 0.1 - min(0.0, float(jnp.linalg.eigvalsh(hessian)[0]) - largest_norm(problem.operator, here))  # fmt: skip
+    shift = 0.1 - min(
+        0.0, float(jnp.linalg.eigvalsh(hessian)[0]) - largest_norm(problem.operator, here)
+    )
     v = jax.random.normal(jax.random.key(3), net.weights.shape)
     exact = jnp.linalg.solve(shift * jnp.eye(flat.size) + hessian, v.ravel())
     assert_allclose(solve(problem, here, shift, v).ravel(), exact, rtol=1e-9, atol=1e-12)
@@ -101,7 +115,8 @@ def test_a_neuron_that_leaves_counts_up_to_four_fifths_of_the_shift():
 
 @pytest.mark.parametrize("case", CASES)
 def test_orders(case):
-    # local errors: h^5 for the step of order four, h^4 for its estimate (order three) and for the path inside
+    # local errors: h^5 for the step of order four, h^4 for its estimate (order three) and for the
+    # path inside
     net, data, problem = CASES[case]
     start, errors = linearise(problem, parameters(net)), []
     base = 0.15 / float(jnp.linalg.eigvalsh(start.gram)[-1] * start.hessian.kappa)
@@ -111,7 +126,9 @@ def test_orders(case):
     for h in sizes:
         inner, exact = reference[0.4 * h], reference[h]
         result = step(problem, start, jnp.asarray(h))
-        path = Rodas().interpolate(problem, start, result.end, result.interpolant, h, 0.4 * h)["weights"]  # fmt: skip
+        path = Rodas().interpolate(problem, start, result.end, result.interpolant, h, 0.4 * h)[
+            "weights"
+        ]
         errors.append(
             [
                 float(jnp.max(jnp.abs(result.end.theta["weights"] - exact))),
@@ -149,11 +166,14 @@ def test_only_where_the_hessian_is_known_and_affordable():
 
 
 def test_neurons_that_settle_fast_do_not_limit_the_step():
-    # few neurons under a large residual: their own curvature is far above what is left of the Gram matrix
+    # few neurons under a large residual: their own curvature is far above what is left of the Gram
+    # matrix
     net, data, problem = _problem(samples=12, features=2, width=8)
     times = [1.0, 30.0, 300.0]
     run = wf.train(net, data, wf.GradientFlow(1e-4, method="gram"), time=times[-1], every=times)
-    exact = [_value(net, data, problem.loss)(w.ravel()) for w in _flow(net, data, problem.loss, times)]  # fmt: skip
+    exact = [
+        _value(net, data, problem.loss)(w.ravel()) for w in _flow(net, data, problem.loss, times)
+    ]
     assert_allclose(run.table["loss"][1:], exact, rtol=1e-3)
     assert (
         int(run.state.evaluations) > 3 * int(run.state.exponential.attempts) + 1

@@ -1,4 +1,6 @@
-"""The field theory against finite networks, the tangent kernel, the shallow mean field and the exact linear case."""
+"""The field theory against finite networks, the tangent kernel, the shallow mean field and the
+exact linear case.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -22,8 +24,9 @@ KEY = jax.random.key(0)
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_linear_networks_come_out_exactly_by_both_routes(depth):
-    # Draws with exact second moments leave no Monte Carlo error in a theory that is linear in its sources;
-    # one route marches over samples, the other substitutes matrices over the whole history.
+    # Draws with exact second moments leave no Monte Carlo error in a theory that is linear in its
+    # sources; one route marches over samples, the other substitutes matrices over the whole
+    # history.
     settings = {"rate": 0.1, "steps": 4, "richness": 1.5, "test": INPUTS[3:]}
     exact = wf.limits.linear_field_theory(INPUTS[:3], TARGETS[:3], depth=depth, **settings)
     sampled = wf.limits.field_theory(
@@ -57,8 +60,17 @@ def test_the_linear_theory_is_the_limit_of_linear_networks():
 @pytest.fixture(scope="module")
 def rich():
     return wf.limits.field_theory(
-        KEY, INPUTS, TARGETS, 2, rate=0.15, steps=12, richness=2.0, samples=2048, repeats=2, neurons=64
-    )  # fmt: skip
+        KEY,
+        INPUTS,
+        TARGETS,
+        2,
+        rate=0.15,
+        steps=12,
+        richness=2.0,
+        samples=2048,
+        repeats=2,
+        neurons=64,
+    )
 
 
 def test_finite_networks_approach_the_theory_where_features_move(rich):
@@ -67,7 +79,8 @@ def test_finite_networks_approach_the_theory_where_features_move(rich):
     _, outputs, kernels = trained_networks(KEY, INPUTS, TARGETS, **networks, **settings)
     network_features = kernels[:, 0].mean(axis=0)
     assert rich.status.good
-    # The networks' standard error and the theory's (from two repeats only, hence the factor) at the worst entry.
+    # The networks' standard error and the theory's (from two repeats only, hence the factor) at the
+    # worst entry.
     error = outputs.std(axis=0, ddof=1).max() / np.sqrt(seeds) + float(rich.outputs_error.max())
     assert_allclose(outputs.mean(axis=0), rich.outputs, atol=4 * error)
     for layer in range(2):
@@ -81,7 +94,8 @@ def test_finite_networks_approach_the_theory_where_features_move(rich):
 
 
 def test_kinks_are_answered_for():
-    # With a slope that jumps the response is a density at the kink, of which derivatives along a path know nothing.
+    # With a slope that jumps the response is a density at the kink, of which derivatives along a
+    # path know nothing.
     seeds, settings = 4, {"rate": 0.15, "steps": 6, "richness": 2.0, "activation": "relu"}
     theory = wf.limits.field_theory(KEY, INPUTS, TARGETS, 2, samples=4096, repeats=2, **settings)
     _, outputs, _ = trained_networks(
@@ -101,8 +115,9 @@ def test_responses_are_causal(rich):
 
 @pytest.mark.parametrize("name", ["linear", "relu"])
 def test_the_first_responses_by_hand(name):
-    # One input of |x|^2/D = s^2: h(1) = u + c phi'(u) r with c = rate richness s^2 y, hence A(1, 0) = c P(h(1) and u are active), times the
-    # factor of r, <phi'^2>^(1/2). For relu that probability is a quadrant's; r has variance 1/2. Linear: B(1, 0) = rate richness y.
+    # One input of |x|^2/D = s^2: h(1) = u + c phi'(u) r with c = rate richness s^2 y, hence
+    # A(1, 0) = c P(h(1) and u are active), times the factor of r, <phi'^2>^(1/2). For relu that
+    # probability is a quadrant's; r has variance 1/2. Linear: B(1, 0) = rate richness y.
     rate, richness, s, y = 0.2, 2.0, 1.2, 0.8
     settings = {"rate": rate, "steps": 1, "richness": richness, "samples": 2**15, "repeats": 4}
     theory = wf.limits.field_theory(KEY, [[s]], [y], 2, activation=name, **settings)
@@ -114,12 +129,14 @@ def test_the_first_responses_by_hand(name):
         assert backward == pytest.approx(rate * richness * y * s, abs=1e-12)
     else:
         active = 0.25 + np.arcsin(s / np.hypot(s, c / np.sqrt(2))) / (2 * np.pi)
-        # 4 x 8192 independent draws of a product with deviation below one half: four standard errors
+        # 4 x 8192 independent draws of a product with deviation below one half: four standard
+        # errors
         assert forward == pytest.approx(c * active / np.sqrt(2), abs=4 * 0.5 / np.sqrt(4 * 8192))
 
 
 def test_a_kernel_that_outgrows_the_rate_is_told():
-    # linear, one input: theta(0) = 3 s^4 for depth two with G = 1 and Phi = s^2 = 1; one step makes f, and with it the kernel, larger
+    # linear, one input: theta(0) = 3 s^4 for depth two with G = 1 and Phi = s^2 = 1; one step makes
+    # f, and with it the kernel, larger
     settings = {"activation": "linear", "steps": 1, "richness": 2.0, "samples": 64, "repeats": 2}
     calm = wf.limits.field_theory(KEY, [[1.0]], [0.8], 2, rate=0.1, **settings)
     assert calm.sharpness[0] == pytest.approx(0.3, abs=1e-12)
@@ -138,8 +155,17 @@ def test_single_neurons_are_shown(rich):
 def test_small_richness_is_descent_on_the_tangent_kernel():
     x, y, rate, steps = INPUTS[:2], TARGETS[:2], 0.2, 5
     theory = wf.limits.field_theory(
-        KEY, x, y, 2, activation="erf", rate=rate, steps=steps, richness=1e-3, samples=2**15, repeats=4
-    )  # fmt: skip
+        KEY,
+        x,
+        y,
+        2,
+        activation="erf",
+        rate=rate,
+        steps=steps,
+        richness=1e-3,
+        samples=2**15,
+        repeats=4,
+    )
     kernel = np.asarray(wf.limits.kernels(mlp(2, activation="erf")).ntk(x))
     outputs, path = np.zeros(2), []
     for _ in range(steps + 1):
@@ -153,23 +179,36 @@ def test_small_richness_is_descent_on_the_tangent_kernel():
 
 @pytest.mark.parametrize("name", ["tanh", "relu"])
 def test_one_hidden_layer_with_frozen_signs_is_the_shallow_mean_field(name):
-    # `mean_field` at magnitude 1 is the flow of h alone with c = +-1; its neuron factor N is richness 1 here.
+    # `mean_field` at magnitude 1 is the flow of h alone with c = +-1; its neuron factor N is
+    # richness 1 here.
     x, y, time = INPUTS[:2], TARGETS[:2], 1.0
     flow = wf.limits.mean_field(x @ x.T / 5, y, name, [time], spacing=0.1).outputs[0]
     ends = []
     for steps in (4, 8, 16):
         path = wf.limits.field_theory(
-            KEY, x, y, 1, activation=name, rate=time / steps, steps=steps, samples=2**14, repeats=4, readout="frozen signs"
-        )  # fmt: skip
+            KEY,
+            x,
+            y,
+            1,
+            activation=name,
+            rate=time / steps,
+            steps=steps,
+            samples=2**14,
+            repeats=4,
+            readout="frozen signs",
+        )
         ends.append(np.asarray(path.outputs)[-1])
-    # The draws are the same, so first and second order in the rate can be taken off without adding noise.
+    # The draws are the same, so first and second order in the rate can be taken off without adding
+    # noise.
     extrapolated = (ends[0] - 6 * ends[1] + 8 * ends[2]) / 3
     assert 4 * float(path.outputs_error[-1].max()) < 1e-3
     assert_allclose(extrapolated, flow, atol=1e-3)
 
 
 def descent_by_quadrature(x, y, rate, steps, richness, nodes=32):
-    """Losses of one hidden layer of tanh: its neurons obey closed equations, so means over (u, r) are three-fold integrals."""
+    """Losses of one hidden layer of tanh: its neurons obey closed equations, so means over (u, r)
+    are three-fold integrals.
+    """
     t, weights = np.polynomial.hermite_e.hermegauss(nodes)
     grid = np.stack(np.meshgrid(t, t, t, indexing="ij"), -1).reshape(-1, 3)
     weights = np.prod(np.meshgrid(weights, weights, weights, indexing="ij"), axis=0).ravel()
@@ -186,7 +225,8 @@ def descent_by_quadrature(x, y, rate, steps, richness, nodes=32):
 
 
 def test_error_bars_of_the_loss_cover_at_their_rate():
-    # From a first loss of 1 down to 1e-5. Sixty independent theories of four repeats each, solved in one program; four repeats leave three degrees of freedom.
+    # From a first loss of 1 down to 1e-5. Sixty independent theories of four repeats each, solved
+    # in one program; four repeats leave three degrees of freedom.
     x, y, trials, samples, steps = INPUTS[:2], np.array([1.0, -1.0]), 60, 256, 16
     rate, richness = 0.6, 1.5
     truth = descent_by_quadrature(x, y, rate, steps, richness)

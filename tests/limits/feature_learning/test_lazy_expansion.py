@@ -1,4 +1,6 @@
-"""The first order in the richness against the exact linear theory, the sampled theory, and its own order."""
+"""The first order in the richness against the exact linear theory, the sampled theory, and its own
+order.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -37,7 +39,8 @@ def linear_kernels(theory):
 
 @pytest.mark.parametrize("depth", [1, 2, 4])
 def test_linear_networks_to_the_next_order(depth):
-    # Theta(richness) = Theta_0 + richness^2 Theta_2 + O(richness^4): halving the richness cuts the defect by four
+    # Theta(richness) = Theta_0 + richness^2 Theta_2 + O(richness^4): halving the richness cuts the
+    # defect by four
     rate, steps = 0.1, 6
     act = activation("linear")
     layers, kernel = layers_at_start(act, GRAM, depth, 0), (depth + 1) * GRAM
@@ -55,7 +58,8 @@ def test_linear_networks_to_the_next_order(depth):
 
 
 def test_outputs_of_linear_networks():
-    # (f(richness) - f(0)) / richness^2 by descent at two rates, extrapolated to the flow: second orders in rate and richness are left
+    # (f(richness) - f(0)) / richness^2 by descent at two rates, extrapolated to the flow: second
+    # orders in rate and richness are left
     expansion = wf.limits.lazy_expansion(X, Y, [0.5, 1.0], "linear")
     richness, coefficients = 0.1, []
     for steps in (10, 20):
@@ -91,10 +95,12 @@ def test_tanh_against_the_sampled_theory(depth):
         quotients.append((4 * (near - start) / 0.2**2 - (far - start) / 0.4**2) / 3)
     error = np.std(quotients, axis=0, ddof=1) / np.sqrt(keys)
     assert error.max() < 0.1 * np.abs(change).max()
-    # One in a thousand by Student's t with seven degrees of freedom, and 1 % for the next order of Richardson.
+    # One in a thousand by Student's t with seven degrees of freedom, and 1 % for the next order of
+    # Richardson.
     allowed = 5.4 * error + 0.01 * np.abs(change).max()
     assert np.all(np.abs(np.mean(quotients, axis=0) - change) < allowed)
-    # Responses at equal times and through curvature matter: without either one the kernel is elsewhere.
+    # Responses at equal times and through curvature matter: without either one the kernel is
+    # elsewhere.
     if depth > 1:
         for part in ({"instant": 0 * GRAM}, {"onward": None}):
             less = [

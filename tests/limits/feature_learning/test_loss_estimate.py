@@ -27,7 +27,8 @@ def test_the_interval_covers_the_loss_of_the_true_outputs(size):
 
 
 def test_the_mean_of_losses_would_not_cover():
-    # What the loss of the mean replaces: at zero residual it reports half the variance, with an error bar too small for it.
+    # What the loss of the mean replaces: at zero residual it reports half the variance, with an
+    # error bar too small for it.
     noise = np.random.default_rng(0).normal(size=(REPEATS, TRIALS, 5))
     each = 0.5 * np.sum(noise**2, axis=-1)
     errors = each.std(axis=0, ddof=1) / np.sqrt(REPEATS)
@@ -35,7 +36,8 @@ def test_the_mean_of_losses_would_not_cover():
 
 
 def test_another_loss_by_finite_differences_of_its_repeats():
-    # To first order the error is the deviation of the repeats' own losses: repeats very close to each other.
+    # To first order the error is the deviation of the repeats' own losses: repeats very close to
+    # each other.
     loss = lambda f, y: jnp.log1p(jnp.exp(-f * y))
     outputs = 0.4 + 1e-6 * np.random.default_rng(1).normal(size=(6, 3, 2))
     targets = jnp.asarray([1.0, -1.0])

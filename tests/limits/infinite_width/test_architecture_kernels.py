@@ -1,4 +1,6 @@
-"""Kernels from descriptions: the older kernels as special cases, shares, rates, blocks, gradients, wrong input."""
+"""Kernels from descriptions: the older kernels as special cases, shares, rates, blocks, gradients,
+wrong input.
+"""
 
 import math
 
@@ -53,8 +55,9 @@ def test_older_kernels_are_special_cases(activation, other):
 
 
 def test_deep_linear_networks_by_hand():
-    # f = s1 s2 s3 W3 W2 W1 x / sqrt(d n n): the gradient with respect to any one layer has squared size (s1 s2 s3)^2 x.x'/d,
-    # so the layers' shares are equal; a rate multiplies its own, a frozen layer has none
+    # f = s1 s2 s3 W3 W2 W1 x / sqrt(d n n): the gradient with respect to any one layer has squared
+    # size (s1 s2 s3)^2 x.x'/d, so the layers' shares are equal; a rate multiplies its own, a frozen
+    # layer has none
     deviations = (1.5, 0.8, 1.2)
     gram = np.prod(deviations) ** 2 * X @ Z.T / 4
     layers = [Dense(8, s) for s in deviations]
@@ -84,10 +87,18 @@ def test_the_shares_of_a_residual_network_sum_to_its_kernel():
 
 
 def test_layer_by_layer_ends_at_the_whole_and_diagonals_are_diagonals():
-    chain = Chain(Conv(6, (3, 3), bias_std=0.2), Activate("relu"), AveragePool((2, 2)), Flatten(), Dense(1))  # fmt: skip
+    chain = Chain(
+        Conv(6, (3, 3), bias_std=0.2), Activate("relu"), AveragePool((2, 2)), Flatten(), Dense(1)
+    )
     k = kernels(chain)
     layers = k.layers(IMAGES)
-    assert [type(step.layer).__name__ for step in layers] == ["Conv", "Activate", "AveragePool", "Flatten", "Dense"]  # fmt: skip
+    assert [type(step.layer).__name__ for step in layers] == [
+        "Conv",
+        "Activate",
+        "AveragePool",
+        "Flatten",
+        "Dense",
+    ]
     assert layers[0].nngp.shape == (4, 4, 5, 4)
     assert layers[2].nngp.shape == (4, 4, 2, 2)
     whole = k.both(IMAGES)
@@ -98,7 +109,15 @@ def test_layer_by_layer_ends_at_the_whole_and_diagonals_are_diagonals():
 
 
 def test_layers_before_the_first_weights_act_on_the_inputs():
-    early = Chain(LayerNorm(), AveragePool((2, 2)), Activate("tanh"), Flatten(), Dense(8), Activate("relu"), Dense(1))  # fmt: skip
+    early = Chain(
+        LayerNorm(),
+        AveragePool((2, 2)),
+        Activate("tanh"),
+        Flatten(),
+        Dense(8),
+        Activate("relu"),
+        Dense(1),
+    )
     centred = IMAGES - IMAGES.mean(-1, keepdims=True)
     normed = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
     pooled = normed[:, :4].reshape(4, 2, 2, 2, 2, 2).mean((2, 4))
@@ -156,8 +175,9 @@ def test_equal_and_opposite_inputs_are_exact():
 
 
 def test_equal_inputs_of_many_features_are_exact():
-    # Rows like images: most pixels hold one background value, whose products round the same way over and over. A matrix product over all
-    # 784 was off by tens of epsilon, which the angle of two equal inputs turns into 1e-8.
+    # Rows like images: most pixels hold one background value, whose products round the same way
+    # over and over. A matrix product over all 784 was off by tens of epsilon, which the angle of
+    # two equal inputs turns into 1e-8.
     rng = np.random.default_rng(0)
     x = np.where(rng.random((40, 784)) < 0.15, rng.random((40, 784)), 0.0) - 0.1307
     x *= np.sqrt(784) / np.linalg.norm(x, axis=1, keepdims=True)
@@ -176,25 +196,65 @@ def test_float32_agrees_to_its_rounding():
 
 
 WRONG = {
-    "parametrisation": (lambda: kernels(mlp(), parametrisation="mup"), "`parametrisation` must be 'ntk' or 'standard'"),
+    "parametrisation": (
+        lambda: kernels(mlp(), parametrisation="mup"),
+        "`parametrisation` must be 'ntk' or 'standard'",
+    ),
     "rates": (lambda: kernels(mlp(), rates=(1.0,)), "`rates` must be 2 non-negative numbers"),
     "x": (lambda: kernels(mlp()).ntk(X[0]), "`x` must have shape"),
     "x2": (lambda: kernels(mlp()).ntk(X, X[:, :3]), "`x2` must hold inputs of shape"),
-    "channels": (lambda: kernels(Chain(Conv(3, (3, 3)), Flatten(), Dense(1))).ntk(X), "needs inputs of 2 spatial axes"),
-    "window": (lambda: kernels(Chain(Conv(3, (3,), padding="VALID"), Flatten(), Dense(1))).ntk(X[:, :2, None]), "does not fit into positions"),
-    "image": (lambda: kernels(Chain(Conv(3, (3,)), Flatten(), Dense(1))).ntk(X[:, None, None, :]), "needs inputs of 1 spatial axes"),
+    "channels": (
+        lambda: kernels(Chain(Conv(3, (3, 3)), Flatten(), Dense(1))).ntk(X),
+        "needs inputs of 2 spatial axes",
+    ),
+    "window": (
+        lambda: kernels(Chain(Conv(3, (3,), padding="VALID"), Flatten(), Dense(1))).ntk(
+            X[:, :2, None]
+        ),
+        "does not fit into positions",
+    ),
+    "image": (
+        lambda: kernels(Chain(Conv(3, (3,)), Flatten(), Dense(1))).ntk(X[:, None, None, :]),
+        "needs inputs of 1 spatial axes",
+    ),
     "weight variance": (lambda: Dense(3, weight_std=-1.0), "`weight_std` must be positive"),
     "bias variance": (lambda: Conv(3, (3,), bias_std=-0.1), "`bias_std` must be non-negative"),
-    "complex": (lambda: kernels(mlp()).ntk(X + 1j), "`x` must be an array of numbers with one row a sample: it holds complex"),
-    "no slope": (lambda: kernels(Chain(Dense(3), Activate(np.tanh), Dense(1))).ntk(X), "written with `jax.numpy`"),
-    "a step": (lambda: kernels(Chain(Dense(3), Activate(jnp.floor), Dense(1))).ntk(X), "not smooth enough for quadrature"),
-    "twice": (lambda: kernels(Chain(Dense(3), Activate("relu"), Activate("relu"))).ntk(X), "not Gaussian in the limit"),
-    "norm": (lambda: kernels(Chain(Dense(3), Activate("relu"), LayerNorm())).ntk(X), "`LayerNorm` needs centred Gaussian"),
-    "correlated": (lambda: kernels(Chain(Dense(3), Residual(Activate("relu")))).ntk(X), "correlated in the limit"),
+    "complex": (
+        lambda: kernels(mlp()).ntk(X + 1j),
+        "`x` must be an array of numbers with one row a sample: it holds complex",
+    ),
+    "no slope": (
+        lambda: kernels(Chain(Dense(3), Activate(np.tanh), Dense(1))).ntk(X),
+        "written with `jax.numpy`",
+    ),
+    "a step": (
+        lambda: kernels(Chain(Dense(3), Activate(jnp.floor), Dense(1))).ntk(X),
+        "not smooth enough for quadrature",
+    ),
+    "twice": (
+        lambda: kernels(Chain(Dense(3), Activate("relu"), Activate("relu"))).ntk(X),
+        "not Gaussian in the limit",
+    ),
+    "norm": (
+        lambda: kernels(Chain(Dense(3), Activate("relu"), LayerNorm())).ntk(X),
+        "`LayerNorm` needs centred Gaussian",
+    ),
+    "correlated": (
+        lambda: kernels(Chain(Dense(3), Residual(Activate("relu")))).ntk(X),
+        "correlated in the limit",
+    ),
     "share": (lambda: kernels(mlp()).share(2, X), "`layer` must be a layer with weights"),
-    "nodes": (lambda: kernels(Chain(Dense(3, node_scaling=wf.scalings.Zipf(0.5, 0.7)), Activate("relu"))).ntk(X), "`node_scaling`"),
-    "pool": (lambda: kernels(Chain(Dense(3), GlobalAveragePool())).ntk(X), "needs inputs of spatial axes"),
-}  # fmt: skip
+    "nodes": (
+        lambda: kernels(
+            Chain(Dense(3, node_scaling=wf.scalings.Zipf(0.5, 0.7)), Activate("relu"))
+        ).ntk(X),
+        "`node_scaling`",
+    ),
+    "pool": (
+        lambda: kernels(Chain(Dense(3), GlobalAveragePool())).ntk(X),
+        "needs inputs of spatial axes",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

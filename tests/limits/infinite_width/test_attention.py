@@ -1,4 +1,6 @@
-"""Self-attention: kernels by hand and against finite networks; `test_neural_tangents.py` has them against neural-tangents."""
+"""Self-attention: kernels by hand and against finite networks; `test_neural_tangents.py` has them
+against neural-tangents.
+"""
 
 import jax
 import numpy as np
@@ -17,8 +19,9 @@ def chain(layer: a.SelfAttention) -> a.Chain:
 
 
 def test_linear_attention_by_hand():
-    # Sigma_ab = x_a . x'_b / 2 at the inputs, weights A = softmax(0.8 Sigma(x, x)) along each row; values and the layer after the heads
-    # have one part of the tangent kernel each, nothing below is trained.
+    # Sigma_ab = x_a . x'_b / 2 at the inputs, weights A = softmax(0.8 Sigma(x, x)) along each row;
+    # values and the layer after the heads have one part of the tangent kernel each, nothing below
+    # is trained.
     products = np.einsum("iac,jbc->ijab", X, X) / 2
     scores = np.exp(0.8 * np.einsum("iiab->iab", products))
     weights = scores / scores.sum(-1, keepdims=True)
@@ -31,7 +34,8 @@ def test_linear_attention_by_hand():
 
 
 CASES = {
-    # second moments of products of independent Gaussians: the means are those of the limit at every width
+    # second moments of products of independent Gaussians: the means are those of the limit at every
+    # width
     "sqrt": a.SelfAttention(8, 6, 6, 6, "sqrt", "identity", **LAYER),
     # the softmax sees K K^T / m, whose fluctuations shift the mean by O(1 / m)
     "linear": a.SelfAttention(8, 4, 2000, 4, "linear", "softmax", **LAYER),
@@ -52,10 +56,19 @@ def test_finite_networks_have_these_kernels_on_average(name, kernel):
     )  # and the errors tell something
 
 
-@pytest.mark.parametrize("layer", [a.SelfAttention(6, **LAYER), a.SelfAttention(6, scaling="sqrt", mechanism="identity", **LAYER)])  # fmt: skip
+@pytest.mark.parametrize(
+    "layer",
+    [
+        a.SelfAttention(6, **LAYER),
+        a.SelfAttention(6, scaling="sqrt", mechanism="identity", **LAYER),
+    ],
+)
 def test_shares_diagonals_rates_and_frozen_layers(layer):
-    # above a convolution, so that a tangent kernel comes from below, and with a second set of inputs
-    network = a.Chain(a.Conv(6, (3,)), a.Activate("relu"), layer, a.Activate("erf"), a.Flatten(), a.Dense(1))  # fmt: skip
+    # above a convolution, so that a tangent kernel comes from below, and with a second set of
+    # inputs
+    network = a.Chain(
+        a.Conv(6, (3,)), a.Activate("relu"), layer, a.Activate("erf"), a.Flatten(), a.Dense(1)
+    )
     k = wf.limits.kernels(network)
     parts = 3 if layer.scaling == "linear" else 4
     assert len(k.rates) == parts + 2
@@ -70,8 +83,13 @@ def test_shares_diagonals_rates_and_frozen_layers(layer):
     rates = np.arange(1.0, parts + 3)
     weighted = wf.limits.kernels(network, rates=rates).ntk(X, X[:2])
     assert_allclose(weighted, np.tensordot(rates, shares, 1), rtol=1e-12)
-    frozen = [a.SelfAttention(**{**vars(part), "trained": False}) if part is layer else part for part in network.layers]  # fmt: skip
-    assert_allclose(wf.limits.kernels(a.Chain(*frozen)).ntk(X, X[:2]), shares[0] + shares[-1], rtol=1e-12)  # fmt: skip
+    frozen = [
+        a.SelfAttention(**{**vars(part), "trained": False}) if part is layer else part
+        for part in network.layers
+    ]
+    assert_allclose(
+        wf.limits.kernels(a.Chain(*frozen)).ntk(X, X[:2]), shares[0] + shares[-1], rtol=1e-12
+    )
 
 
 def test_attention_is_blind_to_the_order_of_positions():
@@ -85,14 +103,29 @@ def test_attention_is_blind_to_the_order_of_positions():
 
 
 WRONG = {
-    "positions": (lambda: wf.limits.kernels(a.SelfAttention(4)).ntk(X[:, 0]), "`SelfAttention` needs inputs of spatial axes"),
+    "positions": (
+        lambda: wf.limits.kernels(a.SelfAttention(4)).ntk(X[:, 0]),
+        "`SelfAttention` needs inputs of spatial axes",
+    ),
     "heads": (lambda: a.SelfAttention(4, heads=0), "`heads` must be a whole number"),
-    "mechanism": (lambda: a.SelfAttention(4, mechanism="soft"), "`mechanism` must be .* Did you mean 'softmax'"),
+    "mechanism": (
+        lambda: a.SelfAttention(4, mechanism="soft"),
+        "`mechanism` must be .* Did you mean 'softmax'",
+    ),
     "scaling": (lambda: a.SelfAttention(4, scaling="root"), "`scaling` must be 'linear' or 'sqrt'"),
-    "deviation": (lambda: a.SelfAttention(4, query_key_std=-1.0), "`query_key_std` must be positive"),
-    "no closed form": (lambda: wf.limits.kernels(a.SelfAttention(4, scaling="sqrt")).nngp(X), "closed form for mechanism='identity' alone"),
-    "standard": (lambda: wf.limits.kernels(a.SelfAttention(4), parametrisation="standard").ntk(X), "NTK parametrisation alone"),
-}  # fmt: skip
+    "deviation": (
+        lambda: a.SelfAttention(4, query_key_std=-1.0),
+        "`query_key_std` must be positive",
+    ),
+    "no closed form": (
+        lambda: wf.limits.kernels(a.SelfAttention(4, scaling="sqrt")).nngp(X),
+        "closed form for mechanism='identity' alone",
+    ),
+    "standard": (
+        lambda: wf.limits.kernels(a.SelfAttention(4), parametrisation="standard").ntk(X),
+        "NTK parametrisation alone",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", WRONG)

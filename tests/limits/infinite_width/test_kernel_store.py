@@ -1,4 +1,6 @@
-"""Kernels on disk: the same numbers, resumed after a kill, shared between machines, and never mixed up."""
+"""Kernels on disk: the same numbers, resumed after a kill, shared between machines, and never mixed
+up.
+"""
 
 import json
 import os
@@ -27,7 +29,8 @@ def test_chunks_hold_the_kernel_in_the_zarr_format(tmp_path):
     assert stored.missing == []
     assert_allclose(stored.to_array(), whole, rtol=1e-13, atol=1e-15)
     assert_allclose(open_kernel(tmp_path / "k.zarr") @ X, whole @ X, rtol=1e-12)
-    # read by the format's rules alone: chunk (i, j) is the file 'i.j', row by row, padded to the chunk's size
+    # read by the format's rules alone: chunk (i, j) is the file 'i.j', row by row, padded to the
+    # chunk's size
     settings = json.loads((tmp_path / "k.zarr" / ".zarray").read_text())
     assert settings["zarr_format"] == 2
     assert (settings["shape"], settings["chunks"], settings["dtype"]) == ([50, 50], [16, 16], "<f8")
@@ -52,9 +55,14 @@ def test_parts_of_several_machines_make_one_kernel(tmp_path):
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "k").glob("*.*")}
     calls = []
     whole = write_kernel(
-        K, tmp_path / "k", X, X[:20], kernel="nngp", chunk=16,
+        K,
+        tmp_path / "k",
+        X,
+        X[:20],
+        kernel="nngp",
+        chunk=16,
         progress=lambda done, total: calls.append((done, total)),
-    )  # fmt: skip
+    )
     assert calls == [(k, 4) for k in range(1, 5)]  # the missing ones alone
     assert {p: p.stat().st_mtime_ns for p in stamps} == stamps
     assert_allclose(whole.to_array(), K.nngp(X, X[:20]), rtol=1e-13, atol=1e-15)
@@ -78,7 +86,9 @@ wf.limits.write_kernel(k, sys.argv[1], x, chunk=5, progress=progress, client=cli
 @pytest.mark.parametrize("way", ["alone", "dask"])
 def test_a_kill_loses_nothing_and_nothing_is_computed_twice(tmp_path, way):
     place = tmp_path / "k"
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(place), way], stdout=subprocess.PIPE, text=True)  # fmt: skip
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(place), way], stdout=subprocess.PIPE, text=True
+    )
     for line in child.stdout:
         if line.strip() == "DONE 7":
             break
@@ -155,7 +165,9 @@ def test_rows_and_the_chunk_of_a_folder(tmp_path):
 def test_dask_computes_each_missing_chunk_once_and_reports_a_failure(tmp_path):
     distributed = pytest.importorskip("distributed")
     calls = []
-    with distributed.Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:  # fmt: skip
+    with distributed.Client(
+        processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as client:
         first = write_kernel(K, tmp_path / "k", X, chunk=16, part=(0, 2), client=client)
         assert (
             len(first.missing) == 16 - 8

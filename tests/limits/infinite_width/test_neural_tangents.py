@@ -29,7 +29,11 @@ def layer(kind, s):
         pool = a.AveragePool if s["kind"] == "average" else a.SumPool
         return pool(s["window"], s["strides"], s["padding"])
     if kind == "attention":
-        stds = dict(query_key_std=s.get("qk", 1.0), value_std=s.get("value", 1.0), weight_std=s.get("out", 1.0))  # fmt: skip
+        stds = dict(
+            query_key_std=s.get("qk", 1.0),
+            value_std=s.get("value", 1.0),
+            weight_std=s.get("out", 1.0),
+        )
         return a.SelfAttention(8, 4, 8, 8, s["scaling"], s["mechanism"], **stds, bias_std=s["b"])
     if kind == "residual":
         return a.Residual(build(s["body"]), s["shortcut"] and build(s["shortcut"]))

@@ -32,9 +32,16 @@ def test_by_blocks(exact):
 def test_by_conjugate_gradients_where_the_matrix_does_not_fit(exact):
     done = []
     small = regress(
-        K, X, Y, ridge=RIDGE, rows=30, memory=20_000, rank=30, tolerance=1e-10,
+        K,
+        X,
+        Y,
+        ridge=RIDGE,
+        rows=30,
+        memory=20_000,
+        rank=30,
+        tolerance=1e-10,
         progress=lambda step, most: done.append(step),
-    )  # fmt: skip
+    )
     assert small.method == "cg"
     assert small.residual <= 1e-10
     assert_allclose(small.coefficients, exact, rtol=1e-7)
@@ -60,7 +67,8 @@ def test_single_precision_is_refined_to_double(exact):
 
 
 def test_single_precision_at_a_ridge_below_its_rounding():
-    # 160 points on a line: float32 finds negative pivots at this ridge, and the sentence used to end the matter.
+    # 160 points on a line: float32 finds negative pivots at this ridge, and the sentence used to
+    # end the matter.
     x = np.linspace(-1, 1, 160)[:, None]
     y = np.sin(3 * x[:, 0])
     gram = np.asarray(K.ntk(x))
@@ -94,7 +102,8 @@ def test_a_stored_kernel_is_read_and_not_computed(exact, tmp_path, monkeypatch, 
 
 @pytest.mark.parametrize("itemsize", [4, 8])
 def test_blocks_of_the_default_budget_are_given_back_by_the_allocator(itemsize):
-    # glibc serves requests of up to DEFAULT_MMAP_THRESHOLD_MAX = 32 MiB from its heap once one of that size was freed (mallopt(3)).
+    # glibc serves requests of up to DEFAULT_MMAP_THRESHOLD_MAX = 32 MiB from its heap once one of
+    # that size was freed (mallopt(3)).
     rows = block_rows(20_000, itemsize, 2 << 30)
     assert 32 << 20 <= itemsize * rows**2 < 33 << 20
     assert block_rows(100, itemsize, 2 << 30) == 100

@@ -1,4 +1,6 @@
-"""Predictions from kernels on disk, beyond a small budget: by a factor and by products alone, against the formulas in memory."""
+"""Predictions from kernels on disk, beyond a small budget: by a factor and by products alone,
+against the formulas in memory.
+"""
 
 import math
 
@@ -22,7 +24,9 @@ BUDGETS = pytest.mark.parametrize("memory", [None, FACTOR_FITS, NOTHING_FITS])
 def disk(tmp_path_factory):
     """Both kernels of the training inputs, and of test against training inputs, in chunks of 32."""
     place = tmp_path_factory.mktemp("kernels")
-    write = lambda name, kind, *inputs: limits.write_kernel(K, place / (name + kind), *inputs, kernel=kind, chunk=32)  # fmt: skip
+    write = lambda name, kind, *inputs: limits.write_kernel(
+        K, place / (name + kind), *inputs, kernel=kind, chunk=32
+    )
     return {
         "train": tuple(write("train", kind, X) for kind in ("nngp", "ntk")),
         "cross": tuple(write("cross", kind, Z, X) for kind in ("nngp", "ntk")),
@@ -44,7 +48,9 @@ def weak_preconditioner(monkeypatch):
 @pytest.mark.parametrize("spread", ["covariance", "variances", "none"])
 def test_posterior(disk, ram, memory, spread):
     test = {"covariance": ram["test"], "variances": np.diagonal(ram["test"]), "none": None}[spread]
-    expected = limits.posterior(ram["train"].nngp, Y, cross=ram["cross"].nngp, test_nngp=test, ridge=RIDGE)  # fmt: skip
+    expected = limits.posterior(
+        ram["train"].nngp, Y, cross=ram["cross"].nngp, test_nngp=test, ridge=RIDGE
+    )
     for cross in (disk["cross"][0], ram["cross"].nngp):
         mean, covariance = limits.posterior(
             disk["train"][0], Y, cross=cross, test_nngp=test, ridge=RIDGE, memory=memory
@@ -93,8 +99,13 @@ def test_a_kernel_in_float32_is_solved_in_float64(tmp_path, memory):
 def test_progress(disk, memory, most):
     calls = []
     limits.posterior(
-        disk["train"][0], Y, cross=disk["cross"][0], ridge=RIDGE, memory=memory, progress=lambda *done: calls.append(done)
-    )  # fmt: skip
+        disk["train"][0],
+        Y,
+        cross=disk["cross"][0],
+        ridge=RIDGE,
+        memory=memory,
+        progress=lambda *done: calls.append(done),
+    )
     # three blocks of two by two chunks and two columns of the factor, or so many steps at most
     assert [done for done, _ in calls] == list(range(1, len(calls) + 1))
     assert {total for _, total in calls} == {most}
@@ -128,7 +139,11 @@ def test_formulas_that_need_the_matrix_read_it(disk, ram, monkeypatch):
     ntk, cross = disk["train"][1], disk["cross"][1]
     labels = np.eye(2)[(X[:, 0] > 0).astype(int)]
     flow = limits.output_flow(ntk, labels, [0.5], cross=cross)
-    assert_allclose(flow, limits.output_flow(ram["train"].ntk, labels, [0.5], cross=ram["cross"].ntk), atol=1e-10)  # fmt: skip
+    assert_allclose(
+        flow,
+        limits.output_flow(ram["train"].ntk, labels, [0.5], cross=ram["cross"].ntk),
+        atol=1e-10,
+    )
     line = limits.linearised(ntk, Y, [0.5], test_kernel=cross)
     exact = limits.linearised(ram["train"].ntk, Y, [0.5], test_kernel=ram["cross"].ntk)
     assert_allclose(line.test_outputs, exact.test_outputs, atol=1e-10)
@@ -146,18 +161,48 @@ def test_kernels_that_do_not_belong_together_are_refused(disk, ram, tmp_path):
     two = limits.write_kernel(K, tmp_path / "two", X, X[::-1], kernel="nngp", chunk=16)
     settings = dict(ridge=RIDGE, memory=NOTHING_FITS)
     cases = [
-        (lambda: limits.posterior(ntk, Y, **settings), r"`nngp` must be the 'nngp' kernel .* \(different: kernel\)"),
-        (lambda: limits.posterior(two, Y, **settings), r"of the training inputs with themselves, but .* \(different: row inputs\)"),
+        (
+            lambda: limits.posterior(ntk, Y, **settings),
+            r"`nngp` must be the 'nngp' kernel .* \(different: kernel\)",
+        ),
+        (
+            lambda: limits.posterior(two, Y, **settings),
+            r"of the training inputs with themselves, but .* \(different: row inputs\)",
+        ),
         (lambda: limits.posterior(begun, Y, **settings), "`nngp` must be complete, but 8 chunks"),
-        (lambda: limits.posterior(nngp, Y, cross=other, **settings), r"`cross` must be .* \(different: column inputs\)"),
-        (lambda: limits.posterior(nngp, Y, cross=cross_ntk, **settings), r"`cross` must be .* \(different: kernel\)"),
-        (lambda: limits.posterior(nngp, Y, cross=np.ones((3, 5)), **settings), r"`cross` must have shape \(test sample, 60\)"),
-        (lambda: limits.ensemble((nngp, deep), Y, **settings), r"`train.ntk` must be .* \(different: architecture, rates\)"),
-        (lambda: limits.ensemble((nngp, ram["train"].ntk), Y, **settings), "`train` must hold two stored kernels or two arrays"),
-        (lambda: limits.ensemble((nngp, ntk), Y, cross=(cross_nngp, cross_nngp), **settings), "`cross.ntk` must be"),
-        (lambda: limits.ensemble((nngp, ntk), Y, cross=disk["cross"], rate=1.0, **settings), "`rate` must be below 2/"),
-        (lambda: limits.ensemble((nngp, ntk), Y, cross=disk["cross"], memory=NOTHING_FITS), "`ridge` must be positive"),
-    ]  # fmt: skip
+        (
+            lambda: limits.posterior(nngp, Y, cross=other, **settings),
+            r"`cross` must be .* \(different: column inputs\)",
+        ),
+        (
+            lambda: limits.posterior(nngp, Y, cross=cross_ntk, **settings),
+            r"`cross` must be .* \(different: kernel\)",
+        ),
+        (
+            lambda: limits.posterior(nngp, Y, cross=np.ones((3, 5)), **settings),
+            r"`cross` must have shape \(test sample, 60\)",
+        ),
+        (
+            lambda: limits.ensemble((nngp, deep), Y, **settings),
+            r"`train.ntk` must be .* \(different: architecture, rates\)",
+        ),
+        (
+            lambda: limits.ensemble((nngp, ram["train"].ntk), Y, **settings),
+            "`train` must hold two stored kernels or two arrays",
+        ),
+        (
+            lambda: limits.ensemble((nngp, ntk), Y, cross=(cross_nngp, cross_nngp), **settings),
+            "`cross.ntk` must be",
+        ),
+        (
+            lambda: limits.ensemble((nngp, ntk), Y, cross=disk["cross"], rate=1.0, **settings),
+            "`rate` must be below 2/",
+        ),
+        (
+            lambda: limits.ensemble((nngp, ntk), Y, cross=disk["cross"], memory=NOTHING_FITS),
+            "`ridge` must be positive",
+        ),
+    ]
     for call, words in cases:
         with pytest.raises(ValueError, match=words):
             call()

@@ -17,9 +17,12 @@ M1, M2, D, N, T = 5, 4, 3, 6, 20
 def setup(outputs=2, seed=0):
     rng = np.random.default_rng(seed)
     net = dict(
-        first=rng.normal(size=(M1, D)), first_bias=rng.normal(size=M1), second=rng.normal(size=(M2, M1)),
-        second_bias=rng.normal(size=M2), output=rng.normal(size=(outputs, M2)),
-    )  # fmt: skip
+        first=rng.normal(size=(M1, D)),
+        first_bias=rng.normal(size=M1),
+        second=rng.normal(size=(M2, M1)),
+        second_bias=rng.normal(size=M2),
+        output=rng.normal(size=(outputs, M2)),
+    )
     x, y = rng.normal(size=(N, D)), rng.normal(size=(N, outputs))
     draws = dict(
         indices=rng.integers(0, N, size=T),
@@ -77,9 +80,15 @@ def test_twenty_steps_with_all_randomness_given(variant, scaling, power):
         net, x, y, draws, rate=0.05, variant=variant, lw=0.3, lv=0.2, scaling=scaling, power=power
     )
     dynamics = wf.SmoothedSGD(
-        0.05, window=5, variant=variant, first_penalty=0.3, second_penalty=0.2, regulariser_scaling=scaling,
-        power=power, noise=wf.ReplayedNoise(**draws),
-    )  # fmt: skip
+        0.05,
+        window=5,
+        variant=variant,
+        first_penalty=0.3,
+        second_penalty=0.2,
+        regulariser_scaling=scaling,
+        power=power,
+        noise=wf.ReplayedNoise(**draws),
+    )
 
     def objective(snapshot):
         return snapshot.state.objective
@@ -249,7 +258,9 @@ def test_finish_chooses_the_least_training_loss():
 
 
 def test_sgd_is_algorithm_one():
-    """Algorithm 1 line by line; the recorded loss of a step is that of its sample before the update."""
+    """Algorithm 1 line by line; the recorded loss of a step is that of its sample before the
+    update.
+    """
     rng = np.random.default_rng(1)
     w0, b, a = rng.normal(size=(7, D)), rng.normal(size=7), rng.normal(size=7)
     x, y, order = rng.normal(size=(N, D)), rng.normal(size=N), rng.integers(0, N, size=T)
@@ -284,16 +295,23 @@ def test_sgd_is_algorithm_one():
 
 
 def test_variant_two_escapes_its_saddle():
-    # At W = V = 0 the mean gradient over Sigma is zero; SGD's noise leaves the saddle. Bounds of the specification: relative test error <= 0.4 as
-    # the mean over Sigma, <= 0.25 for the prediction averaged over Sigma, after 2000 steps (nine seeds there: 0.18-0.38 and 0.07-0.16).
+    # At W = V = 0 the mean gradient over Sigma is zero; SGD's noise leaves the saddle. Bounds of
+    # the specification: relative test error <= 0.4 as the mean over Sigma, <= 0.25 for the
+    # prediction averaged over Sigma, after 2000 steps (nine seeds there: 0.18-0.38 and 0.07-0.16).
     concept = wf.data.product_concept(wf.data.smooth("sin", 3.0), wf.data.smooth("sin", 2.0), 5)
     data = wf.data.concept_data(jax.random.key(0), concept, samples=200, features=5)
     test = wf.data.concept_data(jax.random.key(2), concept, samples=1000, features=5)
     m, std = 100, 0.3
     net = wf.BiasedThreeLayer.init(jax.random.key(1), features=6, width=m, output_std=std)
     dynamics = wf.SmoothedSGD(
-        0.5 / (std**2 * m), variant=2, batch=4, shrink=False, first_smoothing=0.5 * m**-0.99, second_smoothing=0.05 / m**0.5, gradient_noise=1e-4 / m
-    )  # fmt: skip
+        0.5 / (std**2 * m),
+        variant=2,
+        batch=4,
+        shrink=False,
+        first_smoothing=0.5 * m**-0.99,
+        second_smoothing=0.05 / m**0.5,
+        gradient_noise=1e-4 / m,
+    )
     run = wf.train(
         net, data, dynamics, steps=2000, every=2000, loss=wf.losses.Huber(), precision="float32"
     )

@@ -10,7 +10,9 @@ from wideflow.papers.allenzhu2018 import tour
 
 
 def table(three_train, three_test):
-    """Two layers end at training error 0.2 and test error 0.3; three layers as given. Variance 1."""
+    """Two layers end at training error 0.2 and test error 0.3; three layers as given.
+    Variance 1.
+    """
     train, test = np.r_[1.0, 0.2, three_train], np.r_[1.0, 0.3, three_test]
     count = len(three_train)
     return xr.Dataset(
@@ -25,7 +27,8 @@ def table(three_train, three_test):
 
 
 def test_errors_are_compared_at_the_training_error_that_two_layers_ended_with():
-    # on logarithms 0.2 lies half way between 0.4 and 0.1, where the test error is sqrt(0.4 * 0.1) = 0.2: two thirds of 0.3
+    # on logarithms 0.2 lies half way between 0.4 and 0.1, where the test error is sqrt(0.4 * 0.1) =
+    # 0.2: two thirds of 0.3
     one = table([1.0, 0.4, 0.1], [1.0, 0.4, 0.1])
     assert_allclose(tour.equal_fit_ratio(one), 2 / 3, rtol=1e-12)
     moment = tour.equal_fit(one)

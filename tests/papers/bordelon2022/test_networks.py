@@ -1,4 +1,6 @@
-"""The map to `Deep`: the same numbers as the network of the theory written out with NumPy and autodiff."""
+"""The map to `Deep`: the same numbers as the network of the theory written out with NumPy and
+autodiff.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +16,21 @@ Y = np.array([1.0, -1.0, 0.5])
 
 
 def test_descent_is_that_of_the_theorys_network():
-    # h1 = W0 x/sqrt(D), h2 = W1 phi(h1)/sqrt(N), f = w phi(h2)/(gamma N), each step at rate eta gamma^2 N
+    # h1 = W0 x/sqrt(D), h2 = W1 phi(h1)/sqrt(N), f = w phi(h2)/(gamma N), each step at rate eta
+    # gamma^2 N
     width, gamma, eta, key = 7, 1.7, 0.2, jax.random.key(3)
     losses, outputs, kernels = trained_networks(
-        key, X, Y, activation="tanh", depth=2, width=width, rate=eta, steps=2, richness=gamma, seeds=1
-    )  # fmt: skip
+        key,
+        X,
+        Y,
+        activation="tanh",
+        depth=2,
+        width=width,
+        rate=eta,
+        steps=2,
+        richness=gamma,
+        seeds=1,
+    )
     start = wf.Deep.init(named_key(key, "network", 0), wf.mlp(2, width, "tanh"), 5, "mean-field")
     weights = [jnp.asarray(w) for w in start.weights]  # standard normal, (in, out)
 

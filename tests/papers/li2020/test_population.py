@@ -1,4 +1,6 @@
-"""The exact population as an objective: against the limit's own derivation, differences and samples."""
+"""The exact population as an objective: against the limit's own derivation, differences and
+samples.
+"""
 
 import equinox as eqx
 import jax
@@ -78,7 +80,8 @@ def test_aligned_and_antipodal_neurons():
     weights = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
     net = wf.Homogeneous(weights)
     gradient = GaussianAbsTeacher(a).objective(MeanSquares(), net).gradient(net)[1]["weights"]
-    # one mass too many on axis 1: E p_1 = 1/2 against 1/4, E p_2 = 2 against 3/4; all orders push along the axes only
+    # one mass too many on axis 1: E p_1 = 1/2 against 1/4, E p_2 = 2 against 3/4; all orders push
+    # along the axes only
     assert np.isfinite(gradient).all()
     assert abs(gradient[0, 1]) < 1e-15
     assert gradient[0, 0] == -gradient[1, 0]
@@ -121,7 +124,12 @@ def test_any_directions_and_signs_by_samples():
     assert error < 0.01 * squares.mean()
     value, gradient = objective.gradient(net)
     witness, automatic = gradient_by_autodiff(objective, net)
-    assert_allclose([value, *gradient["weights"].ravel()], [witness, *automatic["weights"].ravel()], rtol=1e-10, atol=1e-13)  # fmt: skip
+    assert_allclose(
+        [value, *gradient["weights"].ravel()],
+        [witness, *automatic["weights"].ravel()],
+        rtol=1e-10,
+        atol=1e-13,
+    )
 
 
 def test_a_student_that_is_the_teacher_has_no_loss():
@@ -139,15 +147,21 @@ def test_a_student_that_is_the_teacher_has_no_loss():
 
 
 def test_floor_of_any_directions_is_the_best_fit_of_degree_two():
-    # In the plane and in polar coordinates: f* = r g(t), the even polynomials of degree two are 1 and r^2 times
-    # cos^2, sin^2, cos sin; the radius has the moments of a chi with two degrees, the angle is uniform.
+    # In the plane and in polar coordinates: f* = r g(t), the even polynomials of degree two are 1
+    # and r^2 times cos^2, sin^2, cos sin; the radius has the moments of a chi with two degrees, the
+    # angle is uniform.
     teacher = GaussianAbsTeacher([1.0, -0.5, 0.8], [[1.0, 0.2], [0.5, 2.0], [-1.0, 1.0]])
     t = 2 * np.pi * (np.arange(200_000) + 0.5) / 200_000
     circle = np.stack([np.cos(t), np.sin(t)], axis=1)
     f = np.abs(circle @ np.asarray(teacher.directions).T) @ np.asarray(teacher.coefficients)
     moments = {0: 1.0, 1: np.sqrt(np.pi / 2), 2: 2.0, 3: 3 * np.sqrt(np.pi / 2), 4: 8.0}  # E r^k
-    basis = [(0, np.ones_like(t)), (2, np.cos(t) ** 2), (2, np.sin(t) ** 2), (2, np.cos(t) * np.sin(t))]  # fmt: skip
-    gram = np.array([[moments[p + q] * np.mean(g * h) for q, h in basis] for p, g in basis])  # fmt: skip
+    basis = [
+        (0, np.ones_like(t)),
+        (2, np.cos(t) ** 2),
+        (2, np.sin(t) ** 2),
+        (2, np.cos(t) * np.sin(t)),
+    ]
+    gram = np.array([[moments[p + q] * np.mean(g * h) for q, h in basis] for p, g in basis])
     right = np.array([moments[p + 1] * np.mean(g * f) for p, g in basis])
     best = moments[2] * np.mean(f**2) - right @ np.linalg.solve(gram, right)
     assert_allclose(teacher.floor, best, rtol=1e-6)

@@ -150,7 +150,8 @@ def test_detection_on_samples_needs_a_level():
 
 
 def test_practical_schedule_learns_the_target():
-    # L below a twentieth of the degree-two floor after both stages (0.013 to 0.023 measured at d = 10, m = 40)
+    # L below a twentieth of the degree-two floor after both stages (0.013 to 0.023 measured at d =
+    # 10, m = 40)
     d = 10
     teacher = GaussianAbsTeacher(np.full(d, 1 / d))
     net = wf.Homogeneous.init(jax.random.key(0), features=d, width=4 * d)

@@ -36,7 +36,8 @@ def test_back_propagation_through_blocks_is_the_derivative(blocks, activation):
 
 
 def test_stack_by_hand():
-    # D = 2: F = (1/2) [a_1 relu(w_1 x) + a_2 relu(w_2 x)] with one active neuron, then one neuron of weight 1
+    # D = 2: F = (1/2) [a_1 relu(w_1 x) + a_2 relu(w_2 x)] with one active neuron, then one neuron
+    # of weight 1
     net = MeanFieldStack(
         [([[2.0, 0.0], [0.0, 3.0]], [[1.0, 1.0], [-1.0, 0.0]]), ([[5.0]], [[1.0, 1.0]])]
     )

@@ -77,8 +77,9 @@ def test_control_variate_changes_the_noise_and_not_the_mean():
 
 @pytest.mark.parametrize(("weight", "bias"), [(-0.05, 0.3), (-0.6, 0.5), (-1.0, 0.7)])
 def test_integrated_directions_agree_with_many_directions(weight, bias):
-    # single neurons against exact radius on 20 000 directions, whose own noise is 2e-4 of the mean velocity of a weight
-    # and 2e-3 of that of the first layer; the derivatives at the point alpha are those of the wave, off by 0.05 to 0.26
+    # single neurons against exact radius on 20 000 directions, whose own noise is 2e-4 of the mean
+    # velocity of a weight and 2e-3 of that of the first layer; the derivatives at the point alpha
+    # are those of the wave, off by 0.05 to 0.26
     law, second = BesselLaw(10), 8
     first = sphere(jax.random.key(1), 256, 10)
     w, b = weight * (1 + 0.1 * np.linspace(-1, 1, second)), np.full(second, bias)

@@ -1,18 +1,23 @@
 r"""A step of order three for smooth networks, and the path inside it.
 
 Three exponentials make a commutator-free Lie-group method (celledoni2003),
-$$Y_2 = e^{\frac13F_1}Y_0,\quad Y_3 = e^{\frac23F_2}Y_0,\quad Y = e^{-\frac1{12}F_1 + \frac34F_3}\,Y_2 ,\qquad F_i = hA(Y_i),$$
-exact in the lazy regime. $Y_3$ need not be that exact: for squared losses with the Gram matrix at hand it comes from the decay below
-with the drift seen at $Y_2$, which saves an eigen decomposition. The same formula with the drift seen at $Y_3$ gives the path inside the step,
-and a cubic share of what it misses at the end makes that path continuous. Elsewhere the path
-inside is unknown (`CommutatorFreeAny`), and steps end where one looks.
+$$Y_2 = e^{\frac13F_1}Y_0,\quad Y_3 = e^{\frac23F_2}Y_0,\quad Y =
+  e^{-\frac1{12}F_1 + \frac34F_3}\,Y_2 ,\qquad F_i = hA(Y_i),$$
+exact in the lazy regime. $Y_3$ need not be that exact: for squared losses with the Gram matrix at
+hand it comes from the decay below with the drift seen at $Y_2$, which saves an eigen decomposition.
+The same formula with the drift seen at $Y_3$ gives the path inside the step, and a cubic share of
+what it misses at the end makes that path continuous. Elsewhere the path inside is unknown
+(`CommutatorFreeAny`), and steps end where one looks.
 
-How the output gradient decays under a Gram matrix whose eigen decomposition is at hand: frozen, $\dot g = -\kappa\Theta g$ is solved eigenvector by
-eigenvector (`Spectrum`). Moving linearly, $\dot g = -(\Lambda + uD)\,g$ is solved to first order in $D$: in the eigenbasis of the Gram matrix
-at $u = 0$, $\Lambda = \mathrm{diag}(\lambda)$, with $x = s\lambda$ (Duhamel's formula, integrated once more),
+How the output gradient decays under a Gram matrix whose eigen decomposition is at hand: frozen,
+$\dot g = -\kappa\Theta g$ is solved eigenvector by eigenvector (`Spectrum`). Moving linearly,
+$\dot g = -(\Lambda + uD)\,g$ is solved to first order in $D$: in the eigenbasis of the Gram matrix
+at $u = 0$, $\Lambda = \mathrm{diag}(\lambda)$, with $x = s\lambda$ (Duhamel's formula, integrated
+once more),
 $$\int_0^s g_i\,\mathrm du = s\varphi_1(-x_i)\,g_i(0) - s^3\sum_j A(x_i, x_j)\,D_{ij}\,g_j(0),\qquad
   A(p, q) = \int_0^1 v(1-v)\,e^{-vq}\,\varphi_1(-(1-v)p)\,\mathrm dv .$$
-Nothing in it grows with $\lambda$: stiff constraints come out right, and no second eigen decomposition is needed.
+Nothing in it grows with $\lambda$: stiff constraints come out right, and no second eigen
+decomposition is needed.
 """
 
 import dataclasses
@@ -92,11 +97,16 @@ class CommutatorFree(AbstractDenseStep):
         after = lambda span: _drifted(problem, frozen, start, late, 2 / 3 * size, span)
         both = jax.lax.map(after, jnp.stack([time, size]))  # the formula is long: compiled once
         share = (time / size) ** 3
-        return {name: inside + share * (end.theta[name] - at_end) for name, (inside, at_end) in both.items()}  # fmt: skip
+        return {
+            name: inside + share * (end.theta[name] - at_end)
+            for name, (inside, at_end) in both.items()
+        }
 
 
 class CommutatorFreeAny(AbstractStep):
-    """The same order for any loss and any way to apply functions of the Gram matrix; no dense output."""
+    """The same order for any loss and any way to apply functions of the Gram matrix; no dense
+    output.
+    """
 
     def __call__(self, problem, start, size):
         def flow(theta, cotangent, weights, stages):
@@ -116,9 +126,16 @@ class CommutatorFreeAny(AbstractStep):
 
 
 def _drifted(
-    problem: GramProblem, frozen: Spectrum, start: Linearisation, other: Linearisation, distance, span
-):  # fmt: skip
-    """The parameters after `span`, the linearisation moving in a straight line from `start` to `other`, `distance` away."""
+    problem: GramProblem,
+    frozen: Spectrum,
+    start: Linearisation,
+    other: Linearisation,
+    distance,
+    span,
+):
+    """The parameters after `span`, the linearisation moving in a straight line from `start` to
+    `other`, `distance` away.
+    """
     g, v = start.cotangent, frozen.vectors
     assert start.gram is not None  # a `Spectrum` is that of a Gram matrix at hand
     assert other.gram is not None
@@ -126,7 +143,8 @@ def _drifted(
     drift = start.hessian.kappa * (other.gram - start.gram) / distance
     both = integrals(frozen.rates, v.T @ drift @ v, frozen.parts(g), span)
     integral, rising = (frozen.whole(part, g) for part in both)
-    # J moves linearly too: J(u) = J + (u / distance)(J_other - J), hence the integrals of g and of u g
+    # J moves linearly too: J(u) = J + (u / distance)(J_other - J), hence the integrals of g and of
+    # u g
     theta = move(problem, start.theta, (1.0,), (start,), integral - rising / distance)
     return move(problem, theta, (1.0,), (other,), rising / distance)
 
@@ -149,7 +167,9 @@ def integrals(
     start: Vector,
     span: Float[Array, ""] | float,
 ) -> tuple[Vector, Vector]:
-    r"""$\int_0^s g\,\mathrm du$ to first order in the drift and $\int_0^s u\,g\,\mathrm du$ to order zero, from $g(0)$ = `start`."""
+    r"""$\int_0^s g\,\mathrm du$ to first order in the drift and $\int_0^s u\,g\,\mathrm du$ to
+    order zero, from $g(0)$ = `start`.
+    """
     x = span * values
     of_x = phis(x, 4)
     mean, second = of_x[:2]
@@ -161,7 +181,8 @@ def integrals(
 def mixing(
     p: Float[Array, "..."], q: Float[Array, "..."], of_q: Sequence[Float[Array, "..."]]
 ) -> Float[Array, "..."]:
-    r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$.
+    r"""$A(p, q) = (\psi(q) - \int_0^1 v\,e^{-vq-(1-v)p}\,\mathrm dv)/p$ with
+    $\psi(q) = \int_0^1 v e^{-vq}\,\mathrm dv$.
 
     `of_q` are `phis(q, 4)`.
     """
@@ -174,7 +195,9 @@ def mixing(
 
 
 def _rising(x, first, second):
-    r"""$\psi(x) = \int_0^1 ve^{-vx}\,\mathrm dv = \varphi_1(-x) - \varphi_2(-x)$, without their cancellation at large $x$."""
+    r"""$\psi(x) = \int_0^1 ve^{-vx}\,\mathrm dv = \varphi_1(-x) - \varphi_2(-x)$, without their
+    cancellation at large $x$.
+    """
     safe = jnp.where(x < 1, 1.0, x)
     return jnp.where(x < 1, first - second, (1 - jnp.exp(-safe) * (1 + safe)) / safe**2)
 

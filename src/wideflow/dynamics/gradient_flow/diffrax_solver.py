@@ -1,4 +1,6 @@
-"""Diffrax's solvers, step by step: the same steps whatever is recorded, and their own interpolation in between; no step may raise the loss."""
+"""Diffrax's solvers, step by step: the same steps whatever is recorded, and their own interpolation
+in between; no step may raise the loss.
+"""
 
 import dataclasses
 from typing import Any
@@ -16,7 +18,9 @@ SOLVERS = {"tsit5": "Tsit5", "dopri8": "Dopri8", "kvaerno5": "Kvaerno5"}
 
 
 class DiffraxState(eqx.Module):
-    """The last step, from `begin` to `end`, with what its interpolation needs; `following` ends the next attempt."""
+    """The last step, from `begin` to `end`, with what its interpolation needs; `following` ends the
+    next attempt.
+    """
 
     begin: Float[Array, ""]
     end: Float[Array, ""]
@@ -52,7 +56,9 @@ class DiffraxSolver(eqx.Module):
 
     @property
     def evaluations(self) -> int:
-        """Right-hand sides an attempted step takes (Tsit5 keeps its last one); for `kvaerno5` without its Newton iterations."""
+        """Right-hand sides an attempted step takes (Tsit5 keeps its last one); for `kvaerno5`
+        without its Newton iterations.
+        """
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
     def init(self, field, loss, theta: Parameters, time) -> DiffraxState:
@@ -73,7 +79,9 @@ class DiffraxSolver(eqx.Module):
         return dataclasses.replace(state, **self._begun(field, loss, theta, time))
 
     def _begun(self, field, loss, theta: Parameters, time) -> dict[str, Any]:
-        """The state's entries at rest, but for counts and the path inside a last step, which nobody reads."""
+        """The state's entries at rest, but for counts and the path inside a last step, which nobody
+        reads.
+        """
         from ..._core.solvers import diffrax
 
         solver, controller = self._parts
@@ -86,16 +94,26 @@ class DiffraxSolver(eqx.Module):
         memory, no = solver.init(terms, time, following, theta, None), jnp.zeros((), bool)
         value, rounding = loss(theta)
         return dict(
-            begin=time, end=time, following=jnp.asarray(following, float), theta=theta, loss=value,
-            rounding=rounding, solver=memory, controller=control, jump=no, failed=no,
-        )  # fmt: skip
+            begin=time,
+            end=time,
+            following=jnp.asarray(following, float),
+            theta=theta,
+            loss=value,
+            rounding=rounding,
+            solver=memory,
+            controller=control,
+            jump=no,
+            failed=no,
+        )
 
     def advance(
         self, field, loss, state: DiffraxState, stop, max_steps, exactly=False
     ) -> DiffraxState:
-        """Steps until `stop` is reached (`exactly`) or passed, or `max_steps` were tried, or the solver gives up.
+        """Steps until `stop` is reached (`exactly`) or passed, or `max_steps` were tried, or the
+        solver gives up.
 
-        `loss` maps parameters to the loss, which may not rise, and to its rounding error. A step that raises it is taken again at half its length.
+        `loss` maps parameters to the loss, which may not rise, and to its rounding error. A step
+        that raises it is taken again at half its length.
         """
         from ..._core.solvers import diffrax
 
@@ -114,7 +132,8 @@ class DiffraxSolver(eqx.Module):
             accepted, end, following, jump, control, verdict = controller.adapt_step_size(
                 now.end, aim, now.theta, theta, None, error, order, now.controller
             )
-            # Diffrax's controller sees errors, not the loss: a step that raises it is undone, whatever the controller has made of it
+            # Diffrax's controller sees errors, not the loss: a step that raises it is undone,
+            # whatever the controller has made of it
             value, rounding = loss(theta)
             rises = accepted & ~(value <= now.loss + now.rounding)
             accepted = accepted & ~rises
@@ -132,9 +151,20 @@ class DiffraxSolver(eqx.Module):
                 lambda a, b: jnp.where(accepted, a, b), new, old
             )
             return DiffraxState(
-                begin, end, following, theta, value, rounding, memory, control, jnp.asarray(jump), dense,
-                now.steps + accepted, now.attempts + 1, failed,
-            )  # fmt: skip
+                begin,
+                end,
+                following,
+                theta,
+                value,
+                rounding,
+                memory,
+                control,
+                jnp.asarray(jump),
+                dense,
+                now.steps + accepted,
+                now.attempts + 1,
+                failed,
+            )
 
         return jax.lax.while_loop(going, attempt, state)
 

@@ -1,11 +1,15 @@
-r"""Gradient flow of kinked networks by descent in small steps, checked by descent in steps of half the size.
+r"""Gradient flow of kinked networks by descent in small steps, checked by descent in steps of half
+the size.
 
-Explicit Euler steps $\theta - h\,cJ^\top g$ with $h = s/\lambda_{\max}$ chatter about a kink on which the flow slides with an amplitude of $O(h)$, and
-converge to the solution in Filippov's sense (limits of Euler polygons solve the differential inclusion). Nothing has to be
-predicted about kinks, so nothing can be predicted wrongly; the price is a number of steps in proportion to $\lambda_{\max}t$.
+Explicit Euler steps $\theta - h\,cJ^\top g$ with $h = s/\lambda_{\max}$ chatter about a kink on
+which the flow slides with an amplitude of $O(h)$, and converge to the solution in Filippov's sense
+(limits of Euler polygons solve the differential inclusion). Nothing has to be predicted about
+kinks, so nothing can be predicted wrongly; the price is a number of steps in proportion to
+$\lambda_{\max}t$.
 
-Each stretch of time is walked with $h$ and with $h/2$. Where both end at the same outputs, within the tolerance, the finer path counts; else the finer one
-becomes the coarser of the next pair. The method is of first order, so what the two differ by is about the error of the finer one.
+Each stretch of time is walked with $h$ and with $h/2$. Where both end at the same outputs, within
+the tolerance, the finer path counts; else the finer one becomes the coarser of the next pair. The
+method is of first order, so what the two differ by is about the error of the finer one.
 """
 
 import dataclasses
@@ -25,14 +29,21 @@ from .exponential_integrator import (
 )
 from .linearisation import GramProblem, Linearisation
 
-# `share` is s = h * lambda_max of the coarser path; Euler is stable below 2, and the largest eigenvalue is known from below (chosen).
+# `share` is s = h * lambda_max of the coarser path; Euler is stable below 2, and the largest
+# eigenvalue is known from below (chosen).
 FIRST_SHARE, LARGEST_SHARE, SMALLEST_SHARE = 2.0**-3, 2.0**-2, 2.0**-16
-GROWTH = 0.25  # of the error allowed: below it the next stretch is tried with twice the share, for the error is of first order
+# of the error allowed: below it the next stretch is tried with twice the share, for the error is of
+# first order
+GROWTH = 0.25
 STRETCH = 512.0  # of 1/lambda_max: how long one estimate of it serves (chosen)
-PORTIONS = 10  # stretches of a tenth of the time so far, and longer ones, are allowed the whole tolerance; shorter ones in proportion less
+# stretches of a tenth of the time so far, and longer ones, are allowed the whole tolerance; shorter
+# ones in proportion less
+PORTIONS = 10
 SPENDABLE = (
     1 / 8
-)  # of the spare evaluations in one stretch: several hard ones in a row must not use them up (chosen)
+    # of the spare evaluations in one stretch: several hard ones in a row must not use them up
+    # (chosen)
+)
 PATHS = 3  # evaluations of both paths, in steps of the coarser one
 
 
@@ -43,8 +54,10 @@ class DescentState(eqx.Module):
         end, theta: the time and the parameters there.
         share: step size of the coarser path in units of 1/lambda_max.
         steps, evaluations: steps of the paths that count, and of all that were walked.
-        undecided: stretches that were accepted though both paths differed, for finer ones were not affordable.
-        still: nothing moves any more. stuck: no step descends, or more evaluations are needed than there are.
+        undecided: stretches that were accepted though both paths differed, for finer ones were not
+            affordable.
+        still: nothing moves any more. stuck: no step descends, or more evaluations are needed than
+            there are.
     """
 
     end: Float[Array, ""]
@@ -58,7 +71,9 @@ class DescentState(eqx.Module):
 
 
 class ExplicitDescent(eqx.Module):
-    """Pairs of Euler paths that must agree within `tolerance`, relative to the output gradient and to the loss."""
+    """Pairs of Euler paths that must agree within `tolerance`, relative to the output gradient and
+    to the loss.
+    """
 
     tolerance: float = eqx.field(static=True)
 
@@ -72,14 +87,17 @@ class ExplicitDescent(eqx.Module):
         return dataclasses.replace(state, end=time, theta=theta, still=no, stuck=no)
 
     def least_evaluations(self, problem: GramProblem, state: DescentState, stop):
-        """Of descent to `stop`: of both paths at the largest share, if the largest eigenvalue stays."""
+        """Of descent to `stop`: of both paths at the largest share, if the largest eigenvalue
+        stays.
+        """
         rate = largest_rate(problem, problem.linearise(state.theta))
         return PATHS * jnp.maximum(stop - state.end, 0.0) * rate / LARGEST_SHARE
 
     def advance(
         self, problem: GramProblem, state: DescentState, stop, horizon, most
     ) -> DescentState:
-        """Stretches of steps until `stop` is reached, or nothing moves, or no step descends, or evaluations run out.
+        """Stretches of steps until `stop` is reached, or nothing moves, or no step descends, or
+        evaluations run out.
 
         Args:
             horizon, most: the `most` evaluations have to last until then.
@@ -94,7 +112,8 @@ class ExplicitDescent(eqx.Module):
             pieces = jnp.maximum(jnp.ceil((stop - now.end) * rate / STRETCH), 1.0)
             length = (stop - now.end) / pieces
 
-            # What the rest of the run takes at the first share is set aside; of what is left besides, a part may go into this stretch.
+            # What the rest of the run takes at the first share is set aside; of what is left
+            # besides, a part may go into this stretch.
             left = most - (now.evaluations - state.evaluations)
             both_paths = lambda time, share: PATHS * time * rate / share
             share = jnp.clip(both_paths(horizon - now.end, 1.0) / left, now.share, LARGEST_SHARE)
@@ -112,9 +131,11 @@ class ExplicitDescent(eqx.Module):
             )
             arrived = (pieces <= 1) & (moved.end > now.end)
             return dataclasses.replace(
-                moved, end=jnp.where(arrived, stop, moved.end), still=moved.still | still,
+                moved,
+                end=jnp.where(arrived, stop, moved.end),
+                still=moved.still | still,
                 stuck=moved.stuck | (hopeless & ~still),
-            )  # fmt: skip
+            )
 
         return jax.lax.while_loop(going, stretch, state)
 
@@ -128,7 +149,9 @@ class ExplicitDescent(eqx.Module):
         share,
         limit,
     ) -> DescentState:
-        """One stretch of time, by finer and finer paths until two of them agree or `limit` evaluations would be passed."""
+        """One stretch of time, by finer and finer paths until two of them agree or `limit`
+        evaluations would be passed.
+        """
         portion = jnp.minimum(PORTIONS * length / (now.end + length), 1.0)
         tolerance = self.tolerance * portion  # errors add up
         highest = start.loss + linearisation_rounding(problem, start)
@@ -140,7 +163,8 @@ class ExplicitDescent(eqx.Module):
             fine = walk(count)
             error = _difference(problem, coarse, fine, tolerance)
             agree, descends = error <= 1, fine.loss <= highest
-            # agreement on a rise within the tolerance is chatter: the loss has fallen by less than two paths can tell
+            # agreement on a rise within the tolerance is chatter: the loss has fallen by less than
+            # two paths can tell
             chatters = agree & (fine.loss <= (1 + tolerance) * start.loss)
             finest = (share <= SMALLEST_SHARE) | (walked + 2 * count > limit)
             again = ~(agree & descends) & ~chatters & ~finest
@@ -158,16 +182,21 @@ class ExplicitDescent(eqx.Module):
         share = jnp.where(stays, share / 2, share)
         theta = jax.tree.map(lambda a, b: jnp.where(descends, a, b), fine.theta, now.theta)
         return DescentState(
-            jnp.where(descends | stays, now.end + length, now.end), theta,
+            jnp.where(descends | stays, now.end + length, now.end),
+            theta,
             jnp.clip(share, SMALLEST_SHARE, LARGEST_SHARE),
             now.steps + jnp.where(descends, count, 0).astype(int),
             now.evaluations + walked.astype(int),
-            now.undecided + (descends & ~agree), now.still, ~descends & ~stays,
-        )  # fmt: skip
+            now.undecided + (descends & ~agree),
+            now.still,
+            ~descends & ~stays,
+        )
 
 
 def _difference(problem: GramProblem, coarse: Linearisation, fine: Linearisation, tolerance):
-    """Of two ends, in output gradients and in losses, in units of what is allowed; infinite where one is not finite."""
+    """Of two ends, in output gradients and in losses, in units of what is allowed; infinite where
+    one is not finite.
+    """
     gradients = norm(coarse.cotangent - fine.cotangent)
     allowed = tolerance * norm(fine.cotangent) + gradient_rounding(problem, fine)
     losses = jnp.abs(coarse.loss - fine.loss)

@@ -1,13 +1,15 @@
 r"""The exponential integrator of gradient flow: steps under an adaptive controller.
 
-A step is accepted when its defect is below `tolerance` times the size of the output gradient *and* the loss does not rise: the loss is a Lyapunov
-function of the flow, so a step that raises it, inside or at its end, beyond what rounding explains, is none. For kinked activations pre-activations that
-chatter about their kink leave a defect of first order in the step that no step size removes faster; for steps below
-$0.05/\lambda_{\max}(H\Theta)$ (in proportion less for tolerances below 1e-2) descent alone decides: the limit is the Filippov solution. Where no
-step descends the integrator says that it is stuck.
+A step is accepted when its defect is below `tolerance` times the size of the output gradient *and*
+the loss does not rise: the loss is a Lyapunov function of the flow, so a step that raises it,
+inside or at its end, beyond what rounding explains, is none. For kinked activations pre-activations
+that chatter about their kink leave a defect of first order in the step that no step size removes
+faster; for steps below $0.05/\lambda_{\max}(H\Theta)$ (in proportion less for tolerances below
+1e-2) descent alone decides: the limit is the Filippov solution. Where no step descends the
+integrator says that it is stuck.
 
-Where exponential steps fail again and again and the neurons' own curvature is fast against them, the step is tried again with the whole Hessian
-(`rodas`), and so are the next ones.
+Where exponential steps fail again and again and the neurons' own curvature is fast against them,
+the step is tried again with the whole Hessian (`rodas`), and so are the next ones.
 """
 
 import dataclasses
@@ -25,19 +27,25 @@ from .linearisation import SQUARES, GramProblem, Linearisation, Outputs
 from .rodas import Rodas, largest_norm
 from .step_base import HOPELESS, PROBATION, AbstractDenseStep, AbstractStep, StepResult
 
-# Of the controller (growth 1.5 to 8 and safety .7 to .85 were tried on energy and on concrete at gamma = .5, ReLU: these were the best).
+# Of the controller (growth 1.5 to 8 and safety .7 to .85 were tried on energy and on concrete at
+# gamma = .5, ReLU: these were the best).
 GROW, SHRINK, SAFETY = 8.0, 0.2, 0.85
 FLOOR = 0.05  # of 1/rate, at tolerance 1e-2: below it chatter decides the defect (chosen)
 SHORTEST = 1e-10  # of 1/rate: where no longer step descends, none will (chosen)
-NOISE = 64  # roundings in an output, in units of the machine precision (chosen; sums of some thousand terms round by about so much)
+# roundings in an output, in units of the machine precision (chosen; sums of some thousand terms
+# round by about so much)
+NOISE = 64
 NEARLY = 1e4  # roundings above which nothing has come to rest (chosen)
 STORED = 4  # roundings in a parameter, likewise (chosen: it is stored after a sum of a few terms)
 
-# Of the change between exponentials and the whole Hessian (chosen; the case for it is airfoil, tanh, where exponentials stay at h = 20).
+# Of the change between exponentials and the whole Hessian (chosen; the case for it is airfoil,
+# tanh, where exponentials stay at h = 20).
 RODAS_STEPS = 30  # with the whole Hessian before exponentials are tried again
 FAILURE = 4  # weighs as much as four successes
 LIMIT = 8  # of failures less successes, from which on the whole Hessian is used
-STIFF = 1.0  # step times largest block from which the whole Hessian may help; exponentials are stable up to about 2
+# step times largest block from which the whole Hessian may help; exponentials are stable up to
+# about 2
+STIFF = 1.0
 LARGEST_JACOBIAN = 3e7  # entries of the weighted Jacobian that may be stored: 240 MB
 LARGEST_COST = 3.0  # of a step with the whole Hessian, in operations of one by exponentials
 
@@ -48,10 +56,12 @@ class IntegratorState(eqx.Module):
     Attributes:
         begin, end: the times between which the last step lies.
         size: the length of the next step.
-        start, last: where the last step began, and its result, whose `interpolant` is a tuple with room for every method.
+        start, last: where the last step began, and its result, whose `interpolant` is a tuple with
+            room for every method.
         rodas: whether the last step took the whole Hessian.
         steps, attempts, evaluations: so far.
-        rodas_left: steps for which the whole Hessian is still to be used. trouble: how often exponentials failed of late.
+        rodas_left: steps for which the whole Hessian is still to be used. trouble: how often
+            exponentials failed of late.
         still: nothing moves any more. stuck: no step is good enough, however short.
     """
 
@@ -77,7 +87,9 @@ class ExponentialIntegrator(eqx.Module):
     kinked: bool = eqx.field(static=True)
 
     def methods(self, problem: GramProblem) -> tuple[AbstractStep, ...]:
-        """The one method of this problem; or exponentials, and the whole Hessian where they fail."""
+        """The one method of this problem; or exponentials, and the whole Hessian where they
+        fail.
+        """
         if isinstance(problem.operator, SlidingJacobian):
             return (Filippov(),)
         if self.kinked or not has_spectrum(problem):
@@ -110,7 +122,9 @@ class ExponentialIntegrator(eqx.Module):
     def advance(
         self, problem: GramProblem, state: IntegratorState, stop, max_steps: int, exactly
     ) -> IntegratorState:
-        """Steps until `stop` is reached (`exactly`) or passed, or nothing moves, or no step is good, or `max_steps` were tried."""
+        """Steps until `stop` is reached (`exactly`) or passed, or nothing moves, or no step is
+        good, or `max_steps` were tried.
+        """
         rate = largest_rate(problem, state.last.end)
         floor = FLOOR * min(1.0, self.tolerance / 1e-2) / rate if self.kinked else 0.0
         power = 1 / 2 if self.kinked else 1 / 4  # 1 / (order of the method + 1)
@@ -134,13 +148,15 @@ class ExponentialIntegrator(eqx.Module):
             descends = descends & jnp.isfinite(defect) & jnp.isfinite(highest_loss)
             accepted = descends & ((error <= 1) | (h <= floor))
 
-            # the next size: by the error, but not below the floor as long as steps descend; a step cut short does not shorten the next
+            # the next size: by the error, but not below the floor as long as steps descend; a step
+            # cut short does not shorten the next
             factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
             by_error = jnp.maximum(factor * h, floor)
             size = jnp.where(descends, by_error, 0.5 * h)
             size = jnp.where(accepted & cut, jnp.maximum(size, now.size), size)
 
-            # the next method: too many failures at stiff blocks bring in the whole Hessian, at the size that failed
+            # the next method: too many failures at stiff blocks bring in the whole Hessian, at the
+            # size that failed
             blamed = self._blames_blocks(problem, here, h, ~accepted & ~use_rodas)
             eased = jnp.maximum(now.trouble - (accepted & ~use_rodas), 0)
             trouble = jnp.where(blamed, now.trouble + FAILURE, eased)
@@ -148,9 +164,15 @@ class ExponentialIntegrator(eqx.Module):
             size = jnp.where(switches, h, size)
 
             moved = dataclasses.replace(
-                now, begin=now.end, end=jnp.where(cut, stop, now.end + h), start=here, last=new,
-                rodas=use_rodas, steps=now.steps + 1, still=is_still(problem, new.end, rate),
-            )  # fmt: skip
+                now,
+                begin=now.end,
+                end=jnp.where(cut, stop, now.end + h),
+                start=here,
+                last=new,
+                rodas=use_rodas,
+                steps=now.steps + 1,
+                still=is_still(problem, new.end, rate),
+            )
             after = jax.tree.map(lambda a, b: jnp.where(accepted, a, b), moved, now)
             # a size that time itself cannot resolve would never arrive
             shortest = jnp.maximum(SHORTEST / rate, 2 * jnp.finfo(h.dtype).eps * after.end)
@@ -158,11 +180,14 @@ class ExponentialIntegrator(eqx.Module):
                 size * max_steps < HOPELESS * (stop - after.end)
             )
             return dataclasses.replace(
-                after, size=size, attempts=now.attempts + 1,
+                after,
+                size=size,
+                attempts=now.attempts + 1,
                 evaluations=now.evaluations + new.evaluations,
                 rodas_left=jnp.where(switches, RODAS_STEPS, jnp.maximum(now.rodas_left - 1, 0)),
-                trouble=jnp.minimum(trouble, LIMIT - 1), stuck=~(size > shortest) | hopeless,
-            )  # fmt: skip
+                trouble=jnp.minimum(trouble, LIMIT - 1),
+                stuck=~(size > shortest) | hopeless,
+            )
 
         start = state.last.end
         ready = dataclasses.replace(
@@ -223,7 +248,8 @@ def can_use_rodas(problem: GramProblem) -> bool:
     if not isinstance(network, ShallowJacobian) or not isinstance(problem.loss, SQUARES):
         return False
     size, width = network.features.shape[1], network.mixed.shape[-1]
-    # operations a sample pair: width x size for the weighted Gram matrix; 3 width + 60 entries for two plain ones with their decompositions
+    # operations a sample pair: width x size for the weighted Gram matrix; 3 width + 60 entries for
+    # two plain ones with their decompositions
     cost = width * size / (3 * width + 60 * entries)
     affordable = entries * width * size <= LARGEST_JACOBIAN and cost <= LARGEST_COST
     return problem.action.dense and affordable
@@ -232,7 +258,9 @@ def can_use_rodas(problem: GramProblem) -> bool:
 def largest_rate(
     problem: GramProblem, start: Linearisation, iterations: int = 6
 ) -> Float[Array, ""]:
-    r"""$\lambda_{\max}(\Theta)\,\lambda_{\max}(H)$, the fastest decay, from below by a few power iterations; never 0."""
+    r"""$\lambda_{\max}(\Theta)\,\lambda_{\max}(H)$, the fastest decay, from below by a few power
+    iterations; never 0.
+    """
     product = problem.product_map((1.0,), (start,))
 
     def iterate(_, v):
@@ -240,7 +268,8 @@ def largest_rate(
         size = norm(new)
         return jnp.where(size > 0, new / jnp.where(size > 0, size, 1.0), v)
 
-    # twice as much of the one as of the other, so that the first vector is never 0: for one sample they may point against each other
+    # twice as much of the one as of the other, so that the first vector is never 0: for one sample
+    # they may point against each other
     g, ones = start.cotangent, jnp.ones_like(start.cotangent)
     v = 2 * ones / norm(ones) + g / _positive(norm(g))
     v = jax.lax.fori_loop(0, iterations, iterate, v / norm(v))
@@ -256,7 +285,9 @@ def output_rounding(outputs: Outputs, targets: Outputs) -> Float[Array, ""]:
 def loss_rounding(
     outputs: Outputs, targets: Outputs, loss, cotangent: Outputs, largest_eigenvalue
 ) -> Float[Array, ""]:
-    r"""What it makes of the loss: $(|g| + |H|\epsilon)\,\epsilon$ for outputs that are $\epsilon$ off, and the rounding of the sum itself."""
+    r"""What it makes of the loss: $(|g| + |H|\epsilon)\,\epsilon$ for outputs that are $\epsilon$
+    off, and the rounding of the sum itself.
+    """
     error = output_rounding(outputs, targets)
     of_outputs = (norm(cotangent) + largest_eigenvalue * error) * error
     return of_outputs + NOISE * jnp.finfo(error.dtype).eps * jnp.abs(loss)
@@ -268,13 +299,16 @@ def gradient_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, "
 
 
 def parameter_rounding(problem: GramProblem, at: Linearisation) -> Float[Array, ""]:
-    r"""The same as the parameters' own roundings make it: $\epsilon|H|\,|J(\theta\circ s)|$ with signs $s$ drawn once and for all.
+    r"""The same as the parameters' own roundings make it: $\epsilon|H|\,|J(\theta\circ s)|$ with
+    signs $s$ drawn once and for all.
 
     Where large terms cancel in an output it is far above what the output's size says.
     """
     leaves, structure = jax.tree.flatten(at.theta)
     keys = jax.random.split(jax.random.key(0), len(leaves))
-    signed = [leaf * jax.random.rademacher(key, leaf.shape, leaf.dtype) for key, leaf in zip(keys, leaves)]  # fmt: skip
+    signed = [
+        leaf * jax.random.rademacher(key, leaf.shape, leaf.dtype) for key, leaf in zip(keys, leaves)
+    ]
     change = problem.operator.jvp(at.jacobian, jax.tree.unflatten(structure, signed))
     eps = jnp.finfo(change.dtype).eps
     return STORED * eps * at.hessian.largest_eigenvalue() * norm(change)
@@ -287,7 +321,9 @@ def linearisation_rounding(problem: GramProblem, at: Linearisation) -> Float[Arr
 
 
 def is_still(problem: GramProblem, at: Linearisation, rate) -> Array:
-    r"""The gradient vanished: the outputs fit, or $g^\top\Theta g$, the speed of the loss, does, to rounding."""
+    r"""The gradient vanished: the outputs fit, or $g^\top\Theta g$, the speed of the loss, does, to
+    rounding.
+    """
     g = at.cotangent
     speed = jnp.vdot(g, problem.product((1.0,), (at,), g))
     smallest = (NOISE * jnp.finfo(g.dtype).eps * norm(g)) ** 2

@@ -1,30 +1,42 @@
-r"""A step for a shallow network with a kink at 0: predict the cotangent, follow the neurons under it, correct what the prediction missed.
+r"""A step for a shallow network with a kink at 0: predict the cotangent, follow the neurons under
+it, correct what the prediction missed.
 
-A neuron that crosses or slides along many kinks bends at each, so its slopes over a long step do not follow from its start. Under a predicted
-cotangent neurons do not see each other: each is followed through `PARTS` of the step, which costs forward passes and no decomposition.
+A neuron that crosses or slides along many kinks bends at each, so its slopes over a long step do
+not follow from its start. Under a predicted cotangent neurons do not see each other: each is
+followed through `PARTS` of the step, which costs forward passes and no decomposition.
 
-The path that was followed need not fit the prediction. To the difference neurons respond linearly: with the mean of every slope, weighted by
-the cotangent, and in the complement of the inputs along which they slide (`SlidingJacobian`). With $\Theta$ of this correction, predicted
-integral $\bar g_0$, and the output gradient $g_1$ at the end of the path that was followed, the cotangent obeys
+The path that was followed need not fit the prediction. To the difference neurons respond linearly:
+with the mean of every slope, weighted by the cotangent, and in the complement of the inputs along
+which they slide (`SlidingJacobian`). With $\Theta$ of this correction, predicted integral
+$\bar g_0$, and the output gradient $g_1$ at the end of the path that was followed, the cotangent
+obeys
 $$\dot g = -H\Theta g + r/h,\qquad r = g_1 - g(0) + H\Theta\,\bar g_0,$$
 exactly so where neurons respond linearly. The same $\Theta$ predicts the next step.
 
-The cotangent that this equation gives for the end is no check on a step: it is right by construction wherever neurons respond linearly to the
-correction, however wrong the kinks were that they met before it. (On a noisy wave it was right to $10^{-13}$ where the loss was 30 % off.)
-So a step is made twice: in two halves, which meet the kinks under another prediction, and as a whole, which checks them.
+The cotangent that this equation gives for the end is no check on a step: it is right by
+construction wherever neurons respond linearly to the correction, however wrong the kinks were that
+they met before it. (On a noisy wave it was right to $10^{-13}$ where the loss was 30 % off.) So a
+step is made twice: in two halves, which meet the kinks under another prediction, and as a whole,
+which checks them.
 
-The mean slope of a pair over a part of the step is the Filippov selection. A pre-activation $z_{ij}$ of a ReLU network can be driven onto its kink from both sides. The flow then has no classical solution;
-its Filippov solution stays at $z_{ij} = 0$ with a slope $s_{ij}$ between the two one-sided ones, the one for which $\dot z_{ij} = 0$.
-Over a step, with the integrated cotangent $\bar g$ frozen, $\Delta z_{ij}$ is affine in the own slope,
+The mean slope of a pair over a part of the step is the Filippov selection. A pre-activation
+$z_{ij}$ of a ReLU network can be driven onto its kink from both sides. The flow then has no
+classical solution; its Filippov solution stays at $z_{ij} = 0$ with a slope $s_{ij}$ between the
+two one-sided ones, the one for which $\dot z_{ij} = 0$. Over a step, with the integrated cotangent
+$\bar g$ frozen, $\Delta z_{ij}$ is affine in the own slope,
 $$\Delta z_{ij} = B_{ij} + s_{ij}A_{ij},\qquad A_{ij} = -c\,|\phi_i|^2\,(\bar g\,(s\odot A))_{ij},$$
-so crossing time, sliding slope $s^* = -B/A$ and the mean slope over the step follow in closed form, pair by pair. A pair that
-crosses gets the time-weighted mean of the two slopes, a pair that reaches the kink and cannot leave gets $s^*$ from then on.
+so crossing time, sliding slope $s^* = -B/A$ and the mean slope over the step follow in closed form,
+pair by pair. A pair that crosses gets the time-weighted mean of the two slopes, a pair that reaches
+the kink and cannot leave gets $s^*$ from then on.
 
-A pair that slides moves its neuron in the complement of $\phi_i$, whatever the slope that keeps it at $z_{ij} = 0$. With
-$Q_j$ an orthonormal basis of the inputs along which neuron $j$ slides, and $S$ the slopes of the other pairs,
+A pair that slides moves its neuron in the complement of $\phi_i$, whatever the slope that keeps it
+at $z_{ij} = 0$. With $Q_j$ an orthonormal basis of the inputs along which neuron $j$ slides, and
+$S$ the slopes of the other pairs,
 $$J_j = s_jA_j\,\mathrm{diag}(S_j)\,\Phi\,(I - Q_jQ_j^\top),\qquad
-\Theta = c\,\Phi\Phi^\top\odot(S\,\mathrm{diag}(s^2A^2)\,S^\top) - c\sum_j s_j^2A_j^2\,\mathrm{diag}(S_j)\,\Phi Q_jQ_j^\top\Phi^\top\mathrm{diag}(S_j).$$
-No slope of a sliding pair enters: the linearisation holds for any cotangent that keeps the pair sliding.
+\Theta = c\,\Phi\Phi^\top\odot(S\,\mathrm{diag}(s^2A^2)\,S^\top) - c\sum_j
+  s_j^2A_j^2\,\mathrm{diag}(S_j)\,\Phi Q_jQ_j^\top\Phi^\top\mathrm{diag}(S_j).$$
+No slope of a sliding pair enters: the linearisation holds for any cotangent that keeps the pair
+sliding.
 """
 
 import equinox as eqx
@@ -44,15 +56,20 @@ Constraints = Float[Array, "rank embedded width"]
 
 PARTS = 8  # 6 and 12 were tried on energy and on concrete at gamma = .5: 8 was the best
 SWEEPS = 2  # damped ones a part (1 was worse there, 4 no better on small random problems)
-BLOCK = 2_000_000  # bytes of pre-activations of the neurons that are followed together: a core's L2 cache
+# bytes of pre-activations of the neurons that are followed together: a core's L2 cache
+BLOCK = 2_000_000
 MAX_CONSTRAINTS = 8  # a neuron (chosen); pairs beyond them keep their mean slopes
 SHARES = 4  # of the width: a block of constraints (chosen)
-DEPENDENT = 1e-8  # an input whose square lies outside the earlier ones by a smaller share is no new constraint: sqrt(eps)
+# an input whose square lies outside the earlier ones by a smaller share is no new constraint:
+# sqrt(eps)
+DEPENDENT = 1e-8
 EVALUATIONS = 3 + PARTS * (SWEEPS + 3)  # of a single step; a sweep costs as much as a forward pass
 
 
 class SlidingPoint(eqx.Module):
-    """What the Jacobian needs: mean slopes and active constraints $Q_j$ (orthonormal for each neuron, or 0); and the slopes at the point itself."""
+    """What the Jacobian needs: mean slopes and active constraints $Q_j$ (orthonormal for each
+    neuron, or 0); and the slopes at the point itself.
+    """
 
     slopes: Pairs
     mean_slopes: Pairs
@@ -60,7 +77,9 @@ class SlidingPoint(eqx.Module):
 
 
 class SlidingJacobian(AbstractJacobian):
-    """The Jacobian `unconstrained`, followed by the projection onto the complement of the active constraints."""
+    """The Jacobian `unconstrained`, followed by the projection onto the complement of the active
+    constraints.
+    """
 
     unconstrained: ShallowJacobian
 
@@ -87,8 +106,9 @@ class SlidingJacobian(AbstractJacobian):
     def gram(self, jacobian: SlidingPoint):
         r"""$\Theta$ by the formula above.
 
-        Few of the `rank x width` columns of $Q$ are in use. Sorted to the front, they are subtracted block by block until none is left;
-        the block's size divides the width, so that the last block ends with the last column.
+        Few of the `rank x width` columns of $Q$ are in use. Sorted to the front, they are
+        subtracted block by block until none is left; the block's size divides the width, so that
+        the last block ends with the last column.
         """
         t, width = self.unconstrained, jacobian.mean_slopes.shape[1]
         size = width // SHARES if width % SHARES == 0 else width
@@ -118,7 +138,9 @@ def _complement(jacobian: SlidingPoint, tangent):
 
 
 def active_constraints(features, sliding: Bool[Array, "sample width"]) -> Constraints:
-    """Orthonormal bases of the inputs along which neurons slide, the input farthest from those before it first."""
+    """Orthonormal bases of the inputs along which neurons slide, the input farthest from those
+    before it first.
+    """
     size, width = features.shape[1], sliding.shape[1]
     capacity = min(MAX_CONSTRAINTS, size)
     squares = jnp.sum(features**2, axis=1, keepdims=True)
@@ -128,8 +150,9 @@ def active_constraints(features, sliding: Bool[Array, "sample width"]) -> Constr
         return (count < capacity) & jnp.any(outside > DEPENDENT * squares)
 
     def add(carry):
-        # one step of Gram-Schmidt for all neurons at once, with pivoting: `outside` holds the squared length that
-        # each sliding input still has outside the span of the constraints found so far, 0 for inputs that do not slide
+        # one step of Gram-Schmidt for all neurons at once, with pivoting: `outside` holds the
+        # squared length that each sliding input still has outside the span of the constraints found
+        # so far, 0 for inputs that do not slide
         count, constraints, outside = carry
         farthest = jnp.argmax(outside, axis=0)
         new = features[farthest].T
@@ -151,7 +174,8 @@ class Filippov(AbstractStep):
     """Two single steps of half the size, checked by one of the whole size."""
 
     def __call__(self, problem, start, size):
-        # one loop, so that a single step is compiled once: the whole size from `start`, half of it from `start`, half of it from there
+        # one loop, so that a single step is compiled once: the whole size from `start`, half of it
+        # from `start`, half of it from there
         def single(current: Linearisation, attempt):
             begin = jax.tree.map(lambda a, b: jnp.where(attempt < 2, a, b), start, current)
             end = single_step(problem, begin, jnp.where(attempt == 0, size, size / 2))
@@ -187,7 +211,9 @@ def single_step(problem: GramProblem, start: Linearisation, size) -> Linearisati
 def _defect(
     problem: GramProblem, correction: Linearisation, outputs: Outputs, predicted: Outputs
 ) -> Outputs:
-    """$r$: the output gradient after the path that was followed, less what the linear response to the prediction gives."""
+    """$r$: the output gradient after the path that was followed, less what the linear response to
+    the prediction gives.
+    """
     after = problem.loss.value_and_gradient(outputs, problem.targets)[1]
     linear = problem.product((1.0,), (correction,), predicted)
     return after - correction.cotangent + correction.hessian.apply(linear)
@@ -196,10 +222,12 @@ def _defect(
 def _follow(
     network: ShallowJacobian, start: Linearisation, integrals
 ) -> tuple[dict, Outputs, Pairs, Pairs, Constraints]:
-    """All neurons, block by block, under a cotangent with the given `integrals` from the start to the end of each part.
+    """All neurons, block by block, under a cotangent with the given `integrals` from the start to
+    the end of each part.
 
     Returns:
-        Parameters and outputs at the end, mean slopes over the step, slopes at its end, and the constraints that are active there.
+        Parameters and outputs at the end, mean slopes over the step, slopes at its end, and the
+            constraints that are active there.
     """
     weights, parts = start.theta["weights"], jnp.diff(integrals, axis=0, prepend=0.0)
 
@@ -224,7 +252,9 @@ def _follow(
 
 
 def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):
-    """Weights, outputs, mean slopes and slopes at the end for the neurons of `network` alone, under the integrals of each of the `parts`."""
+    """Weights, outputs, mean slopes and slopes at the end for the neurons of `network` alone, under
+    the integrals of each of the `parts`.
+    """
     low, high = _one_sided(network)
     norms = network.factor * jnp.sum(network.features**2, axis=1, keepdims=True)
 
@@ -235,19 +265,27 @@ def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):
         displacement = lambda slopes: -(network.features @ network.vjp(slopes, integral)["weights"])
 
         def sweep(_, slopes):
-            # each pair's mean slope with those of its neuron's other pairs fixed (Jacobi), damped by a half
+            # each pair's mean slope with those of its neuron's other pairs fixed (Jacobi), damped
+            # by a half
             new, _ = mean_slopes(z, slopes, own, displacement(slopes), low, high)
             return (slopes + new) / 2
 
-        # The last sweep is not damped: a neuron whose only active pair switches off stops there, and damping would carry it on
-        # by a share of the part, perhaps across the next kink, where it comes to life again.
+        # The last sweep is not damped: a neuron whose only active pair switches off stops there,
+        # and damping would carry it on by a share of the part, perhaps across the next kink, where
+        # it comes to life again.
         slopes = jax.lax.fori_loop(0, SWEEPS, sweep, slopes)
         slopes, _ = mean_slopes(z, slopes, own, displacement(slopes), low, high)
         mean, end = mean_slopes(z, slopes, own, displacement(slopes), low, high)
         weights = weights - network.vjp(mean, integral)["weights"]
         z = network.features @ weights
         drive = jnp.abs(drive)
-        carry = (weights, z, _slopes_at(network, end, z), weighted_sum + drive * mean, weight + drive)  # fmt: skip
+        carry = (
+            weights,
+            z,
+            _slopes_at(network, end, z),
+            weighted_sum + drive * mean,
+            weight + drive,
+        )
         return carry, None
 
     zero = jnp.zeros_like(slopes)
@@ -258,7 +296,9 @@ def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):
 
 
 def _slopes_at(network: ShallowJacobian, slopes: Pairs, z: Pairs) -> Pairs:
-    """Slopes between the one-sided ones stay, for their pairs slide; the others are those of `z`."""
+    """Slopes between the one-sided ones stay, for their pairs slide; the others are those of
+    `z`.
+    """
     return jnp.where(_slides(network, slopes), slopes, network.activation.slope(z))
 
 

@@ -1,7 +1,9 @@
-r"""The Jacobian $J = \partial u/\partial\theta$ at the training points, as maps and as the Gram matrix $\Theta = J c J^\top$.
+r"""The Jacobian $J = \partial u/\partial\theta$ at the training points, as maps and as the Gram
+matrix $\Theta = J c J^\top$.
 
-$c$ are the neuron factors, so that the flow of a loss with output gradient $g$ is $\dot\theta = -cJ^\top g$. What is called `jacobian` below is all that has
-to be stored to apply $J$ again: the slopes $\sigma'(Z)$ for a shallow network, the parameters themselves for any other model.
+$c$ are the neuron factors, so that the flow of a loss with output gradient $g$ is
+$\dot\theta = -cJ^\top g$. What is called `jacobian` below is all that has to be stored to apply $J$
+again: the slopes $\sigma'(Z)$ for a shallow network, the parameters themselves for any other model.
 """
 
 import abc
@@ -26,7 +28,9 @@ Outputs = Float[Array, " sample *output"]
 
 
 class AbstractJacobian(eqx.Module):
-    """The Jacobian of one model at fixed training points, as an operator; `linearise` evaluates it."""
+    """The Jacobian of one model at fixed training points, as an operator; `linearise` evaluates
+    it.
+    """
 
     @abc.abstractmethod
     def linearise(self, theta: Parameters) -> tuple[Outputs, PyTree]:
@@ -54,7 +58,9 @@ class AbstractJacobian(eqx.Module):
 
 
 class ShallowJacobian(AbstractJacobian):
-    r"""$cJ^\top v = c\,\Phi^\top(S \odot v(s \odot A))$ and $\Theta^{kl} = c\,\Phi\Phi^\top \odot (S\,\mathrm{diag}(s^2 A_k A_l)\,S^\top)$."""
+    r"""$cJ^\top v = c\,\Phi^\top(S \odot v(s \odot A))$ and
+    $\Theta^{kl} = c\,\Phi\Phi^\top \odot (S\,\mathrm{diag}(s^2 A_k A_l)\,S^\top)$.
+    """
 
     features: Float[Array, "sample embedded"]
     inner: Float[Array, "sample sample"]
@@ -104,7 +110,8 @@ class ShallowJacobian(AbstractJacobian):
 def gram_map_in_blocks(
     t: ShallowJacobian, around: Callable[[ShallowJacobian], AbstractJacobian], jacobian: PyTree
 ) -> Callable[[Outputs], Outputs] | None:
-    r"""$v \mapsto \Theta v$ of `around(t)`, neuron block by neuron block; None where that is not faster.
+    r"""$v \mapsto \Theta v$ of `around(t)`, neuron block by neuron block; None where that is not
+    faster.
 
     All arrays of `jacobian` have neurons last. They are cut once, however often the map is applied.
     """
@@ -127,7 +134,9 @@ def gram_map_in_blocks(
 
 
 class AutodiffJacobian(AbstractJacobian):
-    """The same for any model, through its `pullback` and a forward derivative of `respond`; `Deep` has a structured Gram matrix."""
+    """The same for any model, through its `pullback` and a forward derivative of `respond`; `Deep`
+    has a structured Gram matrix.
+    """
 
     model: AbstractModel
     features: Float[Array, "sample embedded"]
@@ -172,9 +181,10 @@ def jacobian_of(model: AbstractModel, features) -> AbstractJacobian:
 def reduced(model, objective):
     r"""The same problem in the fewest coordinates, and the map of its model back to all of them.
 
-    With fewer samples than features, a shallow network's dynamics close on an $n$-dimensional subspace, exactly: with
-    $\Phi^\top = QR$ ($Q$ orthonormal, $D \times n$) the outputs at the training points depend on $V = Q^\top W$ alone and every gradient
-    lies in the span of $Q$, so a flow of $V$ on the features $R^\top$ is the flow of $W = Q V + (I - QQ^\top)W_0$ on $\Phi$.
+    With fewer samples than features, a shallow network's dynamics close on an $n$-dimensional
+    subspace, exactly: with $\Phi^\top = QR$ ($Q$ orthonormal, $D \times n$) the outputs at the
+    training points depend on $V = Q^\top W$ alone and every gradient lies in the span of $Q$, so a
+    flow of $V$ on the features $R^\top$ is the flow of $W = Q V + (I - QQ^\top)W_0$ on $\Phi$.
     """
     features = objective.features
     if not isinstance(model, Shallow) or features.shape[0] >= features.shape[1]:

@@ -1,12 +1,15 @@
 r"""A loss on fixed training points as the linear system of the Gram-matrix exponential flow.
 
-Along gradient flow the parameters and the output gradient $g$ obey a linear system whose matrix moves only as fast as features do,
+Along gradient flow the parameters and the output gradient $g$ obey a linear system whose matrix
+moves only as fast as features do,
 $$\dot\theta = -cJ(\theta)^\top g,\qquad \dot g = -H\,\Theta(\theta)\,g,\qquad \Theta = JcJ^\top .$$
-Frozen for a time $h$, it is solved by $\theta - cJ^\top h\varphi_1(-hH\Theta)g$ and $e^{-hH\Theta}g$, for any $h$: stiffness never limits the
-step. `commutator_free` and `filippov` are made of such exponentials.
+Frozen for a time $h$, it is solved by $\theta - cJ^\top h\varphi_1(-hH\Theta)g$ and
+$e^{-hH\Theta}g$, for any $h$: stiffness never limits the step. `commutator_free` and `filippov` are
+made of such exponentials.
 
-$H$ is the output Hessian of the loss. For squared losses $H = \kappa I$ and a step with frozen $\Theta$ is exact. For any other convex loss $H$ is
-block-diagonal over samples and frozen over a step (the local quadratic model); its symmetric root $B$ makes $B\Theta B$ symmetric.
+$H$ is the output Hessian of the loss. For squared losses $H = \kappa I$ and a step with frozen
+$\Theta$ is exact. For any other convex loss $H$ is block-diagonal over samples and frozen over a
+step (the local quadratic model); its symmetric root $B$ makes $B\Theta B$ symmetric.
 """
 
 import abc
@@ -99,7 +102,9 @@ def output_hessian(loss: Loss, outputs, targets) -> UniformHessian | BlockHessia
 
 
 class Linearisation(eqx.Module):
-    """Parameters with all that the flow needs there: outputs, loss, output gradient $g$, output Hessian $H$, $J$, and $\\Theta$ where it is formed."""
+    """Parameters with all that the flow needs there: outputs, loss, output gradient $g$, output
+    Hessian $H$, $J$, and $\\Theta$ where it is formed.
+    """
 
     theta: Parameters
     outputs: Outputs
@@ -149,10 +154,15 @@ class GramProblem(eqx.Module):
 
 
 def exponential(
-    problem: GramProblem, weights: Sequence[float], linearisations: Sequence[Linearisation], cotangent: Outputs,
-    size, forcing: Outputs | None = None,
-) -> tuple[Outputs, Outputs]:  # fmt: skip
-    r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the step.
+    problem: GramProblem,
+    weights: Sequence[float],
+    linearisations: Sequence[Linearisation],
+    cotangent: Outputs,
+    size,
+    forcing: Outputs | None = None,
+) -> tuple[Outputs, Outputs]:
+    r"""$h\varphi_1(-hH\sum a_i\Theta_i)\,g$, the time integral of the cotangent, and $g$ after the
+    step.
 
     With a `forcing` $f$ those of $\dot g = -H\sum a_i\Theta_i\,g + f$.
     """
@@ -160,19 +170,29 @@ def exponential(
 
 
 def exponentials(
-    problem: GramProblem, weights: Sequence[float], linearisations: Sequence[Linearisation], cotangent: Outputs,
-    sizes: Sequence, forcing: Outputs | None = None,
-) -> list[tuple[Outputs, Outputs]]:  # fmt: skip
+    problem: GramProblem,
+    weights: Sequence[float],
+    linearisations: Sequence[Linearisation],
+    cotangent: Outputs,
+    sizes: Sequence,
+    forcing: Outputs | None = None,
+) -> list[tuple[Outputs, Outputs]]:
     """The same after steps of several sizes, from one decomposition."""
     hessian = linearisations[-1].hessian
     act = problem.action(_operator(problem, weights, linearisations))
 
     def phis(v: Outputs, k: int) -> list[tuple[Outputs, Outputs]]:
-        r"""$\varphi_k(-hH\sum a_i\Theta_i)\,v$ and $\varphi_{k+1}$ of the same, for every size $h$."""
+        r"""$\varphi_k(-hH\sum a_i\Theta_i)\,v$ and $\varphi_{k+1}$ of the same, for every size
+        $h$.
+        """
         if isinstance(hessian, UniformHessian):
             start, scale, used = v, hessian.kappa, PHI[k : k + 2]
         else:  # phi_k(-hHM)v = v/k! - hB phi_{k+1}(-hBMB) BMv: no inverse of B is needed
-            start, scale, used = hessian.sqrt(problem.product(weights, linearisations, v)), 1.0, PHI[k + 1 : k + 3]  # fmt: skip
+            start, scale, used = (
+                hessian.sqrt(problem.product(weights, linearisations, v)),
+                1.0,
+                PHI[k + 1 : k + 3],
+            )
         functions = [(lambda x, f=f, h=h: f(scale * h * x)) for h in sizes for f in used]
         vectors = [w.reshape(v.shape) for w in act(start.ravel(), functions)]
         both = list(zip(vectors[::2], vectors[1::2]))

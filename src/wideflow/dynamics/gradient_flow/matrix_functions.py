@@ -1,4 +1,5 @@
-r"""$f(M)v$ for several functions $f$ and one symmetric positive semidefinite $M$, dense or by Lanczos; and the $\varphi_k$ of exponential integrators.
+r"""$f(M)v$ for several functions $f$ and one symmetric positive semidefinite $M$, dense or by
+Lanczos; and the $\varphi_k$ of exponential integrators.
 
 The functions are taken on the decaying side, $x \mapsto \varphi_k(-x)$, $x \ge 0$:
 $$\varphi_k(-x) = \int_0^1 e^{-vx}\,\frac{(1-v)^{k-1}}{(k-1)!}\,\mathrm dv .$$
@@ -14,7 +15,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 AT_ONCE = 20  # dimensions between two looks at what is missing
-_SMALL = 1.0  # below it the recursion of the phi functions loses digits; twenty terms of the series reach 1e-18
+# below it the recursion of the phi functions loses digits; twenty terms of the series reach 1e-18
+_SMALL = 1.0
 VANISHED = 1e-9  # the part of the last dimension, relative to the vector
 
 Vector = Float[Array, " entry"]
@@ -52,9 +54,11 @@ class Dense(AbstractAction):
 class Krylov(AbstractAction):
     r"""By Lanczos with full reorthogonalisation: $f(M)v \approx |v|\,Q f(T) e_1$.
 
-    `operator` is $v \mapsto Mv$; memory `depth` vectors. The space grows until the last parts of all $f(T)e_1$ vanish, or to `depth`. A space
-    that closes early (low rank) is cut there, where matfree's Lanczos would divide by zero. What the space misses
-    shows in a step's defect, which is Saad's estimate $h\beta_k|e_k^\top\varphi_1(-hT)e_1|$ for a frozen Jacobian, so the step controller sees it.
+    `operator` is $v \mapsto Mv$; memory `depth` vectors. The space grows until the last parts of
+    all $f(T)e_1$ vanish, or to `depth`. A space that closes early (low rank) is cut there, where
+    matfree's Lanczos would divide by zero. What the space misses shows in a step's defect, which is
+    Saad's estimate $h\beta_k|e_k^\top\varphi_1(-hT)e_1|$ for a frozen Jacobian, so the step
+    controller sees it.
     """
 
     depth: int = eqx.field(static=True)
@@ -84,7 +88,9 @@ class Krylov(AbstractAction):
 
 
 class Space(eqx.Module):
-    """A Krylov space of dimension `count`: its basis, the diagonal and the couplings of the tridiagonal matrix, the largest entry so far."""
+    """A Krylov space of dimension `count`: its basis, the diagonal and the couplings of the
+    tridiagonal matrix, the largest entry so far.
+    """
 
     basis: Float[Array, "depth entry"]
     diagonal: Float[Array, " depth"]
@@ -115,9 +121,12 @@ def _grown(operator, space: Space) -> Space:
         beta = jnp.where(beta > 10 * tiny * top, beta, 0.0)
         following = jnp.where(beta > 0, new / jnp.where(beta > 0, beta, 1.0), 0.0)
         return Space(
-            basis.at[k + 1].set(following, mode="drop"), space.diagonal.at[k].set(alpha),
-            space.couplings.at[k].set(beta), top, k + 1,
-        )  # fmt: skip
+            basis.at[k + 1].set(following, mode="drop"),
+            space.diagonal.at[k].set(alpha),
+            space.couplings.at[k].set(beta),
+            top,
+            k + 1,
+        )
 
     return jax.lax.cond(k < len(basis), grown, lambda: space)
 
@@ -139,13 +148,16 @@ def phi3(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def phis(x: Float[Array, "..."], most: int) -> list[Float[Array, "..."]]:
-    r"""$\varphi_1(-x)$ to $\varphi_{\mathrm{most}}(-x)$ by $\varphi_{k+1}(-x) = (1/k! - \varphi_k(-x))/x$: upwards for large $x$, downwards from one series for small."""
+    r"""$\varphi_1(-x)$ to $\varphi_{\mathrm{most}}(-x)$ by
+    $\varphi_{k+1}(-x) = (1/k! - \varphi_k(-x))/x$: upwards for large $x$, downwards from one series
+    for small.
+    """
     safe = jnp.where(x < _SMALL, 1.0, x)
     upwards = [phi1(safe)]
     for k in range(1, most):
         upwards.append((1 / math.factorial(k) - upwards[-1]) / safe)
-    # 1/k! - x/(k+1)! + x^2/(k+2)! - ..., by Horner's rule; numbers in place of divisions make a program
-    # half as long
+    # 1/k! - x/(k+1)! + x^2/(k+2)! - ..., by Horner's rule; numbers in place of divisions make a
+    # program half as long
     series = jnp.full_like(x, 1 / math.factorial(most + 18))
     for j in range(most + 17, most - 1, -1):
         series = 1 / math.factorial(j) - x * series

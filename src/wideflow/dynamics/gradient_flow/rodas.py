@@ -1,12 +1,17 @@
-r"""A step with the whole Hessian, for neurons that settle faster than the residual moves: the Rosenbrock method RODAS (hairer1996, section VI.4).
+r"""A step with the whole Hessian, for neurons that settle faster than the residual moves: the
+Rosenbrock method RODAS (hairer1996, section VI.4).
 
-Order four, stiffly accurate and L-stable, with an embedded method of order three and a path of order three inside the step. One
-factorisation serves its six stages $(\frac1{\gamma h} + c\nabla^2L)\,U_i = F(\theta + \sum_j a_{ij}U_j) + \sum_j\frac{c_{ij}}hU_j$, $F = -cJ^\top g$.
+Order four, stiffly accurate and L-stable, with an embedded method of order three and a path of
+order three inside the step. One factorisation serves its six stages
+$(\frac1{\gamma h} + c\nabla^2L)\,U_i = F(\theta + \sum_j a_{ij}U_j) + \sum_j\frac{c_{ij}}hU_j$,
+$F = -cJ^\top g$.
 
 The whole Hessian of a squared loss of a shallow network is the Gram part and one block a neuron,
-$$\nabla^2L = \kappa J^\top J + \bigoplus_j B_j,\qquad B_j = \sum_i (g_i\cdot s_jA_j)\,\sigma''(z_{ij})\,\phi_i\phi_i^\top .$$
-The blocks are how fast a neuron settles while the residual stands still. Exponentials of the Gram matrix do not know them; where they decide
-the step, a solve with the whole costs a Gram matrix weighted neuron by neuron and its Cholesky factor (Woodbury's formula).
+$$\nabla^2L = \kappa J^\top J + \bigoplus_j B_j,\qquad B_j = \sum_i (g_i\cdot
+  s_jA_j)\,\sigma''(z_{ij})\,\phi_i\phi_i^\top .$$
+The blocks are how fast a neuron settles while the residual stands still. Exponentials of the Gram
+matrix do not know them; where they decide the step, a solve with the whole costs a Gram matrix
+weighted neuron by neuron and its Cholesky factor (Woodbury's formula).
 """
 
 from collections.abc import Callable
@@ -48,16 +53,36 @@ COUPLINGS = _table(
     (-2.430093356833875, -0.2063599157091915),
     (-0.1073529058151375, -9.594562251023355, -20.47028614809616),
     (7.496443313967647, -10.24680431464352, -33.99990352819905, 11.70890893206160),
-    (8.083246795921522, -7.981132988064893, -31.52159432874371, 16.31930543123136, -6.058818238834054),
-)  # fmt: skip
+    (
+        8.083246795921522,
+        -7.981132988064893,
+        -31.52159432874371,
+        16.31930543123136,
+        -6.058818238834054,
+    ),
+)
 INSIDE = _table(
-    (10.12623508344586, -7.487995877610167, -34.80091861555747, -7.992771707568823, 1.025137723295662),
-    (-0.6762803392801253, 6.087714651680015, 16.43084320892478, 24.76722511418386, -6.594389125716872),
-)  # fmt: skip
+    (
+        10.12623508344586,
+        -7.487995877610167,
+        -34.80091861555747,
+        -7.992771707568823,
+        1.025137723295662,
+    ),
+    (
+        -0.6762803392801253,
+        6.087714651680015,
+        16.43084320892478,
+        24.76722511418386,
+        -6.594389125716872,
+    ),
+)
 
 
 class Rodas(AbstractDenseStep):
-    """Order four; seven forward passes, none for the path inside. For shallow networks, smooth activations and squared losses."""
+    """Order four; seven forward passes, none for the path inside. For shallow networks, smooth
+    activations and squared losses.
+    """
 
     def __call__(self, problem, start, size):
         solve = shifted_solver(problem, start, 1 / (GAMMA * size))
@@ -74,7 +99,8 @@ class Rodas(AbstractDenseStep):
             return moves.at[i].set(new), g
 
         none = jnp.zeros((len(STAGES), *weights.shape), weights.dtype)
-        # stiffly accurate: the last stage's argument is the embedded method's end, so its gradient is the predicted one
+        # stiffly accurate: the last stage's argument is the embedded method's end, so its gradient
+        # is the predicted one
         moves, embedded = jax.lax.fori_loop(0, len(STAGES), stage, (none, start.cotangent))
         end = problem.linearise({"weights": weights + _sum(STAGES[-1], moves) + moves[-1]})
         interpolant = tuple(_sum(row, moves) for row in INSIDE)
@@ -114,15 +140,17 @@ def shifted_solver(
 ) -> Callable[[Weights], Weights]:
     r"""$v \mapsto (\text{shift} + c\nabla^2L)^{-1}v$.
 
-    Negative curvature counts up to `FAR` of the shift: beyond the pole growth would come out as decay. A neuron that leaves faster is for the error
-    estimate, which sees it only as far as the outputs do.
+    Negative curvature counts up to `FAR` of the shift: beyond the pole growth would come out as
+    decay. A neuron that leaves faster is for the error estimate, which sees it only as far as the
+    outputs do.
     """
     network, hessian = problem.operator, start.hessian
     assert isinstance(network, ShallowJacobian)
     assert isinstance(hessian, UniformHessian)  # of a squared loss
     kappa = hessian.kappa
-    # D = shift + cB is block-diagonal, with D^-1 = R^T R; the Gram part c kappa J^T J is added by Woodbury's formula,
-    # (D + J^T J)^-1 = D^-1 - D^-1 J^T (I + J D^-1 J^T)^-1 J D^-1, whose inner matrix is the product of `rows` = J R^T with itself
+    # D = shift + cB is block-diagonal, with D^-1 = R^T R; the Gram part c kappa J^T J is added by
+    # Woodbury's formula, (D + J^T J)^-1 = D^-1 - D^-1 J^T (I + J D^-1 J^T)^-1 J D^-1, whose inner
+    # matrix is the product of `rows` = J R^T with itself
     values, vectors = jnp.linalg.eigh(blocks(network, start), symmetrize_input=False)
     values = shift + jnp.maximum(values, -FAR * shift)
     root = jnp.swapaxes(vectors / jnp.sqrt(values)[:, None, :], 1, 2)

@@ -1,4 +1,6 @@
-"""What a guided tour declares: a preset of an experiment, cards of text, and the moment that is waited for."""
+"""What a guided tour declares: a preset of an experiment, cards of text, and the moment that is
+waited for.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +18,8 @@ class Step:
     Attributes:
         title, text: a few plain sentences, Markdown.
         look: title of the panel to look at.
-        moment: called at every record; says whether what the card describes has happened in the table so far.
+        moment: called at every record; says whether what the card describes has happened in the
+            table so far.
     """
 
     title: str
@@ -34,7 +37,8 @@ class Tour:
         experiment: name in the registry.
         steps: the cards, in order.
         settings: changes to the default settings of the experiment.
-        live: the figure of a table that may still grow; its panels and marks keep their number and order.
+        live: the figure of a table that may still grow; its panels and marks keep their number and
+            order.
     """
 
     paper: str

@@ -25,5 +25,7 @@ def moment_when(times, condition, tell: Callable[[float, int], str]) -> Moment |
 
 
 def line_at(moment: Moment | None, label: str) -> VLine:
-    """The moment as a vertical line; before it, a line that is nowhere, so that a figure keeps its marks."""
+    """The moment as a vertical line; before it, a line that is nowhere, so that a figure keeps its
+    marks.
+    """
     return VLine(math.nan if moment is None else moment.time, label, "dashdot")

@@ -1,4 +1,6 @@
-"""Feature learning at infinite width and any depth: the dynamical mean-field theory (bordelon2022), solved forward in time."""
+"""Feature learning at infinite width and any depth: the dynamical mean-field theory (bordelon2022),
+solved forward in time.
+"""
 
 from .lazy_expansion import LazyExpansion as LazyExpansion, lazy_expansion as lazy_expansion
 from .linear import (

@@ -29,19 +29,23 @@ def checked_data(inputs, targets, test):
 
 
 def checked_network(architecture, activation) -> tuple[int, Activation]:
-    """Depth and activation, from a depth or from an architecture such as `mlp(depth=2, activation='tanh')`."""
+    """Depth and activation, from a depth or from an architecture such as
+    `mlp(depth=2, activation='tanh')`.
+    """
     if not isinstance(architecture, Chain):
         check_count("architecture", architecture, remedy="Give a depth, or an `mlp(...)`.")
         return int(architecture), as_activation("tanh" if activation is None else activation)
     if activation is not None:
         raise ValueError(
-            f"`activation` must be left out where `architecture` brings its own, got {activation!r}."
+            "`activation` must be left out where `architecture` brings its own, got "
+            f"{activation!r}."
         )
     dense, between = alternating(architecture) or ([], [])
     plain = all(_plain_dense(layer) for layer in dense)
     if not plain or len({layer.activation for layer in between}) != 1 or dense[-1].width != 1:
         raise ValueError(
-            f"`architecture` must be a multilayer perceptron with one activation, one output, `weight_std` 1 and no bias, got {architecture!r}. "
+            "`architecture` must be a multilayer perceptron with one activation, one output, "
+            f"`weight_std` 1 and no bias, got {architecture!r}. "
             "Build it with `mlp(depth=2, activation='tanh')`."
         )
     return len(between), between[0].activation

@@ -1,15 +1,18 @@
-r"""Cholesky factors of a covariance that becomes known block by block, one block of rows a time step.
+r"""Cholesky factors of a covariance that becomes known block by block, one block of rows a time
+step.
 
-$K(k, j)$ for $j \le k$ is known at step $k$ and never changes, so the process $u = F \zeta$ with the lower triangular
-$F F^\top = K$ can be drawn forward in time. Training moves features slowly, hence $K$ is nearly singular: a pivot that
-is nothing but rounding is dropped together with its column, in place of a jitter that would bias every draw.
+$K(k, j)$ for $j \le k$ is known at step $k$ and never changes, so the process $u = F \zeta$ with
+the lower triangular $F F^\top = K$ can be drawn forward in time. Training moves features slowly,
+hence $K$ is nearly singular: a pivot that is nothing but rounding is dropped together with its
+column, in place of a jitter that would bias every draw.
 """
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 
-PIVOT = 1e-14  # of the variance: sums over samples round at about 1e-16, and a dropped pivot p costs sqrt(p)
+# of the variance: sums over samples round at about 1e-16, and a dropped pivot p costs sqrt(p)
+PIVOT = 1e-14
 
 
 def append_rows(factor: jax.Array, rows: jax.Array, start) -> jax.Array:
@@ -17,13 +20,15 @@ def append_rows(factor: jax.Array, rows: jax.Array, start) -> jax.Array:
 
     Args:
         factor: $F$, (row, row), rows from `start` on still zero.
-        rows: the covariance of the new block with all rows, (block, row); what comes after the block is not read.
+        rows: the covariance of the new block with all rows, (block, row); what comes after the
+            block is not read.
         start: the block's first row.
     """
     size, block = factor.shape[0], rows.shape[0]
     earlier = jnp.arange(size) < start
     pivots = jnp.diagonal(factor)
-    # A dropped pivot has an empty column: its unknown is solved with pivot 1, reaches nobody, and is set to zero.
+    # A dropped pivot has an empty column: its unknown is solved with pivot 1, reaches nobody, and
+    # is set to zero.
     live = earlier & (pivots > 0)
     lower = factor + jnp.diag(jnp.where(live, 0.0, 1.0))
     known = jnp.where(earlier, rows, 0.0)
@@ -35,7 +40,8 @@ def append_rows(factor: jax.Array, rows: jax.Array, start) -> jax.Array:
 
 
 def whiten_rows(factor: jax.Array, white: jax.Array, fields: jax.Array, start) -> jax.Array:
-    r"""The next block of $\omega = F^{-1}\phi$, white where $\langle\phi\phi^\top\rangle = FF^\top$; zero at dropped pivots.
+    r"""The next block of $\omega = F^{-1}\phi$, white where
+    $\langle\phi\phi^\top\rangle = FF^\top$; zero at dropped pivots.
 
     Args:
         factor: $F$ with the block's rows in place.

@@ -1,20 +1,39 @@
-r"""Leaving the tangent kernel: the first term of the field theory in the richness, at any depth, without Monte Carlo.
+r"""Leaving the tangent kernel: the first term of the field theory in the richness, at any depth,
+without Monte Carlo.
 
-The equations of `march` in continuous time are expanded in $\gamma_0$ about $h^l = u^l \sim N(0, \Phi^{l-1})$ and $z^l = r^l \sim N(0, G^{l+1})$, which stand still. Let $\Delta$ be the errors of the
-flow on the frozen kernel $\Theta_0$, $S_a(t) = \int_0^t\Delta_a$ and $P_{ab}(t) = \int_0^t\Delta_a(s)\,S_b(s)\,ds$; means and kernels below are those of the start, and $\phi_a = \phi(u_a)$.
+The equations of `march` in continuous time are expanded in $\gamma_0$ about
+$h^l = u^l \sim N(0, \Phi^{l-1})$ and $z^l = r^l \sim N(0, G^{l+1})$, which stand still. Let
+$\Delta$ be the errors of the flow on the frozen kernel $\Theta_0$, $S_a(t) = \int_0^t\Delta_a$ and
+$P_{ab}(t) = \int_0^t\Delta_a(s)\,S_b(s)\,ds$; means and kernels below are those of the start, and
+$\phi_a = \phi(u_a)$.
 
-Responses. To leading order $A^l + \Delta\Phi^l = H^l_{\mu a}\Delta_a(s)$, where $H^l = \Phi^l + \langle\phi'\phi'\rangle\circ H^{l-1}$, $H^0 = \Phi^0$, is the tangent kernel of the first $l$ layers ($\Theta_0 = H^L$). Likewise
-$B^l + \Delta G^{l+1} = \Gamma^l_{\mu a}\Delta_a(s) + \delta_{\mu a}\delta(t - s)\sum_cb^l_{\mu c}S_c(t)$, from $\Gamma^L = 1$, $b^L = 0$ downwards by (all means and $G^{l+1}$ of layer $l$'s sources)
-$$\Gamma^{l-1} = G^l + \langle\phi'\phi'\rangle\circ\Gamma^l + \langle\phi''\phi''\rangle\circ H^{l-1}\circ G^{l+1},$$
-$$b^{l-1}_{\mu a} = \langle\phi''_\mu\phi_a\rangle\Gamma^l_{\mu a} + \langle\phi^{(3)}_\mu\phi'_a\rangle(H^{l-1}\circ G^{l+1})_{\mu a} + \langle\phi''_\mu\phi_\mu + \phi'^2_\mu\rangle b^l_{\mu a}.$$
+Responses. To leading order $A^l + \Delta\Phi^l = H^l_{\mu a}\Delta_a(s)$, where
+$H^l = \Phi^l + \langle\phi'\phi'\rangle\circ H^{l-1}$, $H^0 = \Phi^0$, is the tangent kernel of the
+first $l$ layers ($\Theta_0 = H^L$). Likewise $B^l + \Delta G^{l+1} = \Gamma^l_{\mu a}\Delta_a(s) +
+\delta_{\mu a}\delta(t - s)\sum_cb^l_{\mu c}S_c(t)$, from $\Gamma^L = 1$, $b^L = 0$ downwards by
+(all means and $G^{l+1}$ of layer $l$'s sources)
+$$\Gamma^{l-1} = G^l + \langle\phi'\phi'\rangle\circ\Gamma^l + \langle\phi''\phi''\rangle\circ
+  H^{l-1}\circ G^{l+1},$$
+$$b^{l-1}_{\mu a} = \langle\phi''_\mu\phi_a\rangle\Gamma^l_{\mu a} +
+  \langle\phi^{(3)}_\mu\phi'_a\rangle(H^{l-1}\circ G^{l+1})_{\mu a} + \langle\phi''_\mu\phi_\mu +
+  \phi'^2_\mu\rangle b^l_{\mu a}.$$
 
 Fields of layer $l$, with $H = H^{l-1}$, $\Gamma = \Gamma^l$, $\beta_\mu = \sum_ab^l_{\mu a}S_a$:
-$$h_{1,\mu} = \sum_aH_{\mu a}S_a\phi'_ar_a, \quad z_{1,\mu} = \sum_a\Gamma_{\mu a}S_a\phi_a + \beta_\mu\phi_\mu, \quad z_{2,\mu} = \sum_{ab}\Gamma_{\mu a}P_{ab}H_{ab}\phi'_a\phi'_br_b + \beta_\mu\phi'_\mu h_{1,\mu},$$
-$$h_{2,\mu} = \sum_{ab}H_{\mu a}P_{ab}\big(\phi''_ar_aH_{ab}\phi'_br_b + \phi'_a(\Gamma_{ab}\phi_b + b_{ab}\phi_a)\big).$$
-All equations are even under $\gamma_0, r, z, g \to -\gamma_0, -r, -z, -g$, so kernels have no odd orders: $\Phi^l = \Phi^l_0 + \gamma_0^2\Phi^l_2$ and the like, where $\Phi^l_2$ is the second order of
-$\langle\phi(h)\phi(h)\rangle$ in the fields plus what the change $\Phi^{l-1}_2$ of the sources' covariance does to it, and so for $G^l_2$ downwards. Then $\Theta_2 = \sum_l(G^{l+1}_2\circ\Phi^l_0 + G^{l+1}_0\circ\Phi^l_2)$, and
-the outputs $f_0 + \gamma_0^2f_2$ follow $\dot f_0 = \Theta_0\Delta$, $\dot f_2 = \Theta_2\Delta - \Theta_0f_2$ under half the sum of squares. Descent is the same with sums over earlier steps for the integrals. Means over $r$ are
-taken by Wick's theorem; those over $u$ go by the lattice rule where its covariance has rank at most four, else over points of a Sobol sequence; `error` states what that leaves.
+$$h_{1,\mu} = \sum_aH_{\mu a}S_a\phi'_ar_a, \quad z_{1,\mu} = \sum_a\Gamma_{\mu a}S_a\phi_a +
+  \beta_\mu\phi_\mu, \quad z_{2,\mu} = \sum_{ab}\Gamma_{\mu a}P_{ab}H_{ab}\phi'_a\phi'_br_b +
+  \beta_\mu\phi'_\mu h_{1,\mu},$$
+$$h_{2,\mu} = \sum_{ab}H_{\mu a}P_{ab}\big(\phi''_ar_aH_{ab}\phi'_br_b + \phi'_a(\Gamma_{ab}\phi_b +
+  b_{ab}\phi_a)\big).$$
+All equations are even under $\gamma_0, r, z, g \to -\gamma_0, -r, -z, -g$, so kernels have no odd
+orders: $\Phi^l = \Phi^l_0 + \gamma_0^2\Phi^l_2$ and the like, where $\Phi^l_2$ is the second order
+of $\langle\phi(h)\phi(h)\rangle$ in the fields plus what the change $\Phi^{l-1}_2$ of the sources'
+covariance does to it, and so for $G^l_2$ downwards. Then
+$\Theta_2 = \sum_l(G^{l+1}_2\circ\Phi^l_0 + G^{l+1}_0\circ\Phi^l_2)$, and the outputs
+$f_0 + \gamma_0^2f_2$ follow $\dot f_0 = \Theta_0\Delta$, $\dot f_2 = \Theta_2\Delta - \Theta_0f_2$
+under half the sum of squares. Descent is the same with sums over earlier steps for the integrals.
+Means over $r$ are taken by Wick's theorem; those over $u$ go by the lattice rule where its
+covariance has rank at most four, else over points of a Sobol sequence; `error` states what that
+leaves.
 """
 
 from typing import NamedTuple
@@ -104,7 +123,8 @@ def lazy_expansion(
     act = as_activation(activation)
     if act.kinks:
         raise ValueError(
-            f"`activation` must be smooth, got {act!r}: the expansion takes three derivatives. Use `field_theory` for kinks."
+            f"`activation` must be smooth, got {act!r}: the expansion takes three derivatives. "
+            "Use `field_theory` for kinks."
         )
     check_count("depth", depth)
     gram, targets = checked_data(inputs, targets, None)
@@ -120,7 +140,9 @@ def lazy_expansion(
 
 
 def rule_of(covariance, number: int):
-    """Nodes $u$ (node, point) and weights for means over $N(0, \\Phi)$; rule 1 is finer than (in many dimensions: another one than) rule 0."""
+    """Nodes $u$ (node, point) and weights for means over $N(0, \\Phi)$; rule 1 is finer than (in
+    many dimensions: another one than) rule 0.
+    """
     values, vectors = np.linalg.eigh(np.asarray(covariance))
     live = values > RANK * max(values[-1], 1e-300)
     root = vectors[:, live] * np.sqrt(values[live])
@@ -132,7 +154,9 @@ def rule_of(covariance, number: int):
 
 
 def layers_at_start(act: Activation, gram, depth: int, rule: int) -> list[Layer]:
-    """Upwards for features and tangent kernels, downwards for what comes back from the layers above."""
+    """Upwards for features and tangent kernels, downwards for what comes back from the layers
+    above.
+    """
     covariance, tangent, rising = gram, gram, []
     for _ in range(depth):
         u, weights = rule_of(covariance, rule)
@@ -187,10 +211,12 @@ def kernel_change(act: Activation, gram, layers: list[Layer], S, P):
 
 
 def _second_order(act: Activation, layer: Layer, S, P):
-    r"""Second orders of $\langle\phi(h)\phi(h)\rangle$ and $\langle gg\rangle$ in the fields, and what a change of the sources' covariance does.
+    r"""Second orders of $\langle\phi(h)\phi(h)\rangle$ and $\langle gg\rangle$ in the fields, and
+    what a change of the sources' covariance does.
 
-    Letters: $i$ a node of $u$, $m, n, a, b$ points; `R` is the covariance of $r$. Given $u$, the fields are polynomials in $r$, whose moments are
-    $\langle r_ar_b\rangle = R_{ab}$ and $\langle r_ar_br_mr_n\rangle = R_{ab}R_{mn} + R_{am}R_{bn} + R_{an}R_{bm}$.
+    Letters: $i$ a node of $u$, $m, n, a, b$ points; `R` is the covariance of $r$. Given $u$, the
+    fields are polynomials in $r$, whose moments are $\langle r_ar_b\rangle = R_{ab}$ and
+    $\langle r_ar_br_mr_n\rangle = R_{ab}R_{mn} + R_{am}R_{bn} + R_{an}R_{bm}$.
     """
     H, R, gamma, b = layer.tangent, layer.back, layer.onward, layer.instant
     f, f1, f2, f3 = _derivatives(act, layer.u)
@@ -224,7 +250,9 @@ def _second_order(act: Activation, layer: Layer, S, P):
     gradients = gradients + both(jnp.einsum("i,imn,in->mn", layer.weights, second, f1))
 
     def moved(value, slope, bend):
-        """Change of <value value> where the covariance of u changes: half the second derivatives times it."""
+        """Change of <value value> where the covariance of u changes: half the second derivatives
+        times it.
+        """
         sides, middle = mean(bend, value), mean(slope, slope)
         return lambda change: both(0.5 * jnp.diagonal(change)[:, None] * sides) + middle * change
 
@@ -232,9 +260,11 @@ def _second_order(act: Activation, layer: Layer, S, P):
 
 
 def _coefficients(act: Activation, gram, layers: list[Layer]):
-    r"""$\Theta_2 = \sum_{ab}(p_{ab}P_{ab} + s_{ab}S_aS_b)$: the tensors $p$ and $s$, (a, b, point, point).
+    r"""$\Theta_2 = \sum_{ab}(p_{ab}P_{ab} + s_{ab}S_aS_b)$: the tensors $p$ and $s$, (a, b, point,
+    point).
 
-    Nodes are many and times may be: the tensors cost about $3n^2/2$ evaluations once, whatever the number of steps of the flow.
+    Nodes are many and times may be: the tensors cost about $3n^2/2$ evaluations once, whatever the
+    number of steps of the flow.
     """
     n = len(gram)
     eye, none = np.eye(n), np.zeros((n, n))

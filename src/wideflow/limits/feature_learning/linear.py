@@ -1,10 +1,13 @@
-r"""Deep linear networks: the field theory without Monte Carlo, closed matrix equations for the kernels.
+r"""Deep linear networks: the field theory without Monte Carlo, closed matrix equations for the
+kernels.
 
 With $\phi(h) = h$ the fields are linear in the Gaussian sources: over all (step, point) rows,
 $$h = R\,(u + C r), \qquad z = r + D h, \qquad R = (I - C D)^{-1},$$
-hence $\Phi^l = R (\Phi^{l-1} + C G^{l+1} C^\top) R^\top$, $G^l = \langle z z^\top \rangle$, $\bar A^l = R C$,
-$\bar B^{l-1} = D R$ and $f = \mathrm{diag} \langle z^L h^{L\top} \rangle / \gamma_0$. They are solved by substitution over the whole history: all is
-causal, so a sweep makes one more step exact; one sweep more than there are steps gives the residual.
+hence $\Phi^l = R (\Phi^{l-1} + C G^{l+1} C^\top) R^\top$, $G^l = \langle z z^\top \rangle$,
+$\bar A^l = R C$, $\bar B^{l-1} = D R$ and
+$f = \mathrm{diag} \langle z^L h^{L\top} \rangle / \gamma_0$. They are solved by substitution over
+the whole history: all is causal, so a sweep makes one more step exact; one sweep more than there
+are steps gives the residual.
 """
 
 import equinox as eqx
@@ -89,7 +92,8 @@ def _sweeps(gram, targets, depth, rate, steps, richness):
     still = jnp.tile(gram, (count, count))
 
     def sweep(number, state):
-        # Errors of steps that are not yet exact are left out: they could grow without bound before they are corrected.
+        # Errors of steps that are not yet exact are left out: they could grow without bound before
+        # they are corrected.
         outputs, features, gradients, forward, backward = state
         errors = jnp.zeros((count, points))
         errors = errors.at[:, : len(targets)].set(targets - outputs[:, : len(targets)]).ravel()

@@ -1,10 +1,13 @@
 r"""The loss of a limit whose outputs are known with an error.
 
-Repeats $f_1, \dots, f_R$ of the outputs have the mean $\bar f = f + e$, $e$ of mean zero and covariance $C$. The loss is not linear, so the mean of the repeats' losses is too large by
+Repeats $f_1, \dots, f_R$ of the outputs have the mean $\bar f = f + e$, $e$ of mean zero and
+covariance $C$. The loss is not linear, so the mean of the repeats' losses is too large by
 $\frac12\ell''\,\mathrm{var}(f_i)$, $R$ times what the loss of the mean is off by. Of the latter,
 $$\ell(\bar f) - \ell(f) = \ell'(\bar f)\cdot e - \tfrac12 e^\top\ell''e,$$
-the first term has the standard error $\sqrt{\ell'^\top C\ell'}$, the deviation of the scalars $\ell'(\bar f)\cdot f_i$ over $\sqrt R$, and the second the mean $\frac12\mathrm{tr}(\ell''C)$, which takes over where the
-residual is smaller than the error of the outputs. Both are estimated and added in quadrature. Subtracting the second would make losses near zero negative.
+the first term has the standard error $\sqrt{\ell'^\top C\ell'}$, the deviation of the scalars
+$\ell'(\bar f)\cdot f_i$ over $\sqrt R$, and the second the mean $\frac12\mathrm{tr}(\ell''C)$,
+which takes over where the residual is smaller than the error of the outputs. Both are estimated and
+added in quadrature. Subtracting the second would make losses near zero negative.
 """
 
 from collections.abc import Callable
@@ -19,7 +22,8 @@ def summed_loss(loss: Callable, outputs: jax.Array, targets: jax.Array) -> jax.A
 
 
 def loss_of_mean(loss: Callable, outputs: jax.Array, targets: jax.Array):
-    r"""$\ell(\bar f)$ summed over points and its standard error, each (step,); the error has $R - 1$ degrees of freedom.
+    r"""$\ell(\bar f)$ summed over points and its standard error, each (step,); the error has
+    $R - 1$ degrees of freedom.
 
     Args:
         loss: $\ell(f, y)$ of one point.

@@ -1,17 +1,25 @@
 r"""The field theory forward in time, one descent step after the other.
 
-With $\eta$ the rate, $(\mu, k)$ a point and a step, and bars on responses that are counted per step,
-$$h^l_\mu(k) = u^l_\mu(k) + \sum_{j<k,a} \big[\bar A^{l-1} + \eta\gamma_0\, \Phi^{l-1} \Delta\big]_{\mu a}(k,j)\, g^l_a(j),$$
-$$z^l_\mu(k) = r^l_\mu(k) + \sum_{j\le k,a} \big[\bar B^l + \eta\gamma_0\, G^{l+1} \Delta\, 1_{j<k}\big]_{\mu a}(k,j)\, \phi(h^l_a(j)),$$
-$g^l = \phi'(h^l) z^l$. Everything at step $k$ depends on earlier steps, on lower layers (for $h$) and on upper ones (for $z$): going up and
-then down at every step solves the self-consistent equations exactly for the given draws. Nothing is iterated and nothing has to converge.
+With $\eta$ the rate, $(\mu, k)$ a point and a step, and bars on responses that are counted per
+step,
+$$h^l_\mu(k) = u^l_\mu(k) + \sum_{j<k,a} \big[\bar A^{l-1} + \eta\gamma_0\, \Phi^{l-1}
+  \Delta\big]_{\mu a}(k,j)\, g^l_a(j),$$
+$$z^l_\mu(k) = r^l_\mu(k) + \sum_{j\le k,a} \big[\bar B^l + \eta\gamma_0\, G^{l+1} \Delta\,
+  1_{j<k}\big]_{\mu a}(k,j)\, \phi(h^l_a(j)),$$
+$g^l = \phi'(h^l) z^l$. Everything at step $k$ depends on earlier steps, on lower layers (for $h$)
+and on upper ones (for $z$): going up and then down at every step solves the self-consistent
+equations exactly for the given draws. Nothing is iterated and nothing has to converge.
 
-Responses. Sources are $u = F\zeta$ with white $\zeta$ and $FF^\top = \Phi^{l}$, the covariance of the features $\phi = \phi(h^l)$ below. Those have therefore white
-coordinates too, $\omega = F^{-1}\phi$ with $\langle\omega\omega^\top\rangle = I$, and by Stein's lemma
-$$\bar B^l \phi = \left\langle\frac{\partial g^{l+1}}{\partial u^{l+1}}\right\rangle F\, F^{-1}\phi = \langle g^{l+1} \zeta^\top\rangle\, \omega,$$
-likewise $\bar A^l g^{l+1} = \langle\phi(h^l)\zeta_r^\top\rangle\, F_r^{-1} g^{l+1}$ with $F_rF_r^\top = G^{l+1}$. No derivative is taken, so kinks are as good as smooth activations, and
-nothing is divided by the small eigenvalues of nearly singular kernels: both factors are of order one. With the signs of `draws` only the part of $g$ that is
-odd in $u$ and even in $r$ (of $\phi$ that is odd in $r$) makes noise, which is the part that training has brought.
+Responses. Sources are $u = F\zeta$ with white $\zeta$ and $FF^\top = \Phi^{l}$, the covariance of
+the features $\phi = \phi(h^l)$ below. Those have therefore white coordinates too,
+$\omega = F^{-1}\phi$ with $\langle\omega\omega^\top\rangle = I$, and by Stein's lemma
+$$\bar B^l \phi = \left\langle\frac{\partial g^{l+1}}{\partial u^{l+1}}\right\rangle F\,
+  F^{-1}\phi = \langle g^{l+1} \zeta^\top\rangle\, \omega,$$
+likewise $\bar A^l g^{l+1} = \langle\phi(h^l)\zeta_r^\top\rangle\, F_r^{-1} g^{l+1}$ with
+$F_rF_r^\top = G^{l+1}$. No derivative is taken, so kinks are as good as smooth activations, and
+nothing is divided by the small eigenvalues of nearly singular kernels: both factors are of order
+one. With the signs of `draws` only the part of $g$ that is odd in $u$ and even in $r$ (of $\phi$
+that is odd in $r$) makes noise, which is the part that training has brought.
 """
 
 from typing import NamedTuple
@@ -41,7 +49,9 @@ MATRICES = (  # each (row, row)
 
 
 class Now(NamedTuple):
-    """Where a step stands: its first row, masks over rows of earlier steps and of steps until now, and eta gamma_0 Delta of the earlier ones."""
+    """Where a step stands: its first row, masks over rows of earlier steps and of steps until now,
+    and eta gamma_0 Delta of the earlier ones.
+    """
 
     start: jax.Array
     before: jax.Array
@@ -60,13 +70,16 @@ def march(key, first, input_gram, targets, rate, richness, problem):
         problem: `Problem`, the settings that shape the program.
 
     Returns:
-        outputs (step, point), features and gradients (layer, row, row), forward and backward responses to white sources
-        (layer, row, row), and pre-activations of the first `problem.neurons` neurons (layer, row, neuron).
+        outputs (step, point), features and gradients (layer, row, row), forward and backward
+            responses to white sources
+        (layer, row, row), and pre-activations of the first `problem.neurons` neurons (layer, row,
+            neuron).
     """
     points, depth, act = input_gram.shape[0], problem.depth, problem.activation
     rows, samples = (problem.steps + 1) * points, problem.samples
     place = jnp.arange(rows) // points
-    # u of the first layer and r of the last, the readout, stand still: they need draws of one step only.
+    # u of the first layer and r of the last, the readout, stand still: they need draws of one step
+    # only.
     needed = lambda l: (points if l == 0 else rows, 1 if l == depth - 1 else rows)
     draws = [
         layer_draws(jax.random.fold_in(key, l), first[l], needed(l), act) for l in range(depth)
@@ -90,7 +103,9 @@ def march(key, first, input_gram, targets, rate, richness, problem):
         put(layer, name, values, now.start)
 
     def sources(layer, factor, zeta, kernel, fields, name, now):
-        """u (or r) of this step for the covariance `kernel`, and the white coordinates of the fields `name` whose covariance that is."""
+        """u (or r) of this step for the covariance `kernel`, and the white coordinates of the
+        fields `name` whose covariance that is.
+        """
         layer[factor] = append_rows(layer[factor], kernel, now.start)
         values, white = block(fields[name], now.start), "white_" + name
         coordinates = whiten_rows(layer[factor], fields[white], values, now.start)

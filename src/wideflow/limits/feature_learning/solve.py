@@ -45,9 +45,10 @@ class Problem:
 class FieldTheory(AbstractResult):
     r"""The limit along the steps of descent; points are the training samples, then the test points.
 
-    Outputs and kernels are means over independent repeats and every `..._error` is the standard error of such a mean: with
-    $R$ repeats it has $R - 1$ degrees of freedom, so that an interval is Student's quantile times it (3.2 at 95 % and four
-    repeats, not 2). The bias of one repeat is of order 1 / samples. Losses are those of the mean outputs (`loss_estimate.py`).
+    Outputs and kernels are means over independent repeats and every `..._error` is the standard
+    error of such a mean: with $R$ repeats it has $R - 1$ degrees of freedom, so that an interval is
+    Student's quantile times it (3.2 at 95 % and four repeats, not 2). The bias of one repeat is of
+    order 1 / samples. Losses are those of the mean outputs (`loss_estimate.py`).
 
     Attributes:
         times: of the steps, shape (step,).
@@ -56,11 +57,14 @@ class FieldTheory(AbstractResult):
         features: $\Phi^l$ for $l = 1, \dots, L$, shape (layer, step, point, step, point).
         gradients: $G^l$, likewise.
         outputs_error, losses_error, features_error, gradients_error: their standard errors.
-        forward_responses: $\bar A^lF = \langle\partial\phi(h^l_\mu(k))/\partial\zeta_a(j)\rangle$ for $l = 1, \dots, L - 1$: to the white
-            sources of $r^l = F\zeta$, $F$ the Cholesky factor of $G^{l+1}$ over rows (step, point).
-        backward_responses: $\bar B^lF = \langle\partial g^{l+1}_\mu(k)/\partial\zeta_a(j)\rangle$, to those of $u^{l+1} = F\zeta$, $F$ the factor of $\Phi^l$.
+        forward_responses: $\bar A^lF = \langle\partial\phi(h^l_\mu(k))/\partial\zeta_a(j)\rangle$
+            for $l = 1, \dots, L - 1$: to the white sources of $r^l = F\zeta$, $F$ the Cholesky
+            factor of $G^{l+1}$ over rows (step, point).
+        backward_responses: $\bar B^lF = \langle\partial g^{l+1}_\mu(k)/\partial\zeta_a(j)\rangle$,
+            to those of $u^{l+1} = F\zeta$, $F$ the factor of $\Phi^l$.
         kernels: the tangent kernel $\Theta$, shape (step, point, point).
-        sharpness: $\eta\lambda_{\max}(D^{1/2}\Theta D^{1/2})$ over the training points with $D = \ell''(f)$, shape (step,). From 2 on a step amplifies what it should damp.
+        sharpness: $\eta\lambda_{\max}(D^{1/2}\Theta D^{1/2})$ over the training points with
+            $D = \ell''(f)$, shape (step,). From 2 on a step amplifies what it should damp.
         preactivations: $h^l$ of single neurons, shape (layer, step, point, neuron).
         status: whether it ran to the end or diverged.
     """
@@ -103,9 +107,11 @@ def field_theory(
 ) -> FieldTheory:
     r"""Solves the dynamical mean-field theory of descent at infinite width.
 
-    The network is $h^1 = W^0 x/\sqrt D$, $h^{l+1} = W^l \phi(h^l)/\sqrt N$, $f = w \cdot \phi(h^L)/(\gamma_0 N)$ with standard normal weights, descent
-    is $\theta \leftarrow \theta - \eta \gamma_0^2 N \nabla \sum_\mu \ell(f_\mu, y_\mu)$, and $N \to \infty$. Time is $k \eta$; for the flow take
-    a small rate (the error is of first order in it).
+    The network is $h^1 = W^0 x/\sqrt D$, $h^{l+1} = W^l \phi(h^l)/\sqrt N$,
+    $f = w \cdot \phi(h^L)/(\gamma_0 N)$ with standard normal weights, descent is
+    $\theta \leftarrow \theta - \eta \gamma_0^2 N \nabla \sum_\mu \ell(f_\mu, y_\mu)$, and
+    $N \to \infty$. Time is $k \eta$; for the flow take a small rate (the error is of first order in
+    it).
 
     Args:
         key: of the draws.
@@ -113,7 +119,8 @@ def field_theory(
         architecture: $L$, or `mlp(depth=L, activation=...)`.
         activation: $\phi$, 'tanh' by default; continuous.
         rate, steps: $\eta$ and the number of steps.
-        richness: $\gamma_0$: towards 0 the tangent kernel stands still, larger values learn more features.
+        richness: $\gamma_0$: towards 0 the tangent kernel stands still, larger values learn more
+            features.
         samples: neurons drawn a layer and repeat, a multiple of 4.
         repeats: independent solutions; means and standard errors are over them.
         test: inputs that are carried along without being trained on.
@@ -138,7 +145,8 @@ def field_theory(
     points, rows = len(gram), (steps + 1) * len(gram)
     if samples % SIGNS or samples < SIGNS * rows:
         raise ValueError(
-            f"`samples` must be a multiple of {SIGNS} and at least {SIGNS * rows}, {SIGNS} times the rank that the processes of {points} points at "
+            f"`samples` must be a multiple of {SIGNS} and at least {SIGNS * rows}, {SIGNS} times "
+            f"the rank that the processes of {points} points at "
             f"{steps + 1} times may have, got {samples}. Draw more, or take fewer steps."
         )
     _check_memory(depth, rows, samples, repeats, memory)
@@ -199,7 +207,9 @@ def _summary(paths, rate, gram, targets, problem) -> tuple[dict[str, jax.Array],
 
 
 def _tangent_kernels(gram, features, gradients, problem):
-    r"""$\Theta(k) = \sum_{l=0}^{L} G^{l+1}(k,k) \circ \Phi^l(k,k)$; a frozen readout has no last term."""
+    r"""$\Theta(k) = \sum_{l=0}^{L} G^{l+1}(k,k) \circ \Phi^l(k,k)$; a frozen readout has no last
+    term.
+    """
     at_once = lambda kernel: jnp.einsum("lkakb->lkab", kernel)
     phi, g = at_once(features), at_once(gradients)
     total = g[0] * gram + jnp.sum(g[1:] * phi[:-1], axis=0)
@@ -215,35 +225,45 @@ def _sharpness(rate, kernels, outputs, targets, problem):
 
 
 def _warn_of_the_edge(sharpness: np.ndarray, rate) -> None:
-    """Where features grow, so does the kernel: a rate that is stable at the start may not be so later."""
+    """Where features grow, so does the kernel: a rate that is stable at the start may not be so
+    later.
+    """
     step = int(np.argmax(sharpness))
     if sharpness[step] >= 2:
         warnings.warn(
-            f"`rate` {rate:.3g} times the largest eigenvalue of the tangent kernel rises from {sharpness[0]:.2g} to {sharpness[step]:.3g} at step {step}: from 2 on descent "
-            "amplifies what it should damp, and finite networks leave the limit sooner. Take a smaller `rate` and more `steps`.",
+            f"`rate` {rate:.3g} times the largest eigenvalue of the tangent kernel rises from "
+            f"{sharpness[0]:.2g} to {sharpness[step]:.3g} at step {step}: from 2 on descent "
+            "amplifies what it should damp, and finite networks leave the limit sooner. Take a "
+            "smaller `rate` and more `steps`.",
             stacklevel=3,
         )
 
 
 def _check_memory(depth, rows, samples, repeats, memory) -> None:
-    # Updates of histories may be held twice by the compiler; six square matrices a layer in a march, four in what is kept of each repeat.
+    # Updates of histories may be held twice by the compiler; six square matrices a layer in a
+    # march, four in what is kept of each repeat.
     needed = 8 * depth * (2 * ARRAYS_A_LAYER * rows * samples + (6 + 4 * repeats) * rows**2)
     allowed = budget(memory)
     if needed > allowed:
         raise ValueError(
-            f"`memory` allows {allowed / 2**30:.3g} GiB, but {samples} samples of {rows} rows (steps times points) in {depth} layers need "
-            f"{needed / 2**30:.3g} GiB. Take fewer `steps` or `samples`, or give `memory='{int(np.ceil(needed / 2**30))}G'`."
+            f"`memory` allows {allowed / 2**30:.3g} GiB, but {samples} samples of {rows} rows "
+            f"(steps times points) in {depth} layers need "
+            f"{needed / 2**30:.3g} GiB. Take fewer `steps` or `samples`, or give "
+            f"`memory='{int(np.ceil(needed / 2**30))}G'`."
         )
 
 
 def _check_rate(rate, gram, targets, problem) -> None:
-    """Descent on the tangent kernel at the start must be stable: rate x curvature x largest eigenvalue below 2."""
+    """Descent on the tangent kernel at the start must be stable: rate x curvature x largest
+    eigenvalue below 2.
+    """
     count = len(targets)
     kernel = _kernel_at_start(gram[:count, :count], problem)
     largest = float(_largest_at_start(kernel, targets, problem.loss))
     if not rate * largest < 2:
         raise ValueError(
-            f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the tangent kernel at the start, got {rate}: "
+            f"`rate` must be below {2 / largest:.3g}, two over the largest eigenvalue of the "
+            f"tangent kernel at the start, got {rate}: "
             "descent diverges. Take a smaller one."
         )
 
@@ -256,7 +276,9 @@ def _largest_at_start(kernel, targets, loss):
 
 
 def _kernel_at_start(gram, problem):
-    r"""$\Theta \leftarrow \Theta \circ \mathrm{Dual}_{\phi'}(\Phi) + \mathrm{Dual}_\phi(\Phi)$ layer by layer."""
+    r"""$\Theta \leftarrow \Theta \circ \mathrm{Dual}_{\phi'}(\Phi) + \mathrm{Dual}_\phi(\Phi)$
+    layer by layer.
+    """
     features, tangent = gram, gram
     for l in range(problem.depth):
         tangent = tangent * pair_matrix(problem.activation, features, order=1)

@@ -1,1 +1,3 @@
-"""Infinitely wide networks from their description: covariances carried through the layers, tiles, predictions."""
+"""Infinitely wide networks from their description: covariances carried through the layers, tiles,
+predictions.
+"""

@@ -1,9 +1,12 @@
-r"""`kernels(architecture)`: the output covariance and the tangent kernel of an infinitely wide network.
+r"""`kernels(architecture)`: the output covariance and the tangent kernel of an infinitely wide
+network.
 
 With $\Sigma^0 = x \cdot x'/d$ the recursion over the layers is
 $$\Sigma^{l+1} = \sigma_w^2\,E[\phi(u)\phi(v)] + \sigma_b^2, \qquad
-  \Theta^{l+1} = \Sigma^{l+1} + \sigma_w^2\,\Theta^l\,E[\phi'(u)\phi'(v)],\qquad (u, v) \sim N(0, \Sigma^l),$$
-without the first term where a layer is frozen (jacot2018; lee2018; `layer_maps.py` for every layer).
+  \Theta^{l+1} = \Sigma^{l+1} + \sigma_w^2\,\Theta^l\,E[\phi'(u)\phi'(v)],\qquad (u, v) \sim N(0,
+  \Sigma^l),$$
+without the first term where a layer is frozen (jacot2018; lee2018; `layer_maps.py` for every
+layer).
 """
 
 import dataclasses
@@ -66,8 +69,9 @@ class LayerKernel(NamedTuple):
 class Kernels:
     """The kernels of one architecture; build it with `kernels`.
 
-    Every method takes inputs of shape (sample, *shape of one input); the second set defaults to the first, and then
-    half of the symmetric matrix is computed. An architecture that ends with positions gives (left, right, *position).
+    Every method takes inputs of shape (sample, *shape of one input); the second set defaults to the
+    first, and then half of the symmetric matrix is computed. An architecture that ends with
+    positions gives (left, right, *position).
 
     Attributes:
         architecture: the layers.
@@ -85,12 +89,16 @@ class Kernels:
 
     @double
     def nngp(self, x, x2=None, *, progress=None) -> Float[Array, "left right *position"]:
-        r"""$K(x, x')$: the covariance of an output over random networks, which are a Gaussian process."""
+        r"""$K(x, x')$: the covariance of an output over random networks, which are a Gaussian
+        process.
+        """
         return self._matrix("nngp", x, x2, progress)[0]
 
     @double
     def ntk(self, x, x2=None, *, progress=None) -> Float[Array, "left right *position"]:
-        r"""$\Theta(x, x') = \langle\nabla_\theta f(x), \nabla_\theta f(x')\rangle$, each layer weighted by its rate."""
+        r"""$\Theta(x, x') = \langle\nabla_\theta f(x), \nabla_\theta f(x')\rangle$, each layer
+        weighted by its rate.
+        """
         return self._matrix("ntk", x, x2, progress)[0]
 
     @double
@@ -110,7 +118,9 @@ class Kernels:
 
     @double
     def layers(self, x, x2=None) -> list[LayerKernel]:
-        """Both kernels after each layer of the architecture, the first to the last (all held at once)."""
+        """Both kernels after each layer of the architecture, the first to the last (all held at
+        once).
+        """
         x, x2 = self._inputs(x, x2)
         nngps, ntks = self._call("layers", x, x if x2 is None else x2)
         return [
@@ -119,9 +129,11 @@ class Kernels:
 
     @double
     def share(self, layer: int, x, x2=None) -> Float[Array, "left right *position"]:
-        r"""What the `layer`-th layer with weights adds to the tangent kernel; over all layers the shares sum to it.
+        r"""What the `layer`-th layer with weights adds to the tangent kernel; over all layers the
+        shares sum to it.
 
-        Layers with weights are counted from 0 in the order of the description, a residual's body before its shortcut.
+        Layers with weights are counted from 0 in the order of the description, a residual's body
+        before its shortcut.
         """
         count = len(self.rates)
         if not (isinstance(layer, int) and -count <= layer < count):
@@ -187,15 +199,19 @@ def kernels(
 
     Args:
         architecture: a layer or chain of layers, such as `mlp(depth=3)`.
-        parametrisation: 'ntk' ($h = \sigma_w n^{-1/2}Wx + \sigma_b b$ with unit normal $W$, $b$), or 'standard' ($h = Wx + b$ with
-            $W \sim N(0, \sigma_w^2/n)$, $b \sim N(0, \sigma_b^2)$), whose tangent kernel grows with the widths given in the description.
-        rates: a learning rate for each layer with weights, in the order of the description (a residual's body before its
-            shortcut), which multiplies the layer's share of the tangent kernel; 1 for each if None.
+        parametrisation: 'ntk' ($h = \sigma_w n^{-1/2}Wx + \sigma_b b$ with unit normal $W$, $b$),
+            or 'standard' ($h = Wx + b$ with $W \sim N(0, \sigma_w^2/n)$,
+            $b \sim N(0, \sigma_b^2)$), whose tangent kernel grows with the widths given in the
+            description.
+        rates: a learning rate for each layer with weights, in the order of the description (a
+            residual's body before its shortcut), which multiplies the layer's share of the tangent
+            kernel; 1 for each if None.
         memory: bytes that a block may take (`WIDEFLOW_MEMORY` if None).
         precision: 'float64' or 'float32'.
 
     Returns:
-        An object with `nngp`, `ntk`, `both`, `nngp_diagonal`, `ntk_diagonal`, `layers`, `share` and `shares`.
+        An object with `nngp`, `ntk`, `both`, `nngp_diagonal`, `ntk_diagonal`, `layers`, `share` and
+            `shares`.
 
     >>> import wideflow as wf
     >>> k = wf.limits.kernels(wf.architecture.mlp(depth=1, activation="relu"))
@@ -206,7 +222,8 @@ def kernels(
     """
     if not isinstance(architecture, AbstractLayer):
         raise ValueError(
-            f"`architecture` must be a layer such as `Chain(...)` or `mlp(...)`, got {architecture!r}."
+            "`architecture` must be a layer such as `Chain(...)` or `mlp(...)`, got "
+            f"{architecture!r}."
         )
     chain = Chain(architecture)
     check_choice("parametrisation", parametrisation, PARAMETRISATIONS)
@@ -215,7 +232,8 @@ def kernels(
     rates = (1.0,) * count if rates is None else tuple(float(rate) for rate in rates)
     if len(rates) != count or not all(math.isfinite(r) and r >= 0 for r in rates):
         raise ValueError(
-            f"`rates` must be {count} non-negative numbers, one for each layer with weights, got {rates}."
+            f"`rates` must be {count} non-negative numbers, one for each layer with weights, got "
+            f"{rates}."
         )
     return Kernels(chain, parametrisation, rates, memory, precision)
 
@@ -260,7 +278,8 @@ def _samples(name: str, values, precision: Precision):
         ) from None
     if values.ndim < 2:
         raise ValueError(
-            f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give one input as `{name}[None]`."
+            f"`{name}` must have shape (sample, *shape of one input), got {values.shape}. Give "
+            f"one input as `{name}[None]`."
         )
     check_finite(name, values)
     return values

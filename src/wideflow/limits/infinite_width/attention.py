@@ -1,14 +1,23 @@
-r"""Self-attention of infinitely many heads and keys (hron2020), on covariances of all pairs of positions.
+r"""Self-attention of infinitely many heads and keys (hron2020), on covariances of all pairs of
+positions.
 
-With $\Sigma_{ab}(x, x')$ the covariance of one channel at positions $a$ of $x$ and $b$ of $x'$, $\sigma_{qk}$ the product of the deviations of queries and keys and
-$\sigma = \sigma_v\sigma_w$:
+With $\Sigma_{ab}(x, x')$ the covariance of one channel at positions $a$ of $x$ and $b$ of $x'$,
+$\sigma_{qk}$ the product of the deviations of queries and keys and $\sigma = \sigma_v\sigma_w$:
 
-* **Linear scaling.** $G = KK^\top/m$ tends to $\sigma_{qk}\Sigma(x, x)$, a number, so the weights $A(x) = \zeta(\sigma_{qk}\Sigma(x, x))$ no longer depend on the network:
-  $$\Sigma' = \sigma^2 A(x)\,\Sigma(x, x')\,A(x')^\top + \sigma_b^2, \qquad \Theta' = \sigma^2 A(x)\,\Theta(x, x')\,A(x')^\top + (\Sigma' - \sigma_b^2) + \Sigma',$$
-  the second term of the values' weights, the last one of the layer after the heads and its bias. Keys have no part: their gradient is a mean over $m$.
-* **Square-root scaling, identity.** $G$ stays Gaussian, of covariance $E[G_{ac}(x)G_{bd}(x')] = \sigma_{qk}^2\Sigma_{ab}\Sigma_{cd}$. With $s = \sigma_{qk}^2\sigma^2$, $\langle\cdot,\cdot\rangle$ the sum over pairs of positions,
-  $$\Sigma' = s\,\langle\Sigma, \Sigma\rangle\,\Sigma + \sigma_b^2, \qquad \Theta' = s\,\big(2\langle\Sigma, \Theta\rangle\Sigma + \langle\Sigma, \Sigma\rangle\Theta\big) + 3(\Sigma' - \sigma_b^2) + \Sigma':$$
-  the inputs enter through queries, keys and values, and queries, keys, values and the last layer have an equal share each.
+* **Linear scaling.** $G = KK^\top/m$ tends to $\sigma_{qk}\Sigma(x, x)$, a number, so the weights
+  $A(x) = \zeta(\sigma_{qk}\Sigma(x, x))$ no longer depend on the network:
+  $$\Sigma' = \sigma^2 A(x)\,\Sigma(x, x')\,A(x')^\top + \sigma_b^2, \qquad \Theta' = \sigma^2
+    A(x)\,\Theta(x, x')\,A(x')^\top + (\Sigma' - \sigma_b^2) + \Sigma',$$
+  the second term of the values' weights, the last one of the layer after the heads and its bias.
+  Keys have no part: their gradient is a mean over $m$.
+* **Square-root scaling, identity.** $G$ stays Gaussian, of covariance
+  $E[G_{ac}(x)G_{bd}(x')] = \sigma_{qk}^2\Sigma_{ab}\Sigma_{cd}$. With $s = \sigma_{qk}^2\sigma^2$,
+  $\langle\cdot,\cdot\rangle$ the sum over pairs of positions,
+  $$\Sigma' = s\,\langle\Sigma, \Sigma\rangle\,\Sigma + \sigma_b^2, \qquad \Theta' =
+    s\,\big(2\langle\Sigma, \Theta\rangle\Sigma + \langle\Sigma, \Sigma\rangle\Theta\big) +
+    3(\Sigma' - \sigma_b^2) + \Sigma':$$
+  the inputs enter through queries, keys and values, and queries, keys, values and the last layer
+  have an equal share each.
 """
 
 import math
@@ -33,7 +42,9 @@ def linear_attention(layer: SelfAttention, state: Covariances, rates: list) -> C
     both = "n" if state.matched else "nm"
 
     def mixed(x):
-        mixture = jnp.einsum(f"acn,cd{both},{facing}->ab{both}", left, _flat(x, state.spatial), right)  # fmt: skip
+        mixture = jnp.einsum(
+            f"acn,cd{both},{facing}->ab{both}", left, _flat(x, state.spatial), right
+        )
         return variance * _apart(mixture, state.shape[:-1])
 
     def own(x):
@@ -52,7 +63,9 @@ def linear_attention(layer: SelfAttention, state: Covariances, rates: list) -> C
 
 
 def identity_attention(layer: SelfAttention, state: Covariances, rates: list) -> Covariances:
-    """The map above for square-root scaling; `rates` are those of queries, keys, values and the last layer."""
+    """The map above for square-root scaling; `rates` are those of queries, keys, values and the
+    last layer.
+    """
     variance, bias = _variances(layer)
     variance = variance * layer.query_key_std**2
     axes = tuple(range(2 * state.spatial))

@@ -1,9 +1,13 @@
-r"""Cholesky factors of kernel matrices beyond what one LAPACK call takes: by blocks, in place, lower triangle alone.
+r"""Cholesky factors of kernel matrices beyond what one LAPACK call takes: by blocks, in place,
+lower triangle alone.
 
-$$A = \begin{pmatrix} A_{11} & \cdot \\ A_{21} & A_{22}\end{pmatrix}, \qquad L_{11}L_{11}^\top = A_{11}, \quad L_{21} = A_{21}L_{11}^{-\top}, \quad A_{22} \leftarrow A_{22} - L_{21}L_{21}^\top .$$
+$$A = \begin{pmatrix} A_{11} & \cdot \\ A_{21} & A_{22}\end{pmatrix}, \qquad L_{11}L_{11}^\top =
+  A_{11}, \quad L_{21} = A_{21}L_{11}^{-\top}, \quad A_{22} \leftarrow A_{22} - L_{21}L_{21}^\top
+  .$$
 
-Each block is its own array, so the largest one has (block)^2 entries whatever the size of the matrix (indices of GPU libraries
-are 32 bit), half of the matrix is never held, and a block of the kernel is freed as soon as its factor stands.
+Each block is its own array, so the largest one has (block)^2 entries whatever the size of the
+matrix (indices of GPU libraries are 32 bit), half of the matrix is never held, and a block of the
+kernel is freed as soon as its factor stands.
 """
 
 import functools
@@ -40,16 +44,20 @@ class NotPositiveDefiniteError(ValueError):
 
 
 def rounding(precision: str, trace: float) -> float:
-    r"""$\epsilon\,\mathrm{tr}A$: the size of eigenvalues that rounding makes up in a factor of this precision.
+    r"""$\epsilon\,\mathrm{tr}A$: the size of eigenvalues that rounding makes up in a factor of this
+    precision.
 
-    A Schur complement is a sum of up to $n$ products of size $a = \mathrm{tr}A/n$ that round at random, $\epsilon a\sqrt n$ an entry, and a symmetric matrix of such noise has a norm of
-    $2\sqrt n$ times its entries: $2\epsilon na$, of which the mean over the steps of the elimination is a half.
+    A Schur complement is a sum of up to $n$ products of size $a = \mathrm{tr}A/n$ that round at
+    random, $\epsilon a\sqrt n$ an entry, and a symmetric matrix of such noise has a norm of
+    $2\sqrt n$ times its entries: $2\epsilon na$, of which the mean over the steps of the
+    elimination is a half.
     """
     return float(jnp.finfo(precision).eps) * trace
 
 
 def factorise(blocks: Blocks, ridge: float, progress: Callable | None = None) -> Blocks:
-    r"""The factor of $A + \lambda I$ in the place of $A$'s lower blocks (i, j), $i \ge j$; the given blocks are used up.
+    r"""The factor of $A + \lambda I$ in the place of $A$'s lower blocks (i, j), $i \ge j$; the
+    given blocks are used up.
 
     Raises:
         NotPositiveDefiniteError: where a pivot is not positive.
@@ -61,8 +69,10 @@ def factorise(blocks: Blocks, ridge: float, progress: Callable | None = None) ->
         blocks[k, k] = _diagonal(blocks[k, k], ridge)
         if not bool(jnp.all(jnp.isfinite(jnp.diagonal(blocks[k, k])))):
             raise NotPositiveDefiniteError(
-                f"the kernel plus `ridge` {ridge:g} must be positive definite, but a pivot in block {k} of {count} is not "
-                f"positive. Raise `ridge`, to {rounding(precision, trace):.2g} (the rounding of {precision}) or more, or drop inputs that occur twice."
+                f"the kernel plus `ridge` {ridge:g} must be positive definite, but a pivot in "
+                f"block {k} of {count} is not "
+                f"positive. Raise `ridge`, to {rounding(precision, trace):.2g} (the rounding of "
+                f"{precision}) or more, or drop inputs that occur twice."
             )
         for i in range(k + 1, count):
             blocks[i, k] = _panel(blocks[k, k], blocks[i, k])

@@ -1,4 +1,6 @@
-"""Kernel matrices worked off in blocks of equal shape: one compiled program, any size, half the work for symmetric ones."""
+"""Kernel matrices worked off in blocks of equal shape: one compiled program, any size, half the
+work for symmetric ones.
+"""
 
 import functools
 import math
@@ -10,13 +12,17 @@ import jax.numpy as jnp
 
 from ..._core.memory import budget
 
-# One array of a block. On a CPU it shall stay in a core's cache: at depth 5 and n = 1000, 0.5 MiB took 0.09 s of processor
-# time, 2 MiB 0.17 s and the whole matrix 0.20 s. An accelerator wants fewer and larger programs.
+# One array of a block. On a CPU it shall stay in a core's cache: at depth 5 and n = 1000, 0.5 MiB
+# took 0.09 s of processor time, 2 MiB 0.17 s and the whole matrix 0.20 s. An accelerator wants
+# fewer and larger programs.
 BLOCK_BYTES = {"cpu": 1 << 19}
 LARGE_BLOCK_BYTES = 128 << 20
-# Measured for two convolutions and pooling on 8 x 8 pixels: 4 rows took 0.45 s, 8 took 0.75 s and 16 took 1.4 s.
+# Measured for two convolutions and pooling on 8 x 8 pixels: 4 rows took 0.45 s, 8 took 0.75 s and
+# 16 took 1.4 s.
 FEWEST_ROWS = 4
-LIVE_ARRAYS = 8  # arrays of a block's size that a layer holds at once: both kernels, old and new, and the angle's parts
+# arrays of a block's size that a layer holds at once: both kernels, old and new, and the angle's
+# parts
+LIVE_ARRAYS = 8
 
 
 def block_rows(entries: int, itemsize: int, memory: int | str | None) -> int:
@@ -28,7 +34,9 @@ def block_rows(entries: int, itemsize: int, memory: int | str | None) -> int:
 
 
 def starts(count: int, rows: int) -> list[int]:
-    """Where blocks of `rows` begin; the last one overlaps its neighbour, so that all have one shape."""
+    """Where blocks of `rows` begin; the last one overlaps its neighbour, so that all have one
+    shape.
+    """
     if count <= rows:
         return [0]
     return [*range(0, count - rows, rows), count - rows]
@@ -43,7 +51,9 @@ def pairs_of_blocks(left: list[int], right: list[int] | None) -> Iterator[tuple[
 
 @functools.partial(jax.jit, donate_argnums=0, static_argnames="symmetric")
 def _insert(matrices, blocks, i, j, symmetric: bool):
-    """Blocks into their places (i, j), and transposed into (j, i) where the matrices are symmetric."""
+    """Blocks into their places (i, j), and transposed into (j, i) where the matrices are
+    symmetric.
+    """
 
     def insert(matrix, block):
         rest = (0,) * (block.ndim - 2)
@@ -59,7 +69,8 @@ def _insert(matrices, blocks, i, j, symmetric: bool):
 def assemble(
     block: Callable, x, x2, rows: int, progress: Callable[[int, int], None] | None = None
 ) -> Any:
-    """`block(left, right)`, a tree of matrices, for all samples of `x` against those of `x2` (of `x` if None).
+    """`block(left, right)`, a tree of matrices, for all samples of `x` against those of `x2` (of
+    `x` if None).
 
     Args:
         block: gives matrices with axes (left, right, ...) for samples left and right.

@@ -1,10 +1,12 @@
-r"""What is carried through the layers of an infinitely wide network: covariances of one channel at two inputs.
+r"""What is carried through the layers of an infinitely wide network: covariances of one channel at
+two inputs.
 
-For inputs $x_i$ (left) and $x'_k$ (right) the state holds $\Sigma(x_i, x'_k)$ (`cross`), the tangent kernel
-$\Theta(x_i, x'_k)$ (`tangent`, None while nothing below is trained) and the covariances of each input with itself, which
-the activations need. Positions lead and samples trail, so that a window slides over whole blocks of samples:
-`cross` is (H, W, ..., left, right), or (H, H', W, W', ..., left, right) where a later pooling layer asks for pairs of
-different positions; `left` and `right` likewise, with one axis of samples.
+For inputs $x_i$ (left) and $x'_k$ (right) the state holds $\Sigma(x_i, x'_k)$ (`cross`), the
+tangent kernel $\Theta(x_i, x'_k)$ (`tangent`, None while nothing below is trained) and the
+covariances of each input with itself, which the activations need. Positions lead and samples trail,
+so that a window slides over whole blocks of samples: `cross` is (H, W, ..., left, right), or (H,
+H', W, W', ..., left, right) where a later pooling layer asks for pairs of different positions;
+`left` and `right` likewise, with one axis of samples.
 """
 
 import dataclasses
@@ -21,7 +23,9 @@ MOST_SLICES = 16  # each is a product of its own in the compiled program
 
 @dataclass(frozen=True)
 class Covariances:
-    """The state; `matched` means that left and right are the same samples one by one, so `cross` has one sample axis."""
+    """The state; `matched` means that left and right are the same samples one by one, so `cross`
+    has one sample axis.
+    """
 
     left: jnp.ndarray | None
     right: jnp.ndarray | None
@@ -47,7 +51,9 @@ class Covariances:
         return self.replace(left=left, right=right, cross=function(self.cross), tangent=rest)
 
     def variances(self):
-        """The variances at the left and the right member of each entry of `cross`, ready to broadcast with it."""
+        """The variances at the left and the right member of each entry of `cross`, ready to
+        broadcast with it.
+        """
         if self.matched:
             own = position_variances(self.cross, self.spatial, self.pairs)
             return _spread(own, self.spatial, self.pairs)
@@ -91,7 +97,9 @@ def _spread(own, spatial: int, pairs: bool):
 
 
 def of_inputs(x, x2, pairs: bool, *, matched: bool = False) -> Covariances:
-    r"""$\Sigma^0 = x \cdot x' / c$ over the $c$ channels, for (sample, *position, channel) arrays."""
+    r"""$\Sigma^0 = x \cdot x' / c$ over the $c$ channels, for (sample, *position, channel)
+    arrays.
+    """
     shape, channels = x.shape[1:], x.shape[-1]
     spatial = len(shape) - 1
     pairs = pairs and spatial > 0
@@ -119,8 +127,10 @@ def _own_products(x, pairs: bool):
 def _cross_products(x, x2, pairs: bool):
     """Products summed over slices of channels and then over the slices.
 
-    A matrix product adds up one term after the other: where many are equal, like an image's background, its rounding grows with their number (52 epsilon for 784 pixels of MNIST),
-    and two equal inputs would come out at an angle of 1e-8. Slices of 128 channels keep it below what `angle_of_pair` takes for zero.
+    A matrix product adds up one term after the other: where many are equal, like an image's
+    background, its rounding grows with their number (52 epsilon for 784 pixels of MNIST), and two
+    equal inputs would come out at an angle of 1e-8. Slices of 128 channels keep it below what
+    `angle_of_pair` takes for zero.
     """
     first, second, out = _letters(x.ndim - 2, pairs)
     channels = x.shape[-1]

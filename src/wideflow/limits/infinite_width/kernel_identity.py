@@ -1,7 +1,8 @@
 """When two kernel matrices are the same: what a folder on disk says of the kernel in it.
 
-Architectures are compared by their description and by the values of their activations, as two functions of a user's own have one name
-and a parameter is printed in six digits; inputs by a hash of the numbers as the kernel takes them.
+Architectures are compared by their description and by the values of their activations, as two
+functions of a user's own have one name and a parameter is printed in six digits; inputs by a hash
+of the numbers as the kernel takes them.
 """
 
 import hashlib

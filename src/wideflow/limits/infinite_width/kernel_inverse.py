@@ -1,6 +1,8 @@
-r"""$B \mapsto (K + \lambda I)^{-1}B$ for a stored kernel, within the memory budget, for as many $B$ as are asked for.
+r"""$B \mapsto (K + \lambda I)^{-1}B$ for a stored kernel, within the memory budget, for as many $B$
+as are asked for.
 
-Cholesky by blocks where half of the matrix fits the budget, else preconditioned conjugate gradients with products over the chunks (`regression.py` has both).
+Cholesky by blocks where half of the matrix fits the budget, else preconditioned conjugate gradients
+with products over the chunks (`regression.py` has both).
 """
 
 import math
@@ -43,7 +45,8 @@ def inverse(
         stored: $K$ of the training inputs; float32 is read as float64.
         ridge: $\lambda$; positive where the factor does not fit.
         memory: bytes for the factor (`WIDEFLOW_MEMORY` if None).
-        progress: called with the blocks of the factor, or the steps of a solve, that are done and with all of them.
+        progress: called with the blocks of the factor, or the steps of a solve, that are done and
+            with all of them.
     """
     source = stored_source(stored)
     block = source.block
@@ -68,7 +71,8 @@ def inverse(
         )
         if not residual <= TOLERANCE:
             raise ValueError(
-                f"the residual is {residual:.2g} after {steps} steps over the kernel in {str(stored.path)!r}. Raise `ridge` (now {ridge:g}), or `memory` "
+                f"the residual is {residual:.2g} after {steps} steps over the kernel in "
+                f"{str(stored.path)!r}. Raise `ridge` (now {ridge:g}), or `memory` "
                 f"to {factor_bytes(source.samples, 8) / 2**30:.3g} GiB, where a factor fits."
             )
         return np.asarray(x) * size

@@ -1,9 +1,12 @@
-"""Kernel matrices on disk, in chunks of the Zarr format: resumed after a kill, shared by several machines.
+"""Kernel matrices on disk, in chunks of the Zarr format: resumed after a kill, shared by several
+machines.
 
-A folder holds `.zarray` (shape, chunks, dtype), `.zattrs` (what the kernel is of) and one file a chunk, uncompressed. Zarr, Dask
-and xarray open it; wideflow reads and writes it without any of them, so that it runs on a bare node. A chunk is written under
-a temporary name and then renamed: a file that is there is whole, so whoever starts again computes only what is missing. The
-chunks are computed here, or by the workers of a Dask client. `kernel_identity.py` says when two kernels are the same.
+A folder holds `.zarray` (shape, chunks, dtype), `.zattrs` (what the kernel is of) and one file a
+chunk, uncompressed. Zarr, Dask and xarray open it; wideflow reads and writes it without any of
+them, so that it runs on a bare node. A chunk is written under a temporary name and then renamed: a
+file that is there is whole, so whoever starts again computes only what is missing. The chunks are
+computed here, or by the workers of a Dask client. `kernel_identity.py` says when two kernels are
+the same.
 """
 
 import dataclasses
@@ -23,7 +26,8 @@ from ..._core.precision import double
 from .architecture_kernels import Kernels
 from .kernel_identity import differing, folder_name, identity
 
-CHUNK = 2048  # 32 MiB of float64: large files, and blocks that glibc's allocator gives back when they are freed
+# 32 MiB of float64: large files, and blocks that glibc's allocator gives back when they are freed
+CHUNK = 2048
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,8 @@ class StoredKernel:
         place = self._file(i, j)
         if not place.exists():
             raise ValueError(
-                f"chunk ({i}, {j}) of the kernel in {self.path} is not computed yet; run `write_kernel` with the same inputs to go on."
+                f"chunk ({i}, {j}) of the kernel in {self.path} is not computed yet; run "
+                "`write_kernel` with the same inputs to go on."
             )
         return place
 
@@ -138,16 +143,20 @@ def write_kernel(
     client=None,
     progress: Callable[[int, int], None] | None = None,
 ) -> StoredKernel:
-    """Computes a kernel matrix chunk by chunk into a folder; goes on where an earlier call was stopped.
+    """Computes a kernel matrix chunk by chunk into a folder; goes on where an earlier call was
+    stopped.
 
     Args:
         k: the kernels.
         path: the folder, such as 'mnist.zarr'; made if it is not there.
-        x, x2: inputs; a symmetric matrix if `x2` is None, whose lower chunks are copied from the upper ones.
+        x, x2: inputs; a symmetric matrix if `x2` is None, whose lower chunks are copied from the
+            upper ones.
         kernel: 'ntk' or 'nngp'.
         chunk: samples along each side of a chunk; 2048, or what the folder was begun with, if None.
-        part: (p, of): work off every `of`-th chunk from the p-th. Machines that share a disk take a part each.
-        client: a `dask.distributed.Client`; its workers, which must see `path`, compute and write the chunks.
+        part: (p, of): work off every `of`-th chunk from the p-th. Machines that share a disk take a
+            part each.
+        client: a `dask.distributed.Client`; its workers, which must see `path`, compute and write
+            the chunks.
         progress: called with the chunks done in this call and all that it has to do.
 
     Returns:
@@ -195,7 +204,9 @@ def _compute(stored: StoredKernel, k: Kernels, kernel: str, symmetric: bool, i: 
 
 
 def _on_workers(client, tasks, left: Callable, right: Callable):
-    """The same by Dask; rows of inputs travel to a worker once, and a chunk that failed raises here."""
+    """The same by Dask; rows of inputs travel to a worker once, and a chunk that failed raises
+    here.
+    """
     stored, k = tasks[0][:2] if tasks else (None, None)
     place = stored and dataclasses.replace(stored, path=stored.path.resolve())
     # a resolved path: workers have working folders of their own
@@ -203,11 +214,14 @@ def _on_workers(client, tasks, left: Callable, right: Callable):
         {n: client.scatter(rows(n), hash=False) for n in {task[at] for task in tasks}}
         for at, rows in ((-2, left), (-1, right))
     ]
-    # each chunk is a file, written once: Dask shall neither merge equal-looking tasks nor forget one
+    # each chunk is a file, written once: Dask shall neither merge equal-looking tasks nor forget
+    # one
     futures = [
-        client.submit(_compute, place, k, *task[2:], sides[0][task[-2]], sides[1][task[-1]], pure=False)
+        client.submit(
+            _compute, place, k, *task[2:], sides[0][task[-2]], sides[1][task[-1]], pure=False
+        )
         for task in tasks
-    ]  # fmt: skip
+    ]
     for future in futures:
         yield future.result()
 
@@ -235,7 +249,8 @@ def stored_kernel(
     """The kernel of `x` with itself, kept in `store` by an estimator.
 
     Args:
-        store: a folder, in which it is found again by its identity or else written; or a `StoredKernel`, refused where it is another one.
+        store: a folder, in which it is found again by its identity or else written; or a
+            `StoredKernel`, refused where it is another one.
         k, x, kernel, progress: as in `write_kernel`.
     """
     if isinstance(store, StoredKernel):
@@ -245,7 +260,8 @@ def stored_kernel(
         return store
     if not isinstance(store, str | os.PathLike):
         raise ValueError(
-            f"`store` must be a folder, a `StoredKernel` or None, got {store!r}. `wf.limits.open_kernel(path)` opens a kernel that is there."
+            f"`store` must be a folder, a `StoredKernel` or None, got {store!r}. "
+            "`wf.limits.open_kernel(path)` opens a kernel that is there."
         )
     name = folder_name(identity(k, *_checked(k, x, None), kernel), k.precision)
     return write_kernel(k, pathlib.Path(store) / name, x, kernel=kernel, progress=progress)
@@ -256,18 +272,22 @@ def check_complete(name: str, stored: StoredKernel) -> None:
     count = len(stored.missing)
     if count:
         raise ValueError(
-            f"`{name}` must be complete, but {count} chunks of the kernel in {str(stored.path)!r} are not computed yet; run `write_kernel` "
+            f"`{name}` must be complete, but {count} chunks of the kernel in "
+            f"{str(stored.path)!r} are not computed yet; run `write_kernel` "
             "with the same inputs to go on."
         )
 
 
 def _checked(k: Kernels, x, x2) -> tuple[np.ndarray, np.ndarray]:
-    """Both sets of inputs as the kernel takes them, refused here rather than after hours, or on another machine."""
+    """Both sets of inputs as the kernel takes them, refused here rather than after hours, or on
+    another machine.
+    """
     left, right = k._inputs(x, x2)
     shape = k.architecture.output_shape(left.shape[1:])
     if len(shape) != 1:
         raise ValueError(
-            f"`k` must end in one row of outputs to be stored as a matrix, but it gives outputs of shape {shape}. Add `Flatten()` or `GlobalAveragePool()`."
+            "`k` must end in one row of outputs to be stored as a matrix, but it gives outputs "
+            f"of shape {shape}. Add `Flatten()` or `GlobalAveragePool()`."
         )
     left = np.asarray(left)
     return left, left if right is None else np.asarray(right)
@@ -282,9 +302,15 @@ def _prepare(k, path, x, right, kernel, chunk) -> StoredKernel:
         chunk = open_kernel(path).chunk
     chunk = min(chunk or CHUNK, max(shape))
     settings = {
-        "zarr_format": 2, "shape": shape, "chunks": (chunk, chunk), "dtype": dtype.str, "order": "C",
-        "compressor": None, "filters": None, "fill_value": None,
-    }  # fmt: skip
+        "zarr_format": 2,
+        "shape": shape,
+        "chunks": (chunk, chunk),
+        "dtype": dtype.str,
+        "order": "C",
+        "compressor": None,
+        "filters": None,
+        "fill_value": None,
+    }
     attributes = identity(k, x, right, kernel)
     if begun:
         place, old = str(path), json.loads((path / ".zarray").read_text())
@@ -305,7 +331,8 @@ def _prepare(k, path, x, right, kernel, chunk) -> StoredKernel:
 def _refuse_other(argument: str, path, fields: list[str]) -> None:
     if fields:
         raise ValueError(
-            f"`{argument}` {str(path)!r} holds another kernel (different: {', '.join(fields)}). Choose a new folder, or give the same architecture, "
+            f"`{argument}` {str(path)!r} holds another kernel (different: {', '.join(fields)}). "
+            "Choose a new folder, or give the same architecture, "
             "inputs, precision and chunk."
         )
 
@@ -315,7 +342,8 @@ def _check_disk(stored: StoredKernel, chunks: int) -> None:
     free = shutil.disk_usage(stored.path).free
     if needed > free:
         raise ValueError(
-            f"`path` {str(stored.path)!r} has {free / 2**30:.3g} GiB free, but the kernel needs {needed / 2**30:.3g} GiB more. "
+            f"`path` {str(stored.path)!r} has {free / 2**30:.3g} GiB free, but the kernel needs "
+            f"{needed / 2**30:.3g} GiB more. "
             "Choose another disk, precision='float32' or fewer inputs."
         )
 

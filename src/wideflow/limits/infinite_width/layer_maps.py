@@ -1,6 +1,7 @@
 r"""What each layer does to the covariances of an infinitely wide network.
 
-With $\Sigma$ the covariance of one channel and $\Theta$ the tangent kernel (jacot2018; novak2020 for convolutions),
+With $\Sigma$ the covariance of one channel and $\Theta$ the tangent kernel (jacot2018; novak2020
+for convolutions),
 
 | layer | $\Sigma$ | $\Theta$ |
 |---|---|---|
@@ -44,7 +45,9 @@ from .windows import convolve, pool
 
 
 class Rates:
-    """The learning rates of the layers with weights, handed out one by one in the order of the description."""
+    """The learning rates of the layers with weights, handed out one by one in the order of the
+    description.
+    """
 
     def __init__(self, values, parametrisation: str):  # values None: nothing is trained
         self.values = values
@@ -57,7 +60,9 @@ class Rates:
 
 
 def weighted_layers(layer: AbstractLayer) -> list[AbstractLayer]:
-    """The dense layers (attention's are several) and convolutions in the order of the description; of a residual, the body's come first."""
+    """The dense layers (attention's are several) and convolutions in the order of the description;
+    of a residual, the body's come first.
+    """
     if isinstance(layer, Dense | Conv):
         return [layer]
     if isinstance(layer, SelfAttention):
@@ -83,7 +88,9 @@ def activations_of(layer: AbstractLayer) -> list:
 
 @functools.singledispatch
 def pairs_before(layer, after: bool) -> bool:
-    """Whether pairs of different positions are needed before a layer, given whether they are needed after it."""
+    """Whether pairs of different positions are needed before a layer, given whether they are needed
+    after it.
+    """
     return after
 
 
@@ -116,12 +123,15 @@ def _(layer: Residual, after):
 @functools.singledispatch
 def apply_layer(layer, state: Covariances, rates: Rates, pairs_after: bool) -> Covariances:
     raise ValueError(
-        f"`architecture` holds a layer {type(layer).__name__} whose infinite-width limit is not known."
+        f"`architecture` holds a layer {type(layer).__name__} whose infinite-width limit is not "
+        "known."
     )
 
 
 def run_layers(layers, state: Covariances, rates: Rates, pairs_after: bool, record=None):
-    """The layers one after the other, with pairs of positions only as long as a later layer asks for them."""
+    """The layers one after the other, with pairs of positions only as long as a later layer asks
+    for them.
+    """
     needs = [pairs_after]
     for layer in reversed(layers):
         needs.append(pairs_before(layer, needs[-1]))
@@ -136,7 +146,9 @@ def run_layers(layers, state: Covariances, rates: Rates, pairs_after: bool, reco
 
 
 def start(layers, x, x2, *, matched: bool):
-    """The first covariances and the layers that are left: what stands before the first weights acts on the inputs."""
+    """The first covariances and the layers that are left: what stands before the first weights acts
+    on the inputs.
+    """
     done = 0
     for layer in layers:
         if weighted_layers(layer):
@@ -156,7 +168,8 @@ def start(layers, x, x2, *, matched: bool):
 def _(layer: Dense, state, rates, pairs_after):
     if layer.node_scaling is not None and not isinstance(layer.node_scaling, NTK):
         raise ValueError(
-            f"`node_scaling` {layer.node_scaling!r} has a random limit kernel; `kernels` needs equal node weights. "
+            f"`node_scaling` {layer.node_scaling!r} has a random limit kernel; `kernels` needs "
+            "equal node weights. "
             "Use `limits.random_ntg` for shallow networks, or leave `node_scaling` out."
         )
     new = _affine(layer, state, state, state.shape[-1], rates)
@@ -175,11 +188,13 @@ def _(layer: Conv, state, rates, pairs_after):
 def _(layer: SelfAttention, state, rates, pairs_after):
     if rates.parametrisation != "ntk":
         raise ValueError(
-            "`SelfAttention` has kernels in the NTK parametrisation alone; use parametrisation='ntk'."
+            "`SelfAttention` has kernels in the NTK parametrisation alone; use "
+            "parametrisation='ntk'."
         )
     if layer.scaling == "sqrt" and layer.mechanism != "identity":
         raise ValueError(
-            f"`SelfAttention` with scaling='sqrt' has a limit in closed form for mechanism='identity' alone, got {layer.mechanism!r}. Use scaling='linear'."
+            "`SelfAttention` with scaling='sqrt' has a limit in closed form for "
+            f"mechanism='identity' alone, got {layer.mechanism!r}. Use scaling='linear'."
         )
     shape = layer.output_shape(state.shape)
     taken = [rates.take(part) for part in layer.parts]
@@ -210,7 +225,8 @@ def _affine(layer, state, read, fan_in: int, rates: Rates) -> Covariances:
 def _(layer: Activate, state, rates, pairs_after):
     if not state.gaussian:
         raise ValueError(
-            f"`architecture` applies {layer.activation!r} to values that are not Gaussian in the limit of infinite width. "
+            f"`architecture` applies {layer.activation!r} to values that are not Gaussian in the "
+            "limit of infinite width. "
             "Put a `Dense` or `Conv` layer before it."
         )
     both = dual(layer.activation).both
@@ -229,7 +245,9 @@ def _(layer: Activate, state, rates, pairs_after):
 
 
 def _check_quadrature(activation, p, r):
-    """Measures the error where there are numbers to measure it at; inside `jax.jit` there are none, inside `jax.grad` a first call has."""
+    """Measures the error where there are numbers to measure it at; inside `jax.jit` there are none,
+    inside `jax.grad` a first call has.
+    """
     for variances in (p, r):
         if not isinstance(variances, Tracer):
             check_smooth(activation, variances)
@@ -243,7 +261,8 @@ def _sandwich(outer, inner):
 def _(layer: LayerNorm, state, rates, pairs_after):
     if not state.gaussian:
         raise ValueError(
-            "`LayerNorm` needs centred Gaussian channels in the limit of infinite width: put it right after a `Dense` or "
+            "`LayerNorm` needs centred Gaussian channels in the limit of infinite width: put it "
+            "right after a `Dense` or "
             "`Conv` layer (before the activation), not after an activation."
         )
     scaled = lambda x, outer: (
@@ -299,7 +318,8 @@ def _(layer: Residual, state, rates, pairs_after):
     )
     if not (independent and (body.gaussian or around.gaussian)):
         raise ValueError(
-            "`Residual` adds two branches that are correlated in the limit of infinite width. End its `body` with a "
+            "`Residual` adds two branches that are correlated in the limit of infinite width. "
+            "End its `body` with a "
             "`Dense` or `Conv` layer."
         )
     add = lambda a, b: b if a is None else a if b is None else a + b
@@ -319,7 +339,8 @@ def _(layer: Residual, state, rates, pairs_after):
 def on_inputs(layer, x) -> Array:
     """A layer without weights on the inputs themselves, (sample, *position, channel)."""
     raise ValueError(
-        f"`architecture` holds a layer {type(layer).__name__} whose infinite-width limit is not known."
+        f"`architecture` holds a layer {type(layer).__name__} whose infinite-width limit is not "
+        "known."
     )
 
 

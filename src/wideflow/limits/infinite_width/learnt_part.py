@@ -1,8 +1,11 @@
-r"""What training has learnt by a time, as a function of the kernel: $T = \Theta^{-1}(I - e^{-\Theta t})$, or its form for descent.
+r"""What training has learnt by a time, as a function of the kernel:
+$T = \Theta^{-1}(I - e^{-\Theta t})$, or its form for descent.
 
-On the spectrum where there is one (`learnt_part`); on vectors, from products with $\Theta$ alone, by Lanczos' method (`apply_learnt`): from $b$ it builds an orthonormal basis
-$Q$ of the Krylov space and the tridiagonal $H = Q^\top\Theta Q$, and $T b \approx \lVert b\rVert\,Q\,T(H)\,e_1$. Directions that $T$ has nearly learnt and those that it has
-not touched both look flat to it, so the steps grow like $\sqrt{\lambda_{\max}t}$ or less (hochbruck1997).
+On the spectrum where there is one (`learnt_part`); on vectors, from products with $\Theta$ alone,
+by Lanczos' method (`apply_learnt`): from $b$ it builds an orthonormal basis $Q$ of the Krylov space
+and the tridiagonal $H = Q^\top\Theta Q$, and $T b \approx \lVert b\rVert\,Q\,T(H)\,e_1$. Directions
+that $T$ has nearly learnt and those that it has not touched both look flat to it, so the steps grow
+like $\sqrt{\lambda_{\max}t}$ or less (hochbruck1997).
 """
 
 from collections.abc import Callable
@@ -11,13 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 
 CHECKED_EVERY = 8  # steps: the small eigenproblems of a check cost less than one product
-CLOSED = 1e-13  # of the largest coupling: below it the Krylov space is closed and what is left is rounding
+# of the largest coupling: below it the Krylov space is closed and what is left is rounding
+CLOSED = 1e-13
 
 
 def learnt_part(values, times, rate=None, xp=jnp):
-    r"""$(1 - e^{-\lambda t})/\lambda$ for each time and eigenvalue (or its form for descent); $t$ at $\lambda = 0$, and 0 there at $t = \infty$.
+    r"""$(1 - e^{-\lambda t})/\lambda$ for each time and eigenvalue (or its form for descent); $t$
+    at $\lambda = 0$, and 0 there at $t = \infty$.
 
-    A direction of zero eigenvalue never moves: at infinite time it is left out, as in the pseudo-inverse. `xp` is `jax.numpy`, or `numpy` where many small spectra would each be compiled.
+    A direction of zero eigenvalue never moves: at infinite time it is left out, as in the
+    pseudo-inverse. `xp` is `jax.numpy`, or `numpy` where many small spectra would each be compiled.
     """
     moving = values > 0
     safe = xp.where(moving, values, 1.0)
@@ -48,7 +54,8 @@ def apply_learnt(
         vectors: $B$, (sample, column).
         times: finite times.
         rate: of descent; the flow if None.
-        tolerance: change of $T B$ over the last steps, relative to its size, at every time and column.
+        tolerance: change of $T B$ over the last steps, relative to its size, at every time and
+            column.
         max_steps: of Lanczos' method.
         progress: called with the steps done and all of them.
 
@@ -84,7 +91,8 @@ def apply_learnt(
                 break
         if last:
             raise ValueError(
-                f"the prediction at time {float(np.max(times)):g} still changes by {change:.2g} after {steps} products with the stored kernel. Raise `memory`, so "
+                f"the prediction at time {float(np.max(times)):g} still changes by {change:.2g} "
+                f"after {steps} products with the stored kernel. Raise `memory`, so "
                 "that the kernel fits, or ask for infinite time."
             )
         coupling = np.linalg.norm(image, axis=0)
@@ -100,7 +108,8 @@ def _learnt_weights(inner: np.ndarray, times, rate) -> np.ndarray:
     values, vectors = np.linalg.eigh(inner)
     if rate is not None and rate * values.max() >= 2:
         raise ValueError(
-            f"`rate` must be below 2/{values.max():.3g} = {2 / values.max():.3g}, or descent diverges, got {rate}."
+            f"`rate` must be below 2/{values.max():.3g} = {2 / values.max():.3g}, or descent "
+            f"diverges, got {rate}."
         )
     spectra = [learnt_part(np.maximum(v, 0.0), times, rate, np) for v in values]
     return np.einsum("cke,cte,ce->tck", vectors, np.stack(spectra), vectors[:, 0])

@@ -1,14 +1,19 @@
 r"""Kernel regression at sizes where the kernel matrix does not fit, or only just.
 
-`regress` solves $(k(X, X) + \lambda I)\,a = y$; `apply_kernel` gives $k(x, X)\,a$ at new inputs without holding $k(x, X)$. A kernel that `write_kernel` has stored is read, not
-computed again: `regress(stored, None, y, ridge=...)`, and `stored_cross @ a` at new inputs.
+`regress` solves $(k(X, X) + \lambda I)\,a = y$; `apply_kernel` gives $k(x, X)\,a$ at new inputs
+without holding $k(x, X)$. A kernel that `write_kernel` has stored is read, not computed again:
+`regress(stored, None, y, ridge=...)`, and `stored_cross @ a` at new inputs.
 
 * Where half of the matrix fits the budget: Cholesky by blocks (`block_cholesky.py`).
-* Else: conjugate gradients, each product computed from fresh blocks of the kernel that are never stored, preconditioned by
-  the pivoted-Cholesky approximation of `rank` columns, $P = L L^\top + \lambda I$ (gardner2018), whose inverse is Woodbury's.
-* float32: the factor in float32 is the preconditioner of conjugate gradients with products in float64, until `tolerance` is met. Rounding moves the eigenvalues of the float32
-  matrix by $\epsilon\,\mathrm{tr} K$ or more (entries of nearly equal inputs, whose angle is a root of a difference, lose half of their digits), so a small ridge would leave negative pivots. The factor
-  then takes a larger one, $\lambda'$, and about $\sqrt{\lambda'/\lambda}$ times as many steps make up for it.
+* Else: conjugate gradients, each product computed from fresh blocks of the kernel that are never
+  stored, preconditioned by the pivoted-Cholesky approximation of `rank` columns,
+  $P = L L^\top + \lambda I$ (gardner2018), whose inverse is Woodbury's.
+* float32: the factor in float32 is the preconditioner of conjugate gradients with products in
+  float64, until `tolerance` is met. Rounding moves the eigenvalues of the float32 matrix by
+  $\epsilon\,\mathrm{tr} K$ or more (entries of nearly equal inputs, whose angle is a root of a
+  difference, lose half of their digits), so a small ridge would leave negative pivots. The factor
+  then takes a larger one, $\lambda'$, and about $\sqrt{\lambda'/\lambda}$ times as many steps make
+  up for it.
 """
 
 import math
@@ -26,11 +31,14 @@ from .architecture_kernels import Kernels
 from .block_cholesky import NotPositiveDefiniteError, factorise, ranges, rounding, solve
 from .kernel_store import StoredKernel, check_complete
 
-RAISED = 4  # ridges tried for a float32 factor, from its rounding to a thousand times that: beyond, it is no preconditioner
+# ridges tried for a float32 factor, from its rounding to a thousand times that: beyond, it is no
+# preconditioner
+RAISED = 4
 
 
 class Regression(NamedTuple):
-    r"""Dual coefficients (sample, output), the residual's size relative to the targets', the steps taken and the way.
+    r"""Dual coefficients (sample, output), the residual's size relative to the targets', the steps
+    taken and the way.
 
     Attributes:
         coefficients: one row a sample, one column an output.
@@ -49,7 +57,8 @@ class Regression(NamedTuple):
 def apply_kernel(
     k: Kernels, x, x2, vectors, *, kernel: str = "ntk", rows: int = 2048, progress=None
 ) -> jax.Array:
-    r"""$k(x, x')\,v$ for all rows of $x$, with blocks of `rows` samples of the kernel at a time; none is stored.
+    r"""$k(x, x')\,v$ for all rows of $x$, with blocks of `rows` samples of the kernel at a time;
+    none is stored.
 
     Args:
         k: the kernels.
@@ -145,14 +154,17 @@ def regress(
     r"""$(k(X, X) + \lambda I)^{-1}y$ at any size.
 
     Args:
-        k: the kernels, or a stored kernel matrix, which is read and not computed again; in float32 the matrix is held and factorised in float32,
-            and the solution is refined until the residual, in float64, is below `tolerance`.
-        x, targets: training inputs (None with a stored kernel) and $y$, (sample,) or (sample, output).
+        k: the kernels, or a stored kernel matrix, which is read and not computed again; in float32
+            the matrix is held and factorised in float32, and the solution is refined until the
+            residual, in float64, is below `tolerance`.
+        x, targets: training inputs (None with a stored kernel) and $y$, (sample,) or (sample,
+            output).
         kernel: 'ntk' or 'nngp'; a stored kernel is what it was written as.
         ridge: $\lambda$.
         method: 'cholesky' or 'cg'; by the memory budget if None.
         memory: bytes (`WIDEFLOW_MEMORY` if None).
-        rows: samples of a block; by the size and the budget if None. A stored kernel has its chunks.
+        rows: samples of a block; by the size and the budget if None. A stored kernel has its
+            chunks.
         rank: columns of the preconditioner of 'cg'.
         tolerance: of the residual, relative to the targets.
         max_steps: of 'cg', or of the refinement.
@@ -172,7 +184,8 @@ def regress(
     y = jnp.asarray(targets, float)
     if y.ndim not in (1, 2) or y.shape[0] != source.samples:
         raise ValueError(
-            f"`targets` must have shape ({source.samples},) or ({source.samples}, output), got {y.shape}."
+            f"`targets` must have shape ({source.samples},) or ({source.samples}, output), got "
+            f"{y.shape}."
         )
     columns = y if y.ndim == 2 else y[:, None]
     if method is None:
@@ -191,8 +204,10 @@ def regress(
     if not residual <= tolerance:
         least = rounding(source.precision, float(np.sum(np.asarray(source.diagonal(), float))))
         raise ValueError(
-            f"the residual is {residual:.2g} after {steps} steps of '{method}', above `tolerance` {tolerance:g}. Raise `ridge` (now "
-            f"{ridge:g}; at {least:.2g} it is above the rounding of {source.precision}), `rank` or `max_steps`, or use precision='float64'."
+            f"the residual is {residual:.2g} after {steps} steps of '{method}', above "
+            f"`tolerance` {tolerance:g}. Raise `ridge` (now "
+            f"{ridge:g}; at {least:.2g} it is above the rounding of {source.precision}), `rank` "
+            "or `max_steps`, or use precision='float64'."
         )
     return Regression(coefficients[:, 0] if y.ndim == 1 else coefficients, residual, steps, method)
 
@@ -200,21 +215,24 @@ def regress(
 def _check_stored(stored: StoredKernel, x, rows) -> None:
     if not stored.symmetric:
         raise ValueError(
-            f"`k` must be the stored kernel of the training inputs with themselves, got one of two sets of inputs, of shape {stored.shape}."
+            "`k` must be the stored kernel of the training inputs with themselves, got one of "
+            f"two sets of inputs, of shape {stored.shape}."
         )
     check_complete("k", stored)
     for name, value in (("x", x), ("rows", rows)):
         if value is not None:
             raise ValueError(
-                f"`{name}` must be None with a stored kernel, which has inputs and chunks of its own, got {type(value).__name__}."
+                f"`{name}` must be None with a stored kernel, which has inputs and chunks of its "
+                f"own, got {type(value).__name__}."
             )
 
 
 def block_rows(samples: int, itemsize: int, room: int) -> int:
     """Samples of a block whose numbers take a 64th of the budget: 32 MiB of the 2 GiB by default.
 
-    From 32 MiB on glibc always maps a block by itself and gives it back when it is freed. Smaller ones come from its heap, where the blocks that the factor
-    replaces leave holes: 20,000 samples took 4.2e9 bytes in blocks of 8 MiB, and 2.7e9 in blocks of 32 MiB.
+    From 32 MiB on glibc always maps a block by itself and gives it back when it is freed. Smaller
+    ones come from its heap, where the blocks that the factor replaces leave holes: 20,000 samples
+    took 4.2e9 bytes in blocks of 8 MiB, and 2.7e9 in blocks of 32 MiB.
     """
     wanted = math.ceil(math.sqrt(room / 64 / itemsize))
     return min(samples, max(64, min(4096, wanted)))
@@ -250,7 +268,9 @@ def factor_of(source: Source, ridge, rows, progress):
 
 
 def _single_factor(source: Source, ridge, rows, progress):
-    """A float32 factor of the kernel plus the ridge, or plus the first power of ten times the rounding at which there is one."""
+    """A float32 factor of the kernel plus the ridge, or plus the first power of ten times the
+    rounding at which there is one.
+    """
     trace = float(np.sum(np.asarray(source.diagonal(), float)))
     if ridge < rounding("float64", trace):  # not even float64 products could tell it from zero
         return factor_of(source, ridge, rows, progress)
@@ -266,7 +286,8 @@ def _single_factor(source: Source, ridge, rows, progress):
 def pivoted_preconditioner(source: Source, ridge: float, rank: int) -> Callable:
     r"""$v \mapsto (LL^\top + \lambda I)^{-1}v$, $L$ the pivoted Cholesky factor of `rank` columns.
 
-    Each column needs one row of the kernel: the input whose variance the columns so far explain least. Woodbury:
+    Each column needs one row of the kernel: the input whose variance the columns so far explain
+    least. Woodbury:
     $(LL^\top + \lambda I)^{-1} = \lambda^{-1}\big(I - L(\lambda I + L^\top L)^{-1}L^\top\big)$.
     """
     rest = np.array(source.diagonal(), dtype=float)
@@ -289,7 +310,9 @@ def pivoted_preconditioner(source: Source, ridge: float, rank: int) -> Callable:
 
 
 def conjugate_gradients(product, y, precondition, tolerance, max_steps, progress=None):
-    """Preconditioned conjugate gradients for all columns at once; (solution, relative residual, steps)."""
+    """Preconditioned conjugate gradients for all columns at once; (solution, relative residual,
+    steps).
+    """
     x, r = jnp.zeros_like(y), y
     z = precondition(r)
     p, weight = z, (r * z).sum(0)

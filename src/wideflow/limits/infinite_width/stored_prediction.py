@@ -1,9 +1,13 @@
-r"""Predictions from kernels on disk: the formulas of `predict.py`, from products with the kernels and solves alone.
+r"""Predictions from kernels on disk: the formulas of `predict.py`, from products with the kernels
+and solves alone.
 
-With $S = T\,\Theta(X, x)$ for a group of test inputs $x$, the columns of the ensemble's covariance are
+With $S = T\,\Theta(X, x)$ for a group of test inputs $x$, the columns of the ensemble's covariance
+are
 $$C(\cdot, x) = K(\cdot, x) + \Theta(\cdot, X)\,T\,\big(K S - K(X, x)\big) - K(\cdot, X)\,S,$$
-so that no matrix is held but the group's. At infinite time $T = (\Theta + \lambda I)^{-1}$ is a factor or conjugate gradients (`kernel_inverse.py`), at a finite time it
-acts by Lanczos' method (`learnt_part.py`). The columns of the posterior's covariance are $C(\cdot, x) = K(\cdot, x) - K(\cdot, X)S$ with $S = (K + \lambda I)^{-1}K(X, x)$.
+so that no matrix is held but the group's. At infinite time $T = (\Theta + \lambda I)^{-1}$ is a
+factor or conjugate gradients (`kernel_inverse.py`), at a finite time it acts by Lanczos' method
+(`learnt_part.py`). The columns of the posterior's covariance are
+$C(\cdot, x) = K(\cdot, x) - K(\cdot, X)S$ with $S = (K + \lambda I)^{-1}K(X, x)$.
 """
 
 import functools
@@ -25,7 +29,8 @@ Matrix = Any  # an array, or a `StoredKernel`: both know `@`
 
 
 def check_kernels(name: str, train: dict[str, Matrix], cross: tuple | None) -> None:
-    """Refuses training kernels that are not whole or not of one set of inputs, and cross kernels that do not belong to them.
+    """Refuses training kernels that are not whole or not of one set of inputs, and cross kernels
+    that do not belong to them.
 
     Args:
         name: of the argument that holds the training kernels.
@@ -59,7 +64,8 @@ def _refuse(argument: str, stored: StoredKernel, what: str, wanted: dict) -> Non
     fields = differing(stored.identity, wanted)
     if fields:
         raise ValueError(
-            f"`{argument}` must be the '{wanted['kernel']}' kernel {what}, but {str(stored.path)!r} holds another one (different: {', '.join(fields)}). "
+            f"`{argument}` must be the '{wanted['kernel']}' kernel {what}, but "
+            f"{str(stored.path)!r} holds another one (different: {', '.join(fields)}). "
             "Write it with `write_kernel`."
         )
     check_complete(argument, stored)
@@ -70,16 +76,20 @@ def check_factor(name: str, stored: StoredKernel, memory) -> None:
     needed = factor_bytes(stored.shape[0], 8)
     if needed > budget(memory):
         raise ValueError(
-            f"`memory` must be at least {needed / 2**30:.3g} GiB, the size of the factor of `{name}` in {str(stored.path)!r}, got {budget(memory) / 2**30:.3g} GiB."
+            f"`memory` must be at least {needed / 2**30:.3g} GiB, the size of the factor of "
+            f"`{name}` in {str(stored.path)!r}, got {budget(memory) / 2**30:.3g} GiB."
         )
 
 
 def test_kernels(name: str, train: tuple, cross: tuple | None, test) -> tuple[tuple, Any]:
-    """The cross kernels, and the test kernel in memory; the training inputs are their own test inputs where none are given."""
+    """The cross kernels, and the test kernel in memory; the training inputs are their own test
+    inputs where none are given.
+    """
     if cross is None and test is None:
         first = f"{name}[0]" if len(train) > 1 else name
         raise ValueError(
-            f"`test_nngp` must be given for a stored kernel beyond the memory budget: `{first}.diagonal()` for variances at the training inputs. "
+            "`test_nngp` must be given for a stored kernel beyond the memory budget: "
+            f"`{first}.diagonal()` for variances at the training inputs. "
             f"For the mean alone give `cross={name}`."
         )
     cross = train if cross is None else cross
@@ -87,7 +97,9 @@ def test_kernels(name: str, train: tuple, cross: tuple | None, test) -> tuple[tu
 
 
 def fits(samples: int, matrices: int, memory) -> bool:
-    """Whether so many whole matrices of float64 fit the budget: then the formulas of `predict.py` are the quicker way."""
+    """Whether so many whole matrices of float64 fit the budget: then the formulas of `predict.py`
+    are the quicker way.
+    """
     return matrices * 8 * samples**2 <= budget(memory)
 
 
@@ -97,14 +109,18 @@ def load(stored: Matrix) -> Any:
 
 
 def in_memory(name: str, matrix: Matrix, memory=None) -> Any:
-    """The same for a formula that needs the matrix itself; refused where it does not fit the budget."""
+    """The same for a formula that needs the matrix itself; refused where it does not fit the
+    budget.
+    """
     if isinstance(matrix, StoredKernel):
         check_complete(name, matrix)
         needed = 8 * matrix.shape[0] * matrix.shape[1]
         if needed > budget(memory):
             raise ValueError(
-                f"`{name}` in {str(matrix.path)!r} must fit in memory here: it takes {needed / 2**30:.3g} GiB, and the budget (WIDEFLOW_MEMORY) is "
-                f"{budget(memory) / 2**30:.3g} GiB. `limits.ensemble` and `limits.regress` read a kernel chunk by chunk."
+                f"`{name}` in {str(matrix.path)!r} must fit in memory here: it takes "
+                f"{needed / 2**30:.3g} GiB, and the budget (WIDEFLOW_MEMORY) is "
+                f"{budget(memory) / 2**30:.3g} GiB. `limits.ensemble` and `limits.regress` read "
+                "a kernel chunk by chunk."
             )
     return load(matrix)
 
@@ -128,7 +144,9 @@ def posterior_moments(nngp: StoredKernel, y, cross: Matrix, test, ridge, memory,
 def ensemble_moments(
     train: tuple[StoredKernel, StoredKernel], y, times, cross, test, rate, ridge, memory, progress
 ):
-    """Mean (time, test sample, output) and covariance (time, test sample, test sample), variances, or None."""
+    """Mean (time, test sample, output) and covariance (time, test sample, test sample), variances,
+    or None.
+    """
     nngp, ntk = train
     cross_nngp, cross_ntk = cross
     learnt = learnt_operator(ntk, times, rate, ridge, memory, progress)
@@ -151,7 +169,9 @@ def ensemble_moments(
 
 
 def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None) -> Callable:
-    r"""$B \mapsto T_t B$ for all times, (time, sample, column), or for the one with number `only`."""
+    r"""$B \mapsto T_t B$ for all times, (time, sample, column), or for the one with number
+    `only`.
+    """
     times = np.asarray(times, float)
     ended = np.isinf(times)
     solver = functools.cache(
@@ -183,7 +203,9 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
 def _groups(
     cross: Matrix, samples: int, held: int, memory
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Rows of the cross kernel, as many as fit when `held` arrays of (sample, group) are in memory; first, last plus one, and the rows."""
+    """Rows of the cross kernel, as many as fit when `held` arrays of (sample, group) are in memory;
+    first, last plus one, and the rows.
+    """
     step = max(1, budget(memory) // 4 // (8 * samples * held))  # most of the budget is the factor's
     for a in range(0, cross.shape[0], step):
         b = min(a + step, cross.shape[0])

@@ -1,7 +1,7 @@
 r"""Sliding windows over positions, or over pairs of positions, along the leading axes of an array.
 
-A convolution reads positions $si + a$ and $sj + a$ with one offset $a$ for both members of a pair, since both see the
-same filter; pooling reads $si + a$ and $sj + b$ with an offset each.
+A convolution reads positions $si + a$ and $sj + a$ with one offset $a$ for both members of a pair,
+since both see the same filter; pooling reads $si + a$ and $sj + b$ with an offset each.
 """
 
 import jax
@@ -10,11 +10,13 @@ from jaxtyping import Array
 
 
 def slide(x, axes: tuple[int, ...], window: int, stride: int, padding: str) -> Array:
-    r"""$y_{i j \dots} = \sum_a x_{si+a, sj+a, \dots}$ over the given axes, which share the offset $a$.
+    r"""$y_{i j \dots} = \sum_a x_{si+a, sj+a, \dots}$ over the given axes, which share the offset
+    $a$.
 
     Args:
         x: any array; the axes `axes` have one common size.
-        window, stride, padding: as in `Conv`; 'SAME' pads with zeros, 'CIRCULAR' with the other end.
+        window, stride, padding: as in `Conv`; 'SAME' pads with zeros, 'CIRCULAR' with the other
+            end.
     """
     size = x.shape[axes[0]]
     before, after, out = padding_of(size, window, stride, padding)
@@ -41,7 +43,9 @@ def padding_of(size: int, window: int, stride: int, padding: str) -> tuple[int, 
 
 
 def position_axes(k: int, pairs: bool) -> tuple[int, ...]:
-    """The axes that belong to the k-th spatial axis: (H, H', W, W', ...) in pairs, (H, W, ...) else."""
+    """The axes that belong to the k-th spatial axis: (H, H', W, W', ...) in pairs, (H, W, ...)
+    else.
+    """
     return (2 * k, 2 * k + 1) if pairs else (k,)
 
 

@@ -1,4 +1,6 @@
-"""Allen-Zhu, Li and Liang 2018; README.md beside this file maps symbols, equations and figures to files."""
+"""Allen-Zhu, Li and Liang 2018; README.md beside this file maps symbols, equations and figures to
+files.
+"""
 
 from ..base import Paper
 

@@ -1,4 +1,6 @@
-r"""Keeps the best iterate of another dynamics (allenzhu2018, Lemma G.4 speaks of some $t \le T$, not of the last)."""
+r"""Keeps the best iterate of another dynamics (allenzhu2018, Lemma G.4 speaks of some $t \le T$,
+not of the last).
+"""
 
 from typing import Protocol, runtime_checkable
 
@@ -30,7 +32,8 @@ class Rated(Protocol):
 
 
 class BestIterate(AbstractDynamics):
-    """`dynamics`, watched: every `every` steps the full training loss is taken and the least one's parameters are kept.
+    """`dynamics`, watched: every `every` steps the full training loss is taken and the least one's
+    parameters are kept.
 
     The run itself is unchanged; after `run = train(...)` the best model is `BestIterate.best(run)`.
 
@@ -91,7 +94,9 @@ class BestIterate(AbstractDynamics):
 
     @staticmethod
     def best(run):
-        """The model with the least training loss among the iterates looked at (a tuple for runs of several models)."""
+        """The model with the least training loss among the iterates looked at (a tuple for runs of
+        several models).
+        """
         if isinstance(run.model, tuple):
             return tuple(
                 with_parameters(m, s.best) for m, s in zip(run.model, run.state, strict=True)

@@ -1,7 +1,9 @@
-r"""Data for the learners of allenzhu2018: inputs with $\lVert x\rVert = 1$ and $x_d = 1/2$, labels from a concept.
+r"""Data for the learners of allenzhu2018: inputs with $\lVert x\rVert = 1$ and $x_d = 1/2$, labels
+from a concept.
 
-The constant coordinate is the bias of the ground truth. Corrected: the paper pads $\sqrt{1-\lVert x\rVert^2}$ and then $1/2$, which gives norm
-$\sqrt5/2$; here the raw part is scaled into $\lVert z\rVert^2 \le 3/4$ first.
+The constant coordinate is the bias of the ground truth. Corrected: the paper pads
+$\sqrt{1-\lVert x\rVert^2}$ and then $1/2$, which gives norm $\sqrt5/2$; here the raw part is scaled
+into $\lVert z\rVert^2 \le 3/4$ first.
 """
 
 import equinox as eqx
@@ -22,7 +24,8 @@ _RADIUS = 0.75**0.5
 
 
 class UnitPadding(DoubleModule):
-    r"""The padding rule fitted on one set of raw inputs, to be used on others: $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
+    r"""The padding rule fitted on one set of raw inputs, to be used on others:
+    $x = (z, \sqrt{3/4-\lVert z\rVert^2}, 1/2)$.
 
     Args:
         factor: multiplies raw inputs.
@@ -34,12 +37,15 @@ class UnitPadding(DoubleModule):
 
     @double
     def __call__(self, raw) -> Float[Array, "sample feature"]:
-        """Padded inputs. A point outside the fitted radius is pulled back onto it; on the sphere every point is."""
+        """Padded inputs. A point outside the fitted radius is pulled back onto it; on the sphere
+        every point is.
+        """
         raw = _finite_rows(raw)
         if self.spherical and not np.all(np.any(raw != 0, axis=1)):
             row = int(np.flatnonzero(~np.any(raw != 0, axis=1))[0])
             raise ValueError(
-                f"`raw` must hold nonzero rows, since the rule was fitted on a sphere and zero has no direction, got zero in row {row}. "
+                "`raw` must hold nonzero rows, since the rule was fitted on a sphere and zero "
+                f"has no direction, got zero in row {row}. "
                 "Leave such rows out, or fit `unit_padding` on all rows together."
             )
         z = self.factor * jnp.asarray(raw)
@@ -54,9 +60,11 @@ class UnitPadding(DoubleModule):
 
 @double
 def unit_padding(raw) -> UnitPadding:
-    r"""Fits the rule on raw inputs (sample, d0): one constant puts every point into $\lVert z\rVert^2 \le 3/4$.
+    r"""Fits the rule on raw inputs (sample, d0): one constant puts every point into
+    $\lVert z\rVert^2 \le 3/4$.
 
-    Points of equal norm (a sphere, to 1e-9) are scaled onto radius $\sqrt3/2$ and get one new coordinate instead of two.
+    Points of equal norm (a sphere, to 1e-9) are scaled onto radius $\sqrt3/2$ and get one new
+    coordinate instead of two.
 
     Args:
         raw: the inputs before padding, shape (sample, d0), not all zero.
@@ -72,7 +80,8 @@ def _finite_rows(raw) -> np.ndarray:
     raw = np.asarray(raw, dtype=float)
     if raw.ndim != 2 or raw.shape[0] == 0:
         raise ValueError(
-            f"`raw` must have shape (sample, feature) with at least one sample, got {raw.shape}. For one feature use `raw[:, None]`."
+            f"`raw` must have shape (sample, feature) with at least one sample, got {raw.shape}. "
+            "For one feature use `raw[:, None]`."
         )
     if not np.all(np.isfinite(raw)):
         row = int(np.flatnonzero(~np.all(np.isfinite(raw), axis=1))[0])
@@ -82,7 +91,8 @@ def _finite_rows(raw) -> np.ndarray:
 
 @double
 def padded_sphere(key: Key, samples: int, features: int) -> Float[Array, "sample feature"]:
-    r""" "Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$; $d_0$ = `features`, result (sample, d0 + 1).
+    r""" "Sphere data": uniform directions in $\mathbb R^{d_0}$ at radius $\sqrt3/2$, then $1/2$;
+     $d_0$ = `features`, result (sample, d0 + 1).
 
     Args:
         samples: the number of rows.
@@ -99,9 +109,11 @@ def padded_sphere(key: Key, samples: int, features: int) -> Float[Array, "sample
 def concept_data(
     key: Key, concept, *, samples: int, features: int, noise: float | int = 0.0
 ) -> Dataset:
-    r"""Sphere data labelled by a concept: $y = F^\star(x)$, plus $\mathcal N(0, \text{noise}^2)$ where `noise` > 0.
+    r"""Sphere data labelled by a concept: $y = F^\star(x)$, plus $\mathcal N(0, \text{noise}^2)$
+    where `noise` > 0.
 
-    `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss $\varepsilon_0$ is 0.
+    `features` is $d_0$; the concept takes $d_0 + 1$ coordinates. Without noise the best loss
+    $\varepsilon_0$ is 0.
 
     Args:
         concept: $F^\star$, a `TwoLayerConcept` or a `ThreeLayerConcept`.
@@ -127,7 +139,8 @@ def concept_data(
 
 @double
 def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> ThreeLayerConcept:
-    r"""$\phi_1(x_1)\,\phi_2(x_2)$ on $d_0$ = `features` raw coordinates, as a member of (6) with $\Phi(z) = z$: for instance $\cos(6x_1)\cos(6x_2)$.
+    r"""$\phi_1(x_1)\,\phi_2(x_2)$ on $d_0$ = `features` raw coordinates, as a member of (6) with
+    $\Phi(z) = z$: for instance $\cos(6x_1)\cos(6x_2)$.
 
     Args:
         first: $\phi_1$.
@@ -144,7 +157,8 @@ def product_concept(first: PowerSeries, second: PowerSeries, features: int) -> T
 def composite_of_sines(
     features: int, inner: float | int = 3.0, outer: float | int = 3.0
 ) -> ThreeLayerConcept:
-    r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7): $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$.
+    r"""$\sin(\omega_o(\sin\omega_ix_1 + \sin\omega_ix_2))$ as a plain three-layer concept (7):
+    $\Phi(z) = \sin(\sqrt2\,\omega_oz)$, $v = (1,1)/\sqrt2$.
 
     Args:
         features: $d_0$, the number of raw coordinates, at least 2.

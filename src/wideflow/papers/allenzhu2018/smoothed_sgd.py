@@ -1,7 +1,8 @@
-r"""Algorithm 2 of allenzhu2018: SGD on a smoothed, regularised, slowly shrinking three-layer network, in both variants.
+r"""Algorithm 2 of allenzhu2018: SGD on a smoothed, regularised, slowly shrinking three-layer
+network, in both variants.
 
-Lines 7-11 are damaged in print; the schedule here follows the update rule under (13), the surviving fragments and the proof of
-Lemma 5.4. Line 15 is used with its missing $\lambda_T$, as in (391).
+Lines 7-11 are damaged in print; the schedule here follows the update rule under (13), the surviving
+fragments and the proof of Lemma 5.4. Line 15 is used with its missing $\lambda_T$, as in (391).
 """
 
 import math
@@ -26,8 +27,10 @@ from .smoothing_noise import AbstractNoise, DrawnNoise, ReplayedNoise
 class SmoothedState(eqx.Module):
     r"""Where Algorithm 2 is after `count` iterations.
 
-    `scale` is $\lambda_{t+1}$, the value that the next iteration will use (the model carries $\lambda_t$, the one last used); `next_shrink` is
-    $t_0$; `shrinks` how many there were; `objective` is $L_R$ of the last iteration, at $W_{t-1}, V_{t-1}$ and its draws, before the update.
+    `scale` is $\lambda_{t+1}$, the value that the next iteration will use (the model carries
+    $\lambda_t$, the one last used); `next_shrink` is $t_0$; `shrinks` how many there were;
+    `objective` is $L_R$ of the last iteration, at $W_{t-1}, V_{t-1}$ and its draws, before the
+    update.
     """
 
     count: Int[Array, ""]
@@ -39,7 +42,9 @@ class SmoothedState(eqx.Module):
 
 
 class Selection(eqx.Module):
-    r"""The end of Algorithm 2: `model` is $\lambda_TF(\cdot; W_{out}, V_{out})$, `chosen` is $j^\star$, `losses` the training loss of every candidate."""
+    r"""The end of Algorithm 2: `model` is $\lambda_TF(\cdot; W_{out}, V_{out})$, `chosen` is
+    $j^\star$, `losses` the training loss of every candidate.
+    """
 
     model: BiasedThreeLayer
     chosen: Int[Array, ""]
@@ -47,22 +52,27 @@ class Selection(eqx.Module):
 
 
 class SmoothedSGD(AbstractDynamics):
-    r"""$W_t = W_{t-1} - \eta\,\partial_WL_R + \eta\,\xi_w$, $V_t = V_{t-1} - \eta\,\partial_VL_R + \eta\,\xi_v$ with, for one random sample $(x, y)$,
+    r"""$W_t = W_{t-1} - \eta\,\partial_WL_R + \eta\,\xi_w$,
+    $V_t = V_{t-1} - \eta\,\partial_VL_R + \eta\,\xi_v$ with, for one random sample $(x, y)$,
 
     $L_1 = L(\lambda_tF(x; W_0+W^\rho+W, V_0+V^\rho+V), y) + R(W, V)$ (13), or
-    $L_2 = L(\lambda_tF(x; W_0+W^\rho+\Sigma W, V_0+V^\rho+V\Sigma), y) + R(W, V)$ (14), $\Sigma = \mathrm{diag}(s)$ with fresh signs,
+    $L_2 = L(\lambda_tF(x; W_0+W^\rho+\Sigma W, V_0+V^\rho+V\Sigma), y) + R(W, V)$ (14),
+    $\Sigma = \mathrm{diag}(s)$ with fresh signs,
 
-    $R = \lambda_w\lVert W\rVert_{2,4}^4 + \lambda_v\lVert V\rVert_F^2$. In iteration $t = t_0$ ($t_0 = 1$ at first) the scale shrinks,
-    $\lambda_{t+1} = (1-\eta)\lambda_t$, and the next $t_0$ is uniform on $\{t+T_w, \dots, t+2T_w\}$, $T_w = \lceil K_w\eta T/\log(1/\varepsilon)\rceil$.
+    $R = \lambda_w\lVert W\rVert_{2,4}^4 + \lambda_v\lVert V\rVert_F^2$. In iteration $t = t_0$
+    ($t_0 = 1$ at first) the scale shrinks, $\lambda_{t+1} = (1-\eta)\lambda_t$, and the next $t_0$
+    is uniform on $\{t+T_w, \dots, t+2T_w\}$, $T_w = \lceil K_w\eta T/\log(1/\varepsilon)\rceil$.
 
-    Corrected (`regulariser_scaling="lambda"`): $R(\sqrt{\lambda_t}W, \sqrt{\lambda_t}V)$, that is $\lambda_w\lambda_t^2\lVert W\rVert_{2,4}^4 + \lambda_v\lambda_t\lVert V\rVert_F^2$,
-    with which Lemma 5.3 is true; "printed" (default) leaves $\lambda_t$ out.
+    Corrected (`regulariser_scaling="lambda"`): $R(\sqrt{\lambda_t}W, \sqrt{\lambda_t}V)$, that is
+    $\lambda_w\lambda_t^2\lVert W\rVert_{2,4}^4 + \lambda_v\lambda_t\lVert V\rVert_F^2$, with which
+    Lemma 5.3 is true; "printed" (default) leaves $\lambda_t$ out.
 
     Args:
         rate: $\eta$. The loss is a mean over the batch, so batch 1 is the paper's algorithm.
         horizon: $T$; sets $T_w$ together with `error` and `window_constant`.
         variant: 1 or 2.
-        first_smoothing, second_smoothing, gradient_noise: deviations $\sigma_w$, $\sigma_v$, $\sigma_n$.
+        first_smoothing, second_smoothing, gradient_noise: deviations $\sigma_w$, $\sigma_v$,
+            $\sigma_n$.
         first_penalty, second_penalty: $\lambda_w$, $\lambda_v$.
         power: the exponent 4 of $\lVert W\rVert_{2,4}^4$; any $2 + \alpha > 2$ is allowed.
         error: $\varepsilon$, entering $T_w$ and the default number of candidates alone.
@@ -132,7 +142,8 @@ class SmoothedSGD(AbstractDynamics):
         if shrink and window is None:
             if horizon is None:
                 raise ValueError(
-                    "`horizon` must be given (it sets the shrink window), got None. Or give `window`, or `shrink=False`."
+                    "`horizon` must be given (it sets the shrink window), got None. Or give "
+                    "`window`, or `shrink=False`."
                 )
             check_count("horizon", horizon)
             window = math.ceil(window_constant * rate * horizon / math.log(1 / error))
@@ -161,11 +172,15 @@ class SmoothedSGD(AbstractDynamics):
         second_ball: float | int = 30.0,
         **options,
     ) -> "SmoothedSGD":
-        r"""Parameters that work for widths of 100 to 4000, where the theory's own are out of reach (`limits.complexity.theory_parameters`).
+        r"""Parameters that work for widths of 100 to 4000, where the theory's own are out of reach
+        (`limits.complexity.theory_parameters`).
 
-        Batch 1, $\eta = 1/(4\varepsilon_a^2m)$ (the squared gradient norm of $F$ is about $\frac34\varepsilon_a^2m$), $\sigma_w = m^{-0.99}/2$, $\sigma_v = 0.05/\sqrt m$,
-        $\sigma_n = 10^{-4}/m$; penalties $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$ from the balls $\tau'_w = c_wm^{-3/4}$ (`first_ball` $= c_w$) and $\tau_v$ = `second_ball`. Smaller
-        balls make the regulariser dominate the loss and stall learning. `options` override any argument of the class.
+        Batch 1, $\eta = 1/(4\varepsilon_a^2m)$ (the squared gradient norm of $F$ is about
+        $\frac34\varepsilon_a^2m$), $\sigma_w = m^{-0.99}/2$, $\sigma_v = 0.05/\sqrt m$,
+        $\sigma_n = 10^{-4}/m$; penalties $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$ from
+        the balls $\tau'_w = c_wm^{-3/4}$ (`first_ball` $= c_w$) and $\tau_v$ = `second_ball`.
+        Smaller balls make the regulariser dominate the loss and stall learning. `options` override
+        any argument of the class.
 
         Args:
             width: $m = m_1 = m_2$.
@@ -186,7 +201,9 @@ class SmoothedSGD(AbstractDynamics):
 
     @property
     def replayed(self) -> tuple[str, np.ndarray] | None:
-        """The explicit indices and what they are called, for `train` to check against its steps and samples."""
+        """The explicit indices and what they are called, for `train` to check against its steps and
+        samples.
+        """
         if not isinstance(self.noise, ReplayedNoise):
             return None
         return "indices", np.asarray(self.noise.indices)
@@ -194,7 +211,8 @@ class SmoothedSGD(AbstractDynamics):
     def init(self, model, objective, key):
         if not isinstance(model, BiasedThreeLayer):
             raise ValueError(
-                f"`SmoothedSGD` moves a `BiasedThreeLayer`, got {type(model).__name__}. For others use `SGD`."
+                f"`SmoothedSGD` moves a `BiasedThreeLayer`, got {type(model).__name__}. For "
+                "others use `SGD`."
             )
         if not hasattr(objective, "batch"):
             raise ValueError(
@@ -248,7 +266,8 @@ class SmoothedSGD(AbstractDynamics):
     ):
         r"""$L_R$ of (13)/(14) on `sample` (an objective), and its gradient in $W$ and $V$ by name.
 
-        $\lambda_t$ = `scale`, $W^\rho$, $V^\rho$ the smoothing; `signs` $s$ for variant 2, None for variant 1.
+        $\lambda_t$ = `scale`, $W^\rho$, $V^\rho$ the smoothing; `signs` $s$ for variant 2, None for
+        variant 1.
         """
         s = jnp.ones_like(model.first_bias) if signs is None else jnp.asarray(signs)
         w, v = model.first_increment, model.second_increment
@@ -271,13 +290,16 @@ class SmoothedSGD(AbstractDynamics):
     def regulariser(
         self, first, second, scale: float | Array = 1.0
     ) -> tuple[Scalar, tuple[Array, Array]]:
-        r"""$R(W, V)$ and its gradients: row $i$ gets $(2+\alpha)\lambda_w\lVert w_i\rVert^\alpha w_i$, $V$ gets $2\lambda_vV$."""
+        r"""$R(W, V)$ and its gradients: row $i$ gets
+        $(2+\alpha)\lambda_w\lVert w_i\rVert^\alpha w_i$, $V$ gets $2\lambda_vV$.
+        """
         factor_w, factor_v = self.first_penalty, self.second_penalty
         if self.regulariser_scaling == "lambda":
             factor_w, factor_v = factor_w * scale ** (self.power / 2), factor_v * scale
         first, second = jnp.asarray(first), jnp.asarray(second)
         squares = jnp.sum(first**2, axis=1)
-        # a power below 1 of exactly zero has no gradient; the row norm's own power is what is needed
+        # a power below 1 of exactly zero has no gradient; the row norm's own power is what is
+        # needed
         powers = jnp.where(
             squares > 0, jnp.where(squares > 0, squares, 1.0) ** (self.power / 2 - 1), 0.0
         )
@@ -297,12 +319,14 @@ class SmoothedSGD(AbstractDynamics):
         first_candidates=None,
         second_candidates=None,
     ) -> Selection:
-        r"""Lines 14-16: variant 2 fixes a fresh $\Sigma$; of $n_c$ noise draws the one with the least training loss is kept.
+        r"""Lines 14-16: variant 2 fixes a fresh $\Sigma$; of $n_c$ noise draws the one with the
+        least training loss is kept.
 
         Args:
             model: the model at the end of training; its `scale` is $\lambda_T$.
             candidates: $n_c$; default $\lceil1/\varepsilon^2\rceil$ up to 25.
-            signs, first_candidates, second_candidates: replayed $s$ (m1,), $W^{\rho,j}$ (candidate, m1, d), $V^{\rho,j}$ (candidate, m2, m1).
+            signs, first_candidates, second_candidates: replayed $s$ (m1,), $W^{\rho,j}$ (candidate,
+                m1, d), $V^{\rho,j}$ (candidate, m2, m1).
         """
         key = named_key(as_key(key), "selection")
         if self.variant == 2:

@@ -1,7 +1,8 @@
 r"""Where the random numbers of `SmoothedSGD` come from: drawn from a key, or replayed from arrays.
 
-The order of draws in iteration $t$ is: index, $W^\rho$, $V^\rho$, $\xi_w$, $\xi_v$, signs $s$, next shrink time $t'$. Each is drawn from a key of its
-own name folded with $t$, so leaving one out changes none of the others.
+The order of draws in iteration $t$ is: index, $W^\rho$, $V^\rho$, $\xi_w$, $\xi_v$, signs $s$, next
+shrink time $t'$. Each is drawn from a key of its own name folded with $t$, so leaving one out
+changes none of the others.
 """
 
 import abc
@@ -29,8 +30,9 @@ class AbstractNoise(DoubleModule):
     def matrix(
         self, name: str, key: Key, step: Int[Array, ""], like: Array, std: float | int
     ) -> Array:
-        r"""Noise with the shape of `like` and deviation `std`, called "first smoothing" ($W^\rho$), "second smoothing" ($V^\rho$),
-        "first noise" ($\xi_w$) or "second noise" ($\xi_v$)."""
+        r"""Noise with the shape of `like` and deviation `std`, called "first smoothing" ($W^\rho$),
+        "second smoothing" ($V^\rho$), "first noise" ($\xi_w$) or "second noise" ($\xi_v$).
+        """
 
     @abc.abstractmethod
     def signs(self, key: Key, step: Int[Array, ""], bias: Array) -> Array:
@@ -70,11 +72,13 @@ class DrawnNoise(AbstractNoise):
 
 
 class ReplayedNoise(AbstractNoise):
-    r"""Given random numbers, one row an iteration; what is left out is zero (noise), all ones (signs), never (shrink).
+    r"""Given random numbers, one row an iteration; what is left out is zero (noise), all ones
+    (signs), never (shrink).
 
     Args:
         indices: sample indices, (step,) or (step, batch).
-        first_smoothing, second_smoothing: $W^\rho$ (step, m1, d) and $V^\rho$ (step, m2, m1), with their deviation already in them.
+        first_smoothing, second_smoothing: $W^\rho$ (step, m1, d) and $V^\rho$ (step, m2, m1), with
+            their deviation already in them.
         first_noise, second_noise: $\xi_w$, $\xi_v$ likewise.
         signs: $s$, (step, m1).
         shrink_times: the successive $t'$, in the order in which the algorithm draws them.
@@ -116,7 +120,8 @@ class ReplayedNoise(AbstractNoise):
         for name, value in arrays.items():
             if value is not None and len(value) != len(self.indices):
                 raise ValueError(
-                    f"`{name}` must have one row an iteration ({len(self.indices)}), got {len(value)}."
+                    f"`{name}` must have one row an iteration ({len(self.indices)}), got "
+                    f"{len(value)}."
                 )
         self.first_smoothing, self.second_smoothing = (
             arrays["first_smoothing"],
@@ -130,7 +135,8 @@ class ReplayedNoise(AbstractNoise):
     def index(self, key, step, samples, batch):
         if self.indices.shape[1] != batch:
             raise ValueError(
-                f"`indices` must have {batch} columns, one per sample of the batch, got {self.indices.shape[1]}."
+                f"`indices` must have {batch} columns, one per sample of the batch, got "
+                f"{self.indices.shape[1]}."
             )
         return self.indices[step]
 
@@ -140,7 +146,8 @@ class ReplayedNoise(AbstractNoise):
             return jnp.zeros_like(like)
         if rows.shape[1:] != like.shape:
             raise ValueError(
-                f"`{name.replace(' ', '_')}` must have rows of shape {like.shape}, got {rows.shape[1:]}."
+                f"`{name.replace(' ', '_')}` must have rows of shape {like.shape}, got "
+                f"{rows.shape[1:]}."
             )
         return rows[step].astype(like.dtype)
 

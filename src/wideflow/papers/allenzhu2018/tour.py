@@ -1,10 +1,14 @@
 r"""Tour: three layers against two (allenzhu2018, Theorem 4.2 and its section 4.2).
 
-The target is the product $\cos(6x_1)\cos(6x_2)$ on the sphere in five dimensions. A two-layer network with five times the neurons is trained first and for longer; then a
-three-layer network, by the same SGD on the same data. The error is the mean square over the variance of the test targets: answering the mean has error 1.
+The target is the product $\cos(6x_1)\cos(6x_2)$ on the sphere in five dimensions. A two-layer
+network with five times the neurons is trained first and for longer; then a three-layer network, by
+the same SGD on the same data. The error is the mean square over the variance of the test targets:
+answering the mean has error 1.
 
-Two layers end with a training error ten times that of three (0.17 against 0.02), so most of the gap at the end is a gap in fitting. Both are therefore also compared at one
-training error, the one that two layers ended with: there three layers' test error is about four fifths of two layers' (0.75 to 0.81 on three seeds).
+Two layers end with a training error ten times that of three (0.17 against 0.02), so most of the gap
+at the end is a gap in fitting. Both are therefore also compared at one training error, the one that
+two layers ended with: there three layers' test error is about four fifths of two layers' (0.75 to
+0.81 on three seeds).
 
 Run:  wideflow run tour-allenzhu2018            Takes:  default 10 s on two cores, smoke 7 s
 """
@@ -58,7 +62,9 @@ class Settings:
 
 
 def slice_inputs(features: int) -> np.ndarray:
-    """The inputs $(x_1, x_2, \\sqrt{3/4 - x_1^2 - x_2^2}, 0, \\dots, 1/2)$ of the maps, row by row."""
+    """The inputs $(x_1, x_2, \\sqrt{3/4 - x_1^2 - x_2^2}, 0, \\dots, 1/2)$ of the maps, row by
+    row.
+    """
     second, first = np.meshgrid(AXIS, AXIS, indexing="ij")
     inputs = np.zeros((AXIS.size**2, features + 1))
     inputs[:, 0], inputs[:, 1] = first.ravel(), second.ravel()
@@ -76,14 +82,19 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )
     grid = slice_inputs(s.features)
     attributes = dict(
-        variance=float(np.var(np.asarray(test.targets))), width2=s.width2, width3=s.width3,
-        passes2=s.steps2 * s.batch / s.samples, passes3=s.steps3 * s.batch / s.samples,
-    )  # fmt: skip
+        variance=float(np.var(np.asarray(test.targets))),
+        width2=s.width2,
+        width3=s.width3,
+        passes2=s.steps2 * s.batch / s.samples,
+        passes3=s.steps3 * s.batch / s.samples,
+    )
     target = ("grid", np.asarray(concept.outputs(grid)).ravel())
     parts: list[xr.Dataset] = []
 
     def finished(table: xr.Dataset) -> xr.Dataset:
-        """All records so far on one axis `step` of all SGD steps; `time` counts passes over the data, anew for each learner."""
+        """All records so far on one axis `step` of all SGD steps; `time` counts passes over the
+        data, anew for each learner.
+        """
         number, before = len(parts), sum(int(part.step[-1]) + 1 for part in parts)
         table = table.assign_coords(time=("step", table.step.values * s.batch / s.samples))
         table = table.assign_coords(step=table.step.values + before)
@@ -101,11 +112,18 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             named_key(key, "network"), features=s.features + 1, width=width, output_std=s.output_std
         )
         done = train(
-            net, training, SGD(1 / (s.output_std**2 * width), batch=s.batch, replace=True), steps=steps,
-            every=max(1, steps // s.records), loss=Huber(), precision="float32", test=test,
+            net,
+            training,
+            SGD(1 / (s.output_std**2 * width), batch=s.batch, replace=True),
+            steps=steps,
+            every=max(1, steps // s.records),
+            loss=Huber(),
+            precision="float32",
+            test=test,
             session=session.showing(finished).within(number, len(sizes), [*LEARNERS][number]),
-            record=[observables.Risk(), observables.TestRisk(), observables.OutputsAt(grid)], key=named_key(key, "batches"),
-        ).table  # fmt: skip
+            record=[observables.Risk(), observables.TestRisk(), observables.OutputsAt(grid)],
+            key=named_key(key, "batches"),
+        ).table
         table = finished(done)
         parts = [table.drop_vars("target")]
     assert table is not None
@@ -130,7 +148,8 @@ def two_layers_stop(table: xr.Dataset) -> Moment | None:
         return None
     return Moment(
         float(times[-1]),
-        f"After {times[-1]:.0f} passes the two-layer network has a test error of {error[-1]:.2f}; the best on the way was {error.min():.2f}.",
+        f"After {times[-1]:.0f} passes the two-layer network has a test error of "
+        f"{error[-1]:.2f}; the best on the way was {error.min():.2f}.",
     )
 
 
@@ -142,7 +161,8 @@ def three_layers_win(table: xr.Dataset) -> Moment | None:
         times,
         error <= best / 2,
         lambda time, now: (
-            f"After {time:.0f} passes the three-layer network has a test error of {error[now]:.3f}, at most half of {best:.2f}, the best that two layers ever had."
+            f"After {time:.0f} passes the three-layer network has a test error of "
+            f"{error[now]:.3f}, at most half of {best:.2f}, the best that two layers ever had."
         ),
     )
 
@@ -153,20 +173,25 @@ def training_errors(table: xr.Dataset, name: str) -> np.ndarray:
 
 
 def equal_fit(table: xr.Dataset) -> Moment | None:
-    """Three layers fit the samples as well as two layers did at their end: the test errors at this one training error."""
+    """Three layers fit the samples as well as two layers did at their end: the test errors at this
+    one training error.
+    """
     times, error = errors(table, "three layers")
     two, reached = errors(table, "two layers")[1][-1], training_errors(table, "two layers")[-1]
     return moment_when(
         times,
         training_errors(table, "three layers") <= reached,
         lambda time, now: (
-            f"After {time:.0f} passes three layers have the training error that two layers ended with ({reached:.2f}); their test error is {error[now]:.2f} against {two:.2f}."
+            f"After {time:.0f} passes three layers have the training error that two layers ended "
+            f"with ({reached:.2f}); their test error is {error[now]:.2f} against {two:.2f}."
         ),
     )
 
 
 def equal_fit_ratio(table: xr.Dataset) -> float:
-    """Test error of three layers over that of two, both at the training error that two layers ended with, on the line between two records."""
+    """Test error of three layers over that of two, both at the training error that two layers ended
+    with, on the line between two records.
+    """
     logs = [np.log(training_errors(table, name)) for name in LEARNERS]
     below = np.flatnonzero(logs[1] <= logs[0][-1])
     if below.size == 0 or below[0] == 0:
@@ -195,9 +220,14 @@ def live(table: xr.Dataset) -> FigureSpec:
         for title, values in zip(MAPS, now.values(), strict=True)
     ]
     cut = [
-        Line(AXIS, square(values)[AXIS.size // 2], name, dash="dashed" if name == "target" else "solid")
+        Line(
+            AXIS,
+            square(values)[AXIS.size // 2],
+            name,
+            dash="dashed" if name == "target" else "solid",
+        )
         for name, values in now.items()
-    ]  # fmt: skip
+    ]
     mean = HLine(1.0, "answering the mean", "dotted")
     widths = ", ".join(
         f"{name}: {table.attrs[f'width{k}']} neurons"
@@ -207,35 +237,70 @@ def live(table: xr.Dataset) -> FigureSpec:
         f"Three layers against two on {NAME}",
         [
             *maps,
-            Panel("Test error", "passes over the data", "mean square / variance", [*tests, mean, event, equal], yscale="log"),
+            Panel(
+                "Test error",
+                "passes over the data",
+                "mean square / variance",
+                [*tests, mean, event, equal],
+                yscale="log",
+            ),
             Panel("Cut through the maps", "x₁ at x₂ = 0", "f(x)", cut),
-            Panel("Training error", "passes over the data", "mean square / variance", [*trains, mean, equal], yscale="log"),
+            Panel(
+                "Training error",
+                "passes over the data",
+                "mean square / variance",
+                [*trains, mean, equal],
+                yscale="log",
+            ),
         ],
         columns=3,
-        caption=f"{widths} a layer; the same SGD on the same data, two layers first. Compare allenzhu2018, Theorem 4.2.",
-    )  # fmt: skip
+        caption=f"{widths} a layer; the same SGD on the same data, two layers first. Compare "
+        "allenzhu2018, Theorem 4.2.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     two, three = (errors(table, name)[1] for name in LEARNERS)
     return (
-        Claim("three layers reach half of two layers' best test error", holds=three_layers_win(table) is not None),
-        Claim("relative test error of three layers at the end", float(three[-1]), at_most=0.12),
-        Claim("three layers at the end over the best of two layers", float(three[-1] / two.min()), at_most=0.5),
         Claim(
-            "at the training error that two layers ended with: test error of three layers over that of two", equal_fit_ratio(table), at_most=1.0,
-            note="0.75 to 0.81 on three seeds: at equal fit the gap is far smaller than at the end, where three layers fit the samples ten times better",
+            "three layers reach half of two layers' best test error",
+            holds=three_layers_win(table) is not None,
         ),
-        Claim("two layers learn something: relative test error at the end", float(two[-1]), at_most=0.6),
-    )  # fmt: skip
+        Claim("relative test error of three layers at the end", float(three[-1]), at_most=0.12),
+        Claim(
+            "three layers at the end over the best of two layers",
+            float(three[-1] / two.min()),
+            at_most=0.5,
+        ),
+        Claim(
+            "at the training error that two layers ended with: test error of three layers over "
+            "that of two",
+            equal_fit_ratio(table),
+            at_most=1.0,
+            note="0.75 to 0.81 on three seeds: at equal fit the gap is far smaller than at the "
+            "end, where three layers fit the samples ten times better",
+        ),
+        Claim(
+            "two layers learn something: relative test error at the end",
+            float(two[-1]),
+            at_most=0.6,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
-    name="tour-allenzhu2018", paper="allenzhu2018", title="Tour: three layers against two", figure="Theorem 4.2",
+    name="tour-allenzhu2018",
+    paper="allenzhu2018",
+    title="Tour: three layers against two",
+    figure="Theorem 4.2",
     settings={
-        "smoke": Settings(test_samples=500, width2=400, steps2=12_000, width3=100, steps3=4000, records=20),
+        "smoke": Settings(
+            test_samples=500, width2=400, steps2=12_000, width3=100, steps3=4000, records=20
+        ),
         "default": Settings(),
         "paper": Settings(steps2=60_000, steps3=20_000, test_samples=2000),
     },
-    run=run, draw=live, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=live,
+    claims=claims,
+)

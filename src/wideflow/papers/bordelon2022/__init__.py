@@ -1,4 +1,6 @@
-"""Bordelon and Pehlevan 2022; README.md beside this file maps symbols, equations and figures to files."""
+"""Bordelon and Pehlevan 2022; README.md beside this file maps symbols, equations and figures to
+files.
+"""
 
 from ..base import Paper
 

@@ -1,7 +1,10 @@
-r"""Finite networks of the field theory: `rescaled(Deep(..., "mean-field"), richness=gamma_0)` under descent.
+r"""Finite networks of the field theory: `rescaled(Deep(..., "mean-field"), richness=gamma_0)` under
+descent.
 
-The mean-field parametrisation has the factors $D^{-1/2}$, $N^{-1/2}$ and $1/N$ before the input, hidden and output weights and multiplies every rate by $N$; the
-richness divides outputs by $\gamma_0$ and multiplies rates by $\gamma_0^2$. That is $f = w\cdot\phi(h^L)/(\gamma_0N)$ at rate $\eta\gamma_0^2N$.
+The mean-field parametrisation has the factors $D^{-1/2}$, $N^{-1/2}$ and $1/N$ before the input,
+hidden and output weights and multiplies every rate by $N$; the richness divides outputs by
+$\gamma_0$ and multiplies rates by $\gamma_0^2$. That is $f = w\cdot\phi(h^L)/(\gamma_0N)$ at rate
+$\eta\gamma_0^2N$.
 """
 
 import equinox as eqx
@@ -28,9 +31,11 @@ def outputs(snapshot):
 
 @eqx.filter_jit
 def last_kernels(model: Rescaled, inputs) -> Float[Array, "kind layer point other"]:
-    r"""$\Phi^l = \phi(h^l)\cdot\phi(h^l)/N$ and $G^l = g^l\cdot g^l/N$ with $g^l = \gamma_0N\,\partial f/\partial h^l$, for every hidden layer $l$.
+    r"""$\Phi^l = \phi(h^l)\cdot\phi(h^l)/N$ and $G^l = g^l\cdot g^l/N$ with
+    $g^l = \gamma_0N\,\partial f/\partial h^l$, for every hidden layer $l$.
 
-    A shift of the preactivations is differentiated, so that no formula of backward passes is written twice.
+    A shift of the preactivations is differentiated, so that no formula of backward passes is
+    written twice.
     """
     net = model.model
     assert isinstance(net, Deep)
@@ -75,7 +80,8 @@ def trained_networks(
     together=None,
     session=None,
 ):
-    """Losses (seed, step), outputs (seed, step, point), and `last_kernels` at the end (seed, kind, layer, point, point).
+    """Losses (seed, step), outputs (seed, step, point), and `last_kernels` at the end (seed, kind,
+    layer, point, point).
 
     Args:
         together: networks in one program; all of them without it.
@@ -93,9 +99,14 @@ def trained_networks(
     for first in range(0, seeds, together or seeds):
         members = range(first, min(first + (together or seeds), seeds))
         run = train(
-            [start(seed) for seed in members], data, GradientDescent(rate), steps=steps, every=1, record=[outputs],
+            [start(seed) for seed in members],
+            data,
+            GradientDescent(rate),
+            steps=steps,
+            every=1,
+            record=[outputs],
             session=session.within(first, seeds, f"network {first}", weight=len(members)),
-        )  # fmt: skip
+        )
         tables.append(run.table.transpose("seed", "step", ...))
         kernels += [np.asarray(last_kernels(model, data.inputs)) for model in run.model]
     stacked = lambda name: np.concatenate([table[name].values for table in tables])

@@ -1,4 +1,6 @@
-"""Caron, Ayed, Jung, Lee, Lee and Yang 2023; README.md beside this file maps symbols, equations and figures to files."""
+"""Caron, Ayed, Jung, Lee, Lee and Yang 2023; README.md beside this file maps symbols, equations and
+figures to files.
+"""
 
 from ..base import Paper
 

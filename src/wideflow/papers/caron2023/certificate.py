@@ -1,4 +1,6 @@
-"""caron2023 on a user's network: the gap at the start, global convergence, and what the run itself certifies."""
+"""caron2023 on a user's network: the gap at the start, global convergence, and what the run itself
+certifies.
+"""
 
 import math
 
@@ -16,8 +18,11 @@ BOUNDS = ("bound_gap", "bound_movement", "bound_drift", "bound_trivial_drift")
 
 
 def _decay(case: Case) -> Verdict:
-    r"""Lemma D.1. For several outputs its first half carries over word for word with the gap of the Gram matrix of all outputs:
-    $\dot L = -r^\top\widehat\Theta r\le-2\lambda_{\min}L$; each $|\dot w_j|$ is at most $\sqrt{K\lambda_j/d}\,\lVert X\rVert_2|r|$, so that the movement gains a factor $\sqrt K$."""
+    r"""Lemma D.1. For several outputs its first half carries over word for word with the gap of the
+    Gram matrix of all outputs: $\dot L = -r^\top\widehat\Theta r\le-2\lambda_{\min}L$; each
+    $|\dot w_j|$ is at most $\sqrt{K\lambda_j/d}\,\lVert X\rVert_2|r|$, so that the movement gains a
+    factor $\sqrt K$.
+    """
     count = outputs_of(case)
     if not count:
         return on_case(paper.LemmaD1)(case)
@@ -59,48 +64,81 @@ def _decay(case: Case) -> Verdict:
 STATEMENTS = (
     Statement(
         paper.Proposition31,
-        of_shallow(lambda case: paper.Proposition31()(case.model.embedding.embed(case.data.inputs), case.model.activation, mean=case.embedded_mean)),
+        of_shallow(
+            lambda case: paper.Proposition31()(
+                case.model.embedding.embed(case.data.inputs),
+                case.model.activation,
+                mean=case.embedded_mean,
+            )
+        ),
         "kappa_n, the smallest eigenvalue of the mean Gram matrix, is positive",
     ),
     Statement(
         paper.PropositionC1,
         of_shallow(per_output(on_case(paper.PropositionC1))),
-        "the drawn Gram matrix has a gap of at least gamma kappa_n / 2", required="required", bounds=("bound", "gap"),
+        "the drawn Gram matrix has a gap of at least gamma kappa_n / 2",
+        required="required",
+        bounds=("bound", "gap"),
     ),
     Statement(
         paper.Theorem41,
         of_shallow(one_output(on_case(paper.Theorem41))),
-        "ReLU: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
+        "ReLU: gradient flow converges at rate gamma kappa_n / 2",
+        MAYBE,
+        "required",
+        "bound_rate",
+        BOUNDS,
     ),
     Statement(
         paper.Theorem42,
         of_shallow(one_output(on_case(paper.Theorem42))),
-        "smooth: gradient flow converges at rate gamma kappa_n / 2", MAYBE, "required", "bound_rate", BOUNDS,
+        "smooth: gradient flow converges at rate gamma kappa_n / 2",
+        MAYBE,
+        "required",
+        "bound_rate",
+        BOUNDS,
     ),
     Statement(
         paper.LemmaD3,
         of_shallow(one_output(on_case(paper.LemmaD3))),
-        "ReLU: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
+        "ReLU: the same from the residual of this start",
+        MAYBE,
+        "required",
+        "bound_rate",
+        ("bound_gap", "bound_drift"),
     ),
     Statement(
         paper.LemmaD5,
         of_shallow(one_output(on_case(paper.LemmaD5))),
-        "smooth: the same from the residual of this start", MAYBE, "required", "bound_rate", ("bound_gap", "bound_drift"),
+        "smooth: the same from the residual of this start",
+        MAYBE,
+        "required",
+        "bound_rate",
+        ("bound_gap", "bound_drift"),
     ),
     Statement(
         paper.LemmaD1,
         of_shallow(_decay),
-        "a posteriori: the loss falls at twice the smallest gap seen on the run", ALWAYS, rate="zeta", bounds=("gap",),
+        "a posteriori: the loss falls at twice the smallest gap seen on the run",
+        ALWAYS,
+        rate="zeta",
+        bounds=("gap",),
     ),
     Statement(
         paper.LemmaD2,
         of_shallow(per_output(on_case(paper.LemmaD2))),
-        "a posteriori, ReLU: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
+        "a posteriori, ReLU: the kernel moved no more than the weights allow",
+        ALWAYS,
+        bounds=("bound_1", "bound_2"),
     ),
     Statement(
         paper.LemmaD4,
         of_shallow(per_output(on_case(paper.LemmaD4))),
-        "a posteriori, smooth: the kernel moved no more than the weights allow", ALWAYS, bounds=("bound_1", "bound_2"),
+        "a posteriori, smooth: the kernel moved no more than the weights allow",
+        ALWAYS,
+        bounds=("bound_1", "bound_2"),
     ),
-)  # fmt: skip
-"""Statements of the paper that judge a network on a dataset; those about laws and draws (3.3, A.2, 5.1, 5.2) have nothing to promise here."""
+)
+"""Statements of the paper that judge a network on a dataset; those about laws and draws (3.3, A.2,
+5.1, 5.2) have nothing to promise here.
+"""

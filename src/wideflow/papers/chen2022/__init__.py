@@ -1,4 +1,6 @@
-"""Chen, Vanden-Eijnden and Bruna 2022; README.md beside this file maps symbols, equations and figures to files."""
+"""Chen, Vanden-Eijnden and Bruna 2022; README.md beside this file maps symbols, equations and
+figures to files.
+"""
 
 from ..base import Paper
 

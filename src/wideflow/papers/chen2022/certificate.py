@@ -1,7 +1,8 @@
 """chen2022 on a user's network: the active-neuron certificate and linear convergence.
 
-The paper's scaling is `MeanField()`. NTK networks and the older mean-field scaling are written in it exactly (`wf.maps`) and judged there; for
-NTK time is then divided by the width, so rates are given in the time of the original network.
+The paper's scaling is `MeanField()`. NTK networks and the older mean-field scaling are written in
+it exactly (`wf.maps`) and judged there; for NTK time is then divided by the width, so rates are
+given in the time of the original network.
 """
 
 from dataclasses import replace
@@ -24,13 +25,16 @@ RATES = ("guaranteed_rate", "certified_rate", "rate", "measured_rate")
 
 
 def mapped(judge, outputs=one_output):
-    """Judges in the paper's scaling where an exact map leads there; `outputs` says what several outputs mean to the statement."""
+    """Judges in the paper's scaling where an exact map leads there; `outputs` says what several
+    outputs mean to the statement.
+    """
 
     def through(case: Case) -> Verdict:
         model, factor = case.model, 1.0
         if not has_own_scales(model):
             return not_applicable(
-                f"the node scales are not those of {model.scaling} at width {model.width}: the network was pruned or changed"
+                f"the node scales are not those of {model.scaling} at width {model.width}: the "
+                "network was pruned or changed"
             )
         if isinstance(model.scaling, NTK):
             model, factor = maps.ntk_as_mean_field(model, 1.0).model, 1.0 / model.width
@@ -56,15 +60,19 @@ def mapped(judge, outputs=one_output):
 def _under_ntk(verdict: Verdict, model) -> Verdict:
     r"""What helps under NTK, where $\hat c = \sqrt m\,c$ grows with the width.
 
-    Lemma 2's condition $m\ge\hat c^2A = mc^2A$ does not depend on $m$: it is met by $c\le A^{-1/2}$ or not at all. The condition on $\hat c$ is met by the width
-    $(\hat c_{\rm needed}/c)^2$, that of the certificate by one about $\beta^2$ times larger.
+    Lemma 2's condition $m\ge\hat c^2A = mc^2A$ does not depend on $m$: it is met by $c\le A^{-1/2}$
+    or not at all. The condition on $\hat c$ is met by the width $(\hat c_{\rm needed}/c)^2$, that
+    of the certificate by one about $\beta^2$ times larger.
     """
     numbers, text, width = dict(verdict.numbers), verdict.message, model.width
     if not numbers.get("chat", 0.0) > 0 or verdict.outcome is Outcome.HOLDS:
         return verdict
     magnitude = numbers["chat"] / width**0.5
     if numbers.get("beta", 0.0) >= 1:
-        text += f"; under NTK chat = sqrt(m) c, so that about {numbers['beta'] ** 2:.3g} times the width would do too"
+        text += (
+            f"; under NTK chat = sqrt(m) c, so that about {numbers['beta'] ** 2:.3g} times the "
+            "width would do too"
+        )
     if "needed_chat" in numbers and "width_for_activity" in numbers:
         widths = numbers["width_for_activity"], (numbers["needed_chat"] / magnitude) ** 2
         numbers["needed_width"] = max(widths)
@@ -74,7 +82,8 @@ def _under_ntk(verdict: Verdict, model) -> Verdict:
     if about_loss and share > 1:
         numbers["width_helps"] = 0.0
         text = (
-            f"{text}; no width meets the condition on the initial loss, which under NTK reads c <= {magnitude / share**0.5:.3g} "
+            f"{text}; no width meets the condition on the initial loss, which under NTK reads c "
+            f"<= {magnitude / share**0.5:.3g} "
             f"(here {magnitude:.3g}) at every width: larger targets or smaller output weights help"
         )
     return Verdict(verdict.outcome, verdict.margin, text, numbers)
@@ -90,40 +99,66 @@ STATEMENTS = (
     Statement(
         paper.Certificate,
         mapped(on_case(paper.Certificate)),
-        "deterministic, from the start alone: neurons stay active and the loss falls", MAYBE, rate="certified_rate", bounds=("beta", "certified_eta"),
+        "deterministic, from the start alone: neurons stay active and the loss falls",
+        MAYBE,
+        rate="certified_rate",
+        bounds=("beta", "certified_eta"),
     ),
     Statement(
         paper.Lemma2,
         mapped(on_case(paper.Lemma2), partial(per_output, share=True)),
-        "the initial loss is at most |y|^2", required="needed_width", bounds=("initial_loss",),
+        "the initial loss is at most |y|^2",
+        required="needed_width",
+        bounds=("initial_loss",),
     ),
     Statement(
         paper.Lemma3,
         mapped(on_case(paper.Lemma3), per_output),
-        "a share K3 of the neurons is active at the start", required="needed_width", bounds=("K3", "eta_tilde"),
+        "a share K3 of the neurons is active at the start",
+        required="needed_width",
+        bounds=("K3", "eta_tilde"),
     ),
     Statement(
         paper.Theorem1,
         mapped(on_case(paper.Theorem1, variant="sharp", exact=True)),
-        "fixed embedding: linear convergence for large output weights", MAYBE, "needed_width", "guaranteed_rate", ("needed_chat", "chat"),
+        "fixed embedding: linear convergence for large output weights",
+        MAYBE,
+        "needed_width",
+        "guaranteed_rate",
+        ("needed_chat", "chat"),
     ),
     Statement(
         paper.Corollary1,
         mapped(on_case(paper.Corollary1, variant="sharp", exact=True)),
-        "plain shallow network: the same when rank X = n", MAYBE, "needed_width", "guaranteed_rate", ("rank",),
+        "plain shallow network: the same when rank X = n",
+        MAYBE,
+        "needed_width",
+        "guaranteed_rate",
+        ("rank",),
     ),
     Statement(
-        paper.Theorem2, mapped(on_case(paper.Theorem2)),
-        "random embedding: the same from its limiting Gram matrix", MAYBE, "needed_width", "guaranteed_rate", ("gram_distance", "limit_lambda_min"),
+        paper.Theorem2,
+        mapped(on_case(paper.Theorem2)),
+        "random embedding: the same from its limiting Gram matrix",
+        MAYBE,
+        "needed_width",
+        "guaranteed_rate",
+        ("gram_distance", "limit_lambda_min"),
     ),
     Statement(
         paper.Theorem3,
         mapped(on_case(paper.Theorem3)),
-        "one random layer (P-3L): the same from D alone", MAYBE, "needed_width", "guaranteed_rate", ("needed_features",),
+        "one random layer (P-3L): the same from D alone",
+        MAYBE,
+        "needed_width",
+        "guaranteed_rate",
+        ("needed_features",),
     ),
     Statement(
         paper.Lemma1,
         mapped(on_case(paper.Lemma1, variant="sharp")),
-        "a posteriori: active neurons against the fall of the loss", ALWAYS, bounds=("share_not_vacuous",),
+        "a posteriori: active neurons against the fall of the loss",
+        ALWAYS,
+        bounds=("share_not_vacuous",),
     ),
-)  # fmt: skip
+)

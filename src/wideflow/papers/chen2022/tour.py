@@ -1,9 +1,11 @@
 r"""Tour: the features of two inputs under three scalings (chen2022, Experiment 3, Figure 4).
 
-One draw of data, frozen first layer, weights and signs, trained under the paper's own scaling, under the older mean-field scaling (MF) and under NTK scaling. Every
-neuron is a point: its pre-activation at a training input and at a test input of the other label.
+One draw of data, frozen first layer, weights and signs, trained under the paper's own scaling,
+under the older mean-field scaling (MF) and under NTK scaling. Every neuron is a point: its
+pre-activation at a training input and at a test input of the other label.
 
-The three run as one batch: each network is written in the paper's own scaling, which the exact maps of `as_ours` allow.
+The three run as one batch: each network is written in the paper's own scaling, which the exact maps
+of `as_ours` allow.
 
 Run:  wideflow run tour-chen2022            Takes:  default 12 s on two cores, smoke 5 s
 """
@@ -53,10 +55,13 @@ class Settings:
 
 @double
 def as_ours(net: Shallow) -> tuple[Shallow, float]:
-    r"""The same network in the paper's own scaling, and the factor on the rate that makes the two move alike.
+    r"""The same network in the paper's own scaling, and the factor on the rate that makes the two
+    move alike.
 
-    With $c = p\sqrt D$ and $u = cw$, $f = \sum_j s_ja_j\sigma(p\,w_j\cdot\Phi) = \frac1m\sum_j(m\,s_ja_j)\,\sigma(D^{-1/2}u_j\cdot\Phi)$, and a step of
-    $w$ by $-\eta\,r\,\partial_wL$ moves $u$ by $-\eta\,r\,c^2\,\partial_uL$, where the paper's own scaling has $r = m$, $c = 1$.
+    With $c = p\sqrt D$ and $u = cw$, $f = \sum_j s_ja_j\sigma(p\,w_j\cdot\Phi) =
+    \frac1m\sum_j(m\,s_ja_j)\,\sigma(D^{-1/2}u_j\cdot\Phi)$, and a step of $w$ by
+    $-\eta\,r\,\partial_wL$ moves $u$ by $-\eta\,r\,c^2\,\partial_uL$, where the paper's own scaling
+    has $r = m$, $c = 1$.
     """
     width, features = net.hidden.shape
     stretch = net.hidden_scale * math.sqrt(features)
@@ -81,23 +86,35 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     steps = math.ceil(s.time * s.samples / rate)
     other = int(np.argmax(np.asarray(test.targets) != float(training.targets[0])))
     record = [
-        observables.Risk(), observables.TestRisk(), observables.Accuracy(), observables.FeatureMovement(),
+        observables.Risk(),
+        observables.TestRisk(),
+        observables.Accuracy(),
+        observables.FeatureMovement(),
         observables.FeatureScatter(training.inputs[0], test.inputs[other]),
-    ]  # fmt: skip
+    ]
     attributes = dict(samples=s.samples, width=s.width, loss=REDUCTION)
 
     def finished(table: xr.Dataset) -> xr.Dataset:
-        """With `time` as that of the half sum of squares under each network's own scaling: the same for all three."""
+        """With `time` as that of the half sum of squares under each network's own scaling: the same
+        for all three.
+        """
         time = table.step.values * rate / s.samples
         return table.assign_coords(time=("step", time), scaling=list(NAMES)).assign_attrs(
             attributes
         )
 
     table = train(
-            twins, training, [GradientDescent(rate * factor) for factor in factors], steps=steps, every=recording(steps, s.records),
-            loss=HalfMeanSquares(), test=test, record=record, axis="scaling",
-            session=session.showing(finished),
-        ).table  # fmt: skip
+        twins,
+        training,
+        [GradientDescent(rate * factor) for factor in factors],
+        steps=steps,
+        every=recording(steps, s.records),
+        loss=HalfMeanSquares(),
+        test=test,
+        record=record,
+        axis="scaling",
+        session=session.showing(finished),
+    ).table
     return finished(table)
 
 
@@ -113,13 +130,16 @@ def mean_field_left(table: xr.Dataset) -> Moment | None:
         times,
         size >= 10 * size[0],
         lambda time, now: (
-            f"At t = {time:.2g} the MF cloud is {size[now] / size[0]:.0f} times as wide as at the start ({size[0]:.3f} to {size[now]:.2f})."
+            f"At t = {time:.2g} the MF cloud is {size[now] / size[0]:.0f} times as wide as at "
+            f"the start ({size[0]:.3f} to {size[now]:.2f})."
         ),
     )
 
 
 def at_equal_fit(table: xr.Dataset, name: str) -> np.ndarray:
-    """At every record, the test error that scaling `name` had when it first fitted the training data as well as NTK does now; NaN before."""
+    """At every record, the test error that scaling `name` had when it first fitted the training
+    data as well as NTK does now; NaN before.
+    """
     risk, error = (table[which].sel(scaling=name).values for which in ("risk", "test_risk"))
     best = np.minimum.accumulate(risk)
     errors = np.full(len(best), np.nan)
@@ -130,7 +150,9 @@ def at_equal_fit(table: xr.Dataset, name: str) -> np.ndarray:
 
 
 def features_learnt(table: xr.Dataset) -> Moment | None:
-    """Features moved ten times as far as NTK's, and at an equal training error the test error was half of NTK's."""
+    """Features moved ten times as far as NTK's, and at an equal training error the test error was
+    half of NTK's.
+    """
     times, moved = table.time.values, table.feature_movement
     ours, lazy = (moved.sel(scaling=name).values for name in ("ours", "NTK"))
     error, fitted = table.test_risk.sel(scaling="NTK").values, at_equal_fit(table, "ours")
@@ -140,7 +162,10 @@ def features_learnt(table: xr.Dataset) -> Moment | None:
         times,
         paid,
         lambda time, now: (
-            f"At t = {time:.1f} the features of the paper's scaling have moved {ours[now] / lazy[now]:.0f} times as far as NTK's. NTK's test error is {error[now]:.2f}; the paper's scaling had {fitted[now]:.2f} when it fitted the training data as well."
+            f"At t = {time:.1f} the features of the paper's scaling have moved "
+            f"{ours[now] / lazy[now]:.0f} times as far as NTK's. NTK's test error is "
+            f"{error[now]:.2f}; the paper's scaling had {fitted[now]:.2f} when it fitted the "
+            "training data as well."
         ),
     )
 
@@ -162,15 +187,25 @@ def live(table: xr.Dataset) -> FigureSpec:
             Panel(TITLES[name], "h(x₁), training input", "h(x₂), other label", marks, one_unit=True)
         )
     curves = [
-        Panel(title, "flow time t", label, [*(Line(time, table[variable].sel(scaling=name).values, name) for name in NAMES), event], yscale=scale)
+        Panel(
+            title,
+            "flow time t",
+            label,
+            [
+                *(Line(time, table[variable].sel(scaling=name).values, name) for name in NAMES),
+                event,
+            ],
+            yscale=scale,
+        )
         for variable, title, label, scale in (
             ("risk", "Training error", "mean of squares", "log"),
             ("test_risk", "Test error", "mean of squares", "log"),
             ("feature_movement", "Feature movement", "mean |h(t) − h(0)|", "linear"),
         )
-    ]  # fmt: skip
+    ]
     return FigureSpec(
-        f"Two inputs seen by {table.attrs['width']} neurons under three scalings, n = {table.attrs['samples']}",
+        f"Two inputs seen by {table.attrs['width']} neurons under three scalings, n = "
+        f"{table.attrs['samples']}",
         [*scatters, *curves],
         columns=3,
         caption=f"One draw of everything; {table.attrs['loss']}. Compare chen2022, Figure 4.",
@@ -182,20 +217,35 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     moved, risk = (end[name].sel for name in ("feature_movement", "test_risk"))
     ratio = float(moved(scaling="ours") / moved(scaling="NTK"))
     return (
-        Claim("features of the paper's scaling move and pay", holds=features_learnt(table) is not None),
+        Claim(
+            "features of the paper's scaling move and pay", holds=features_learnt(table) is not None
+        ),
         Claim("the MF cloud leaves its start", holds=mean_field_left(table) is not None),
         Claim("feature movement at the end, ours / NTK", ratio, at_least=10.0),
-        Claim("test error at equal training error, NTK at its end / ours", float(risk(scaling="NTK") / at_equal_fit(table, "ours")[-1]), at_least=2.0),
-        Claim("test error at equal training error, NTK at its end / MF", float(risk(scaling="NTK") / at_equal_fit(table, "MF")[-1]), at_least=1.0),
-    )  # fmt: skip
+        Claim(
+            "test error at equal training error, NTK at its end / ours",
+            float(risk(scaling="NTK") / at_equal_fit(table, "ours")[-1]),
+            at_least=2.0,
+        ),
+        Claim(
+            "test error at equal training error, NTK at its end / MF",
+            float(risk(scaling="NTK") / at_equal_fit(table, "MF")[-1]),
+            at_least=1.0,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
-    name="tour-chen2022", paper="chen2022", title="Tour: two inputs under three scalings", figure="Figure 4",
+    name="tour-chen2022",
+    paper="chen2022",
+    title="Tour: two inputs under three scalings",
+    figure="Figure 4",
     settings={
         "smoke": Settings(samples=80, features=8, width=256, records=25),
         "default": Settings(),
         "paper": Settings(samples=600, features=50, width=8192, test_samples=1000, time=83.0),
     },
-    run=run, draw=live, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=live,
+    claims=claims,
+)

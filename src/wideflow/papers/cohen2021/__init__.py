@@ -1,4 +1,6 @@
-"""Cohen, Kaur, Li, Kolter and Talwalkar 2021; README.md beside this file maps symbols and figures to files."""
+"""Cohen, Kaur, Li, Kolter and Talwalkar 2021; README.md beside this file maps symbols and figures
+to files.
+"""
 
 from ..base import Paper
 

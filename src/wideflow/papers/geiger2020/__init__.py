@@ -1,4 +1,6 @@
-"""Geiger, Spigler, Jacot and Wyart 2020; README.md beside this file maps symbols and figures to files."""
+"""Geiger, Spigler, Jacot and Wyart 2020; README.md beside this file maps symbols and figures to
+files.
+"""
 
 from ..base import Paper
 

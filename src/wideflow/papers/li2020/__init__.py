@@ -1,4 +1,6 @@
-"""Li, Ma and Zhang 2020; README.md beside this file maps symbols, equations and figures to files."""
+"""Li, Ma and Zhang 2020; README.md beside this file maps symbols, equations and figures to
+files.
+"""
 
 from ..base import Paper
 

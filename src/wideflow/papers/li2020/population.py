@@ -1,4 +1,6 @@
-r"""Gaussian inputs with a teacher of absolute values: the exact population of li2020, standing where data stand."""
+r"""Gaussian inputs with a teacher of absolute values: the exact population of li2020, standing
+where data stand.
+"""
 
 import equinox as eqx
 import jax
@@ -23,20 +25,23 @@ _LOSS_FACTORS = {"MeanSquares": 1.0, "HalfSumSquares": 1.0, "HalfMeanSquares": 0
 
 
 class GaussianAbsTeacher(DoubleModule):
-    r"""$x \sim \mathcal N(0, I_d)$, $y = f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$; in the paper with $a_k > 0$ and orthonormal $w^*_k$.
+    r"""$x \sim \mathcal N(0, I_d)$, $y = f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$; in the
+    paper with $a_k > 0$ and orthonormal $w^*_k$.
 
-    Any signs and any non-zero directions will do, also correlated or more than $d$ of them; the paper's theory (stages,
-    basis-like neurons, kernels' floor by degree) speaks of orthonormal ones.
-    Given to `train` in place of a dataset, the descended objective is the exact $L = \mathbb E(f - f^*)^2$ with its
-    closed-form gradient, $O(m^2d)$ a step, for any network of absolute values or ReLUs on the raw inputs
-    (`Homogeneous`, `Shallow`). There is no factor one half: a population has no sum of samples, so the default
-    `HalfSumSquares()` of `train` and `MeanSquares()` both mean $L$; `HalfMeanSquares()` means $L/2$.
+    Any signs and any non-zero directions will do, also correlated or more than $d$ of them; the
+    paper's theory (stages, basis-like neurons, kernels' floor by degree) speaks of orthonormal
+    ones. Given to `train` in place of a dataset, the descended objective is the exact
+    $L = \mathbb E(f - f^*)^2$ with its closed-form gradient, $O(m^2d)$ a step, for any network of
+    absolute values or ReLUs on the raw inputs (`Homogeneous`, `Shallow`). There is no factor one
+    half: a population has no sum of samples, so the default `HalfSumSquares()` of `train` and
+    `MeanSquares()` both mean $L$; `HalfMeanSquares()` means $L/2$.
 
     Args:
         coefficients: $a$, one a direction; $a_k = 1/d$ in the paper's simulations.
         directions: rows $w^*_k$ of any length but zero; the first basis vectors by default.
         features: $d$, where it is not the number of coefficients and no directions are given.
-        memory: budget for the pairwise arrays ('512M', bytes); default `WIDEFLOW_MEMORY`, else 2 GiB.
+        memory: budget for the pairwise arrays ('512M', bytes); default `WIDEFLOW_MEMORY`, else 2
+            GiB.
 
     >>> teacher = GaussianAbsTeacher([0.5, 0.5])
     >>> round(teacher.floor, 8)  # (1 - 3/pi) sum a^2: the best fit of degree two
@@ -58,7 +63,8 @@ class GaussianAbsTeacher(DoubleModule):
         a = np.asarray(coefficients, dtype=np.float64)
         if a.ndim != 1 or a.size == 0 or not np.all(np.isfinite(a)):
             raise ValueError(
-                f"`coefficients` must be a non-empty vector of finite numbers, got {coefficients!r}."
+                "`coefficients` must be a non-empty vector of finite numbers, got "
+                f"{coefficients!r}."
             )
         if directions is None:
             features = a.size if features is None else features
@@ -75,7 +81,8 @@ class GaussianAbsTeacher(DoubleModule):
             )
         if not np.all(np.isfinite(v)) or not np.all(np.any(v != 0, axis=1)):
             raise ValueError(
-                "`directions` must be finite rows other than zero; leave out the term of a zero row."
+                "`directions` must be finite rows other than zero; leave out the term of a zero "
+                "row."
             )
         budget(memory)
         self.coefficients, self.directions, self.memory = jnp.asarray(a), jnp.asarray(v), memory
@@ -86,7 +93,9 @@ class GaussianAbsTeacher(DoubleModule):
 
     @property
     def condition(self) -> float:
-        r"""$\kappa$: the smallest with $a_k/\sum a \in [1/(\kappa d), \kappa/d]$; infinite where a coefficient is not positive."""
+        r"""$\kappa$: the smallest with $a_k/\sum a \in [1/(\kappa d), \kappa/d]$; infinite where a
+        coefficient is not positive.
+        """
         a = np.asarray(self.coefficients)
         if not a.min() > 0:
             return float("inf")
@@ -96,7 +105,8 @@ class GaussianAbsTeacher(DoubleModule):
     @property
     @double
     def floor(self) -> float:
-        r"""What no function of degree at most three can go below: $(1 - 3/\pi)\sum a^2$ for orthonormal directions.
+        r"""What no function of degree at most three can go below: $(1 - 3/\pi)\sum a^2$ for
+        orthonormal directions.
 
         In general $\sum_{k\ge4}c_k\|\sum_ia_i\|w^*_i\|\,(\bar w^*_i)^{\otimes k}\|^2$.
         """
@@ -122,7 +132,8 @@ class GaussianAbsTeacher(DoubleModule):
         name = "MeanSquares" if loss is None else type(loss).__name__
         if name not in _LOSS_FACTORS:
             raise ValueError(
-                f"`loss` must be `MeanSquares()` on an exact population (its closed form), got {name}. "
+                "`loss` must be `MeanSquares()` on an exact population (its closed form), got "
+                f"{name}. "
                 "For other losses train on `population.sample(key, samples)`."
             )
         lengths, units = polar(self.directions)
@@ -135,27 +146,33 @@ class GaussianAbsTeacher(DoubleModule):
 
 
 def _neurons(model, features: int):
-    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, for the two activations that the closed form knows."""
+    r"""$(b, H)$ with $f(x) = \sum_ib_i\sigma(\langle H_i, x\rangle)$, for the two activations that
+    the closed form knows.
+    """
     name = getattr(getattr(model, "activation", None), "name", None)
     if name not in ("abs", "relu"):
         raise ValueError(
-            f"the exact Gaussian population needs a network of 'abs' or 'relu' neurons, got {name!r} in "
+            "the exact Gaussian population needs a network of 'abs' or 'relu' neurons, got "
+            f"{name!r} in "
             f"{type(model).__name__}. For others train on `population.sample(key, samples)`."
         )
     return raw_neurons(model, features)
 
 
 class GaussianAbsObjective(AbstractObjective):
-    r"""$L = \mathbb E(f - f^*)^2$ for $f(x) = \sum_i b_i\sigma(\langle h_i, x\rangle)$, $\sigma$ abs or ReLU.
+    r"""$L = \mathbb E(f - f^*)^2$ for $f(x) = \sum_i b_i\sigma(\langle h_i, x\rangle)$, $\sigma$
+    abs or ReLU.
 
-    With $q_i = b_i\|h_i\|$, unit $u_i$, $R = UU^\top$, $S = UW^{*\top}$ and $K$ the pair expectation of absolute
-    values, $\kappa(R) = K(R)$, $\chi(S) = K(S)$ for abs and $\kappa = (K(R) + R)/4$, $\chi = K(S)/2$ for ReLU:
+    With $q_i = b_i\|h_i\|$, unit $u_i$, $R = UU^\top$, $S = UW^{*\top}$ and $K$ the pair
+    expectation of absolute values, $\kappa(R) = K(R)$, $\chi(S) = K(S)$ for abs and
+    $\kappa = (K(R) + R)/4$, $\chi = K(S)/2$ for ReLU:
     $$L = q^\top\kappa(R)q - 2q^\top\chi(S)a + \mathbb Ef^{*2},\quad e = \kappa(R)q - \chi(S)a,\quad
       \partial_{b_i}L = 2r_ie_i,$$
     $$\partial_{h_i}L = 2b_i\Big(e_iu_i + \sum_jq_j\kappa'(R_{ij})(u_j - R_{ij}u_i)
       - \sum_ka_k\chi'(S_{ik})(w^*_k - S_{ik}u_i)\Big).$$
-    Computed in float64 whatever the weights are ($L$ is a small difference of numbers of order one), row by row in
-    tiles that fit the memory budget; finite and continuous at aligned and antipodal neurons.
+    Computed in float64 whatever the weights are ($L$ is a small difference of numbers of order
+    one), row by row in tiles that fit the memory budget; finite and continuous at aligned and
+    antipodal neurons.
 
     Args:
         coefficients: $a_k\|w^*_k\|$ of a teacher whose directions have any length.
@@ -217,7 +234,9 @@ class GaussianAbsObjective(AbstractObjective):
     @property
     @double
     def floor(self):
-        r"""$\sum_{k\ge4}c_k\|\sum_ia_i(w^*_i)^{\otimes k}\|^2$, in the units of `value`; $(1 - 3/\pi)\sum a^2$ where orthonormal."""
+        r"""$\sum_{k\ge4}c_k\|\sum_ia_i(w^*_i)^{\otimes k}\|^2$, in the units of `value`;
+        $(1 - 3/\pi)\sum a^2$ where orthonormal.
+        """
         a, overlaps = self.coefficients, self._overlaps()
         beyond = abs_pair(overlaps) - 2 / jnp.pi - overlaps**2 / jnp.pi  # K without orders 0 and 2
         return self.factor * a @ beyond @ a
@@ -231,7 +250,9 @@ class GaussianAbsObjective(AbstractObjective):
         )
 
     def _neurons(self, model, trained: Parameters):
-        """The two layers as functions of the trained arrays, in float64 from the first operation on."""
+        """The two layers as functions of the trained arrays, in float64 from the first operation
+        on.
+        """
         wide = {name: array.astype(jnp.float64) for name, array in trained.items()}
         return _neurons(with_parameters(model, wide), self.directions.shape[1])
 

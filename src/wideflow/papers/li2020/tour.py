@@ -1,8 +1,8 @@
 r"""Tour: the plateau, and the lottery that ends it (li2020, Figure 1 and Lemma A.3).
 
-Norm-coupled neurons descend the exact population loss of $\frac1d\sum_i|x_i|$. All that a quadratic can fit is learnt at once; then
-the loss waits at the floor $(1-3/\pi)/d$ of the best fit of degree two, until the few neurons that started closest to a
-direction of the target have grown along it.
+Norm-coupled neurons descend the exact population loss of $\frac1d\sum_i|x_i|$. All that a quadratic
+can fit is learnt at once; then the loss waits at the floor $(1-3/\pi)/d$ of the best fit of degree
+two, until the few neurons that started closest to a direction of the target have grown along it.
 
 Run:  wideflow run tour-li2020            Takes:  default 15 s on two cores, smoke 3 s
 """
@@ -58,15 +58,22 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         named_key(key, "net"), features=settings.features, width=settings.width, activation="abs"
     )
     table = train(
-            net, teacher, GradientDescent(settings.rate), steps=steps, every=max(1, steps // settings.records), loss=MeanSquares(),
-            record=[OrderLosses(ORDERS), NeuronShares(), NeuronSizes(), CoveredDirections()],
-            session=session.showing(finished),
-        ).table  # fmt: skip
+        net,
+        teacher,
+        GradientDescent(settings.rate),
+        steps=steps,
+        every=max(1, steps // settings.records),
+        loss=MeanSquares(),
+        record=[OrderLosses(ORDERS), NeuronShares(), NeuronSizes(), CoveredDirections()],
+        session=session.showing(finished),
+    ).table
     return finished(table)
 
 
 def settled(table: xr.Dataset) -> float:
-    """The first time at which what a quadratic can fit is learnt: order 2 below 2 % of the floor (event T₁ of `stage_events`)."""
+    """The first time at which what a quadratic can fit is learnt: order 2 below 2 % of the floor
+    (event T₁ of `stage_events`).
+    """
     second = table.order_losses.sel(order=2).values / math.pi
     return first_time(table.time.values, second <= 0.02 * table.attrs["floor"])
 
@@ -81,12 +88,15 @@ def plateau(table: xr.Dataset) -> Moment | None:
         return None
     return Moment(
         time,
-        f"By τ = {start:.0f} the quadratic part was learnt. At τ = {time:.0f} the loss is still at the floor: {_at(ratio, times, time):.2f} of it.",
+        f"By τ = {start:.0f} the quadratic part was learnt. At τ = {time:.0f} the loss is still "
+        f"at the floor: {_at(ratio, times, time):.2f} of it.",
     )
 
 
 def escape(table: xr.Dataset) -> Moment | None:
-    """After the plateau the loss falls to half the floor, and the winners carry much of the mass."""
+    """After the plateau the loss falls to half the floor, and the winners carry much of the
+    mass.
+    """
     waited, times = plateau(table), table.time.values
     if waited is None:
         return None
@@ -97,7 +107,9 @@ def escape(table: xr.Dataset) -> Moment | None:
     won, mass = winners(table)
     return Moment(
         time,
-        f"At τ = {time:.0f} the loss is half the floor: {_at(won, times, time):.0f} of {table.attrs['width']} neurons have won a direction and carry {_at(mass, times, time):.0%} of the mass.",
+        f"At τ = {time:.0f} the loss is half the floor: {_at(won, times, time):.0f} of "
+        f"{table.attrs['width']} neurons have won a direction and carry "
+        f"{_at(mass, times, time):.0%} of the mass.",
     )
 
 
@@ -109,7 +121,8 @@ def all_found(table: xr.Dataset) -> Moment | None:
         return None
     return Moment(
         time,
-        f"At τ = {time:.0f} all {d} directions are found. In {ticket_quality(table, time):.0%} of all pairs the winner had the better ticket than the loser.",
+        f"At τ = {time:.0f} all {d} directions are found. In {ticket_quality(table, time):.0%} "
+        "of all pairs the winner had the better ticket than the loser.",
     )
 
 
@@ -121,7 +134,9 @@ def winners(table: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ticket_quality(table: xr.Dataset, time: float = math.inf) -> float:
-    """How well the shares at the start rank the winners at `time` (default: now); a half is chance."""
+    """How well the shares at the start rank the winners at `time` (default: now); a half is
+    chance.
+    """
     shares, now = table.neuron_shares.values, np.searchsorted(table.time.values, time)
     return ranking_quality(shares[0], shares[min(now, len(shares) - 1)] >= WINNING)
 
@@ -148,15 +163,46 @@ def live(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"The plateau and the lottery: d = {d}, m = {m}",
         [
-            Panel("Loss", TIME, "loss / floor", [Line(time, table.loss.values / table.attrs["floor"], "loss"), HLine(1.0, "floor: best fit of degree two"), event], yscale="log"),
-            Panel("Neurons", "share on its best direction", "‖w‖²", [*neurons, VLine(WINNING, "has won", "dotted")], yscale="log"),
-            Panel("Loss by tensor order", TIME, "d² cₖ × loss of order k", [*curves, event], yscale="log"),
-            Panel("Winners", TIME, "count", [
-                Line(time, winners(table)[0], "neurons that have won"), Line(time, table.covered_directions.values, "directions found"), HLine(d, "directions of the target", "dotted"), event,
-            ]),
+            Panel(
+                "Loss",
+                TIME,
+                "loss / floor",
+                [
+                    Line(time, table.loss.values / table.attrs["floor"], "loss"),
+                    HLine(1.0, "floor: best fit of degree two"),
+                    event,
+                ],
+                yscale="log",
+            ),
+            Panel(
+                "Neurons",
+                "share on its best direction",
+                "‖w‖²",
+                [*neurons, VLine(WINNING, "has won", "dotted")],
+                yscale="log",
+            ),
+            Panel(
+                "Loss by tensor order",
+                TIME,
+                "d² cₖ × loss of order k",
+                [*curves, event],
+                yscale="log",
+            ),
+            Panel(
+                "Winners",
+                TIME,
+                "count",
+                [
+                    Line(time, winners(table)[0], "neurons that have won"),
+                    Line(time, table.covered_directions.values, "directions found"),
+                    HLine(d, "directions of the target", "dotted"),
+                    event,
+                ],
+            ),
         ],
-        caption="Exact population gradient; the floor (1 − 3/π)/d is where every fit of degree two stops. Compare li2020, Figure 1.",
-    )  # fmt: skip
+        caption="Exact population gradient; the floor (1 − 3/π)/d is where every fit of degree "
+        "two stops. Compare li2020, Figure 1.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -166,16 +212,23 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("then winners take it to half the floor", holds=escape(table) is not None),
         Claim("every direction is found", holds=all_found(table) is not None),
         Claim("loss at the end over the floor", end, at_most=0.1),
-        Claim("the tickets of the start rank the winners: AUC", ticket_quality(table), at_least=0.7),
-    )  # fmt: skip
+        Claim(
+            "the tickets of the start rank the winners: AUC", ticket_quality(table), at_least=0.7
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
-    name="tour-li2020", paper="li2020", title="Tour: the plateau and the lottery that ends it", figure="Figure 1",
+    name="tour-li2020",
+    paper="li2020",
+    title="Tour: the plateau and the lottery that ends it",
+    figure="Figure 1",
     settings={
         "smoke": Settings(features=16, width=60, rate=0.2, time=400.0, records=80),
         "default": Settings(),
         "paper": Settings(width=100, rate=0.25, time=1000.0, records=200),
     },
-    run=run, draw=live, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=live,
+    claims=claims,
+)

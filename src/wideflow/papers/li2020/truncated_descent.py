@@ -21,8 +21,8 @@ GRADIENT_SCALINGS = ("mean_field", "literal")
 class LossBelow(eqx.Module):
     r"""The detected end of stage 1: the first step that starts with the loss at or below `level`.
 
-    `level=None` takes half the degree-two floor, $\frac12(1-\frac3\pi)\sum a^2$, of the population objective (the
-    event "half" of the end of the plateau); on samples give a number.
+    `level=None` takes half the degree-two floor, $\frac12(1-\frac3\pi)\sum a^2$, of the population
+    objective (the event "half" of the end of the plateau); on samples give a number.
 
     Args:
         level: of the loss, or None.
@@ -44,25 +44,31 @@ class TruncatedState(eqx.Module):
 
 
 class TruncatedDescent(AbstractDynamics):
-    r"""$w_i \leftarrow w_i - \eta\,\mathbb 1\{\|w_i\|^2 \le C\}\,g_i$, with the cap $C = 1/\lambda_0$ in stage 1, $1/\lambda_1$ in stage 2.
+    r"""$w_i \leftarrow w_i - \eta\,\mathbb 1\{\|w_i\|^2 \le C\}\,g_i$, with the cap
+    $C = 1/\lambda_0$ in stage 1, $1/\lambda_1$ in stage 2.
 
-    The test is made before the step and is inclusive; a frozen neuron keeps contributing to the network, only its own
-    update is dropped (dropped, not rescaled), and it stays frozen until the stage changes.
+    The test is made before the step and is inclusive; a frozen neuron keeps contributing to the
+    network, only its own update is dropped (dropped, not rescaled), and it stays frozen until the
+    stage changes.
 
     Args:
         rate: $\eta$.
         lambda_0: $\lambda_0$ of stage 1.
         lambda_1: $\lambda_1 \le \lambda_0$ of stage 2; without it there is one stage.
-        switch: when stage 2 begins: after that many steps ($n_1$, a schedule), or a `LossBelow` (detected).
-        threshold: the cap as a function of $\lambda$: "1/lambda" (Algorithm 1, (B.1), (B.2)) or "1/(2 lambda)" ((2.6)
-            and the proofs; it keeps $\|w\|^2 \le 1/\lambda$ after the step). Corrected: the paper uses both.
-        gradient_scaling: "mean_field": $g_i = m\,\partial L/\partial w_i$ (the analysis; any model's own neuron
-            factor), or "literal": $g_i = \partial L/\partial w_i$ (Algorithm 1 as printed). Corrected: the paper
-            equates them; $\eta_{literal} = m\,\eta_{mean\ field}$. Time is mean-field time, so a literal step takes
-            $\eta/m$.
+        switch: when stage 2 begins: after that many steps ($n_1$, a schedule), or a `LossBelow`
+            (detected).
+        threshold: the cap as a function of $\lambda$: "1/lambda" (Algorithm 1, (B.1), (B.2)) or
+            "1/(2 lambda)" ((2.6) and the proofs; it keeps $\|w\|^2 \le 1/\lambda$ after the step).
+            Corrected: the paper uses both.
+        gradient_scaling: "mean_field": $g_i = m\,\partial L/\partial w_i$ (the analysis; any
+            model's own neuron factor), or "literal": $g_i = \partial L/\partial w_i$ (Algorithm 1
+            as printed). Corrected: the paper equates them;
+            $\eta_{literal} = m\,\eta_{mean\ field}$. Time is mean-field time, so a literal step
+            takes $\eta/m$.
 
-    Stability at $\mathbb E\|w\|^2 \approx 1$: mean-field rates below $\pi/8 = 0.39$; 0.25 on the population and 0.3 on
-    samples work. A larger start needs $\eta \le 0.3/\max(1, \mathbb E\|w\|^2)$.
+    Stability at $\mathbb E\|w\|^2 \approx 1$: mean-field rates below $\pi/8 = 0.39$; 0.25 on the
+    population and 0.3 on samples work. A larger start needs
+    $\eta \le 0.3/\max(1, \mathbb E\|w\|^2)$.
     """
 
     rate: Float[Array, ""]
@@ -88,14 +94,16 @@ class TruncatedDescent(AbstractDynamics):
         check_choice("gradient_scaling", gradient_scaling, GRADIENT_SCALINGS)
         if (lambda_1 is None) != (switch is None):
             raise ValueError(
-                f"`lambda_1` and `switch` belong together: the cap of stage 2 and when it begins, got "
+                "`lambda_1` and `switch` belong together: the cap of stage 2 and when it "
+                "begins, got "
                 f"{lambda_1} and {switch}."
             )
         if lambda_1 is not None:
             check_positive("lambda_1", lambda_1)
             if lambda_1 > lambda_0:
                 raise ValueError(
-                    f"`lambda_1` must be at most `lambda_0` = {lambda_0} (stage 2 raises the cap), got {lambda_1}."
+                    f"`lambda_1` must be at most `lambda_0` = {lambda_0} (stage 2 raises the "
+                    f"cap), got {lambda_1}."
                 )
         if switch is not None and not isinstance(switch, LossBelow):
             check_count("switch", switch, least=0)
@@ -108,11 +116,13 @@ class TruncatedDescent(AbstractDynamics):
     def practical(
         cls, model: Homogeneous, coefficients, rate: float | int = 0.25
     ) -> "tuple[TruncatedDescent, int]":
-        r"""Caps and stage lengths that work for $\kappa \le 2$ and $d$ from 10 to 30, and the number of steps of both stages.
+        r"""Caps and stage lengths that work for $\kappa \le 2$ and $d$ from 10 to 30, and the
+        number of steps of both stages.
 
-        The paper gives orders only. Here: cap of stage 1 the larger of $0.6\,m/d$ and $1.1\max\|w_i(0)\|^2$; of stage 2
-        $4m\max_ka_k$ (a lone neuron on direction $k$ ends at $\|w\|^2 = ma_k$, so a smaller cap leaves $L > 0$ for ever); stage lengths
-        $1.7d^2/\ln d$ and $6d\ln d$ in mean-field time. `rate` 0.25 on the population, 0.3 on samples.
+        The paper gives orders only. Here: cap of stage 1 the larger of $0.6\,m/d$ and
+        $1.1\max\|w_i(0)\|^2$; of stage 2 $4m\max_ka_k$ (a lone neuron on direction $k$ ends at
+        $\|w\|^2 = ma_k$, so a smaller cap leaves $L > 0$ for ever); stage lengths $1.7d^2/\ln d$
+        and $6d\ln d$ in mean-field time. `rate` 0.25 on the population, 0.3 on samples.
 
         Args:
             model: the network at the start, of width $m$ on $d$ features.
@@ -123,7 +133,8 @@ class TruncatedDescent(AbstractDynamics):
         d, m = model.weights.shape[1], model.width
         if d < 2 or a.ndim != 1 or not a.max() > 0:
             raise ValueError(
-                f"`coefficients` must be a vector with a positive entry and d at least 2, got {a} and d = {d}."
+                "`coefficients` must be a vector with a positive entry and d at least 2, got "
+                f"{a} and d = {d}."
             )
         check_positive("rate", rate)
         start = float(np.max(np.sum(np.asarray(model.weights, dtype=np.float64) ** 2, axis=1)))
@@ -183,7 +194,8 @@ def _neuron_axis(model) -> int:
     if isinstance(model, Shallow):
         return 0
     raise ValueError(
-        f"`TruncatedDescent` drops updates neuron by neuron and knows `Homogeneous` and `Shallow` networks, got "
+        "`TruncatedDescent` drops updates neuron by neuron and knows `Homogeneous` and "
+        "`Shallow` networks, got "
         f"{type(model).__name__}."
     )
 
@@ -193,6 +205,7 @@ def _level(switch: LossBelow, objective):
         return switch.level
     if not hasattr(objective, "floor"):
         raise ValueError(
-            "`switch` needs a level on samples: `LossBelow(level=...)`, for instance half the floor."
+            "`switch` needs a level on samples: `LossBelow(level=...)`, for instance half the "
+            "floor."
         )
     return 0.5 * objective.floor

@@ -1,4 +1,6 @@
-r"""The two-layer network of the plane $(\gamma, \gamma')$, both layers trained, in units in which its weights start at order one."""
+r"""The two-layer network of the plane $(\gamma, \gamma')$, both layers trained, in units in which
+its weights start at order one.
+"""
 
 from typing import ClassVar
 
@@ -15,10 +17,15 @@ from ...models.base import AbstractModel, Pullback
 
 
 class TwoLayer(AbstractModel):
-    r"""$f(x) = \kappa\sum_k \bar a_k\,\sigma(\bar w_k\cdot x)$ with $\dot{\bar w} = -\frac{\kappa'}{\kappa}\nabla L$, $\dot{\bar a} = -\frac{1}{\kappa\kappa'}\nabla L$.
+    r"""$f(x) = \kappa\sum_k \bar a_k\,\sigma(\bar w_k\cdot x)$ with
+    $\dot{\bar w} = -\frac{\kappa'}{\kappa}\nabla L$,
+    $\dot{\bar a} = -\frac{1}{\kappa\kappa'}\nabla L$.
 
-    This is the flow of $\frac1\alpha\sum a_k\sigma(w_k\cdot x)$ in the time $t/\alpha$, with $\bar a = a/\beta_1$, $\bar w = w/\beta_2$, $\kappa = \beta_1\beta_2/\alpha$, $\kappa' = \beta_1/\beta_2$
-    (luo2021, section 3), for ReLU and other positively homogeneous $\sigma$. The exponents are numbers of the state, so that networks of one width share one compiled program.
+    This is the flow of $\frac1\alpha\sum a_k\sigma(w_k\cdot x)$ in the time $t/\alpha$, with
+    $\bar a = a/\beta_1$, $\bar w = w/\beta_2$, $\kappa = \beta_1\beta_2/\alpha$,
+    $\kappa' = \beta_1/\beta_2$ (luo2021, section 3), for ReLU and other positively homogeneous
+    $\sigma$. The exponents are numbers of the state, so that networks of one width share one
+    compiled program.
     """
 
     trained: ClassVar[tuple[str, ...]] = ("weights", "output")
@@ -32,10 +39,18 @@ class TwoLayer(AbstractModel):
     @classmethod
     @double
     def init(
-        cls, key: int | Key, *, features: int, width: int, gamma: float, gamma_prime: float,
+        cls,
+        key: int | Key,
+        *,
+        features: int,
+        width: int,
+        gamma: float,
+        gamma_prime: float,
         activation: ActivationLike = "relu",
-    ) -> "TwoLayer":  # fmt: skip
-        r"""$\bar a, \bar w \sim N(0, 1)$ with $\kappa = m^{-\gamma}$ and $\kappa' = m^{-\gamma'}$."""
+    ) -> "TwoLayer":
+        r"""$\bar a, \bar w \sim N(0, 1)$ with $\kappa = m^{-\gamma}$ and
+        $\kappa' = m^{-\gamma'}$.
+        """
         key = as_key(key)
         check_count("features", features)
         check_count("width", width)

@@ -1,4 +1,6 @@
-"""Ren, Zhou and Ge 2023; README.md beside this file maps symbols, equations and figures to files."""
+"""Ren, Zhou and Ge 2023; README.md beside this file maps symbols, equations and figures to
+files.
+"""
 
 from ..base import Paper
 

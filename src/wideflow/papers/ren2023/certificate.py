@@ -1,11 +1,14 @@
-"""ren2023 speaks of the Bessel law, ReLU(1 - |x|) and its own three-layer learner; no dataset is that population."""
+"""ren2023 speaks of the Bessel law, ReLU(1 - |x|) and its own three-layer learner; no dataset is
+that population.
+"""
 
 from ...certify.registry import Statement
 from ...certify.shallow_only import always
 from . import theorems as paper
 
 _WHY = (
-    "it speaks of inputs from the heavy-tailed Bessel law with labels ReLU(1 - |x|) and the depth separator under clipped flow; "
+    "it speaks of inputs from the heavy-tailed Bessel law with labels ReLU(1 - |x|) and the "
+    "depth separator under clipped flow; "
     "`wf.populations.Radial` with `wf.DepthSeparator` is that setting"
 )
 

@@ -38,20 +38,25 @@ class ClippedState(eqx.Module):
 
 
 class ClippedFlow(AbstractDynamics):
-    r"""$\dot v_1 = E\,\Pi_{R_{v_1}}[g_{v_1}]$, $\dot v_2 = E\,\Pi_{R_{v_2}}[g_{v_2}]$, $\dot r_2 = E\,\Pi_{R_{r_2}}[g_{r_2}]$, in explicit steps (equation (4)).
+    r"""$\dot v_1 = E\,\Pi_{R_{v_1}}[g_{v_1}]$, $\dot v_2 = E\,\Pi_{R_{v_2}}[g_{v_2}]$,
+    $\dot r_2 = E\,\Pi_{R_{r_2}}[g_{r_2}]$, in explicit steps (equation (4)).
 
-    $g$ are one sample's mean-field gradients of $\frac12(f_* - f)^2$ for a `DepthSeparator`: a vector for a first-layer
-    neuron, numbers for a second-layer weight and bias; $\Pi_R$ is the projection on the ball of radius $R$, per sample
-    and neuron, before the average. The average runs over a `Radial` population, by its estimator, or over the
-    samples of a dataset. Time belongs to $L = \frac12 E(f_* - f)^2$, a mean, also where `train` records another multiple of it.
+    $g$ are one sample's mean-field gradients of $\frac12(f_* - f)^2$ for a `DepthSeparator`: a
+    vector for a first-layer neuron, numbers for a second-layer weight and bias; $\Pi_R$ is the
+    projection on the ball of radius $R$, per sample and neuron, before the average. The average
+    runs over a `Radial` population, by its estimator, or over the samples of a dataset. Time
+    belongs to $L = \frac12 E(f_* - f)^2$, a mean, also where `train` records another multiple of
+    it.
 
     Args:
         rate: length of a step $\eta$; the longest one with `adaptive` or `resolve`.
-        first, weight, bias: the bounds $R_{v_1}, R_{v_2}, R_{r_2}$; default $10d, d^3, 10$, `inf` for no projection.
-        adaptive: shorten steps to $1/(2\lambda)$, $\lambda = M_0(\rho) + A^2 M_2(\rho)$ (see `step_bound`); needs a `Radial`
-            population. Without negative weights on a heavy-tailed law $\lambda$ is infinite and the bound is not used.
-        resolve: shorten steps to $0.1 \max(|\bar w_2|, \delta_2)/|\dot{\bar w}_2|$ with the velocity of the step before, so that
-            Stage 1 is resolved.
+        first, weight, bias: the bounds $R_{v_1}, R_{v_2}, R_{r_2}$; default $10d, d^3, 10$, `inf`
+            for no projection.
+        adaptive: shorten steps to $1/(2\lambda)$, $\lambda = M_0(\rho) + A^2 M_2(\rho)$ (see
+            `step_bound`); needs a `Radial` population. Without negative weights on a heavy-tailed
+            law $\lambda$ is infinite and the bound is not used.
+        resolve: shorten steps to $0.1 \max(|\bar w_2|, \delta_2)/|\dot{\bar w}_2|$ with the
+            velocity of the step before, so that Stage 1 is resolved.
         heun: take the mean of the velocities at both ends of an explicit step (second order).
     """
 
@@ -161,7 +166,8 @@ def _move(model, field: Field, rate):
 def _check(model, objective, adaptive: bool) -> None:
     if not {"first", "second_weight", "second_bias"} <= set(model.trained):
         raise ValueError(
-            f"`ClippedFlow` moves a `DepthSeparator`, got {type(model).__name__}; use `GradientDescent` or `SGD`."
+            f"`ClippedFlow` moves a `DepthSeparator`, got {type(model).__name__}; use "
+            "`GradientDescent` or `SGD`."
         )
     if hasattr(objective, "field"):
         return

@@ -1,4 +1,6 @@
-r"""The depth-separation learner of Ren, Zhou and Ge: norm-coupled first layer, scalar bottleneck, biased second layer."""
+r"""The depth-separation learner of Ren, Zhou and Ge: norm-coupled first layer, scalar bottleneck,
+biased second layer.
+"""
 
 import math
 from typing import ClassVar
@@ -19,10 +21,11 @@ from .separator.samples import forward, norms
 
 
 class DepthSeparator(AbstractModel):
-    r"""$F(x) = \frac1{m_1} \sum_i \lVert w_i \rVert\, \mathrm{ReLU}(w_i \cdot x)$, $f(x) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_{2,j} F(x) + b_{2,j})$.
+    r"""$F(x) = \frac1{m_1} \sum_i \lVert w_i \rVert\, \mathrm{ReLU}(w_i \cdot x)$,
+    $f(x) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_{2,j} F(x) + b_{2,j})$.
 
-    Equation (1). $F$ is 1-homogeneous and convex in $x$, 2-homogeneous in the first layer. All three arrays are
-    trained with mean-field factors $m_1, m_2, m_2$.
+    Equation (1). $F$ is 1-homogeneous and convex in $x$, 2-homogeneous in the first layer. All
+    three arrays are trained with mean-field factors $m_1, m_2, m_2$.
 
     Args:
         first: $w_i$, shape ($m_1$, $d$).
@@ -47,7 +50,8 @@ class DepthSeparator(AbstractModel):
         w, b = real_array("second_weight", second_weight), real_array("second_bias", second_bias)
         if w.ndim != 1 or w.shape != b.shape:
             raise ValueError(
-                f"`second_weight` and `second_bias` must be two vectors of one length, got {w.shape} and {b.shape}."
+                "`second_weight` and `second_bias` must be two vectors of one length, got "
+                f"{w.shape} and {b.shape}."
             )
         dtype = jnp.float32 if first.dtype == jnp.float32 else jnp.float64
         self.first, self.second_weight, self.second_bias = (a.astype(dtype) for a in (first, w, b))
@@ -65,8 +69,9 @@ class DepthSeparator(AbstractModel):
         deviation: float = 1e-3,
         bias: float = 0.3,
     ) -> "DepthSeparator":
-        r"""$w_i$ uniform on the sphere of `radius` $\sigma_1$ (default $1/\sqrt d$, Lemma C.1), $w_2 \sim N(0, \sigma_2^2)$ with
-        $\sigma_2$ = `deviation`, all biases equal to `bias` $= \sigma_r$.
+        r"""$w_i$ uniform on the sphere of `radius` $\sigma_1$ (default $1/\sqrt d$, Lemma C.1),
+        $w_2 \sim N(0, \sigma_2^2)$ with $\sigma_2$ = `deviation`, all biases equal to `bias`
+        $= \sigma_r$.
 
         The paper's $\sigma_2 = \delta/d^7$ is asymptotic; 1e-3 or 1e-4 trains in practice.
 
@@ -108,7 +113,8 @@ class DepthSeparator(AbstractModel):
 
     @double
     def symmetric(self, radius) -> Float[Array, "..."]:
-        r"""$\tilde f(r) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_{2,j} \alpha r + b_{2,j})$, the network with $F$ replaced by $\alpha \lVert x \rVert$.
+        r"""$\tilde f(r) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_{2,j} \alpha r + b_{2,j})$, the
+        network with $F$ replaced by $\alpha \lVert x \rVert$.
 
         Corrected: equation (5) has $r_2$ for $b_2$.
         """
@@ -119,8 +125,8 @@ class DepthSeparator(AbstractModel):
     def as_stack(self) -> MeanFieldStack:
         r"""The same function of $(x, 1)$ as a stack of two blocks with bottleneck $(F, 1)$.
 
-        A last neuron of the first block reads the appended 1 and carries it on, so that biases become
-        weights; all outer weights of the second block are 1.
+        A last neuron of the first block reads the appended 1 and carries it on, so that biases
+        become weights; all outer weights of the second block are 1.
         """
         width, d = self.first.shape
         length, _ = norms(self.first)
@@ -141,7 +147,8 @@ class DepthSeparator(AbstractModel):
         inputs = jnp.asarray(inputs)
         if inputs.shape[1] != self.first.shape[1]:
             raise ValueError(
-                f"`inputs` have {inputs.shape[1]} features, but the first layer expects {self.first.shape[1]}."
+                f"`inputs` have {inputs.shape[1]} features, but the first layer expects "
+                f"{self.first.shape[1]}."
             )
         return inputs.astype(self.first.dtype)
 
@@ -153,7 +160,9 @@ class DepthSeparator(AbstractModel):
         return {"first": float(self.width), "second_weight": second, "second_bias": second}
 
     def pullback(self, features) -> tuple[Float[Array, " sample"], Pullback]:
-        r"""$J^\top c$ with $\partial f/\partial F = \frac1{m_2} \sum_j 1_j w_{2,j}$ and the norm-coupled first layer."""
+        r"""$J^\top c$ with $\partial f/\partial F = \frac1{m_2} \sum_j 1_j w_{2,j}$ and the
+        norm-coupled first layer.
+        """
         width, second = self.width, self.second_weight.shape[0]
         length, unit = norms(self.first)
         h = features @ self.first.T

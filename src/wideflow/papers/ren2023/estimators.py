@@ -1,4 +1,6 @@
-r"""Ways to take the expectation over a radial law: fresh samples, one sample kept, exact radii, no samples."""
+r"""Ways to take the expectation over a radial law: fresh samples, one sample kept, exact radii, no
+samples.
+"""
 
 import abc
 from typing import ClassVar
@@ -26,7 +28,9 @@ def radial_target(inputs) -> Float[Array, " sample"]:
 
 
 class AbstractEstimator(DoubleModule):
-    """How velocity and loss of the learner (first layer, weights, biases) are averaged over the inputs."""
+    """How velocity and loss of the learner (first layer, weights, biases) are averaged over the
+    inputs.
+    """
 
     random: ClassVar[bool]
     exact_radius: ClassVar[bool]  # integrates each ray to infinity
@@ -46,7 +50,9 @@ class AbstractEstimator(DoubleModule):
 
 
 class Fresh(AbstractEstimator):
-    """New samples at every step (Appendix E); the recorded loss is that of one stratified sample, kept."""
+    """New samples at every step (Appendix E); the recorded loss is that of one stratified sample,
+    kept.
+    """
 
     random: ClassVar[bool] = True
     exact_radius: ClassVar[bool] = False
@@ -71,11 +77,16 @@ class Fresh(AbstractEstimator):
 
     def describe(self):
         kinds = [name for name in ("stratified", "antithetic") if getattr(self, name)]
-        return f"{self.batch} fresh {' '.join([*kinds, 'samples'])} a step, loss on {self.evaluation.shape[0]} kept ones"
+        return (
+            f"{self.batch} fresh {' '.join([*kinds, 'samples'])} a step, loss on "
+            f"{self.evaluation.shape[0]} kept ones"
+        )
 
 
 class Fixed(AbstractEstimator):
-    """One sample, kept: a deterministic flow on an empirical law, for which the exact identities hold."""
+    """One sample, kept: a deterministic flow on an empirical law, for which the exact identities
+    hold.
+    """
 
     random: ClassVar[bool] = False
     exact_radius: ClassVar[bool] = False
@@ -111,7 +122,9 @@ class Rays(AbstractEstimator):
 
 
 class FreshRays(AbstractEstimator):
-    """Exact integrals over the radius on new directions at every step; the loss is that on kept ones."""
+    """Exact integrals over the radius on new directions at every step; the loss is that on kept
+    ones.
+    """
 
     random: ClassVar[bool] = True
     exact_radius: ClassVar[bool] = True
@@ -163,7 +176,8 @@ def _ray_loss(law, learner: Learner, directions):
 
 
 def symmetric_error(law: AbstractRadialLaw, learner: Learner):
-    r"""$\frac12 \bar w_2^2 \alpha^2 M_2(\rho) e_2^2$ with $\rho = \bar b_2/(|\bar w_2| \alpha)$: the second term of equation (6), exactly.
+    r"""$\frac12 \bar w_2^2 \alpha^2 M_2(\rho) e_2^2$ with $\rho = \bar b_2/(|\bar w_2| \alpha)$:
+    the second term of equation (6), exactly.
 
     Corrected: printed without the restriction $r \le \rho$, with which alone it is finite.
     """

@@ -32,10 +32,11 @@ from .separator.spanning import sees_every_ray
 
 
 class Radial(DoubleModule):
-    r"""$x = r \bar x$ with $r$ of a radial `law` and $\bar x$ uniform on the sphere; target $f_*(x) = \max(1 - r, 0)$.
+    r"""$x = r \bar x$ with $r$ of a radial `law` and $\bar x$ uniform on the sphere; target
+    $f_*(x) = \max(1 - r, 0)$.
 
-    Given to `train` in place of a dataset. The loss is $L = \frac12 E(f_* - f)^2$ for a `DepthSeparator` $f$. The
-    classmethods choose how the expectation is taken:
+    Given to `train` in place of a dataset. The loss is $L = \frac12 E(f_* - f)^2$ for a
+    `DepthSeparator` $f$. The classmethods choose how the expectation is taken:
 
     | name | expectation | noise |
     |---|---|---|
@@ -70,7 +71,8 @@ class Radial(DoubleModule):
         antithetic: bool = False,
         evaluation: int = 8192,
     ) -> "Radial":
-        """`batch` new samples at every step; losses are recorded on `evaluation` stratified samples, kept.
+        """`batch` new samples at every step; losses are recorded on `evaluation` stratified
+        samples, kept.
 
         Args:
             law: of the radius.
@@ -158,7 +160,8 @@ class Radial(DoubleModule):
 
     @classmethod
     def integrated(cls, law: AbstractRadialLaw) -> "Radial":
-        """No samples at all: radius exact, directions in closed form to second order (`integrated_field`).
+        """No samples at all: radius exact, directions in closed form to second order
+        (`integrated_field`).
 
         Args:
             law: of the radius.
@@ -182,12 +185,14 @@ class Radial(DoubleModule):
         check_choice("loss", type(loss).__name__, ("HalfSumSquares", "HalfMeanSquares"))
         if not set(LEARNER_FIELDS) <= set(getattr(model, "trained", ())):
             raise ValueError(
-                f"`model` must be a `DepthSeparator` on a radial population, got {type(model).__name__}. "
+                "`model` must be a `DepthSeparator` on a radial population, got "
+                f"{type(model).__name__}. "
                 "For others train on `population.sample(key, samples)`."
             )
         if model.first.shape[1] != self.law.d:
             raise ValueError(
-                f"`model` reads {model.first.shape[1]} features, but the law has dimension {self.law.d}."
+                f"`model` reads {model.first.shape[1]} features, but the law has dimension "
+                f"{self.law.d}."
             )
         endless = self.law.tail > 0 and self.estimator.exact_radius
         return RadialObjective(
@@ -199,7 +204,9 @@ LEARNER_FIELDS = ("first", "second_weight", "second_bias")
 
 
 class RadialObjective(AbstractObjective):
-    r"""$L = \frac12 E(f_* - f)^2$ of a `DepthSeparator`, with the expectation taken by `estimator`."""
+    r"""$L = \frac12 E(f_* - f)^2$ of a `DepthSeparator`, with the expectation taken by
+    `estimator`.
+    """
 
     law: AbstractRadialLaw
     estimator: AbstractEstimator
@@ -212,8 +219,10 @@ class RadialObjective(AbstractObjective):
         """The projected mean-field velocity at `model`; `key` is that of the step."""
         if self.blind and not (self.estimator.projects_first and math.isfinite(clip.first)):
             raise ValueError(
-                f"`model` has a first layer of {model.first.shape[0]} neurons that does not see every direction: on a ray "
-                "with F = 0 the gradient is infinite on a heavy-tailed law. Take a larger `width`, `Truncated(law, radius)`, "
+                f"`model` has a first layer of {model.first.shape[0]} neurons that does not see "
+                "every direction: on a ray "
+                "with F = 0 the gradient is infinite on a heavy-tailed law. Take a larger "
+                "`width`, `Truncated(law, radius)`, "
                 "samples (`Radial.fresh`), or `ClippedFlow` on `Radial.rays`."
             )
         return self.estimator.field(self.law, learner_of(model), clip, key)
@@ -221,7 +230,8 @@ class RadialObjective(AbstractObjective):
     def gradient(self, model) -> tuple[Scalar, Parameters]:
         if self.estimator.random:
             raise ValueError(
-                "this population draws new samples at every step, so it has no gradient of its own; use `ClippedFlow`, "
+                "this population draws new samples at every step, so it has no gradient of its "
+                "own; use `ClippedFlow`, "
                 "or `Radial.fixed`, `Radial.rays` or `Radial.integrated`."
             )
         field = self.field(model, Thresholds(), jax.random.key(0))
@@ -238,7 +248,10 @@ class RadialObjective(AbstractObjective):
         return step_bound(self.law, model.alpha, model.second_weight, model.second_bias)
 
     def describe(self) -> str:
-        return f"(1/2) E (f* - f)^2 on {type(self.law).__name__} d={self.law.d}, {self.estimator.describe()}"
+        return (
+            f"(1/2) E (f* - f)^2 on {type(self.law).__name__} d={self.law.d}, "
+            f"{self.estimator.describe()}"
+        )
 
 
 def learner_of(model) -> Learner:

@@ -1,8 +1,9 @@
 r"""Tour: a three-layer network settles on the cone (ren2023, Figure 2).
 
-The target is $\max(1-\lVert x\rVert, 0)$ under a heavy-tailed radial law in $d$ dimensions. The first layer becomes $\alpha\lVert x\rVert$, the neurons of the second
-layer agree on one pair $(w, b)$, and what is left are three numbers that must end at $\alpha w = -1$, $b = 1$. Dashed: the same three numbers at
-infinite width.
+The target is $\max(1-\lVert x\rVert, 0)$ under a heavy-tailed radial law in $d$ dimensions. The
+first layer becomes $\alpha\lVert x\rVert$, the neurons of the second layer agree on one pair
+$(w, b)$, and what is left are three numbers that must end at $\alpha w = -1$, $b = 1$. Dashed: the
+same three numbers at infinite width.
 
 Run:  wideflow run tour-ren2023            Takes:  default 26 s on two cores, smoke 13 s
 """
@@ -75,15 +76,28 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     net, population, key, _ = beginning(law, settings, key)
     directions = sphere(named_key(key, "profile"), 64, settings.features)
     table = train(
-            net, population, ClippedFlow(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records), key=key,
-            record=[depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.Profile(radii=jnp.asarray(RADII), directions=directions)],
-            precision=settings.precision, session=session.showing(finished),
-        ).table  # fmt: skip
+        net,
+        population,
+        ClippedFlow(settings.rate),
+        steps=settings.steps,
+        every=max(1, settings.steps // settings.records),
+        key=key,
+        record=[
+            depth.Alpha(),
+            depth.SecondWeights(),
+            depth.SecondBiases(),
+            depth.Profile(radii=jnp.asarray(RADII), directions=directions),
+        ],
+        precision=settings.precision,
+        session=session.showing(finished),
+    ).table
     return finished(table)
 
 
 def distance(table: xr.Dataset) -> np.ndarray:
-    """At every record, the largest distance from the cone over radii up to 2 of the network's mean over directions."""
+    """At every record, the largest distance from the cone over radii up to 2 of the network's mean
+    over directions.
+    """
     mean = table.profile.mean("direction").values
     return np.abs(mean - CONE).max(axis=1)
 
@@ -103,7 +117,8 @@ def leaves_the_constant(table: xr.Dataset) -> Moment | None:
     slope = slopes(table)[0][np.searchsorted(times, time)]
     return Moment(
         time,
-        f"At t = {time:.0f} the loss is half of that of the best constant; the slope αw has grown to {slope:.2f}.",
+        f"At t = {time:.0f} the loss is half of that of the best constant; the slope αw has "
+        f"grown to {slope:.2f}.",
     )
 
 
@@ -117,7 +132,8 @@ def cone(table: xr.Dataset) -> Moment | None:
     slope, bias = (values[now] for values in slopes(table))
     return Moment(
         time,
-        f"At t = {time:.0f} the network is within {far[now]:.3f} of the cone at every radius: αw = {slope:.2f} (cone −1), b = {bias:.2f} (cone 1), loss {float(table.loss[now]):.1e}.",
+        f"At t = {time:.0f} the network is within {far[now]:.3f} of the cone at every radius: αw "
+        f"= {slope:.2f} (cone −1), b = {bias:.2f} (cone 1), loss {float(table.loss[now]):.1e}.",
     )
 
 
@@ -136,9 +152,14 @@ def live(table: xr.Dataset) -> FigureSpec:
     neurons = [
         Line(limit, table.limit_b.values, "infinite width", dash="dashed"),
         Line(slope, bias, "mean of the neurons so far", group="network"),
-        Points(alpha[-1] * table.second_weight.values[-1], table.second_bias.values[-1], "neurons now", size=5),
+        Points(
+            alpha[-1] * table.second_weight.values[-1],
+            table.second_bias.values[-1],
+            "neurons now",
+            size=5,
+        ),
         Points([-1.0], [1.0], "cone", size=9),
-    ]  # fmt: skip
+    ]
     losses = [
         Line(time, table.loss.values, "network"),
         Line(table.limit_time.values, table.limit_loss.values, "infinite width", dash="dashed"),
@@ -151,7 +172,8 @@ def live(table: xr.Dataset) -> FigureSpec:
         event,
     ]
     return FigureSpec(
-        f"The cone settles: d = {table.attrs['features']}, first layer {table.attrs['width']} neurons, second {table.sizes['second']}",
+        f"The cone settles: d = {table.attrs['features']}, first layer {table.attrs['width']} "
+        f"neurons, second {table.sizes['second']}",
         [
             Panel("The learnt function", "‖x‖", "f(x); band over directions", function),
             Panel("Second-layer neurons", "slope αw", "height b", neurons),
@@ -165,20 +187,32 @@ def live(table: xr.Dataset) -> FigureSpec:
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     slope, bias = (values[-1] for values in slopes(table))
     return (
-        Claim("the loss falls to half of the best constant's", holds=leaves_the_constant(table) is not None),
+        Claim(
+            "the loss falls to half of the best constant's",
+            holds=leaves_the_constant(table) is not None,
+        ),
         Claim("the network settles on the cone", holds=cone(table) is not None),
-        Claim("and stays: largest distance from the cone at the end", float(distance(table)[-1]), at_most=2 * CLOSE),
+        Claim(
+            "and stays: largest distance from the cone at the end",
+            float(distance(table)[-1]),
+            at_most=2 * CLOSE,
+        ),
         Claim("αw at the end", float(slope), expected=-1.0, tolerance=0.1),
         Claim("b at the end", float(bias), expected=1.0, tolerance=0.05),
-    )  # fmt: skip
+    )
 
 
 EXPERIMENT = Experiment(
-    name="tour-ren2023", paper="ren2023", title="Tour: the cone settles", figure="Figure 2",
+    name="tour-ren2023",
+    paper="ren2023",
+    title="Tour: the cone settles",
+    figure="Figure 2",
     settings={
         "smoke": Settings(features=20, width=256, second=32, batch=512, steps=500, records=50),
         "default": Settings(),
         "paper": Settings(),
     },
-    run=run, draw=live, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=live,
+    claims=claims,
+)

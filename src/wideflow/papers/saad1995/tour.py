@@ -1,8 +1,9 @@
 r"""Tour: the plateau of online learning, and what ends it (saad1995, sections III and IV).
 
-A student of two units erf learns a teacher of two by one-pass SGD in high dimension. Both students first learn the mean of the teachers and stay
-there; the small difference in their overlaps grows exponentially, and when it is of order one they part. The equations of the overlaps,
-solved before the run, say when.
+A student of two units erf learns a teacher of two by one-pass SGD in high dimension. Both students
+first learn the mean of the teachers and stay there; the small difference in their overlaps grows
+exponentially, and when it is of order one they part. The equations of the overlaps, solved before
+the run, say when.
 
 Run:  wideflow run tour-saad1995
 """
@@ -54,12 +55,15 @@ class Settings:
             check_positive(name, getattr(self, name))
         if self.difference**2 > LENGTH:
             raise ValueError(
-                f"`difference` must be at most {math.sqrt(LENGTH)}, the length of a student, got {self.difference}."
+                f"`difference` must be at most {math.sqrt(LENGTH)}, the length of a student, got "
+                f"{self.difference}."
             )
 
 
 def student(features: int, difference: float) -> Shallow:
-    r"""Unit $k$ is `difference` $v_k$ and for the rest orthogonal to the teacher: $M = $ `difference` $I$, $Q = \frac14I$, outputs $\sum_k g(\lambda_k)$."""
+    r"""Unit $k$ is `difference` $v_k$ and for the rest orthogonal to the teacher: $M = $
+    `difference` $I$, $Q = \frac14I$, outputs $\sum_k g(\lambda_k)$.
+    """
     rest = math.sqrt(LENGTH - difference**2)
     hidden = difference * np.eye(UNITS, features) + rest * np.eye(UNITS, features, UNITS)
     # NTK scaling: pre-activations over sqrt(d), outputs over sqrt(K), which the output weights undo
@@ -72,10 +76,15 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     equations = predicted(settings, steps / d)
     finished = lambda table: _in_samples(table, d).assign(equations)
     table = train(
-        student(d, settings.difference), MultiIndex(ERF, np.eye(UNITS, d)), OnlineSGD(settings.rate),
-        steps=int(steps[-1]), every=[int(step) for step in steps], record=[GeneralisationError(), TeacherOverlap()],
-        key=named_key(key, "samples"), session=session.showing(finished),
-    ).table  # fmt: skip
+        student(d, settings.difference),
+        MultiIndex(ERF, np.eye(UNITS, d)),
+        OnlineSGD(settings.rate),
+        steps=int(steps[-1]),
+        every=[int(step) for step in steps],
+        record=[GeneralisationError(), TeacherOverlap()],
+        key=named_key(key, "samples"),
+        session=session.showing(finished),
+    ).table
     return finished(table)
 
 
@@ -98,7 +107,9 @@ def predicted(settings: Settings, times: np.ndarray) -> dict:
 
 
 def waiting(times: np.ndarray, errors: np.ndarray) -> int | None:
-    """The first record by which the error has stayed within `FLAT` while the time doubled, far below its start; None before it."""
+    """The first record by which the error has stayed within `FLAT` while the time doubled, far
+    below its start; None before it.
+    """
     for now in range(1, len(times)):
         since = int(np.searchsorted(times, times[now] / 2))
         window = errors[since : now + 1]
@@ -123,7 +134,8 @@ def plateau(table: xr.Dataset) -> Moment | None:
         return None
     return Moment(
         float(times[now]),
-        f"From τ = {times[now] / 2:.0f} to {times[now]:.0f} the samples have doubled and the error has stayed at {errors[now]:.3f}, {errors[now] / errors[0]:.0%} of the start.",
+        f"From τ = {times[now] / 2:.0f} to {times[now]:.0f} the samples have doubled and the "
+        f"error has stayed at {errors[now]:.3f}, {errors[now] / errors[0]:.0%} of the start.",
     )
 
 
@@ -135,7 +147,8 @@ def escape(table: xr.Dataset) -> Moment | None:
     foretold = halved(table.limit_time.values, table.limit_error.values)
     return Moment(
         time,
-        f"At τ = {time:.0f} the error is half of the plateau's. The equations, from the first overlaps alone, said τ = {foretold:.0f}.",
+        f"At τ = {time:.0f} the error is half of the plateau's. The equations, from the first "
+        f"overlaps alone, said τ = {foretold:.0f}.",
     )
 
 
@@ -150,12 +163,15 @@ def parted(table: xr.Dataset) -> Moment | None:
     now = int(np.searchsorted(times, time))
     return Moment(
         time,
-        f"At τ = {time:.0f} each student has an overlap of {own[now].min():.2f} or more with its own unit and at most {other[now]:.2f} with the other.",
+        f"At τ = {time:.0f} each student has an overlap of {own[now].min():.2f} or more with its "
+        f"own unit and at most {other[now]:.2f} with the other.",
     )
 
 
 def difference(overlap: np.ndarray) -> np.ndarray:
-    r"""$\frac12(M_{11} - M_{12} + M_{22} - M_{21})$ at every time: zero for students that cannot be told apart."""
+    r"""$\frac12(M_{11} - M_{12} + M_{22} - M_{21})$ at every time: zero for students that cannot be
+    told apart.
+    """
     return (overlap[:, 0, 0] - overlap[:, 0, 1] + overlap[:, 1, 1] - overlap[:, 1, 0]) / 2
 
 
@@ -172,7 +188,7 @@ def live(table: xr.Dataset) -> FigureSpec:
             Line(M[:, k, 0], M[:, k, 1], name),
             Points(M[-1:, k, 0], M[-1:, k, 1], name, size=9),
         )
-    ]  # fmt: skip
+    ]
     overlaps = [
         mark
         for k, name in enumerate(STUDENTS)
@@ -185,20 +201,47 @@ def live(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"The symmetric plateau: d = {table.attrs['features']}, two units",
         [
-            Panel("Generalisation error", TIME, "error", [
-                Line(ahead, table.limit_error.values, "equations", dash="dashed"), Line(times, table.generalisation_error.values, "network"), event,
-            ], yscale="log"),
-            Panel("Students among the teachers", "overlap with unit 1", "overlap with unit 2", [
-                *paths, Points(np.array([1.0, 0.0]), np.array([0.0, 1.0]), "the teacher's units", size=9),
-            ], one_unit=True),
+            Panel(
+                "Generalisation error",
+                TIME,
+                "error",
+                [
+                    Line(ahead, table.limit_error.values, "equations", dash="dashed"),
+                    Line(times, table.generalisation_error.values, "network"),
+                    event,
+                ],
+                yscale="log",
+            ),
+            Panel(
+                "Students among the teachers",
+                "overlap with unit 1",
+                "overlap with unit 2",
+                [
+                    *paths,
+                    Points(
+                        np.array([1.0, 0.0]), np.array([0.0, 1.0]), "the teacher's units", size=9
+                    ),
+                ],
+                one_unit=True,
+            ),
             Panel("Overlaps with the teacher", TIME, "M", [*overlaps, event]),
-            Panel("What tells the students apart", TIME, "own minus other overlap", [
-                Line(ahead, difference(limit), "equations", dash="dashed"), Line(times, apart, "network"), HLine(1.0, "apart", "dotted"), event,
-            ], yscale="log"),
+            Panel(
+                "What tells the students apart",
+                TIME,
+                "own minus other overlap",
+                [
+                    Line(ahead, difference(limit), "equations", dash="dashed"),
+                    Line(times, apart, "network"),
+                    HLine(1.0, "apart", "dotted"),
+                    event,
+                ],
+                yscale="log",
+            ),
         ],
-        caption="One network, every sample seen once; dashed the equations of infinite dimension from the same start. Compare saad1995, sections III and IV.",
+        caption="One network, every sample seen once; dashed the equations of infinite dimension "
+        "from the same start. Compare saad1995, sections III and IV.",
         first=("equations", "network"),
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -210,20 +253,35 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         Claim("the error stands still while the samples double", holds=plateau(table) is not None),
         Claim("then it falls to half of the plateau's", holds=escape(table) is not None),
         Claim("each student finds its own unit", holds=parted(table) is not None),
-        # a run at dimension d differs by d^(-1/2), which is 0.045 at 500: the level by a few of these,
-        # the escape by the share of the first difference that the noise makes up
-        Claim("the plateau's error over that of the equations at the same time", level / foretold, at_least=0.85, at_most=1.15),
-        Claim("time of the escape over that of the equations", halved(times, errors) / halved(ahead, limit), at_least=0.75, at_most=1.33),
+        # a run at dimension d differs by d^(-1/2), which is 0.045 at 500: the level by a few of
+        # these, the escape by the share of the first difference that the noise makes up
+        Claim(
+            "the plateau's error over that of the equations at the same time",
+            level / foretold,
+            at_least=0.85,
+            at_most=1.15,
+        ),
+        Claim(
+            "time of the escape over that of the equations",
+            halved(times, errors) / halved(ahead, limit),
+            at_least=0.75,
+            at_most=1.33,
+        ),
         Claim("error at the end over the plateau's", errors[-1] / level, at_most=0.1),
-    )  # fmt: skip
+    )
 
 
 EXPERIMENT = Experiment(
-    name="tour-saad1995", paper="saad1995", title="Tour: the plateau of online learning and what ends it", figure="Sections III and IV",
+    name="tour-saad1995",
+    paper="saad1995",
+    title="Tour: the plateau of online learning and what ends it",
+    figure="Sections III and IV",
     settings={
         "smoke": Settings(features=300, difference=0.15, time=80.0, records=100),
         "default": Settings(),
         "paper": Settings(features=2000, time=140.0, records=200),
     },
-    run=run, draw=live, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=live,
+    claims=claims,
+)

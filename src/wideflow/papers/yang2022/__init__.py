@@ -1,4 +1,6 @@
-"""Yang, Hu, Babuschkin, Sidor, Liu, Farhi, Ryder, Pachocki, Chen and Gao 2022; README.md beside this file maps symbols and figures to files."""
+"""Yang, Hu, Babuschkin, Sidor, Liu, Farhi, Ryder, Pachocki, Chen and Gao 2022; README.md beside
+this file maps symbols and figures to files.
+"""
 
 from ..base import Paper
 

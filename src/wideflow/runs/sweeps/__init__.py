@@ -1,4 +1,6 @@
-"""Sweeps: many runs from one description, on this machine or a cluster, never lost and never repeated."""
+"""Sweeps: many runs from one description, on this machine or a cluster, never lost and never
+repeated.
+"""
 
 from .collect import collect as collect
 from .lines import SpecError as SpecError

@@ -1,4 +1,6 @@
-"""The engine's machines: an embedded Dask cluster sized to this one, or a scheduler that is already running."""
+"""The engine's machines: an embedded Dask cluster sized to this one, or a scheduler that is already
+running.
+"""
 
 import contextlib
 import logging
@@ -40,9 +42,13 @@ class EngineError(RuntimeError):
 def thread_environment(threads: int) -> dict[str, str]:
     """Variables that hold XLA and BLAS to so many threads.
 
-    The number is the same however many workers there are: sums are then cut in the same way, and results are the same.
+    The number is the same however many workers there are: sums are then cut in the same way, and
+    results are the same.
     """
-    flags = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} intra_op_parallelism_threads={threads}"
+    flags = (
+        f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} "
+        f"intra_op_parallelism_threads={threads}"
+    )
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NPROC")
     return {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()} | dict.fromkeys(
         names, str(threads)
@@ -50,21 +56,27 @@ def thread_environment(threads: int) -> dict[str, str]:
 
 
 def own_threads() -> str:
-    """How many threads XLA was given in this process, as its environment says; "" where it takes one a core."""
+    """How many threads XLA was given in this process, as its environment says; "" where it takes
+    one a core.
+    """
     return os.environ.get("NPROC", "")
 
 
 def warn_of_threads(workers: Mapping[str, str], threads: int) -> None:
-    """Warns where workers of somebody's own cluster cut their sums otherwise than the embedded ones would.
+    """Warns where workers of somebody's own cluster cut their sums otherwise than the embedded ones
+    would.
 
-    The same program on the same data differs in the last bit between one thread and two, from sizes on at which XLA shares a product
-    among its threads: a run that such a worker repeats after a kill is then not the undisturbed one bit for bit.
+    The same program on the same data differs in the last bit between one thread and two, from sizes
+    on at which XLA shares a product among its threads: a run that such a worker repeats after a
+    kill is then not the undisturbed one bit for bit.
     """
     others = sorted(name for name, count in workers.items() if count != str(threads))
     if others and not gpus():
         warnings.warn(
-            f"{len(others)} of {len(workers)} workers have no XLA of {threads} threads ({others[0]} is the first): "
-            f"results may differ in the last bit from those of other workers. Start them with NPROC={threads} and the other variables of "
+            f"{len(others)} of {len(workers)} workers have no XLA of {threads} threads "
+            f"({others[0]} is the first): "
+            "results may differ in the last bit from those of other workers. Start them with "
+            f"NPROC={threads} and the other variables of "
             f"`wideflow.runs.sweeps.cluster.thread_environment({threads})`.",
             stacklevel=2,
         )
@@ -87,7 +99,9 @@ def gpus() -> tuple[str, ...]:
 
 
 def device_environment(number: int, workers: int, devices: tuple[str, ...]) -> dict[str, str]:
-    """Pins worker `number` to one GPU; where several share one, each gets its part of the memory."""
+    """Pins worker `number` to one GPU; where several share one, each gets its part of the
+    memory.
+    """
     if not devices:
         return {}
     pinned = {"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}
@@ -112,7 +126,9 @@ def connected(
     threads: int,
     security: str | os.PathLike | None = None,
 ) -> Iterator["Engine"]:
-    """A client of the scheduler at that address, with the certificates in the folder `security` if given, or of an embedded cluster."""
+    """A client of the scheduler at that address, with the certificates in the folder `security` if
+    given, or of an embedded cluster.
+    """
     with _quiet():
         if scheduler is None:
             yield from _embedded(workers or default_workers(threads), threads)
@@ -260,18 +276,29 @@ class Crew:
         cache = jax_flag("jax_compilation_cache_dir")
         cache_setting = {"JAX_COMPILATION_CACHE_DIR": str(cache)} if cache else {}
         return {
-            **os.environ, **cache_setting, **thread_environment(self.threads), **device_environment(number, self.workers, self._devices),
-            "WIDEFLOW_SCRATCH": str(self.scratch), **QUIET_WORKER,
-            **({} if self.certificates is None else {"WIDEFLOW_CERTIFICATES": str(self.certificates)}),
-        }  # fmt: skip
+            **os.environ,
+            **cache_setting,
+            **thread_environment(self.threads),
+            **device_environment(number, self.workers, self._devices),
+            "WIDEFLOW_SCRATCH": str(self.scratch),
+            **QUIET_WORKER,
+            **(
+                {}
+                if self.certificates is None
+                else {"WIDEFLOW_CERTIFICATES": str(self.certificates)}
+            ),
+        }
 
     def _start(self, number: int) -> subprocess.Popen:
         self._born[number] = time.monotonic()
         with open(self.scratch / f"worker-{number}.log", "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", f"{__package__}.worker", self.address],
-                stdin=subprocess.PIPE, stdout=log, stderr=log, env=self._environment(number),
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                env=self._environment(number),
+            )
 
     def _replace_the_dead(self) -> None:
         while not self._over.wait(0.1):

@@ -18,8 +18,9 @@ MISSING = "missing"
 def collect(plan: Plan, store: Store) -> xr.Dataset:
     """Reads every run of the plan that is there.
 
-    A dimension of a run's own table that is called like an axis gets the name `within_<name>`. Where runs differ in the values
-    along a dimension (other steps, say), the table has them all, and NaN where a run has none.
+    A dimension of a run's own table that is called like an axis gets the name `within_<name>`.
+    Where runs differ in the values along a dimension (other steps, say), the table has them all,
+    and NaN where a run has none.
     """
     axes = plan.spec.axes
     dims = (*(axis.name for axis in axes), "seed")
@@ -34,10 +35,13 @@ def collect(plan: Plan, store: Store) -> xr.Dataset:
             tables[run.position] = _renamed(record.table, dims)
             status[run.position], seconds[run.position] = record.status, record.seconds
     table = xr.Dataset(
-        {STATUS: (dims, status.astype(str)), SECONDS: (dims, seconds, {"label": "seconds a run", "units": "s"})},
+        {
+            STATUS: (dims, status.astype(str)),
+            SECONDS: (dims, seconds, {"label": "seconds a run", "units": "s"}),
+        },
         {"seed": list(plan.spec.seeds)},
         {"sweep": plan.spec.name, "experiment": plan.spec.experiment.name, "size": plan.spec.size},
-    )  # fmt: skip
+    )
     for number, axis in enumerate(axes):
         table = table.assign_coords(_coordinates(plan, axis, number))
     return table.assign(_gathered(tables, dims, shape)) if tables else table

@@ -32,7 +32,9 @@ Tell = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Flight:
-    """A chunk of runs under way; `worker` is the address that it was sent to, "" for whoever is free."""
+    """A chunk of runs under way; `worker` is the address that it was sent to, "" for whoever is
+    free.
+    """
 
     group: str
     chunk: list[PlannedRun]
@@ -87,8 +89,9 @@ class Dispatch:
     def _fill(self) -> None:
         """Keeps two chunks a worker under way, so that none waits for the client.
 
-        Somebody else's scheduler gets more, even where it has no worker yet: a cluster that grows with its work must see some.
-        A queue of jobs may keep its workers back for hours, so that they are waited for.
+        Somebody else's scheduler gets more, even where it has no worker yet: a cluster that grows
+        with its work must see some. A queue of jobs may keep its workers back for hours, so that
+        they are waited for.
         """
         workers = self.engine.size()
         if workers:
@@ -137,8 +140,10 @@ class Dispatch:
     def _send_again(self) -> None:
         """Chunks that wait for a worker that has died go to whoever is free.
 
-        Dask moves such a task by itself only where another worker is there at that moment. Where none is, the task waits for the old address for
-        ever, `allow_other_workers` or not, for the replacement has a new one. A chunk is sent again once: after that Dask counts the deaths it sees.
+        Dask moves such a task by itself only where another worker is there at that moment. Where
+        none is, the task waits for the old address for ever, `allow_other_workers` or not, for the
+        replacement has a new one. A chunk is sent again once: after that Dask counts the deaths it
+        sees.
         """
         there = self.engine.workers()
         orphans = {
@@ -184,7 +189,8 @@ class Dispatch:
             if future.status == "error":
                 landed.append((future, None, future.exception()))
                 continue
-            # a worker that dies with results takes them along: Dask then computes them again, or cannot (see `_send_again`)
+            # a worker that dies with results takes them along: Dask then computes them again, or
+            # cannot (see `_send_again`)
             with contextlib.suppress(TimeoutError):
                 try:
                     landed.append((future, future.result(timeout=FETCH), None))
@@ -203,14 +209,17 @@ class Dispatch:
                     and not (self.store.folder / self.plan.file_name(run)).is_file()
                 ):
                     raise EngineError(
-                        f"the workers wrote into another folder than {self.store.folder}: it must lie on a file system that all of them share."
+                        f"the workers wrote into another folder than {self.store.folder}: it "
+                        "must lie on a file system that all of them share."
                     )
                 last = self._pace.get(group, outcome.seconds)
                 self._pace[group] = min(outcome.seconds, 0.5 * (last + outcome.seconds))
             self.outcomes[run.address] = outcome
 
     def _note_error(self, chunk: list[PlannedRun], error: BaseException | None) -> None:
-        """A chunk that many workers died with is sent again run by run; a single run is reported."""
+        """A chunk that many workers died with is sent again run by run; a single run is
+        reported.
+        """
         if not isinstance(error, KilledWorker):
             for run in chunk:
                 self.outcomes[run.address] = Outcome(

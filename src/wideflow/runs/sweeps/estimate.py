@@ -14,14 +14,18 @@ SAMPLE = 20  # records that are read to learn the pace
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of one worker for all that is missing, and from how many finished runs they were learnt."""
+    """Seconds of one worker for all that is missing, and from how many finished runs they were
+    learnt.
+    """
 
     seconds: float
     learnt_from: int
 
 
 def work_of(settings: Mapping[str, Any]) -> float:
-    """How much a run is compared with another: the product of its whole numbers (width, steps, samples, ...)."""
+    """How much a run is compared with another: the product of its whole numbers (width, steps,
+    samples, ...).
+    """
     counts = [value for value in settings.values() if type(value) is int and value > 0]
     lists = [
         sum(value)
@@ -32,7 +36,9 @@ def work_of(settings: Mapping[str, Any]) -> float:
 
 
 def calibration(plan: Plan, missing: Iterable[PlannedRun]) -> list[PlannedRun]:
-    """The runs to make first: two of the cheapest group, one with and one without its compilation."""
+    """The runs to make first: two of the cheapest group, one with and one without its
+    compilation.
+    """
     groups: dict[str, list[PlannedRun]] = {}
     for run in missing:
         groups.setdefault(run.group, []).append(run)
@@ -42,7 +48,9 @@ def calibration(plan: Plan, missing: Iterable[PlannedRun]) -> list[PlannedRun]:
 def estimate(
     plan: Plan, store: Store, survey: Survey, read: Callable = read_record
 ) -> Estimate | None:
-    """Each missing run takes what finished ones took, in proportion to its work; every group compiles once."""
+    """Each missing run takes what finished ones took, in proportion to its work; every group
+    compiles once.
+    """
     done = [run for run in plan.by_address.values() if run.address in survey.done]
     missing = [run for run in plan.by_address.values() if run.address not in survey.done]
     times: dict[str, list[float]] = {}

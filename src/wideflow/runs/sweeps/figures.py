@@ -1,4 +1,6 @@
-"""A sweep drawn over one of its axes: means with confidence bands, and slopes where both scales are logarithmic."""
+"""A sweep drawn over one of its axes: means with confidence bands, and slopes where both scales are
+logarithmic.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Slope:
-    """y ~ x^exponent, least squares in logarithms over all runs, with its standard error from their scatter."""
+    """y ~ x^exponent, least squares in logarithms over all runs, with its standard error from their
+    scatter.
+    """
 
     exponent: float
     error: float
@@ -31,19 +35,24 @@ class Slope:
 
 
 def parse_plot(words: Iterable[str]) -> dict[str, str]:
-    """`y=loss x=width hue=scaling` as a dictionary; `at` picks a value of `step` or `time`, default the last."""
+    """`y=loss x=width hue=scaling` as a dictionary; `at` picks a value of `step` or `time`, default
+    the last.
+    """
     options: dict[str, str] = {}
     for word in (part for text in words for part in text.split()):
         name, sign, value = word.partition("=")
         if not sign or name not in PLOT_KEYS or not value:
             raise ValueError(
-                f"`--plot` takes y=, x=, hue= and at=, got {word!r}.{did_you_mean(name, PLOT_KEYS)} For example: --plot y=loss x=width hue=scaling"
+                "`--plot` takes y=, x=, hue= and at=, got "
+                f"{word!r}.{did_you_mean(name, PLOT_KEYS)} For example: --plot y=loss x=width "
+                "hue=scaling"
             )
         options[name] = value
     for needed in ("y", "x"):
         if needed not in options:
             raise ValueError(
-                f"`--plot` needs {needed}=..., got {' '.join(f'{k}={v}' for k, v in options.items()) or 'nothing'}."
+                f"`--plot` needs {needed}=..., got "
+                f"{' '.join(f'{k}={v}' for k, v in options.items()) or 'nothing'}."
             )
     return options
 
@@ -76,7 +85,8 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
     finite = values.values[np.isfinite(values.values)]
     if not finite.size:
         raise ValueError(
-            f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` shows what is done."
+            f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` shows what "
+            "is done."
         )
     log_x = numeric and bool(np.all(place > 0)) and place.max() >= 4 * place.min()
     log_y = bool(np.all(finite > 0)) and (log_x or finite.max() >= 10 * finite.min())
@@ -91,9 +101,13 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
         marks += _marks(place, label, band, slope)
     names = f" ({', '.join(f'{i}: {short(v.item())}' for i, v in enumerate(positions))})"
     panel = Panel(
-        y.replace("_", " "), x.replace("_", " ") + ("" if numeric else names), str(values.attrs.get("label", y.replace("_", " "))),
-        marks, "log" if log_x else "linear", "log" if log_y else "linear",
-    )  # fmt: skip
+        y.replace("_", " "),
+        x.replace("_", " ") + ("" if numeric else names),
+        str(values.attrs.get("label", y.replace("_", " "))),
+        marks,
+        "log" if log_x else "linear",
+        "log" if log_y else "linear",
+    )
     missing = int((table[STATUS] == MISSING).sum())
     kind = "Geometric means" if log_y else "Means"
     caption = (
@@ -119,7 +133,8 @@ def fit_slope(x: np.ndarray, y: np.ndarray) -> Slope | None:
 def _known(name: str, value: str, options: list[str]) -> None:
     if value not in options:
         raise ValueError(
-            f"`{name}` of --plot must be {listing(dict.fromkeys(options))}, got {value!r}.{did_you_mean(value, options)}"
+            f"`{name}` of --plot must be {listing(dict.fromkeys(options))}, got "
+            f"{value!r}.{did_you_mean(value, options)}"
         )
 
 
@@ -145,7 +160,9 @@ def _positions(table: xr.Dataset, x: str, along: str) -> np.ndarray:
 
 
 def _at(values: xr.DataArray, table: xr.Dataset, at: str | None, keep: str) -> xr.DataArray:
-    """The values at the requested step, or at each run's last one, unless the steps are what is drawn over."""
+    """The values at the requested step, or at each run's last one, unless the steps are what is
+    drawn over.
+    """
     if "step" not in values.dims or keep == "step":
         return values
     if at is not None:

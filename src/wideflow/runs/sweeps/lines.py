@@ -72,7 +72,8 @@ def _value(loader, node, path: Path, source: Source, lines: dict[Path, int]) -> 
             raise SpecError(f"{source.name}, line {line}: names must be text, got {name!r}.")
         if name in mapping:
             raise SpecError(
-                f"{source.name}, line {line}: `{name}` appears twice, first on line {lines[(*path, name)]}."
+                f"{source.name}, line {line}: `{name}` appears twice, first on line "
+                f"{lines[(*path, name)]}."
             )
         mapping[name] = _value(loader, part, (*path, name), source, lines)
         lines[(*path, name)] = line

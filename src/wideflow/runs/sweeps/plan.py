@@ -1,4 +1,6 @@
-"""The runs of a sweep: expanded, checked, addressed, grouped by shape; and what the store has of them."""
+"""The runs of a sweep: expanded, checked, addressed, grouped by shape; and what the store has of
+them.
+"""
 
 import dataclasses
 import itertools
@@ -20,9 +22,11 @@ from .troubles import Troubles
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run: where it stands on the axes, with what, and the address under which the store keeps it.
+    """One run: where it stands on the axes, with what, and the address under which the store keeps
+    it.
 
-    Runs of one `group` differ in seed and in real numbers alone, so that one compiled program serves them all.
+    Runs of one `group` differ in seed and in real numbers alone, so that one compiled program
+    serves them all.
     """
 
     position: tuple[int, ...]
@@ -76,7 +80,9 @@ class Survey:
 
 
 def expand(spec: SweepSpec) -> Plan:
-    """Every run of the sweep; a combination that is wrong is named with its field, value and line."""
+    """Every run of the sweep; a combination that is wrong is named with its field, value and
+    line.
+    """
     runs = []
     for position in itertools.product(*(range(len(axis.points)) for axis in spec.axes)):
         overrides = dict(spec.fixed)

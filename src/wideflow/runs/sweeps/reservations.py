@@ -1,8 +1,10 @@
-"""Who is at work on which run: files with a heartbeat, so that clients on several machines share one sweep.
+"""Who is at work on which run: files with a heartbeat, so that clients on several machines share
+one sweep.
 
-A reservation is a file made exclusively. Its holder touches it every few seconds; one whose process is gone
-(same machine) or whose heart has stopped (another machine) is free again. Should two ever hold one run at
-the same time, nothing is lost: results are the same and files are whole or not there.
+A reservation is a file made exclusively. Its holder touches it every few seconds; one whose process
+is gone (same machine) or whose heart has stopped (another machine) is free again. Should two ever
+hold one run at the same time, nothing is lost: results are the same and files are whole or not
+there.
 """
 
 import contextlib
@@ -114,7 +116,9 @@ def _alive(path: pathlib.Path) -> dict | None:
 
 
 def _born(pid: int) -> str | None:
-    """When the process began, which tells it from a later one of the same number; None where it is gone."""
+    """When the process began, which tells it from a later one of the same number; None where it is
+    gone.
+    """
     try:
         words = pathlib.Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
         return None if words[0] == "Z" else words[19]

@@ -1,12 +1,15 @@
-"""Who may come in: certificates made for one sweep, so that scheduler, workers and client talk to each other and to nobody else.
+"""Who may come in: certificates made for one sweep, so that scheduler, workers and client talk to
+each other and to nobody else.
 
-A Dask scheduler and its workers run whatever code a connected client sends. Without certificates any user of the machine could connect,
-the loopback address included. So an embedded cluster speaks TLS with a certificate and key that are made when it starts: one pair for
-all of its processes, signed by itself, so that each accepts those who hold the very same certificate. The files lie in a folder that
-only their owner can enter, and go with the sweep.
+A Dask scheduler and its workers run whatever code a connected client sends. Without certificates
+any user of the machine could connect, the loopback address included. So an embedded cluster speaks
+TLS with a certificate and key that are made when it starts: one pair for all of its processes,
+signed by itself, so that each accepts those who hold the very same certificate. The files lie in a
+folder that only their owner can enter, and go with the sweep.
 
-Clusters of one's own take the same files: `write_certificates(folder)` makes them, Dask's options `--tls-ca-file`, `--tls-cert` and
-`--tls-key` read them, and `sweep(..., security=folder)` connects with them.
+Clusters of one's own take the same files: `write_certificates(folder)` makes them, Dask's options
+`--tls-ca-file`, `--tls-cert` and `--tls-key` read them, and `sweep(..., security=folder)` connects
+with them.
 """
 
 import os
@@ -18,7 +21,9 @@ CERTIFICATE, KEY = "certificate.pem", "key.pem"
 
 
 def write_certificates(folder: str | os.PathLike) -> pathlib.Path:
-    """Makes a certificate and its key in `folder`, which only the owner can enter (mode 0700); returns the folder."""
+    """Makes a certificate and its key in `folder`, which only the owner can enter (mode 0700);
+    returns the folder.
+    """
     place = pathlib.Path(folder)
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.chmod(0o700)

@@ -49,7 +49,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class SweepSpec:
-    """A description of which every name is known; values are checked by `plan.expand`, run by run."""
+    """A description of which every name is known; values are checked by `plan.expand`, run by
+    run.
+    """
 
     name: str
     experiment: Experiment
@@ -95,13 +97,15 @@ def _spec(value: Any, source: Source, default_name: str) -> SweepSpec:
         if key not in KEYS:
             raise source.error(
                 (key,),
-                f"`{key}` is not a part of a sweep.{did_you_mean(key, KEYS)} A sweep has {', '.join(KEYS)}.",
+                f"`{key}` is not a part of a sweep.{did_you_mean(key, KEYS)} A sweep has "
+                f"{', '.join(KEYS)}.",
             )
     name = value.get("name", default_name)
     if not (isinstance(name, str) and re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name)):
         raise source.error(
             ("name",),
-            f"`name` must be letters, digits, '.', '_' and '-', as it names a folder, got {name!r}.",
+            "`name` must be letters, digits, '.', '_' and '-', as it names a folder, got "
+            f"{name!r}.",
         )
     experiment = _experiment(value, source)
     size = value.get("size", "default")
@@ -138,7 +142,8 @@ def _experiment(value: dict, source: Source) -> Experiment:
     if not isinstance(name, str):
         raise source.error(
             ("experiment",),
-            f"`experiment` must be the name of one, or 'train', got {name!r}. `wideflow list` shows all.",
+            f"`experiment` must be the name of one, or 'train', got {name!r}. `wideflow list` "
+            "shows all.",
         )
     try:
         return registry.experiment(name)
@@ -173,13 +178,15 @@ def _axes(value: dict, source: Source) -> Iterator[Axis]:
             listed = ", ".join(f"`{name}` has {length}" for name, length in lengths.items())
             raise source.error(
                 ("zip",),
-                f"the lists under `zip` must be equally long, but {listed}. For combinations use `grid`.",
+                f"the lists under `zip` must be equally long, but {listed}. For combinations use "
+                "`grid`.",
             )
         count = next(iter(lengths.values()))
         yield Axis(
-            "_".join(together), tuple({n: v[i] for n, v in together.items()} for i in range(count)),
+            "_".join(together),
+            tuple({n: v[i] for n, v in together.items()} for i in range(count)),
             tuple({n: ("zip", n, i) for n in together} for i in range(count)),
-        )  # fmt: skip
+        )
     points = value.get("list")
     if points is not None:
         points = _values(points, ("list",), source)
@@ -200,7 +207,8 @@ def _values(values: Any, path: Path, source: Source) -> list:
     if not isinstance(values, list | tuple) or not values:
         raise source.error(
             path,
-            f"`{'.'.join(map(str, path))}` must be a list of at least one value, got {values!r:.60}.",
+            f"`{'.'.join(map(str, path))}` must be a list of at least one value, got "
+            f"{values!r:.60}.",
         )
     return list(values)
 
@@ -218,13 +226,15 @@ def _check_names(
             if name not in known:
                 raise source.error(
                     path,
-                    f"`{experiment.name}` has no setting {name!r}.{did_you_mean(name, known)} It has {', '.join(known)}.",
+                    f"`{experiment.name}` has no setting {name!r}.{did_you_mean(name, known)} It "
+                    f"has {', '.join(known)}.",
                 )
             if name in first:
                 line = source.line(first[name])
                 raise source.error(
                     path,
-                    f"`{name}` is set twice{f', first on line {line}' if line else ''}; keep one of them.",
+                    f"`{name}` is set twice{f', first on line {line}' if line else ''}; keep one "
+                    "of them.",
                 )
             first[name] = path
         if axis is not None and axis.name == "seed":
@@ -253,6 +263,7 @@ def _plot(value: dict, source: Source) -> dict[str, str] | None:
         if key not in PLOT_KEYS or not isinstance(part, str | int | float):
             raise source.error(
                 ("plot", key),
-                f"`plot` takes {', '.join(PLOT_KEYS)}, got {key}: {part!r}.{did_you_mean(key, PLOT_KEYS)}",
+                f"`plot` takes {', '.join(PLOT_KEYS)}, got {key}: "
+                f"{part!r}.{did_you_mean(key, PLOT_KEYS)}",
             )
     return {key: str(part) for key, part in plot.items()}

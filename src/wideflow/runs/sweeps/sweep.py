@@ -92,21 +92,26 @@ def sweep(
     """Performs every run of `spec` that the folder `out` does not have yet.
 
     Args:
-        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it. In a dictionary `experiment` may be a
-            Python function: `wf.sweep({"experiment": final_loss, "grid": {"width": [64, 256]}, "seeds": 5})`.
+        spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it. In
+            a dictionary `experiment` may be a Python function:
+            `wf.sweep({"experiment": final_loss, "grid": {"width": [64, 256]}, "seeds": 5})`.
         out: the folder of runs; a second sweep, or `wideflow run --out`, finds them there.
-        workers: processes of the embedded cluster; default one a GPU, else as many as there are cores.
-        threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never on `workers`.
+        workers: processes of the embedded cluster; default one a GPU, else as many as there are
+            cores.
+        threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never
+            on `workers`.
         scheduler: address of a running Dask scheduler, in place of the embedded cluster.
-        security: folder with the certificate and key of that scheduler (see `wideflow.runs.sweeps.security`). The embedded cluster
-            makes its own.
+        security: folder with the certificate and key of that scheduler (see
+            `wideflow.runs.sweeps.security`). The embedded cluster makes its own.
         progress: called with (done, total, what).
         only: of the missing runs just these.
         plan: the plan of `spec`, where it is already made.
-        engine: machines that are already there and stay, for sweeps in turn; `workers`, `threads`, `scheduler` and `security` are then theirs.
+        engine: machines that are already there and stay, for sweeps in turn; `workers`, `threads`,
+            `scheduler` and `security` are then theirs.
 
     Returns:
-        A `Swept`. A run that raises is an outcome, not an exception; with a lost engine `stopped` says why.
+        A `Swept`. A run that raises is an outcome, not an exception; with a lost engine `stopped`
+            says why.
     """
     for name, value in {"workers": workers, "threads": threads}.items():
         if value is not None and not (type(value) is int and value >= 1):

@@ -1,4 +1,6 @@
-"""Notes on runs that raised: kept until the run succeeds, so that the status of a sweep can show them."""
+"""Notes on runs that raised: kept until the run succeeds, so that the status of a sweep can show
+them.
+"""
 
 import contextlib
 import json

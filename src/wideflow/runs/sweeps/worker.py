@@ -1,4 +1,5 @@
-"""What runs in a worker: chunks of runs, each saved the moment it is finished; and the worker process itself.
+"""What runs in a worker: chunks of runs, each saved the moment it is finished; and the worker
+process itself.
 
     python -m wideflow.runs.sweeps.worker tls://127.0.0.1:8786
 
@@ -42,8 +43,9 @@ class Task:
 class Outcome:
     """What became of a run.
 
-    `kind` is "done" (computed now), "found" (it was there), "busy" (somebody else is at work on it) or "failed";
-    `sentence` says what the user should know: why it failed, or that a finished run diverged.
+    `kind` is "done" (computed now), "found" (it was there), "busy" (somebody else is at work on it)
+    or "failed"; `sentence` says what the user should know: why it failed, or that a finished run
+    diverged.
     """
 
     address: str
@@ -57,7 +59,8 @@ def work(
 ) -> tuple[str, list[Outcome]]:
     """Performs the tasks one after the other with one compiled program; tells who did it.
 
-    Runs of equal shape are not fused into one: a fused program may differ in the last bit from the run alone.
+    Runs of equal shape are not fused into one: a fused program may differ in the last bit from the
+    run alone.
     """
     store = Store(folder, small=True)
     target = experiment_of(experiment) if callable(experiment) else registry.experiment(experiment)
@@ -119,7 +122,9 @@ async def _serve(address: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """The parent holds the other end of stdin and never writes: end of file means that it is gone."""
+    """The parent holds the other end of stdin and never writes: end of file means that it is
+    gone.
+    """
     sys.stdin.read()
     os._exit(1)
 

@@ -73,7 +73,8 @@ def test_initial_law():
     net = wf.BiasedTwoLayer.init(jax.random.key(3), features=4, width=width, output_std=0.3)
     x = jnp.array([[0.5, 0.5, 0.5, 0.5]])
     z = np.sqrt(width) * np.asarray(net.preactivations(x)[0])
-    # E |relu(W x + b)|^2 = 1/2 (1/2 + 3/2) = 1; the variance of relu^2 is (3/2 + 27/2) / 2 - 1 = 6.5
+    # E |relu(W x + b)|^2 = 1/2 (1/2 + 3/2) = 1; the variance of relu^2 is (3/2 + 27/2) / 2 - 1 =
+    # 6.5
     assert_allclose(np.mean(np.maximum(z, 0) ** 2), 1.0, atol=4 * np.sqrt(6.5 / width))
     assert_allclose(np.mean(np.asarray(net.bias) == 0), 0.5, atol=4 * 0.5 / np.sqrt(width))
     assert_allclose(np.std(np.asarray(net.output)), 0.3, rtol=4 / np.sqrt(2 * width))

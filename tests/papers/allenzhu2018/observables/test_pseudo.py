@@ -65,7 +65,8 @@ def test_two_layer_pseudo_network():
     )
     start = with_parameters(net, {"increment": jnp.zeros((2, 2))})
     x = jnp.array([[1.0, 0.2]])
-    # start: z = (1, 0.3), both active; now w = (-1, ..), so f drops the first neuron and g keeps it at -1
+    # start: z = (1, 0.3), both active; now w = (-1, ..), so f drops the first neuron and g keeps it
+    # at -1
     assert_allclose(net.outputs(x), [0.6])
     assert_allclose(obs.pseudo_outputs(net, x, obs.signs(start, x)), [-0.4])
     assert_allclose(obs.coupling_error(net, start, x), [1.0])

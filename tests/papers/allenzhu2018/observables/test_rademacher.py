@@ -34,7 +34,8 @@ def test_bilinear_sup_is_attained_and_not_exceeded():
         assert_allclose(np.linalg.norm(got.second), 0.4, rtol=1e-12)
         assert_allclose(bilinear_value(net, x, xi, got.first, got.second), got.value, rtol=1e-10)
         assert float(got.value) <= float(got.chain) * (1 + 1e-12)
-        # alternating maximisation from random starts: V along its gradient, W by the oracle of its ball
+        # alternating maximisation from random starts: V along its gradient, W by the oracle of its
+        # ball
         frozen, best = obs.signs(net, x), 0.0
         rows = np.asarray(frozen.second * net.output) * xi[:, None]
         gated = np.asarray(frozen.first, float)[:, :, None] * np.asarray(x)[:, None, :]
@@ -116,7 +117,8 @@ def test_network_sup_is_a_reached_value_near_the_bilinear_one():
 
 
 def test_two_layer_sup_in_one_dimension():
-    # one neuron, one sample: sup of xi a relu(w0 + w + b) over |w| <= tau is attained at the end of the interval
+    # one neuron, one sample: sup of xi a relu(w0 + w + b) over |w| <= tau is attained at the end of
+    # the interval
     net = wf.BiasedTwoLayer([[0.3]], [0.1], [2.0])
     assert_allclose(
         obs.two_layer_sup(jax.random.key(0), net, [[1.0]], [1.0], 0.5), 2 * 0.9, rtol=1e-9

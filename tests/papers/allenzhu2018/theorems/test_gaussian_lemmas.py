@@ -33,7 +33,8 @@ def test_lemma_a1_tail():
 
 
 def test_lemma_a1_printed_constant():
-    # exact tails 6.7e-8 against 6.1e-8 at B = 6, 5.6e-13 against 5.1e-14 at B = 8; the constant is fine for small B
+    # exact tails 6.7e-8 against 6.1e-8 at B = 6, 5.6e-13 against 5.1e-14 at B = 8; the constant is
+    # fine for small B
     assert LemmaA1.printed_fails(10**6, 6.0)
     assert LemmaA1.printed_fails(10**6, 8.0)
     assert not LemmaA1.printed_fails(10**6, 4.0)
@@ -70,7 +71,8 @@ def test_lemma_a7(degree, b):
 
 
 def test_lemma_a7_printed_formula_fails_for_odd_degrees():
-    # (99) at i = 3, b = 0.6: 2!! N(-b) + n(b) sum over odd j <= 2 of (2!!/j!!) b^j = 0.948, the truth is 0.786
+    # (99) at i = 3, b = 0.6: 2!! N(-b) + n(b) sum over odd j <= 2 of (2!!/j!!) b^j = 0.948, the
+    # truth is 0.786
     printed = (
         2 * 0.5 * math.erfc(0.6 / math.sqrt(2)) + math.exp(-0.18) / math.sqrt(2 * math.pi) * 2 * 0.6
     )
@@ -91,7 +93,8 @@ def test_lemma_a8_on_random_quadratics():
         seen.add(verdict.outcome)
         assert verdict.outcome is not Outcome.VIOLATED
     assert seen == {Outcome.HOLDS, Outcome.NOT_APPLICABLE}
-    # one dimension at the edge: f' = 0, f'' = -2 eps gives decrease eps, and lambda_min = -2 eps <= -eps
+    # one dimension at the edge: f' = 0, f'' = -2 eps gives decrease eps, and lambda_min = -2 eps <=
+    # -eps
     assert LemmaA8()([0.0], [[-0.2]], [1.0], [[1.0], [-1.0]]).numbers["decrease"] == pytest.approx(
         0.1
     )

@@ -83,8 +83,15 @@ def test_lemma_52():
     def draw(direction):
         b = np.where(rng.random(m1) < 0.5, 0.0, rng.normal(size=m1) * math.sqrt(2 / m1))
         return con.split_neuron(
-            rng.normal(size=(m1, 3)) / math.sqrt(m1), b, rng.normal(size=m1) / math.sqrt(m2), direction, h, second_width=m2, tau=0.01, sup=15.05
-        )  # fmt: skip
+            rng.normal(size=(m1, 3)) / math.sqrt(m1),
+            b,
+            rng.normal(size=m1) / math.sqrt(m2),
+            direction,
+            h,
+            second_width=m2,
+            tau=0.01,
+            sup=15.05,
+        )
 
     assert az.Lemma52()(
         [draw([1.0, 0.0, 0.0]) for _ in range(40)], x, second_width=m2, tau=0.01
@@ -98,7 +105,8 @@ def test_lemma_52():
 
 
 def test_lemma_53_printed_fails_and_corrected_holds():
-    # R = 1, split evenly: lambda_w ||W||^4 = lambda_v ||V||^2 = 1/2; the numbers are the specification's
+    # R = 1, split evenly: lambda_w ||W||^4 = lambda_v ||V||^2 = 1/2; the numbers are the
+    # specification's
     w, v = np.array([[1.0, 0.0]]), np.array([[1.0]])
     common = dict(first_penalty=0.5, second_penalty=0.5, rate=1e-3, gamma=0.25)
     star = dict(first_star=[[0.0, 0.03]], second_star=[[0.03]])
@@ -133,8 +141,16 @@ def test_descent_triple_of_a_zero_direction():
     model = wf.BiasedThreeLayer.init(jax.random.key(1), features=4, width=10, output_std=0.3)
     dynamics = wf.SmoothedSGD(0.1, window=5, first_smoothing=0.1, second_smoothing=0.1)
     triple = wf.observables.descent_triple(
-        jax.random.key(2), model, data, wf.losses.Huber(), dynamics, jnp.zeros((10, 4)), jnp.zeros((10, 10)), 0.1, 6
-    )  # fmt: skip
+        jax.random.key(2),
+        model,
+        data,
+        wf.losses.Huber(),
+        dynamics,
+        jnp.zeros((10, 4)),
+        jnp.zeros((10, 10)),
+        0.1,
+        6,
+    )
     assert_allclose(triple.moved, triple.here, rtol=1e-12)
     here = wf.observables.smoothed_objective(
         jax.random.key(2), model, data, wf.losses.Huber(), dynamics, 6

@@ -1,4 +1,6 @@
-"""Claims and figures of full-size tables, on made-up numbers: what would be said is said, and wrong numbers fail."""
+"""Claims and figures of full-size tables, on made-up numbers: what would be said is said, and wrong
+numbers fail.
+"""
 
 import numpy as np
 import pytest
@@ -20,7 +22,9 @@ STEPS, REMOVED, TOPS = [0, 100_000], list(range(0, 2001, 100)), list(range(10, 1
 
 
 def table(variables: dict, attrs: dict, **extra) -> xr.Dataset:
-    """Constant arrays: each variable is (axes, value), a value being a number or one number a setting."""
+    """Constant arrays: each variable is (axes, value), a value being a number or one number a
+    setting.
+    """
     sizes = {
         "setting": ORDER,
         "seed": [0, 1],
@@ -57,16 +61,26 @@ def regression_table() -> xr.Dataset:
     run = ("dataset", "setting", "seed", "step")
     made = table(
         {
-            "risk": (run, five(numbers["risk"])), "test_risk": (run, five(numbers["test_risk"])), "most_moved": (run, five(numbers["movement"])),
-            "kernel_drift": (run, five(numbers["root_drift"]) ** 2), "kernel_gap": (run, five(numbers["gap"])),
+            "risk": (run, five(numbers["risk"])),
+            "test_risk": (run, five(numbers["test_risk"])),
+            "most_moved": (run, five(numbers["movement"])),
+            "kernel_drift": (run, five(numbers["root_drift"]) ** 2),
+            "kernel_gap": (run, five(numbers["gap"])),
             "mean_initial_gap": (("dataset", "setting"), five(numbers["gap"])),
-            "pruned_risk": (("dataset", "setting", "seed", "importance", "part", "removed"), five(numbers["risk"])),
+            "pruned_risk": (
+                ("dataset", "setting", "seed", "importance", "part", "removed"),
+                five(numbers["risk"]),
+            ),
             "transfer_risk": (("dataset", "top", "setting", "seed"), five(numbers["transfer_10"])),
-            "transfer_test_risk": (("dataset", "top", "setting", "seed"), five(numbers["transfer_10"])),
+            "transfer_test_risk": (
+                ("dataset", "top", "setting", "seed"),
+                five(numbers["transfer_10"]),
+            ),
         },
         {"convention": "released", "width": 2000, "steps": 100_000, "largest": 0},
-        dataset=["concrete"], part=["train", "test"],
-    )  # fmt: skip
+        dataset=["concrete"],
+        part=["train", "test"],
+    )
     pruned = made["pruned_risk"].copy()
     pruned.loc[dict(removed=0, part="test")] = np.reshape(five(numbers["test_risk"]), (1, 5, 1, 1))
     pruned.loc[dict(removed=1000)] = np.reshape(five(numbers["pruned_half"]), (1, 5, 1, 1, 1))
@@ -111,13 +125,20 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
     run, axes = ("setting", "seed", "step"), ("setting", "seed", "importance", "part", "removed")
     made = table(
         {
-            "risk": (run, five(numbers["risk"])), "test_risk": (run, five(numbers["risk"])), "test_accuracy": (run, five(numbers["accuracy"])), "most_moved": (run, five(numbers["movement"])),
-            "kernel_drift": (run, five(numbers["root_drift"]) ** 2), "kernel_gap": (run, 1e-3), "pruned_risk": (axes, five(numbers["risk"])), "pruned_accuracy": (axes, five(numbers["accuracy"])),
-            "transfer_risk": (("top", "setting", "seed"), 0.05), "transfer_test_accuracy": (("top", "setting", "seed"), five(numbers["transfer_10"])),
+            "risk": (run, five(numbers["risk"])),
+            "test_risk": (run, five(numbers["risk"])),
+            "test_accuracy": (run, five(numbers["accuracy"])),
+            "most_moved": (run, five(numbers["movement"])),
+            "kernel_drift": (run, five(numbers["root_drift"]) ** 2),
+            "kernel_gap": (run, 1e-3),
+            "pruned_risk": (axes, five(numbers["risk"])),
+            "pruned_accuracy": (axes, five(numbers["accuracy"])),
+            "transfer_risk": (("top", "setting", "seed"), 0.05),
+            "transfer_test_accuracy": (("top", "setting", "seed"), five(numbers["transfer_10"])),
         },
         {"convention": "released", "width": 2000, "rate": 8.0, "steps": 25_000, "samples": 5000},
         part=["train", "test"],
-    )  # fmt: skip
+    )
     for removed, name in ((1000, "pruned_half"), (1900, "pruned_most")):
         made["pruned_accuracy"].loc[dict(removed=removed)] = five(numbers[name]).reshape(5, 1, 1, 1)
     made["pruned_risk"].loc[dict(removed=2000)] = 0.1  # outputs of zero against one-hot targets
@@ -130,7 +151,8 @@ def test_the_published_table_of_mnist_satisfies_every_claim():
 
 @pytest.mark.parametrize(("off", "holds"), [(0.09, True), (0.1, False)])
 def test_means_of_seeds_lie_within_students_interval_of_the_published(off, holds):
-    # deviation 1/30 over five seeds: 4.604, the t table's 99 % at four degrees of freedom, times sqrt(2/5)/30 is 0.0971
+    # deviation 1/30 over five seeds: 4.604, the t table's 99 % at four degrees of freedom, times
+    # sqrt(2/5)/30 is 0.0971
     seeds = 0.6 + off + np.array([-1, -1, 0, 1, 1]) / 30
     claim = digits._published("accuracy", seeds, 0.6)
     assert claim.satisfied == holds
@@ -143,10 +165,24 @@ def test_cifar_tables():
     axes, run = ("setting", "seed", "importance", "part", "removed"), ("setting", "seed", "step")
     accuracy, moved = (0.86, 0.85, 0.85, 0.84, 0.83), (9.0, 52.0, 60.0, 66.0, 118.0)
     made = table(
-        {"test_loss": (run, 0.4), "test_accuracy": (run, accuracy), "most_moved": (run, moved), "pruned_cross_entropy": (axes, 0.4), "pruned_accuracy": (axes, accuracy), "pruned_risk": (axes, 0.1)},
-        {"convention": "released", "features": "CIFAR-10 train as mobilenetv2-pca512", "classes": 10, "width": 2000, "epochs": 100, "samples": 50_000},
+        {
+            "test_loss": (run, 0.4),
+            "test_accuracy": (run, accuracy),
+            "most_moved": (run, moved),
+            "pruned_cross_entropy": (axes, 0.4),
+            "pruned_accuracy": (axes, accuracy),
+            "pruned_risk": (axes, 0.1),
+        },
+        {
+            "convention": "released",
+            "features": "CIFAR-10 train as mobilenetv2-pca512",
+            "classes": 10,
+            "width": 2000,
+            "epochs": 100,
+            "samples": 50_000,
+        },
         part=["test"],
-    )  # fmt: skip
+    )
     made["pruned_accuracy"].loc[dict(removed=1900)] = np.reshape(
         [0.36, 0.52, 0.5, 0.49, 0.827], (5, 1, 1, 1)
     )
@@ -174,10 +210,15 @@ def figure1_table() -> xr.Dataset:
     of = lambda name: np.array([one[name] for one in five])
     run = ("setting", "seed", "step")
     made = table(
-        {"risk": (run, of("risk")), "most_moved": (run, of("movement")), "kernel_drift": (run, of("drift")), "kernel_gap": (run, of("gap")),
-         "kernel_top": (("setting", "seed"), 0.033)},
+        {
+            "risk": (run, of("risk")),
+            "most_moved": (run, of("movement")),
+            "kernel_drift": (run, of("drift")),
+            "kernel_gap": (run, of("gap")),
+            "kernel_top": (("setting", "seed"), 0.033),
+        },
         {"convention": "released", "samples": 100, "features": 50, "width": 2000},
-    )  # fmt: skip
+    )
     return made.assign_coords(time=("step", np.full(made.sizes["step"], 1000.0)))
 
 

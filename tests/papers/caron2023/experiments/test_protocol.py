@@ -1,4 +1,6 @@
-"""The protocol of the paper's experiments: splits, rates, transfer networks, and what the claims say of made-up tables."""
+"""The protocol of the paper's experiments: splits, rates, transfer networks, and what the claims
+say of made-up tables.
+"""
 
 import types
 
@@ -60,9 +62,15 @@ def test_members_of_one_program_are_the_single_runs():
         precision="float64",
     )
     table, nets = members.train_members(
-        settings, KEY, data, None, wf.GradientDescent(1.0), loss=wf.losses.HalfSumSquares(),
-        record=[wf.observables.Risk(), wf.observables.WeightMovement()], session=Session(),
-    )  # fmt: skip
+        settings,
+        KEY,
+        data,
+        None,
+        wf.GradientDescent(1.0),
+        loss=wf.losses.HalfSumSquares(),
+        record=[wf.observables.Risk(), wf.observables.WeightMovement()],
+        session=Session(),
+    )
     assert table["risk"].dims == ("setting", "seed", "step")
     for i, name in enumerate(("γ=1", "γ=.5, α=.7")):
         for seed in range(2):

@@ -70,7 +70,8 @@ def test_self_correlation():
 
 
 def test_mean_weight_velocity_averages_all_signs_exactly():
-    # Given W, the mean over the 2^4 sign vectors is -(lambda_j / sqrt d) sum_i x_i sigma sigma'; its mean over W is Theorem 5.1.
+    # Given W, the mean over the 2^4 sign vectors is -(lambda_j / sqrt d) sum_i x_i sigma sigma';
+    # its mean over W is Theorem 5.1.
     act, hidden = activation("softplus"), jnp.asarray(RNG.normal(size=(4, 4)))
     signs = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
     mean = np.mean([velocity(hidden, s, act) for s in signs], axis=0)
@@ -95,8 +96,9 @@ def test_mean_weight_velocity_against_monte_carlo(name):
 
 @pytest.mark.parametrize("name", ["softplus", "tanh"])
 def test_mean_kernel_velocity_against_monte_carlo(name):
-    # dTheta/dt along the flow by forward differentiation, exactly averaged over signs, 20000 draws of W; 4 standard errors.
-    # The printed power d^{3/2} would be off by a factor of 2 here: tens of standard errors.
+    # dTheta/dt along the flow by forward differentiation, exactly averaged over signs, 20000 draws
+    # of W; 4 standard errors. The printed power d^{3/2} would be off by a factor of 2 here: tens of
+    # standard errors.
     act = activation(name)
     signs = np.array(list(itertools.product([-1.0, 1.0], repeat=4)))
 

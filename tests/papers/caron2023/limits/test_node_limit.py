@@ -39,7 +39,9 @@ def descend(hidden, output, steps, rate):
 
 
 def finite_path(key, width, nodes, steps, rate):
-    """Plain descent of a finite network, and the limit coupled to it: same first nodes, actual output of the rest."""
+    """Plain descent of a finite network, and the limit coupled to it: same first nodes, actual
+    output of the rest.
+    """
     scaling = Zipf(0.5, 0.7)
     hidden = np.asarray(jax.random.normal(jax.random.fold_in(key, 1), (width, 4)))
     signs = np.asarray(jax.random.rademacher(jax.random.fold_in(key, 2), (width,), dtype=float))
@@ -63,7 +65,8 @@ def finite_path(key, width, nodes, steps, rate):
 
 
 def test_coupled_finite_networks_approach_the_limit_like_the_root_of_width():
-    # Paired loss differences at t = 60 halve per factor 4 in width (rate 1/2); 12 seeds each, mean absolute difference.
+    # Paired loss differences at t = 60 halve per factor 4 in width (rate 1/2); 12 seeds each, mean
+    # absolute difference.
     gaps = [
         np.mean([abs(finite_path(jax.random.key(s), width, 50, 60, 1.0)) for s in range(12)])
         for width in (200, 3200)
@@ -76,9 +79,18 @@ def test_test_points_ride_along_without_touching_the_training_path():
     alone = node_limit(jax.random.key(4), INPUTS, Zipf(0.5, 0.7), "tanh", nodes=10)
     other = np.concatenate([INPUTS[:2], [[0.1, 0.2, 0.3, 0.4]]])
     wider = node_limit(
-        jax.random.key(4), INPUTS, Zipf(0.5, 0.7), "tanh", nodes=10, other=other,
-        start=(alone.hidden, alone.signs, jnp.concatenate([alone.field, alone.field[:2], jnp.zeros(1)])),
-    )  # fmt: skip
+        jax.random.key(4),
+        INPUTS,
+        Zipf(0.5, 0.7),
+        "tanh",
+        nodes=10,
+        other=other,
+        start=(
+            alone.hidden,
+            alone.signs,
+            jnp.concatenate([alone.field, alone.field[:2], jnp.zeros(1)]),
+        ),
+    )
     first, second = (
         train_node_limit(s, TARGETS, rate=0.5, steps=30, every=30) for s in (alone, wider)
     )

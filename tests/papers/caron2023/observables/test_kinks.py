@@ -48,13 +48,23 @@ def loss_of(net, weights):
 def test_flips_gradient_change_and_rate_against_their_definitions():
     net = network()
     run = wf.train(
-        net, DATA, wf.GradientDescent(1.0), steps=40, every=40,
-        record=[wf.observables.Flips(), wf.observables.GradientChange(), wf.observables.DecayRate(), wf.observables.SmallestPreactivation()],
-    )  # fmt: skip
+        net,
+        DATA,
+        wf.GradientDescent(1.0),
+        steps=40,
+        every=40,
+        record=[
+            wf.observables.Flips(),
+            wf.observables.GradientChange(),
+            wf.observables.DecayRate(),
+            wf.observables.SmallestPreactivation(),
+        ],
+    )
     x = np.asarray(DATA.inputs) / 2.0
     before, after = (x @ np.asarray(m.weights) > 0 for m in (net, run.model))
     assert float(run.table["flips"][-1]) == np.sum(before != after) > 0
-    # ||grad f(W) - grad f(W_0)||_F^2 with the Jacobian written out: rows sqrt(lambda_j) a_j sigma' x_i / sqrt(d)
+    # ||grad f(W) - grad f(W_0)||_F^2 with the Jacobian written out: rows sqrt(lambda_j) a_j sigma'
+    # x_i / sqrt(d)
     jacobians = [
         (
             np.asarray(net.scales * net.output)[None, :, None] * mask[:, :, None] * x[:, None, :]
@@ -91,7 +101,8 @@ def test_mask_averaging_leaves_the_path_alone_and_averages_masks():
 
 
 def test_without_sticking_both_masks_give_one_rate():
-    # Lazy window right at the end of a converged smooth phase: nothing flips, so the two matrices are equal.
+    # Lazy window right at the end of a converged smooth phase: nothing flips, so the two matrices
+    # are equal.
     net = network(width=400, scaling=wf.scalings.NTK())
     window = sliding(net, DATA, wf.GradientDescent(1e-3), steps=20)
     assert window.stuck == 0
@@ -101,8 +112,9 @@ def test_without_sticking_both_masks_give_one_rate():
 
 
 def test_a_stuck_pair_halves_its_share_of_the_diagonal():
-    # One input, one node of weight 1, target 0 and pre-activation straddling zero cannot be built with ReLU outputs >= 0;
-    # instead check Theta((1-s) m_0 + s m_1) = (1-s) Theta_0 + s Theta_1 - s (1-s) lambda |x|^2/d e e^T directly.
+    # One input, one node of weight 1, target 0 and pre-activation straddling zero cannot be built
+    # with ReLU outputs >= 0; instead check Theta((1-s) m_0 + s m_1) = (1-s) Theta_0 + s Theta_1 - s
+    # (1-s) lambda |x|^2/d e e^T directly.
     x, s, weights = np.asarray(DATA.inputs) / 2.0, 0.3, np.asarray(network().node_weights)
     low = (np.random.default_rng(0).random((6, 30)) > 0.5).astype(float)
     low[2, 5] = 0.0

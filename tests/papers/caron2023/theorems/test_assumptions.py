@@ -1,4 +1,6 @@
-"""What the theorems may not be asked about: pruned networks, other activations, other starts, runs that diverged."""
+"""What the theorems may not be asked about: pruned networks, other activations, other starts, runs
+that diverged.
+"""
 
 import jax
 import numpy as np
@@ -96,7 +98,8 @@ def test_proposition_a2_on_the_released_sequence_without_symmetric_part():
 
 
 def test_lemma_d1_counts_the_neuron_factor():
-    # mean field: s = 1/m, c = m; the movement bound c s |X/sqrt d| |r_0| / gap is met, without c it would fail by m
+    # mean field: s = 1/m, c = m; the movement bound c s |X/sqrt d| |r_0| / gap is met, without c it
+    # would fail by m
     net = network("tanh", wf.scalings.MeanField())
     flow = wf.GradientFlow(method="tsit5")  # the quickest to compile
     run = wf.train(net, DATA, flow, time=20.0, every=2.0, record=caron2023.RECORD)

@@ -1,4 +1,6 @@
-"""Thresholds and bounds by hand, the instance where Theorem 4.2 says something, and the sizes where Theorem 4.1 cannot."""
+"""Thresholds and bounds by hand, the instance where Theorem 4.2 says something, and the sizes where
+Theorem 4.1 cannot.
+"""
 
 import math
 
@@ -15,7 +17,9 @@ KEY = jax.random.key(0)
 
 
 def orthonormal(width, gamma, seed=0):
-    """First four rows of the identity in dimension 100, tanh(z/10)*10, |y| = 0.1: the Gram matrix is diagonal for all weights."""
+    """First four rows of the identity in dimension 100, tanh(z/10)*10, |y| = 0.1: the Gram matrix
+    is diagonal for all weights.
+    """
     data = wf.Dataset(np.eye(100)[:4], 0.1 * np.array([1.0, -1.0, 1.0, -1.0]), "orthonormal")
     net = wf.Shallow.init(
         jax.random.key(seed),
@@ -44,7 +48,8 @@ def test_thresholds_of_the_instance_that_is_not_vacuous(gamma, expected):
 
 
 def test_theorem_42_holds_on_a_real_trajectory():
-    # gamma = 1/2 at the threshold width 7960; the specification reports worst ratios 0.125, 1 (at t = 0), 0.010 and 6e-6.
+    # gamma = 1/2 at the threshold width 7960; the specification reports worst ratios 0.125, 1 (at
+    # t = 0), 0.010 and 6e-6.
     net, data = orthonormal(7960, 0.5)
     run = wf.train(net, data, wf.GradientDescent(5.0), steps=200, every=20, record=caron2023.RECORD)
     verdict = caron2023.Theorem42()(net, data, run.table, failure_probability=0.5)
@@ -81,7 +86,8 @@ def test_a_false_trajectory_is_violated():
 
 
 def test_theorem_41_is_vacuous_at_practical_sizes():
-    # n = 100, d = 50, gamma = 1, |y| <= 1, delta = 0.1: T1 = 3.6e4, T2 = 3e25, T3 = 9e33, bound (d) = 4e7.
+    # n = 100, d = 50, gamma = 1, |y| <= 1, delta = 0.1: T1 = 3.6e4, T2 = 3e25, T3 = 9e33, bound
+    # (d) = 4e7.
     data = wf.data.sphere_sines(KEY, 100, 50, noise=0.0)
     data = wf.Dataset(data.inputs, np.asarray(data.targets) / np.abs(data.targets).max())
     net = wf.Shallow.init(KEY, features=50, width=2000)
@@ -95,7 +101,8 @@ def test_theorem_41_is_vacuous_at_practical_sizes():
 
 
 def test_the_least_width_of_theorem_41_over_all_datasets():
-    # kappa <= 1/(2d) and D_0^2 >= 2/d give T3 >= 2^42 n^6/(gamma^2 delta^5) > 4.39e12, attained here in the limit of one unit input.
+    # kappa <= 1/(2d) and D_0^2 >= 2/d give T3 >= 2^42 n^6/(gamma^2 delta^5) > 4.39e12, attained
+    # here in the limit of one unit input.
     problem = Problem(
         1,
         3,
@@ -118,8 +125,10 @@ def test_the_least_width_of_theorem_41_over_all_datasets():
 
 
 def test_bounds_are_those_of_the_lemmas_with_the_constants_of_the_proof():
-    # Theorem 4.1 takes c_j = sqrt(lambda_j) D, D = 512 n D_0/(gamma delta^{5/2} kappa sqrt d), and |y-u_0|^2 < 2n(C^2+1/d)/delta = n D_0^2/delta:
-    # then (d) of Lemma D.3 is (n/d) D S + (2 sqrt 2 n/d) sqrt(D S), S = sum lambda^{3/2}, and (c) is R' = sqrt(n lambda/d) |y-u_0| 4/(gamma kappa).
+    # Theorem 4.1 takes c_j = sqrt(lambda_j) D, D = 512 n D_0/(gamma delta^{5/2} kappa sqrt d), and
+    # |y-u_0|^2 < 2n(C^2+1/d)/delta = n D_0^2/delta: then (d) of Lemma D.3 is (n/d) D S + (2 sqrt 2
+    # n/d) sqrt(D S), S = sum lambda^{3/2}, and (c) is R' = sqrt(n lambda/d) |y-u_0| 4/(gamma
+    # kappa).
     n, d, g, k, bound, delta = 7, 4, 0.6, 0.03, 1.3, 0.2
     weights = np.asarray(wf.scalings.Zipf(g, 0.5).node_weights(9))
     problem = Problem(
@@ -146,7 +155,8 @@ def test_bounds_are_those_of_the_lemmas_with_the_constants_of_the_proof():
 
 
 def test_lemma_d3_with_labels_near_the_start():
-    # X = I_2, gamma = 1, delta = 1/2, y = u_0 + 1e-5 (.8, -.6): required m = 33890, weight ratio 0.18 (specification).
+    # X = I_2, gamma = 1, delta = 1/2, y = u_0 + 1e-5 (.8, -.6): required m = 33890, weight ratio
+    # 0.18 (specification).
     net = wf.Shallow.init(KEY, features=2, width=40_000)
     outputs = np.asarray(net.outputs(np.eye(2)))
     data = wf.Dataset(np.eye(2), outputs + 1e-5 * np.array([0.8, -0.6]))

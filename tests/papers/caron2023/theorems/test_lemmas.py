@@ -1,4 +1,6 @@
-"""Lemmas that hold deterministically, on trajectories; propositions about time zero, by repetition."""
+"""Lemmas that hold deterministically, on trajectories; propositions about time zero, by
+repetition.
+"""
 
 import math
 
@@ -24,7 +26,8 @@ def network(scaling, activation="relu", width=200, seed=0, features=10):
     "scaling", [wf.scalings.NTK(), wf.scalings.Zipf(0.5, 0.7), wf.scalings.Zipf(0.2, 0.5)]
 )
 def test_relu_trajectory_meets_lemma_d1_and_the_posterior_of_d2(scaling):
-    # n = 20, d = 10 as in the specification, where both held at every Euler step; here every step up to t = 60.
+    # n = 20, d = 10 as in the specification, where both held at every Euler step; here every step
+    # up to t = 60.
     net = network(scaling)
     run = wf.train(net, DATA, wf.GradientDescent(1.0), steps=60, every=1, record=caron2023.RECORD)
     verdict = caron2023.LemmaD1()(net, DATA, run.table)
@@ -47,7 +50,8 @@ def test_lemma_d4_holds_for_every_pair_of_weights(activation):
 
 
 def test_posterior_numbers_of_one_flipped_pair_by_hand():
-    # One input x = e_1 in d = 1, two nodes of weight 1/2, the second flips on: Theta goes from 1/2 to 1, Phi = 1/2.
+    # One input x = e_1 in d = 1, two nodes of weight 1/2, the second flips on: Theta goes from 1/2
+    # to 1, Phi = 1/2.
     data = wf.Dataset([[1.0]], [0.0])
     start, model = (wf.Shallow([[1.0], [w]], [1.0, 1.0]) for w in (-1.0, 1.0))
     verdict = caron2023.LemmaD2()(start, model, data)
@@ -58,7 +62,8 @@ def test_posterior_numbers_of_one_flipped_pair_by_hand():
 
 
 def test_proposition_c1_fails_no_more_often_than_stated():
-    # n = 4, d = 3 at the threshold width; the specification saw ratios down to 0.88 of gamma kappa in 2000 draws, 0.5 is guaranteed.
+    # n = 4, d = 3 at the threshold width; the specification saw ratios down to 0.88 of gamma kappa
+    # in 2000 draws, 0.5 is guaranteed.
     data = wf.data.sphere_sines(jax.random.key(5), 4, 3)
     delta = 0.2
     kappa = wf.limits.kappa(data.inputs, "relu")
@@ -115,7 +120,8 @@ def test_proposition_a2_and_its_limit(scaling, limit):
 
 
 def test_matrix_chernoff_bounds():
-    # Scalars (n = 1): X_j fair coins times R/m; Chernoff must dominate the binomial tail, and the sharp form the loose one.
+    # Scalars (n = 1): X_j fair coins times R/m; Chernoff must dominate the binomial tail, and the
+    # sharp form the loose one.
     from scipy.stats import binom
 
     for epsilon in (0.1, 0.3, 0.6):

@@ -1,4 +1,6 @@
-"""What the experiments of chen2022 share: compressed descent is the literal one, tables join, fits are exact on exact data."""
+"""What the experiments of chen2022 share: compressed descent is the literal one, tables join, fits
+are exact on exact data.
+"""
 
 import jax
 import numpy as np

@@ -1,4 +1,6 @@
-"""Claims of chen2022-figure1 on draws of the data that converge slowly: a share of seeds can fail, "every seed" is declared where one is slow."""
+"""Claims of chen2022-figure1 on draws of the data that converge slowly: a share of seeds can fail,
+"every seed" is declared where one is slow.
+"""
 
 import numpy as np
 import pytest

@@ -29,7 +29,8 @@ def first_and_last(observables, net, steps=0, time=None, **more):
 
 
 def test_eta_by_counting():
-    # one input x = 1, D = 1: h = w = (-2, -0.9, -0.1, 0.2, 0.9, 1): inside (-1, 1) are 4 of 6 (open), inside the middle third 2
+    # one input x = 1, D = 1: h = w = (-2, -0.9, -0.1, 0.2, 0.9, 1): inside (-1, 1) are 4 of 6
+    # (open), inside the middle third 2
     net = wf.Shallow(
         [[-2.0], [-0.9], [-0.1], [0.2], [0.9], [1.0]], np.ones(6), wf.scalings.MeanField(), "tanh"
     )
@@ -147,7 +148,8 @@ def test_an_unstable_step_is_warned_of():
 
 
 def test_dead_neurons_and_diversity():
-    # relu at x = 1: w = -1 and -2 are dead; covariance of (1, -1, -2, 2) over neurons is its variance 2.5
+    # relu at x = 1: w = -1 and -2 are dead; covariance of (1, -1, -2, 2) over neurons is its
+    # variance 2.5
     net = wf.Shallow([[1.0], [-1.0], [-2.0], [2.0]], np.ones(4), wf.scalings.MeanField(), "relu")
     record = [activity.DeadFraction(), activity.Diversity()]
     table = wf.train(

@@ -1,4 +1,6 @@
-"""Assumptions 1 and 3 on the drawn numbers, the law of the frozen layer, and runs or activations of which nothing is known."""
+"""Assumptions 1 and 3 on the drawn numbers, the law of the frozen layer, and runs or activations of
+which nothing is known.
+"""
 
 import jax
 import numpy as np
@@ -13,7 +15,9 @@ DATA = wf.Dataset([[0.2]], [0.01])
 
 
 def wide(deviation=1.0, **options):
-    """One input, linear, sizes at which Theorem 1 speaks: it asks for chat >= 0.06 and a width of 688."""
+    """One input, linear, sizes at which Theorem 1 speaks: it asks for chat >= 0.06 and a width
+    of 688.
+    """
     return wf.Shallow.init(
         jax.random.key(3),
         features=1,
@@ -68,8 +72,13 @@ def test_lemma_4_is_about_gaussian_frozen_weights():
     ):
         embedding = wf.embeddings.RandomFeatures(weights, "tanh")
         net = wf.Shallow.init(
-            jax.random.key(1), features=5, width=50, scaling=OURS, activation="tanh", embedding=embedding
-        )  # fmt: skip
+            jax.random.key(1),
+            features=5,
+            width=50,
+            scaling=OURS,
+            activation="tanh",
+            embedding=embedding,
+        )
         for verdict in (ch.Lemma4()(net, data), ch.Theorem3()(net, data, empirical=True)):
             assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
             assert "frozen weights z" in verdict.message
@@ -116,8 +125,12 @@ def test_a_network_of_nan_did_not_learn_without_moving(run):
 def test_unknown_slopes_are_not_said_to_vanish(run):
     _, data, table = run
     own = wf.Shallow.init(
-        jax.random.key(1), features=5, width=7, scaling=OURS, activation=lambda z: z + 0.1 * jax.numpy.sin(z)
-    )  # fmt: skip
+        jax.random.key(1),
+        features=5,
+        width=7,
+        scaling=OURS,
+        activation=lambda z: z + 0.1 * jax.numpy.sin(z),
+    )
     verdict = ch.PolyakLojasiewicz().evaluate(own, data, table)
     assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
     assert "unknown" in verdict.message

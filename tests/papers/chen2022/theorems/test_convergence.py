@@ -67,7 +67,8 @@ def test_theorem_1_speaks_where_its_hypotheses_hold():
 
 
 def test_theorem_1_holds_along_a_run_when_the_targets_are_small_enough():
-    # chat >= 2 kappa |y| / K3^1.5 is linear in |y| at fixed chat, but Lemma 2 then asks m ~ chat^2/|y|^2; n = 1, linear, wide interval
+    # chat >= 2 kappa |y| / K3^1.5 is linear in |y| at fixed chat, but Lemma 2 then asks m ~
+    # chat^2/|y|^2; n = 1, linear, wide interval
     data = wf.Dataset([[0.2]], [0.01])
     net = wf.Shallow.init(
         jax.random.key(3),
@@ -120,7 +121,8 @@ def test_lemma_2_holds_by_monte_carlo_at_the_width_it_asks_for():
 
 
 def test_the_printed_lemma_2_is_false():
-    # n = d = 400, |y| = 1, tanh, m = 64: the printed bound asks for 21 neurons, yet L^0 > |y|^2 at every draw
+    # n = d = 400, |y| = 1, tanh, m = 64: the printed bound asks for 21 neurons, yet L^0 > |y|^2 at
+    # every draw
     rng = np.random.default_rng(0)
     y = rng.normal(size=400)
     data = wf.Dataset(rng.normal(size=(400, 400)), y / np.linalg.norm(y))

@@ -1,4 +1,6 @@
-"""Lemma 1, the certificate, PL and the identities along real runs, with the counterexamples to the printed forms."""
+"""Lemma 1, the certificate, PL and the identities along real runs, with the counterexamples to the
+printed forms.
+"""
 
 import jax
 import numpy as np
@@ -28,7 +30,9 @@ def flow(net, data, time, interval=None, every=None):
 
 @pytest.fixture(scope="module")
 def public():
-    """One input, G = 1, tanh, 100 Gaussian-quantile neurons with c = +20 and with c = -20, y = 0.3."""
+    """One input, G = 1, tanh, 100 Gaussian-quantile neurons with c = +20 and with c = -20, y =
+    0.3.
+    """
     quantiles = norm.ppf((np.arange(100) + 0.5) / 100)
     hidden = np.concatenate([quantiles, quantiles])[:, None]
     net = wf.Shallow(hidden, np.repeat([20.0, -20.0], 100), OURS, "tanh")
@@ -63,7 +67,8 @@ def test_lemma_1_holds_along_the_public_example(public):
 
 
 def test_the_printed_kappa_is_false_and_the_corrected_one_is_not():
-    # n = 1, G = 1, linear, y = 1, I = (-0.005, 0.005), 64 neurons near 0: eta reaches 0 while the printed right side is 0.9998
+    # n = 1, G = 1, linear, y = 1, I = (-0.005, 0.005), 64 neurons near 0: eta reaches 0 while the
+    # printed right side is 0.9998
     spread = np.linspace(-0.001, 0.001, 32)
     net = wf.Shallow(
         np.concatenate([spread, spread])[:, None], np.repeat([1.0, -1.0], 32), OURS, "linear"

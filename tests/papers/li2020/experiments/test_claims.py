@@ -11,20 +11,28 @@ NAMES = list(kernel_table(2, 1, np.random.default_rng(0)))
 
 
 def kernel_results(network: float, ntk: float = 0.045, family: float = 1.0) -> xr.Dataset:
-    """A run at paper size in which every kernel has d x loss `ntk` and the network `network` at n = 10^4."""
+    """A run at paper size in which every kernel has d x loss `ntk` and the network `network` at n =
+    10^4.
+    """
     dims, sizes, counts = [20, 30, 40], [1000, 3000, 10000], [0, 10, 30]
     level = ntk / np.array(dims, dtype=float)
     floor = np.array([kernels.kernel_floor(8, 4, n, 35) for n in counts])
     return xr.Dataset(
         {
-            "kernel_loss": (("dimension", "samples", "seed", "kernel"), np.tile(level[:, None, None, None], (1, 3, 1, 8))),
-            "network_loss": (("dimension", "samples", "seed"), np.tile((network / np.array(dims))[:, None, None], (1, 3, 1))),
+            "kernel_loss": (
+                ("dimension", "samples", "seed", "kernel"),
+                np.tile(level[:, None, None, None], (1, 3, 1, 8)),
+            ),
+            "network_loss": (
+                ("dimension", "samples", "seed"),
+                np.tile((network / np.array(dims))[:, None, None], (1, 3, 1)),
+            ),
             "feature_mean": ("count", 2 * floor),
             "family_mean": (("count", "kernel"), family * np.tile(floor[:, None], (1, 8))),
             "family_floor": ("count", floor),
         },
         {"dimension": dims, "samples": sizes, "seed": [0], "kernel": NAMES, "count": counts},
-    )  # fmt: skip
+    )
 
 
 def failed(claims) -> list[str]:
@@ -44,7 +52,10 @@ def test_one_kernel_at_paper_size_that_is_too_good_is_noticed():
 
 
 def test_a_kernel_below_the_floor_of_the_hard_family_is_noticed():
-    assert any("eight kernels" in text for text in failed(kernels.claims(kernel_results(0.045 / 60, family=0.9))))  # fmt: skip
+    assert any(
+        "eight kernels" in text
+        for text in failed(kernels.claims(kernel_results(0.045 / 60, family=0.9)))
+    )
 
 
 def test_the_caption_tells_the_run():
@@ -77,8 +88,13 @@ def moment_table(after: float, rate: float) -> xr.Dataset:
 
 @pytest.mark.parametrize(
     ("after", "rate", "expected"),
-    [(0.0, 2.546, []), (5.5, 2.546, ["[d, 4d]", "rate"]), (0.0, 1.5, ["rate"]), (0.0, 3.5, ["rate"])],
-)  # fmt: skip
+    [
+        (0.0, 2.546, []),
+        (5.5, 2.546, ["[d, 4d]", "rate"]),
+        (0.0, 1.5, ["rate"]),
+        (0.0, 3.5, ["rate"]),
+    ],
+)
 def test_lemma_a2_asks_the_level_from_d_on_and_the_rate(after, rate, expected):
     texts = failed(infinite_width.claims(moment_table(after, rate)))
     assert len(texts) == len(expected)

@@ -28,7 +28,8 @@ def test_radial_mean_by_hand():
 
 
 def test_a_fine_cloud_on_the_circle_is_the_gaussian_cloud():
-    # in the plane the law N(0, I/2) meets 1-homogeneous functions only through E|w|^2 = 1 and uniform angles
+    # in the plane the law N(0, I/2) meets 1-homogeneous functions only through E|w|^2 = 1 and
+    # uniform angles
     t = np.pi * (np.arange(4000) + 0.5) / 4000
     ring = np.stack([np.cos(t), np.sin(t)], axis=1)
     a = np.array([0.3, 0.7])
@@ -49,7 +50,8 @@ def test_mean_excess_of_finite_networks():
 
 
 def test_rates_of_a_learned_and_of_a_lone_direction():
-    # at gamma = a, beta = 0 nothing moves; constants are 2 b_2 and twice the sum of 4 c_{2j}, j >= 2
+    # at gamma = a, beta = 0 nothing moves; constants are 2 b_2 and twice the sum of 4 c_{2j}, j >=
+    # 2
     a = np.array([0.2, 0.8])
     assert_allclose(np.stack(stage_rates(a, 0 * a, a)), 0, atol=1e-15)
     assert_allclose(C2, 2 * 4 * (1 - 3 / math.pi), rtol=1e-14)
@@ -61,8 +63,9 @@ def test_rates_of_a_learned_and_of_a_lone_direction():
 
 
 def test_growth_rate_of_a_basis_neuron_in_the_exact_field():
-    # P: basis neurons of mass gamma on every axis. A basis neuron's squared length grows at the rate equation's rate,
-    # exactly so because basis neurons meet only their own axis in every order >= 2.
+    # P: basis neurons of mass gamma on every axis. A basis neuron's squared length grows at the
+    # rate equation's rate, exactly so because basis neurons meet only their own axis in every
+    # order >= 2.
     d, g = 5, 0.15
     a = np.full(d, 1 / d)
     w = math.sqrt(d * g) * np.eye(d)
@@ -74,7 +77,8 @@ def test_growth_rate_of_a_basis_neuron_in_the_exact_field():
 def test_flow_reaches_the_target_and_the_potential_falls():
     a = np.full(4, 0.25)
     gamma, beta = stage_flow(np.full(4, 0.05), np.full(4, 0.2), a, np.linspace(0, 400, 5))
-    # as beta fades the slow law is beta' = -(C1 C2/(C1 + C2)...) quadratic: small at the end, gamma near a
+    # as beta fades the slow law is beta' = -(C1 C2/(C1 + C2)...) quadratic: small at the end, gamma
+    # near a
     assert_allclose(gamma[-1] + beta[-1], a, atol=2e-3)
     phi = [float(potential(g, b, a)["Phi"]) for g, b in zip(gamma, beta)]
     assert all(later < earlier for earlier, later in itertools.pairwise(phi))

@@ -1,4 +1,6 @@
-"""Population loss, gradients and tensor orders against quadrature, explicit tensors and autodiff."""
+"""Population loss, gradients and tensor orders against quadrature, explicit tensors and
+autodiff.
+"""
 
 import math
 
@@ -38,7 +40,9 @@ def network(weights, x, variant):
 
 
 def circle_loss(weights, a, directions, variant, nodes=20_000):
-    """In the plane, for 1-homogeneous functions: E|x|^2 = 2 times the mean over the circle (kinks cost O(nodes^-2))."""
+    """In the plane, for 1-homogeneous functions: E|x|^2 = 2 times the mean over the circle (kinks
+    cost O(nodes^-2)).
+    """
     t = 2 * np.pi * (np.arange(nodes) + 0.5) / nodes
     x = np.stack([np.cos(t), np.sin(t)], axis=1)
     return 2 * jnp.mean((network(weights, x, variant) - jnp.abs(x @ directions.T) @ a) ** 2)
@@ -122,7 +126,9 @@ def test_gradient_weights_are_those_of_the_order_field():
 
 
 def degenerate():
-    """Neurons that coincide, oppose each other, lie on a target direction, and one without weights."""
+    """Neurons that coincide, oppose each other, lie on a target direction, and one without
+    weights.
+    """
     weights, a, _ = draw(8, 3, seed=4)
     weights[1], weights[2], weights[3] = 2 * weights[0], -weights[0], [0.0, 1.3, 0.0]
     weights[4] = 0.0
@@ -159,7 +165,11 @@ def test_second_derivatives_by_differentiating_the_field(variant):
     direction = np.random.default_rng(1).normal(size=weights.shape)
     field = lambda w: hermite.population_gradient(w, a, variant=variant)
     product = jax.jvp(field, (at,), (jnp.asarray(direction),))[1]
-    twice = jax.jvp(jax.grad(lambda w: hermite.population_loss(w, a, variant=variant)), (at,), (jnp.asarray(direction),))[1]  # fmt: skip
+    twice = jax.jvp(
+        jax.grad(lambda w: hermite.population_loss(w, a, variant=variant)),
+        (at,),
+        (jnp.asarray(direction),),
+    )[1]
     assert_allclose(8 * twice, product, atol=1e-12)
     h = 1e-6  # one-sided terms |t| t of the field at coincident neurons: errors O(h)
     difference = (field(at + h * direction) - field(at - h * direction)) / (2 * h)
@@ -295,7 +305,8 @@ def test_gradient_is_continuous_at_aligned_and_antipodal_neurons(sign, gap):
     pair = lambda g: np.concatenate([base, sign * base[:1] + g * np.array([[0.3, -0.2, 0.5]])])
     at, near = (hermite.population_gradient(pair(g), a) for g in (0.0, gap))
     assert np.isfinite(near).all()
-    # modulus of continuity: K' has a square root singularity times a vanishing tangent, so linear up to a log
+    # modulus of continuity: K' has a square root singularity times a vanishing tangent, so linear
+    # up to a log
     assert_allclose(near, at, atol=50 * gap + 1e-14)
 
 

@@ -83,7 +83,8 @@ def test_family_sizes():
 
 
 def test_no_features_beat_the_floor():
-    # all 35 splits of 8 coordinates, random |.| features: the mean best loss, exactly, against (1 - N/H) C_4 / d
+    # all 35 splits of 8 coordinates, random |.| features: the mean best loss, exactly, against (1 -
+    # N/H) C_4 / d
     rng, a = np.random.default_rng(0), np.full(8, 1 / 8)
     targets = [block_directions(blocks) for blocks in hard_family(8, 4)]
     units = rng.normal(size=(34, 8))

@@ -106,7 +106,8 @@ def test_hadamard_signs_make_the_second_moment_diagonal(features):
 
 
 def test_descent_keeps_the_symmetry():
-    # Claim 3.1: the whole orbit as independent neurons moves as the orbit of the moved representatives
+    # Claim 3.1: the whole orbit as independent neurons moves as the orbit of the moved
+    # representatives
     w, a = draw()
     cloud = SymmetricCloud(w)
     orbit, cap, rate = np.asarray(cloud.orbit()), 1.2, 0.2
@@ -134,7 +135,8 @@ def test_coupling_vanishes_for_the_cloud_itself():
 
 
 def test_plateau_drift_in_an_isotropic_cloud():
-    # E over an isotropic law of unit mass, by a product rule exact for degree four: spherical design from signs and axes
+    # E over an isotropic law of unit mass, by a product rule exact for degree four: spherical
+    # design from signs and axes
     d = 4
     a = np.full(d, 1 / d)
     design = (

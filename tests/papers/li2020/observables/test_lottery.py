@@ -120,9 +120,13 @@ def test_frozen_neurons_by_the_dynamics_own_cap_and_by_several():
     caps = (1.5, 3.0)
     dynamics = wf.TruncatedDescent(0.001, lambda_0=1 / 1.5, lambda_1=1 / 3.0, switch=1)
     table = wf.train(
-        wf.Homogeneous(WEIGHTS), GaussianAbsTeacher([0.5, 0.5]), dynamics, steps=2, every=1,
+        wf.Homogeneous(WEIGHTS),
+        GaussianAbsTeacher([0.5, 0.5]),
+        dynamics,
+        steps=2,
+        every=1,
         record=[FrozenNeurons(), FrozenNeurons(caps, name="by_cap")],
-    ).table  # fmt: skip
+    ).table
     counts = [int((squares > cap).sum()) for cap in caps]
     assert counts[0] > counts[1] > 0
     assert table.by_cap.isel(step=0).values.tolist() == counts
@@ -134,9 +138,12 @@ def test_frozen_neurons_by_the_dynamics_own_cap_and_by_several():
 def test_frozen_neurons_need_a_cap():
     with pytest.raises(ValueError, match="`cap=`"):
         wf.train(
-            wf.Homogeneous(WEIGHTS), GaussianAbsTeacher([0.5, 0.5]), wf.GradientDescent(0.1), steps=1,
+            wf.Homogeneous(WEIGHTS),
+            GaussianAbsTeacher([0.5, 0.5]),
+            wf.GradientDescent(0.1),
+            steps=1,
             record=[FrozenNeurons()],
-        )  # fmt: skip
+        )
     with pytest.raises(ValueError, match="`cap`"):
         FrozenNeurons((1.0, -1.0))
 
@@ -190,7 +197,9 @@ def test_events_on_made_up_curves():
 
 
 def test_a_shallow_network_s_neurons_are_read_along_its_own_axis():
-    """`Shallow` keeps weights (feature, neuron), `Homogeneous` (neuron, feature): both say the same of the same neurons."""
+    """`Shallow` keeps weights (feature, neuron), `Homogeneous` (neuron, feature): both say the same
+    of the same neurons.
+    """
     teacher = GaussianAbsTeacher(np.full(2, 0.5))
     record = [DirectionMasses(), wf.observables.NeuronSizes(), wf.observables.NeuronShares()]
     tables = [

@@ -68,7 +68,9 @@ def test_the_axis_of_orders_carries_the_orders():
     table = record(net, both, teacher)
     assert table.order.values.tolist() == [0, 2]
     assert table.high_order.values.tolist() == [4, 6, 8]
-    assert_allclose(table.order_losses.sel(order=2)[0], hermite.order_losses(net.weights, [0.5, 0.5], 2)[0])  # fmt: skip
+    assert_allclose(
+        table.order_losses.sel(order=2)[0], hermite.order_losses(net.weights, [0.5, 0.5], 2)[0]
+    )
 
 
 def test_two_observables_that_disagree_on_an_axis_are_refused_before_training():

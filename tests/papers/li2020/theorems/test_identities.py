@@ -94,8 +94,9 @@ def test_finite_width_loss_and_gradient():
 
 
 def test_sample_gradients_concentrate_like_one_over_root_n():
-    # d = 10: the mean-field gradient of N samples is off by 0.50 to 0.58 over sqrt(N) per neuron for wide networks; the
-    # error is proportional to the root of the loss, L_inf + 0.53/m, which makes it 1.17 times that at m = 400
+    # d = 10: the mean-field gradient of N samples is off by 0.50 to 0.58 over sqrt(N) per neuron
+    # for wide networks; the error is proportional to the root of the loss, L_inf + 0.53/m, which
+    # makes it 1.17 times that at m = 400
     d, m = 10, 400
     a = np.full(d, 0.1)
     teacher = wf.populations.GaussianAbsTeacher(a)

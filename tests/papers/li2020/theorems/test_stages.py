@@ -13,7 +13,9 @@ from wideflow.theorems import Outcome
 
 @pytest.fixture(scope="module")
 def cloud_run():
-    """kappa = 2: half the coordinates at 0.5/d, half at 1.5/d; d = 16, the symmetrised cloud to tau = 40."""
+    """kappa = 2: half the coordinates at 0.5/d, half at 1.5/d; d = 16, the symmetrised cloud to
+    tau = 40.
+    """
     d = 16
     a = np.repeat([0.5, 1.5], d // 2) / d
     cloud = SymmetricCloud.init(jax.random.key(1), features=d, particles=32, signs="hadamard")

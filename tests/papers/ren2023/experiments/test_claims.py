@@ -1,4 +1,6 @@
-"""What the experiments' tables say: crossings, verdicts, and claims that a failure must not remove."""
+"""What the experiments' tables say: crossings, verdicts, and claims that a failure must not
+remove.
+"""
 
 import math
 
@@ -34,10 +36,18 @@ def test_the_worst_verdict_over_seeds_is_asked():
 def dimension_table(reached):
     held = Verdict(Outcome.HOLDS, 1.0, "fine")
     table = xr.Dataset(
-        {"reached": (("dimension", "start", "level"), reached), "stage_one": ("stage_dimension", [0.0894, 0.0243])},
-        {"dimension": [10], "start": ["1/√d", "1"], "level": [1e-2, 1e-3, 1e-4], "stage_dimension": [10, 20]},
+        {
+            "reached": (("dimension", "start", "level"), reached),
+            "stage_one": ("stage_dimension", [0.0894, 0.0243]),
+        },
+        {
+            "dimension": [10],
+            "start": ["1/√d", "1"],
+            "level": [1e-2, 1e-3, 1e-4],
+            "stage_dimension": [10, 20],
+        },
         {"tabulated": 1},
-    )  # fmt: skip
+    )
     return with_verdicts(table, [{"Lemma": held}])
 
 
@@ -61,9 +71,12 @@ def test_snapshots_show_the_learning_and_not_the_plateau():
 def test_tabulated_deviations_are_asked(factor, holds):
     spread = np.array([-1.0, 1.0, -0.5, 0.5])
     columns = {
-        name: (("width", "seed"), [factor * row[k][0] + row[k][1] * spread for row in width_scaling.TABLE.values()])
+        name: (
+            ("width", "seed"),
+            [factor * row[k][0] + row[k][1] * spread for row in width_scaling.TABLE.values()],
+        )
         for k, name in enumerate(("alpha", "w", "b"))
-    }  # fmt: skip
+    }
     coords = {"width": list(width_scaling.TABLE), "seed": np.arange(4)}
     table = xr.Dataset(columns, coords, {"tabulated": 1, "limit_alpha": 0.41051899})
     assert all(claim.satisfied for claim in width_scaling.claims(table)) is holds

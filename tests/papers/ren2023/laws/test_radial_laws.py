@@ -49,7 +49,8 @@ def exact_tail(d: int, x: float) -> float:
 
 @pytest.mark.parametrize("d", [2, 3, 10, 101])
 def test_bessel_moments_inside_and_beyond_the_table(d):
-    # M0 by finite sums of Bessel functions, M2 by Lommel's integral, M1 by its hypergeometric series
+    # M0 by finite sums of Bessel functions, M2 by Lommel's integral, M1 by its hypergeometric
+    # series
     law, nu = BesselLaw(d), mp.mpf(d) / 2
     end = float(law.table.end)
     with mp.workdps(40):

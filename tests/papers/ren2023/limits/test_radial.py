@@ -1,4 +1,6 @@
-"""Reduced flow against tabulated trajectories, brute-force quadrature, conserved quantities and step orders."""
+"""Reduced flow against tabulated trajectories, brute-force quadrature, conserved quantities and
+step orders.
+"""
 
 import math
 
@@ -29,7 +31,9 @@ def state(alpha, w, b):
 
 
 def brute_force(law, point, clip, radii=400_000, angles=400):
-    """The projected field by the midpoint rule in probability and in the cosine; no moments, no pieces."""
+    """The projected field by the midpoint rule in probability and in the cosine; no moments, no
+    pieces.
+    """
     alpha, w, b = float(point.alpha), np.asarray(point.w), np.asarray(point.b)
     r = np.asarray(law.ppf((np.arange(radii) + 0.5) / radii))
     z = b + w * alpha * r[:, None]
@@ -140,7 +144,8 @@ def test_stage_times_of_the_worked_example():
 
 
 def test_an_event_inside_a_bent_step_is_found():
-    # the arcsine law has a corner at its edge: Newton's method on the dense output does not converge here
+    # the arcsine law has a corner at its edge: Newton's method on the dense output does not
+    # converge here
     law, clip = ArcsineLaw(3), (30.0, 27.0, 10.0)
     start = alpha_of_norm(3, 3**-0.5), np.array([2, -1, 0.5, -2]) * 1e-6, np.full(4, 0.3)
     stages = reduced_stages(law, *start, clip=clip, epsilon=3e-2, horizon=40.0)
@@ -156,7 +161,8 @@ def test_an_event_inside_a_bent_step_is_found():
     ],
 )
 def test_times_to_loss_levels_from_a_small_first_layer(weight, expected):
-    # SciPy's DOP853 at 1e-11 on closed forms of M0, M2 and Gauss-Legendre sums for M1, written apart from this package
+    # SciPy's DOP853 at 1e-11 on closed forms of M0, M2 and Gauss-Legendre sums for M1, written
+    # apart from this package
     times = [
         time_to_loss(LAW, alpha_of_norm(10, 10**-0.5), weight, 0.3, level)
         for level in (1e-2, 1e-3, 1e-4)
@@ -172,14 +178,17 @@ def test_times_to_loss_levels_from_norm_one():
 
 
 def test_times_on_a_gaussian_law():
-    # LSODA on the closed forms of M0, M1, M2 with SciPy's incomplete gamma function, written apart from this package
+    # LSODA on the closed forms of M0, M1, M2 with SciPy's incomplete gamma function, written apart
+    # from this package
     law = GaussianRadius(5)
     times = [time_to_loss(law, alpha_of_norm(5, 1.0), -0.01, 0.3, level) for level in (1e-3, 1e-4)]
     assert_allclose(times, [155.317006, 236.419487], rtol=1e-6)
 
 
 class Reference:
-    """The one-neuron system at d = 10 with the elementary forms of M0 and M2 and a spline for the integral of J_5^2."""
+    """The one-neuron system at d = 10 with the elementary forms of M0 and M2 and a spline for the
+    integral of J_5^2.
+    """
 
     def __init__(self, ab):
         radius = gamma(6.0) ** 0.1 / math.sqrt(math.pi)
@@ -216,7 +225,8 @@ class Reference:
 
 
 def test_ordinary_starts_all_arrive():
-    # where the speed of w happens to vanish, a first step set by w alone is endless: its trial stages leave the domain
+    # where the speed of w happens to vanish, a first step set by w alone is endless: its trial
+    # stages leave the domain
     law, reference = BesselLaw(10, 1.3), Reference(1.3)
     assert time_to_loss(law, 0.17, -0.65, 0.45, 1e-3) == pytest.approx(75.743205, rel=1e-7)
     rng = np.random.default_rng(0)

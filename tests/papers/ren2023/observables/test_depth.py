@@ -93,7 +93,8 @@ def test_stage_times_of_a_hand_made_run():
     w = np.array([0.55, 0.45]) - t[:, None]
     loss = 1.0 / (1 + t)
     found = depth.stage_times(t, w, np.full_like(w, 0.3), loss, d=2, bound=0.5, epsilon=0.25)
-    # all negative at t = 0.55; -mean = 2 * 0.1 at t = 0.7; -mean = 1 / 0.5 at t = 2.5; loss 1/4 at t = 3
+    # all negative at t = 0.55; -mean = 2 * 0.1 at t = 0.7; -mean = 1 / 0.5 at t = 2.5; loss 1/4 at
+    # t = 3
     assert_allclose([found.t11, found.t12, found.t1, found.t2], [0.55, 0.7, 2.5, 3.0], rtol=1e-12)
     assert found.order_ok
     assert found.level_time == pytest.approx(2.5)

@@ -117,7 +117,8 @@ def test_convergence_rate(path):
     verdict = ren2023.Lemma43()(LAW, path)
     assert verdict.holds, verdict
     assert 1.0 < verdict.numbers["smallest_ratio"] < 1.1
-    # down to losses of 1e-10 in another dimension, where the ratio is 1 to within the rounding of the loss
+    # down to losses of 1e-10 in another dimension, where the ratio is 1 to within the rounding of
+    # the loss
     law = UniformRadius(3, 2.0)
     late = reduced_flow(law, alpha_of_norm(3, 1.0), -0.01, 0.3, np.linspace(1.0, 250.0, 250))
     assert float(late.loss[-1]) < 1e-9
@@ -151,7 +152,8 @@ def test_stage_two_lemmas(path):
         assert verdict.numbers["constant"] <= 0.0113  # the largest along such a path, tabulated
         assert ren2023.LemmaD16()(LAW, *at).holds
     assert ren2023.LemmaD15()(LAW, 0.2, 0.8, 0.5).outcome is Outcome.NOT_APPLICABLE
-    # at the minimum alpha w = -1, b = 1 rounding decides whether the neuron is active: such states are left out
+    # at the minimum alpha w = -1, b = 1 rounding decides whether the neuron is active: such states
+    # are left out
     alpha, w, b = (
         np.append(x, end) for x, end in ((path.alpha, 0.5), (path.w, -2.0), (path.b, 1 - 1e-9))
     )

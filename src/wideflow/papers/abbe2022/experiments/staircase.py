@@ -1,9 +1,12 @@
-r"""A staircase is climbed coordinate by coordinate; a parity of as many coordinates is not seen (abbe2022, Theorem 1 and figure 1).
+r"""A staircase is climbed coordinate by coordinate; a parity of as many coordinates is not seen
+(abbe2022, Theorem 1 and figure 1).
 
-On $x \sim N(0, I_d)$ a two-layer network in the mean-field scaling learns $z_1 + z_1z_2 + z_1z_2z_3$ or $z_1z_2z_3$ alone, $z = (x_1, x_2, x_3)$, by one-pass SGD. The
-staircase has leap 1: once $z_1$ is found, $z_1z_2$ looks linear in $z_2$, and so on, each after $O(d)$ samples. The parity has leap 3: its gradient at the start is of order
-$d^{-1}$, and nothing happens in the same time. The loss shows the steps: a function that does not depend on $z_2$ and $z_3$ cannot get below $\frac12(1 + 1)$, one that
-does not depend on $z_3$ not below $\frac12$.
+On $x \sim N(0, I_d)$ a two-layer network in the mean-field scaling learns
+$z_1 + z_1z_2 + z_1z_2z_3$ or $z_1z_2z_3$ alone, $z = (x_1, x_2, x_3)$, by one-pass SGD. The
+staircase has leap 1: once $z_1$ is found, $z_1z_2$ looks linear in $z_2$, and so on, each after
+$O(d)$ samples. The parity has leap 3: its gradient at the start is of order $d^{-1}$, and nothing
+happens in the same time. The loss shows the steps: a function that does not depend on $z_2$ and
+$z_3$ cannot get below $\frac12(1 + 1)$, one that does not depend on $z_3$ not below $\frac12$.
 
 Run:  wideflow run abbe2022-staircase
 """
@@ -38,7 +41,9 @@ ONE_STEP = 1.0  # the least loss without z_2 and z_3: half of E (z_1 z_2)^2 + E 
 
 
 def loss(snapshot):
-    """On test samples, in the place of the exact loss, which would be an integral in four dimensions for every neuron."""
+    """On test samples, in the place of the exact loss, which would be an integral in four
+    dimensions for every neuron.
+    """
     return mean_squares(test_objective(snapshot), snapshot.model) / 2
 
 
@@ -104,7 +109,8 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
 
 def _simulate(settings: Settings, key, target: str, d: int, times, session):
     width, act = settings.width, as_activation(shifted_tanh)
-    # NTK scaling divides outputs by sqrt(K); the output weights make that 1/K, with both signs alike
+    # NTK scaling divides outputs by sqrt(K); the output weights make that 1/K, with both signs
+    # alike
     output = settings.output * (-1.0) ** np.arange(width) / math.sqrt(width)
     draw = lambda seed: jax.random.normal(named_key(key, "hidden", d, seed), (width, d), float)
     nets = [
@@ -138,7 +144,9 @@ def found(table: xr.Dataset, target: str = "staircase") -> np.ndarray:
 
 
 def _below(table: xr.Dataset, level: float) -> np.ndarray:
-    """The time at which the staircase's loss first lies below the level, (features, seed); infinite where it never does."""
+    """The time at which the staircase's loss first lies below the level, (features, seed); infinite
+    where it never does.
+    """
     loss = table["loss"].sel(target="staircase").transpose("features", "seed", "time").values
     first = table["time"].values[np.argmax(loss < level, axis=-1)]
     return np.where((loss < level).any(axis=-1), first, np.inf)
@@ -155,12 +163,22 @@ def draw(table: xr.Dataset) -> FigureSpec:
     panels = [Panel(title, "τ = steps / d", "half the mean of squares", losses)]
     for target in table["target"].values:
         curves = [
-            Line(times, largest["share"].sel(target=target, index=r).mean("seed").values, f"coordinate {int(r)}")
+            Line(
+                times,
+                largest["share"].sel(target=target, index=r).mean("seed").values,
+                f"coordinate {int(r)}",
+            )
             for r in table["index"].values
-        ]  # fmt: skip
+        ]
         panels.append(
-            Panel(f"Weights along a coordinate, {target}", "τ = steps / d", "share of the squares", (*curves, HLine(FOUND, "found")), yscale="log")
-        )  # fmt: skip
+            Panel(
+                f"Weights along a coordinate, {target}",
+                "τ = steps / d",
+                "share of the squares",
+                (*curves, HLine(FOUND, "found")),
+                yscale="log",
+            )
+        )
     return FigureSpec("Staircase and parity", panels)
 
 
@@ -174,14 +192,44 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     last = np.mean(times[..., -1], axis=1)
     return (
         Claim("leaps of staircase and parity", holds=table["leap"].values.tolist() == [1, INDICES]),
-        Claim("first loss of the staircase: half the variance of three terms", float(first.mean()), expected=1.5, tolerance=0.1),
-        Claim("staircase: share of runs that find the coordinates in the order of its leap", float(ordered.mean()), at_least=0.9),
-        Claim("staircase: least time from finding the second coordinate to a loss that needs it", float(margin), at_least=0.0),
-        Claim("staircase: share of runs whose loss gets below what the first coordinate alone allows", float((_below(table, 0.9 * ONE_STEP) < np.inf).mean()), at_least=0.9),
-        Claim("staircase: time to the third coordinate in steps / d, largest over smallest dimension's", float(last[-1] / last[0]), expected=1.0, tolerance=0.4),
-        Claim("parity: share of coordinates found in the same time", float(seen.mean()), at_most=0.1),
-        Claim("parity: last loss over the first", float((flat.isel(time=-1) / flat.isel(time=0)).mean()), at_least=0.95, at_most=1.1),
-    )  # fmt: skip
+        Claim(
+            "first loss of the staircase: half the variance of three terms",
+            float(first.mean()),
+            expected=1.5,
+            tolerance=0.1,
+        ),
+        Claim(
+            "staircase: share of runs that find the coordinates in the order of its leap",
+            float(ordered.mean()),
+            at_least=0.9,
+        ),
+        Claim(
+            "staircase: least time from finding the second coordinate to a loss that needs it",
+            float(margin),
+            at_least=0.0,
+        ),
+        Claim(
+            "staircase: share of runs whose loss gets below what the first coordinate alone allows",
+            float((_below(table, 0.9 * ONE_STEP) < np.inf).mean()),
+            at_least=0.9,
+        ),
+        Claim(
+            "staircase: time to the third coordinate in steps / d, largest over smallest "
+            "dimension's",
+            float(last[-1] / last[0]),
+            expected=1.0,
+            tolerance=0.4,
+        ),
+        Claim(
+            "parity: share of coordinates found in the same time", float(seen.mean()), at_most=0.1
+        ),
+        Claim(
+            "parity: last loss over the first",
+            float((flat.isel(time=-1) / flat.isel(time=0)).mean()),
+            at_least=0.95,
+            at_most=1.1,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -198,4 +246,4 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

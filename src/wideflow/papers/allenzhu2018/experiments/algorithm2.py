@@ -1,9 +1,11 @@
-"""Algorithm 2 in full: smoothing, gradient noise, regulariser, shrinking, random signs, final selection (allenzhu2018, Lemma 5.4).
+"""Algorithm 2 in full: smoothing, gradient noise, regulariser, shrinking, random signs, final
+selection (allenzhu2018, Lemma 5.4).
 
 Run:  wideflow run allenzhu2018-algorithm2      Takes:  default about 3 min on two cores, smoke 10 s
 
-Target sin(3x1)sin(2x2), d0 = 5, N = 300, m = 100, batch 1, T = 30000, practical parameters. Test Huber loss about 0.001 (variant 1) and 0.012 (variant 2) against 0.1 for
-the zero predictor; lambda_T about eps^{2/(3 K_w)} = 0.68; the selection gains 10-20 % over the mean candidate.
+Target sin(3x1)sin(2x2), d0 = 5, N = 300, m = 100, batch 1, T = 30000, practical parameters. Test
+Huber loss about 0.001 (variant 1) and 0.012 (variant 2) against 0.1 for the zero predictor;
+lambda_T about eps^{2/(3 K_w)} = 0.68; the selection gains 10-20 % over the mean candidate.
 """
 
 from dataclasses import dataclass
@@ -25,7 +27,9 @@ from ..smoothed_sgd import SmoothedSGD
 
 @dataclass(frozen=True)
 class Settings:
-    """The practical parameters: penalties from the balls tau'_w = c_w m^-3/4 and tau_v, window from K_w and eps."""
+    """The practical parameters: penalties from the balls tau'_w = c_w m^-3/4 and tau_v, window from
+    K_w and eps.
+    """
 
     width: int = 100
     samples: int = 300
@@ -97,10 +101,17 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for v in (1, 2):
         dynamics = practical(settings, v)
         result = train(
-            starts, data, dynamics, steps=settings.steps, every=max(1, settings.steps // 60), loss=Huber(), precision="float32",
-            record=[step_objective, scale], key=[named_key(k, "noise") for k in keys],
+            starts,
+            data,
+            dynamics,
+            steps=settings.steps,
+            every=max(1, settings.steps // 60),
+            loss=Huber(),
+            precision="float32",
+            record=[step_objective, scale],
+            key=[named_key(k, "noise") for k in keys],
             session=session.within(v - 1, 2.0, f"variant {v}"),
-        )  # fmt: skip
+        )
         curves.append(result.table[["loss", "step_objective", "scale"]])
         for s, (model, state) in enumerate(zip(result.model, result.state, strict=True)):
             selection = dynamics.finish(

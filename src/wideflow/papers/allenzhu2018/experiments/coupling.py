@@ -1,10 +1,12 @@
-"""The network stays close to its pseudo network, the closer the wider (allenzhu2018, Lemmas G.3, 5.7 and 5.8).
+"""The network stays close to its pseudo network, the closer the wider (allenzhu2018, Lemmas G.3,
+5.7 and 5.8).
 
 Run:  wideflow run allenzhu2018-coupling      Takes:  default about 3 min on two cores, smoke 10 s
 
-Rms |f - g| along training: slope about -0.7 in two layers, about -0.5 in three. In the worst case with row moves c/m: -1/2 exactly.
-Lemma 5.7: smoothed, the error of a step of size eta falls like eta^2.
-Lemma 5.8's error does not shrink at fixed tau_v (it is sqrt(m2/m1) tau_v), and falls like tau_v when that does.
+Rms |f - g| along training: slope about -0.7 in two layers, about -0.5 in three. In the worst case
+with row moves c/m: -1/2 exactly. Lemma 5.7: smoothed, the error of a step of size eta falls like
+eta^2. Lemma 5.8's error does not shrink at fixed tau_v (it is sqrt(m2/m1) tau_v), and falls like
+tau_v when that does.
 """
 
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ from .width_settings import SMALL
 
 @dataclass(frozen=True)
 class Settings:
-    """As in the width experiment, with the synthetic moves: `move_widths` etc. for Lemma 5.8, `worst_widths` for Lemma G.3."""
+    """As in the width experiment, with the synthetic moves: `move_widths` etc. for Lemma 5.8,
+    `worst_widths` for Lemma G.3.
+    """
 
     widths: tuple[int, ...] = (200, 400, 800, 1600, 3200, 6400)
     samples: tuple[int, ...] = (100, 400)
@@ -65,7 +69,9 @@ SMOKE = Settings(
 
 
 def worst_case(settings: Settings, key) -> xr.Dataset:
-    r"""Largest $|f - g|$ when every row may move by $\tau = 1/m$: $\sum_i|a_i|(\tau - |z_i|)_+$ with $a \sim \mathcal N(0,1)$, and its formula."""
+    r"""Largest $|f - g|$ when every row may move by $\tau = 1/m$: $\sum_i|a_i|(\tau - |z_i|)_+$
+    with $a \sim \mathcal N(0,1)$, and its formula.
+    """
     rows, formula = [], []
     for width in settings.worst_widths:
         rng = generator(key, "worst", width)
@@ -93,7 +99,8 @@ def _move_error(model, x, first, second, diagonals):
 
 
 def signed_moves(settings: Settings, key, session) -> xr.Dataset:
-    r"""Rms error of (47): $V' = \tau_vlr^\top$, $l$ along $a*D_v(x)$, $r$ a random unit vector; rows of $W'$ of norm $\tau_wm^{-1/4}$, $\tau_w = 3m^{-3/4}$.
+    r"""Rms error of (47): $V' = \tau_vlr^\top$, $l$ along $a*D_v(x)$, $r$ a random unit vector;
+    rows of $W'$ of norm $\tau_wm^{-1/4}$, $\tau_w = 3m^{-3/4}$.
 
     `constant` has $\tau_v = 0.3$, `shrinking` has $\tau_v = m^{-1/4}/2$.
     """
@@ -141,7 +148,9 @@ def _pair_errors(model, x, noises, first, second, rate):
 
 
 def smoothed_moves(settings: Settings, key) -> xr.Dataset:
-    r"""$\mathbb E_\rho|P - P'|/\eta^2$ of Lemma 5.7 at several $\eta$: noise of deviation 0.1, Gaussian moves of deviation $1/m$, the same draws at all rates."""
+    r"""$\mathbb E_\rho|P - P'|/\eta^2$ of Lemma 5.7 at several $\eta$: noise of deviation 0.1,
+    Gaussian moves of deviation $1/m$, the same draws at all rates.
+    """
     m, draws = settings.smooth_width, settings.smooth_draws
     k = named_key(key, "smoothed")
     model = BiasedThreeLayer.init(k, features=6, width=m, output_std=1.0)

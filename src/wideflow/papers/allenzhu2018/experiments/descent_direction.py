@@ -1,9 +1,12 @@
 """The constructed direction really lowers the smoothed loss (allenzhu2018, Lemma 5.3, corrected).
 
-Run:  wideflow run allenzhu2018-descent-direction      Takes:  default about 2 min on two cores, smoke 10 s
+Run:  wideflow run allenzhu2018-descent-direction
+Takes:  default about 2 min on two cores, smoke 10 s
 
-F* = sin(x1)cos(x2), 40 inputs, Huber loss, W = V = 0, lambda = 1. Along W*, V* of Lemma 5.6 the smoothed loss falls at rate about 0.1 per unit of eta, and the
-inequality (360) behind the lemma holds with excess about -0.1. The regulariser's own counterexample to the printed lemma stands beside it.
+F* = sin(x1)cos(x2), 40 inputs, Huber loss, W = V = 0, lambda = 1. Along W*, V* of Lemma 5.6 the
+smoothed loss falls at rate about 0.1 per unit of eta, and the inequality (360) behind the lemma
+holds with excess about -0.1. The regulariser's own counterexample to the printed lemma stands
+beside it.
 """
 
 from dataclasses import dataclass
@@ -28,7 +31,9 @@ from ..theorems.optimisation import Lemma53Printed
 
 @dataclass(frozen=True)
 class Settings:
-    """`scale` is the free c of Lemma 5.6: near (eps_a^3 sqrt(2 m) / K)^(1/2) it balances the two cross variances."""
+    """`scale` is the free c of Lemma 5.6: near (eps_a^3 sqrt(2 m) / K)^(1/2) it balances the two
+    cross variances.
+    """
 
     width: int = 3000
     seeds: int = 3
@@ -56,9 +61,12 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         )
         data = concept_data(named_key(k, "data"), concept, samples=settings.samples, features=5)
         net = (
-            np.asarray(model.first), np.asarray(model.first_bias), np.asarray(model.second),
-            np.asarray(model.second_bias), np.asarray(model.output),
-        )  # fmt: skip
+            np.asarray(model.first),
+            np.asarray(model.first_bias),
+            np.asarray(model.second),
+            np.asarray(model.second_bias),
+            np.asarray(model.output),
+        )
         carrier = ridge_carrier(
             net[0], net[1], concept, 0, np.asarray(padded_sphere(named_key(k, "carrier"), 300, 5))
         )

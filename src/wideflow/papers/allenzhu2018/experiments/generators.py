@@ -1,4 +1,6 @@
-"""NumPy generators seeded from typed keys, for draws whose many shapes are not worth a compiled program each."""
+"""NumPy generators seeded from typed keys, for draws whose many shapes are not worth a compiled
+program each.
+"""
 
 import jax
 import numpy as np
@@ -14,6 +16,8 @@ def generator(key, *names: str | int) -> np.random.Generator:
 
 
 def biased_preactivations(rng: np.random.Generator, width: int) -> np.ndarray:
-    """First-layer pre-activations on a unit input, as at the learners' start: N(0, 1/m) or N(0, 3/m), half and half."""
+    """First-layer pre-activations on a unit input, as at the learners' start: N(0, 1/m) or N(0,
+    3/m), half and half.
+    """
     deviation = np.where(rng.random(width) < 0.5, 1.0, np.sqrt(3.0))
     return deviation * rng.normal(size=width) / np.sqrt(width)

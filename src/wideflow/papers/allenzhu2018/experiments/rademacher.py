@@ -1,9 +1,11 @@
-"""Rademacher complexity of the learners, computed beside its bounds (allenzhu2018, Lemmas 5.9 and G.5).
+"""Rademacher complexity of the learners, computed beside its bounds (allenzhu2018, Lemmas 5.9 and
+G.5).
 
 Run:  wideflow run allenzhu2018-rademacher      Takes:  default about 2 min on two cores, smoke 10 s
 
-N = 50, tau_w = 20 m^-3/4, tau_v = 0.1. The bilinear part's sup is exact and 0.4-0.6 of the bound; ascent on the true network exceeds the chain at small widths, by the
-coupling error that (50) leaves out, and falls below it as m grows. Two layers: 0.5-0.9 of the bound.
+N = 50, tau_w = 20 m^-3/4, tau_v = 0.1. The bilinear part's sup is exact and 0.4-0.6 of the bound;
+ascent on the true network exceeds the chain at small widths, by the coupling error that (50) leaves
+out, and falls below it as m grows. Two layers: 0.5-0.9 of the bound.
 """
 
 from dataclasses import dataclass
@@ -147,7 +149,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             "true network over the chain: falls from the smallest to the largest width",
             float(excess[-1] / excess[0]),
             at_most=0.8,
-            note="the coupling error that (50) leaves out; reference runs give 0.66 from m = 100 to 400, two seeds from 50 to 400 gave 0.5 and 0.70",
+            note="the coupling error that (50) leaves out; reference runs give 0.66 from m = 100 "
+            "to 400, two seeds from 50 to 400 gave 0.5 and 0.70",
         ),
         Claim(
             "two layers: complexity over its bound, largest",

@@ -1,9 +1,12 @@
-"""What random weights represent (allenzhu2018, Lemmas 5.1, 5.2, 5.6 and G.1): errors of the explicit constructions against size.
+"""What random weights represent (allenzhu2018, Lemmas 5.1, 5.2, 5.6 and G.1): errors of the
+explicit constructions against size.
 
-Run:  wideflow run allenzhu2018-representation      Takes:  default about 2 min on two cores, smoke 5 s
+Run:  wideflow run allenzhu2018-representation
+Takes:  default about 2 min on two cores, smoke 5 s
 
-Lemma 5.1: error of the indicator representation against the clip margin. G.1 and 5.6: error ~ m^-1/2. Lemma 5.2: the residual times sqrt(m1 m2) stays bounded
-for a direction without last coordinate and grows otherwise.
+Lemma 5.1: error of the indicator representation against the clip margin. G.1 and 5.6: error ~
+m^-1/2. Lemma 5.2: the residual times sqrt(m1 m2) stays bounded for a direction without last
+coordinate and grows otherwise.
 """
 
 import math
@@ -119,7 +122,9 @@ def shallow(settings: Settings, key) -> xr.Dataset:
 
 
 def deep(settings: Settings, key, session) -> xr.Dataset:
-    r"""Error of Lemma 5.6 with ridge carriers, $\varepsilon_a = 1$: mean over inputs and draws ($h$ has heavy tails)."""
+    r"""Error of Lemma 5.6 with ridge carriers, $\varepsilon_a = 1$: mean over inputs and draws ($h$
+    has heavy tails).
+    """
     basis = np.eye(6)
     targets = {
         "sin(x1)cos(x2)": product_concept(smooth("sin"), smooth("cos"), 5),
@@ -147,7 +152,9 @@ def deep(settings: Settings, key, session) -> xr.Dataset:
 
 
 def neuron(settings: Settings, key, session) -> xr.Dataset:
-    r"""Lemma 5.2 with $\phi(z) = z$, clip 3, $\tau = 0.01$, $m_2 = 1000$: rms of $R\sqrt{m_1m_2}$ and mean $|S \triangle S'|$."""
+    r"""Lemma 5.2 with $\phi(z) = z$, clip 3, $\tau = 0.01$, $m_2 = 1000$: rms of $R\sqrt{m_1m_2}$
+    and mean $|S \triangle S'|$.
+    """
     h = hermite_function(polynomial((0.0, 1.0)), clip=3.0)
     sup = h.sup()
     residual, mismatch = np.zeros((2, len(DIRECTIONS), len(settings.neuron_widths)))
@@ -270,16 +277,19 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 slope(table["deep_width"], table["error56"].sel(deep=name)),
                 at_least=-1.0,
                 at_most=-0.2,
-                note="three seeds: -0.53 to -0.77 for the product, -0.26 to -0.76 for the composition",
+                note="three seeds: -0.53 to -0.77 for the product, -0.26 to -0.76 for the "
+                "composition",
             )
         )
     errors = table["error56"].isel(deep=0).values
     statements.append(
         Claim(
-            "Lemma 5.6, sin(x1)cos(x2): the error falls over every fourfold of the width, largest ratio",
+            "Lemma 5.6, sin(x1)cos(x2): the error falls over every fourfold of the width, "
+            "largest ratio",
             float((errors[2:] / errors[:-2]).max(initial=0.0)),
             at_most=1.0,
-            note="over a twofold a few draws of a heavy-tailed error do not decide, nor over a fourfold for sin(sin(x1)): 1.04 to 1.2 on three seeds",
+            note="over a twofold a few draws of a heavy-tailed error do not decide, nor over a "
+            "fourfold for sin(sin(x1)): 1.04 to 1.2 on three seeds",
         )
     )
     if table["deep_width"].values[-1] >= 4000:

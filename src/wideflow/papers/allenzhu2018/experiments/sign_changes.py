@@ -1,9 +1,11 @@
-"""Few neurons change sign (allenzhu2018, Lemmas 5.5 and G.3): fraction flipped along training, and in the worst case.
+"""Few neurons change sign (allenzhu2018, Lemmas 5.5 and G.3): fraction flipped along training, and
+in the worst case.
 
-Run:  wideflow run allenzhu2018-sign-changes      Takes:  default about 2 min on two cores, smoke 10 s
+Run:  wideflow run allenzhu2018-sign-changes
+Takes:  default about 2 min on two cores, smoke 10 s
 
-Along training the flipped fraction falls like m^-1/2 in two layers. The worst case within ||W'||_{2,4} <= m^-a flips about m^{6/5 - 4a/5} neurons,
-so the exponent of Lemma 5.5 is sharp.
+Along training the flipped fraction falls like m^-1/2 in two layers. The worst case within
+||W'||_{2,4} <= m^-a flips about m^{6/5 - 4a/5} neurons, so the exponent of Lemma 5.5 is sharp.
 """
 
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ from .width_settings import SMALL
 
 @dataclass(frozen=True)
 class Settings:
-    """As in the width experiment; `worst_widths`, `exponents` and `draws` belong to the worst case $\\tau_w = m^{-a}$."""
+    """As in the width experiment; `worst_widths`, `exponents` and `draws` belong to the worst case
+    $\\tau_w = m^{-a}$.
+    """
 
     widths: tuple[int, ...] = (200, 400, 800, 1600, 3200, 6400)
     samples: tuple[int, ...] = (100, 400)
@@ -49,7 +53,9 @@ SMOKE = Settings(
 
 
 def worst_case(settings: Settings, key) -> xr.Dataset:
-    """Greedy counts against the asymptotic formula; the largest widths need few draws, their counts hardly scatter."""
+    """Greedy counts against the asymptotic formula; the largest widths need few draws, their counts
+    hardly scatter.
+    """
     counts = np.zeros((len(settings.exponents), len(settings.worst_widths)))
     formula = np.zeros_like(counts)
     for j, width in enumerate(settings.worst_widths):

@@ -2,8 +2,9 @@
 
 Run:  wideflow run allenzhu2018-spread      Takes:  default about 2 min on two cores, smoke 10 s
 
-A fixed share of the neurons carries the increments at every width, the top 1 % hold an eighth of the energy, and a random half of the neurons
-(doubled) predicts as the whole, the better the wider. Norms of three-layer increments follow m^-3/4, m^-1/2.
+A fixed share of the neurons carries the increments at every width, the top 1 % hold an eighth of
+the energy, and a random half of the neurons (doubled) predicts as the whole, the better the wider.
+Norms of three-layer increments follow m^-3/4, m^-1/2.
 """
 
 from dataclasses import replace

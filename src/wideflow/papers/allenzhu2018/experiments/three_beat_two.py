@@ -1,10 +1,14 @@
-"""Three layers learn products and compositions that two layers and kernels do not (allenzhu2018, Theorem 4.2 and its section 4.2).
+"""Three layers learn products and compositions that two layers and kernels do not (allenzhu2018,
+Theorem 4.2 and its section 4.2).
 
-Run:  wideflow run allenzhu2018-three-beat-two      Takes:  default about 6 min on two cores, smoke 15 s
+Run:  wideflow run allenzhu2018-three-beat-two
+Takes:  default about 6 min on two cores, smoke 15 s
 
-N = 1000 sphere points in d0 = 5. Targets: cos(6x1)cos(6x2), sin(3(sin 3x1 + sin 3x2)), and as control sin(3x1)sin(2x2). Learners: three layers (m = 200),
-two layers (m = 1000), kernel ridge regression with the tangent kernels of both nets and with their last layers alone, ridge chosen on
-the *test* set in favour of the kernels. Relative MSE: about 0.03-0.05 for three layers, 0.15 and more for all others; the control is easy for all.
+N = 1000 sphere points in d0 = 5. Targets: cos(6x1)cos(6x2), sin(3(sin 3x1 + sin 3x2)), and as
+control sin(3x1)sin(2x2). Learners: three layers (m = 200), two layers (m = 1000), kernel ridge
+regression with the tangent kernels of both nets and with their last layers alone, ridge chosen on
+the *test* set in favour of the kernels. Relative MSE: about 0.03-0.05 for three layers, 0.15 and
+more for all others; the control is easy for all.
 """
 
 from dataclasses import dataclass
@@ -82,7 +86,9 @@ def relative(outputs, targets) -> float:
 def best_ridge(
     gram: np.ndarray, cross: np.ndarray, targets: np.ndarray, test_targets: np.ndarray
 ) -> float:
-    """Kernel ridge regression with the ridge that is best on the test set: a lower bound on what the kernel can do."""
+    """Kernel ridge regression with the ridge that is best on the test set: a lower bound on what
+    the kernel can do.
+    """
     values, vectors = np.linalg.eigh(gram)
     rotated, projected = vectors.T @ targets, cross @ vectors
     ridges = values[-1] * np.logspace(-12, 0, 37)
@@ -105,9 +111,15 @@ def trained(kind, settings: Settings, keys, data, tests, width: int, steps: int)
     ]
     rate = 1 / (settings.output_std**2 * width)
     run = train(
-        starts, data, SGD(rate, batch=settings.batch, replace=True), steps=steps, every=steps, loss=Huber(), precision="float32",
+        starts,
+        data,
+        SGD(rate, batch=settings.batch, replace=True),
+        steps=steps,
+        every=steps,
+        loss=Huber(),
+        precision="float32",
         key=[named_key(k, "batches") for k in keys],
-    )  # fmt: skip
+    )
     return [
         relative(m.outputs(t.inputs.astype(jnp.float32)), t.targets)
         for m, t in zip(run.model, tests, strict=True)

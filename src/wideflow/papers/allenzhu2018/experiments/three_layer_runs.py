@@ -1,6 +1,8 @@
-r"""The three-layer learner over widths: plain SGD on $\sin(3x_1)\sin(2x_2)$, the runs behind the experiments on width, coupling, signs and spread.
+r"""The three-layer learner over widths: plain SGD on $\sin(3x_1)\sin(2x_2)$, the runs behind the
+experiments on width, coupling, signs and spread.
 
-$d_0 = 5$, $N = 300$, $\varepsilon_a = 1$, $\eta = 1/(2m)$, batch 10; no smoothing, regulariser or shrink; last iterate.
+$d_0 = 5$, $N = 300$, $\varepsilon_a = 1$, $\eta = 1/(2m)$, batch 10; no smoothing, regulariser or
+shrink; last iterate.
 """
 
 import math
@@ -61,7 +63,9 @@ def measure(model: BiasedThreeLayer, start: BiasedThreeLayer, data, test) -> dic
 
 
 def three_layer_table(settings, key, session) -> xr.Dataset:
-    """Trains every width and seed; axes (width3, seed3). `settings` has widths3, seeds3, samples3, steps3, test_samples."""
+    """Trains every width and seed; axes (width3, seed3). `settings` has widths3, seeds3, samples3,
+    steps3, test_samples.
+    """
     results = {name: np.zeros((len(settings.widths3), settings.seeds3)) for name in MEASURES}
     concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "three layers", s) for s in range(settings.seeds3)]
@@ -80,9 +84,15 @@ def three_layer_table(settings, key, session) -> xr.Dataset:
             for k in keys
         ]
         run = train(
-            starts, data, SGD(0.5 / width, batch=10, replace=True), steps=settings.steps3, every=settings.steps3,
-            loss=Huber(), precision="float32", key=named_key(key, "batches"),
-        )  # fmt: skip
+            starts,
+            data,
+            SGD(0.5 / width, batch=10, replace=True),
+            steps=settings.steps3,
+            every=settings.steps3,
+            loss=Huber(),
+            precision="float32",
+            key=named_key(key, "batches"),
+        )
         for s, (model, start) in enumerate(zip(run.model, run.start, strict=True)):
             pairs = [
                 (d.inputs.astype(jnp.float32), d.targets.astype(jnp.float32))

@@ -1,7 +1,10 @@
-r"""Algorithm 1 over widths and sample sizes: the runs behind the experiments on width, coupling, signs and spread.
+r"""Algorithm 1 over widths and sample sizes: the runs behind the experiments on width, coupling,
+signs and spread.
 
-Target (3) with $p = 3$: $\phi = \sin 3z, \cos 3z, e^z$, $a^\star = (1, -1, 1)$, random unit $w_1, w_2$ drawn for each seed and kept for all sizes; sphere data.
-Batch 1, $\eta = 1/(\varepsilon_a^2m)$, $\varepsilon_a = 0.3$, Huber loss. Every network is measured at its end.
+Target (3) with $p = 3$: $\phi = \sin 3z, \cos 3z, e^z$, $a^\star = (1, -1, 1)$, random unit
+$w_1, w_2$ drawn for each seed and kept for all sizes; sphere data. Batch 1,
+$\eta = 1/(\varepsilon_a^2m)$, $\varepsilon_a = 0.3$, Huber loss. Every network is measured at its
+end.
 """
 
 import equinox as eqx
@@ -58,7 +61,9 @@ def _on_inputs(model: BiasedTwoLayer, start: BiasedTwoLayer, inputs):
 def measure(
     model: BiasedTwoLayer, start: BiasedTwoLayer, data: Dataset, test: Dataset
 ) -> dict[str, float]:
-    """All of `MEASURES` for one trained network. Neurons are exchangeable, so the first half of them is a random half."""
+    """All of `MEASURES` for one trained network. Neurons are exchangeable, so the first half of
+    them is a random half.
+    """
     loss, targets = Huber(), test.targets
     outputs, error, flipped, active = _on_inputs(model, start, test.inputs.astype(jnp.float32))
     increment, readout = np.asarray(model.increment, float), np.asarray(model.output, float)
@@ -126,9 +131,15 @@ def two_layer_table(settings, key, session) -> xr.Dataset:
             ]
             rate = 1 / (settings.output_std**2 * width)
             run = train(
-                starts, data, SGD(rate, batch=1, replace=True), steps=settings.steps, every=settings.steps,
-                loss=Huber(), precision="float32", key=named_key(key, "batches"),
-            )  # fmt: skip
+                starts,
+                data,
+                SGD(rate, batch=1, replace=True),
+                steps=settings.steps,
+                every=settings.steps,
+                loss=Huber(),
+                precision="float32",
+                key=named_key(key, "batches"),
+            )
             for s, (model, start) in enumerate(zip(run.model, run.start, strict=True)):
                 for name, value in measure(model, start, data[s], tests[s]).items():
                     results[name][i, j, s] = value

@@ -1,9 +1,11 @@
-"""Algorithm 2 with and without random signs (allenzhu2018, Theorem 4.2 against 4.3): the second variant generalises better under label noise.
+"""Algorithm 2 with and without random signs (allenzhu2018, Theorem 4.2 against 4.3): the second
+variant generalises better under label noise.
 
 Run:  wideflow run allenzhu2018-variants      Takes:  default about 5 min on two cores, smoke 15 s
 
-Target sin(3x1)sin(2x2), labels with noise of the signal's variance. Variant 2 is evaluated as a mean over fresh signs. Its gap between noisy test and
-training loss is about half of variant 1's and hardly depends on the width. Without label noise variant 1 wins: the signs cost the variance of the
+Target sin(3x1)sin(2x2), labels with noise of the signal's variance. Variant 2 is evaluated as a
+mean over fresh signs. Its gap between noisy test and training loss is about half of variant 1's and
+hardly depends on the width. Without label noise variant 1 wins: the signs cost the variance of the
 cross terms at finite width. That does not contradict the theorems, which compare sample bounds.
 """
 
@@ -31,7 +33,9 @@ MEASURES = ("train", "noisy_test", "clean_test", "clean_averaged")
 
 @dataclass(frozen=True)
 class Settings:
-    """One row a case: sample sizes, widths and steps in parallel; `clean` adds a case without label noise on the first row's sizes."""
+    """One row a case: sample sizes, widths and steps in parallel; `clean` adds a case without label
+    noise on the first row's sizes.
+    """
 
     samples: tuple[int, ...] = (200, 100, 100)
     widths: tuple[int, ...] = (100, 50, 200)
@@ -57,7 +61,9 @@ SMOKE = Settings(
 
 
 def dynamics(settings: Settings, width: int, variant: int) -> SmoothedSGD:
-    """Smoothing and gradient noise as in `SmoothedSGD.practical`; no regulariser, no shrink, batch 4."""
+    """Smoothing and gradient noise as in `SmoothedSGD.practical`; no regulariser, no shrink,
+    batch 4.
+    """
     return SmoothedSGD.practical(
         width,
         1,
@@ -93,7 +99,9 @@ def evaluate(
     test: Dataset,
     clean,
 ) -> dict[str, float]:
-    """Losses as means over signs (variant 2), and the loss of the prediction averaged over signs."""
+    """Losses as means over signs (variant 2), and the loss of the prediction averaged over
+    signs.
+    """
     count, width = (settings.signs, model.widths[0]) if variant == 2 else (1, model.widths[0])
     diagonals = (
         jax.random.rademacher(key, (count, width), model.first.dtype)
@@ -155,9 +163,15 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 f"N={samples}, m={width}, noise {noise:g}, variant {variant}",
             )
             run = train(
-                starts, data, dynamics(settings, width, variant), steps=steps, every=steps, loss=Huber(), precision="float32",
+                starts,
+                data,
+                dynamics(settings, width, variant),
+                steps=steps,
+                every=steps,
+                loss=Huber(),
+                precision="float32",
                 key=[named_key(k, "noise") for k in keys],
-            )  # fmt: skip
+            )
             for s, model in enumerate(run.model):
                 clean = concept.outputs(tests[s].inputs)
                 for name, value in evaluate(
@@ -233,7 +247,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 "without label noise: clean test loss of variant 2 over variant 1",
                 float(test.sel(variant=2) / test.sel(variant=1)),
                 at_least=1.0,
-                note="variant 1 wins here: random signs pay the variance of the cross terms at finite width",
+                note="variant 1 wins here: random signs pay the variance of the cross terms at "
+                "finite width",
             )
         )
     return tuple(statements)

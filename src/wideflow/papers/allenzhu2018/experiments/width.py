@@ -1,8 +1,10 @@
 """Test error does not depend on the width (allenzhu2018, Theorem 4.1; three layers beside it).
 
-Run:  wideflow run allenzhu2018-width      Takes:  default and paper about 2 min on two cores, smoke 5 s
+Run:  wideflow run allenzhu2018-width
+Takes:  default and paper about 2 min on two cores, smoke 5 s
 
-Two layers: Huber test loss flat in m from 50 to 6400 at N = 100 and N = 400. Three layers: relative error bounded, rising slowly to m = 800.
+Two layers: Huber test loss flat in m from 50 to 6400 at N = 100 and N = 400. Three layers: relative
+error bounded, rising slowly to m = 800.
 """
 
 import xarray as xr
@@ -61,7 +63,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 yscale="log",
             ),
         ),
-        caption="The error levels off at small widths and stays there: overparameterisation costs nothing in samples.",
+        caption="The error levels off at small widths and stays there: overparameterisation "
+        "costs nothing in samples.",
     )
 
 

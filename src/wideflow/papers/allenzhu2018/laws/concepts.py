@@ -1,7 +1,9 @@
-r"""The concept classes of allenzhu2018: smooth two- and three-layer target networks, (3), (6) and (9).
+r"""The concept classes of allenzhu2018: smooth two- and three-layer target networks, (3), (6) and
+(9).
 
-$\langle w, x\rangle$ enters smooth functions with power series; all weight vectors have norm one and $|a^\star| \le 1$, which is checked when
-a concept is built (`unit=False` skips the norms; a frequency such as $\cos(6x_1)$ belongs inside the activation).
+$\langle w, x\rangle$ enters smooth functions with power series; all weight vectors have norm one
+and $|a^\star| \le 1$, which is checked when a concept is built (`unit=False` skips the norms; a
+frequency such as $\cos(6x_1)$ belongs inside the activation).
 """
 
 from collections.abc import Callable
@@ -23,7 +25,8 @@ def _check_unit(name: str, rows: Array) -> None:
     if not abs(worst - 1) <= _TOLERANCE:
         raise ValueError(
             f"`{name}` must have rows of norm 1, got a row of norm {worst:.6g}. "
-            "Divide it by its norm and put the scale into the activation's frequency, or pass `unit=False`."
+            "Divide it by its norm and put the scale into the activation's frequency, or pass "
+            "`unit=False`."
         )
 
 
@@ -55,12 +58,14 @@ def _apply(functions: tuple[Callable, ...], z: Array) -> Array:
 
 
 class TwoLayerConcept(DoubleModule):
-    r"""(3): $f^\star_r(x) = \sum_{i\le p} a^\star_{r,i}\,\phi_i(\langle w^\star_{1,i}, x\rangle)\,\langle w^\star_{2,i}, x\rangle$.
+    r"""(3): $f^\star_r(x) = \sum_{i\le p} a^\star_{r,i}\,\phi_i(\langle w^\star_{1,i},
+    x\rangle)\,\langle w^\star_{2,i}, x\rangle$.
 
     Args:
         output: $a^\star$, shape (outputs, p), or (p,) for one output without its axis.
         inner: $w^\star_1$, shape (p, feature).
-        linear: $w^\star_2$, shape (p, feature). Rows $e_d$ give $\frac12\sum_i a^\star_i\phi_i(\langle w^\star_{1,i},x\rangle)$ on padded data.
+        linear: $w^\star_2$, shape (p, feature). Rows $e_d$ give
+            $\frac12\sum_i a^\star_i\phi_i(\langle w^\star_{1,i},x\rangle)$ on padded data.
         activations: $\phi_1, \dots, \phi_p$, or one for all.
         unit: check that the rows of `inner` and `linear` have norm 1.
     """
@@ -96,11 +101,13 @@ class TwoLayerConcept(DoubleModule):
 
 
 class ThreeLayerConcept(DoubleModule):
-    r"""(6): $f^\star_r(x) = \sum_{i\le p_1} a^\star_{r,i}\,\Phi_i\big(\sum_{j\le p_2} v^\star_{1,i,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)\big)
-    \big(\sum_{j\le p_2} v^\star_{2,i,j}\phi_{2,j}(\langle w^\star_{2,j},x\rangle)\big)$,
+    r"""(6): $f^\star_r(x) = \sum_{i\le p_1} a^\star_{r,i}\,\Phi_i\big(\sum_{j\le p_2}
+    v^\star_{1,i,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)\big) \big(\sum_{j\le p_2}
+    v^\star_{2,i,j}\phi_{2,j}(\langle w^\star_{2,j},x\rangle)\big)$,
 
-    and (9) when `first_linear` $w_3$ and `second_linear` $w_4$ are given: $\phi_{1,j}$ is multiplied by $\langle w_{3,j},x\rangle$ and $\phi_{2,j}$ by
-    $\langle w_{4,j},x\rangle$. With $\Phi_i(z) = z$ it is (8)/(19).
+    and (9) when `first_linear` $w_3$ and `second_linear` $w_4$ are given: $\phi_{1,j}$ is
+    multiplied by $\langle w_{3,j},x\rangle$ and $\phi_{2,j}$ by $\langle w_{4,j},x\rangle$. With
+    $\Phi_i(z) = z$ it is (8)/(19).
 
     Args:
         output: $a^\star$, (outputs, p1) or (p1,).
@@ -193,10 +200,11 @@ class ThreeLayerConcept(DoubleModule):
 def plain_concept(
     output, outer, first_mix, first_weights, first_activations, *, unit: bool = True
 ) -> ThreeLayerConcept:
-    r"""(7), a plain three-layer network $\sum_i a^\star_i\Phi_i(\sum_j v_{i,j}\phi_j(\langle w_j, x\rangle))$, as a member of (6).
+    r"""(7), a plain three-layer network
+    $\sum_i a^\star_i\Phi_i(\sum_j v_{i,j}\phi_j(\langle w_j, x\rangle))$, as a member of (6).
 
-    Corrected: the paper sets $\phi_2 = 1/p_2$, $v_2 = 1$, which breaks $\lVert v_2\rVert = 1$; both are $1/\sqrt{p_2}$ here, so that the
-    second factor is 1.
+    Corrected: the paper sets $\phi_2 = 1/p_2$, $v_2 = 1$, which breaks $\lVert v_2\rVert = 1$; both
+    are $1/\sqrt{p_2}$ here, so that the second factor is 1.
 
     Args:
         output: $a^\star$, one number a term, or one row an output.

@@ -1,8 +1,9 @@
 r"""Smooth activations that carry their power series at zero (allenzhu2018, sections 2 and 3).
 
-A concept class of that paper is built from functions $\phi(z) = \sum_i c_i z^i$, and how hard it is to
-learn is read off the *majorant* $\sum_i |c_i| u^i$. Each row of `SERIES` therefore holds the function,
-the signs and logarithms of its coefficients, the radius of convergence and the majorant in closed form:
+A concept class of that paper is built from functions $\phi(z) = \sum_i c_i z^i$, and how hard it is
+to learn is read off the *majorant* $\sum_i |c_i| u^i$. Each row of `SERIES` therefore holds the
+function, the signs and logarithms of its coefficients, the radius of convergence and the majorant
+in closed form:
 
 | name | $c_i$ | radius | $\sum_i \lvert c_i\rvert u^i$ |
 |---|---|---|---|
@@ -15,9 +16,10 @@ the signs and logarithms of its coefficients, the radius of convergence and the 
 | tanh | $4^k(4^k-1)B_{2k}/(2k)!$ at $i = 2k-1$ | $\pi/2$ | $\tan u$ |
 | arctan | $(-1)^n/(2n+1)$ at $i = 2n+1$ | $1$ | $\mathrm{artanh}\, u$ |
 
-A frequency $\omega$ makes $\phi(z) = f(\omega z)$: coefficients $c_i\omega^i$, radius divided by $|\omega|$, majorant
-taken at $|\omega| u$. Polynomials are series with finitely many terms. The Bernoulli numbers enter through
-$|B_{2k}|/(2k)! = 2\zeta(2k)/(2\pi)^{2k}$, which loses no digits at any $k$.
+A frequency $\omega$ makes $\phi(z) = f(\omega z)$: coefficients $c_i\omega^i$, radius divided by
+$|\omega|$, majorant taken at $|\omega| u$. Polynomials are series with finitely many terms. The
+Bernoulli numbers enter through $|B_{2k}|/(2k)! = 2\zeta(2k)/(2\pi)^{2k}$, which loses no digits at
+any $k$.
 """
 
 import math
@@ -40,8 +42,8 @@ _TAIL_TERMS = 400  # terms beyond the truncation that are summed to bound a Tayl
 class Series:
     """One row of the table: a function and its power series at zero.
 
-    `sign(i)` is in {-1, 0, 1} and `log_size(i)` is $\\log|c_i|$ where the sign is not 0; both take integer arrays.
-    `log_majorant(u)` is $\\log\\sum_i|c_i|u^i$ for $0 <= u <$ `radius`.
+    `sign(i)` is in {-1, 0, 1} and `log_size(i)` is $\\log|c_i|$ where the sign is not 0; both take
+    integer arrays. `log_majorant(u)` is $\\log\\sum_i|c_i|u^i$ for $0 <= u <$ `radius`.
     """
 
     value: Callable
@@ -149,8 +151,8 @@ SERIES: dict[str, Series] = {
 class PowerSeries:
     r"""$\phi(z) = f(\omega z) = \sum_i c_i z^i$, a function together with its coefficients at zero.
 
-    Build one with `smooth` or `polynomial`. `name` is a row of `SERIES`, or "polynomial", whose coefficients before
-    the frequency are `terms`. Hashable, so it may stand in a static field.
+    Build one with `smooth` or `polynomial`. `name` is a row of `SERIES`, or "polynomial", whose
+    coefficients before the frequency are `terms`. Hashable, so it may stand in a static field.
 
     Args:
         name: a row of `SERIES`, or "polynomial".
@@ -166,12 +168,14 @@ class PowerSeries:
         if self.name != "polynomial" and self.name not in SERIES:
             known = ", ".join([*SERIES, "polynomial"])
             raise ValueError(
-                f"`name` must be one of {known}, got {self.name!r}. Kinked functions such as the ReLU have no "
+                f"`name` must be one of {known}, got {self.name!r}. Kinked functions such as the "
+                "ReLU have no "
                 "power series: approximate them by a polynomial and use `polynomial(coefficients)`."
             )
         if self.name == "polynomial" and not self.terms:
             raise ValueError(
-                "`terms` must hold at least one coefficient, got (). For the zero function use (0.0,)."
+                "`terms` must hold at least one coefficient, got (). For the zero function use "
+                "(0.0,)."
             )
         if not math.isfinite(self.frequency):
             raise ValueError(f"`frequency` must be finite, got {self.frequency}.")
@@ -196,7 +200,9 @@ class PowerSeries:
         return float(len(self.terms) - 1) if self.name == "polynomial" else math.inf
 
     def log_coefficients(self, degree: int) -> tuple[np.ndarray, np.ndarray]:
-        r"""Signs and $\log|c_i|$ for $i = 0, \dots,$ `degree`; `-inf` where $c_i = 0$. Never over- or underflows."""
+        r"""Signs and $\log|c_i|$ for $i = 0, \dots,$ `degree`; `-inf` where $c_i = 0$. Never over-
+        or underflows.
+        """
         if degree < 0:
             raise ValueError(f"`degree` must not be negative, got {degree}.")
         i = np.arange(degree + 1)
@@ -220,7 +226,9 @@ class PowerSeries:
         return signs * np.exp(logs)
 
     def log_majorant(self, u: float | int) -> float:
-        r"""$\log\sum_i |c_i| u^i$ for $u \ge 0$; infinite at and beyond the radius of convergence."""
+        r"""$\log\sum_i |c_i| u^i$ for $u \ge 0$; infinite at and beyond the radius of
+        convergence.
+        """
         if not u >= 0:
             raise ValueError(f"`u` must not be negative, got {u}.")
         if self.name == "polynomial":
@@ -236,7 +244,9 @@ class PowerSeries:
         return SERIES[self.name].log_majorant(u) if u < SERIES[self.name].radius else math.inf
 
     def majorant(self, u: float | int) -> float:
-        r"""$\sum_i |c_i| u^i$ for $u \ge 0$; `inf` where it diverges or exceeds the range of a double."""
+        r"""$\sum_i |c_i| u^i$ for $u \ge 0$; `inf` where it diverges or exceeds the range of a
+        double.
+        """
         log = self.log_majorant(u)
         return math.exp(log) if log < 709.78 else math.inf
 
@@ -255,8 +265,10 @@ class PowerSeries:
             return 0.0
         if self.radius <= 1:
             raise ValueError(
-                f"the series of {self.name!r} with `frequency` {self.frequency} converges for |z| < {self.radius:.4g} only, "
-                "got the interval [-1, 1]. Lower `frequency`, or fit a polynomial and use `polynomial(coefficients)`."
+                f"the series of {self.name!r} with `frequency` {self.frequency} converges for "
+                f"|z| < {self.radius:.4g} only, "
+                "got the interval [-1, 1]. Lower `frequency`, or fit a polynomial and use "
+                "`polynomial(coefficients)`."
             )
         _, logs = self.log_coefficients(last)
         return float(np.sum(np.exp(logs[degree + 1 :])))

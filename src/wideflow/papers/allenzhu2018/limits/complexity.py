@@ -1,9 +1,11 @@
-r"""The complexity $C(\phi, R)$ of a smooth activation and what it predicts (allenzhu2018, (17), (18), (41), appendix G).
+r"""The complexity $C(\phi, R)$ of a smooth activation and what it predicts (allenzhu2018, (17),
+(18), (41), appendix G).
 
 $$C(\phi, R) = \sum_i (C_c R)^i\, |c_i|, \qquad \phi(z) = \sum_i c_i z^i.$$
 
-The constant $C_c$ is "for example $10^4$" in the paper and is the argument `constant` here. With $10^4$ nothing numerical is
-left to say ($C(\exp, 1) = e^{10000}$), so use the `log_` functions, or a constant in $[1, 10]$ and say so.
+The constant $C_c$ is "for example $10^4$" in the paper and is the argument `constant` here. With
+$10^4$ nothing numerical is left to say ($C(\exp, 1) = e^{10000}$), so use the `log_` functions, or
+a constant in $[1, 10]$ and say so.
 """
 
 import math
@@ -47,7 +49,8 @@ def _check_error(error: float | int) -> None:
 def log_complexity(
     phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT
 ) -> float:
-    r"""$\log C(\phi, R)$ at `radius` $R$: safe where $C$ itself exceeds a double; `inf` where the series diverges.
+    r"""$\log C(\phi, R)$ at `radius` $R$: safe where $C$ itself exceeds a double; `inf` where the
+    series diverges.
 
     Args:
         phi: $\phi$.
@@ -63,7 +66,8 @@ def log_complexity(
 def complexity(
     phi: PowerSeries, radius: float | int, constant: float | int = PAPER_CONSTANT
 ) -> float:
-    r"""$C(\phi, R) = \sum_i (C_c R)^i |c_i|$ of (17), in closed form: $\sinh$ for sin, $\tan$ for tanh, ...
+    r"""$C(\phi, R) = \sum_i (C_c R)^i |c_i|$ of (17), in closed form: $\sinh$ for sin, $\tan$ for
+    tanh, ...
 
     Args:
         phi: $\phi$.
@@ -81,7 +85,8 @@ def complexity(
 def class_complexity(
     phis: Sequence[PowerSeries], radius: float | int, constant: float | int = PAPER_CONSTANT
 ) -> float:
-    r"""(18): the largest $C(\phi_{s,j}, R)$ over the activations of a class ($j \in [p_2]$, $s \in \{1, 2\}$).
+    r"""(18): the largest $C(\phi_{s,j}, R)$ over the activations of a class ($j \in [p_2]$,
+    $s \in \{1, 2\}$).
 
     Args:
         phis: the $\phi_{s,j}$.
@@ -97,7 +102,8 @@ def two_layer_complexity(
     error: float | int,
     constant: float | int = PAPER_CONSTANT,
 ) -> float:
-    r"""$C_\phi = \max_i C(\phi_i, \sqrt{\log(p/\varepsilon)})$ of the two-layer class (3), $p$ = `terms`.
+    r"""$C_\phi = \max_i C(\phi_i, \sqrt{\log(p/\varepsilon)})$ of the two-layer class (3), $p$ =
+    `terms`.
 
     Args:
         phis: the $\phi_i$.
@@ -116,9 +122,11 @@ def log_three_layer_complexity(
     error: float | int,
     constant: float | int = PAPER_CONSTANT,
 ) -> float:
-    r"""$\log C_3$ with $C_3(\varepsilon) = C(\Phi, \sqrt{p_2}\, C(\phi, \sqrt{L})\sqrt{L})$, $L = \log(1/\varepsilon)$, of (41).
+    r"""$\log C_3$ with $C_3(\varepsilon) = C(\Phi, \sqrt{p_2}\, C(\phi, \sqrt{L})\sqrt{L})$,
+    $L = \log(1/\varepsilon)$, of (41).
 
-    Infinite when the inner complexity itself does not fit a double: the outer series is then evaluated beyond any number.
+    Infinite when the inner complexity itself does not fit a double: the outer series is then
+    evaluated beyond any number.
 
     Args:
         outer: the $\Phi_i$; the largest counts.
@@ -145,7 +153,8 @@ def three_layer_complexity(
     error: float | int,
     constant: float | int = PAPER_CONSTANT,
 ) -> float:
-    r"""$C_3(\varepsilon)$ of (41); see `log_three_layer_complexity`. The printed variants of it differ; this is (41).
+    r"""$C_3(\varepsilon)$ of (41); see `log_three_layer_complexity`. The printed variants of it
+    differ; this is (41).
 
     Args:
         outer: the $\Phi_i$.
@@ -160,10 +169,12 @@ def three_layer_complexity(
 
 @dataclass(frozen=True)
 class TwoLayerPrediction:
-    r"""What appendix G guarantees for Algorithm 1, with the constants traced. All but `rate` and `movement` are free of $m$ up to logs.
+    r"""What appendix G guarantees for Algorithm 1, with the constants traced. All but `rate` and
+    `movement` are free of $m$ up to logs.
 
     Attributes:
-        norm: $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; the construction has $\lVert\tilde w_j\rVert \le C_0/m$.
+        norm: $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; the construction has
+            $\lVert\tilde w_j\rVert \le C_0/m$.
         width: the $m$ of (404).
         iterations: $T$.
         rate: $\eta$.
@@ -179,7 +190,9 @@ class TwoLayerPrediction:
     samples: float
 
     def gap(self, samples: float | int, error: float | int) -> float:
-        r"""Lemma G.5's generalisation gap at another sample size: $\varepsilon\sqrt{N_\varepsilon/N}$."""
+        r"""Lemma G.5's generalisation gap at another sample size:
+        $\varepsilon\sqrt{N_\varepsilon/N}$.
+        """
         return error * math.sqrt(self.samples / samples)
 
 
@@ -195,11 +208,13 @@ def two_layer_prediction(
     largest_output: float | int | None = None,
     output_norm: float | int | None = None,
 ) -> TwoLayerPrediction:
-    r"""Width, iterations, step, movement and samples for the two-layer class, traced from appendix G.
+    r"""Width, iterations, step, movement and samples for the two-layer class, traced from appendix
+    G.
 
-    $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; $m \ge (4Bpk\,C_\phi/\varepsilon)^2$ for (404); $G^2 = k\varepsilon_a^2/2$,
-    $T \ge (C_0 G/\varepsilon)^2 = p^2k^2C_\phi^2/(2\varepsilon^2)$; $\eta = C_0/(mG\sqrt T)$;
-    $\tau = \sqrt{k}\,\max|a|\,\eta T$; $N \ge (2k\lVert a\rVert_1\tau/\varepsilon)^2$.
+    $C_0 = \sqrt{k}\,p\,C_\phi/\varepsilon_a$; $m \ge (4Bpk\,C_\phi/\varepsilon)^2$ for (404);
+    $G^2 = k\varepsilon_a^2/2$, $T \ge (C_0 G/\varepsilon)^2 = p^2k^2C_\phi^2/(2\varepsilon^2)$;
+    $\eta = C_0/(mG\sqrt T)$; $\tau = \sqrt{k}\,\max|a|\,\eta T$;
+    $N \ge (2k\lVert a\rVert_1\tau/\varepsilon)^2$.
 
     Args:
         terms: $p$.
@@ -233,7 +248,8 @@ def two_layer_prediction(
 
 @dataclass(frozen=True)
 class ThreeLayerPrediction:
-    r"""Logarithms (base 10) of the sizes in Theorems 4.2 and 4.3: $m \ge M$, $N_1 = M m_2^2$ (variant 1), $N_2 = M$ (variant 2).
+    r"""Logarithms (base 10) of the sizes in Theorems 4.2 and 4.3: $m \ge M$, $N_1 = M m_2^2$
+    (variant 1), $N_2 = M$ (variant 2).
 
     Attributes:
         log10_width: $\log_{10}M$.
@@ -256,7 +272,8 @@ def three_layer_prediction(
     width: float | int,
     exponent: float | int = 1.0,
 ) -> ThreeLayerPrediction:
-    r"""$M = (C_1 k\,p_1 p_2/\varepsilon)^c$ with $\log C_1$ = `log_complexity` (from `log_three_layer_complexity`), $c$ = `exponent`.
+    r"""$M = (C_1 k\,p_1 p_2/\varepsilon)^c$ with $\log C_1$ = `log_complexity` (from
+    `log_three_layer_complexity`), $c$ = `exponent`.
 
     Variant 1 needs $N = M m_2^2$ samples at second width $m_2$ = `width`, variant 2 needs $N = M$.
 
@@ -284,7 +301,8 @@ def three_layer_prediction(
 
 @dataclass(frozen=True)
 class TheoryParameters:
-    r"""The parameters of Lemma 5.3 at one width; `second_ball` is $\tau_v$, `first_ball` $\tau'_w$, `first_coupling` $\tau_w$.
+    r"""The parameters of Lemma 5.3 at one width; `second_ball` is $\tau_v$, `first_ball` $\tau'_w$,
+    `first_coupling` $\tau_w$.
 
     Attributes:
         first_penalty, second_penalty: $\lambda_w$, $\lambda_v$.
@@ -313,10 +331,12 @@ def theory_parameters(
     complexity: float | int,
     exponents: tuple[float, float, float] = (1.0, 1.0, 1.0),
 ) -> TheoryParameters:
-    r"""Lemma 5.3's parameters at $m_1 = m_2$ = `width`, $\varepsilon' = \varepsilon/C_1$, `exponents` $(q_v, q_w, q_s)$.
+    r"""Lemma 5.3's parameters at $m_1 = m_2$ = `width`, $\varepsilon' = \varepsilon/C_1$,
+    `exponents` $(q_v, q_w, q_s)$.
 
-    $\tau_v = \varepsilon'^{q_v}\sqrt{m_1/m_2}$, $\tau'_w = \varepsilon'^{-q_w}m_1^{-3/4}$, $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$,
-    $\sigma_v = \varepsilon'^{q_s}/\sqrt{m_2}$, $\sigma_w = m_1^{-99/100}$, $\tau_w = \sigma_w m_1^{1/4}$, $\varepsilon_a = \varepsilon$.
+    $\tau_v = \varepsilon'^{q_v}\sqrt{m_1/m_2}$, $\tau'_w = \varepsilon'^{-q_w}m_1^{-3/4}$,
+    $\lambda_w = 2/\tau_w'^4$, $\lambda_v = 2/\tau_v^2$, $\sigma_v = \varepsilon'^{q_s}/\sqrt{m_2}$,
+    $\sigma_w = m_1^{-99/100}$, $\tau_w = \sigma_w m_1^{1/4}$, $\varepsilon_a = \varepsilon$.
 
     Args:
         width: $m_1 = m_2$.
@@ -344,7 +364,8 @@ def theory_parameters(
 
 
 def theory_min_width(error: float | int, norm: float | int) -> float:
-    r"""$\log_{10} m$ at which $\tau_{w,\infty} \le m^{-0.999}$: $m^{0.001} \ge C_0^2/\varepsilon^{11}$, $C_0$ = `norm`.
+    r"""$\log_{10} m$ at which $\tau_{w,\infty} \le m^{-0.999}$:
+    $m^{0.001} \ge C_0^2/\varepsilon^{11}$, $C_0$ = `norm`.
 
     Args:
         error: $\varepsilon$, between 0 and 1.
@@ -359,7 +380,8 @@ def theory_min_width(error: float | int, norm: float | int) -> float:
 
 
 def expected_shrinkage(error: float | int, window_constant: float | int) -> float:
-    r"""$\mathbb{E}\lambda_T \approx \varepsilon^{2/(3K_w)}$: about $T/(1.5T_w)$ shrinks by $1-\eta$ with $T_w = K_w\eta T/\log(1/\varepsilon)$.
+    r"""$\mathbb{E}\lambda_T \approx \varepsilon^{2/(3K_w)}$: about $T/(1.5T_w)$ shrinks by $1-\eta$
+    with $T_w = K_w\eta T/\log(1/\varepsilon)$.
 
     Args:
         error: $\varepsilon$, between 0 and 1.

@@ -1,7 +1,10 @@
-r"""How many neurons of a random biased layer can change sign (allenzhu2018, Lemmas 5.5 and G.3, Claim C.1, with constants).
+r"""How many neurons of a random biased layer can change sign (allenzhu2018, Lemmas 5.5 and G.3,
+Claim C.1, with constants).
 
-A pre-activation $\sqrt m(\langle w, x\rangle + b)$ on a unit input is $\mathcal N(0,1)$ or $\mathcal N(0,3)$ with probability 1/2 each; its density at 0 is
-$f_0 = \frac12n(0)(1 + 1/\sqrt3) = 0.314636$. Few neurons are near zero, so few can be flipped; these are the exact asymptotic counts.
+A pre-activation $\sqrt m(\langle w, x\rangle + b)$ on a unit input is $\mathcal N(0,1)$ or
+$\mathcal N(0,3)$ with probability 1/2 each; its density at 0 is
+$f_0 = \frac12n(0)(1 + 1/\sqrt3) = 0.314636$. Few neurons are near zero, so few can be flipped;
+these are the exact asymptotic counts.
 """
 
 import math
@@ -26,8 +29,8 @@ BIASED_AT_ZERO = 0.5 * NORMAL_AT_ZERO * (1 + 1 / math.sqrt(3))
 
 
 def noise_flip_fraction(std: float | int, width: int) -> float:
-    r"""Expected fraction of first-layer signs changed by noise of deviation `std` $= \sigma_w$ on every weight, exactly:
-    $(\arctan(\sigma_w\sqrt m) + \arctan(\sigma_w\sqrt{m/3}))/(2\pi)$.
+    r"""Expected fraction of first-layer signs changed by noise of deviation `std` $= \sigma_w$ on
+    every weight, exactly: $(\arctan(\sigma_w\sqrt m) + \arctan(\sigma_w\sqrt{m/3}))/(2\pi)$.
 
     Args:
         std: $\sigma_w$.
@@ -39,7 +42,8 @@ def noise_flip_fraction(std: float | int, width: int) -> float:
 
 
 def first_layer_flips(radius: float | int, width: int) -> float:
-    r"""Largest number of first-layer flips within $\lVert W'\rVert_{2,4} \le \tau_w$: $(2f_0)^{4/5}5^{1/5}\,\tau_w^{4/5}m_1^{6/5}$ (constant 0.9526).
+    r"""Largest number of first-layer flips within $\lVert W'\rVert_{2,4} \le \tau_w$:
+    $(2f_0)^{4/5}5^{1/5}\,\tau_w^{4/5}m_1^{6/5}$ (constant 0.9526).
 
     Args:
         radius: $\tau_w$.
@@ -49,7 +53,8 @@ def first_layer_flips(radius: float | int, width: int) -> float:
 
 
 def second_layer_flips(radius: float | int, width: int, *, biased: bool = True) -> float:
-    r"""Largest number of second-layer flips by a shift with $\lVert g'\rVert_2 \le \delta$: $(2f)^{2/3}3^{1/3}\,\delta^{2/3}m_2$.
+    r"""Largest number of second-layer flips by a shift with $\lVert g'\rVert_2 \le \delta$:
+    $(2f)^{2/3}3^{1/3}\,\delta^{2/3}m_2$.
 
     $f = f_0$ with biases (constant 1.0591); $f = n(0)$ without, as in Claim C.1 (1.2407).
 
@@ -63,7 +68,8 @@ def second_layer_flips(radius: float | int, width: int, *, biased: bool = True) 
 
 
 def second_layer_change(radius: float | int, width: int, *, biased: bool = True) -> float:
-    r"""Largest $\ell_1$ change of the outputs of flipped second-layer neurons: $\frac34f^{1/3}\delta^{4/3}\sqrt{m_2}$ (0.552 without biases, 0.510 with).
+    r"""Largest $\ell_1$ change of the outputs of flipped second-layer neurons:
+    $\frac34f^{1/3}\delta^{4/3}\sqrt{m_2}$ (0.552 without biases, 0.510 with).
 
     Args:
         radius: $\delta$.
@@ -75,7 +81,8 @@ def second_layer_change(radius: float | int, width: int, *, biased: bool = True)
 
 
 def uniform_flip_fraction(radius: float | int, width: int) -> float:
-    r"""Largest fraction of signs changed when every row moves by at most $\tau$: $2f_0\tau\sqrt m$ (Lemma G.3.1).
+    r"""Largest fraction of signs changed when every row moves by at most $\tau$: $2f_0\tau\sqrt m$
+    (Lemma G.3.1).
 
     Args:
         radius: $\tau$.
@@ -85,7 +92,8 @@ def uniform_flip_fraction(radius: float | int, width: int) -> float:
 
 
 def uniform_coupling_error(radius: float | int, width: int, mean_output: float | int) -> float:
-    r"""Largest $|f - g|$ when every row moves by at most $\tau$: $f_0\,\mathbb E|a|\,\tau^2m^{3/2}$, `mean_output` $= \mathbb E|a|$.
+    r"""Largest $|f - g|$ when every row moves by at most $\tau$:
+    $f_0\,\mathbb E|a|\,\tau^2m^{3/2}$, `mean_output` $= \mathbb E|a|$.
 
     Corrected: quadratic in $\tau$; Lemma G.3.2 prints $\sqrt{k\tau^2}m^{3/2}$, which is linear.
 
@@ -98,9 +106,11 @@ def uniform_coupling_error(radius: float | int, width: int, mean_output: float |
 
 
 def greedy_flips(preactivations: ArrayLike, radius: float | int, power: float | int) -> int:
-    r"""The largest set of neurons that a budget $\sum_i|\delta_i|^p \le \tau^p$ can bring to zero: the smallest $|z_i|$ first.
+    r"""The largest set of neurons that a budget $\sum_i|\delta_i|^p \le \tau^p$ can bring to zero:
+    the smallest $|z_i|$ first.
 
-    $p = 4$ for the first layer under $\lVert\cdot\rVert_{2,4}$ on unit inputs, $p = 2$ for the second layer under $\lVert\cdot\rVert_2$.
+    $p = 4$ for the first layer under $\lVert\cdot\rVert_{2,4}$ on unit inputs, $p = 2$ for the
+    second layer under $\lVert\cdot\rVert_2$.
 
     Args:
         preactivations: $z_i$ at one input, shape (width,).

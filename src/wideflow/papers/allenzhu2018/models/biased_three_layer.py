@@ -1,4 +1,6 @@
-r"""The three-layer learner of allenzhu2018: two biased ReLU layers, both increments trained, a shrinking scale in front."""
+r"""The three-layer learner of allenzhu2018: two biased ReLU layers, both increments trained, a
+shrinking scale in front.
+"""
 
 from typing import ClassVar
 
@@ -16,10 +18,13 @@ from .closed_relu import active, closed_relu
 
 
 class BiasedThreeLayer(AbstractModel):
-    r"""(10)-(12): $u = \sigma((W^{(0)}+W)x + b_1)$, $\;f_r(x) = \lambda\sum_{i\le m_2}a_{r,i}\,\sigma(\langle v^{(0)}_i+v_i, u\rangle + b_{2,i})$, $\sigma'(0) = 1$.
+    r"""(10)-(12): $u = \sigma((W^{(0)}+W)x + b_1)$,
+    $\;f_r(x) = \lambda\sum_{i\le m_2}a_{r,i}\,\sigma(\langle v^{(0)}_i+v_i, u\rangle + b_{2,i})$,
+    $\sigma'(0) = 1$.
 
-    Initial weights and increments are kept apart (variant 2 of Algorithm 2 flips signs of the increments only). $\lambda$ = `scale` is
-    1 but for `SmoothedSGD`, whose predictor is $\lambda_TF$; it is not trained by gradients.
+    Initial weights and increments are kept apart (variant 2 of Algorithm 2 flips signs of the
+    increments only). $\lambda$ = `scale` is 1 but for `SmoothedSGD`, whose predictor is
+    $\lambda_TF$; it is not trained by gradients.
 
     Args:
         first, first_bias: $W^{(0)}$ (first, feature), $b_1$ (first,).
@@ -57,7 +62,8 @@ class BiasedThreeLayer(AbstractModel):
         m1 = self.first.shape[0]
         if self.second.ndim != 2 or self.second.shape[1] != m1:
             raise ValueError(
-                f"`second` must have shape (second, {m1}) to follow `first`, got {self.second.shape}."
+                f"`second` must have shape (second, {m1}) to follow `first`, got "
+                f"{self.second.shape}."
             )
         m2 = self.second.shape[0]
         self.first_bias = vector("first_bias", first_bias, m1, dtype)
@@ -79,8 +85,10 @@ class BiasedThreeLayer(AbstractModel):
         second_width: int | None = None,
         outputs: int | None = None,
     ) -> "BiasedThreeLayer":
-        r"""The paper's start: $W_{ij} \sim \mathcal N(0, 1/m_1)$, $V_{ij} \sim \mathcal N(0, 1/m_2)$, each bias 0 with probability 1/2, else
-        $\mathcal N(0, 2/m_1)$ resp. $\mathcal N(0, 2/m_2)$, $a \sim \mathcal N(0, \varepsilon_a^2)$ with $\varepsilon_a$ = `output_std`.
+        r"""The paper's start: $W_{ij} \sim \mathcal N(0, 1/m_1)$,
+        $V_{ij} \sim \mathcal N(0, 1/m_2)$, each bias 0 with probability 1/2, else
+        $\mathcal N(0, 2/m_1)$ resp. $\mathcal N(0, 2/m_2)$, $a \sim \mathcal N(0, \varepsilon_a^2)$
+        with $\varepsilon_a$ = `output_std`.
 
         `width` is $m_1$, `second_width` is $m_2$ (default $m_1$).
 
@@ -130,7 +138,9 @@ class BiasedThreeLayer(AbstractModel):
         return {"first_increment": 1.0, "second_increment": 1.0}
 
     def pullback(self, features) -> tuple[Array, Pullback]:
-        r"""$g_q = (a^\top\lambda g)\,\mathbf 1[q\ge0]$, $G_V = g_qu^\top$, $G_W = ((V^\top g_q)\,\mathbf 1[z\ge0])x^\top$, summed over samples."""
+        r"""$g_q = (a^\top\lambda g)\,\mathbf 1[q\ge0]$, $G_V = g_qu^\top$,
+        $G_W = ((V^\top g_q)\,\mathbf 1[z\ge0])x^\top$, summed over samples.
+        """
         second = self.second + self.second_increment
         z = features @ (self.first + self.first_increment).T + self.first_bias
         u = jnp.maximum(z, 0)
@@ -154,6 +164,7 @@ def _like(name: str, value, reference: Array) -> Array:
     array = real_array(name, value).astype(reference.dtype)
     if array.shape != reference.shape:
         raise ValueError(
-            f"`{name}` must have the shape of the initial weights, {reference.shape}, got {array.shape}."
+            f"`{name}` must have the shape of the initial weights, {reference.shape}, got "
+            f"{array.shape}."
         )
     return array

@@ -1,4 +1,6 @@
-r"""The two-layer learner of allenzhu2018: biased ReLU neurons, only the hidden weights' increment is trained."""
+r"""The two-layer learner of allenzhu2018: biased ReLU neurons, only the hidden weights' increment
+is trained.
+"""
 
 from typing import ClassVar
 
@@ -16,9 +18,11 @@ from .closed_relu import active, closed_relu
 
 
 class BiasedTwoLayer(AbstractModel):
-    r"""(5): $f_r(x) = \sum_{i\le m} a_{r,i}\,\sigma(\langle w^{(0)}_i + w_i, x\rangle + b_i)$ with $\sigma'(0) = 1$.
+    r"""(5): $f_r(x) = \sum_{i\le m} a_{r,i}\,\sigma(\langle w^{(0)}_i + w_i, x\rangle + b_i)$ with
+    $\sigma'(0) = 1$.
 
-    The initial weights $W^{(0)}$ = `hidden` and the increment $W$ = `increment` are kept apart; only the increment is trained.
+    The initial weights $W^{(0)}$ = `hidden` and the increment $W$ = `increment` are kept apart;
+    only the increment is trained.
 
     Args:
         hidden: $W^{(0)}$, (width, feature).
@@ -53,7 +57,8 @@ class BiasedTwoLayer(AbstractModel):
         )
         if self.increment.shape != self.hidden.shape:
             raise ValueError(
-                f"`increment` must have the shape of `hidden`, {self.hidden.shape}, got {self.increment.shape}."
+                f"`increment` must have the shape of `hidden`, {self.hidden.shape}, got "
+                f"{self.increment.shape}."
             )
 
     @classmethod
@@ -67,9 +72,11 @@ class BiasedTwoLayer(AbstractModel):
         output_std: float | int,
         outputs: int | None = None,
     ) -> "BiasedTwoLayer":
-        r"""The paper's start: $w_{ij} \sim \mathcal N(0, 1/m)$; $b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$; $a_{r,i} \sim \mathcal N(0, \varepsilon_a^2)$.
+        r"""The paper's start: $w_{ij} \sim \mathcal N(0, 1/m)$; $b_i = 0$ with probability 1/2,
+        else $\mathcal N(0, 2/m)$; $a_{r,i} \sim \mathcal N(0, \varepsilon_a^2)$.
 
-        The bias variance 2 makes $\mathbb E\lVert\sigma(W^{(0)}x+b)\rVert^2 = 1$ on unit inputs. `output_std` is $\varepsilon_a$.
+        The bias variance 2 makes $\mathbb E\lVert\sigma(W^{(0)}x+b)\rVert^2 = 1$ on unit inputs.
+        `output_std` is $\varepsilon_a$.
 
         Args:
             features: the dimension of the inputs.
@@ -110,7 +117,9 @@ class BiasedTwoLayer(AbstractModel):
         return {"increment": 1.0}
 
     def pullback(self, features) -> tuple[Array, Pullback]:
-        r"""Row $i$ of the gradient is $\sum_s(\sum_rg_{s,r}a_{r,i})\mathbf 1[z_{s,i}\ge0]\,x_s^\top$."""
+        r"""Row $i$ of the gradient is
+        $\sum_s(\sum_rg_{s,r}a_{r,i})\mathbf 1[z_{s,i}\ge0]\,x_s^\top$.
+        """
         z = self.preactivations(features)
         on = active(z)
 
@@ -126,7 +135,9 @@ class BiasedTwoLayer(AbstractModel):
 
 
 def half_zero_bias(key: Key, width: int) -> Float[Array, " width"]:
-    r"""$b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$. The zeros are exact: they are the atoms that the constructions read."""
+    r"""$b_i = 0$ with probability 1/2, else $\mathcal N(0, 2/m)$. The zeros are exact: they are the
+    atoms that the constructions read.
+    """
     drawn = normal(named_key(key, "values"), (width,)) * (2 / width) ** 0.5
     return jnp.where(jax.random.bernoulli(named_key(key, "zero"), 0.5, (width,)), 0.0, drawn)
 

@@ -1,6 +1,8 @@
-r"""The ReLU of allenzhu2018: $\sigma(z) = \max(0, z)$ with $\sigma'(z) = \mathbf 1[z \ge 0]$, so the derivative at exactly 0 is 1.
+r"""The ReLU of allenzhu2018: $\sigma(z) = \max(0, z)$ with $\sigma'(z) = \mathbf 1[z \ge 0]$, so
+the derivative at exactly 0 is 1.
 
-Everywhere else in wideflow a kink has derivative 0; only the learners of this paper take 1, as the paper does.
+Everywhere else in wideflow a kink has derivative 0; only the learners of this paper take 1, as the
+paper does.
 """
 
 import jax

@@ -1,7 +1,10 @@
-r"""Kernels of the learners of allenzhu2018 at finite width: tangent Gram matrices in structured form, and last-layer features.
+r"""Kernels of the learners of allenzhu2018 at finite width: tangent Gram matrices in structured
+form, and last-layer features.
 
-Two layers, $W$ trained: $\Theta = (XX'^\top)\odot(DA^2D'^\top)$. Three layers, $W$ and $V$ trained, with $A = a*D_v$, $U = \sigma(W_0X+b_1)$,
-$B = (AV)*D_w$: $\Theta = (AA'^\top)\odot(UU'^\top) + (XX'^\top)\odot(BB'^\top)$. Importing this file teaches `tangent_gram` both.
+Two layers, $W$ trained: $\Theta = (XX'^\top)\odot(DA^2D'^\top)$. Three layers, $W$ and $V$ trained,
+with $A = a*D_v$, $U = \sigma(W_0X+b_1)$, $B = (AV)*D_w$:
+$\Theta = (AA'^\top)\odot(UU'^\top) + (XX'^\top)\odot(BB'^\top)$. Importing this file teaches
+`tangent_gram` both.
 """
 
 import jax.numpy as jnp

@@ -1,8 +1,10 @@
-r"""Pseudo networks: a learner with its ReLU signs frozen (allenzhu2018, (33)-(36), (44)-(47), (403)).
+r"""Pseudo networks: a learner with its ReLU signs frozen (allenzhu2018, (33)-(36), (44)-(47),
+(403)).
 
 With 0/1 signs $D_w, D_v$ frozen at a chosen point the network becomes multilinear in its weights:
-$g(x; W, V) = a\,D_v(V D_w(Wx + b_1) + b_2)$ (33), $g^{(b)}$ without $b_2$ (34), $g^{(b,b)}$ without both biases (35). At the point of freezing
-$g$ is the network (36). How far the two part elsewhere is the coupling error.
+$g(x; W, V) = a\,D_v(V D_w(Wx + b_1) + b_2)$ (33), $g^{(b)}$ without $b_2$ (34), $g^{(b,b)}$ without
+both biases (35). At the point of freezing $g$ is the network (36). How far the two part elsewhere
+is the coupling error.
 """
 
 import equinox as eqx
@@ -56,7 +58,8 @@ def second_signs(frozen: Signs) -> Bool[Array, "sample second"]:
     """Those of the second layer; a network of two layers has none."""
     if frozen.second is None:
         raise ValueError(
-            "`frozen` holds the signs of a network of two layers. Take them from `signs(model, inputs)` of the three-layer one."
+            "`frozen` holds the signs of a network of two layers. Take them from `signs(model, "
+            "inputs)` of the three-layer one."
         )
     return frozen.second
 
@@ -74,8 +77,10 @@ def pseudo_outputs(
     r"""The pseudo network on a batch, with signs `frozen`.
 
     Args:
-        first, second: the whole weights $W$, $V$ at which to evaluate; default: the model's (initial plus increment).
-        biases: "both" for $g$ (33) and (403), "first" for $g^{(b)}$ (34), "none" for $g^{(b,b)}$ (35). Two layers know "both" and "none".
+        first, second: the whole weights $W$, $V$ at which to evaluate; default: the model's
+            (initial plus increment).
+        biases: "both" for $g$ (33) and (403), "first" for $g^{(b)}$ (34), "none" for $g^{(b,b)}$
+            (35). Two layers know "both" and "none".
         model: where biases, output weights and scale come from.
         inputs: shape (sample, feature).
         frozen: which neurons count as active, from `signs`.
@@ -95,7 +100,8 @@ def pseudo_outputs(
 
 @double
 def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
-    """Fraction of signs that differ between `model` and `start`, by layer ("first", "second"), over neurons and inputs.
+    """Fraction of signs that differ between `model` and `start`, by layer ("first", "second"), over
+    neurons and inputs.
 
     Args:
         model: the network now.
@@ -111,7 +117,8 @@ def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
 
 @double
 def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
-    r"""$f - g$ on each input: the network against the pseudo network with the signs of `start`, both at the model's weights.
+    r"""$f - g$ on each input: the network against the pseudo network with the signs of `start`,
+    both at the model's weights.
 
     Args:
         model: the network now.
@@ -126,9 +133,11 @@ def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
 def cross_coefficients(
     model: BiasedThreeLayer, inputs, frozen: Signs, first_move, second_move
 ) -> Float[Array, "sample *output first"]:
-    r"""$c_q = [aD_vV'']_q[D_w(Wx+b_1)]_q + [aD_vV]_q[D_wW''x]_q$: the cross term of a signed move is $g' = \eta\sum_qs_qc_q$.
+    r"""$c_q = [aD_vV'']_q[D_w(Wx+b_1)]_q + [aD_vV]_q[D_wW''x]_q$: the cross term of a signed move
+    is $g' = \eta\sum_qs_qc_q$.
 
-    Hence $\mathbb E_\Sigma g' = 0$ and $\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$ exactly (Lemma 5.5); no signs are sampled. $W$, $V$ are the model's weights.
+    Hence $\mathbb E_\Sigma g' = 0$ and $\mathrm{Var}_\Sigma g' = \eta^2\sum_qc_q^2$ exactly (Lemma
+    5.5); no signs are sampled. $W$, $V$ are the model's weights.
 
     Args:
         model: with weights $W$, $V$.
@@ -167,7 +176,8 @@ def cross_variance(
 def signed_move(
     model: BiasedThreeLayer, first_move, second_move, diagonal, rate: float | Array = 1.0
 ) -> BiasedThreeLayer:
-    r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with $s$ = `diagonal`.
+    r"""The model at $W + \eta\Sigma W''$, $V + \eta V''\Sigma$, $\Sigma = \mathrm{diag}(s)$ with
+    $s$ = `diagonal`.
 
     Args:
         model: with weights $W$, $V$.
@@ -192,9 +202,11 @@ def smoothed_pair(
     diagonal,
     rate,
 ) -> tuple[Float[Array, " sample *output"], Float[Array, " sample *output"]]:
-    r"""$P$ and $P'$ of (44), (45): both at the noisy moved weights, $P$ with their own signs, $P'$ with those of the noisy unmoved point.
+    r"""$P$ and $P'$ of (44), (45): both at the noisy moved weights, $P$ with their own signs, $P'$
+    with those of the noisy unmoved point.
 
-    Corrected: (44), (45) leave $\Sigma$ out. $\mathbb E_\rho|P - P'|/\eta^2$ stays bounded as $\eta \to 0$ (Lemma 5.7).
+    Corrected: (44), (45) leave $\Sigma$ out. $\mathbb E_\rho|P - P'|/\eta^2$ stays bounded as
+    $\eta \to 0$ (Lemma 5.7).
 
     Args:
         model: with weights $W$, $V$.
@@ -217,9 +229,11 @@ def smoothed_pair(
 def coupled_main_part(
     model: BiasedThreeLayer, inputs, first_move, second_move
 ) -> Float[Array, " sample *output"]:
-    r"""The main part of (47): $aD_v(V_0D_w(W_0x+b_1)+b_2) + aD_vV'D_wW'x$, signs and base at the model's weights.
+    r"""The main part of (47): $aD_v(V_0D_w(W_0x+b_1)+b_2) + aD_vV'D_wW'x$, signs and base at the
+    model's weights.
 
-    Lemma 5.8: $f(W_0+\Sigma W', V_0+V'\Sigma)$ differs from it by $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$.
+    Lemma 5.8: $f(W_0+\Sigma W', V_0+V'\Sigma)$ differs from it by
+    $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$.
 
     Args:
         model: with weights $W_0$, $V_0$.
@@ -233,7 +247,8 @@ def coupled_main_part(
 
 
 class SignChange(AbstractObservable):
-    """Fraction of a layer's signs changed since the start, over the training inputs (or the first `samples`).
+    """Fraction of a layer's signs changed since the start, over the training inputs (or the first
+    `samples`).
 
     Args:
         layer: "first" or "second".
@@ -263,7 +278,8 @@ class SignChange(AbstractObservable):
 
 
 class CouplingError(AbstractObservable):
-    """Root mean square of network minus pseudo network (signs of the start) over the training inputs.
+    """Root mean square of network minus pseudo network (signs of the start) over the training
+    inputs.
 
     Args:
         samples: only the first so many training inputs.

@@ -1,6 +1,8 @@
-r"""Empirical Rademacher complexity of the learners of allenzhu2018 (Lemmas 5.9 and G.5): the sup computed, bounds beside it.
+r"""Empirical Rademacher complexity of the learners of allenzhu2018 (Lemmas 5.9 and G.5): the sup
+computed, bounds beside it.
 
-For signs $\xi \in \{\pm1\}^N$ and balls $\lVert V'\rVert_F \le \tau_v$, $\lVert W'\rVert_{2,4} \le \tau_w$ around the initial weights.
+For signs $\xi \in \{\pm1\}^N$ and balls $\lVert V'\rVert_F \le \tau_v$,
+$\lVert W'\rVert_{2,4} \le \tau_w$ around the initial weights.
 """
 
 import itertools
@@ -27,7 +29,8 @@ from .row_norms import row_norm
 def rademacher_signs(
     key: Key, samples: int, draws: int | None = None
 ) -> Float[Array, "draw sample"]:
-    r"""All $2^N$ sign vectors where `draws` is None (at most 12 samples), else that many random ones.
+    r"""All $2^N$ sign vectors where `draws` is None (at most 12 samples), else that many random
+    ones.
 
     Args:
         samples: $N$.
@@ -37,14 +40,17 @@ def rademacher_signs(
     if draws is None:
         if samples > 12:
             raise ValueError(
-                f"`draws` must be given beyond 12 samples, got None for {samples}: there are 2^{samples} sign vectors."
+                f"`draws` must be given beyond 12 samples, got None for {samples}: there are "
+                f"2^{samples} sign vectors."
             )
         return jnp.asarray(list(itertools.product((-1.0, 1.0), repeat=samples)))
     return jax.random.rademacher(key, (draws, samples), float)
 
 
 class BilinearSup(AbstractResult):
-    r"""The exact sup of the bilinear class for one $\xi$, its maximiser $(W', V')$, and the paper's chain (379)-(389) beside it."""
+    r"""The exact sup of the bilinear class for one $\xi$, its maximiser $(W', V')$, and the paper's
+    chain (379)-(389) beside it.
+    """
 
     value: Float[Array, ""]
     chain: Float[Array, ""]
@@ -56,11 +62,13 @@ class BilinearSup(AbstractResult):
 def bilinear_sup(
     model: BiasedThreeLayer, inputs, xi, first_radius, second_radius, output: int = 0
 ) -> BilinearSup:
-    r"""$\sup|\sum_j\xi_j\,aD_v(x_j)V'D_w(x_j)W'x_j| = \tau_w\tau_v(\sum_q\sigma_{\max}(B_q)^4)^{1/4}$, signs at the model's weights.
+    r"""$\sup|\sum_j\xi_j\,aD_v(x_j)V'D_w(x_j)W'x_j| = \tau_w\tau_v(\sum_q\sigma_{\max}(B_q)^4)^{1/4}$,
+    signs at the model's weights.
 
-    $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is formed, from $G = AA^\top$ with rows $a*D_v(x_j)$.
-    The chain bounds it by $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$. Where the sup is zero (no node is on at any sample) every point of the
-    balls attains it; the maximiser returned is then zero.
+    $B_q = \sum_j\xi_j[D_w(x_j)]_q(a*D_v(x_j))x_j^\top$ (m2 x d). Only $B_q^\top B_q$ (d x d) is
+    formed, from $G = AA^\top$ with rows $a*D_v(x_j)$. The chain bounds it by
+    $\tau_wm_1^{1/4}\tau_v\max_q\lVert B_q\rVert_F$. Where the sup is zero (no node is on at any
+    sample) every point of the balls attains it; the maximiser returned is then zero.
 
     Args:
         model: where the signs are taken.
@@ -97,7 +105,8 @@ def bilinear_sup(
 def bilinear_rademacher(
     model: BiasedThreeLayer, inputs, xi, first_radius: float | int, second_radius: float | int
 ) -> tuple[float, float]:
-    r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one, and the chain's.
+    r"""$\frac1N\mathbb E_\xi\sup$ over the rows of `xi` (see `rademacher_signs`): the exact one,
+    and the chain's.
 
     Args:
         model: where the signs are taken; of several outputs the first counts.
@@ -122,7 +131,8 @@ def bilinear_bound(
     second_radius: float | int,
     output: int = 0,
 ) -> float:
-    r"""$\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$ (Lemma 5.9 without its coupling term), on unit inputs.
+    r"""$\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$ (Lemma 5.9 without its coupling term), on
+    unit inputs.
 
     Args:
         model: gives $a$ and $m_1$.
@@ -142,9 +152,11 @@ def bilinear_bound(
 
 @double
 def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, "row column"]:
-    r"""The maximiser of $\langle G, W\rangle$ over $\lVert W\rVert_{2,4} \le \tau$: $W_i = \tau G_i\lVert G_i\rVert^{-2/3}/(\sum_j\lVert G_j\rVert^{4/3})^{1/4}$.
+    r"""The maximiser of $\langle G, W\rangle$ over $\lVert W\rVert_{2,4} \le \tau$:
+    $W_i = \tau G_i\lVert G_i\rVert^{-2/3}/(\sum_j\lVert G_j\rVert^{4/3})^{1/4}$.
 
-    The value is $\tau\lVert G\rVert_{2,4/3}$. `power` 2 is the Frobenius ball; any power $p > 1$ works, with its dual exponent.
+    The value is $\tau\lVert G\rVert_{2,4/3}$. `power` 2 is the Frobenius ball; any power $p > 1$
+    works, with its dual exponent.
 
     Args:
         gradient: $G$, shape (row, column).
@@ -165,7 +177,8 @@ def row_ball_oracle(gradient, radius, power: float | int = 4.0) -> Float[Array, 
 
 @double
 def row_ball_projection(matrix, radius: float | int) -> Float[Array, "row column"]:
-    r"""The nearest point of $\lVert W\rVert_{2,4} \le \tau$: rows keep their direction, norms solve $s + 2\mu s^3 = r$, $\mu$ by bisection.
+    r"""The nearest point of $\lVert W\rVert_{2,4} \le \tau$: rows keep their direction, norms solve
+    $s + 2\mu s^3 = r$, $\mu$ by bisection.
 
     Args:
         matrix: $W$ before projection, shape (row, column); $r$ are its row norms.
@@ -210,10 +223,12 @@ def network_sup(
     draws: int = 12,
     fresh: int = 64,
 ) -> float:
-    r"""A lower estimate of $\sup|\sum_j\xi_j\mathbb E_\Sigma f(x_j; W_0+\Sigma W', V_0+V'\Sigma)|$ of (49), by conditional-gradient ascent.
+    r"""A lower estimate of $\sup|\sum_j\xi_j\mathbb E_\Sigma f(x_j; W_0+\Sigma W', V_0+V'\Sigma)|$
+    of (49), by conditional-gradient ascent.
 
-    Starts at the bilinear maximiser, steps $2/(it+4)$ towards the linear oracle, redraws `draws` signs in every iteration and is evaluated on
-    `fresh` new ones (re-using the ascent's own draws overestimates). Both signs of the sum are tried.
+    Starts at the bilinear maximiser, steps $2/(it+4)$ towards the linear oracle, redraws `draws`
+    signs in every iteration and is evaluated on `fresh` new ones (re-using the ascent's own draws
+    overestimates). Both signs of the sum are tried.
 
     Args:
         model: at $W_0$, $V_0$; of several outputs the first counts.
@@ -277,9 +292,11 @@ def two_layer_sup(
     steps: int = 60,
     output: int = 0,
 ) -> float:
-    r"""$\sup_{\lVert w_i\rVert\le\tau}\sum_j\xi_jf(x_j; W_0+W)$ from below: $m$ separate problems in a ball, projected subgradient ascent on each.
+    r"""$\sup_{\lVert w_i\rVert\le\tau}\sum_j\xi_jf(x_j; W_0+W)$ from below: $m$ separate problems
+    in a ball, projected subgradient ascent on each.
 
-    `starts` random starts, `steps` steps of size $0.3\tau$, vectorised over neurons; Lemma G.5 bounds its mean by $\lVert a\rVert_1\tau\sqrt N$ beyond $W = 0$.
+    `starts` random starts, `steps` steps of size $0.3\tau$, vectorised over neurons; Lemma G.5
+    bounds its mean by $\lVert a\rVert_1\tau\sqrt N$ beyond $W = 0$.
 
     Args:
         model: at $W_0$.
@@ -330,7 +347,8 @@ def _ball_ascent(model, inputs, xi, sign, points, radius, steps):
 def two_layer_bound(
     model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0
 ) -> float:
-    r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit inputs.
+    r"""$\lVert a\rVert_1\tau_w/\sqrt N$ of Lemma G.5 with its constant (contraction), on unit
+    inputs.
 
     Args:
         model: gives $a$.
@@ -350,7 +368,8 @@ def two_layer_bound(
 
 @double
 def gap_bound_variant2(model: BiasedThreeLayer, samples: int, output: int = 0) -> float:
-    r"""$(\lVert W\rVert_{2,4}\lVert V\rVert_Fm_1^{1/4}\lVert a\rVert_2 + 1)/\sqrt N$ at the learned increments: variant 2's generalisation gap without its logs.
+    r"""$(\lVert W\rVert_{2,4}\lVert V\rVert_Fm_1^{1/4}\lVert a\rVert_2 + 1)/\sqrt N$ at the learned
+    increments: variant 2's generalisation gap without its logs.
 
     Args:
         model: after training.
@@ -366,9 +385,12 @@ def gap_bound_variant2(model: BiasedThreeLayer, samples: int, output: int = 0) -
 
 @double
 def gap_bound_variant1(model: BiasedThreeLayer, samples: int) -> float:
-    r"""The spectral bound of footnote 14, at the learned weights $W_0+W$, $V_0+V$ and increments $W$, $V$:
+    r"""The spectral bound of footnote 14, at the learned weights $W_0+W$, $V_0+V$ and increments
+    $W$, $V$:
 
-    $\frac{1}{\sqrt N}\lVert a\rVert\lVert W_0{+}W\rVert\lVert V_0{+}V\rVert\big((\lVert W\rVert_{2,1}/\lVert W_0{+}W\rVert)^{2/3} + (\lVert V\rVert_{2,1}/\lVert V_0{+}V\rVert)^{2/3}\big)^{3/2}$.
+    $\frac{1}{\sqrt N}\lVert a\rVert\lVert W_0{+}W\rVert\lVert V_0{+}V\rVert\big((\lVert
+    W\rVert_{2,1}/\lVert W_0{+}W\rVert)^{2/3} + (\lVert V\rVert_{2,1}/\lVert
+    V_0{+}V\rVert)^{2/3}\big)^{3/2}$.
 
     Args:
         model: after training.

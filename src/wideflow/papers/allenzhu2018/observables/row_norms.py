@@ -1,4 +1,6 @@
-r"""Row norms $\lVert W\rVert_{2,p} = (\sum_i\lVert w_i\rVert_2^p)^{1/p}$ of increments; $p = \infty$ is the largest row."""
+r"""Row norms $\lVert W\rVert_{2,p} = (\sum_i\lVert w_i\rVert_2^p)^{1/p}$ of increments;
+$p = \infty$ is the largest row.
+"""
 
 import math
 
@@ -30,7 +32,8 @@ def row_norm(matrix, power: float | int = 2.0) -> Float[Array, ""]:
 
 
 class IncrementNorm(AbstractObservable):
-    r"""$\lVert W_t\rVert_{2,p}$ of one trained array (`part`: "increment", "first_increment" or "second_increment").
+    r"""$\lVert W_t\rVert_{2,p}$ of one trained array (`part`: "increment", "first_increment" or
+    "second_increment").
 
     Args:
         part: which array.

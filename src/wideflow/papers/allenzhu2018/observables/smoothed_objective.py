@@ -1,7 +1,8 @@
 r"""The smoothed objectives of allenzhu2018's analysis, (24) and (372), with common random numbers.
 
-$L'(\lambda, W, V) = \mathbb E_{\rho,\mathcal Z}[L(\lambda F(x; W_0+W^\rho+W, V_0+V^\rho+V), y)] + R(W, V)$; every value below uses the same noise draws, so that
-differences between nearby points are not drowned in sampling noise.
+$L'(\lambda, W, V) = \mathbb E_{\rho,\mathcal Z}[L(\lambda F(x; W_0+W^\rho+W, V_0+V^\rho+V), y)] +
+R(W, V)$; every value below uses the same noise draws, so that differences between nearby points are
+not drowned in sampling noise.
 """
 
 import equinox as eqx
@@ -21,7 +22,8 @@ from .pseudo import signed_move
 
 
 class DescentTriple(AbstractResult):
-    r"""$c_1 = \mathbb E_\Sigma L'(\lambda, W+\sqrt\eta\Sigma W^\star, V+\sqrt\eta V^\star\Sigma)$, $c_2 = L'((1-\eta)\lambda, W, V)$, $c_3 = L'(\lambda, W, V)$ of Lemma 5.3.
+    r"""$c_1 = \mathbb E_\Sigma L'(\lambda, W+\sqrt\eta\Sigma W^\star, V+\sqrt\eta V^\star\Sigma)$,
+    $c_2 = L'((1-\eta)\lambda, W, V)$, $c_3 = L'(\lambda, W, V)$ of Lemma 5.3.
 
     Attributes:
         moved: $c_1$.
@@ -43,9 +45,11 @@ def smoothed_objective(
     dynamics: SmoothedSGD,
     draws: int,
 ) -> Float[Array, ""]:
-    r"""$L'$ at the model (its `scale` is $\lambda$), over `draws` noise draws; noise levels and regulariser are those of `dynamics`.
+    r"""$L'$ at the model (its `scale` is $\lambda$), over `draws` noise draws; noise levels and
+    regulariser are those of `dynamics`.
 
-    For dynamics of variant 2 it is $L''$ of (372): each draw also has its own $\Sigma$, $W \to \Sigma W$, $V \to V\Sigma$.
+    For dynamics of variant 2 it is $L''$ of (372): each draw also has its own $\Sigma$,
+    $W \to \Sigma W$, $V \to V\Sigma$.
 
     Args:
         model: a `BiasedThreeLayer`, where $L'$ is taken.
@@ -86,7 +90,8 @@ def descent_triple(
     rate,
     draws: int,
 ) -> DescentTriple:
-    r"""The three values of Lemma 5.3 at step $\eta$ = `rate` along $W^\star, V^\star$; each draw has its own $\Sigma$, used together with $-\Sigma$.
+    r"""The three values of Lemma 5.3 at step $\eta$ = `rate` along $W^\star, V^\star$; each draw
+    has its own $\Sigma$, used together with $-\Sigma$.
 
     Args:
         model: at $W$, $V$, with `scale` $\lambda$.

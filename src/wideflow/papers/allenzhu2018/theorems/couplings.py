@@ -1,4 +1,6 @@
-"""Signs change little and pseudo networks stay close: Lemmas 5.5, 5.7, 5.8, Claim C.1 and Lemma G.3."""
+"""Signs change little and pseudo networks stay close: Lemmas 5.5, 5.7, 5.8, Claim C.1 and Lemma
+G.3.
+"""
 
 import math
 from typing import ClassVar
@@ -35,10 +37,13 @@ from .judging import judge, unmet
 
 
 class Lemma55SignChanges(AbstractTheorem):
-    r"""Few signs change: within $\lVert W'\rVert_{2,4} \le \tau_w$ at most $O(\tau_w^{4/5}m_1^{6/5})$ first-layer signs, within $\lVert g'\rVert_2 \le \delta$ at most $O(\delta^{2/3}m_2)$ second-layer signs change.
+    r"""Few signs change: within $\lVert W'\rVert_{2,4} \le \tau_w$ at most
+    $O(\tau_w^{4/5}m_1^{6/5})$ first-layer signs, within $\lVert g'\rVert_2 \le \delta$ at most
+    $O(\delta^{2/3}m_2)$ second-layer signs change.
 
-    Judged on the worst case (greedy flips of given pre-activations) against the sharp constants 0.9526 and 1.0591 (1.2407 without biases, Claim C.1): the mean count
-    over draws must agree within `tolerance`. Counts below 100 scatter too much and are NOT_APPLICABLE.
+    Judged on the worst case (greedy flips of given pre-activations) against the sharp constants
+    0.9526 and 1.0591 (1.2407 without biases, Claim C.1): the mean count over draws must agree
+    within `tolerance`. Counts below 100 scatter too much and are NOT_APPLICABLE.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.5, Claim C.1")
@@ -81,10 +86,13 @@ class Lemma55SignChanges(AbstractTheorem):
 
 
 class Lemma55CrossTerm(AbstractTheorem):
-    r"""With frozen signs $g(W+\eta\Sigma W'', V+\eta V''\Sigma) = g(W,V) + \eta^2g^{(b,b)}(W'',V'') + g'$ with $\mathbb E_\Sigma g' = 0$ and
+    r"""With frozen signs
+    $g(W+\eta\Sigma W'', V+\eta V''\Sigma) = g(W,V) + \eta^2g^{(b,b)}(W'',V'') + g'$ with
+    $\mathbb E_\Sigma g' = 0$ and
     $|g'| \le \eta\,\tilde O(\sqrt{m_2/m_1}\,\tau_v + \sqrt{m_2}\,\tau_w)$ (37)-(38).
 
-    Judged exactly: the identity for given signs, with $g' = \eta\sum_qs_qc_q$ linear in $s$ (mean zero); and $\sqrt{\mathrm{Var}\,g'}$ against the bound with constant `constant`.
+    Judged exactly: the identity for given signs, with $g' = \eta\sum_qs_qc_q$ linear in $s$ (mean
+    zero); and $\sqrt{\mathrm{Var}\,g'}$ against the bound with constant `constant`.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.5 (37)-(38)")
@@ -102,7 +110,8 @@ class Lemma55CrossTerm(AbstractTheorem):
         *,
         constant: float | int = 3.0,
     ) -> Verdict:
-        """Moves $W''$, $V''$ and signs `diagonal`; the bound uses their own norms and the size of the output weights.
+        """Moves $W''$, $V''$ and signs `diagonal`; the bound uses their own norms and the size of
+        the output weights.
 
         Args:
             model: with weights $W$, $V$.
@@ -143,15 +152,21 @@ class Lemma55CrossTerm(AbstractTheorem):
 
 
 class Lemma57(AbstractTheorem):
-    r"""$\mathbb E_\rho|P_{\rho,\eta} - P'_{\rho,\eta}|/\eta^2 = \tilde O(m_1\tau_{w,\infty}^2/\sigma_w + m_2\tau_{w,\infty}^2/\sigma_v + \frac{m_2}{m_1}\tau_{v,\infty}^2/\sigma_v) + O_p(\eta)$ (46): the smoothed pseudo network is second-order close.
+    r"""$\mathbb E_\rho|P_{\rho,\eta} - P'_{\rho,\eta}|/\eta^2 = \tilde
+    O(m_1\tau_{w,\infty}^2/\sigma_w + m_2\tau_{w,\infty}^2/\sigma_v +
+    \frac{m_2}{m_1}\tau_{v,\infty}^2/\sigma_v) + O_p(\eta)$ (46): the smoothed pseudo network is
+    second-order close.
 
-    Judged by scaling: measured means over $\eta^2$ at several $\eta$ must agree within a factor `spread` (a first-order error would grow like $1/\eta$).
+    Judged by scaling: measured means over $\eta^2$ at several $\eta$ must agree within a factor
+    `spread` (a first-order error would grow like $1/\eta$).
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.7")
 
     def __call__(self, rates, errors, *, spread: float | int = 1.5) -> Verdict:
-        r"""`errors` are $\mathbb E_\rho|P - P'|$ at `rates` $\eta$ (from `observables.smoothed_pair`)."""
+        r"""`errors` are $\mathbb E_\rho|P - P'|$ at `rates` $\eta$ (from
+        `observables.smoothed_pair`).
+        """
         rates, errors = np.asarray(rates, float), np.asarray(errors, float)
         scaled = errors / rates**2
         numbers = {"largest": float(scaled.max()), "least": float(scaled.min())}
@@ -164,9 +179,12 @@ class Lemma57(AbstractTheorem):
 
 
 class Lemma58(AbstractTheorem):
-    r"""$f(x; W_0+\Sigma W', V_0+V'\Sigma)$ equals its main part (47) up to $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$ for $\tau_v \in [m_2^{-1/2}, (m_1/m_2)^{1/2}]$, $\tau_w \in [m_1^{-3/4}, m_1^{-1/2}]$.
+    r"""$f(x; W_0+\Sigma W', V_0+V'\Sigma)$ equals its main part (47) up to
+    $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$ for
+    $\tau_v \in [m_2^{-1/2}, (m_1/m_2)^{1/2}]$, $\tau_w \in [m_1^{-3/4}, m_1^{-1/2}]$.
 
-    Judged: a measured rms error against the bound with constant `constant`, times the size of the output weights.
+    Judged: a measured rms error against the bound with constant `constant`, times the size of the
+    output weights.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.8")
@@ -206,11 +224,15 @@ class Lemma58(AbstractTheorem):
 
 
 class LemmaG3(AbstractTheorem):
-    r"""Two layers, every $\lVert w_i - w_i^{(0)}\rVert \le \tau$: (1) at most a fraction $\tilde O(\tau\sqrt m)$ of the signs changes, (2) $|f - g| \le \tilde O(k\tau^2m^{3/2})$,
-    (3) $\lVert\nabla L_F - \nabla L_G\rVert_{2,1} \le \tilde O(k\tau m^{3/2} + k^{3/2}\tau^2m^{5/2})$.
+    r"""Two layers, every $\lVert w_i - w_i^{(0)}\rVert \le \tau$: (1) at most a fraction
+    $\tilde O(\tau\sqrt m)$ of the signs changes, (2) $|f - g| \le \tilde O(k\tau^2m^{3/2})$,
+    (3) $\lVert\nabla L_F - \nabla L_G\rVert_{2,1} \le \tilde O(k\tau m^{3/2} +
+        k^{3/2}\tau^2m^{5/2})$.
 
-    Judged with constants: (1) $2f_0\tau\sqrt m$ plus three deviations of a count; (2) $f_0\max|a|\,\tau^2m^{3/2}$ (one output); (3) exactly,
-    $\sum_{\text{flipped}}\lVert a_i\rVert + \sum_i\lVert a_i\rVert\,\lVert f-g\rVert$. Corrected: (2) is quadratic in $\tau$ (printed linear); (3) is a (2,1) norm (printed (2,2)).
+    Judged with constants: (1) $2f_0\tau\sqrt m$ plus three deviations of a count; (2)
+    $f_0\max|a|\,\tau^2m^{3/2}$ (one output); (3) exactly,
+    $\sum_{\text{flipped}}\lVert a_i\rVert + \sum_i\lVert a_i\rVert\,\lVert f-g\rVert$. Corrected:
+    (2) is quadratic in $\tau$ (printed linear); (3) is a (2,1) norm (printed (2,2)).
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.3")
@@ -245,9 +267,12 @@ class LemmaG3(AbstractTheorem):
         gaps = self._gradient_gaps(model, inputs, targets, loss, frozen)
         allowed = np.asarray(flipped @ sizes + jnp.sum(sizes) * error)
         numbers |= {
-            "flipped": float(sign_changes(model, start, inputs)["first"]), "flip_bound": expected / width, "coupling": float(error.max()),
-            "coupling_bound": uniform_coupling_error(tau, width, float(jnp.max(sizes))), "gradient_gap": float(gaps.max()),
-        }  # fmt: skip
+            "flipped": float(sign_changes(model, start, inputs)["first"]),
+            "flip_bound": expected / width,
+            "coupling": float(error.max()),
+            "coupling_bound": uniform_coupling_error(tau, width, float(jnp.max(sizes))),
+            "gradient_gap": float(gaps.max()),
+        }
         ratios = {
             "flips": float(counts.max()) / (expected + 3 * math.sqrt(expected) + 3),
             "coupling": numbers["coupling"] / numbers["coupling_bound"],
@@ -257,7 +282,8 @@ class LemmaG3(AbstractTheorem):
         }
         return judge(
             ratios,
-            f"radius {tau:.3g}: {numbers['flipped']:.3g} of the signs changed, |f - g| up to {numbers['coupling']:.3g}",
+            f"radius {tau:.3g}: {numbers['flipped']:.3g} of the signs changed, |f - g| up to "
+            f"{numbers['coupling']:.3g}",
             numbers,
             tolerance=1e-9,
         )

@@ -1,4 +1,6 @@
-"""Appendix A and Claim B.1: concentration, interval partition, Hermite polynomials, gradient or curvature."""
+"""Appendix A and Claim B.1: concentration, interval partition, Hermite polynomials, gradient or
+curvature.
+"""
 
 import math
 from collections.abc import Callable
@@ -23,7 +25,9 @@ _WEIGHTS = _WEIGHTS / math.sqrt(2 * math.pi)
 def _tail(
     sums: np.ndarray, level: float | int, allowed: float | int, numbers: dict, message: str
 ) -> Verdict:
-    """Whether the fraction above `level` is at most `allowed`, plus three standard errors of a fraction."""
+    """Whether the fraction above `level` is at most `allowed`, plus three standard errors of a
+    fraction.
+    """
     fraction = float(np.mean(np.abs(sums) >= level))
     slack = 3 * math.sqrt(max(allowed, 1 / sums.size) / sums.size)
     numbers = {
@@ -41,10 +45,12 @@ def _tail(
 
 
 class LemmaA1(AbstractTheorem):
-    r"""$n_i, \alpha_i, a_i$ standard Gaussian, $a$ independent of the others, $|h| \le L$: for $B \ge 1$ the sum $\sum_ia_i^2\mathbf 1[n_i\ge0]h(\alpha_i)$ deviates from
-    its mean by at least $cBL(\sqrt m + B)$ with probability at most $4e^{-B^2/2}$.
+    r"""$n_i, \alpha_i, a_i$ standard Gaussian, $a$ independent of the others, $|h| \le L$: for
+    $B \ge 1$ the sum $\sum_ia_i^2\mathbf 1[n_i\ge0]h(\alpha_i)$ deviates from its mean by at least
+    $cBL(\sqrt m + B)$ with probability at most $4e^{-B^2/2}$.
 
-    Corrected: $c = 2$. The printed $c = 1$ fails for $B \ge 6$ because $a^2\mathbf 1[n\ge0]$ has variance 1.25 > 1 (tail 6.7e-8 against 6.1e-8 at $B = 6$).
+    Corrected: $c = 2$. The printed $c = 1$ fails for $B \ge 6$ because $a^2\mathbf 1[n\ge0]$ has
+    variance 1.25 > 1 (tail 6.7e-8 against 6.1e-8 at $B = 6$).
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.1 (51)")
@@ -77,13 +83,17 @@ class LemmaA1(AbstractTheorem):
 
     @staticmethod
     def printed_fails(width: int, deviation: float | int) -> bool:
-        r"""Whether the printed constant 1 fails for $h = 1$: the normal tail of variance 1.25 at the printed level exceeds $4e^{-B^2/2}$."""
+        r"""Whether the printed constant 1 fails for $h = 1$: the normal tail of variance 1.25 at
+        the printed level exceeds $4e^{-B^2/2}$.
+        """
         level = deviation * (math.sqrt(width) + deviation) / math.sqrt(1.25 * width)
         return 2 * float(sp.ndtr(-level)) > 4 * math.exp(-(deviation**2) / 2)
 
 
 class LemmaA2(AbstractTheorem):
-    r"""$h$ $L$-Lipschitz with $h(0) = 0$, $a_i, v_i$ standard Gaussian: $|\sum_ia_ih(v_i)| \ge BL(\sqrt m + B)$ with probability at most $4e^{-B^2/2}$, $B \ge 1$."""
+    r"""$h$ $L$-Lipschitz with $h(0) = 0$, $a_i, v_i$ standard Gaussian:
+    $|\sum_ia_ih(v_i)| \ge BL(\sqrt m + B)$ with probability at most $4e^{-B^2/2}$, $B \ge 1$.
+    """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.2 (54)")
 
@@ -108,10 +118,12 @@ class LemmaA2(AbstractTheorem):
 
 
 class LemmaA4(AbstractTheorem):
-    r"""The interval partition at $y \in [-1,1]$ has $P[g\in I] = \tau$, $P[s=\pm1] = \tau/2$, $\mathbb E[sg\mid I] = y$, and components of length at most $2.07\tau$.
+    r"""The interval partition at $y \in [-1,1]$ has $P[g\in I] = \tau$, $P[s=\pm1] = \tau/2$,
+    $\mathbb E[sg\mid I] = y$, and components of length at most $2.07\tau$.
 
-    Corrected: see `limits.constructions.intervals`. All four are computed from the interval ends, exactly. The length belongs to the
-    lemma's $\tau \le 1/100$; the others hold at every $\tau$ at which $\mathbb E[sg\mid I] = 1$ can be reached.
+    Corrected: see `limits.constructions.intervals`. All four are computed from the interval ends,
+    exactly. The length belongs to the lemma's $\tau \le 1/100$; the others hold at every $\tau$ at
+    which $\mathbb E[sg\mid I] = 1$ can be reached.
 
     Args:
         tau: $\tau$.
@@ -152,7 +164,8 @@ class LemmaA4(AbstractTheorem):
 
 
 class LemmaA5(AbstractTheorem):
-    r"""$\mathbb E[He_iHe_j] = i!\,\delta_{ij}$ under $\mathcal N(0,1)$. Corrected: the constant is $i!$, not $\sqrt{2\pi}\,i!$.
+    r"""$\mathbb E[He_iHe_j] = i!\,\delta_{ij}$ under $\mathcal N(0,1)$. Corrected: the constant is
+    $i!$, not $\sqrt{2\pi}\,i!$.
 
     Args:
         degree: the largest $i$ and $j$.
@@ -172,9 +185,11 @@ class LemmaA5(AbstractTheorem):
 
 
 class LemmaA6(AbstractTheorem):
-    r"""$\mathbb E[He_i(\alpha_1)\mathbf 1[\alpha_1x_1 + \beta_1\sqrt{1-x_1^2} \ge b]] = p_i\,x_1^i$ with $p_i = He_{i-1}(b)n(b)$ for $i \ge 1$.
+    r"""$\mathbb E[He_i(\alpha_1)\mathbf 1[\alpha_1x_1 + \beta_1\sqrt{1-x_1^2} \ge b]] = p_i\,x_1^i$
+    with $p_i = He_{i-1}(b)n(b)$ for $i \ge 1$.
 
-    The closed form of the sums (70), (72) (which run over odd $r$, resp. start at $j = 0$; misprinted).
+    The closed form of the sums (70), (72) (which run over odd $r$, resp. start at $j = 0$;
+    misprinted).
 
     Args:
         degree: $i$.
@@ -218,10 +233,13 @@ class LemmaA6(AbstractTheorem):
 
 
 class LemmaA7(AbstractTheorem):
-    r"""$L_{i,b} = \mathbb E[\alpha^i\mathbf 1[\alpha\ge b]]$ obeys $L_{i,b} = b^{i-1}n(b) + (i-1)L_{i-2,b}$, $L_{0,b} = N(-b)$, $L_{1,b} = n(b)$; in closed form
-    even $i$: $(i-1)!!\,N(-b) + n(b)\sum_{j\text{ odd}<i}\frac{(i-1)!!}{j!!}b^j$ (99), odd $i$: $n(b)\sum_{j\text{ even}<i}\frac{(i-1)!!}{j!!}b^j$.
+    r"""$L_{i,b} = \mathbb E[\alpha^i\mathbf 1[\alpha\ge b]]$ obeys
+    $L_{i,b} = b^{i-1}n(b) + (i-1)L_{i-2,b}$, $L_{0,b} = N(-b)$, $L_{1,b} = n(b)$; in closed form
+    even $i$: $(i-1)!!\,N(-b) + n(b)\sum_{j\text{ odd}<i}\frac{(i-1)!!}{j!!}b^j$ (99), odd $i$:
+    $n(b)\sum_{j\text{ even}<i}\frac{(i-1)!!}{j!!}b^j$.
 
-    Corrected: (99) is printed for all $i$ but holds for even $i$ only (at $i = 3$, $b = 0.6$: 0.786, while (99) gives 0.948).
+    Corrected: (99) is printed for all $i$ but holds for even $i$ only (at $i = 3$, $b = 0.6$:
+    0.786, while (99) gives 0.948).
 
     Args:
         degree: $i$.
@@ -268,14 +286,17 @@ class LemmaA7(AbstractTheorem):
 
 
 class LemmaA8(AbstractTheorem):
-    r"""If $\mathbb E f(x + \eta x_1 + \sqrt\eta x_2) \le f(x) - \eta\varepsilon$ for all small $\eta$, $\mathbb Ex_2 = 0$, $\lVert x_2\rVert = 1$, then
-    $\lVert\nabla f(x)\rVert \ge \varepsilon/(2\lVert x_1\rVert)$ or $\lambda_{\min}(\nabla^2f(x)) \le -\varepsilon$.
+    r"""If $\mathbb E f(x + \eta x_1 + \sqrt\eta x_2) \le f(x) - \eta\varepsilon$ for all small
+    $\eta$, $\mathbb Ex_2 = 0$, $\lVert x_2\rVert = 1$, then
+    $\lVert\nabla f(x)\rVert \ge \varepsilon/(2\lVert x_1\rVert)$ or
+    $\lambda_{\min}(\nabla^2f(x)) \le -\varepsilon$.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma A.8")
 
     def __call__(self, gradient, hessian, step, directions) -> Verdict:
-        r"""`step` is $x_1$; `directions` (draws, dimension) are equally likely values of $x_2$. $\varepsilon$ is the rate of decrease that they give.
+        r"""`step` is $x_1$; `directions` (draws, dimension) are equally likely values of $x_2$.
+        $\varepsilon$ is the rate of decrease that they give.
 
         Args:
             gradient: $\nabla f(x)$, shape (dimension,).
@@ -309,7 +330,9 @@ class LemmaA8(AbstractTheorem):
 
 
 class ClaimB1(AbstractTheorem):
-    r"""$|p'_i| \ge (i-2)!!/20$ for odd $i$ (it is $(i-2)!!/(2\sqrt{2\pi})$) and $|p'_i| \ge (i-1)!!/(200i^2)$ for even $i$ with the paper's window, $b_0 \sim \mathcal N(0,2)$ half the time.
+    r"""$|p'_i| \ge (i-2)!!/20$ for odd $i$ (it is $(i-2)!!/(2\sqrt{2\pi})$) and
+    $|p'_i| \ge (i-1)!!/(200i^2)$ for even $i$ with the paper's window, $b_0 \sim \mathcal N(0,2)$
+    half the time.
 
     Args:
         degree: $i \ge 1$.

@@ -18,10 +18,16 @@ from .judging import judge, unmet
 
 
 class Lemma59(AbstractTheorem):
-    r"""The empirical Rademacher complexity of $\{\mathbb E_\Sigma f(\cdot; W_0+W^\rho+\Sigma W', V_0+V^\rho+V'\Sigma)\}$ over $\lVert V'\rVert_F \le \tau_v$, $\lVert W'\rVert_{2,4} \le \tau_w$ is at most $\tilde O(\tau_w\tau_vm_1^{1/4}\sqrt{m_2}/\sqrt N + 1/\sqrt N)$ (50).
+    r"""The empirical Rademacher complexity of
+    $\{\mathbb E_\Sigma f(\cdot; W_0+W^\rho+\Sigma W', V_0+V^\rho+V'\Sigma)\}$ over
+    $\lVert V'\rVert_F \le \tau_v$, $\lVert W'\rVert_{2,4} \le \tau_w$ is at most
+    $\tilde O(\tau_w\tau_vm_1^{1/4}\sqrt{m_2}/\sqrt N + 1/\sqrt N)$ (50).
 
-    Judged for the bilinear main part $aD_vV'D_wW'x$, whose sup is computed exactly, against $\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$. Corrected: for the network itself the
-    right side also needs the coupling error $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$; it is visible at small widths.
+    Judged for the bilinear main part $aD_vV'D_wW'x$, whose sup is computed exactly, against
+    $\tau_w\tau_vm_1^{1/4}\lVert a\rVert_2/\sqrt N$. Corrected: for the network itself the right
+    side also needs the coupling error
+    $\tilde O(\tau_w^{16/5}m_1^{4/5}m_2^{3/2} + \sqrt{m_2/m_1}\,\tau_v)$; it is visible at small
+    widths.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.9")
@@ -35,7 +41,8 @@ class Lemma59(AbstractTheorem):
         first_radius: float | int,
         second_radius: float | int,
     ) -> Verdict:
-        """`xi` (draw, sample) from `observables.rademacher_signs`; all of them, or enough that the mean is sharp.
+        """`xi` (draw, sample) from `observables.rademacher_signs`; all of them, or enough that the
+        mean is sharp.
 
         Args:
             model: where the signs are taken.
@@ -54,16 +61,19 @@ class Lemma59(AbstractTheorem):
 
 
 class LemmaG5(AbstractTheorem):
-    r"""Two layers: $\frac1N\mathbb E_\xi\sup_{\lVert W'\rVert_{2,\infty}\le\tau_w}\sum_i\xi_if(x_i; W_0+W') \le \tilde O(m\tau_w/\sqrt N)$ (433).
+    r"""Two layers: $\frac1N\mathbb E_\xi\sup_{\lVert W'\rVert_{2,\infty}\le\tau_w}\sum_i\xi_if(x_i;
+    W_0+W') \le \tilde O(m\tau_w/\sqrt N)$ (433).
 
-    Judged with the constant of the contraction, $\lVert a\rVert_1\tau_w/\sqrt N$. The sup comes from ascent, hence from below: HOLDS means "not refuted".
+    Judged with the constant of the contraction, $\lVert a\rVert_1\tau_w/\sqrt N$. The sup comes
+    from ascent, hence from below: HOLDS means "not refuted".
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.5")
 
     @double
     def __call__(self, key, model: BiasedTwoLayer, inputs, xi, radius: float | int) -> Verdict:
-        """`xi` (draw, sample); at least 4 draws, the mean of whose part at $W' = 0$ is taken off exactly.
+        """`xi` (draw, sample); at least 4 draws, the mean of whose part at $W' = 0$ is taken off
+        exactly.
 
         Args:
             model: at the centre of the ball.

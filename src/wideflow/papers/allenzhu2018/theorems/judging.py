@@ -1,4 +1,6 @@
-"""How the statements of this paper are judged: the largest of some ratios left side / right side must not exceed 1."""
+"""How the statements of this paper are judged: the largest of some ratios left side / right side
+must not exceed 1.
+"""
 
 import math
 
@@ -12,7 +14,9 @@ def judge(
     *,
     tolerance: float | int = 0.0,
 ) -> Verdict:
-    """HOLDS when every ratio is at most 1 (plus `tolerance`); the margin is 1 minus the largest. NaN counts as not shown."""
+    """HOLDS when every ratio is at most 1 (plus `tolerance`); the margin is 1 minus the largest.
+    NaN counts as not shown.
+    """
     worst = max(ratios.values(), key=lambda r: math.inf if math.isnan(r) else r)
     holds = all(ratio <= 1 + tolerance for ratio in ratios.values())
     named_ratios = {f"ratio_{name}": float(value) for name, value in ratios.items()}

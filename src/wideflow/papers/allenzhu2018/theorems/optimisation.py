@@ -1,4 +1,6 @@
-"""Lemma 5.3 (a descent direction always exists), its printed form that fails, Lemma 5.4 and Lemma G.4."""
+"""Lemma 5.3 (a descent direction always exists), its printed form that fails, Lemma 5.4 and Lemma
+G.4.
+"""
 
 import math
 from typing import ClassVar
@@ -21,13 +23,17 @@ from .judging import judge, unmet
 
 
 class Lemma53(AbstractTheorem):
-    r"""As long as $L' \in [(1+\gamma)\varepsilon_0 + \tilde\Omega(\varepsilon), 2]$ and $\lambda_t$ is not too small there are $W^\star, V^\star$ such that for small $\eta$
-    $\min\{\mathbb E_\Sigma L'(\lambda_t, W_t+\sqrt\eta\Sigma W^\star, V_t+\sqrt\eta V^\star\Sigma), L'((1-\eta)\lambda_t, W_t, V_t)\} \le (1-\eta\gamma/4)L'(\lambda_t, W_t, V_t)$ (30).
+    r"""As long as $L' \in [(1+\gamma)\varepsilon_0 + \tilde\Omega(\varepsilon), 2]$ and $\lambda_t$
+    is not too small there are $W^\star, V^\star$ such that for small $\eta$ $\min\{\mathbb E_\Sigma
+    L'(\lambda_t, W_t+\sqrt\eta\Sigma W^\star, V_t+\sqrt\eta V^\star\Sigma), L'((1-\eta)\lambda_t,
+    W_t, V_t)\} \le (1-\eta\gamma/4)L'(\lambda_t, W_t, V_t)$ (30).
 
-    Judged on measured values $c_1, c_2, c_3$ (`observables.descent_triple`): (30), and the inequality behind it,
-    $[c_1 - (1-\eta)(2c_3-c_2)]/\eta \le \varepsilon_0$ + `slack` (360).
-    Corrected: true with the regulariser $R(\sqrt\lambda W, \sqrt\lambda V)$; false as printed, see `Lemma53Printed`. (29) must read $\lambda_t \ge (\varepsilon')^{O(1)}$. The second-order term of the
-    move is $\eta\lambda_taD_vV^\star D_wW^\star x$ ((332) lacks $\lambda_t$), so $W^\star, V^\star$ must represent $F^\star/\lambda_t$.
+    Judged on measured values $c_1, c_2, c_3$ (`observables.descent_triple`): (30), and the
+    inequality behind it, $[c_1 - (1-\eta)(2c_3-c_2)]/\eta \le \varepsilon_0$ + `slack` (360).
+    Corrected: true with the regulariser $R(\sqrt\lambda W, \sqrt\lambda V)$; false as printed, see
+    `Lemma53Printed`. (29) must read $\lambda_t \ge (\varepsilon')^{O(1)}$. The second-order term of
+    the move is $\eta\lambda_taD_vV^\star D_wW^\star x$ ((332) lacks $\lambda_t$), so
+    $W^\star, V^\star$ must represent $F^\star/\lambda_t$.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.3")
@@ -63,24 +69,42 @@ class Lemma53(AbstractTheorem):
             )
         bound = (1 - rate * gamma / 4) * c3
         margins = {"descent": (bound - min(c1, c2)) / (rate * c3), "excess": floor + slack - excess}
-        text = f"c1 changes by {numbers['moved']:.3g} eta, c2 by {numbers['shrunk']:.3g} eta, excess {excess:.3g}"
+        text = (
+            f"c1 changes by {numbers['moved']:.3g} eta, c2 by {numbers['shrunk']:.3g} eta, excess "
+            f"{excess:.3g}"
+        )
         return judge({name: 1 - margin for name, margin in margins.items()}, text, numbers)
 
 
 class Lemma53Printed(AbstractTheorem):
-    r"""The counterexample to the printed Lemma 5.3: where the data loss is 0 and $R = 1$, no move lowers $L' = R$.
+    r"""The counterexample to the printed Lemma 5.3: where the data loss is 0 and $R = 1$, no move
+    lowers $L' = R$.
 
-    $\mathbb E_\Sigma\lVert V+\sqrt\eta V^\star\Sigma\rVert_F^2 = \lVert V\rVert_F^2 + \eta\lVert V^\star\rVert_F^2$, and by (336) $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma W^\star\rVert_{2,4}^4 = \sum\lVert w\rVert^4 + 4\eta\langle w,w^\star\rangle^2 + 2\eta\lVert w\rVert^2\lVert w^\star\rVert^2 +
-    \eta^2\lVert w^\star\rVert^4$: neither decreases, and shrinking $\lambda$ does not touch the printed $R$. With $R(\sqrt\lambda W, \sqrt\lambda V)$ shrinking lowers it at rate at least 1.
-    The verdict says whether $\min(c_1, c_2) \le (1-\eta\gamma/4)c_3$: VIOLATED for "printed", HOLDS for "lambda".
+    $\mathbb E_\Sigma\lVert V+\sqrt\eta V^\star\Sigma\rVert_F^2 = \lVert V\rVert_F^2 + \eta\lVert
+    V^\star\rVert_F^2$, and by (336) $\mathbb E_\Sigma\lVert W+\sqrt\eta\Sigma
+    W^\star\rVert_{2,4}^4 = \sum\lVert w\rVert^4 + 4\eta\langle w,w^\star\rangle^2 + 2\eta\lVert
+    w\rVert^2\lVert w^\star\rVert^2 + \eta^2\lVert w^\star\rVert^4$: neither decreases, and
+    shrinking $\lambda$ does not touch the printed $R$. With $R(\sqrt\lambda W, \sqrt\lambda V)$
+    shrinking lowers it at rate at least 1. The verdict says whether
+    $\min(c_1, c_2) \le (1-\eta\gamma/4)c_3$: VIOLATED for "printed", HOLDS for "lambda".
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.3 as printed; (336)")
 
     def __call__(
-        self, first, second, first_star, second_star, *, first_penalty: float | int, second_penalty: float | int, rate: float | int = 1e-3, gamma: float | int = 0.25,
-        scaling: str = "printed", scale: float | int = 1.0,
-    ) -> Verdict:  # fmt: skip
+        self,
+        first,
+        second,
+        first_star,
+        second_star,
+        *,
+        first_penalty: float | int,
+        second_penalty: float | int,
+        rate: float | int = 1e-3,
+        gamma: float | int = 0.25,
+        scaling: str = "printed",
+        scale: float | int = 1.0,
+    ) -> Verdict:
         """Increments, directions, and the two penalties; `scaling` as in `SmoothedSGD`.
 
         Args:
@@ -127,10 +151,13 @@ def signed_quartic(first, first_star, rate: float | int) -> float:
 
 
 class Lemma54(AbstractTheorem):
-    r"""Convergence of Algorithm 2: in time $\mathrm{poly}(m_1, m_2)$ it reaches $(1+\gamma)\varepsilon_0 + \varepsilon$ with probability 99/100.
+    r"""Convergence of Algorithm 2: in time $\mathrm{poly}(m_1, m_2)$ it reaches
+    $(1+\gamma)\varepsilon_0 + \varepsilon$ with probability 99/100.
 
-    What is checkable on a run: the schedule (between $T/(2T_w)$ and $T/T_w + 1$ shrinks, $\lambda_T \ge (1-\eta)^{T/T_w+1}$) and that the objective went down.
-    Not checkable: "most iterations of a window are approximate second-order points" (the cited theorem gives one such point).
+    What is checkable on a run: the schedule (between $T/(2T_w)$ and $T/T_w + 1$ shrinks,
+    $\lambda_T \ge (1-\eta)^{T/T_w+1}$) and that the objective went down. Not checkable: "most
+    iterations of a window are approximate second-order points" (the cited theorem gives one such
+    point).
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.4")
@@ -168,22 +195,30 @@ class Lemma54(AbstractTheorem):
         if not dynamics.shrink:
             return unmet("the run was made without shrinking", numbers)
         ratios = {
-            "too_few": math.floor(least) / max(shrinks, 1e-9), "too_many": shrinks / most,
-            "scale": floor / float(state.scale) * (1 - 1e-5), "loss": last_loss / first_loss,
-        }  # fmt: skip
+            "too_few": math.floor(least) / max(shrinks, 1e-9),
+            "too_many": shrinks / most,
+            "scale": floor / float(state.scale) * (1 - 1e-5),
+            "loss": last_loss / first_loss,
+        }
         return judge(
             ratios,
-            f"{shrinks} shrinks in {steps} steps of window {window}, loss {first_loss:.3g} to {last_loss:.3g}",
+            f"{shrinks} shrinks in {steps} steps of window {window}, loss {first_loss:.3g} to "
+            f"{last_loss:.3g}",
             numbers,
         )
 
 
 class LemmaG4(AbstractTheorem):
     r"""Regret of Algorithm 1 against any $\tilde W$, from convexity of $L_G$ (422)-(431):
-    $\frac1T\sum_tL_G(W_t) - L_G(\tilde W) \le \overline{\Delta_t\lVert W_t-\tilde W\rVert_{2,\infty}} + \frac{\lVert\tilde W\rVert_F^2}{2\eta T} + \frac\eta2\overline{\lVert\nabla_t\rVert_F^2} + \text{martingale}$,
-    $\Delta_t = \lVert\nabla L_G - \nabla L_F\rVert_{2,1}$ at $W_t$ and $\nabla_t$ the stochastic gradient.
+    $\frac1T\sum_tL_G(W_t) - L_G(\tilde W) \le
+    \overline{\Delta_t\lVert W_t-\tilde W\rVert_{2,\infty}} +
+    \frac{\lVert\tilde W\rVert_F^2}{2\eta T} + \frac\eta2\overline{\lVert\nabla_t\rVert_F^2} +
+    \text{martingale}$, $\Delta_t = \lVert\nabla L_G - \nabla L_F\rVert_{2,1}$ at $W_t$ and
+    $\nabla_t$ the stochastic gradient.
 
-    Corrected: the paper replaces the full gradient by the stochastic one without the martingale term $\overline{\langle\nabla L_F(W_t) - \nabla_t, W_t-\tilde W\rangle}$; (430) has a wrong index.
+    Corrected: the paper replaces the full gradient by the stochastic one without the martingale
+    term $\overline{\langle\nabla L_F(W_t) - \nabla_t, W_t-\tilde W\rangle}$; (430) has a wrong
+    index.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.4")
@@ -198,7 +233,8 @@ class LemmaG4(AbstractTheorem):
         rate: float | int,
         comparator,
     ) -> Verdict:
-        r"""Replays Algorithm 1 from `start` with samples `order` (step,) and measures every term; `comparator` is $\tilde W$.
+        r"""Replays Algorithm 1 from `start` with samples `order` (step,) and measures every term;
+        `comparator` is $\tilde W$.
 
         Args:
             data: the training set.
@@ -247,7 +283,10 @@ def _regret(start, data, loss, order, rate, comparator):
     _, (values, deltas, squares, martingale) = jax.lax.scan(step, start.increment, order)
     best = pseudo_loss(comparator)
     return {
-        "regret": jnp.mean(values) - best, "comparator_loss": best, "coupling": jnp.mean(deltas),
+        "regret": jnp.mean(values) - best,
+        "comparator_loss": best,
+        "coupling": jnp.mean(deltas),
         "distance": jnp.sum((start.increment - comparator) ** 2) / (2 * rate * order.size),
-        "gradient": rate / 2 * jnp.mean(squares), "martingale": jnp.mean(martingale),
-    }  # fmt: skip
+        "gradient": rate / 2 * jnp.mean(squares),
+        "martingale": jnp.mean(martingale),
+    }

@@ -19,10 +19,13 @@ from .judging import judge, unmet
 
 
 class Lemma51(AbstractTheorem):
-    r"""Indicator to function: there is $h$ with $|\mathbb E[\mathbf 1[g+b_0\ge0]h(\alpha_1,b_0)] - \phi(x_1)| \le 2\varepsilon$ on $[-1,1]$ (20) and $|h| \le C(\phi, \sqrt{\log(1/\varepsilon)})$.
+    r"""Indicator to function: there is $h$ with
+    $|\mathbb E[\mathbf 1[g+b_0\ge0]h(\alpha_1,b_0)] - \phi(x_1)| \le 2\varepsilon$ on $[-1,1]$ (20)
+    and $|h| \le C(\phi, \sqrt{\log(1/\varepsilon)})$.
 
-    Corrected: windows and Hermite indices as in `limits.constructions.hermite_functions`; (164) has $2\varepsilon$; the bound on $|h|$ needs $2|c_0|$ for the
-    constant term and is judged only where the constant $C_c$ is given.
+    Corrected: windows and Hermite indices as in `limits.constructions.hermite_functions`; (164) has
+    $2\varepsilon$; the bound on $|h|$ needs $2|c_0|$ for the constant term and is judged only where
+    the constant $C_c$ is given.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.1")
@@ -30,7 +33,8 @@ class Lemma51(AbstractTheorem):
     def __call__(
         self, function: HermiteFunction, error: float | int, *, constant: float | int | None = None
     ) -> Verdict:
-        r"""`error` is $\varepsilon$; `constant` is $C_c$ of the complexity, None to judge the approximation alone.
+        r"""`error` is $\varepsilon$; `constant` is $C_c$ of the complexity, None to judge the
+        approximation alone.
 
         Args:
             function: $h$, from `limits.constructions.hermite_function`.
@@ -57,10 +61,13 @@ class Lemma51(AbstractTheorem):
 
 
 class Lemma52(AbstractTheorem):
-    r"""Information out of randomness: $n_1(x) = \rho\,\phi_\varepsilon(x) + B(x) + R(x)$ with $\rho \sim \mathcal N(0, \tau/(C^2m_2))$ independent of $B(x)$ and $|R| = \tilde O(1/\sqrt{m_1m_2})$.
+    r"""Information out of randomness: $n_1(x) = \rho\,\phi_\varepsilon(x) + B(x) + R(x)$ with
+    $\rho \sim \mathcal N(0, \tau/(C^2m_2))$ independent of $B(x)$ and
+    $|R| = \tilde O(1/\sqrt{m_1m_2})$.
 
-    Judged over independent draws: rms of $R\sqrt{m_1m_2}$ at most `constant`, variance of $\rho$ and its correlation with $B$ within three standard errors.
-    Corrected: needs $w^\star_d = 0$; otherwise $S \ne S'$ and $R\sqrt{m_1m_2}$ grows with $m_1$, and the verdict is NOT_APPLICABLE.
+    Judged over independent draws: rms of $R\sqrt{m_1m_2}$ at most `constant`, variance of $\rho$
+    and its correlation with $B$ within three standard errors. Corrected: needs $w^\star_d = 0$;
+    otherwise $S \ne S'$ and $R\sqrt{m_1m_2}$ grows with $m_1$, and the verdict is NOT_APPLICABLE.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.2")
@@ -74,7 +81,8 @@ class Lemma52(AbstractTheorem):
         tau: float | int,
         constant: float | int = 0.5,
     ) -> Verdict:
-        """`splits` from `limits.constructions.split_neuron` on independent draws; `x` one input (feature,).
+        """`splits` from `limits.constructions.split_neuron` on independent draws; `x` one input
+        (feature,).
 
         Args:
             second_width: $m_2$.
@@ -100,7 +108,8 @@ class Lemma52(AbstractTheorem):
         }
         if abs(float(splits[0].direction[-1])) > 1e-12:
             return unmet(
-                f"the direction has a last coordinate: residual {rms:.3g} / sqrt(m1 m2), {mismatch:.3g} neurons change sides",
+                f"the direction has a last coordinate: residual {rms:.3g} / sqrt(m1 m2), "
+                f"{mismatch:.3g} neurons change sides",
                 numbers,
             )
         ratios = {
@@ -116,10 +125,14 @@ class Lemma52(AbstractTheorem):
 
 
 class Lemma56(AbstractTheorem):
-    r"""Existence, three layers: for $m_1, m_2 \ge M$ there are $W^\star, V^\star$ with $\lVert W^\star\rVert_{2,\infty} \le C_0^2/(\varepsilon^{11}m_1)$, $\lVert V^\star\rVert_{2,\infty} \le \varepsilon^8\sqrt{m_1}/m_2$ (40) and
-    $\mathbb E\sum_r|f^\star_r - g^{(b,b)}_r(x; W^\star, V^\star)| \le \varepsilon$ (42), signs at initialisation.
+    r"""Existence, three layers: for $m_1, m_2 \ge M$ there are $W^\star, V^\star$ with
+    $\lVert W^\star\rVert_{2,\infty} \le C_0^2/(\varepsilon^{11}m_1)$,
+    $\lVert V^\star\rVert_{2,\infty} \le \varepsilon^8\sqrt{m_1}/m_2$ (40) and
+    $\mathbb E\sum_r|f^\star_r - g^{(b,b)}_r(x; W^\star, V^\star)| \le \varepsilon$ (42), signs at
+    initialisation.
 
-    Judged: the mean error on given inputs against `error`. The norms (40) are reported; with the free scale $c$ of the practical route they are no claim.
+    Judged: the mean error on given inputs against `error`. The norms (40) are reported; with the
+    free scale $c$ of the practical route they are no claim.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.6")
@@ -136,9 +149,14 @@ class Lemma56(AbstractTheorem):
             error: the largest mean error allowed.
         """
         values = three_layer_representation(
-            np.asarray(model.first), np.asarray(model.first_bias), np.asarray(model.second),
-            np.asarray(model.second_bias), np.asarray(model.output), weights, inputs,
-        )  # fmt: skip
+            np.asarray(model.first),
+            np.asarray(model.first_bias),
+            np.asarray(model.second),
+            np.asarray(model.second_bias),
+            np.asarray(model.output),
+            weights,
+            inputs,
+        )
         gap = np.abs(values - np.asarray(truth, float))
         mean = float(np.mean(gap if gap.ndim == 1 else gap.sum(axis=1)))
         m1, m2 = model.widths
@@ -157,9 +175,12 @@ class Lemma56(AbstractTheorem):
 
 
 class LemmaG1(AbstractTheorem):
-    r"""Existence, two layers: for $m \ge M$ there is $\tilde W$ with $\lVert\tilde W\rVert_{2,\infty} \le C_0/m$ and $\mathbb E|g_r(x; \tilde W) - f^\star_r(x)| \le \varepsilon$ (404).
+    r"""Existence, two layers: for $m \ge M$ there is $\tilde W$ with
+    $\lVert\tilde W\rVert_{2,\infty} \le C_0/m$ and
+    $\mathbb E|g_r(x; \tilde W) - f^\star_r(x)| \le \varepsilon$ (404).
 
-    Judged: the mean error of $\sum_ja_j\langle\tilde w_j,x\rangle D_j(x)$ (the bias part, of size $0.7\varepsilon_a$, left out) and, where given, the norm against $C_0/m$.
+    Judged: the mean error of $\sum_ja_j\langle\tilde w_j,x\rangle D_j(x)$ (the bias part, of size
+    $0.7\varepsilon_a$, left out) and, where given, the norm against $C_0/m$.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.1")

@@ -1,14 +1,20 @@
-r"""How many samples a direction costs: time to weak recovery against the dimension, by information exponent (benarous2021, Theorem 1.3).
+r"""How many samples a direction costs: time to weak recovery against the dimension, by information
+exponent (benarous2021, Theorem 1.3).
 
-One neuron on the sphere learns $y = \mathrm{He}_k(\rho)/\sqrt{k!}$ from fresh samples, starting at the overlap $m = d^{-1/2}$ that chance gives. Its activation is the same Hermite
-polynomial times a small factor $s$, so that gradients are those of the correlation loss: with $\delta = s\eta$ and in steps over $d$,
+One neuron on the sphere learns $y = \mathrm{He}_k(\rho)/\sqrt{k!}$ from fresh samples, starting at
+the overlap $m = d^{-1/2}$ that chance gives. Its activation is the same Hermite polynomial times a
+small factor $s$, so that gradients are those of the correlation loss: with $\delta = s\eta$ and in
+steps over $d$,
 $$\dot m = \delta\,k\,m^{k-1}(1 - m^2) + O(\delta^2m),$$
-which takes $d$ steps at $k = 1$, $d\log d$ at 2 and, as noise allows only $\delta \sim d^{-(k-2)/2}$, $d^{k-1}$ at $k \ge 3$. The time is the integral of
-$1/(m^{k-1}(1-m^2))$ from $d^{-1/2}$ to the overlap $m_*$ of weak recovery:
-$$k = 1:\ \operatorname{artanh}m_* - \operatorname{artanh}d^{-1/2}, \qquad k = 2:\ \tfrac12\log(d - 1) + \log\frac{m_*}{\sqrt{1-m_*^2}}, \qquad
+which takes $d$ steps at $k = 1$, $d\log d$ at 2 and, as noise allows only
+$\delta \sim d^{-(k-2)/2}$, $d^{k-1}$ at $k \ge 3$. The time is the integral of $1/(m^{k-1}(1-m^2))$
+from $d^{-1/2}$ to the overlap $m_*$ of weak recovery:
+$$k = 1:\ \operatorname{artanh}m_* - \operatorname{artanh}d^{-1/2}, \qquad k =
+  2:\ \tfrac12\log(d - 1) + \log\frac{m_*}{\sqrt{1-m_*^2}}, \qquad
   k = 3:\ \sqrt d - \frac1{m_*} + \operatorname{artanh}m_* - \operatorname{artanh}d^{-1/2}.$$
-At $k = 2, 3$ the constant vanishes for one $m_*$, which is the one taken, so that small $d$ do not bend the powers. At $k = 1$ no $m_*$ does that: the start's own $d^{-1/2}$ is
-felt up to $d$ of some hundreds (over 32 to 128 the equations' power is 1.08), and dimensions are eight times larger.
+At $k = 2, 3$ the constant vanishes for one $m_*$, which is the one taken, so that small $d$ do not
+bend the powers. At $k = 1$ no $m_*$ does that: the start's own $d^{-1/2}$ is felt up to $d$ of some
+hundreds (over 32 to 128 the equations' power is 1.08), and dimensions are eight times larger.
 
 Run:  wideflow run benarous2021-exponent
 """
@@ -58,7 +64,8 @@ class Settings:
         for name in ("rates", "factors"):
             if len(numbers := getattr(self, name)) != len(self.exponents):
                 raise ValueError(
-                    f"`{name}` must have one number an exponent ({len(self.exponents)}), got {len(numbers)}."
+                    f"`{name}` must have one number an exponent ({len(self.exponents)}), got "
+                    f"{len(numbers)}."
                 )
         for exponent in self.exponents:
             check_count("exponents", exponent, 1, max(THRESHOLDS))
@@ -87,11 +94,14 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
             "predicted": (("exponent", "place"), predicted),
             "features": (("exponent", "place"), features),
             "threshold": ("exponent", [THRESHOLDS[k] for k in exponents]),
-            "measured_exponent": ("exponent", [information_exponent(hermite(k)) for k in exponents]),
+            "measured_exponent": (
+                "exponent",
+                [information_exponent(hermite(k)) for k in exponents],
+            ),
         },
         {"exponent": list(exponents)},
         {"batch": settings.batch},
-    )  # fmt: skip
+    )
 
 
 def _equations_time(settings: Settings, exponent: int, d: int) -> float:
@@ -136,7 +146,9 @@ def power(features: np.ndarray, exponent: int, steps: np.ndarray) -> float:
 
 
 def fit(table: xr.Dataset, exponent: int) -> tuple[float, float]:
-    """The power of d in the geometric means over seeds, and its standard error from their spread."""
+    """The power of d in the geometric means over seeds, and its standard error from their
+    spread.
+    """
     at = table.sel(exponent=exponent)
     d, logs = at["features"].values, np.log(at["steps"].values)
     errors = np.nanstd(logs, axis=1, ddof=1) / np.sqrt(np.sum(np.isfinite(logs), axis=1))
@@ -165,16 +177,28 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "What a direction costs",
         [
             Panel("Steps to weak recovery", "dimension d", "steps", marks, "log", "log"),
-            Panel("Over d, d log d, d²", "dimension d", "steps over the predicted power", ratios, "log", "log"),
+            Panel(
+                "Over d, d log d, d²",
+                "dimension d",
+                "steps over the predicted power",
+                ratios,
+                "log",
+                "log",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     statements = [
-        Claim("share of runs that recover", float(np.isfinite(table["steps"]).mean()), at_least=0.95),
-        Claim("information exponents by quadrature", holds=bool((table["measured_exponent"] == table["exponent"]).all())),
-    ]  # fmt: skip
+        Claim(
+            "share of runs that recover", float(np.isfinite(table["steps"]).mean()), at_least=0.95
+        ),
+        Claim(
+            "information exponents by quadrature",
+            holds=bool((table["measured_exponent"] == table["exponent"]).all()),
+        ),
+    ]
     for exponent in map(int, table["exponent"].values):
         at = table.sel(exponent=exponent)
         d, predicted = at["features"].values, at["predicted"].values
@@ -182,7 +206,10 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         law, unit = max(exponent - 1, 1), " (after the logarithm)" if exponent == 2 else ""
         text = f"exponent {exponent}: power of d{unit} in the equations, at these dimensions"
         statements.append(Claim(text, power(d, exponent, predicted), expected=law, tolerance=BEND))
-        text = f"exponent {exponent}: power of d{unit}, within three standard errors and the {BEND:g} that finite dimensions may add"
+        text = (
+            f"exponent {exponent}: power of d{unit}, within three standard errors and the {BEND:g} "
+            "that finite dimensions may add"
+        )
         statements.append(Claim(text, slope, expected=law, tolerance=3 * error + BEND))
         text = f"exponent {exponent}: standard error of that power"
         statements.append(Claim(text, error, at_most=0.1))
@@ -200,7 +227,9 @@ EXPERIMENT = Experiment(
     title="Time to weak recovery against the dimension, by information exponent",
     figure="Theorem 1.3",
     settings={
-        "smoke": Settings(exponents=(2,), rates=(0.3,), features=(16, 32), factors=(1,), batch=4, seeds=2),
+        "smoke": Settings(
+            exponents=(2,), rates=(0.3,), features=(16, 32), factors=(1,), batch=4, seeds=2
+        ),
         "default": Settings(),
         "paper": Settings(features=(64, 128, 256, 512), seeds=24),
     },
@@ -208,4 +237,4 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

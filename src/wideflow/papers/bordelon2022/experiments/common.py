@@ -1,4 +1,6 @@
-"""The task that all experiments share: a few random points on which features must move, and what is read off kernels."""
+"""The task that all experiments share: a few random points on which features must move, and what is
+read off kernels.
+"""
 
 import jax
 import numpy as np

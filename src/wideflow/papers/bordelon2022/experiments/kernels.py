@@ -1,8 +1,11 @@
-r"""Kernels and losses of finite networks approach the field theory (bordelon2022: kernels of networks against the theory).
+r"""Kernels and losses of finite networks approach the field theory (bordelon2022: kernels of
+networks against the theory).
 
-One network of width $N$ differs from the theory by $O(N^{-1/2})$ in $\Phi^l$, $G^l$ and the loss, with features that have moved by more than a third. The mean of many
-networks differs by $O(1/N)$, which is so little that it takes thousands of narrow networks to be seen. It is seen along one direction, so that noise makes it no larger: half of the narrowest networks
-say in which direction their mean is shifted, and the shifts of all others are measured along it.
+One network of width $N$ differs from the theory by $O(N^{-1/2})$ in $\Phi^l$, $G^l$ and the loss,
+with features that have moved by more than a third. The mean of many networks differs by $O(1/N)$,
+which is so little that it takes thousands of narrow networks to be seen. It is seen along one
+direction, so that noise makes it no larger: half of the narrowest networks say in which direction
+their mean is shifted, and the shifts of all others are measured along it.
 
 Run:  wideflow run bordelon2022-kernels            Takes:  default about 4 min on two cores
 """
@@ -28,7 +31,9 @@ KINDS = ("features", "gradients")
 MEANS = (
     "kernels",
     "loss",
-)  # what the mean over many networks is asked for; all kernels together, as either kind may hardly be shifted
+    # what the mean over many networks is asked for; all kernels together, as either kind may hardly
+    # be shifted
+)
 
 
 @dataclass(frozen=True)
@@ -74,9 +79,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
     def networks(number: int, width: int, seeds: int, name: str):
         losses, _, last = trained_networks(
-            named_key(key, name, width), inputs, targets, depth=settings.depth, width=width, seeds=seeds, together=max(1, min(128, 2**25 // width**2)),
-            session=session.within(number, jobs, f"{seeds} of width {width}"), **shared,
-        )  # fmt: skip
+            named_key(key, name, width),
+            inputs,
+            targets,
+            depth=settings.depth,
+            width=width,
+            seeds=seeds,
+            together=max(1, min(128, 2**25 // width**2)),
+            session=session.within(number, jobs, f"{seeds} of width {width}"),
+            **shared,
+        )
         return losses, last
 
     single = [networks(i, w, settings.seeds, "networks") for i, w in enumerate(settings.widths, 1)]
@@ -93,8 +105,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         {
             "loss": (("width", "seed", "time"), np.stack([losses for losses, _ in single])),
             "kernels": (("width", "seed", *kernel), np.stack([last for _, last in single])),
-            "many_loss": (("narrow_width", "network", "time"), np.stack([losses for losses, _ in many])),
-            "many_kernels": (("narrow_width", "network", *kernel), np.stack([last for _, last in many])),
+            "many_loss": (
+                ("narrow_width", "network", "time"),
+                np.stack([losses for losses, _ in many]),
+            ),
+            "many_kernels": (
+                ("narrow_width", "network", *kernel),
+                np.stack([last for _, last in many]),
+            ),
             "theory_loss": ("time", np.asarray(theory.losses)),
             "theory_loss_error": ("time", np.asarray(theory.losses_error)),
             "theory_kernels": (kernel, both(KINDS, -1)),
@@ -103,28 +121,35 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             "exact_start": (kernel[1:], np.stack(exact)),
         },
         {
-            "width": list(settings.widths), "narrow_width": list(settings.narrow_widths), "kind": list(KINDS),
+            "width": list(settings.widths),
+            "narrow_width": list(settings.narrow_widths),
+            "kind": list(KINDS),
             "time": np.asarray(theory.times),
         },
         {"loss": "half the sum of squares"},
-    )  # fmt: skip
+    )
 
 
 def single_gaps(table: xr.Dataset) -> dict[str, np.ndarray]:
-    """Squared distance of each network from the theory, (width, seed): kernels relative and over layers, the loss over times."""
+    """Squared distance of each network from the theory, (width, seed): kernels relative and over
+    layers, the loss over times.
+    """
     gaps = distance(table.kernels.values, table.theory_kernels.values) ** 2
     losses = ((table.loss - table.theory_loss) ** 2).mean("time").values
     return {kind: gaps[:, :, i].mean(-1) for i, kind in enumerate(KINDS)} | {"loss": losses}
 
 
 def single_slope(width, squares) -> tuple[float, float]:
-    """Slope of the root mean square over networks against the width on log-log axes, and its standard error by the jackknife."""
+    """Slope of the root mean square over networks against the width on log-log axes, and its
+    standard error by the jackknife.
+    """
     slope, error = log_log_slope(width, squares)
     return slope / 2, error / 2
 
 
 def mean_shifts(table: xr.Dataset, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """The shift of the mean over many networks and its standard error, by width, along the direction in which half of the narrowest are shifted.
+    """The shift of the mean over many networks and its standard error, by width, along the
+    direction in which half of the narrowest are shifted.
 
     That half is not measured itself. The theory's own error counts too.
     """
@@ -148,7 +173,9 @@ def mean_shifts(table: xr.Dataset, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mean_slope(width, shifts, errors) -> tuple[float, float]:
-    """Slope of the shifts against the width on log-log axes, weighted by their errors, and its standard error."""
+    """Slope of the shifts against the width on log-log axes, weighted by their errors, and its
+    standard error.
+    """
     x, weights = np.log(np.asarray(width, float)), (shifts / errors) ** 2
     away = x - np.average(x, weights=weights)
     information = float((weights * away**2).sum())
@@ -175,11 +202,27 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "Networks and the field theory",
         [
             Panel("Loss", "flow time t", "half the sum of squares", lines, yscale="log"),
-            Panel("One network", "width", "distance from the theory", [*singles, guide(widths, first(singles), -0.5)], xscale="log", yscale="log"),
-            Panel("Mean of many networks", "width", "shift from the theory", [*means, guide(narrow, first(means), -1)], xscale="log", yscale="log"),
+            Panel(
+                "One network",
+                "width",
+                "distance from the theory",
+                [*singles, guide(widths, first(singles), -0.5)],
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                "Mean of many networks",
+                "width",
+                "shift from the theory",
+                [*means, guide(narrow, first(means), -1)],
+                xscale="log",
+                yscale="log",
+            ),
         ],
-        caption="kernels at the end, relative; loss: " + table.attrs["loss"] + "; bars of one standard error",
-    )  # fmt: skip
+        caption="kernels at the end, relative; loss: "
+        + table.attrs["loss"]
+        + "; bars of one standard error",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -188,21 +231,40 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         slope, error = single_slope(table.width, squares)
         # a slope whose error is as large as a quarter would not tell -1/2 from -1
         statements += [
-            Claim(f"one network, {kind}: distance from the theory against width, log-log slope", slope, expected=-0.5, tolerance=3 * error),
+            Claim(
+                f"one network, {kind}: distance from the theory against width, log-log slope",
+                slope,
+                expected=-0.5,
+                tolerance=3 * error,
+            ),
             Claim(f"its standard error, {kind}", error, at_most=0.15),
-        ]  # fmt: skip
+        ]
     for kind in MEANS:
         slope, error = mean_slope(table.narrow_width, *mean_shifts(table, kind))
         statements += [
-            Claim(f"mean of many networks, {kind}: shift from the theory against width, log-log slope", slope, expected=-1.0, tolerance=3 * error),
+            Claim(
+                f"mean of many networks, {kind}: shift from the theory against width, log-log "
+                "slope",
+                slope,
+                expected=-1.0,
+                tolerance=3 * error,
+            ),
             Claim(f"its standard error, {kind}", error, at_most=0.25),
-        ]  # fmt: skip
+        ]
     moved = distance(table.theory_kernels.values[0], table.exact_start.values)
     start = float(distance(table.theory_start.values, table.exact_start.values).max())
     statements += [
-        Claim("theory at the start: features' kernels against the infinite-width recursion, relative", start, at_most=0.01),
-        Claim("theory: the last layer's features move, relative to the start", float(moved[-1]), at_least=0.33),
-    ]  # fmt: skip
+        Claim(
+            "theory at the start: features' kernels against the infinite-width recursion, relative",
+            start,
+            at_most=0.01,
+        ),
+        Claim(
+            "theory: the last layer's features move, relative to the start",
+            float(moved[-1]),
+            at_least=0.33,
+        ),
+    ]
     return tuple(statements)
 
 
@@ -213,15 +275,28 @@ EXPERIMENT = Experiment(
     figure="kernels of networks and theory",
     settings={
         "smoke": Settings(
-            points=3, steps=4, widths=(16, 64), seeds=32, narrow_widths=(16, 64), many=32, samples=1024, repeats=2
+            points=3,
+            steps=4,
+            widths=(16, 64),
+            seeds=32,
+            narrow_widths=(16, 64),
+            many=32,
+            samples=1024,
+            repeats=2,
         ),
         "default": Settings(),
         "paper": Settings(
-            points=10, depth=3, steps=40, rate=0.05, widths=(64, 256, 1024, 4096), many=8192, samples=65_536
+            points=10,
+            depth=3,
+            steps=40,
+            rate=0.05,
+            widths=(64, 256, 1024, 4096),
+            many=8192,
+            samples=65_536,
         ),
     },
     run=run,
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

@@ -1,4 +1,5 @@
-r"""Deep linear networks: closed equations, the sampled theory and finite networks (bordelon2022: deep linear networks).
+r"""Deep linear networks: closed equations, the sampled theory and finite networks (bordelon2022:
+deep linear networks).
 
 Run:  wideflow run bordelon2022-linear
 """
@@ -24,7 +25,8 @@ class Settings:
     rate: float = 0.1
     steps: int = 10
     widths: tuple[int, ...] = (64, 256, 1024)
-    seeds: int = 16  # a root mean square of 16 has a relative error of 1/sqrt(32): 0.1 of a slope over these widths
+    # a root mean square of 16 has a relative error of 1/sqrt(32): 0.1 of a slope over these widths
+    seeds: int = 16
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
@@ -35,8 +37,15 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     exact = linear_field_theory(inputs, targets, depth=settings.depth, **shared)
     samples = 4 * settings.points * (settings.steps + 1)  # the fewest that have all the moments
     sampled = field_theory(
-        named_key(key, "theory"), inputs, targets, settings.depth, activation="linear", samples=samples, repeats=2, **shared
-    )  # fmt: skip
+        named_key(key, "theory"),
+        inputs,
+        targets,
+        settings.depth,
+        activation="linear",
+        samples=samples,
+        repeats=2,
+        **shared,
+    )
     outputs, features = [], []
     for number, width in enumerate(settings.widths):
         _, path, kernels = trained_networks(
@@ -95,10 +104,17 @@ def draw(table: xr.Dataset) -> FigureSpec:
         "Deep linear networks",
         [
             Panel("Outputs", "flow time t", "f", lines),
-            Panel("One network against the exact theory", "width", "root mean square distance", marks, xscale="log", yscale="log"),
+            Panel(
+                "One network against the exact theory",
+                "width",
+                "root mean square distance",
+                marks,
+                xscale="log",
+                yscale="log",
+            ),
         ],
         caption="loss: " + table.attrs["loss"],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -108,10 +124,22 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     return (
         Claim("closed equations: residual", float(table.residual), at_most=1e-10),
         Claim("sampled theory against closed equations: outputs", outputs, at_most=1e-8),
-        Claim("sampled theory against closed equations: last kernels, relative", kernels, at_most=1e-8),
-        Claim("one network: kernels' distance against width, log-log slope", trend(_gaps(table)), expected=-0.5, tolerance=0.2),
-        Claim("one network: outputs' distance against width, log-log slope", trend(_output_gaps(table)), expected=-0.5, tolerance=0.2),
-    )  # fmt: skip
+        Claim(
+            "sampled theory against closed equations: last kernels, relative", kernels, at_most=1e-8
+        ),
+        Claim(
+            "one network: kernels' distance against width, log-log slope",
+            trend(_gaps(table)),
+            expected=-0.5,
+            tolerance=0.2,
+        ),
+        Claim(
+            "one network: outputs' distance against width, log-log slope",
+            trend(_output_gaps(table)),
+            expected=-0.5,
+            tolerance=0.2,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(

@@ -1,4 +1,5 @@
-r"""From lazy to rich: loss, movement and alignment of the features over $\gamma_0$ and depth (bordelon2022: loss and kernels against $\gamma_0$).
+r"""From lazy to rich: loss, movement and alignment of the features over $\gamma_0$ and depth
+(bordelon2022: loss and kernels against $\gamma_0$).
 
 Run:  wideflow run bordelon2022-richness
 """
@@ -29,7 +30,8 @@ class Settings:
     def __post_init__(self):
         if len(self.richness) < 2:
             raise ValueError(
-                f"`richness` must have at least two values, got {self.richness}. What grows is told from one to the next."
+                f"`richness` must have at least two values, got {self.richness}. What grows is "
+                "told from one to the next."
             )
 
 
@@ -99,8 +101,13 @@ def draw(table: xr.Dataset) -> FigureSpec:
         for g in table.richness.values
     ]
     lines.append(
-        Line(table.time.values, deepest.frozen_loss.isel(richness=0).values, "tangent kernel", dash="dashed")
-    )  # fmt: skip
+        Line(
+            table.time.values,
+            deepest.frozen_loss.isel(richness=0).values,
+            "tangent kernel",
+            dash="dashed",
+        )
+    )
     by_depth = lambda name: [
         Points(table.richness.values, table[name].sel(depth=d).values, f"depth {int(d)}")
         for d in table.depth.values
@@ -113,12 +120,31 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "From lazy to rich",
         [
-            Panel(f"Loss at depth {int(table.depth[-1])}", "flow time t", "half the sum of squares", lines, yscale="log"),
-            Panel("Movement of the last features", "richness", "relative change of the kernel", by_depth("movement"), xscale="log", yscale="log"),
-            Panel("Gain of alignment with the targets", "richness", "end minus start", gain, xscale="log"),
+            Panel(
+                f"Loss at depth {int(table.depth[-1])}",
+                "flow time t",
+                "half the sum of squares",
+                lines,
+                yscale="log",
+            ),
+            Panel(
+                "Movement of the last features",
+                "richness",
+                "relative change of the kernel",
+                by_depth("movement"),
+                xscale="log",
+                yscale="log",
+            ),
+            Panel(
+                "Gain of alignment with the targets",
+                "richness",
+                "end minus start",
+                gain,
+                xscale="log",
+            ),
         ],
         caption="loss: " + table.attrs["loss"],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -130,13 +156,34 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     squares = float(table.richness[1] / table.richness[0]) ** 2
     return (
         # Features move by order richness^2 (the first order is odd in r and has mean zero).
-        Claim("smallest richness: loss against descent on the frozen tangent kernel", float(lazy_gap), at_most=0.01 + float(table.richness[0]) ** 2),
+        Claim(
+            "smallest richness: loss against descent on the frozen tangent kernel",
+            float(lazy_gap),
+            at_most=0.01 + float(table.richness[0]) ** 2,
+        ),
         Claim("least growth of movement from one richness to the next", float(steps), at_least=0.0),
-        Claim("growth of movement from the first to the second richness, over the squares' ratio", float((ratio / squares).max()), at_least=0.3, at_most=1.5),
-        Claim("largest richness: least gain of alignment with the targets over depths", float(gain.min()), at_least=0.05),
-        Claim("largest alignment at the end (Cauchy's inequality)", float(table.alignment.max()), at_most=1.0),
-        Claim("largest richness: largest last loss over frozen kernel's", float((table.loss / table.frozen_loss).isel(richness=-1, time=-1).max()), at_most=1.0),
-    )  # fmt: skip
+        Claim(
+            "growth of movement from the first to the second richness, over the squares' ratio",
+            float((ratio / squares).max()),
+            at_least=0.3,
+            at_most=1.5,
+        ),
+        Claim(
+            "largest richness: least gain of alignment with the targets over depths",
+            float(gain.min()),
+            at_least=0.05,
+        ),
+        Claim(
+            "largest alignment at the end (Cauchy's inequality)",
+            float(table.alignment.max()),
+            at_most=1.0,
+        ),
+        Claim(
+            "largest richness: largest last loss over frozen kernel's",
+            float((table.loss / table.frozen_loss).isel(richness=-1, time=-1).max()),
+            at_most=1.0,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -145,13 +192,20 @@ EXPERIMENT = Experiment(
     title="Loss, movement and alignment from lazy to rich",
     figure="loss and kernels against richness",
     settings={
-        "smoke": Settings(points=3, depths=(1, 2), richness=(0.1, 0.5, 2.0), steps=10, samples=1024),
+        "smoke": Settings(
+            points=3, depths=(1, 2), richness=(0.1, 0.5, 2.0), steps=10, samples=1024
+        ),
         "default": Settings(),
         "paper": Settings(
-            points=10, depths=(1, 2, 3, 4), richness=(0.05, 0.2, 0.5, 1.0, 2.0, 3.0), rate=0.03, steps=60, samples=32_768
+            points=10,
+            depths=(1, 2, 3, 4),
+            richness=(0.05, 0.2, 0.5, 1.0, 2.0, 3.0),
+            rate=0.03,
+            steps=60,
+            samples=32_768,
         ),
     },
     run=run,
     draw=draw,
     claims=claims,
-)  # fmt: skip
+)

@@ -1,11 +1,16 @@
-"""MNIST with squared loss: training, pruning and transfer under five node scalings (caron2023, Figures 3 and 10).
+"""MNIST with squared loss: training, pruning and transfer under five node scalings (caron2023,
+Figures 3 and 10).
 
-Protocol of the released code: the first 5000 training images, the next 5000 to train the external network, test images 0-4999 for the model and
-5000-9999 for transfer, pixels over 255 without centring, one-hot targets, ten outputs, descent of rate 1 on the mean of squares over all
-entries, the tangent Gram matrix of the first output at 50 images. The text leaves all of this open but the sizes.
+Protocol of the released code: the first 5000 training images, the next 5000 to train the external
+network, test images 0-4999 for the model and 5000-9999 for transfer, pixels over 255 without
+centring, one-hot targets, ten outputs, descent of rate 1 on the mean of squares over all entries,
+the tangent Gram matrix of the first output at 50 images. The text leaves all of this open but the
+sizes.
 
-The size `paper` covers the published 200 000 steps of rate 1 in 25 000 steps of rate 8. The largest stable rates at the start are 557, 270, 114 and 76 (from γ=1 to
-γ=0), so that both follow the gradient flow, and the first seed's training risks are those of rate 1 to three digits: .0213, .0235, .0288, .0503.
+The size `paper` covers the published 200 000 steps of rate 1 in 25 000 steps of rate 8. The largest
+stable rates at the start are 557, 270, 114 and 76 (from γ=1 to γ=0), so that both follow the
+gradient flow, and the first seed's training risks are those of rate 1 to three digits: .0213,
+.0235, .0288, .0503.
 """
 
 import math
@@ -43,16 +48,25 @@ from .transfer import transfer_members
 
 PUBLISHED_TIME = 200_000  # steps of rate 1
 PUBLISHED = {  # released figure files after 200 000 steps
-    "risk": (0.0213, 0.0233, 0.0288, 0.0509), "accuracy": (0.889, 0.884, 0.860, 0.760),
-    "movement": (3.1, 10.1, 15.0, 22.3), "root_drift": (0.28, 0.53, 0.86, 0.94),
-    "pruned_half": (0.60, 0.71, 0.76, 0.76), "pruned_most": (0.24, 0.42, 0.46, 0.754),
-    "transfer_10": (0.27, 0.48, 0.61, 0.85), "transfer_100": (0.66, 0.86, 0.85, 0.90),
-}  # fmt: skip
+    "risk": (0.0213, 0.0233, 0.0288, 0.0509),
+    "accuracy": (0.889, 0.884, 0.860, 0.760),
+    "movement": (3.1, 10.1, 15.0, 22.3),
+    "root_drift": (0.28, 0.53, 0.86, 0.94),
+    "pruned_half": (0.60, 0.71, 0.76, 0.76),
+    "pruned_most": (0.24, 0.42, 0.46, 0.754),
+    "transfer_10": (0.27, 0.48, 0.61, 0.85),
+    "transfer_100": (0.66, 0.86, 0.85, 0.90),
+}
 TEXTS = {
-    "risk": "training risk", "accuracy": "test accuracy", "movement": "movement", "root_drift": "root of the Gram change",
-    "pruned_half": "test accuracy, half removed", "pruned_most": "test accuracy, 95 % removed",
-    "transfer_10": "transfer accuracy, 10 features", "transfer_100": "transfer accuracy, 100 features",
-}  # fmt: skip
+    "risk": "training risk",
+    "accuracy": "test accuracy",
+    "movement": "movement",
+    "root_drift": "root of the Gram change",
+    "pruned_half": "test accuracy, half removed",
+    "pruned_most": "test accuracy, 95 % removed",
+    "transfer_10": "transfer accuracy, 10 features",
+    "transfer_100": "transfer accuracy, 100 features",
+}
 
 
 @dataclass(frozen=True)
@@ -89,25 +103,43 @@ class Settings:
 def run(settings: Settings, key, session) -> xr.Dataset:
     n, names = settings.samples, labels(settings)
     parts = {
-        "train": data.mnist("train", 0, n), "test": data.mnist("test", 0, n),
-        "transfer": data.mnist("train", 5000, n), "transfer_test": data.mnist("test", 5000, n),
-    }  # fmt: skip
+        "train": data.mnist("train", 0, n),
+        "test": data.mnist("test", 0, n),
+        "transfer": data.mnist("train", 5000, n),
+        "transfer_test": data.mnist("test", 5000, n),
+    }
     record = [
-        observables.Risk(), observables.TestRisk(), observables.Accuracy(), observables.WeightMovement(),
-        observables.KernelDistance("spectral", relative=False, samples=settings.probes), observables.KernelMinEigenvalue(samples=settings.probes),
-    ]  # fmt: skip
+        observables.Risk(),
+        observables.TestRisk(),
+        observables.Accuracy(),
+        observables.WeightMovement(),
+        observables.KernelDistance("spectral", relative=False, samples=settings.probes),
+        observables.KernelMinEigenvalue(samples=settings.probes),
+    ]
     with jax.default_matmul_precision(settings.products):
         table, nets = train_members(
-            settings, key, parts["train"], parts["test"], GradientDescent(settings.rate), loss=MeanSquares(), record=record,
-            outputs=10, session=session.within(0, 1.0, "training", weight=0.8),
-        )  # fmt: skip
+            settings,
+            key,
+            parts["train"],
+            parts["test"],
+            GradientDescent(settings.rate),
+            loss=MeanSquares(),
+            record=record,
+            outputs=10,
+            session=session.within(0, 1.0, "training", weight=0.8),
+        )
         pruned = prune_members(
             nets, names, {p: parts[p] for p in ("train", "test")}, levels_of(settings.width)
         )
         moved = transfer_members(
-            settings, key, nets, names, parts["transfer"], parts["transfer_test"],
+            settings,
+            key,
+            nets,
+            names,
+            parts["transfer"],
+            parts["transfer_test"],
             session.within(0.8, 1.0, weight=0.2),
-        )  # fmt: skip
+        )
     table = (
         table.drop_vars("loss")
         .merge(pruned, compat="equals", join="exact")
@@ -135,23 +167,80 @@ def panels(table: xr.Dataset) -> dict:
     accuracy = table["pruned_accuracy"].sel(importance=ranking)
     risk = table["pruned_risk"].sel(importance=ranking)
     return {
-        "risk": curves(table, table["risk"], "step", "Training risk", step, "mean of squares", yscale="log"),
-        "accuracy": curves(table, table["test_accuracy"], "step", "Test accuracy", step, "share right"),
-        "movement": curves(table, table["most_moved"], "step", "Movement of the most-moved node", step, "‖w(t) − w(0)‖"),
-        "drift": curves(table, untyped(np.sqrt)(table["kernel_drift"]), "step", "Change of the Gram matrix (square root)", step, "‖Θ(t) − Θ(0)‖₂^½"),
-        "gap": curves(table, table["kernel_gap"], "step", "Smallest eigenvalue of the Gram matrix", step, "λ_min(Θ)", yscale="log"),
-        "pruned": curves(table, risk.sel(part="train"), "removed", "Training risk after pruning", removed, "mean of squares"),
-        "pruned_test": curves(table, accuracy.sel(part="test"), "removed", "Test accuracy after pruning", removed, "share right"),
-        "transfer": curves(table, table["transfer_risk"].transpose(..., "top"), "top", "Training risk of transfer", top, "mean of squares"),
-        "transfer_test": curves(table, table["transfer_test_accuracy"].transpose(..., "top"), "top", "Test accuracy of transfer", top, "share right"),
-    }  # fmt: skip
+        "risk": curves(
+            table, table["risk"], "step", "Training risk", step, "mean of squares", yscale="log"
+        ),
+        "accuracy": curves(
+            table, table["test_accuracy"], "step", "Test accuracy", step, "share right"
+        ),
+        "movement": curves(
+            table,
+            table["most_moved"],
+            "step",
+            "Movement of the most-moved node",
+            step,
+            "‖w(t) − w(0)‖",
+        ),
+        "drift": curves(
+            table,
+            untyped(np.sqrt)(table["kernel_drift"]),
+            "step",
+            "Change of the Gram matrix (square root)",
+            step,
+            "‖Θ(t) − Θ(0)‖₂^½",
+        ),
+        "gap": curves(
+            table,
+            table["kernel_gap"],
+            "step",
+            "Smallest eigenvalue of the Gram matrix",
+            step,
+            "λ_min(Θ)",
+            yscale="log",
+        ),
+        "pruned": curves(
+            table,
+            risk.sel(part="train"),
+            "removed",
+            "Training risk after pruning",
+            removed,
+            "mean of squares",
+        ),
+        "pruned_test": curves(
+            table,
+            accuracy.sel(part="test"),
+            "removed",
+            "Test accuracy after pruning",
+            removed,
+            "share right",
+        ),
+        "transfer": curves(
+            table,
+            table["transfer_risk"].transpose(..., "top"),
+            "top",
+            "Training risk of transfer",
+            top,
+            "mean of squares",
+        ),
+        "transfer_test": curves(
+            table,
+            table["transfer_test_accuracy"].transpose(..., "top"),
+            "top",
+            "Test accuracy of transfer",
+            top,
+            "share right",
+        ),
+    }
 
 
 def figure(title: str, shown, table: xr.Dataset, which: str) -> FigureSpec:
     return FigureSpec(
-        title, shown, columns=3 if len(shown) > 4 else 2,
-        caption=f"Mean over seeds, band of one deviation; convention {table.attrs['convention']}. Compare caron2023, {which}.",
-    )  # fmt: skip
+        title,
+        shown,
+        columns=3 if len(shown) > 4 else 2,
+        caption="Mean over seeds, band of one deviation; convention "
+        f"{table.attrs['convention']}. Compare caron2023, {which}.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -167,13 +256,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     empty = table["pruned_risk"].sel(importance="released", removed=width)
     statements = [
         Claim(
-            "with no node removed the pruned network's training risk is the trained one's, largest relative difference",
+            "with no node removed the pruned network's training risk is the trained one's, "
+            "largest relative difference",
             float(np.max(np.abs(whole - 1))),
             at_most=1e-2,
         ),
         Claim("the same of its test risk", float(np.max(np.abs(tested - 1))), at_most=1e-2),
         Claim(
-            "with no node removed the pruned network's test accuracy is the trained one's, mean difference over networks",
+            "with no node removed the pruned network's test accuracy is the trained one's, mean "
+            "difference over networks",
             float(untyped(np.abs)(right).mean(("setting", "seed")).max()),
             at_most=1.5 / int(table.attrs["samples"]),
             note="one image a network may lie on the boundary in single precision",
@@ -212,7 +303,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ),
         Claim("change of the Gram matrix rises", holds=rises(end["kernel_drift"])),
     ]
-    if full:  # after 2000 steps on 500 images (0, .4) is right on a sixth of the test images: there is no accuracy to keep
+    # after 2000 steps on 500 images (0, .4) is right on a sixth of the test images: there is no
+    # accuracy to keep
+    if full:
         change = np.abs(accuracy.sel(setting=RICH, removed=0) - pruned)
         statements.append(
             Claim(
@@ -236,10 +329,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     if full and table.attrs["convention"] == "released":
         ours = {
-            "risk": end["risk"], "accuracy": end["test_accuracy"], "movement": end["most_moved"],
-            "root_drift": np.sqrt(end["kernel_drift"]), "pruned_half": at(0.5), "pruned_most": at(0.95),
-            "transfer_10": table["transfer_test_accuracy"].sel(top=10), "transfer_100": table["transfer_test_accuracy"].sel(top=100),
-        }  # fmt: skip
+            "risk": end["risk"],
+            "accuracy": end["test_accuracy"],
+            "movement": end["most_moved"],
+            "root_drift": np.sqrt(end["kernel_drift"]),
+            "pruned_half": at(0.5),
+            "pruned_most": at(0.95),
+            "transfer_10": table["transfer_test_accuracy"].sel(top=10),
+            "transfer_100": table["transfer_test_accuracy"].sel(top=100),
+        }
         statements += [
             _published(
                 f"{setting}: {TEXTS[name]}", ours[name].sel(setting=setting).values, numbers[i]
@@ -251,7 +349,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 def _published(text: str, values: np.ndarray, published: float) -> Claim:
-    """The mean of our seeds beside the published mean of five: within Student's quantile of 99 % if both have our spread, and within a third; of one or two seeds, within a factor 1.5."""
+    """The mean of our seeds beside the published mean of five: within Student's quantile of 99 % if
+    both have our spread, and within a third; of one or two seeds, within a factor 1.5.
+    """
     seeds, mean = len(values), float(values.mean())
     if seeds < 3:
         return beside(text, mean, published, 1.5)

@@ -1,6 +1,8 @@
-"""Training, pruning and transfer on MNIST, all panels (caron2023, Figure 10); see `digits` for the protocol.
+"""Training, pruning and transfer on MNIST, all panels (caron2023, Figure 10); see `digits` for the
+protocol.
 
-Run:  wideflow run caron2023-figure10            Takes:  default 3 min on two cores, smoke 10 s, paper 6 min on a GPU
+Run:  wideflow run caron2023-figure10
+Takes:  default 3 min on two cores, smoke 10 s, paper 6 min on a GPU
 """
 
 from ....experiments.base import Experiment

@@ -1,6 +1,8 @@
-"""The share of the symmetric part on CIFAR-10 features (caron2023, Figure 11): alpha = 1/2, gamma from .1 to .7.
+"""The share of the symmetric part on CIFAR-10 features (caron2023, Figure 11): alpha = 1/2, gamma
+from .1 to .7.
 
-Run:  wideflow run caron2023-figure11            Takes:  default 2 min on two cores, smoke 10 s, paper on a GPU
+Run:  wideflow run caron2023-figure11
+Takes:  default 2 min on two cores, smoke 10 s, paper on a GPU
 """
 
 from typing import Any
@@ -17,10 +19,12 @@ GRID: dict[str, Any] = {"gammas": (0.1, 0.2, 0.5, 0.7), "alphas": (0.5, 0.5, 0.5
 
 def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
-        f"{table.attrs['features']}: the share γ of the symmetric part", panels(table),
-        caption=f"{table.attrs['features']}, width {table.attrs['width']}, {table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
+        f"{table.attrs['features']}: the share γ of the symmetric part",
+        panels(table),
+        caption=f"{table.attrs['features']}, width {table.attrs['width']}, "
+        f"{table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
         "deviation. Compare caron2023, Figure 11, which has features of ResNet-18.",
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -31,17 +35,29 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if has_features(table):
         statements.append(
             Claim(
-                "50% removed: accuracy of γ=.1 minus that of γ=.7", float(half[0] - half[-1]), at_least=0.0, expected_to_hold=False,
-                note=f"the paper expects it to fall in γ from half on; on {table.attrs['features']} all γ are about equal at half",
+                "50% removed: accuracy of γ=.1 minus that of γ=.7",
+                float(half[0] - half[-1]),
+                at_least=0.0,
+                expected_to_hold=False,
+                note="the paper expects it to fall in γ from half on; on "
+                f"{table.attrs['features']} all γ are about equal at half",
             )
-        )  # fmt: skip
+        )
     for share in (0.75, 0.9):
         values = accuracy_at(table, share).values
         statements += [
-            Claim(f"{share:.0%} removed: accuracy of γ=.1 minus that of γ=.7", float(values[0] - values[-1]), at_least=0.0),
-            Claim(f"{share:.0%} removed: largest rise of accuracy from one γ to the next", float(np.max(np.diff(values))), at_most=0.03,
-                  note="neighbours may swap within the noise of a run"),
-        ]  # fmt: skip
+            Claim(
+                f"{share:.0%} removed: accuracy of γ=.1 minus that of γ=.7",
+                float(values[0] - values[-1]),
+                at_least=0.0,
+            ),
+            Claim(
+                f"{share:.0%} removed: largest rise of accuracy from one γ to the next",
+                float(np.max(np.diff(values))),
+                at_most=0.03,
+                note="neighbours may swap within the noise of a run",
+            ),
+        ]
     return tuple(statements)
 
 

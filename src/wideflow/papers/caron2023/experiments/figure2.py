@@ -1,6 +1,8 @@
-"""Regression on four UCI sets, one panel of each (caron2023, Figure 2); the table holds all panels of Figures 6-9 too.
+"""Regression on four UCI sets, one panel of each (caron2023, Figure 2); the table holds all panels
+of Figures 6-9 too.
 
-Run:  wideflow run caron2023-figure2            Takes:  default 4 min on two cores, smoke 20 s, paper on a GPU
+Run:  wideflow run caron2023-figure2
+Takes:  default 4 min on two cores, smoke 20 s, paper on a GPU
 """
 
 import dataclasses
@@ -22,9 +24,11 @@ def draw(table: xr.Dataset) -> FigureSpec:
             panel = panels(table.sel(dataset=name))[quantity]
             shown.append(dataclasses.replace(panel, title=f"{name}: {panel.title}"))
     return FigureSpec(
-        "Regression under asymmetric node scaling", shown,
-        caption=f"Mean over seeds, band of one deviation; convention {table.attrs['convention']}. Compare caron2023, Figure 2.",
-    )  # fmt: skip
+        "Regression under asymmetric node scaling",
+        shown,
+        caption="Mean over seeds, band of one deviation; convention "
+        f"{table.attrs['convention']}. Compare caron2023, Figure 2.",
+    )
 
 
 EXPERIMENT = Experiment(

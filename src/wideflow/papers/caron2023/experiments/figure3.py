@@ -1,6 +1,8 @@
-"""Pruned and transferred accuracy on MNIST (caron2023, Figure 3); see `digits` for the protocol. Figure 10 has all panels.
+"""Pruned and transferred accuracy on MNIST (caron2023, Figure 3); see `digits` for the protocol.
+Figure 10 has all panels.
 
-Run:  wideflow run caron2023-figure3            Takes:  default 3 min on two cores, smoke 10 s, paper 6 min on a GPU
+Run:  wideflow run caron2023-figure3
+Takes:  default 3 min on two cores, smoke 10 s, paper 6 min on a GPU
 """
 
 from ....experiments.base import Experiment

@@ -1,6 +1,8 @@
-"""CIFAR-10 features with cross-entropy: risk, movement, pruning (caron2023, Figure 4); see `images` for the features.
+"""CIFAR-10 features with cross-entropy: risk, movement, pruning (caron2023, Figure 4); see `images`
+for the features.
 
-Run:  wideflow run caron2023-figure4            Takes:  default 2 min on two cores, smoke 10 s, paper on a GPU
+Run:  wideflow run caron2023-figure4
+Takes:  default 2 min on two cores, smoke 10 s, paper on a GPU
 """
 
 import numpy as np
@@ -11,18 +13,24 @@ from ....figures import FigureSpec
 from .images import Settings, accuracy_at, common_claims, has_features, panels, run
 from .members import LAZY, PUBLISHED_ORDER, RICH, beside, rises
 
-PUBLISHED = {  # ResNet-18 features, released figure files; shown beside ours, which come from other features
-    "test cross-entropy": (0.400, 0.408, 0.429, 0.510), "test accuracy": (0.862, 0.859, 0.851, 0.829), "movement": (9.2, 52.0, 66.0, 118.0),
-    "accuracy, half removed": (0.775, 0.785, 0.775, 0.828), "accuracy, 95 % removed": (0.36, 0.52, 0.49, 0.827),
-}  # fmt: skip
+# ResNet-18 features, released figure files; shown beside ours, which come from other features
+PUBLISHED = {
+    "test cross-entropy": (0.400, 0.408, 0.429, 0.510),
+    "test accuracy": (0.862, 0.859, 0.851, 0.829),
+    "movement": (9.2, 52.0, 66.0, 118.0),
+    "accuracy, half removed": (0.775, 0.785, 0.775, 0.828),
+    "accuracy, 95 % removed": (0.36, 0.52, 0.49, 0.827),
+}
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
-        f"{table.attrs['features']}: cross-entropy under asymmetric node scaling", panels(table),
-        caption=f"{table.attrs['features']}, width {table.attrs['width']}, {table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
+        f"{table.attrs['features']}: cross-entropy under asymmetric node scaling",
+        panels(table),
+        caption=f"{table.attrs['features']}, width {table.attrs['width']}, "
+        f"{table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
         "deviation. Compare caron2023, Figure 4, which has features of ResNet-18.",
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -35,22 +43,45 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     end, order = table.isel(step=-1), list(PUBLISHED_ORDER)
     whole, half, most = (accuracy_at(table, share) for share in (0.0, 0.5, 0.95))
     statements += [
-        Claim("movement of the most-moved node rises from γ=1 to (0, .4)", holds=rises(end["most_moved"])),
-        Claim("95 % removed: accuracy of (0, .4) minus that of γ=1", float(most.sel(setting=RICH) - most.sel(setting=LAZY)), at_least=0.1),
-    ]  # fmt: skip
+        Claim(
+            "movement of the most-moved node rises from γ=1 to (0, .4)",
+            holds=rises(end["most_moved"]),
+        ),
+        Claim(
+            "95 % removed: accuracy of (0, .4) minus that of γ=1",
+            float(most.sel(setting=RICH) - most.sel(setting=LAZY)),
+            at_least=0.1,
+        ),
+    ]
     if not has_features(table):
         return tuple(statements)
     statements += [
-        Claim("(0, .4): accuracy lost by removing 95 % of the nodes", float(whole.sel(setting=RICH) - most.sel(setting=RICH)), at_most=0.02),
-        Claim("unpruned accuracy is worst for (0, .4)", holds=bool(np.argmin(end["test_accuracy"].mean("seed").sel(setting=order).values) == len(order) - 1)),
-    ]  # fmt: skip
+        Claim(
+            "(0, .4): accuracy lost by removing 95 % of the nodes",
+            float(whole.sel(setting=RICH) - most.sel(setting=RICH)),
+            at_most=0.02,
+        ),
+        Claim(
+            "unpruned accuracy is worst for (0, .4)",
+            holds=bool(
+                np.argmin(end["test_accuracy"].mean("seed").sel(setting=order).values)
+                == len(order) - 1
+            ),
+        ),
+    ]
     if int(table.attrs["epochs"]) < 100:
         return tuple(statements)
     ours = {
-        "test cross-entropy": end["test_loss"].mean("seed"), "test accuracy": end["test_accuracy"].mean("seed"),
-        "movement": end["most_moved"].mean("seed"), "accuracy, half removed": half, "accuracy, 95 % removed": most,
-    }  # fmt: skip
-    note = f"{table.attrs['features']}, {table.attrs['samples']} images; the published number is of ResNet-18 features"
+        "test cross-entropy": end["test_loss"].mean("seed"),
+        "test accuracy": end["test_accuracy"].mean("seed"),
+        "movement": end["most_moved"].mean("seed"),
+        "accuracy, half removed": half,
+        "accuracy, 95 % removed": most,
+    }
+    note = (
+        f"{table.attrs['features']}, {table.attrs['samples']} images; the published number is of "
+        "ResNet-18 features"
+    )
     return (
         *statements,
         *(

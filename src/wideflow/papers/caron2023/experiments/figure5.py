@@ -1,6 +1,8 @@
-r"""Departure from the kernel regime: $\sum_j\tilde\lambda_j^2 = \zeta(2/\alpha)/\zeta(1/\alpha)^2$ (caron2023, Figure 5).
+r"""Departure from the kernel regime: $\sum_j\tilde\lambda_j^2 = \zeta(2/\alpha)/\zeta(1/\alpha)^2$
+(caron2023, Figure 5).
 
-The variance of the limiting Gram matrix is $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ (equation 12); it is checked by draws of the limit at one $\alpha$.
+The variance of the limiting Gram matrix is $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ (equation
+12); it is checked by draws of the limit at one $\alpha$.
 
 Run:  wideflow run caron2023-figure5            Takes:  seconds at every size
 """
@@ -57,13 +59,19 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     law, drawn, standard, truncation = np.transpose(rows)
     return xr.Dataset(
         {
-            "departure": ("alpha", [zipf_sum(a) for a in grid], {"label": "sum of squared node weights"}),
-            "variance": ("drawn_alpha", law), "drawn_variance": ("drawn_alpha", drawn),
-            "drawn_error": ("drawn_alpha", standard), "truncation_error": ("drawn_alpha", truncation),
+            "departure": (
+                "alpha",
+                [zipf_sum(a) for a in grid],
+                {"label": "sum of squared node weights"},
+            ),
+            "variance": ("drawn_alpha", law),
+            "drawn_variance": ("drawn_alpha", drawn),
+            "drawn_error": ("drawn_alpha", standard),
+            "truncation_error": ("drawn_alpha", truncation),
         },
         {"alpha": grid, "drawn_alpha": list(settings.alphas)},
         {"gamma": settings.gamma, "half": zipf_sum(0.5)},
-    )  # fmt: skip
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -74,12 +82,24 @@ def draw(table: xr.Dataset) -> FigureSpec:
         [Line(numbers(table["alpha"]), numbers(table["departure"]), "ζ(2/α)/ζ(1/α)²")],
     )
     drawn = Panel(
-        "Variance of the limiting Gram matrix", "α", "E ‖Θ∞ − Θ*‖²_F",
+        "Variance of the limiting Gram matrix",
+        "α",
+        "E ‖Θ∞ − Θ*‖²_F",
         [
-            Points(numbers(table["drawn_alpha"]), numbers(table["drawn_variance"]), "draws", errors=numbers(2 * table["drawn_error"])),
-            Line(numbers(table["drawn_alpha"]), numbers(table["variance"]), "equation 12", dash="dashed"),
+            Points(
+                numbers(table["drawn_alpha"]),
+                numbers(table["drawn_variance"]),
+                "draws",
+                errors=numbers(2 * table["drawn_error"]),
+            ),
+            Line(
+                numbers(table["drawn_alpha"]),
+                numbers(table["variance"]),
+                "equation 12",
+                dash="dashed",
+            ),
         ],
-    )  # fmt: skip
+    )
     return FigureSpec(
         "How far asymmetric scaling is from a fixed kernel",
         [curve, drawn],

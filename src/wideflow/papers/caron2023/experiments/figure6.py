@@ -1,6 +1,8 @@
-"""Training, pruning and transfer on the UCI set concrete (caron2023, Figure 6); see `regression` for the protocol.
+"""Training, pruning and transfer on the UCI set concrete (caron2023, Figure 6); see `regression`
+for the protocol.
 
-Run:  wideflow run caron2023-figure6            Takes:  default 1-2 min on two cores, smoke 10 s, paper on a GPU
+Run:  wideflow run caron2023-figure6
+Takes:  default 1-2 min on two cores, smoke 10 s, paper on a GPU
 """
 
 from .regression import build

@@ -1,6 +1,8 @@
-"""Mean velocity of weights and kernel at time zero against Monte Carlo (caron2023, Theorems 5.1 and 5.2).
+"""Mean velocity of weights and kernel at time zero against Monte Carlo (caron2023, Theorems 5.1 and
+5.2).
 
-Theorem 5.2 is printed with d^(3/2) for d^2 in its prefactor; the claims show how many standard errors the printed power is off.
+Theorem 5.2 is printed with d^(3/2) for d^2 in its prefactor; the claims show how many standard
+errors the printed power is off.
 
 Run:  wideflow run caron2023-first-step            Takes:  default 1 min on two cores, smoke 10 s
 """
@@ -62,12 +64,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         printed.append(verdict.numbers["errors_printed"])
     return xr.Dataset(
         {
-            "weight_errors": ("activation", first), "weight_vacuous": ("activation", vacuous),
-            "kernel_errors": ("smooth", second), "printed_errors": ("smooth", printed),
+            "weight_errors": ("activation", first),
+            "weight_vacuous": ("activation", vacuous),
+            "kernel_errors": ("smooth", second),
+            "printed_errors": ("smooth", printed),
         },
         {"activation": list(names), "smooth": list(settings.smooth)},
         {"draws": settings.draws},
-    )  # fmt: skip
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -75,24 +79,60 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "First-step laws against Monte Carlo",
         [
-            Panel("Theorem 5.1", "activation", "worst entry, standard errors",
-                  [Bars([str(n) for n in table["activation"].values], numbers(table["weight_errors"].fillna(0.0)), "law"), HLine(4.0, "four")]),
-            Panel("Theorem 5.2", "activation", "worst entry, standard errors",
-                  [Bars(names, numbers(table["kernel_errors"]), "prefactor 1/d²"), Bars(names, numbers(table["printed_errors"]), "as printed, d^(−3/2)"), HLine(4.0, "four")], yscale="log"),
+            Panel(
+                "Theorem 5.1",
+                "activation",
+                "worst entry, standard errors",
+                [
+                    Bars(
+                        [str(n) for n in table["activation"].values],
+                        numbers(table["weight_errors"].fillna(0.0)),
+                        "law",
+                    ),
+                    HLine(4.0, "four"),
+                ],
+            ),
+            Panel(
+                "Theorem 5.2",
+                "activation",
+                "worst entry, standard errors",
+                [
+                    Bars(names, numbers(table["kernel_errors"]), "prefactor 1/d²"),
+                    Bars(names, numbers(table["printed_errors"]), "as printed, d^(−3/2)"),
+                    HLine(4.0, "four"),
+                ],
+                yscale="log",
+            ),
         ],
         caption=f"{table.attrs['draws']} draws of the weights.",
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     odd = [n for n in table["activation"].values if n in ("tanh", "sin", "erf", "unit_erf")]
     return (
-        Claim("Theorem 5.1: worst entry in standard errors", float(table["weight_errors"].max()), at_most=4.0),
-        Claim("Theorem 5.1: mean velocity is identically zero for odd activations", holds=bool((table["weight_vacuous"].sel(activation=odd) == 1).all())),
-        Claim("Theorem 5.2 with 1/d²: worst entry in standard errors", float(table["kernel_errors"].max()), at_most=4.0),
-        Claim("Theorem 5.2 as printed: worst entry in standard errors, smallest over activations", float(table["printed_errors"].min()), at_most=4.0,
-              expected_to_hold=False, note="prefactor d^(3/2) is printed where d² is right"),
-    )  # fmt: skip
+        Claim(
+            "Theorem 5.1: worst entry in standard errors",
+            float(table["weight_errors"].max()),
+            at_most=4.0,
+        ),
+        Claim(
+            "Theorem 5.1: mean velocity is identically zero for odd activations",
+            holds=bool((table["weight_vacuous"].sel(activation=odd) == 1).all()),
+        ),
+        Claim(
+            "Theorem 5.2 with 1/d²: worst entry in standard errors",
+            float(table["kernel_errors"].max()),
+            at_most=4.0,
+        ),
+        Claim(
+            "Theorem 5.2 as printed: worst entry in standard errors, smallest over activations",
+            float(table["printed_errors"].min()),
+            at_most=4.0,
+            expected_to_hold=False,
+            note="prefactor d^(3/2) is printed where d² is right",
+        ),
+    )
 
 
 EXPERIMENT = Experiment(

@@ -1,7 +1,10 @@
-"""Theorems 4.1 and 4.2 on real runs: one instance where the guarantee speaks, and why it cannot for ReLU (caron2023, section 4).
+"""Theorems 4.1 and 4.2 on real runs: one instance where the guarantee speaks, and why it cannot for
+ReLU (caron2023, section 4).
 
-Orthonormal inputs and tanh(bz)/b with b = 0.1 meet the hypothesis of Theorem 4.2 at a width one can train; all four conclusions are then read off the run.
-For ReLU the required width exceeds 4e12 on every dataset, so Theorem 4.1 is vacuous; its conclusions hold nevertheless, with orders of magnitude to spare.
+Orthonormal inputs and tanh(bz)/b with b = 0.1 meet the hypothesis of Theorem 4.2 at a width one can
+train; all four conclusions are then read off the run. For ReLU the required width exceeds 4e12 on
+every dataset, so Theorem 4.1 is vacuous; its conclusions hold nevertheless, with orders of
+magnitude to spare.
 
 Run:  wideflow run caron2023-guarantees            Takes:  default 1 min on two cores, smoke 10 s
 """
@@ -89,16 +92,28 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     shape = (len(settings.gammas), settings.seeds)
     return xr.Dataset(
         {
-            "ratio": (("gamma", "seed", "conclusion"), np.reshape(ratios, (*shape, 4)), {"label": "actual over bound"}),
+            "ratio": (
+                ("gamma", "seed", "conclusion"),
+                np.reshape(ratios, (*shape, 4)),
+                {"label": "actual over bound"},
+            ),
             "holds": (("gamma", "seed", "statement"), np.reshape(outcomes, (*shape, 3))),
             "width": (("gamma", "seed"), np.reshape(widths, shape)),
-            "relu_ratio": (("relu_gamma", "conclusion"), [[v.numbers[f"ratio_{c}"] for c in CONCLUSIONS] for v in relu]),
+            "relu_ratio": (
+                ("relu_gamma", "conclusion"),
+                [[v.numbers[f"ratio_{c}"] for c in CONCLUSIONS] for v in relu],
+            ),
             "relu_required": ("relu_gamma", [v.numbers["required"] for v in relu]),
             "relu_vacuous": ("relu_gamma", [float(v.outcome is Outcome.VACUOUS) for v in relu]),
         },
-        {"gamma": list(settings.gammas), "conclusion": list(CONCLUSIONS), "statement": ["Theorem 4.2", "Lemma D.1", "Lemma D.4"], "relu_gamma": [1.0, 0.5, 0.2]},
+        {
+            "gamma": list(settings.gammas),
+            "conclusion": list(CONCLUSIONS),
+            "statement": ["Theorem 4.2", "Lemma D.1", "Lemma D.4"],
+            "relu_gamma": [1.0, 0.5, 0.2],
+        },
         {"delta": settings.delta},
-    )  # fmt: skip
+    )
 
 
 def _relu(settings: Settings, key, session, total):
@@ -114,7 +129,8 @@ def _relu(settings: Settings, key, session, total):
             width=settings.relu_width,
             scaling=Zipf(gamma, alpha),
         )
-        # the theorem is about the flow: smaller steps to the same time where 10 would not resolve it
+        # the theorem is about the flow: smaller steps to the same time where 10 would not resolve
+        # it
         top = float(np.linalg.eigvalsh(tangent_gram(net, dataset.inputs))[-1])
         rate = min(10.0, 0.9 / top)
         steps = int(np.ceil(10.0 * settings.relu_steps / rate))
@@ -150,10 +166,22 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "What the convergence theorems promise and what happens",
         [
-            Panel("Theorem 4.2 where its hypothesis holds", axis, "actual over bound", [*marks, HLine(1.0, "bound")], yscale="log"),
-            Panel("Theorem 4.1 (vacuous) on ReLU", axis, "actual over bound", [*relu, HLine(1.0, "bound")], yscale="log"),
+            Panel(
+                "Theorem 4.2 where its hypothesis holds",
+                axis,
+                "actual over bound",
+                [*marks, HLine(1.0, "bound")],
+                yscale="log",
+            ),
+            Panel(
+                "Theorem 4.1 (vacuous) on ReLU",
+                axis,
+                "actual over bound",
+                [*relu, HLine(1.0, "bound")],
+                yscale="log",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -162,12 +190,31 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         for s in table["statement"].values
     ]
     statements += [
-        Claim("Theorem 4.2: largest ratio of actual to bound, gap", float(table["ratio"].sel(conclusion="a").max()), at_most=1.0),
-        Claim("Theorem 4.1: vacuous for ReLU at every γ", holds=bool((table["relu_vacuous"] == 1).all())),
-        Claim("Theorem 4.1: smallest required width", float(table["relu_required"].min()), at_least=4.39e12),
-        Claim("Theorem 4.1: gap and loss conclusions nevertheless, largest ratio", float(table["relu_ratio"].sel(conclusion=["a", "b"]).max()), at_most=1.0),
-        Claim("Theorem 4.1: movement over its bound, largest", float(table["relu_ratio"].sel(conclusion="c").max()), at_most=0.01),
-    ]  # fmt: skip
+        Claim(
+            "Theorem 4.2: largest ratio of actual to bound, gap",
+            float(table["ratio"].sel(conclusion="a").max()),
+            at_most=1.0,
+        ),
+        Claim(
+            "Theorem 4.1: vacuous for ReLU at every γ",
+            holds=bool((table["relu_vacuous"] == 1).all()),
+        ),
+        Claim(
+            "Theorem 4.1: smallest required width",
+            float(table["relu_required"].min()),
+            at_least=4.39e12,
+        ),
+        Claim(
+            "Theorem 4.1: gap and loss conclusions nevertheless, largest ratio",
+            float(table["relu_ratio"].sel(conclusion=["a", "b"]).max()),
+            at_most=1.0,
+        ),
+        Claim(
+            "Theorem 4.1: movement over its bound, largest",
+            float(table["relu_ratio"].sel(conclusion="c").max()),
+            at_most=0.01,
+        ),
+    ]
     return tuple(statements)
 
 

@@ -1,9 +1,11 @@
 """CIFAR-10 on frozen features with cross-entropy and mini-batches (caron2023, Figures 4 and 11).
 
-The paper trains on 512 features of an ImageNet-trained ResNet-18 at rate 5, batches of 64, cross-entropy, ten outputs, width 2000; the released
-code adds 100 epochs and features of random crops. Here features are computed once (`tools/cifar10_features.py`), by default by MobileNetV2
-reduced to 512 principal components, and `source` says so in every output; `resnet18` takes the paper's own extractor where its features
-are there. `auto` takes MobileNetV2 features if they are cached and else a Gaussian mixture that needs no file.
+The paper trains on 512 features of an ImageNet-trained ResNet-18 at rate 5, batches of 64,
+cross-entropy, ten outputs, width 2000; the released code adds 100 epochs and features of random
+crops. Here features are computed once (`tools/cifar10_features.py`), by default by MobileNetV2
+reduced to 512 principal components, and `source` says so in every output; `resnet18` takes the
+paper's own extractor where its features are there. `auto` takes MobileNetV2 features if they are
+cached and else a Gaussian mixture that needs no file.
 """
 
 from dataclasses import dataclass
@@ -88,9 +90,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     record = [observables.TestLoss(), observables.Accuracy(), observables.WeightMovement()]
     with jax.default_matmul_precision("highest"):  # no reduced-precision products on accelerators
         table, nets = train_members(
-            _Steps(settings, steps), key, train_set, test_set, SGD(settings.rate, settings.batch), loss=CrossEntropy(),
-            record=record, outputs=classes, session=session.within(0, 1.0, "training"),
-        )  # fmt: skip
+            _Steps(settings, steps),
+            key,
+            train_set,
+            test_set,
+            SGD(settings.rate, settings.batch),
+            loss=CrossEntropy(),
+            record=record,
+            outputs=classes,
+            session=session.within(0, 1.0, "training"),
+        )
         pruned = prune_members(
             nets, labels(settings), {"test": test_set}, levels_of(settings.width)
         )
@@ -125,7 +134,9 @@ def panels(table: xr.Dataset) -> list:
 
 
 def common_claims(table: xr.Dataset) -> list[Claim]:
-    """What must hold whatever the features: pruning starts where training ended, two computations of one number."""
+    """What must hold whatever the features: pruning starts where training ended, two computations
+    of one number.
+    """
     whole = table["pruned_cross_entropy"].sel(removed=0, importance="released", part="test")
     ended = table["test_loss"].isel(step=-1)
     start = table["pruned_accuracy"].sel(removed=0, importance="released", part="test")
@@ -133,14 +144,32 @@ def common_claims(table: xr.Dataset) -> list[Claim]:
     width = int(table["removed"].values[-1])
     empty = table["pruned_risk"].sel(removed=width, importance="released", part="test")
     return [
-        Claim("with no node removed the pruned network's test risk is the trained one's, largest relative difference", float(np.max(np.abs(whole / ended - 1))), at_most=1e-3),
-        Claim("with no node removed the pruned network's test accuracy is the trained one's, largest difference", float(np.max(np.abs(right))), at_most=2e-3, note="an image or two may lie on the boundary in single precision"),
-        Claim("with every node removed the risk is the mean square of one-hot targets, largest difference from 1/10", float(np.max(np.abs(empty - 0.1))), at_most=1e-6),
-    ]  # fmt: skip
+        Claim(
+            "with no node removed the pruned network's test risk is the trained one's, largest "
+            "relative difference",
+            float(np.max(np.abs(whole / ended - 1))),
+            at_most=1e-3,
+        ),
+        Claim(
+            "with no node removed the pruned network's test accuracy is the trained one's, "
+            "largest difference",
+            float(np.max(np.abs(right))),
+            at_most=2e-3,
+            note="an image or two may lie on the boundary in single precision",
+        ),
+        Claim(
+            "with every node removed the risk is the mean square of one-hot targets, largest "
+            "difference from 1/10",
+            float(np.max(np.abs(empty - 0.1))),
+            at_most=1e-6,
+        ),
+    ]
 
 
 def has_features(table: xr.Dataset) -> bool:
-    """Whether the run saw features of images; the Gaussian mixture in their place has its own, fewer claims."""
+    """Whether the run saw features of images; the Gaussian mixture in their place has its own,
+    fewer claims.
+    """
     return "mixture" not in str(table.attrs["features"])
 
 

@@ -1,7 +1,9 @@
 """Sticking kinks: where the ReLU proof of Theorem 4.1 has a gap (caron2023, Lemma D.1).
 
-The proof takes the loss to decay at least at twice the smallest eigenvalue of the Gram matrix with the 0/1 mask. Late in training on noisy targets thousands of pre-activations
-stick at zero; the observed rate is then below that, and agrees with the Gram matrix of the mask averaged over a window of steps.
+The proof takes the loss to decay at least at twice the smallest eigenvalue of the Gram matrix with
+the 0/1 mask. Late in training on noisy targets thousands of pre-activations stick at zero; the
+observed rate is then below that, and agrees with the Gram matrix of the mask averaged over a window
+of steps.
 
 Run:  wideflow run caron2023-kinks            Takes:  default 2 min on two cores, smoke 5 s
 """
@@ -53,10 +55,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 scaling=Zipf(gamma, alpha),
             )
             burn = train(
-                net, dataset, GradientDescent(settings.rate), steps=settings.steps, every=max(1, settings.steps // settings.records),
+                net,
+                dataset,
+                GradientDescent(settings.rate),
+                steps=settings.steps,
+                every=max(1, settings.steps // settings.records),
                 record=[observables.KernelMinEigenvalue(), observables.Flips()],
-                session=session.within(i * settings.seeds + seed, len(names) * settings.seeds, "training", weight=0.9),
-            )  # fmt: skip
+                session=session.within(
+                    i * settings.seeds + seed, len(names) * settings.seeds, "training", weight=0.9
+                ),
+            )
             window = sliding(burn.model, dataset, GradientDescent(settings.rate), settings.window)
             measurements.append(
                 (
@@ -80,13 +88,27 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     axes = ("setting", "seed")
     return xr.Dataset(
         {
-            **{name: (axes, rates[..., i]) for i, name in enumerate(("observed", "hard", "averaged", "stuck", "pairs"))},
-            "loss": ((*axes, "step"), losses), "kernel_gap": ((*axes, "step"), gaps), "flips": ((*axes, "step"), flips),
-            "excess": ((*axes, "step"), losses / (losses[..., :1] * np.exp(-2 * integral)), {"label": "loss over the bound of Lemma D.1"}),
+            **{
+                name: (axes, rates[..., i])
+                for i, name in enumerate(("observed", "hard", "averaged", "stuck", "pairs"))
+            },
+            "loss": ((*axes, "step"), losses),
+            "kernel_gap": ((*axes, "step"), gaps),
+            "flips": ((*axes, "step"), flips),
+            "excess": (
+                (*axes, "step"),
+                losses / (losses[..., :1] * np.exp(-2 * integral)),
+                {"label": "loss over the bound of Lemma D.1"},
+            ),
         },
-        {"setting": names, "seed": np.arange(settings.seeds), "step": paths[0]["step"].values, "time": ("step", time)},
+        {
+            "setting": names,
+            "seed": np.arange(settings.seeds),
+            "step": paths[0]["step"].values,
+            "time": ("step", time),
+        },
         paths[0].attrs,
-    )  # fmt: skip
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -105,11 +127,18 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Sticking kinks in the ReLU flow",
         [
-            Panel("Loss over L₀ exp(−2∫λ_min) with the hard mask", "flow time t", "ratio (a bound holds below 1)", excess, yscale="log"),
+            Panel(
+                "Loss over L₀ exp(−2∫λ_min) with the hard mask",
+                "flow time t",
+                "ratio (a bound holds below 1)",
+                excess,
+                yscale="log",
+            ),
             Panel("Rate of decay in the last window", "setting", "−d log L / dt", bars),
         ],
-        caption="The observed rate is that of the averaged mask, below that of the hard mask on which the proof of Lemma D.1 rests.",
-    )  # fmt: skip
+        caption="The observed rate is that of the averaged mask, below that of the hard mask on "
+        "which the proof of Lemma D.1 rests.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -126,11 +155,29 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 Claim(text, ratio, at_least=0.97, note="faster modes still add to the decay")
             )
         if late:
-            statements.append(Claim(text, ratio, expected=1.0, tolerance=0.011, note="the specification saw 0.4 and 1.1 %"))  # fmt: skip
+            statements.append(
+                Claim(
+                    text,
+                    ratio,
+                    expected=1.0,
+                    tolerance=0.011,
+                    note="the specification saw 0.4 and 1.1 %",
+                )
+            )
             statements += [
-                Claim(f"{setting}: share of pairs that stick", float(one["stuck"] / one["pairs"]), at_least=0.005),
-                Claim(f"{setting}: observed rate over that of the hard mask (Lemma D.1 asks 1)", float(one["observed"] / one["hard"]), at_least=1.0, expected_to_hold=False, note="the gap of the ReLU proof"),
-            ]  # fmt: skip
+                Claim(
+                    f"{setting}: share of pairs that stick",
+                    float(one["stuck"] / one["pairs"]),
+                    at_least=0.005,
+                ),
+                Claim(
+                    f"{setting}: observed rate over that of the hard mask (Lemma D.1 asks 1)",
+                    float(one["observed"] / one["hard"]),
+                    at_least=1.0,
+                    expected_to_hold=False,
+                    note="the gap of the ReLU proof",
+                ),
+            ]
     return tuple(statements)
 
 

@@ -1,7 +1,10 @@
-"""Networks approach their infinite-width training dynamics like m^(-1/2) (extension of caron2023, section 3).
+"""Networks approach their infinite-width training dynamics like m^(-1/2) (extension of caron2023,
+section 3).
 
-Coupled runs: the finite network and the limit share the first J nodes and their signs, and the Gaussian field starts at the actual output of the other nodes.
-Paired differences of loss and of the first node's movement then shrink by 2 per factor 4 in width; an uncoupled comparison decides nothing.
+Coupled runs: the finite network and the limit share the first J nodes and their signs, and the
+Gaussian field starts at the actual output of the other nodes. Paired differences of loss and of the
+first node's movement then shrink by 2 per factor 4 in width; an uncoupled comparison decides
+nothing.
 
 Run:  wideflow run caron2023-limit            Takes:  default 1 min on two cores, smoke 10 s
 """
@@ -82,14 +85,19 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             moves.append(float(table["weight_movement"][seed, -1, 0]) - float(path.movement[-1, 0]))
     shape = (len(settings.widths), settings.seeds)
     return xr.Dataset(
-        {"loss_gap": (("width", "seed"), np.reshape(losses, shape)), "movement_gap": (("width", "seed"), np.reshape(moves, shape))},
+        {
+            "loss_gap": (("width", "seed"), np.reshape(losses, shape)),
+            "movement_gap": (("width", "seed"), np.reshape(moves, shape)),
+        },
         {"width": list(settings.widths), "seed": np.arange(settings.seeds)},
         {"time": settings.rate * settings.steps, "loss": table.attrs["loss"]},
-    )  # fmt: skip
+    )
 
 
 def exponent(values: xr.DataArray) -> tuple[float, float]:
-    """Power of the width in the root mean square gap, and the half length of its 95 % interval by the bootstrap over seeds."""
+    """Power of the width in the root mean square gap, and the half length of its 95 % interval by
+    the bootstrap over seeds.
+    """
     x = np.log(values["width"].values)
     fit = lambda sample: np.polyfit(x, 0.5 * np.log(np.mean(sample**2, axis=1)), 1)[0]
     draws = np.random.default_rng(0)
@@ -124,7 +132,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     statements = []
     for name, text in (("loss_gap", "loss"), ("movement_gap", "movement of the first node")):
         value, half = exponent(table[name])
-        # half the gap per factor 4 in width, as the specification's paired means do; the bound does not grow with the noise of the run
+        # half the gap per factor 4 in width, as the specification's paired means do; the bound does
+        # not grow with the noise of the run
         statements.append(
             Claim(
                 f"power of the width in the gap of the {text}",

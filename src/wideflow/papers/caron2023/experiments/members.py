@@ -1,4 +1,6 @@
-"""The five node scalings of caron2023 side by side: one program for all settings and seeds, and their panels."""
+"""The five node scalings of caron2023 side by side: one program for all settings and seeds, and
+their panels.
+"""
 
 import math
 
@@ -22,7 +24,9 @@ DEVIATION = {"released": math.sqrt(2.0), "paper": 1.0}
 
 GAMMAS = (1.0, 0.5, 0.5, 0.2, 0.0)
 ALPHAS = (0.7, 0.7, 0.5, 0.5, 0.4)
-"""The text has (1), (.5,.7), (.5,.5), (0,.4); the released figures have (.2,.5) for the third. All five are run."""
+"""The text has (1), (.5,.7), (.5,.5), (0,.4); the released figures have (.2,.5) for the third. All
+five are run.
+"""
 
 PUBLISHED_ORDER = ("γ=1", "γ=.5, α=.7", "γ=.2, α=.5", "γ=0, α=.4")
 LAZY, RICH = PUBLISHED_ORDER[0], PUBLISHED_ORDER[-1]
@@ -46,23 +50,31 @@ def check_settings(settings) -> None:
 def check_lengths(settings) -> None:
     if len(settings.gammas) != len(settings.alphas):
         raise ValueError(
-            f"`gammas` and `alphas` must have equal lengths, got {len(settings.gammas)} and {len(settings.alphas)}."
+            f"`gammas` and `alphas` must have equal lengths, got {len(settings.gammas)} and "
+            f"{len(settings.alphas)}."
         )
 
 
 def start(
     settings, key, seed: int, index: int, features: int, outputs: int | None = None
 ) -> Shallow:
-    """The network of one seed under one setting; a seed draws the same weights and signs in every setting."""
+    """The network of one seed under one setting; a seed draws the same weights and signs in every
+    setting.
+    """
     return Shallow.init(
-        named_key(key, "run", seed), features=features, width=settings.width, outputs=outputs,
+        named_key(key, "run", seed),
+        features=features,
+        width=settings.width,
+        outputs=outputs,
         scaling=Zipf(settings.gammas[index], settings.alphas[index], released=settings.shifted),
         weight_std=DEVIATION[settings.convention],
-    )  # fmt: skip
+    )
 
 
 def alike(net: Shallow) -> Shallow:
-    """The same network without the name of its scaling: node scales are arrays, so that members of one program differ in arrays only."""
+    """The same network without the name of its scaling: node scales are arrays, so that members of
+    one program differ in arrays only.
+    """
     unnamed = Shallow(net.hidden, net.output, NTK(), net.activation)
     return eqx.tree_at(lambda model: model.scales, unnamed, net.scales)
 
@@ -83,10 +95,19 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, sessi
     ]
     fused = [alike(net) for row in starts for net in row]
     result = train(
-        fused, dataset, dynamics, steps=settings.steps, every=max(1, settings.steps // settings.records),
-        record=record, loss=loss, test=test, precision=settings.precision, axis="member", key=named_key(key, "batches"),
+        fused,
+        dataset,
+        dynamics,
+        steps=settings.steps,
+        every=max(1, settings.steps // settings.records),
+        record=record,
+        loss=loss,
+        test=test,
+        precision=settings.precision,
+        axis="member",
+        key=named_key(key, "batches"),
         session=session,
-    )  # fmt: skip
+    )
     table = unstack(result.table, names, settings.seeds)
     if "weight_movement" in table:
         moved = table["weight_movement"]
@@ -121,7 +142,9 @@ def unstack(table: xr.Dataset, names, seeds: int) -> xr.Dataset:
 
 
 def prune_members(nets, names, parts: dict, levels) -> xr.Dataset:
-    """Pruning curves of every network under both importances: axes (setting, seed, importance, part, removed)."""
+    """Pruning curves of every network under both importances: axes (setting, seed, importance,
+    part, removed).
+    """
     seeds = len(nets[0])
     columns: dict[str, list] = {}
     for row in nets:
@@ -140,10 +163,13 @@ def prune_members(nets, names, parts: dict, levels) -> xr.Dataset:
     return xr.Dataset(
         {name: (axes, np.reshape(values, shape)) for name, values in columns.items()},
         {
-            "setting": list(names), "seed": np.arange(seeds), "importance": ["paper", "released"],
-            "part": list(parts), "removed": np.asarray(levels),
+            "setting": list(names),
+            "seed": np.arange(seeds),
+            "importance": ["paper", "released"],
+            "part": list(parts),
+            "removed": np.asarray(levels),
         },
-    )  # fmt: skip
+    )
 
 
 def levels_of(width: int) -> np.ndarray:

@@ -1,10 +1,15 @@
-r"""Gradient flow to time 1e8 on real data, under the rate that the theorems certify (caron2023, Lemma D.1 and Theorem 4.2).
+r"""Gradient flow to time 1e8 on real data, under the rate that the theorems certify (caron2023,
+Lemma D.1 and Theorem 4.2).
 
-Lemma D.1 bounds the loss by $L_0\exp(-2\int_0^t\lambda_{\min}(\Theta_s)\,\mathrm ds)$; Theorem 4.2 promises $\lambda_{\min}\ge\gamma\kappa_n/4$ for all time, with $\kappa_n$ the smallest eigenvalue of the
-limit kernel. Both rates are so small on real data that the loss is near its end before the bound begins to fall: descent would need 1e9 steps to show it.
-Training parts as in Figures 6-9; rows whose inputs occur before are left out, as the theorems ask for inputs no two of which are parallel.
+Lemma D.1 bounds the loss by $L_0\exp(-2\int_0^t\lambda_{\min}(\Theta_s)\,\mathrm ds)$; Theorem 4.2
+promises $\lambda_{\min}\ge\gamma\kappa_n/4$ for all time, with $\kappa_n$ the smallest eigenvalue
+of the limit kernel. Both rates are so small on real data that the loss is near its end before the
+bound begins to fall: descent would need 1e9 steps to show it. Training parts as in Figures 6-9;
+rows whose inputs occur before are left out, as the theorems ask for inputs no two of which are
+parallel.
 
-Run:  wideflow run caron2023-to-the-end            Takes:  smoke 20 s; paper 10 s (energy) to 10 min (airfoil) a run on two cores
+Run:  wideflow run caron2023-to-the-end
+Takes:  smoke 20 s; paper 10 s (energy) to 10 min (airfoil) a run on two cores
 """
 
 import math
@@ -71,14 +76,18 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     return xr.Dataset(
         variables,
         {
-            "dataset": list(settings.datasets), "setting": [label(*kind) for kind in kinds],
-            "seed": np.arange(settings.seeds), "time": grid,
+            "dataset": list(settings.datasets),
+            "setting": [label(*kind) for kind in kinds],
+            "seed": np.arange(settings.seeds),
+            "time": grid,
         },
         {
-            "loss": "half sum of squares, (1/2) sum (f - y)^2", "width": settings.width, "end": settings.time,
+            "loss": "half sum of squares, (1/2) sum (f - y)^2",
+            "width": settings.width,
+            "end": settings.time,
             "tolerance": settings.tolerance,
         },
-    )  # fmt: skip
+    )
 
 
 def _decades(settings: Settings) -> int:
@@ -98,38 +107,52 @@ def distinct(data: Dataset) -> Dataset:
 def _one(settings: Settings, key, data: Dataset, kind: str, gamma: float, grid, session) -> dict:
     scaling = NTK() if gamma == 1 else Zipf(gamma, settings.alpha)
     net = Shallow.init(
-        key, features=data.dimension, width=settings.width, scaling=scaling, activation=kind,
-    )  # fmt: skip
+        key, features=data.dimension, width=settings.width, scaling=scaling, activation=kind
+    )
     began = clock.perf_counter()
     result = train(
-        net, data, GradientFlow(settings.tolerance, method="gram"), time=settings.time, every=grid[1:],
+        net,
+        data,
+        GradientFlow(settings.tolerance, method="gram"),
+        time=settings.time,
+        every=grid[1:],
         record=[observables.KernelMinEigenvalue()],
         session=session,
-        progress=lambda done, total, _: session.progress(np.log1p(100 * done), np.log1p(100 * total), ""),
-    )  # fmt: skip
+        progress=lambda done, total, _: session.progress(
+            np.log1p(100 * done), np.log1p(100 * total), ""
+        ),
+    )
     seconds = clock.perf_counter() - began
     kernel = spectrum(mean_ntk(data.inputs, net.activation))
     gram = observables.tangent_gram(net, data.inputs)
     missing = len(grid) - result.table.sizes["step"]  # a flow at rest stays where it is
     still = lambda values: np.pad(np.asarray(values, float), (0, missing), mode="edge")
     return {
-        "loss": still(result.table["loss"]), "kernel_gap": still(result.table["kernel_gap"]),
-        "kernel_top": float(np.linalg.eigvalsh(gram)[-1]), "rows": len(data),
+        "loss": still(result.table["loss"]),
+        "kernel_gap": still(result.table["kernel_gap"]),
+        "kernel_top": float(np.linalg.eigvalsh(gram)[-1]),
+        "rows": len(data),
         "kappa": kernel.smallest if kernel.resolved else np.nan,
         "promised_gap": gamma * kernel.smallest / 4 if kernel.resolved else np.nan,
-        "steps": int(result.state.steps), "evaluations": int(result.state.evaluations),
-        "seconds": seconds, "good": float(result.status.good),
+        "steps": int(result.state.steps),
+        "evaluations": int(result.state.evaluations),
+        "seconds": seconds,
+        "good": float(result.status.good),
         "stationary_at": float(result.table["time"][-1]) if missing else np.nan,
-    }  # fmt: skip
+    }
 
 
 def resolution(table: xr.Dataset) -> xr.DataArray:
-    """What rounding leaves of a smallest eigenvalue: the machine precision times the largest one times the number of rows."""
+    """What rounding leaves of a smallest eigenvalue: the machine precision times the largest one
+    times the number of rows.
+    """
     return np.finfo(np.float64).eps * table["kernel_top"] * table["rows"]
 
 
 def certificate(table: xr.Dataset) -> xr.DataArray:
-    r"""$\exp(-2\int\lambda_{\min})$: in every interval between records the smaller of its ends, 0 where it is not resolved."""
+    r"""$\exp(-2\int\lambda_{\min})$: in every interval between records the smaller of its ends, 0
+    where it is not resolved.
+    """
     gaps = table["kernel_gap"].where(table["kernel_gap"] > resolution(table), 0.0)
     low = np.minimum(gaps.values[..., 1:], gaps.values[..., :-1])
     integral = np.cumsum(low * np.diff(table["time"].values), axis=-1)
@@ -142,12 +165,17 @@ def _curves(one: xr.Dataset, bound: xr.DataArray, group: str) -> tuple[list, lis
     times, promise = one["time"].values[1:], float(one["promised_gap"])
     promised = np.exp(-2 * np.nan_to_num(promise) * times)
     line = lambda values, dash: Line(
-        numbers(times), numbers(np.maximum(values, NOISE)), group if dash == "solid" else "", dash=dash, group=group
-    )  # fmt: skip
+        numbers(times),
+        numbers(np.maximum(values, NOISE)),
+        group if dash == "solid" else "",
+        dash=dash,
+        group=group,
+    )
     losses = [
         line((one["loss"] / one["loss"][0]).values[1:], "solid"),
-        line(bound.values[1:], "dashed"), line(promised, "dotted"),
-    ]  # fmt: skip
+        line(bound.values[1:], "dashed"),
+        line(promised, "dotted"),
+    ]
     gaps = [line(one["kernel_gap"].values[1:], "solid")]
     if np.isfinite(promise):
         gaps.append(line(np.full(len(times), promise), "dotted"))
@@ -164,16 +192,33 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 mine = _curves(table.sel(here), bounds.sel(here), str(setting))
                 losses, gaps = losses + mine[0], gaps + mine[1]
         shown.append(
-            Panel(f"{name}: loss over its start", "flow time t", "L(t) / L(0)", losses, xscale="log", yscale="log")
-        )  # fmt: skip
+            Panel(
+                f"{name}: loss over its start",
+                "flow time t",
+                "L(t) / L(0)",
+                losses,
+                xscale="log",
+                yscale="log",
+            )
+        )
         shown.append(
-            Panel(f"{name}: smallest eigenvalue", "flow time t", "λ_min(Θ)", gaps, xscale="log", yscale="log")
-        )  # fmt: skip
+            Panel(
+                f"{name}: smallest eigenvalue",
+                "flow time t",
+                "λ_min(Θ)",
+                gaps,
+                xscale="log",
+                yscale="log",
+            )
+        )
     return FigureSpec(
-        f"Gradient flow to time {table.attrs['end']:g} and the rate the theorems certify", shown, columns=2,
-        caption="Left: solid the loss, dashed the bound of Lemma D.1 with the measured eigenvalue, dotted the rate γκ/2 of Theorem 4.2. "
+        f"Gradient flow to time {table.attrs['end']:g} and the rate the theorems certify",
+        shown,
+        columns=2,
+        caption="Left: solid the loss, dashed the bound of Lemma D.1 with the measured "
+        "eigenvalue, dotted the rate γκ/2 of Theorem 4.2. "
         "Right: dotted the γκ/4 that Theorem 4.2 promises.",
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -186,16 +231,35 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         note = "; ".join(
             f"{s}: λ_min {float(one['kernel_gap'].sel(setting=s).min()):.2g}"
             + ("" if bool(resolved.sel(setting=s).all()) else " (not resolved)")
-            + "".join(f", {float(one[what].sel(setting=s).mean()):.0f} {unit}" for what, unit in (("steps", "steps"), ("evaluations", "evaluations"), ("seconds", "s")))
+            + "".join(
+                f", {float(one[what].sel(setting=s).mean()):.0f} {unit}"
+                for what, unit in (
+                    ("steps", "steps"),
+                    ("evaluations", "evaluations"),
+                    ("seconds", "s"),
+                )
+            )
             for s in one["setting"].values
-        )  # fmt: skip
+        )
         mine = shares.sel(dataset=name)
         rise = mine.diff("time") / mine.isel(time=slice(0, -1)).values
         statements += [
-            Claim(f"{name}: every run reaches the end", holds=bool((one["good"] == 1).all()), note=note),
-            Claim(f"{name}: loss over the bound of Lemma D.1, largest", float(ratio.sel(dataset=name).max()), at_most=1.0 + 1e-6),
-            Claim(f"{name}: the loss never rises, largest relative rise", float(rise.where(mine > NOISE).max()), at_most=float(table.attrs["tolerance"])),
-        ]  # fmt: skip
+            Claim(
+                f"{name}: every run reaches the end",
+                holds=bool((one["good"] == 1).all()),
+                note=note,
+            ),
+            Claim(
+                f"{name}: loss over the bound of Lemma D.1, largest",
+                float(ratio.sel(dataset=name).max()),
+                at_most=1.0 + 1e-6,
+            ),
+            Claim(
+                f"{name}: the loss never rises, largest relative rise",
+                float(rise.where(mine > NOISE).max()),
+                at_most=float(table.attrs["tolerance"]),
+            ),
+        ]
     return tuple(statements)
 
 
@@ -206,7 +270,12 @@ EXPERIMENT = Experiment(
     figure="Lemma D.1 and Theorem 4.2, extension",
     settings={
         "smoke": Settings(
-            datasets=("energy",), largest=40, width=100, activations=("tanh",), time=1e4, per_decade=2
+            datasets=("energy",),
+            largest=40,
+            width=100,
+            activations=("tanh",),
+            time=1e4,
+            per_decade=2,
         ),
         "default": Settings(largest=200, width=500, activations=("tanh",)),
         "paper": Settings(),
@@ -215,4 +284,4 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     needs_data=("concrete", "energy", "airfoil"),
-)  # fmt: skip
+)

@@ -1,4 +1,6 @@
-"""Transfer: an external network trained on the most important hidden features (caron2023, section 6.2)."""
+"""Transfer: an external network trained on the most important hidden features (caron2023, section
+6.2).
+"""
 
 import itertools
 import math
@@ -26,9 +28,11 @@ LAYERS = {"released": 2, "paper": 1}
 
 
 class Perceptron(AbstractModel):
-    r"""A plain ReLU network with biases, all layers trained; weights and biases start uniform on $\pm1/\sqrt{\text{fan in}}$.
+    r"""A plain ReLU network with biases, all layers trained; weights and biases start uniform on
+    $\pm1/\sqrt{\text{fan in}}$.
 
-    All parameters lie in one vector, layer after layer, each layer's weights (in, out) before its biases.
+    All parameters lie in one vector, layer after layer, each layer's weights (in, out) before its
+    biases.
     """
 
     trained: ClassVar[tuple[str, ...]] = ("theta",)
@@ -41,7 +45,8 @@ class Perceptron(AbstractModel):
     def init(cls, key, sizes: tuple[int, ...], used: int) -> "Perceptron":
         """`sizes` counts the units from input to output; a last 0 means one output without an axis.
 
-        Only the first `used` inputs are ever non-zero: the first layer starts with their number as its fan-in.
+        Only the first `used` inputs are ever non-zero: the first layer starts with their number as
+        its fan-in.
         """
         parts = []
         for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
@@ -76,8 +81,8 @@ def transfer_members(
 ) -> xr.Dataset:
     """Risk (and accuracy) of the external network on the `top` features of every trained network.
 
-    All numbers of features, settings and seeds run in one program: fewer features are padded with zeros, which neither act nor learn.
-    The ranking of the nodes is that of the convention.
+    All numbers of features, settings and seeds run in one program: fewer features are padded with
+    zeros, which neither act nor learn. The ranking of the nodes is that of the convention.
     """
     classes = 0 if train_set.targets.ndim == 1 else train_set.targets.shape[1]
     record = [Risk(), TestRisk(), *((Accuracy(),) if classes else ())]
@@ -105,11 +110,19 @@ def transfer_members(
                         )
                     )
     result = train(
-        members, trains, GradientDescent(settings.external_rate), steps=settings.external_steps, every=settings.external_steps,
-        record=record, loss=MeanSquares(), test=tests, precision=settings.precision, axis="member",
+        members,
+        trains,
+        GradientDescent(settings.external_rate),
+        steps=settings.external_steps,
+        every=settings.external_steps,
+        record=record,
+        loss=MeanSquares(),
+        test=tests,
+        precision=settings.precision,
+        axis="member",
         # it asks what the features are worth, however they were trained: never a flow
         session=session.descending().within(0, 1.0, "transfer"),
-    )  # fmt: skip
+    )
     end = result.table.isel(step=-1, drop=True).drop_vars("loss")
     shape = (len(settings.tops), len(names), len(nets[0]))
     return xr.Dataset(

@@ -1,7 +1,9 @@
-"""Lazy or not as the width grows: what replaces the width conditions no computer meets (caron2023, sections 4 and 5).
+"""Lazy or not as the width grows: what replaces the width conditions no computer meets (caron2023,
+sections 4 and 5).
 
-Sphere data (n = 20, d = 10, noise 0.1), descent of rate 2 on the half sum of squares to equal flow times. Under gamma = 1 the largest movement of a node and the change of
-the Gram matrix fall like m^(-1/2); under gamma < 1 both stay flat, and nodes move in proportion to the root of their weight.
+Sphere data (n = 20, d = 10, noise 0.1), descent of rate 2 on the half sum of squares to equal flow
+times. Under gamma = 1 the largest movement of a node and the change of the Gram matrix fall like
+m^(-1/2); under gamma < 1 both stay flat, and nodes move in proportion to the root of their weight.
 
 Run:  wideflow run caron2023-widths            Takes:  default 1 min on two cores, smoke 10 s
 """
@@ -59,19 +61,27 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for number, width in enumerate(settings.widths):
         one = replace(settings, width=width)
         table, nets = train_members(
-            one, key, dataset, None, GradientDescent(settings.rate), loss=HalfSumSquares(), record=record,
+            one,
+            key,
+            dataset,
+            None,
+            GradientDescent(settings.rate),
+            loss=HalfSumSquares(),
+            record=record,
             session=session.within(number, len(settings.widths), f"width {width}"),
-        )  # fmt: skip
+        )
         end = table.isel(step=-1, drop=True)
         tables.append(
             xr.Dataset(
                 {
-                    "risk": end["risk"], "movement": end["most_moved"], "drift": end["kernel_drift"],
+                    "risk": end["risk"],
+                    "movement": end["most_moved"],
+                    "drift": end["kernel_drift"],
                     "gap": table["kernel_gap"].isel(step=0, drop=True),
                     "slope": (("setting", "seed"), _slopes(one, key, nets, settings.features)),
                 }
             )
-        )  # fmt: skip
+        )
     joined = xr.concat(
         tables, xr.DataArray(list(settings.widths), dims="width", name="width"), join="exact"
     )
@@ -79,7 +89,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 
 def _slopes(settings, key, nets, features) -> np.ndarray:
-    """Slope of log movement against log weight over the nodes that moved; NaN where all weights are equal."""
+    """Slope of log movement against log weight over the nodes that moved; NaN where all weights are
+    equal.
+    """
     slopes = np.full((len(nets), settings.seeds), np.nan)
     for i, row in enumerate(nets):
         if settings.gammas[i] == 1:
@@ -162,7 +174,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             if setting != LAZY:
                 statements.append(
                     Claim(
-                        f"{setting}: slope of log movement in log weight at m = {int(widest['width'])}",
+                        f"{setting}: slope of log movement in log weight at m = "
+                        f"{int(widest['width'])}",
                         float(widest["slope"].sel(setting=setting).mean()),
                         at_least=0.36,
                         at_most=0.56,

@@ -1,16 +1,22 @@
-r"""Mean movement at time zero of weights and tangent kernel (caron2023, Theorems 5.1 and 5.2), by Gaussian quadrature.
+r"""Mean movement at time zero of weights and tangent kernel (caron2023, Theorems 5.1 and 5.2), by
+Gaussian quadrature.
 
-Gradient flow on $L = \frac12\sum_i (y_i - f(x_i))^2$ from $w_j \sim \mathcal N(0, I_d)$, $a_j = \pm1$. Averaged over both, the targets
-drop out and only the network's own outputs act:
+Gradient flow on $L = \frac12\sum_i (y_i - f(x_i))^2$ from $w_j \sim \mathcal N(0, I_d)$,
+$a_j = \pm1$. Averaged over both, the targets drop out and only the network's own outputs act:
 
-$$\mathbb E\,\dot w_{jk} = -\frac{\lambda_j}{\sqrt d}\sum_i x_{ik}\, g_1(x_i), \qquad g_1(x) = \mathbb E[\sigma(sz)\sigma'(sz)],\ s = |x|/\sqrt d,$$
-$$\mathbb E\,\dot\Theta(x_k,x_l) = -\frac{\langle x_k,x_l\rangle}{d^2}\Big(\sum_j\lambda_j^2\Big)\sum_i\big[\langle x_k,x_i\rangle\, g_2(x_k,x_l,x_i)
+$$\mathbb E\,\dot w_{jk} = -\frac{\lambda_j}{\sqrt d}\sum_i x_{ik}\, g_1(x_i), \qquad g_1(x) =
+  \mathbb E[\sigma(sz)\sigma'(sz)],\ s = |x|/\sqrt d,$$
+$$\mathbb
+  E\,\dot\Theta(x_k,x_l) = -\frac{\langle x_k,x_l\rangle}{d^2}\Big(\sum_j\lambda_j^2\Big)\sum_i\big[\langle
+  x_k,x_i\rangle\, g_2(x_k,x_l,x_i)
    + \langle x_l,x_i\rangle\, g_2(x_l,x_k,x_i)\big],$$
 
-$g_2(x_k,x_l,x_i) = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$ with $z$ Gaussian of covariance the Gram matrix of $(x_k,x_l,x_i)/\sqrt d$.
-Corrected: Theorem 5.2 is printed with $d^{3/2}$ for $d^2$; each of the two gradients of a pre-activation carries its own $1/\sqrt d$ beside
-the $1/d$ of the kernel. For odd $\sigma$ the function $g_1$ is zero, so the mean weight velocity vanishes identically although
-single weights move by $O(\sqrt{\lambda_j})$ (`weight_speed`).
+$g_2(x_k,x_l,x_i) = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$ with $z$ Gaussian
+of covariance the Gram matrix of $(x_k,x_l,x_i)/\sqrt d$. Corrected: Theorem 5.2 is printed with
+$d^{3/2}$ for $d^2$; each of the two gradients of a pre-activation carries its own $1/\sqrt d$
+beside the $1/d$ of the kernel. For odd $\sigma$ the function $g_1$ is zero, so the mean weight
+velocity vanishes identically although single weights move by $O(\sqrt{\lambda_j})$
+(`weight_speed`).
 """
 
 import functools
@@ -39,7 +45,8 @@ __all__ = [
 
 @double
 def self_correlation(inputs, activation) -> Float[Array, " sample"]:
-    r"""$g_1(x) = \mathbb E[\sigma(sz)\sigma'(sz)]$, $s = |x|/\sqrt d$, for each row (caron2023, Theorem 5.1).
+    r"""$g_1(x) = \mathbb E[\sigma(sz)\sigma'(sz)]$, $s = |x|/\sqrt d$, for each row (caron2023,
+    Theorem 5.1).
 
     ReLU: $|x|/\sqrt{2\pi d}$; zero for every odd activation; elsewhere one-dimensional quadrature.
 
@@ -75,10 +82,13 @@ def mean_weight_velocity(inputs, activation, node_weights) -> Float[Array, "widt
 
 @double
 def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " width"]:
-    r"""Root mean square $(\mathbb E|\dot w_j|^2)^{1/2}$ of the velocity of each node at time zero, not in the paper.
+    r"""Root mean square $(\mathbb E|\dot w_j|^2)^{1/2}$ of the velocity of each node at time zero,
+    not in the paper.
 
-    With $K' = \mathbb E\sigma'\sigma'$, $K = \mathbb E\sigma\sigma$, $Q = \mathbb E\sigma'\sigma'\sigma\sigma$ for the pair $(i,k)$,
-    $$\mathbb E|\dot w_j|^2 = \frac{\lambda_j}{d}\sum_{i,k}\langle x_i,x_k\rangle\big\{K'_{ik}(y_iy_k + (1-\lambda_j)K_{ik}) + \lambda_jQ_{ik}\big\}.$$
+    With $K' = \mathbb E\sigma'\sigma'$, $K = \mathbb E\sigma\sigma$,
+    $Q = \mathbb E\sigma'\sigma'\sigma\sigma$ for the pair $(i,k)$,
+    $$\mathbb E|\dot w_j|^2 = \frac{\lambda_j}{d}\sum_{i,k}\langle
+      x_i,x_k\rangle\big\{K'_{ik}(y_iy_k + (1-\lambda_j)K_{ik}) + \lambda_jQ_{ik}\big\}.$$
     So a weight moves like $\sqrt{\lambda_j}$ although its signed mean is $O(\lambda_j)$.
 
     Args:
@@ -95,7 +105,8 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     weights = real_array("node_weights", node_weights).astype(float)
     if targets.shape != (len(inputs),):
         raise ValueError(
-            f"`targets` must have one number for each of the {len(inputs)} `inputs`, got shape {targets.shape}."
+            f"`targets` must have one number for each of the {len(inputs)} `inputs`, got shape "
+            f"{targets.shape}."
         )
     covariance = preactivation_covariance(inputs)
     products = inputs @ inputs.T
@@ -109,10 +120,12 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
 
 @double
 def triple_correlation(first, second, third, activation, *, order: int = 64) -> Float[Array, ""]:
-    r"""$g_2 = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$, $z$ of covariance the Gram matrix of the three inputs over $d$.
+    r"""$g_2 = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$, $z$ of covariance the
+    Gram matrix of the three inputs over $d$.
 
-    Tensor Gauss-Hermite rule of `order` points an axis in the symmetric square root of the covariance, which may be singular
-    (it is whenever two arguments coincide); the symmetric root needs far fewer points than a triangular or an eigenvector factor.
+    Tensor Gauss-Hermite rule of `order` points an axis in the symmetric square root of the
+    covariance, which may be singular (it is whenever two arguments coincide); the symmetric root
+    needs far fewer points than a triangular or an eigenvector factor.
 
     Args:
         first, second, third: the inputs behind $z_1$, $z_2$, $z_3$, each of shape (feature,).
@@ -128,7 +141,8 @@ def triple_correlation(first, second, third, activation, *, order: int = 64) -> 
 def mean_kernel_velocity(
     inputs, activation, node_weights, at=None, *, order: int = 64
 ) -> Float[Array, "point point"]:
-    r"""$\mathbb E[\dot\Theta(x_k,x_l)]$ at time zero (caron2023, Theorem 5.2, with the corrected prefactor $1/d^2$).
+    r"""$\mathbb E[\dot\Theta(x_k,x_l)]$ at time zero (caron2023, Theorem 5.2, with the corrected
+    prefactor $1/d^2$).
 
     Args:
         inputs: training inputs, over which the sum runs, (sample, feature).
@@ -156,9 +170,11 @@ def mean_kernel_velocity(
 
 @double
 def output_bound(activation, features: int) -> float:
-    r"""$C_1 = \sup_{0<c\le1}\mathbb E\,\sigma(cz/\sqrt d)^2$ (caron2023, equation 13), the maximum over a grid of 200 values of $c$.
+    r"""$C_1 = \sup_{0<c\le1}\mathbb E\,\sigma(cz/\sqrt d)^2$ (caron2023, equation 13), the maximum
+    over a grid of 200 values of $c$.
 
-    For tanh, sin, erf, sigmoid and softplus the expectation increases with $c$ and the supremum is at $c = 1$.
+    For tanh, sin, erf, sigmoid and softplus the expectation increases with $c$ and the supremum is
+    at $c = 1$.
 
     Args:
         activation: $\sigma$.
@@ -182,7 +198,9 @@ def _check_smooth(act: Activation) -> None:
 
 
 def _slope_value_pair(act: Activation, k11, k12, k22):
-    r"""$\mathbb E[(\sigma\sigma')(u)(\sigma\sigma')(v)]$; piecewise linear activations through the ReLU pair, others by quadrature."""
+    r"""$\mathbb E[(\sigma\sigma')(u)(\sigma\sigma')(v)]$; piecewise linear activations through the
+    ReLU pair, others by quadrature.
+    """
     if act.degree == 1:
         right, left = (float(act.derivative(jnp.asarray(side))) ** 2 for side in (1.0, -1.0))
         relu = as_activation("relu")

@@ -1,16 +1,20 @@
-r"""Training at infinite width under asymmetric node scaling: a fixed kernel beside finitely many moving nodes.
+r"""Training at infinite width under asymmetric node scaling: a fixed kernel beside finitely many
+moving nodes.
 
-Not in caron2023, but what its section 3 implies. As $m\to\infty$ with the sequence $\tilde\lambda$ fixed, the symmetric part of the node weights
-becomes a Gaussian field that moves by the mean kernel alone, while node $j$ keeps its weight $\lambda_j = (1-\gamma)\tilde\lambda_j$ and
-learns features. Keep $J$ nodes and lump everything else into a kernel of weight
+Not in caron2023, but what its section 3 implies. As $m\to\infty$ with the sequence $\tilde\lambda$
+fixed, the symmetric part of the node weights becomes a Gaussian field that moves by the mean kernel
+alone, while node $j$ keeps its weight $\lambda_j = (1-\gamma)\tilde\lambda_j$ and learns features.
+Keep $J$ nodes and lump everything else into a kernel of weight
 $\gamma_J = \gamma + (1-\gamma)\sum_{j>J}\tilde\lambda_j$:
 
-$$G_0\sim\mathcal N(0,\gamma_JK),\qquad u = G + \sum_{j\le J}\sqrt{\lambda_j}\,a_j\,\sigma(Z_j),\qquad
-\dot G = \gamma_J\,\widehat\Theta^*\,(y-u),\qquad \dot w_j = \sqrt{\lambda_j}\,\frac{a_j}{\sqrt d}\sum_i\sigma'(Z_j(x_i))\,(y_i-u_i)\,x_i.$$
+$$G_0\sim\mathcal N(0,\gamma_JK),\qquad u = G +
+  \sum_{j\le J}\sqrt{\lambda_j}\,a_j\,\sigma(Z_j),\qquad
+\dot G = \gamma_J\,\widehat\Theta^*\,(y-u),\qquad \dot w_j =
+  \sqrt{\lambda_j}\,\frac{a_j}{\sqrt d}\sum_i\sigma'(Z_j(x_i))\,(y_i-u_i)\,x_i.$$
 
-$G$ lives on the training and the test inputs together. A network of width $m$ differs from this by $O(m^{-1/2})$, so at
-$m\sim10^3$ the loss is still tens of per cent off; compare the two only coupled (same first nodes, and $G_0$ the actual output of
-the other nodes), through `start`.
+$G$ lives on the training and the test inputs together. A network of width $m$ differs from this by
+$O(m^{-1/2})$, so at $m\sim10^3$ the loss is still tens of per cent off; compare the two only
+coupled (same first nodes, and $G_0$ the actual output of the other nodes), through `start`.
 """
 
 import math
@@ -34,7 +38,9 @@ __all__ = ["NodeLimit", "NodeLimitPath", "node_limit", "train_node_limit"]
 
 
 class NodeLimitPath(NamedTuple):
-    """Recorded every `every` steps, time zero included: the loss is that of the training inputs before the step."""
+    """Recorded every `every` steps, time zero included: the loss is that of the training inputs
+    before the step.
+    """
 
     time: Float[Array, " record"]
     loss: Float[Array, " record"]
@@ -44,7 +50,8 @@ class NodeLimitPath(NamedTuple):
 
 
 class NodeLimit(AbstractResult):
-    r"""State of the limit: moving nodes and the Gaussian field on `inputs`, the first `samples` of which are trained on.
+    r"""State of the limit: moving nodes and the Gaussian field on `inputs`, the first `samples` of
+    which are trained on.
 
     Attributes:
         hidden: $w_j$ of the moving nodes, shape (node, feature).
@@ -103,8 +110,9 @@ def node_limit(
         activation: $\sigma$.
         nodes: $J$; every node of a finite `Weights` list is kept.
         other: test inputs, (point, feature), on which $G$ is carried along.
-        start: `(hidden, signs, field)` to couple with a finite network instead of drawing: its first $J$ weight rows and signs, and the
-            actual output of its other nodes on training and test inputs.
+        start: `(hidden, signs, field)` to couple with a finite network instead of drawing: its
+            first $J$ weight rows and signs, and the actual output of its other nodes on training
+            and test inputs.
     """
     act = as_activation(activation)
     inputs = real_array("inputs", inputs).astype(float)
@@ -122,7 +130,8 @@ def node_limit(
         expected = ((weights.shape[0], inputs.shape[1]), weights.shape, (points.shape[0],))
         if (hidden.shape, signs.shape, field.shape) != expected:
             raise ValueError(
-                f"`start` must be (hidden, signs, field) of shapes {expected}, got {(hidden.shape, signs.shape, field.shape)}."
+                f"`start` must be (hidden, signs, field) of shapes {expected}, got "
+                f"{(hidden.shape, signs.shape, field.shape)}."
             )
         return NodeLimit(hidden, signs, weights, field, points, drift, act)
     hidden = jax.random.normal(
@@ -139,7 +148,8 @@ def node_limit(
 def train_node_limit(
     state: NodeLimit, targets, *, rate: float, steps: int, every: int = 1
 ) -> NodeLimitPath:
-    r"""Euler steps of size `rate` of the limit dynamics on $L = \frac12\sum_i(y_i-u_i)^2$; step $k$ is at time $k\cdot$`rate`.
+    r"""Euler steps of size `rate` of the limit dynamics on $L = \frac12\sum_i(y_i-u_i)^2$; step $k$
+    is at time $k\cdot$`rate`.
 
     Args:
         state: where to start; `node_limit` draws it.

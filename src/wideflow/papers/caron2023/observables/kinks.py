@@ -1,9 +1,12 @@
-r"""What kinks and curvature do along a run: flipped and stuck masks, decay rates, the velocity of the tangent Gram (caron2023).
+r"""What kinks and curvature do along a run: flipped and stuck masks, decay rates, the velocity of
+the tangent Gram (caron2023).
 
-The ReLU flow is not a classical solution of $\dot u = -\widehat\Theta\,(u-y)$: pre-activations reach zero and slide along it
-(errata of Lemma D.1). A descent with small steps then alternates the mask of such a stuck pair, and the matrix that governs the decay is
-$\widehat\Theta(\bar S) = \frac1dXX^\top\odot\bar S\,\mathrm{diag}(\lambda)\,\bar S^\top$ with $\bar S\in[0,1]$ the mask averaged over many steps (the Filippov
-selection), not the one with the hard mask. `MaskAveraging` measures $\bar S$, and `Sliding` sets both rates beside the observed one.
+The ReLU flow is not a classical solution of $\dot u = -\widehat\Theta\,(u-y)$: pre-activations
+reach zero and slide along it (errata of Lemma D.1). A descent with small steps then alternates the
+mask of such a stuck pair, and the matrix that governs the decay is
+$\widehat\Theta(\bar S) = \frac1dXX^\top\odot\bar S\,\mathrm{diag}(\lambda)\,\bar S^\top$ with
+$\bar S\in[0,1]$ the mask averaged over many steps (the Filippov selection), not the one with the
+hard mask. `MaskAveraging` measures $\bar S$, and `Sliding` sets both rates beside the observed one.
 """
 
 import math
@@ -26,7 +29,9 @@ from ....training.train import train
 
 
 class Flips(AbstractObservable):
-    r"""$F_t = \#\{(i,j):\sigma'(Z_{ij}(t))\ne\sigma'(Z_{ij}(0))\}$, for activations of constant slope on each side of a kink."""
+    r"""$F_t = \#\{(i,j):\sigma'(Z_{ij}(t))\ne\sigma'(Z_{ij}(0))\}$, for activations of constant
+    slope on each side of a kink.
+    """
 
     name: str = eqx.field(static=True, default="flips")
     label: str = eqx.field(static=True, default="flipped (input, node) pairs")
@@ -40,7 +45,9 @@ class Flips(AbstractObservable):
 
 
 class GradientChange(AbstractObservable):
-    r"""$\Phi = \frac1d\sum_i|x_i|^2\sum_j\lambda_j(\sigma'(Z_{ij}(t))-\sigma'(Z_{ij}(0)))^2 = \lVert\nabla f(W_t)-\nabla f(W_0)\rVert_F^2$."""
+    r"""$\Phi = \frac1d\sum_i|x_i|^2\sum_j\lambda_j(\sigma'(Z_{ij}(t))-\sigma'(Z_{ij}(0)))^2 =
+    \lVert\nabla f(W_t)-\nabla f(W_0)\rVert_F^2$.
+    """
 
     name: str = eqx.field(static=True, default="gradient_change")
     label: str = eqx.field(static=True, default="‖∇f(W_t) − ∇f(W_0)‖²")
@@ -52,7 +59,9 @@ class GradientChange(AbstractObservable):
 
 
 class DecayRate(AbstractObservable):
-    r"""$2\,r^\top\widehat\Theta r/r^\top r$: the rate $-\mathrm d\log L/\mathrm dt$ that the tangent Gram promises at this moment."""
+    r"""$2\,r^\top\widehat\Theta r/r^\top r$: the rate $-\mathrm d\log L/\mathrm dt$ that the
+    tangent Gram promises at this moment.
+    """
 
     name: str = eqx.field(static=True, default="decay_rate")
     label: str = eqx.field(static=True, default="2 rᵀΘr / rᵀr")
@@ -66,7 +75,9 @@ class DecayRate(AbstractObservable):
 
 
 class SmallestPreactivation(AbstractObservable):
-    r"""$\min_{ij}|Z_{ij}|$: below about $10^{-7}$ rounding decides a ReLU's mask and two programs may part."""
+    r"""$\min_{ij}|Z_{ij}|$: below about $10^{-7}$ rounding decides a ReLU's mask and two programs
+    may part.
+    """
 
     name: str = eqx.field(static=True, default="smallest_preactivation")
     label: str = eqx.field(static=True, default="min |Z|")
@@ -77,7 +88,9 @@ class SmallestPreactivation(AbstractObservable):
 
 
 class KernelSpeed(AbstractObservable):
-    r"""$\lVert\mathrm d\widehat\Theta/\mathrm dt\rVert_2$ by `kernel_velocity`; smooth activations."""
+    r"""$\lVert\mathrm d\widehat\Theta/\mathrm dt\rVert_2$ by `kernel_velocity`; smooth
+    activations.
+    """
 
     name: str = eqx.field(static=True, default="kernel_speed")
     label: str = eqx.field(static=True, default="‖dΘ/dt‖₂")
@@ -92,10 +105,12 @@ class KernelSpeed(AbstractObservable):
 
 @double
 def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sample"]:
-    r"""$\mathrm d\widehat\Theta/\mathrm dt$ under gradient flow on the half sum of squares, exactly, for smooth $\sigma$ and any weights.
+    r"""$\mathrm d\widehat\Theta/\mathrm dt$ under gradient flow on the half sum of squares,
+    exactly, for smooth $\sigma$ and any weights.
 
-    $\dot Z = \frac1dXX^\top(S\odot(y-u)1^\top)\,\mathrm{diag}(\sqrt\lambda a)$, $B = \sigma''(Z)\odot\dot Z$,
-    $\dot{\widehat\Theta} = \frac1dXX^\top\odot(B\,\mathrm{diag}(\lambda)S^\top + S\,\mathrm{diag}(\lambda)B^\top)$.
+    $\dot Z = \frac1dXX^\top(S\odot(y-u)1^\top)\,\mathrm{diag}(\sqrt\lambda a)$,
+    $B = \sigma''(Z)\odot\dot Z$, $\dot{\widehat\Theta} =
+    \frac1dXX^\top\odot(B\,\mathrm{diag}(\lambda)S^\top + S\,\mathrm{diag}(\lambda)B^\top)$.
 
     Args:
         model: a `Shallow` network with one output.
@@ -104,7 +119,8 @@ def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sam
     """
     if model.activation.kinks:
         raise ValueError(
-            f"`model` must have a smooth activation for its kernel to have a velocity, got {model.activation.name!r}."
+            "`model` must have a smooth activation for its kernel to have a velocity, got "
+            f"{model.activation.name!r}."
         )
     return _velocity(
         model, model.embed(real_array("inputs", inputs)), real_array("targets", targets)
@@ -124,7 +140,9 @@ def _velocity(model: Shallow, features, targets):
 
 
 def gradient_change(model: Shallow, start: Shallow, features, node_weights):
-    r"""$\Phi$ of `GradientChange` with node weights of choice, such as one part of a split scaling."""
+    r"""$\Phi$ of `GradientChange` with node weights of choice, such as one part of a split
+    scaling.
+    """
     difference = (_slopes(model, features) - _slopes(start, features)) ** 2 @ node_weights
     return jnp.sum(jnp.sum(features**2, axis=1) * difference)
 
@@ -141,7 +159,9 @@ def _slopes(model: Shallow, features):
 
 
 class MaskState(NamedTuple):
-    """State of `MaskAveraging`: the inner dynamics' state, the sum of masks and the number of steps."""
+    """State of `MaskAveraging`: the inner dynamics' state, the sum of masks and the number of
+    steps.
+    """
 
     inner: PyTree
     total: Float[Array, "sample width"]
@@ -153,7 +173,8 @@ class MaskState(NamedTuple):
 
 
 class MaskAveraging(AbstractDynamics):
-    r"""Another dynamics, with $\sigma'(Z)$ at the training inputs summed over its steps: the averaged mask $\bar S$ of a window.
+    r"""Another dynamics, with $\sigma'(Z)$ at the training inputs summed over its steps: the
+    averaged mask $\bar S$ of a window.
 
     Args:
         dynamics: what moves the network.
@@ -175,7 +196,8 @@ class MaskAveraging(AbstractDynamics):
 
 
 class Sliding(NamedTuple):
-    r"""A window of descent seen three ways (rates are $-\mathrm d\log L/\mathrm dt$ or lower bounds of it).
+    r"""A window of descent seen three ways (rates are $-\mathrm d\log L/\mathrm dt$ or lower bounds
+    of it).
 
     Attributes:
         observed: from the losses at both ends of the window.
@@ -197,7 +219,8 @@ class Sliding(NamedTuple):
 
 @double
 def sliding(model: Shallow, data, dynamics: AbstractDynamics, steps: int = 300) -> Sliding:
-    """Runs a window of `steps` steps on the half sum of squares and compares hard and averaged masks with the observed decay.
+    """Runs a window of `steps` steps on the half sum of squares and compares hard and averaged
+    masks with the observed decay.
 
     Args:
         model: where the window begins.

@@ -1,4 +1,6 @@
-"""Global convergence with feature learning: Theorem 4.1 (ReLU) and Theorem 4.2 (smooth activations)."""
+"""Global convergence with feature learning: Theorem 4.1 (ReLU) and Theorem 4.2 (smooth
+activations).
+"""
 
 import math
 from typing import ClassVar
@@ -25,21 +27,26 @@ from .problem import (
 class Theorem41(AbstractRunTheorem):
     r"""Convergence of gradient flow for ReLU.
 
-    Assume $|x_i|\le1$, no two inputs parallel, $|y_i|\le C$, $w_{0j}\sim\mathcal N(0,I_d)$, signs $a_j$, $\gamma>0$, and with
-    $D_0 = \sqrt{2C^2+2/d}$
-    $$m \ge \max\Big(\frac{8n\log(4n/\delta)}{\kappa_nd},\ \frac{2^{25}n^4D_0^2}{\kappa_n^4d^3\gamma^2\delta^5},\
+    Assume $|x_i|\le1$, no two inputs parallel, $|y_i|\le C$, $w_{0j}\sim\mathcal N(0,I_d)$, signs
+    $a_j$, $\gamma>0$, and with $D_0 = \sqrt{2C^2+2/d}$
+    $$m \ge
+      \max\Big(\frac{8n\log(4n/\delta)}{\kappa_nd},\ \frac{2^{25}n^4D_0^2}{\kappa_n^4d^3\gamma^2\delta^5},\
       \frac{2^{35}n^6D_0^2}{\kappa_n^6d^5\gamma^2\delta^5}\Big).$$
     Then with probability at least $1-\delta$, for all $t\ge0$:
     (a) $\lambda_{\min}(\widehat\Theta_t)\ge\gamma\kappa_n/4$;
     (b) $L_t\le e^{-\gamma\kappa_nt/2}L_0$;
-    (c) $|w_{tj}-w_{0j}|\le\frac{8nD_0}{\kappa_n\sqrt d\,\gamma\sqrt\delta}\sqrt{\lambda_j}$ for all $j$;
-    (d) $\lVert\widehat\Theta_t-\widehat\Theta_0\rVert_2\le\frac{2^9n^2D_0}{\kappa_nd^{3/2}\gamma\delta^{5/2}}\sum_j\lambda_j^{3/2}
-        + \frac{2^6n^{3/2}D_0^{1/2}}{\kappa_n^{1/2}d^{5/4}\gamma^{1/2}\delta^{5/4}}\big(\sum_j\lambda_j^{3/2}\big)^{1/2}$.
+    (c) $|w_{tj}-w_{0j}|\le\frac{8nD_0}{\kappa_n\sqrt d\,\gamma\sqrt\delta}\sqrt{\lambda_j}$ for all
+        $j$;
+    (d)
+        $\lVert\widehat\Theta_t-\widehat\Theta_0\rVert_2\le\frac{2^9n^2D_0}{\kappa_nd^{3/2}\gamma\delta^{5/2}}\sum_j\lambda_j^{3/2} +
+        \frac{2^6n^{3/2}D_0^{1/2}}{\kappa_n^{1/2}d^{5/4}\gamma^{1/2}\delta^{5/4}}\big(\sum_j\lambda_j^{3/2}\big)^{1/2}$.
 
-    The constants printed in the paper are used. Corrected: its own proof needs only $2^{24}$ and $2^{34}$ (`T2_proof`, `T3_proof`).
-    As $\kappa_n\le1/(2d)$ and $D_0^2\ge2/d$, the last width is at least $2^{42}n^6/(\gamma^2\delta^5) > 4\cdot10^{12}$ for every dataset: the
-    hypothesis can be met on no computer, and the verdict is VACUOUS. The conclusions are then still compared with the given
-    trajectory, as numbers and not as a judgement. The proof also has a gap at sticking kinks, see `SlidingKinks`.
+    The constants printed in the paper are used. Corrected: its own proof needs only $2^{24}$ and
+    $2^{34}$ (`T2_proof`, `T3_proof`). As $\kappa_n\le1/(2d)$ and $D_0^2\ge2/d$, the last width is
+    at least $2^{42}n^6/(\gamma^2\delta^5) > 4\cdot10^{12}$ for every dataset: the hypothesis can be
+    met on no computer, and the verdict is VACUOUS. The conclusions are then still compared with the
+    given trajectory, as numbers and not as a judgement. The proof also has a gap at sticking kinks,
+    see `SlidingKinks`.
     """
 
     citation: ClassVar = Citation("caron2023", "Theorem 4.1")
@@ -53,13 +60,17 @@ class Theorem41(AbstractRunTheorem):
         third = n**6 * square / (k**6 * d**5 * g**2 * delta**5)
         return {
             "T1": 8 * n * math.log(4 * n / delta) / (k * d),
-            "T2": 2.0**25 * second, "T3": 2.0**35 * third,
-            "T2_proof": 2.0**24 * second, "T3_proof": 2.0**34 * third,
-        }  # fmt: skip
+            "T2": 2.0**25 * second,
+            "T3": 2.0**35 * third,
+            "T2_proof": 2.0**24 * second,
+            "T3_proof": 2.0**34 * third,
+        }
 
     @staticmethod
     def bounds(problem: Problem, delta: float) -> dict[str, float]:
-        r"""Rate of (b), factor of $\sqrt{\lambda_j}$ in (c), bound (d), and the trivial bound $n/d$ on the drift."""
+        r"""Rate of (b), factor of $\sqrt{\lambda_j}$ in (c), bound (d), and the trivial bound $n/d$
+        on the drift.
+        """
         n, d, g, k = problem.samples, problem.features, problem.gamma, problem.kappa
         root = math.sqrt(2 * problem.bound**2 + 2 / d)
         power = float(np.sum(problem.weights**1.5))
@@ -80,7 +91,9 @@ class Theorem41(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, failure_probability: float = 0.1, mean=None
     ) -> Verdict:
-        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
+        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`,
+        `mean` as in `gather`.
+        """
         delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -93,18 +106,21 @@ class Theorem41(AbstractRunTheorem):
 
 
 class Theorem42(AbstractRunTheorem):
-    r"""Convergence of gradient flow for analytic, non-polynomial $\sigma$ with $|\sigma'|\le1$, $|\sigma''|\le M$.
+    r"""Convergence of gradient flow for analytic, non-polynomial $\sigma$ with $|\sigma'|\le1$,
+    $|\sigma''|\le M$.
 
     Assumptions as in Theorem 4.1, $C_1 = \sup_{c\le1}\mathbb E\sigma(cz/\sqrt d)^2$, $\gamma>0$ and
     $$m\ge\max\Big(\frac{8n\log(2n/\delta)}{\kappa_nd},\ \frac{2^{10}n^3M^2(C^2+C_1)}{\kappa_n^3d^3\gamma^2\delta},\
       \frac{2^{15}n^4M^2(C^2+C_1)}{\kappa_n^4d^4\gamma^2\delta}\Big).$$
     Then with probability at least $1-\delta$, for all $t$: (a), (b) as in Theorem 4.1;
-    (c) $|w_{tj}-w_{0j}|\le\sqrt{\lambda_j}\,\frac n{\kappa_n\sqrt d}\sqrt{2^7(C^2+C_1)/(\gamma^2\delta)}$;
-    (d) $\lVert\widehat\Theta_t-\widehat\Theta_0\rVert_2\le\frac{2^7n^3M^2(C^2+C_1)}{\kappa_n^2d^3\gamma^2\delta}\sum_j\lambda_j^2
-        + \frac{2^5n^2M(C^2+C_1)^{1/2}}{\kappa_nd^2\gamma\delta^{1/2}}\big(\sum_j\lambda_j^2\big)^{1/2}$.
+    (c) $|w_{tj}-w_{0j}|\le\sqrt{\lambda_j}\,\frac
+        n{\kappa_n\sqrt d}\sqrt{2^7(C^2+C_1)/(\gamma^2\delta)}$;
+    (d)
+        $\lVert\widehat\Theta_t-\widehat\Theta_0\rVert_2\le\frac{2^7n^3M^2(C^2+C_1)}{\kappa_n^2d^3\gamma^2\delta}\sum_j\lambda_j^2 +
+        \frac{2^5n^2M(C^2+C_1)^{1/2}}{\kappa_nd^2\gamma\delta^{1/2}}\big(\sum_j\lambda_j^2\big)^{1/2}$.
 
-    It is not vacuous for nearly linear activations: orthonormal inputs and $\tanh(bz)/b$ with $b = 0.1$ need $m = 1990$ at $n = 4$,
-    $d = 100$, $|y|\le0.1$, $\delta = 1/2$, $\gamma = 1$.
+    It is not vacuous for nearly linear activations: orthonormal inputs and $\tanh(bz)/b$ with
+    $b = 0.1$ need $m = 1990$ at $n = 4$, $d = 100$, $|y|\le0.1$, $\delta = 1/2$, $\gamma = 1$.
     """
 
     citation: ClassVar = Citation("caron2023", "Theorem 4.2")
@@ -128,7 +144,9 @@ class Theorem42(AbstractRunTheorem):
 
     @staticmethod
     def bounds(problem: Problem, delta: float, c1: float) -> dict[str, float]:
-        r"""Rate of (b), factor of $\sqrt{\lambda_j}$ in (c), bound (d), and the trivial bound $n/d$ on the drift."""
+        r"""Rate of (b), factor of $\sqrt{\lambda_j}$ in (c), bound (d), and the trivial bound $n/d$
+        on the drift.
+        """
         n, d, g, k, curve = (
             problem.samples,
             problem.features,
@@ -151,7 +169,9 @@ class Theorem42(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, failure_probability: float = 0.1, mean=None
     ) -> Verdict:
-        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`, `mean` as in `gather`."""
+        """Judges the network `start` on `data`; `table` is a run of it recorded with `RECORD`,
+        `mean` as in `gather`.
+        """
         delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -184,7 +204,9 @@ class Theorem42(AbstractRunTheorem):
 def judge(
     problem: Problem, thresholds: dict[str, float], bounds: dict[str, float], table, delta: float
 ) -> Verdict:
-    """The common end of both theorems: width hypothesis, then the four conclusions on the trajectory."""
+    """The common end of both theorems: width hypothesis, then the four conclusions on the
+    trajectory.
+    """
     required = max(thresholds[name] for name in ("T1", "T2", "T3"))
     numbers = {**problem.numbers(), "delta": delta, **thresholds, "required": required}
     numbers.update({f"bound_{name}": value for name, value in bounds.items()})
@@ -197,12 +219,21 @@ def judge(
     if not problem.width >= required:
         on_this_run = f"; on this run actual/bound {_listed(ratios)}" if ratios else ""
         if not required <= REACHABLE:
-            text = f"needs m >= {required:.3g}, more than any computer holds (m = {problem.width}){on_this_run}"
+            text = (
+                f"needs m >= {required:.3g}, more than any computer holds (m = "
+                f"{problem.width}){on_this_run}"
+            )
             return Verdict(Outcome.VACUOUS, math.nan, text, numbers)
-        text = f"needs m >= {math.ceil(required)}, got {problem.width}; a wider network meets the hypothesis{on_this_run}"
+        text = (
+            f"needs m >= {math.ceil(required)}, got {problem.width}; a wider network meets the "
+            f"hypothesis{on_this_run}"
+        )
         return Verdict(Outcome.NOT_APPLICABLE, math.nan, text, numbers)
     if not ratios:
-        text = f"m = {problem.width} >= {math.ceil(required)}: converges at rate at least {bounds['rate']:.3g} with probability {1 - delta:g}"
+        text = (
+            f"m = {problem.width} >= {math.ceil(required)}: converges at rate at least "
+            f"{bounds['rate']:.3g} with probability {1 - delta:g}"
+        )
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
 
@@ -210,7 +241,9 @@ def judge(
 def conclusions(
     problem: Problem, bounds: dict[str, float], path: dict[str, np.ndarray]
 ) -> dict[str, float]:
-    """Largest ratio of actual to bound for (a)-(d); losses below 1e-24 are rounding and left out of (b)."""
+    """Largest ratio of actual to bound for (a)-(d); losses below 1e-24 are rounding and left out of
+    (b).
+    """
     times, losses = path["time"], path["loss"]
     resolved = (losses > 1e-24) & (times > 0)  # at time zero (b) is an equality
     decay = losses[resolved] / (losses[0] * np.exp(-bounds["rate"] * times[resolved]))

@@ -17,10 +17,12 @@ class LemmaD1(AbstractRunTheorem):
     r"""If $\lambda_{\min}(\widehat\Theta_s)\ge\zeta/2$ on $[0,t]$ then $L_t\le e^{-\zeta t}L_0$ and
     $|w_{tj}-w_{0j}|\le\sqrt{n\lambda_j/d}\,|y-u_0|\,2/\zeta$.
 
-    Checked with $\zeta = 2\min_s\lambda_{\min}(\widehat\Theta_s)$ measured on the run, so it needs no width condition. Also checked are the sharper
-    $L_t\le L_0\exp(-2\int\lambda_{\min})$ (the smaller end of every recorded interval) and the movement with $\lVert X\rVert_2^2$ for $n$.
-    Corrected: for ReLU the proof uses $\dot u = -\widehat\Theta(u-y)$ with a 0/1 mask, which fails once pre-activations
-    stick at zero (`SlidingKinks`); a violation on a long ReLU run is that gap and no error of the run.
+    Checked with $\zeta = 2\min_s\lambda_{\min}(\widehat\Theta_s)$ measured on the run, so it needs
+    no width condition. Also checked are the sharper $L_t\le L_0\exp(-2\int\lambda_{\min})$ (the
+    smaller end of every recorded interval) and the movement with $\lVert X\rVert_2^2$ for $n$.
+    Corrected: for ReLU the proof uses $\dot u = -\widehat\Theta(u-y)$ with a 0/1 mask, which fails
+    once pre-activations stick at zero (`SlidingKinks`); a violation on a long ReLU run is that gap
+    and no error of the run.
     """
 
     citation: ClassVar = Citation("caron2023", "Lemma D.1")
@@ -46,8 +48,9 @@ class LemmaD1(AbstractRunTheorem):
         integral = np.concatenate(
             [[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))]
         )
-        # |dw_j/dt| <= c s_j |a_j| sup|sigma'| |F|_2 |r| with F the embedded inputs times the factor of the pre-activations (X/sqrt d for the
-        # plain network, where s_j^2 = lambda_j and c = 1), and |r| falls at rate gap: the integral is |r_0|/gap
+        # |dw_j/dt| <= c s_j |a_j| sup|sigma'| |F|_2 |r| with F the embedded inputs times the factor
+        # of the pre-activations (X/sqrt d for the plain network, where s_j^2 = lambda_j and c = 1),
+        # and |r| falls at rate gap: the integral is |r_0|/gap
         features = np.asarray(start.embed(data.inputs), dtype=np.float64)
         nodes = np.abs(np.asarray(start.scales * start.output, dtype=np.float64))
         reach = start.rate_factor * nodes * math.sqrt(2 * losses[0]) / gap
@@ -78,25 +81,32 @@ def farthest(moved, reach) -> float:
 
 
 class SlidingKinks(AbstractTheorem):
-    r"""The corrected decay for ReLU: $\dot L = -r^\top\widehat\Theta(\bar S)\,r$ with $\bar S\in[0,1]$ the Filippov selection of the mask, hence
+    r"""The corrected decay for ReLU: $\dot L = -r^\top\widehat\Theta(\bar S)\,r$ with
+    $\bar S\in[0,1]$ the Filippov selection of the mask, hence
     $-\mathrm d\log L/\mathrm dt\ge2\lambda_{\min}(\widehat\Theta(\bar S))$.
 
-    Lemma D.1 claims the same with the hard 0/1 mask. Late in a run on noisy targets thousands of pre-activations stick at zero; fractional masks lower
-    the diagonal of the Gram matrix, and the observed rate falls below $2\lambda_{\min}$ of the hard mask while it agrees with that of the averaged one.
+    Lemma D.1 claims the same with the hard 0/1 mask. Late in a run on noisy targets thousands of
+    pre-activations stick at zero; fractional masks lower the diagonal of the Gram matrix, and the
+    observed rate falls below $2\lambda_{\min}$ of the hard mask while it agrees with that of the
+    averaged one.
     """
 
     citation: ClassVar = Citation("caron2023", "Lemma D.1, corrected for sliding kinks")
 
     def __call__(self, window: Sliding, *, tolerance: float = 0.02) -> Verdict:
-        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an estimate, good to `tolerance`.
+        """Judges a window measured by `wf.observables.sliding`; the averaged mask is itself an
+        estimate, good to `tolerance`.
 
         Args:
             window: the measured rates and masks.
         """
         numbers = {
-            "observed": window.observed, "averaged": window.averaged, "hard": window.hard,
-            "stuck": float(window.stuck), "pairs": float(window.pairs),
-        }  # fmt: skip
+            "observed": window.observed,
+            "averaged": window.averaged,
+            "hard": window.hard,
+            "stuck": float(window.stuck),
+            "pairs": float(window.pairs),
+        }
         if not math.isfinite(window.observed):
             return unjudged(f"the observed rate is {window.observed}: the window diverged", numbers)
         if not window.averaged > 0:
@@ -109,7 +119,8 @@ class SlidingKinks(AbstractTheorem):
         margin = window.observed / window.averaged - 1.0
         hard = "also above" if window.observed >= window.hard else "below"
         text = (
-            f"{window.stuck} of {window.pairs} pairs stick; observed rate {window.observed:.4g} against {window.averaged:.4g} with the "
+            f"{window.stuck} of {window.pairs} pairs stick; observed rate {window.observed:.4g} "
+            f"against {window.averaged:.4g} with the "
             f"averaged mask, {hard} the {window.hard:.4g} of the hard mask"
         )
         return Verdict(

@@ -20,11 +20,13 @@ ERRORS = 4.0  # standard errors allowed in an entry
 
 
 class Theorem51(AbstractTheorem):
-    r"""$\mathbb E[\dot w_{jk}]_{t=0} = -\frac{\lambda_j}{\sqrt d}\sum_ix_{ik}\,\mathbb E[\sigma(s_iz)\sigma'(s_iz)]$, $s_i = |x_i|/\sqrt d$; ReLU:
+    r"""$\mathbb E[\dot w_{jk}]_{t=0} = -\frac{\lambda_j}{\sqrt d}\sum_ix_{ik}\,\mathbb
+    E[\sigma(s_iz)\sigma'(s_iz)]$, $s_i = |x_i|/\sqrt d$; ReLU:
     $-\frac{\lambda_j}{d\sqrt{2\pi}}\sum_ix_{ik}|x_i|$.
 
-    Corrected: "non-vanishing when $\gamma<1$" needs a non-zero right-hand side; for odd $\sigma$ (tanh, sin, erf) it is identically zero and the verdict is
-    VACUOUS. Single weights move like $\sqrt{\lambda_j}$ (`wf.limits.weight_speed`), their signed mean like $\lambda_j$.
+    Corrected: "non-vanishing when $\gamma<1$" needs a non-zero right-hand side; for odd $\sigma$
+    (tanh, sin, erf) it is identically zero and the verdict is VACUOUS. Single weights move like
+    $\sqrt{\lambda_j}$ (`wf.limits.weight_speed`), their signed mean like $\lambda_j$.
     """
 
     citation: ClassVar = Citation("caron2023", "Theorem 5.1")
@@ -33,7 +35,8 @@ class Theorem51(AbstractTheorem):
     def __call__(
         self, key, inputs, targets, activation, node_weights, *, draws: int = 20_000
     ) -> Verdict:
-        """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to four standard errors.
+        """Monte Carlo over `draws` pairs of starts $(W, a)$, $(W, -a)$; every entry must agree to
+        four standard errors.
 
         Args:
             inputs: $x_i$, shape (sample, feature).
@@ -70,11 +73,13 @@ class Theorem51(AbstractTheorem):
 
 
 class Theorem52(AbstractTheorem):
-    r"""Smooth $\sigma$: $\mathbb E[\dot\Theta(x_k,x_l)]_{t=0} = -\frac{\langle x_k,x_l\rangle}{d^2}\sum_j\lambda_j^2\sum_i
+    r"""Smooth $\sigma$: $\mathbb
+    E[\dot\Theta(x_k,x_l)]_{t=0} = -\frac{\langle x_k,x_l\rangle}{d^2}\sum_j\lambda_j^2\sum_i
     [\langle x_k,x_i\rangle g_2(x_k,x_l,x_i)+\langle x_l,x_i\rangle g_2(x_l,x_k,x_i)]$,
     $g_2(x_k,x_l,x_i) = \mathbb E[\sigma''(z_1)\sigma'(z_2)\sigma'(z_3)\sigma(z_3)]$.
 
-    Corrected: the paper prints $d^{3/2}$ for $d^2$. Both are compared with Monte Carlo, and `errors_printed` says how far off the printed power is.
+    Corrected: the paper prints $d^{3/2}$ for $d^2$. Both are compared with Monte Carlo, and
+    `errors_printed` says how far off the printed power is.
     """
 
     citation: ClassVar = Citation("caron2023", "Theorem 5.2, with the prefactor corrected")
@@ -83,10 +88,12 @@ class Theorem52(AbstractTheorem):
     def __call__(
         self, key, inputs, activation, node_weights, *, draws: int = 20_000, order: int = 48
     ) -> Verdict:
-        """Monte Carlo over weights, exact over signs; every entry of the matrix must agree to four standard errors.
+        """Monte Carlo over weights, exact over signs; every entry of the matrix must agree to four
+        standard errors.
 
         Averaged over signs at fixed weights the velocity is
-        $-\\frac1{d^2}XX^\\top\\odot\\sum_j\\lambda_j^2[b_j\\sigma_j'^\\top+\\sigma_j'b_j^\\top]$, $b = \\sigma''(Z)\\odot XX^\\top(\\sigma\\sigma')(Z)$.
+        $-\\frac1{d^2}XX^\\top\\odot\\sum_j\\lambda_j^2[b_j\\sigma_j'^\\top+\\sigma_j'b_j^\\top]$,
+        $b = \\sigma''(Z)\\odot XX^\\top(\\sigma\\sigma')(Z)$.
 
         Args:
             inputs: shape (sample, feature).
@@ -115,10 +122,13 @@ class Theorem52(AbstractTheorem):
 
         mean, error = _monte_carlo(averaged, key, draws)
         numbers = {
-            "largest_law": float(np.abs(law).max()), "draws": float(draws),
+            "largest_law": float(np.abs(law).max()),
+            "draws": float(draws),
             "quadrature_error": float(np.abs(law - coarse).max()),
-            "errors_printed": float(np.max(np.abs(mean - math.sqrt(features) * law) / np.maximum(error, 1e-300))),
-        }  # fmt: skip
+            "errors_printed": float(
+                np.max(np.abs(mean - math.sqrt(features) * law) / np.maximum(error, 1e-300))
+            ),
+        }
         return _compare(mean, error, law, numbers)
 
 

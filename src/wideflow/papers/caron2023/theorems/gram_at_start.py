@@ -1,4 +1,6 @@
-"""The Gram matrix at time zero: Propositions 3.1, 3.3, C.1 and the matrix Chernoff bounds behind the last."""
+"""The Gram matrix at time zero: Propositions 3.1, 3.3, C.1 and the matrix Chernoff bounds behind
+the last.
+"""
 
 import math
 from typing import ClassVar
@@ -24,8 +26,11 @@ from .stability import part_gram
 def chernoff_lower(
     dimension: int, epsilon: float, smallest_mean: float, bound: float
 ) -> tuple[float, float]:
-    r"""Matrix Chernoff, lower tail (caron2023, Proposition A.1): for independent positive semidefinite $X_j$ with $\lambda_{\max}\le R$,
-    $\Pr(\lambda_{\min}(\sum X_j)\le(1-\epsilon)\mu_{\min})\le n\big[e^{-\epsilon}/(1-\epsilon)^{1-\epsilon}\big]^{\mu_{\min}/R}\le ne^{-\epsilon^2\mu_{\min}/(2R)}$.
+    r"""Matrix Chernoff, lower tail (caron2023, Proposition A.1): for independent positive
+    semidefinite $X_j$ with $\lambda_{\max}\le R$, $\Pr(\lambda_{\min}(\sum
+    X_j)\le(1-\epsilon)\mu_{\min})\le
+    n\big[e^{-\epsilon}/(1-\epsilon)^{1-\epsilon}\big]^{\mu_{\min}/R}\le
+    ne^{-\epsilon^2\mu_{\min}/(2R)}$.
 
     Returns both bounds, the sharp one first.
 
@@ -48,8 +53,9 @@ def chernoff_lower(
 def chernoff_upper(
     dimension: int, epsilon: float, largest_mean: float, bound: float
 ) -> tuple[float, float]:
-    r"""Upper tail: $\Pr(\lambda_{\max}(\sum X_j)\ge(1+\epsilon)\mu_{\max})\le n\big[e^{\epsilon}/(1+\epsilon)^{1+\epsilon}\big]^{\mu_{\max}/R}
-    \le ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first.
+    r"""Upper tail: $\Pr(\lambda_{\max}(\sum X_j)\ge(1+\epsilon)\mu_{\max})\le
+    n\big[e^{\epsilon}/(1+\epsilon)^{1+\epsilon}\big]^{\mu_{\max}/R} \le
+    ne^{-\epsilon^2\mu_{\max}/((2+\epsilon)R)}$; both bounds, the sharp one first.
 
     Args:
         dimension: $n$.
@@ -65,17 +71,20 @@ def chernoff_upper(
 
 
 class Proposition31(AbstractTheorem):
-    r"""$\kappa_n = \lambda_{\min}(\widehat\Theta^*) > 0$ when no input is zero, no two are parallel, and $\sigma$ is ReLU or analytic and not a polynomial.
+    r"""$\kappa_n = \lambda_{\min}(\widehat\Theta^*) > 0$ when no input is zero, no two are
+    parallel, and $\sigma$ is ReLU or analytic and not a polynomial.
 
-    Corrected: the paper also names linear and leaky ReLU activations. Linear ones are polynomials: $\widehat\Theta^* = XX^\top/d$ has rank at most $d$.
-    Leaky ReLU is neither ReLU nor analytic: the proposition does not speak of it, though its closed form shows $\kappa_n>0$.
+    Corrected: the paper also names linear and leaky ReLU activations. Linear ones are polynomials:
+    $\widehat\Theta^* = XX^\top/d$ has rank at most $d$. Leaky ReLU is neither ReLU nor analytic:
+    the proposition does not speak of it, though its closed form shows $\kappa_n>0$.
     """
 
     citation: ClassVar = Citation("caron2023", "Proposition 3.1")
 
     @double
     def __call__(self, inputs, activation, *, mean: Spectrum | None = None) -> Verdict:
-        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is $\\kappa_n$ over that. `mean` as in `gather`.
+        """Positive means above the rounding $n\\,\\epsilon\\,\\mathrm{tr}$; the margin is
+        $\\kappa_n$ over that. `mean` as in `gather`.
 
         Args:
             inputs: shape (sample, feature).
@@ -85,31 +94,43 @@ class Proposition31(AbstractTheorem):
         assumptions = check_data_assumptions(inputs, jnp.zeros(inputs.shape[0]))
         spectral = spectrum(mean_ntk(inputs, act)) if mean is None else mean
         numbers = {
-            "kappa": spectral.smallest, "largest": spectral.largest, "trace": spectral.trace,
-            "resolution": spectral.resolution, "smallest_sine": assumptions.smallest_sine,
-        }  # fmt: skip
+            "kappa": spectral.smallest,
+            "largest": spectral.largest,
+            "trace": spectral.trace,
+            "resolution": spectral.resolution,
+            "smallest_sine": assumptions.smallest_sine,
+        }
         if act.polynomial:
             return Verdict(
                 Outcome.NOT_APPLICABLE, math.nan, f"{act.name!r} is a polynomial", numbers
             )
         if act.kinks and act.name != "relu":
-            text = f"{act.name!r} is neither ReLU nor analytic; kappa_n = {spectral.smallest:.3g} by its closed form"
+            text = (
+                f"{act.name!r} is neither ReLU nor analytic; kappa_n = {spectral.smallest:.3g} by "
+                "its closed form"
+            )
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, text, numbers)
         if not assumptions.smallest_norm > 0 or not assumptions.no_parallels:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, assumptions.message, numbers)
         if not spectral.resolved:
-            text = f"kappa_n = {spectral.smallest:.3g} is numerically zero (rounding {spectral.resolution:.1g})"
+            text = (
+                f"kappa_n = {spectral.smallest:.3g} is numerically zero (rounding "
+                f"{spectral.resolution:.1g})"
+            )
             return Verdict(Outcome.VACUOUS, math.nan, text, numbers)
         text = f"kappa_n = {spectral.smallest:.3g} of trace {spectral.trace:.3g}"
         return Verdict(Outcome.HOLDS, spectral.smallest / spectral.resolution - 1.0, text, numbers)
 
 
 class Proposition33(AbstractTheorem):
-    r"""$\widehat\Theta_m(W_0)\to\widehat\Theta_\infty$ almost surely. For one sequence $(w_{0j})$, whatever follows after node $m$, and $|\sigma'|\le1$,
-    $$|\Theta_m-\Theta_\infty|(x_i,x_k)\le\frac{|\langle x_i,x_k\rangle|}d\Big(\gamma\Big|\frac1m\sum_{j\le m}\sigma'\sigma'-\mathbb E\sigma'\sigma'\Big|
+    r"""$\widehat\Theta_m(W_0)\to\widehat\Theta_\infty$ almost surely. For one sequence $(w_{0j})$,
+    whatever follows after node $m$, and $|\sigma'|\le1$,
+    $$|\Theta_m-\Theta_\infty|(x_i,x_k)\le\frac{|\langle x_i,x_k\rangle|}d\Big(\gamma\Big|\frac1m\sum_{j\le m}\sigma'\sigma'-\mathbb
+      E\sigma'\sigma'\Big|
       +2(1-\gamma)\Big(1-\sum_{j\le m}\tilde\lambda_j\Big)\Big).$$
 
-    Checked on a drawn sequence; the nodes beyond `nodes` are replaced by their mean, an error the allowance counts in full.
+    Checked on a drawn sequence; the nodes beyond `nodes` are replaced by their mean, an error the
+    allowance counts in full.
     """
 
     citation: ClassVar = Citation("caron2023", "Proposition 3.3")
@@ -118,7 +139,8 @@ class Proposition33(AbstractTheorem):
     def __call__(
         self, key, inputs, scaling, activation, *, width: int, nodes: int | None = None
     ) -> Verdict:
-        """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of one drawn sequence.
+        """Compares width `width` with the limit on the first `nodes` (default 20 times as many) of
+        one drawn sequence.
 
         Args:
             inputs: shape (sample, feature).
@@ -164,10 +186,12 @@ class Proposition33(AbstractTheorem):
 
 
 class PropositionC1(AbstractRunTheorem):
-    r"""If $\gamma>0$ and $m\ge8n\log(n/\delta)/(\kappa_nd)$ then with probability at least $1-\delta$
+    r"""If $\gamma>0$ and $m\ge8n\log(n/\delta)/(\kappa_nd)$ then with probability at least
+    $1-\delta$
     $\lambda_{\min}(\widehat\Theta_m(W_0))\ge\lambda_{\min}(\widehat\Theta^{(1)}_m(W_0))>\gamma\kappa_n/2$.
 
-    The first inequality is Weyl's and always true. The bound is loose: at the threshold width the observed ratio stays near 0.9 instead of 0.5.
+    The first inequality is Weyl's and always true. The bound is loose: at the threshold width the
+    observed ratio stays near 0.9 instead of 0.5.
     """
 
     citation: ClassVar = Citation("caron2023", "Proposition C.1")
@@ -180,7 +204,9 @@ class PropositionC1(AbstractRunTheorem):
     def evaluate(
         self, start, data, *, failure_probability: float = 0.1, mean: Spectrum | None = None
     ) -> Verdict:
-        """Judges the drawn network `start`; a violation has probability at most `delta`. `mean` as in `gather`."""
+        """Judges the drawn network `start`; a violation has probability at most `delta`. `mean` as
+        in `gather`.
+        """
         delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)

@@ -13,10 +13,12 @@ from .problem import conclude
 
 
 class PropositionA2(AbstractTheorem):
-    r"""Node weights $\lambda_{m,j} = \gamma/m+(1-\gamma)\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$: $\sum_j\lambda_{m,j} = 1$,
-    $\sqrt{\gamma m}\le\sum_j\sqrt{\lambda_{m,j}}\le\sqrt m$, $\lambda_{m,j}\to(1-\gamma)\tilde\lambda_j$, and for $r>1$
+    r"""Node weights $\lambda_{m,j} = \gamma/m+(1-\gamma)\tilde\lambda_j/\sum_{k\le m}\tilde\lambda_k$:
+    $\sum_j\lambda_{m,j} = 1$, $\sqrt{\gamma m}\le\sum_j\sqrt{\lambda_{m,j}}\le\sqrt m$,
+    $\lambda_{m,j}\to(1-\gamma)\tilde\lambda_j$, and for $r>1$
     $$\sum_j(\lambda^{(2)}_{m,j})^r\le\sum_j\lambda_{m,j}^r\le\Big((\gamma^rm^{1-r})^{1/r}+\Big(\sum_j(\lambda^{(2)}_{m,j})^r\Big)^{1/r}\Big)^r$$
-    (Minkowski), which tends to $(1-\gamma)^r\sum_j\tilde\lambda_j^r$. At $\gamma = 1$ the sum is $m^{1-r}$.
+    (Minkowski), which tends to $(1-\gamma)^r\sum_j\tilde\lambda_j^r$. At $\gamma = 1$ the sum is
+    $m^{1-r}$.
     """
 
     citation: ClassVar = Citation("caron2023", "Proposition A.2")
@@ -44,7 +46,8 @@ class PropositionA2(AbstractTheorem):
             "roots_above": roots / math.sqrt(width) / within,
             "roots_below": math.sqrt(limit.gamma * width) / roots / within,
             "order": 1.0 if np.all(np.diff(weights) <= 1e-16) else math.inf,
-            # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is required of the least one
+            # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is required of the
+            # least one
             "least": limit.gamma / width / float(weights.min()) / within if limit.gamma else 0.0,
             "power_below": lower_sum / middle / within,
             "power_above": middle / upper_sum / within,

@@ -30,15 +30,18 @@ RECORD = (
 """What `train` must record for the theorems about trajectories."""
 
 REACHABLE = 1e9
-"""Nodes: a width hypothesis beyond this can be met on no computer, so the theorem is vacuous there."""
+"""Nodes: a width hypothesis beyond this can be met on no computer, so the theorem is vacuous
+there.
+"""
 
 
 @dataclass(frozen=True)
 class Problem:
-    r"""$n$, $d$, $m$, $\gamma$, $\kappa_n$, $C$, the node weights with their split, and what fails of the assumptions.
+    r"""$n$, $d$, $m$, $\gamma$, $\kappa_n$, $C$, the node weights with their split, and what fails
+    of the assumptions.
 
-    `fault` says what fails of Assumptions 2.1 and 2.2 and of the node weights; `law` what speaks against the random start of Assumption 2.3,
-    which deterministic statements do not ask for.
+    `fault` says what fails of Assumptions 2.1 and 2.2 and of the node weights; `law` what speaks
+    against the random start of Assumption 2.3, which deterministic statements do not ask for.
 
     Attributes:
         samples, features, width: $n$, $d$, $m$.
@@ -75,9 +78,13 @@ class Problem:
 
     def numbers(self) -> dict[str, float]:
         return {
-            "n": float(self.samples), "d": float(self.features), "m": float(self.width),
-            "gamma": self.gamma, "kappa": self.kappa, "C": self.bound,
-        }  # fmt: skip
+            "n": float(self.samples),
+            "d": float(self.features),
+            "m": float(self.width),
+            "gamma": self.gamma,
+            "kappa": self.kappa,
+            "C": self.bound,
+        }
 
 
 def share_of_symmetric(model: Shallow) -> float:
@@ -92,9 +99,11 @@ def share_of_symmetric(model: Shallow) -> float:
 
 @double
 def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
-    r"""Reads the constants of the theorems off the network at time zero and its dataset, and checks every assumption.
+    r"""Reads the constants of the theorems off the network at time zero and its dataset, and checks
+    every assumption.
 
-    The start's law, $w_j\sim\mathcal N(0, I)$ with fair signs $a_j$, is tested on the drawn numbers (`theorems.gaussian_start`).
+    The start's law, $w_j\sim\mathcal N(0, I)$ with fair signs $a_j$, is tested on the drawn numbers
+    (`theorems.gaussian_start`).
 
     Args:
         start: the network.
@@ -118,7 +127,8 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
     elif not has_own_scales(start):
         total = float(np.sum(np.asarray(start.scales, dtype=np.float64) ** 2))
         faults.append(
-            f"the node weights sum to {total:.4g} and are not those of {start.scaling} at width {start.width}: the network was pruned or "
+            f"the node weights sum to {total:.4g} and are not those of {start.scaling} at width "
+            f"{start.width}: the network was pruned or "
             "changed, and the theorems speak of the whole one"
         )
     if start.output.ndim != 1 or not np.all(np.abs(np.asarray(start.output)) == 1):
@@ -136,10 +146,22 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
     weights = np.asarray(start.scales, dtype=np.float64) ** 2
     symmetric = np.full(start.width, (0.0 if math.isnan(gamma) else gamma) / start.width)
     return Problem(
-        samples, features, start.width, gamma, mean.smallest, mean.resolved, assumptions.target_bound,
-        assumptions.largest_norm, weights, symmetric, float(act.lipschitz), float(act.curvature), bool(act.kinks),
-        "; ".join(dict.fromkeys(faults)), start_fault(start),
-    )  # fmt: skip
+        samples,
+        features,
+        start.width,
+        gamma,
+        mean.smallest,
+        mean.resolved,
+        assumptions.target_bound,
+        assumptions.largest_norm,
+        weights,
+        symmetric,
+        float(act.lipschitz),
+        float(act.curvature),
+        bool(act.kinks),
+        "; ".join(dict.fromkeys(faults)),
+        start_fault(start),
+    )
 
 
 def unmet(
@@ -149,7 +171,9 @@ def unmet(
     positive_gamma: bool = True,
     random: bool = True,
 ) -> Verdict | None:
-    """NOT_APPLICABLE with the reason when an assumption fails, else None; `random`: the statement is about a random start."""
+    """NOT_APPLICABLE with the reason when an assumption fails, else None; `random`: the statement
+    is about a random start.
+    """
     reasons = [problem.fault] if problem.fault else []
     if positive_gamma and not problem.gamma > 0:
         reasons.append("gamma is 0: no symmetric part keeps the Gram matrix positive")
@@ -181,7 +205,8 @@ def trajectory(table) -> dict[str, np.ndarray]:
     missing = [observable for name, observable in NAMES.items() if name not in table]
     if missing:
         raise ValueError(
-            f"`table` must hold the records of {', '.join(missing)}; train with `record=wf.theorems.caron2023.RECORD`."
+            f"`table` must hold the records of {', '.join(missing)}; train with "
+            "`record=wf.theorems.caron2023.RECORD`."
         )
     if not str(table.attrs.get("loss", "half sum")).startswith("half sum"):
         raise ValueError(
@@ -189,7 +214,8 @@ def trajectory(table) -> dict[str, np.ndarray]:
         )
     if table["loss"].ndim != 1:
         raise ValueError(
-            f"`table` must hold one run, got dimensions {table['loss'].dims}. Select one: `table.isel(seed=0)`."
+            f"`table` must hold one run, got dimensions {table['loss'].dims}. Select one: "
+            "`table.isel(seed=0)`."
         )
     return {
         "time": table["time"].values,
@@ -203,7 +229,9 @@ def smooth_output_bound(start: Shallow) -> float:
 
 
 def conclude(ratios: dict[str, float], numbers: dict[str, float], message: str) -> Verdict:
-    """HOLDS when no ratio of actual to bound exceeds 1 (to 1e-9), with margin 1 minus the largest; NaN shows nothing either way."""
+    """HOLDS when no ratio of actual to bound exceeds 1 (to 1e-9), with margin 1 minus the largest;
+    NaN shows nothing either way.
+    """
     numbers = {**numbers, **{f"ratio_{name}": value for name, value in ratios.items()}}
     text = ", ".join(f"{name}: {value:.3g}" for name, value in ratios.items())
     worst = max(ratios.values(), key=lambda r: math.inf if r != r else r)

@@ -1,4 +1,6 @@
-"""How far the Gram matrix can move when the weights move little: Lemma D.2 (ReLU) and Lemma D.4 (smooth)."""
+"""How far the Gram matrix can move when the weights move little: Lemma D.2 (ReLU) and Lemma D.4
+(smooth).
+"""
 
 import math
 from typing import ClassVar
@@ -16,13 +18,19 @@ from .problem import Problem, check_delta, conclude, gather, unmet
 
 
 class LemmaD2(AbstractRunTheorem):
-    r"""ReLU. Given $c_j>0$, with probability at least $1-\delta$: for all $W$ with $|w_j-w_{0j}|\le\delta^2c_j/4$, both parts $k = 1,2$ satisfy
-    $$\lVert\widehat\Theta^{(k)}(W)-\widehat\Theta^{(k)}(W_0)\rVert_2\le\frac nd\sum_j\lambda^{(k)}_jc_j + \frac{2n}d\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j\Big)^{1/2},$$
-    $\gamma_1=\gamma$, $\gamma_2 = 1-\gamma$ (the statement drops $\gamma_k\le1$; its proof gives it), and
-    $$\lambda_{\min}(\widehat\Theta(W))\ge\lambda_{\min}(\widehat\Theta^{(1)}(W_0)) - \Big[\frac{n\gamma}{dm}\sum_jc_j+\frac{2n\gamma}{d\sqrt m}\Big(\sum_jc_j\Big)^{1/2}\Big].$$
+    r"""ReLU. Given $c_j>0$, with probability at least $1-\delta$: for all $W$ with
+    $|w_j-w_{0j}|\le\delta^2c_j/4$, both parts $k = 1,2$ satisfy
+    $$\lVert\widehat\Theta^{(k)}(W)-\widehat\Theta^{(k)}(W_0)\rVert_2\le\frac
+      nd\sum_j\lambda^{(k)}_jc_j + \frac{2n}d\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j\Big)^{1/2},$$
+    $\gamma_1=\gamma$, $\gamma_2 = 1-\gamma$ (the statement drops $\gamma_k\le1$; its proof gives
+    it), and
+    $$\lambda_{\min}(\widehat\Theta(W))\ge\lambda_{\min}(\widehat\Theta^{(1)}(W_0)) -
+      \Big[\frac{n\gamma}{dm}\sum_jc_j+\frac{2n\gamma}{d\sqrt m}\Big(\sum_jc_j\Big)^{1/2}\Big].$$
 
-    Judged with $c_j = 4|w_j-w_{0j}|/\delta^2$, and beside it the deterministic version, which holds for every $W$:
-    $\lVert\Delta\widehat\Theta^{(k)}\rVert_2\le\Phi_k+2\sqrt{\tfrac nd\gamma_k\Phi_k}$, $\Phi_k = \lVert\nabla f^{(k)}(W)-\nabla f^{(k)}(W_0)\rVert_F^2$.
+    Judged with $c_j = 4|w_j-w_{0j}|/\delta^2$, and beside it the deterministic version, which holds
+    for every $W$:
+    $\lVert\Delta\widehat\Theta^{(k)}\rVert_2\le\Phi_k+2\sqrt{\tfrac nd\gamma_k\Phi_k}$,
+    $\Phi_k = \lVert\nabla f^{(k)}(W)-\nabla f^{(k)}(W_0)\rVert_F^2$.
     """
 
     citation: ClassVar = Citation("caron2023", "Lemma D.2")
@@ -58,7 +66,8 @@ class LemmaD4(AbstractRunTheorem):
        +\frac{nM}{d^{3/2}}\Big(\gamma_k\sum_j\lambda^{(k)}_jc_j^2\Big)^{1/2},$$
     $$\lambda_{\min}(\widehat\Theta(W))\ge\lambda_{\min}(\widehat\Theta^{(1)}(W_0))-\Big[\frac{nM^2\gamma}{4d^2m}\sum_jc_j^2+\frac{nM\gamma}{d^{3/2}\sqrt m}\Big(\sum_jc_j^2\Big)^{1/2}\Big].$$
 
-    Judged with $c_j = 2|w_j-w_{0j}|$, so it must hold for every pair of weights; the statement drops $\gamma_k$, its proof keeps it.
+    Judged with $c_j = 2|w_j-w_{0j}|$, so it must hold for every pair of weights; the statement
+    drops $\gamma_k$, its proof keeps it.
     """
 
     citation: ClassVar = Citation("caron2023", "Lemma D.4")
@@ -126,9 +135,11 @@ def part_gram(model, features, weights):
 
 
 def a_posteriori(problem: Problem, start, model, data) -> tuple[dict[str, float], dict[str, float]]:
-    r"""Ratios of $\lVert\Delta\widehat\Theta^{(k)}\rVert_2$ to $\Phi_k+2\sqrt{(n/d)\gamma_k\Phi_k}$, and the measured numbers.
+    r"""Ratios of $\lVert\Delta\widehat\Theta^{(k)}\rVert_2$ to
+    $\Phi_k+2\sqrt{(n/d)\gamma_k\Phi_k}$, and the measured numbers.
 
-    Exact for $|\sigma'|\le1$ and $|x_i|\le1$: the Gram matrix is $JJ^\top$ with $\lVert J\rVert^2\le\gamma_kn/d$.
+    Exact for $|\sigma'|\le1$ and $|x_i|\le1$: the Gram matrix is $JJ^\top$ with
+    $\lVert J\rVert^2\le\gamma_kn/d$.
     """
     features = start.embed(data.inputs).astype(float)
     ratios, numbers = {}, problem.numbers()
@@ -157,7 +168,9 @@ def over(actual: float, bound: float) -> float:
 
 
 def lower(actual: float, bound: float) -> float:
-    """Ratio for a lower bound: at most 1 where `actual` is at least `bound`; a bound below zero asks nothing of a Gram matrix."""
+    """Ratio for a lower bound: at most 1 where `actual` is at least `bound`; a bound below zero
+    asks nothing of a Gram matrix.
+    """
     if bound <= 0:
         return 0.0 if actual >= min(bound, -1e-12) else math.inf
     return bound / actual if actual > 0 else math.inf

@@ -14,13 +14,18 @@ from .problem import NAMES, REACHABLE, Problem, check_delta, conclude, gather, t
 
 
 class LemmaD3(AbstractRunTheorem):
-    r"""ReLU. Choose $c_j>0$. If $m\ge\max\big(\frac{8n\log(4n/\delta)}{d\kappa},\frac{8n}{d\kappa}\sum_jc_j,\frac{256n^2}{d^2\kappa^2}\sum_jc_j\big)$ and
-    $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta^2c_j/64$ for all $j$ with probability at least $1-\delta/2$, then with
-    probability at least $1-\delta$ for all $t$: (a) $\lambda_{\min}(\widehat\Theta_t)\ge\gamma\kappa/4$; (b) $L_t\le e^{-\gamma\kappa t/2}L_0$; (c) $|w_{tj}-w_{0j}|\le R'_j$;
-    (d) $\lVert\Delta\widehat\Theta\rVert_2\le\frac nd\sum\lambda c+\frac{2\sqrt2n}d(\sum\lambda c)^{1/2}$.
+    r"""ReLU. Choose $c_j>0$. If
+    $m\ge\max\big(\frac{8n\log(4n/\delta)}{d\kappa},\frac{8n}{d\kappa}\sum_jc_j,\frac{256n^2}{d^2\kappa^2}\sum_jc_j\big)$
+    and $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta^2c_j/64$ for all $j$
+    with probability at least $1-\delta/2$, then with probability at least $1-\delta$ for all $t$:
+    (a) $\lambda_{\min}(\widehat\Theta_t)\ge\gamma\kappa/4$; (b) $L_t\le e^{-\gamma\kappa t/2}L_0$;
+    (c) $|w_{tj}-w_{0j}|\le R'_j$;
+    (d) $\lVert\Delta\widehat\Theta\rVert_2\le\frac nd\sum\lambda c+\frac{2\sqrt2n}d(\sum\lambda
+        c)^{1/2}$.
 
-    Here $|y-u_0|$ is that of the given start, so the second condition is checked as it stands. Without `c` the smallest admissible
-    choice $c_j = 1.01\cdot64R'_j/\delta^2$ is taken: labels close to the initial outputs make the lemma applicable at a width one can run.
+    Here $|y-u_0|$ is that of the given start, so the second condition is checked as it stands.
+    Without `c` the smallest admissible choice $c_j = 1.01\cdot64R'_j/\delta^2$ is taken: labels
+    close to the initial outputs make the lemma applicable at a width one can run.
     """
 
     citation: ClassVar = Citation("caron2023", "Lemma D.3")
@@ -29,7 +34,9 @@ class LemmaD3(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, c=None, failure_probability: float = 0.5, mean=None
     ) -> Verdict:
-        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
+        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with
+        `RECORD`, `mean` as in `gather`.
+        """
         delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -50,9 +57,12 @@ class LemmaD3(AbstractRunTheorem):
 
 
 class LemmaD5(AbstractRunTheorem):
-    r"""Smooth $\sigma$. If $m\ge\max\big(\frac{8n\log(2n/\delta)}{d\kappa},\frac{nM^2\delta^2}{8d^2\kappa}\sum_jc_j^2,\frac{4n^2M^2\delta^2}{d^3\kappa^2}\sum_jc_j^2\big)$ and
-    $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta c_j/8$, then with probability at least $1-\delta$ for all $t$ the conclusions (a)-(c) of
-    Lemma D.3 hold, and (d) $\lVert\Delta\widehat\Theta\rVert_2\le\frac{nM^2\delta^2}{64d^2}\sum\lambda c^2+\frac{nM\delta}{2^{3/2}d^{3/2}}(\sum\lambda c^2)^{1/2}$.
+    r"""Smooth $\sigma$. If
+    $m\ge\max\big(\frac{8n\log(2n/\delta)}{d\kappa},\frac{nM^2\delta^2}{8d^2\kappa}\sum_jc_j^2,\frac{4n^2M^2\delta^2}{d^3\kappa^2}\sum_jc_j^2\big)$
+    and $R'_j = \sqrt{n\lambda_j/d}\,|y-u_0|\,\frac4{\gamma\kappa}<R_j = \delta c_j/8$, then with
+    probability at least $1-\delta$ for all $t$ the conclusions (a)-(c) of Lemma D.3 hold, and (d)
+    $\lVert\Delta\widehat\Theta\rVert_2\le\frac{nM^2\delta^2}{64d^2}\sum\lambda
+    c^2+\frac{nM\delta}{2^{3/2}d^{3/2}}(\sum\lambda c^2)^{1/2}$.
 
     Without `c` the smallest admissible choice $c_j = 1.01\cdot8R'_j/\delta$ is taken.
     """
@@ -63,7 +73,9 @@ class LemmaD5(AbstractRunTheorem):
     def evaluate(
         self, start, data, table=None, *, c=None, failure_probability: float = 0.5, mean=None
     ) -> Verdict:
-        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with `RECORD`, `mean` as in `gather`."""
+        """Judges `start` on `data` with constants `c` (width,); `table` is a run recorded with
+        `RECORD`, `mean` as in `gather`.
+        """
         delta = failure_probability
         check_delta(delta)
         problem = gather(start, data, mean=mean)
@@ -103,9 +115,14 @@ def sufficient(
 ) -> Verdict:
     """The common end: both conditions, then the four conclusions."""
     numbers = {
-        **problem.numbers(), "delta": delta, "required": required, "radius_ratio": float(np.max(reach / allowed)),
-        "bound_drift": drift, "bound_gap": problem.gamma * problem.kappa / 4, "bound_rate": problem.gamma * problem.kappa / 2,
-    }  # fmt: skip
+        **problem.numbers(),
+        "delta": delta,
+        "required": required,
+        "radius_ratio": float(np.max(reach / allowed)),
+        "bound_drift": drift,
+        "bound_gap": problem.gamma * problem.kappa / 4,
+        "bound_rate": problem.gamma * problem.kappa / 2,
+    }
     if not np.all(reach < allowed):
         text = f"R'_j exceeds R_j by up to {numbers['radius_ratio']:.3g}: choose larger `c`"
         return Verdict(Outcome.NOT_APPLICABLE, math.nan, text, numbers)
@@ -115,7 +132,10 @@ def sufficient(
             outcome, math.nan, f"needs m >= {required:.4g}, got {problem.width}", numbers
         )
     if table is None:
-        text = f"m = {problem.width} >= {math.ceil(required)}: converges with probability {1 - delta:g}"
+        text = (
+            f"m = {problem.width} >= {math.ceil(required)}: converges with probability "
+            f"{1 - delta:g}"
+        )
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
     path, fault = trajectory(table), run_fault(table, NAMES)
     if fault:

@@ -1,8 +1,11 @@
-r"""What the experiments of chen2022 share: the loss, compressed descent, and tables whose runs have grids of their own.
+r"""What the experiments of chen2022 share: the loss, compressed descent, and tables whose runs have
+grids of their own.
 
-The paper states the half SUM of squares and a step of 1, which contradict its figures (steps beyond stability); with the half MEAN everything it reports
-comes out. So the mean is descended, and every table says so: `time` is always that of the half sum, $t = k \delta / n$. A compressed run
-takes steps of `fraction` $/ \lambda_{\max}(K^0)$ in that time up to $T$, the literal one 50 000 steps of 1.
+The paper states the half SUM of squares and a step of 1, which contradict its figures (steps beyond
+stability); with the half MEAN everything it reports comes out. So the mean is descended, and every
+table says so: `time` is always that of the half sum, $t = k \delta / n$. A compressed run takes
+steps of `fraction` $/ \lambda_{\max}(K^0)$ in that time up to $T$, the literal one 50 000 steps
+of 1.
 """
 
 import math
@@ -18,7 +21,10 @@ from ....training.train import Run, train
 from ..observables.activity import safe_rate
 
 LITERAL_STEPS = 50_000
-REDUCTION = "half mean of squares is descended (the paper's half sum with step 1 is unstable); time is that of the half sum, t = k δ / n"
+REDUCTION = (
+    "half mean of squares is descended (the paper's half sum with step 1 is unstable); time is "
+    "that of the half sum, t = k δ / n"
+)
 
 
 def descend(
@@ -33,7 +39,9 @@ def descend(
     records: int = 40,
     session=None,
 ) -> Run:
-    """Trains the members together with one rate: the safest of the members' own, or 1 where `literal`."""
+    """Trains the members together with one rate: the safest of the members' own, or 1 where
+    `literal`.
+    """
     samples = len(datas[0])
     if literal:
         rate, steps = 1.0, max(1, round(total_time * samples))
@@ -43,13 +51,22 @@ def descend(
         )
         steps = math.ceil(total_time * samples / rate)
     return train(
-        list(nets), list(datas), GradientDescent(rate), steps=steps, record=record, test=None if tests is None else list(tests),
-        loss=HalfMeanSquares(), every=recording(steps, records), session=session,
-    )  # fmt: skip
+        list(nets),
+        list(datas),
+        GradientDescent(rate),
+        steps=steps,
+        record=record,
+        test=None if tests is None else list(tests),
+        loss=HalfMeanSquares(),
+        every=recording(steps, records),
+        session=session,
+    )
 
 
 def records_of(run: Run, samples: int) -> xr.Dataset:
-    """The run's table on a plain `record` axis, with `time` of the half sum and `step` as variables, so that runs of different lengths join."""
+    """The run's table on a plain `record` axis, with `time` of the half sum and `step` as
+    variables, so that runs of different lengths join.
+    """
     table, variables = run.table, {}
     for name, values in table.data_vars.items():
         dims = tuple("record" if d == "step" else d for d in values.dims)

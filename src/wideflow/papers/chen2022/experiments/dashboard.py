@@ -1,8 +1,11 @@
-r"""Lemma 1 beside real gradient flows, and how large output weights make the network lazy (chen2022, Lemma 1 and Theorem 1).
+r"""Lemma 1 beside real gradient flows, and how large output weights make the network lazy
+(chen2022, Lemma 1 and Theorem 1).
 
-One small tanh network at several magnitudes $\hat c$ of the output weights. Time is shown as $\hat c^2 t$, since $K = \hat c^2\, G \circ A$. For each the two sides of
-$(\eta^t)^{3/2} \ge (\tilde\eta^0)^{3/2} - \kappa (\sqrt{L^0} - \sqrt{L^t}) / \hat c$ are drawn with the corrected and the sharp $\kappa$: at $\hat c = 1$ the right side is soon negative (vacuous), at large $\hat c$ it
-certifies convergence, and there the features hardly move.
+One small tanh network at several magnitudes $\hat c$ of the output weights. Time is shown as
+$\hat c^2 t$, since $K = \hat c^2\, G \circ A$. For each the two sides of
+$(\eta^t)^{3/2} \ge (\tilde\eta^0)^{3/2} - \kappa (\sqrt{L^0} - \sqrt{L^t}) / \hat c$ are drawn with
+the corrected and the sharp $\kappa$: at $\hat c = 1$ the right side is soon negative (vacuous), at
+large $\hat c$ it certifies convergence, and there the features hardly move.
 
 Run:  wideflow run chen2022-dashboard      Takes:  smoke 5 s, default 30 s on two cores
 """
@@ -45,9 +48,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for i, magnitude in enumerate(settings.magnitudes):
         session.progress(i, len(settings.magnitudes), f"chat = {magnitude:g}")
         net = Shallow.init(
-            named_key(key, "net"), features=settings.features, width=settings.width, scaling=MeanField(), activation="tanh", output_scale=magnitude,
+            named_key(key, "net"),
+            features=settings.features,
+            width=settings.width,
+            scaling=MeanField(),
+            activation="tanh",
+            output_scale=magnitude,
             symmetric=True,
-        )  # fmt: skip
+        )
         problem = chen2022.gather(net, sample)
         time = settings.scaled_time / magnitude**2
         flow = train(

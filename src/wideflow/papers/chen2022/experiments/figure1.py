@@ -1,9 +1,13 @@
-r"""Random labels: the loss falls at a linear rate, also where $n > d$ (chen2022, Experiment 1, Figures 1 and 5).
+r"""Random labels: the loss falls at a linear rate, also where $n > d$ (chen2022, Experiment 1,
+Figures 1 and 5).
 
-A shallow tanh network in the mean-field scaling fits labels uniform on $[-\frac12, \frac12]$ at Gaussian inputs. Corollary 1 covers $n \le d$ alone, where $G = X X^\top / d$ is regular;
-the loss vanishes beyond it too, since $K = G \circ A$ is positive definite for a singular $G$. Figure 5 is the same at half the width.
+A shallow tanh network in the mean-field scaling fits labels uniform on $[-\frac12, \frac12]$ at
+Gaussian inputs. Corollary 1 covers $n \le d$ alone, where $G = X X^\top / d$ is regular; the loss
+vanishes beyond it too, since $K = G \circ A$ is positive definite for a singular $G$. Figure 5 is
+the same at half the width.
 
-Run:  wideflow run chen2022-figure1      Takes:  smoke 3 s, default 20 s on two cores, paper 5 min on a GPU
+Run:  wideflow run chen2022-figure1
+Takes:  smoke 3 s, default 20 s on two cores, paper 5 min on a GPU
 """
 
 from dataclasses import dataclass
@@ -23,7 +27,8 @@ from .common import LITERAL_STEPS, descend, last, records_of, slope, stack, tell
 FLOOR = 1e-22  # times the first loss: rounding of the outputs
 
 SLOW = (
-    "beyond n = d about 5 % of the draws of the data (3 of 60, 95 % interval 1 to 14 %) let λ_min(K) fall a hundredfold during training; they show no "
+    "beyond n = d about 5 % of the draws of the data (3 of 60, 95 % interval 1 to 14 %) let "
+    "λ_min(K) fall a hundredfold during training; they show no "
     "linear rate, and one followed for forty times the paper's run did not recover it"
 )
 SHARE = 0.8  # of the seeds: four of five
@@ -66,9 +71,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 for seed in range(settings.seeds)
             ]
             trained = descend(
-                nets, sets, total_time=settings.steps_of_one / samples, fraction=settings.fraction, literal=settings.literal, record=record,
+                nets,
+                sets,
+                total_time=settings.steps_of_one / samples,
+                fraction=settings.fraction,
+                literal=settings.literal,
+                record=record,
                 session=session.within(done, jobs, f"n = {samples}"),
-            )  # fmt: skip
+            )
             table = records_of(trained, samples)
             grams = [
                 np.linalg.eigvalsh(np.asarray(one.inputs @ one.inputs.T) / settings.features)
@@ -115,7 +125,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Random labels are fitted at a linear rate",
         panels,
-        caption=f"{table.attrs['loss']}. Mean over {table.sizes['seed']} seeds (solid, as in the paper) and every seed (dotted); d = {table.attrs['features']}.",
+        caption=f"{table.attrs['loss']}. Mean over {table.sizes['seed']} seeds (solid, as in the "
+        f"paper) and every seed (dotted); d = {table.attrs['features']}.",
     )
 
 
@@ -129,7 +140,9 @@ def _promised(table: xr.Dataset) -> np.ndarray:
 
 
 def _slopes(one: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Slope of log L and its R² for every seed, over the second half of the run before the rounding floor."""
+    """Slope of log L and its R² for every seed, over the second half of the run before the rounding
+    floor.
+    """
     slopes, shares = [], []
     for seed in one.seed.values:
         loss, time = one.sum_loss.sel(seed=seed).values, one.time.values
@@ -176,13 +189,22 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             )
         else:
             statements.append(
-                Claim(f"n = {n}: log L is linear in t, R² of the worst seed", float(explained.min()), at_least=0.98)
-            )  # fmt: skip
+                Claim(
+                    f"n = {n}: log L is linear in t, R² of the worst seed",
+                    float(explained.min()),
+                    at_least=0.98,
+                )
+            )
         if n == table.attrs["features"]:
             worst = float(ratio[np.argmax(np.abs(ratio - 1))])
             statements.append(
-                Claim(f"n = {n}: slope over −2 λ_min(K), the worst seed", worst, expected=1.0, tolerance=0.1)
-            )  # fmt: skip
+                Claim(
+                    f"n = {n}: slope over −2 λ_min(K), the worst seed",
+                    worst,
+                    expected=1.0,
+                    tolerance=0.1,
+                )
+            )
         gap = (
             float(one.gram_gap.sel(n=n).min())
             if n <= table.attrs["features"]
@@ -218,7 +240,9 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 def _in_most_seeds(text: str, good: np.ndarray) -> list[Claim]:
-    """The share of seeds; where a slow one is among them, the paper's "every seed" beside it, declared as not reproducing."""
+    """The share of seeds; where a slow one is among them, the paper's "every seed" beside it,
+    declared as not reproducing.
+    """
     share = float(np.mean(good))
     claims = [Claim(f"{text}: share of seeds", share, at_least=SHARE, note=SLOW)]
     if not good.all():

@@ -1,9 +1,12 @@
-r"""A quadratic embedding learns a quadratic teacher better and moves its features less (chen2022, Experiment 2, Figures 2 and 6).
+r"""A quadratic embedding learns a quadratic teacher better and moves its features less (chen2022,
+Experiment 2, Figures 2 and 6).
 
-ReLU networks in the mean-field scaling, on $x$ and on $\mathrm{vec}(x x^\top)$; the teacher is a network of width 5 on the quadratic embedding. Figure 6 is the same at
-several widths, with loss and test error (its caption names the test error alone).
+ReLU networks in the mean-field scaling, on $x$ and on $\mathrm{vec}(x x^\top)$; the teacher is a
+network of width 5 on the quadratic embedding. Figure 6 is the same at several widths, with loss and
+test error (its caption names the test error alone).
 
-Run:  wideflow run chen2022-figure2      Takes:  smoke 3 s, default 1 min on two cores, paper 10 min on a GPU
+Run:  wideflow run chen2022-figure2
+Takes:  smoke 3 s, default 1 min on two cores, paper 10 min on a GPU
 """
 
 from dataclasses import dataclass
@@ -65,9 +68,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                     for seed in range(settings.seeds)
                 ]
                 trained = descend(
-                    nets, sets, tests=tests, total_time=time, fraction=settings.fraction, literal=settings.literal, record=record, records=20,
+                    nets,
+                    sets,
+                    tests=tests,
+                    total_time=time,
+                    fraction=settings.fraction,
+                    literal=settings.literal,
+                    record=record,
+                    records=20,
                     session=session.within(done, jobs, name),
-                )  # fmt: skip
+                )
                 tables.setdefault(width, {}).setdefault(samples, {})[name] = records_of(
                     trained, samples
                 )
@@ -194,8 +204,12 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if literal:
         each = moved.sel(embedding="plain") / moved.sel(embedding="quadratic")
         statements.append(
-            Claim("feature movement plain / quadratic, smallest over n and seeds", float(each.min()), at_least=1.6)
-        )  # fmt: skip
+            Claim(
+                "feature movement plain / quadratic, smallest over n and seeds",
+                float(each.min()),
+                at_least=1.6,
+            )
+        )
         fallen = last(one.sum_loss).sel(embedding="quadratic") / one.sum_loss.sel(
             embedding="quadratic"
         ).isel(record=0)

@@ -1,9 +1,12 @@
-r"""Test error against n: ours below the older mean-field scaling below NTK (chen2022, Experiment 3, Figure 3).
+r"""Test error against n: ours below the older mean-field scaling below NTK (chen2022, Experiment 3,
+Figure 3).
 
-ReLU networks with one frozen random layer, $D = m$, on labels $x_1^2 - x_2^2$ among noise coordinates. The three scalings of Table 1 share data, embedding,
-weights and signs; NTK starts from zero by symmetry. At the smallest n all errors are near 1 and no order is claimed.
+ReLU networks with one frozen random layer, $D = m$, on labels $x_1^2 - x_2^2$ among noise
+coordinates. The three scalings of Table 1 share data, embedding, weights and signs; NTK starts from
+zero by symmetry. At the smallest n all errors are near 1 and no order is claimed.
 
-Run:  wideflow run chen2022-figure3      Takes:  smoke 5 s, default 3 min on two cores, paper 15 min on a GPU
+Run:  wideflow run chen2022-figure3
+Takes:  smoke 5 s, default 3 min on two cores, paper 15 min on a GPU
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,12 @@
-r"""Losses, and the features of two inputs before and after training (chen2022, Experiment 3, Figures 4, 7 and 8).
+r"""Losses, and the features of two inputs before and after training (chen2022, Experiment 3,
+Figures 4, 7 and 8).
 
-The network and data of Figure 3 at one n and several widths: training (solid) and test (dashed) curves, and for the widest network the pairs
-$(h_i(x_1), h_i(x_2))$ for a training input and a test input of the other label. Figures 7 and 8 are n = 400 and 800.
+The network and data of Figure 3 at one n and several widths: training (solid) and test (dashed)
+curves, and for the widest network the pairs $(h_i(x_1), h_i(x_2))$ for a training input and a test
+input of the other label. Figures 7 and 8 are n = 400 and 800.
 
-Run:  wideflow run chen2022-figure4      Takes:  smoke 5 s, default 3 min on two cores, paper 8 min on a GPU
+Run:  wideflow run chen2022-figure4
+Takes:  smoke 5 s, default 3 min on two cores, paper 8 min on a GPU
 """
 
 from dataclasses import dataclass
@@ -155,7 +158,13 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 at_most=0.05,
             )
         )
-    statements.append(Claim(f"m = {largest}: feature movement ours / NTK", float(moved.sel(scaling="ours", m=largest) / moved.sel(scaling="NTK", m=largest)), at_least=10.0 if largest >= 1024 else 4.0))  # fmt: skip
+    statements.append(
+        Claim(
+            f"m = {largest}: feature movement ours / NTK",
+            float(moved.sel(scaling="ours", m=largest) / moved.sel(scaling="NTK", m=largest)),
+            at_least=10.0 if largest >= 1024 else 4.0,
+        )
+    )
     if table.attrs["samples"] >= 200:
         of = {name: float(risk.sel(scaling=name, m=largest)) for name in table.scaling.values}
         statements.append(
@@ -170,10 +179,12 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     statements.append(
         Claim(
-            "ours: log of the training loss is linear in t over the second half, smallest R² over widths and seeds",
+            "ours: log of the training loss is linear in t over the second half, smallest R² "
+            "over widths and seeds",
             _straightness(table.sel(scaling="ours")),
             at_least=0.98,
-            note="the paper: 'the training loss converges at a linear rate, consistently across m'; the bound is that of Experiment 1",
+            note="the paper: 'the training loss converges at a linear rate, consistently across "
+            "m'; the bound is that of Experiment 1",
         )
     )
     gap = np.abs(risk.sel(scaling="NTK") - table.lazy_risk.mean("seed"))
@@ -185,10 +196,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         )
     )
     statements += [
-        Claim(f"m = {m}: NTK test error minus that of its constant kernel", float(gap.sel(m=m)), at_most=0.1)
+        Claim(
+            f"m = {m}: NTK test error minus that of its constant kernel",
+            float(gap.sel(m=m)),
+            at_most=0.1,
+        )
         for m in table.m.values
         if 2048 <= m < largest
-    ]  # fmt: skip
+    ]
     if len(table.m) > 1 and table.attrs["literal"]:
         narrow = int(table.m.min())
         statements.append(

@@ -1,6 +1,8 @@
-r"""How fast a random embedding's Gram matrix reaches its limit, and what depth does to the limit (chen2022, Lemma 4 and Appendix H).
+r"""How fast a random embedding's Gram matrix reaches its limit, and what depth does to the limit
+(chen2022, Lemma 4 and Appendix H).
 
-$\lVert G - \bar G \rVert_2 \sqrt D$ is constant in $D$; the explicit $D_{\min}$ of Lemma 4 lies many orders above what is needed. With depth the smallest eigenvalue of $\bar G^{(L-2)}$ shrinks,
+$\lVert G - \bar G \rVert_2 \sqrt D$ is constant in $D$; the explicit $D_{\min}$ of Lemma 4 lies
+many orders above what is needed. With depth the smallest eigenvalue of $\bar G^{(L-2)}$ shrinks,
 since the inputs' images become parallel.
 
 Run:  wideflow run chen2022-gram      Takes:  smoke 3 s, default 20 s on two cores

@@ -1,7 +1,9 @@
-r"""Networks against their infinite-width limits: mean field, collapsed mean field, constant kernel (chen2022, Section 2 and Table 1).
+r"""Networks against their infinite-width limits: mean field, collapsed mean field, constant kernel
+(chen2022, Section 2 and Table 1).
 
-Two inputs and tanh, drawn exactly in function space from a Gram matrix. Ours follows the mean-field characteristics and MF the collapsed ones, NTK the constant kernel,
-with an error like $m^{-1/2}$; that of MF falls faster, since its start shrinks too.
+Two inputs and tanh, drawn exactly in function space from a Gram matrix. Ours follows the mean-field
+characteristics and MF the collapsed ones, NTK the constant kernel, with an error like $m^{-1/2}$;
+that of MF falls faster, since its start shrinks too.
 
 Run:  wideflow run chen2022-limits      Takes:  smoke 5 s, default 1 min on two cores
 """
@@ -35,7 +37,8 @@ class Settings:
     widths: tuple[int, ...] = (64, 256, 1024, 4096)
     time: float = 4.0
     records: int = 8
-    rate: float = 0.002  # small enough to stand for the flow: its error is below the distance at every width here
+    # small enough to stand for the flow: its error is below the distance at every width here
+    rate: float = 0.002
     seeds: int = 8
 
 
@@ -60,11 +63,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             )  # MF at D = m is ours from h(0) of deviation D^(-1/2)
             nets = [
                 Shallow.init(
-                    named_key(key, "net", seed), features=2, width=width, scaling=NTK() if name == "NTK" else MeanField(), activation="tanh",
-                    weight_std=deviation, symmetric=name == "NTK",
+                    named_key(key, "net", seed),
+                    features=2,
+                    width=width,
+                    scaling=NTK() if name == "NTK" else MeanField(),
+                    activation="tanh",
+                    weight_std=deviation,
+                    symmetric=name == "NTK",
                 )
                 for seed in range(settings.seeds)
-            ]  # fmt: skip
+            ]
             trained = train(
                 nets,
                 Dataset(inputs, targets),

@@ -1,6 +1,8 @@
-r"""Why the mean loss: with the stated half sum and step 1 descent is unstable (chen2022, Appendix I against equation 6).
+r"""Why the mean loss: with the stated half sum and step 1 descent is unstable (chen2022, Appendix I
+against equation 6).
 
-The plain and the quadratic network of Experiment 2 and the three-layer network of Experiment 3, each trained with step 1 on the half sum and on the half mean of squares. What decides is
+The plain and the quadratic network of Experiment 2 and the three-layer network of Experiment 3,
+each trained with step 1 on the half sum and on the half mean of squares. What decides is
 $\delta \lambda_{\max}(K)$ against 2. The paper's figures are those of the mean.
 
 Run:  wideflow run chen2022-reduction      Takes:  smoke 4 s, default 20 s on two cores

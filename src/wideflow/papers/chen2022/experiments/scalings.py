@@ -1,4 +1,6 @@
-"""Experiment 3's three scalings on common draws of data, embedding, weights and signs (chen2022, Table 1)."""
+"""Experiment 3's three scalings on common draws of data, embedding, weights and signs (chen2022,
+Table 1).
+"""
 
 import numpy as np
 import xarray as xr
@@ -22,7 +24,9 @@ RECORD = (
 
 
 def networks(key, name: str, features: int, width: int, seeds: int) -> list[Shallow]:
-    """ReLU networks with a frozen random layer, $D = m$; NTK starts from zero by symmetry, total width $m$."""
+    """ReLU networks with a frozen random layer, $D = m$; NTK starts from zero by symmetry, total
+    width $m$.
+    """
     nets = []
     for seed in range(seeds):
         embedding = RandomFeatures.init(named_key(key, "embedding", seed), features, width)
@@ -54,7 +58,9 @@ def draws(key, samples: int, test_samples: int, features: int, seeds: int):
 def compare(
     key, settings, samples: int, width: int, session, *, lazy: bool = False, scatter: bool = False
 ) -> xr.Dataset:
-    """All scalings on one size; `lazy` adds the constant-kernel prediction, `scatter` the features of two inputs."""
+    """All scalings on one size; `lazy` adds the constant-kernel prediction, `scatter` the features
+    of two inputs.
+    """
     sets, tests = draws(key, samples, settings.test_samples, settings.features, settings.seeds)
     total = (
         settings.steps_of_one / samples
@@ -66,9 +72,16 @@ def compare(
         nets = networks(key, name, settings.features, width, settings.seeds)
         fraction = settings.careful_fraction if name == "MF" else settings.fraction
         run = descend(
-            nets, sets, tests=tests, total_time=total, fraction=fraction, literal=settings.literal, record=RECORD, records=20,
+            nets,
+            sets,
+            tests=tests,
+            total_time=total,
+            fraction=fraction,
+            literal=settings.literal,
+            record=RECORD,
+            records=20,
             session=session.within(i, len(SCALINGS), f"{name}, n = {samples}, m = {width}"),
-        )  # fmt: skip
+        )
         table = records_of(run, samples)
         starts = [
             np.asarray(net.preactivations(one.inputs)) for net, one in zip(nets, sets, strict=True)
@@ -108,7 +121,9 @@ def compare(
 
 
 def _scatter(start, end, train, test, shown):
-    """(phase, input, neuron): pre-activations at the first training input and at the first test input of the other label."""
+    """(phase, input, neuron): pre-activations at the first training input and at the first test
+    input of the other label.
+    """
     opposite = int(np.argmax(np.asarray(test.targets) != float(train.targets[0])))
     inputs = np.stack([np.asarray(train.inputs[0]), np.asarray(test.inputs[opposite])])
     values = np.stack([np.asarray(net.preactivations(inputs))[:, :shown] for net in (start, end)])
@@ -116,7 +131,9 @@ def _scatter(start, end, train, test, shown):
 
 
 def _lazy(net, train, test, time: float) -> float:
-    """Test risk at that time of the constant kernel of the unsymmetrised start, from zero outputs."""
+    """Test risk at that time of the constant kernel of the unsymmetrised start, from zero
+    outputs.
+    """
     kernel, cross = tangent_gram(net, train.inputs), tangent_gram(net, test.inputs, train.inputs)
     predicted = linearised(kernel, train.targets, [time], test_kernel=cross)
     outputs = np.asarray(predicted.test_outputs)[0]

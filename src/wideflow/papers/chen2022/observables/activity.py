@@ -1,8 +1,10 @@
 r"""Active neurons and what Lemma 1 of chen2022 says about them along a run.
 
 With an open interval $I = (I_l, I_r)$, $\xi = (I_r - I_l)/3$ and its middle third $I_0$,
-$$\eta^t = \min_a \frac1m \#\{i : h^t_i(x_a) \in I\}, \qquad \tilde\eta^0 = \min_a \frac1m \#\{i : h^0_i(x_a) \in I_0\} \quad (18).$$
-All kernels are those of $\dot f = -K r$ in the time of the half sum of squares, whichever reduction is descended.
+$$\eta^t = \min_a \frac1m \#\{i : h^t_i(x_a) \in I\}, \qquad \tilde\eta^0 = \min_a \frac1m \#\{i :
+  h^0_i(x_a) \in I_0\} \quad (18).$$
+All kernels are those of $\dot f = -K r$ in the time of the half sum of squares, whichever reduction
+is descended.
 """
 
 import warnings
@@ -47,7 +49,8 @@ def share_inside(h: Float[Array, "sample width"], interval: Interval) -> Float[A
 
 
 class LeastActiveFraction(AbstractObservable):
-    r"""$\eta^t$: the least share, over inputs, of neurons inside the interval; with `middle=True` inside its middle third, $\tilde\eta^t$.
+    r"""$\eta^t$: the least share, over inputs, of neurons inside the interval; with `middle=True`
+    inside its middle third, $\tilde\eta^t$.
 
     Args:
         interval: $I$; the activation's own if None.
@@ -77,7 +80,8 @@ class LeastActiveFraction(AbstractObservable):
 
 
 class DisplacedFraction(AbstractObservable):
-    r"""$\max_a \frac1m \#\{i : |h^t_i(x_a) - h^0_i(x_a)| \ge \xi\}$ (40): $\eta^t$ is at least $\tilde\eta^0$ minus this.
+    r"""$\max_a \frac1m \#\{i : |h^t_i(x_a) - h^0_i(x_a)| \ge \xi\}$ (40): $\eta^t$ is at least
+    $\tilde\eta^0$ minus this.
 
     Args:
         interval: $I$, of which $\xi$ is a third of the length; the activation's own if None.
@@ -127,7 +131,9 @@ class PointMovement(AbstractObservable):
 
 
 class LossSlope(AbstractObservable):
-    r"""$\dot L = -r^\top K r$ (14) of the half sum of squares under gradient flow; no differencing."""
+    r"""$\dot L = -r^\top K r$ (14) of the half sum of squares under gradient flow; no
+    differencing.
+    """
 
     name: str = eqx.field(static=True, default="loss_slope")
     label: str = eqx.field(static=True, default="dL/dt = −rᵀKr")
@@ -139,7 +145,9 @@ class LossSlope(AbstractObservable):
 
 
 class WeightedResidual(AbstractObservable):
-    r"""$\sum_a r_a^2 A_{aa}$, $A_{aa} = \frac1m \sum_i \sigma'(h_i(x_a))^2$: by (14), $\dot L \le -\hat c^2 \lambda_{\min}(G) \sum_a r_a^2 A_{aa}$."""
+    r"""$\sum_a r_a^2 A_{aa}$, $A_{aa} = \frac1m \sum_i \sigma'(h_i(x_a))^2$: by (14),
+    $\dot L \le -\hat c^2 \lambda_{\min}(G) \sum_a r_a^2 A_{aa}$.
+    """
 
     name: str = eqx.field(static=True, default="weighted_residual")
     label: str = eqx.field(static=True, default="Σ r² A")
@@ -168,7 +176,9 @@ class SumLoss(AbstractObservable):
 
 
 class PreactivationSpeed(AbstractObservable):
-    r"""$\frac1m \sum_i |\dot h_i(x_a)|$ under gradient flow, at every training input; bounded by (43)."""
+    r"""$\frac1m \sum_i |\dot h_i(x_a)|$ under gradient flow, at every training input; bounded by
+    (43).
+    """
 
     name: str = eqx.field(static=True, default="preactivation_speed")
     label: str = eqx.field(static=True, default="mean |dh/dt|")
@@ -185,7 +195,9 @@ class PreactivationSpeed(AbstractObservable):
 
 
 class Diversity(AbstractObservable):
-    r"""Eigenvalues of the covariance over neurons of $(h_i(x_1), \dots, h_i(x_n))$, ascending: collapsed features leave few."""
+    r"""Eigenvalues of the covariance over neurons of $(h_i(x_1), \dots, h_i(x_n))$, ascending:
+    collapsed features leave few.
+    """
 
     name: str = eqx.field(static=True, default="diversity")
     label: str = eqx.field(
@@ -200,7 +212,9 @@ class Diversity(AbstractObservable):
 
 
 class DeadFraction(AbstractObservable):
-    r"""Share of neurons with $\sigma'(h_i(x_a)) = 0$ at every training input: these never move again."""
+    r"""Share of neurons with $\sigma'(h_i(x_a)) = 0$ at every training input: these never move
+    again.
+    """
 
     name: str = eqx.field(static=True, default="dead")
     label: str = eqx.field(static=True, default="share of dead neurons")
@@ -214,7 +228,8 @@ class DeadFraction(AbstractObservable):
 
 
 class FeatureScatter(AbstractObservable):
-    r"""The pairs $(h_i(x_1), h_i(x_2))$ of every neuron at two given inputs (chen2022, Figures 4, 7, 8).
+    r"""The pairs $(h_i(x_1), h_i(x_2))$ of every neuron at two given inputs (chen2022, Figures 4,
+    7, 8).
 
     Args:
         first, second: $x_1$ and $x_2$, each of shape (input,).
@@ -236,7 +251,8 @@ class FeatureScatter(AbstractObservable):
 
 
 class KernelChain(NamedTuple):
-    r"""$\lambda_{\min}(K) \ge \hat c^2 \lambda_{\min}(G) \min_a A_{aa} \ge \hat c^2 \lambda_{\min}(G) K_{\sigma'}^2 \eta$ (from 14 and 37).
+    r"""$\lambda_{\min}(K) \ge \hat c^2 \lambda_{\min}(G) \min_a A_{aa} \ge \hat c^2
+    \lambda_{\min}(G) K_{\sigma'}^2 \eta$ (from 14 and 37).
 
     Attributes:
         kernel: $\lambda_{\min}(K)$.
@@ -253,7 +269,8 @@ class KernelChain(NamedTuple):
 def kernel_chain(
     model: Shallow, inputs, interval: Interval | None = None, slope_floor: float | int | None = None
 ) -> KernelChain:
-    r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by default the activation's own for its interval.
+    r"""The chain of lower bounds on $\lambda_{\min}(K)$; `slope_floor` is $K_{\sigma'}(I)$, by
+    default the activation's own for its interval.
 
     Args:
         model: a `Shallow` network with one output and equal node scales.
@@ -277,7 +294,8 @@ def kernel_chain(
 
 
 def path_integral(times, slopes) -> np.ndarray:
-    r"""$\int_0^t |\dot L|^{1/2} \mathrm ds$ (44) at every record, by the trapezoid rule; record densely early.
+    r"""$\int_0^t |\dot L|^{1/2} \mathrm ds$ (44) at every record, by the trapezoid rule; record
+    densely early.
 
     Args:
         times: of the records, increasing.
@@ -291,9 +309,11 @@ def path_integral(times, slopes) -> np.ndarray:
 
 @double
 def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = False) -> float:
-    r"""$\delta$ with $\delta_{\mathrm{eff}} \lambda_{\max}(K^0)$ = `fraction`; `mean=True` for `HalfMeanSquares`, where $\delta_{\mathrm{eff}} = \delta/n$.
+    r"""$\delta$ with $\delta_{\mathrm{eff}} \lambda_{\max}(K^0)$ = `fraction`; `mean=True` for
+    `HalfMeanSquares`, where $\delta_{\mathrm{eff}} = \delta/n$.
 
-    0.1 to 0.5 is safe for `MeanField()` and `NTK()`; for `MeanField(hidden=1.0)`, whose first steps decide which neurons die, take 0.02 or less.
+    0.1 to 0.5 is safe for `MeanField()` and `NTK()`; for `MeanField(hidden=1.0)`, whose first steps
+    decide which neurons die, take 0.02 or less.
 
     Args:
         model: at time zero.
@@ -314,9 +334,11 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
 
 
 def stability(table, samples: int) -> float:
-    r"""$\max_k \delta_{\mathrm{eff}} \lambda_{\max}(K^k)$ of a descent recorded with `KernelMaxEigenvalue`; from 2 on it is locally unstable, and a warning says so.
+    r"""$\max_k \delta_{\mathrm{eff}} \lambda_{\max}(K^k)$ of a descent recorded with
+    `KernelMaxEigenvalue`; from 2 on it is locally unstable, and a warning says so.
 
-    `samples` is $n$: $\delta_{\mathrm{eff}} = \delta/n$ where the half mean was descended, $\delta$ for the half sum.
+    `samples` is $n$: $\delta_{\mathrm{eff}} = \delta/n$ where the half mean was descended, $\delta$
+    for the half sum.
 
     Args:
         table: of a run with `KernelMaxEigenvalue` in its record.
@@ -331,7 +353,8 @@ def stability(table, samples: int) -> float:
     largest = rate / (samples if mean else 1) * float(table["kernel_top"].max())
     if not largest < 2:
         warnings.warn(
-            f"rate x largest kernel eigenvalue reached {largest:.3g}; descent is unstable from 2 on. Use `safe_rate`.",
+            f"rate x largest kernel eigenvalue reached {largest:.3g}; descent is unstable from 2 "
+            "on. Use `safe_rate`.",
             stacklevel=2,
         )
     return largest

@@ -1,7 +1,8 @@
 r"""The explicit constants of chen2022, corrected where the printed ones are wrong.
 
-Notation: $I = (I_l, I_r)$ bounded, len $= I_r - I_l$, $\xi$ = len/3, $K_s = \inf_I |\sigma'|$, $L_s$ the Lipschitz constant of $\sigma$, $\lambda_1, \lambda_2$ the extreme
-eigenvalues of $G$, $G_{\min}, G_{\max}$ its extreme DIAGONAL entries.
+Notation: $I = (I_l, I_r)$ bounded, len $= I_r - I_l$, $\xi$ = len/3, $K_s = \inf_I |\sigma'|$,
+$L_s$ the Lipschitz constant of $\sigma$, $\lambda_1, \lambda_2$ the extreme eigenvalues of $G$,
+$G_{\min}, G_{\max}$ its extreme DIAGONAL entries.
 """
 
 import itertools
@@ -25,10 +26,11 @@ ROOT = math.sqrt(2) - 1
 
 @double
 def slope_floor(activation, interval: Interval) -> float:
-    r"""$K_{\sigma'}(I) = \inf_{u \in I} |\sigma'(u)|$ over the open interval; 0 where $\sigma'$ changes sign inside.
+    r"""$K_{\sigma'}(I) = \inf_{u \in I} |\sigma'(u)|$ over the open interval; 0 where $\sigma'$
+    changes sign inside.
 
-    A kink at an end is approached from inside; a kink inside counts with the smaller of its two sides (its own value 0 is one point,
-    which no Gaussian start hits).
+    A kink at an end is approached from inside; a kink inside counts with the smaller of its two
+    sides (its own value 0 is one point, which no Gaussian start hits).
 
     Args:
         activation: $\sigma$.
@@ -67,9 +69,11 @@ def _floor_between(act: Activation, low: float | int, high: float | int) -> floa
 
 
 def suggested_interval(activation, variance: float | int) -> Interval:
-    r"""The interval that minimises $\beta$ for $h \sim \mathcal{N}(0, g)$: the largest $K_s\, \mathrm{len}\, \pi(I_0; g)^{3/2}$ among $(0, R)$ or $(-R, R)$.
+    r"""The interval that minimises $\beta$ for $h \sim \mathcal{N}(0, g)$: the largest
+    $K_s\, \mathrm{len}\, \pi(I_0; g)^{3/2}$ among $(0, R)$ or $(-R, R)$.
 
-    Which of the two is that of the activation's own interval; an activation with another kind of interval keeps it.
+    Which of the two is that of the activation's own interval; an activation with another kind of
+    interval keeps it.
 
     Args:
         activation: $\sigma$.
@@ -114,9 +118,11 @@ def kappa(
 ) -> float:
     r"""The constant of Lemma 1.
 
-    Corrected: $\kappa = 9 \lambda_2 / (\sqrt2\, \lambda_1 K_s\, \mathrm{len})$. Sharp, by the same proof with $|(Gv)_a|^2 \le G_{aa} v^\top G v$ in place of
-    $|(Gv)_a| \le \lambda_2 |v|$: $9 \sqrt{G_{\max}} / (\sqrt{2 \lambda_1} K_s\, \mathrm{len})$, never larger. Printed: $9 \lambda_2\, \mathrm{len} / (2 \lambda_1 K_s)$, with the
-    length on the wrong side; false for short intervals.
+    Corrected: $\kappa = 9 \lambda_2 / (\sqrt2\, \lambda_1 K_s\, \mathrm{len})$. Sharp, by the same
+    proof with $|(Gv)_a|^2 \le G_{aa} v^\top G v$ in place of $|(Gv)_a| \le \lambda_2 |v|$:
+    $9 \sqrt{G_{\max}} / (\sqrt{2 \lambda_1} K_s\, \mathrm{len})$, never larger. Printed:
+    $9 \lambda_2\, \mathrm{len} / (2 \lambda_1 K_s)$, with the length on the wrong side; false for
+    short intervals.
 
     Args:
         smallest, largest: $\lambda_1$ and $\lambda_2$ of $G$.
@@ -142,7 +148,8 @@ def beta(
     magnitude: float | int,
     eta_tilde: float | int,
 ) -> float:
-    r"""$\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$; below 1 the certificate speaks.
+    r"""$\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$; below 1 the certificate
+    speaks.
 
     Args:
         kappa_value: $\kappa$ of Lemma 1.
@@ -159,9 +166,12 @@ def beta(
 def active_floor(
     interval: Interval, least: float | int, most: float | int, variant: str = "corrected"
 ) -> float:
-    r"""$K_3(I, g_{\min}, g_{\max})$: half the least Gaussian mass of the middle third, bounded below.
+    r"""$K_3(I, g_{\min}, g_{\max})$: half the least Gaussian mass of the middle third, bounded
+    below.
 
-    Corrected: $\frac{\mathrm{len}}{6 \sqrt{2\pi g_{\max}}} \exp(-\max(I_l^2, I_r^2) / (2 g_{\min}))$. Printed: $\frac{\mathrm{len}}{6 \sqrt{2\pi}\, g_{\max}} \exp(-\max|I| / g_{\min}^2)$, which can exceed
+    Corrected:
+    $\frac{\mathrm{len}}{6 \sqrt{2\pi g_{\max}}} \exp(-\max(I_l^2, I_r^2) / (2 g_{\min}))$. Printed:
+    $\frac{\mathrm{len}}{6 \sqrt{2\pi}\, g_{\max}} \exp(-\max|I| / g_{\min}^2)$, which can exceed
     the true mass. Both arguments are diagonal entries of $G$; the paper calls them eigenvalues.
 
     Args:
@@ -185,7 +195,8 @@ def active_floor(
 
 
 def active_floor_exact(interval: Interval, diagonal) -> float:
-    r"""$\frac12 \min_a \pi(I_0; G_{aa})$, $\pi(I_0; g)$ the mass of the middle third under $\mathcal{N}(0, g)$; never below `active_floor`.
+    r"""$\frac12 \min_a \pi(I_0; G_{aa})$, $\pi(I_0; g)$ the mass of the middle third under
+    $\mathcal{N}(0, g)$; never below `active_floor`.
 
     Args:
         interval: $I$, whose middle third is $I_0$.
@@ -197,9 +208,11 @@ def active_floor_exact(interval: Interval, diagonal) -> float:
 
 
 def output_proxies(activation: Activation, magnitude: float | int, diagonal) -> np.ndarray:
-    r"""Variance proxies $v_a$ of $c_i \sigma(h_i(x_a))$: $\hat c^2 L_s^2 G_{aa}$, or $2 \hat c^2 (\sigma(0)^2 + L_s^2 G_{aa})$ where $\sigma(0) \ne 0$.
+    r"""Variance proxies $v_a$ of $c_i \sigma(h_i(x_a))$: $\hat c^2 L_s^2 G_{aa}$, or
+    $2 \hat c^2 (\sigma(0)^2 + L_s^2 G_{aa})$ where $\sigma(0) \ne 0$.
 
-    Corrected: the paper's $\lVert \sigma(h) \rVert_{\psi_2} \le L_s \lVert h \rVert_{\psi_2}$ needs $\sigma(0) = 0$.
+    Corrected: the paper's $\lVert \sigma(h) \rVert_{\psi_2} \le L_s \lVert h \rVert_{\psi_2}$ needs
+    $\sigma(0) = 0$.
 
     Args:
         activation: $\sigma$, with Lipschitz constant $L_s$.
@@ -215,9 +228,11 @@ def output_proxies(activation: Activation, magnitude: float | int, diagonal) -> 
 
 @checked
 def width_for_loss(proxies, target_norm: float | int, failure_probability: float | int) -> float:
-    r"""Lemma 2: $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$ gives $L^0 \le \lVert y \rVert^2$ but for probability $p$.
+    r"""Lemma 2: $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$ gives
+    $L^0 \le \lVert y \rVert^2$ but for probability $p$.
 
-    Corrected: a union bound over the points needs the threshold $\lVert y \rVert / \sqrt n$, not $\lVert y \rVert$, so $n$ stays in the sum.
+    Corrected: a union bound over the points needs the threshold $\lVert y \rVert / \sqrt n$, not
+    $\lVert y \rVert$, so $n$ stays in the sum.
 
     Args:
         proxies: $v_a$, one a sample.
@@ -247,7 +262,8 @@ def width_for_activity(floor: float | int, samples: int, failure_probability: fl
 
 @checked
 def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3) -> float:
-    r"""$b = L_s^2 \psi \max_a \lVert x_a \rVert^2 / d$, $\psi = \lVert Z \rVert_{\psi_2}^2 = 8/3$ for a standard Gaussian (corrected: the paper drops $1/\sqrt d$ and $x$).
+    r"""$b = L_s^2 \psi \max_a \lVert x_a \rVert^2 / d$, $\psi = \lVert Z \rVert_{\psi_2}^2 = 8/3$
+    for a standard Gaussian (corrected: the paper drops $1/\sqrt d$ and $x$).
 
     Args:
         inputs: $x_a$, shape (sample, d).
@@ -262,7 +278,8 @@ def sub_gaussian_bound(inputs, lipschitz: float | int, psi: float | int = 8 / 3)
 def features_for_gram(
     bound: float | int, samples: int, failure_probability: float | int, distance: float | int
 ) -> float:
-    r"""$D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$: then $\lVert G - \bar G \rVert_2 \le u$ but for probability $p$.
+    r"""$D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$: then
+    $\lVert G - \bar G \rVert_2 \le u$ but for probability $p$.
 
     Args:
         bound: $b$.

@@ -31,11 +31,16 @@ from .problem import REACHABLE, Problem, check_probability, gather, trajectory
 
 
 class Theorem1(AbstractRunTheorem):
-    r"""Fixed embedding, $\lambda_{\min}(G) > 0$, Assumptions 1-3, gradient flow. With $K_3$ of Lemma 3 and $\kappa$ of Lemma 1 put
-    $$c_0 = \frac{9 \sqrt2\, \lVert y \rVert}{K_s (I_r - I_l) K_3^{3/2}}, \qquad r = 2^{1/3} K_s^2 K_3.$$
-    If $\hat c \ge c_0 \lambda_{\max}(G) / \lambda_{\min}(G) = 2 \kappa \lVert y \rVert / K_3^{3/2}$ and $m \ge \max\{\log(2n/p) / (2 K_3^2),\; 2 (\sum_a v_a) \log(4n/p) / ((\sqrt2-1)^2 \lVert y \rVert^2)\}$, then with probability at
-    least $1 - p$, for all $t$: $\eta^t \ge 2^{-2/3} K_3$ and $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(G) t}$. Corrected: 9 for $9\sqrt2$ in the printed (58), and Lemma 2's hidden $n$.
-    `variant="sharp"`: $\sqrt{G_{\max} / \lambda_{\min}}$ for $\lambda_{\max} / \lambda_{\min}$. `exact=True`: the exact $K_3$.
+    r"""Fixed embedding, $\lambda_{\min}(G) > 0$, Assumptions 1-3, gradient flow. With $K_3$ of Lemma 3
+    and $\kappa$ of Lemma 1 put
+    $$c_0 = \frac{9 \sqrt2\, \lVert y \rVert}{K_s (I_r - I_l) K_3^{3/2}}, \qquad r = 2^{1/3} K_s^2
+      K_3.$$
+    If $\hat c \ge c_0 \lambda_{\max}(G) / \lambda_{\min}(G) = 2 \kappa \lVert y \rVert / K_3^{3/2}$
+    and $m \ge \max\{\log(2n/p) / (2 K_3^2),\; 2 (\sum_a v_a) \log(4n/p) / ((\sqrt2-1)^2 \lVert y
+    \rVert^2)\}$, then with probability at least $1 - p$, for all $t$: $\eta^t \ge 2^{-2/3} K_3$ and
+    $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(G) t}$. Corrected: 9 for $9\sqrt2$ in the printed
+    (58), and Lemma 2's hidden $n$. `variant="sharp"`: $\sqrt{G_{\max} / \lambda_{\min}}$ for
+    $\lambda_{\max} / \lambda_{\min}$. `exact=True`: the exact $K_3$.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 1")
@@ -81,8 +86,9 @@ class Theorem1(AbstractRunTheorem):
 
 
 class Corollary1(AbstractRunTheorem):
-    r"""Theorem 1 for the plain shallow network, $G_0 = X X^\top / d$: $\lambda_{\min}(G_0) > 0$ iff rank $X = n$, so $n \le d$. Corrected: the conditions of
-    Theorem 1 on $\hat c$ and $m$ are needed here too.
+    r"""Theorem 1 for the plain shallow network, $G_0 = X X^\top / d$: $\lambda_{\min}(G_0) > 0$ iff
+    rank $X = n$, so $n \le d$. Corrected: the conditions of Theorem 1 on $\hat c$ and $m$ are
+    needed here too.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Corollary 1")
@@ -117,21 +123,33 @@ class Corollary1(AbstractRunTheorem):
                 numbers,
             )
         verdict = Theorem1()(
-            start, data, table, failure_probability=failure_probability, interval=interval, variant=variant, exact=exact
-        )  # fmt: skip
+            start,
+            data,
+            table,
+            failure_probability=failure_probability,
+            interval=interval,
+            variant=variant,
+            exact=exact,
+        )
         return Verdict(
             verdict.outcome, verdict.margin, verdict.message, {**numbers, **verdict.numbers}
         )
 
 
 class Theorem2(AbstractRunTheorem):
-    r"""Random embedding with limiting Gram matrix $\bar G$, on the event $\lVert G - \bar G \rVert_2 \le \frac12 \lambda_{\min}(\bar G)$. Then $\lambda_{\min}(G) \ge \frac12 \lambda_{\min}(\bar G)$,
-    $\lambda_{\max}(G) \le \frac32 \lambda_{\max}(\bar G)$ and $\frac12 \bar G_{\min} \le G_{aa} \le \frac32 \bar G_{\max}$. With $K = K_3(I, \frac12 \bar G_{\min}, 2 \bar G_{\max})$: if $\hat c \ge 8 \kappa(\bar G) \lVert y \rVert / K^{3/2}$
-    and $m \ge \max\{\log(4n/p) / (2 K^2), \text{Lemma 2 at } p/4 \text{ with } G_{aa} \le 2 \bar G_{\max}\}$, then with probability at least $1 - p$
-    $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(\bar G) t}$, $r = 2^{-2/3} K_s^2 K$ (corrected: the printed (83) forgets $t$, and puts eigenvalues into $K$).
+    r"""Random embedding with limiting Gram matrix $\bar G$, on the event
+    $\lVert G - \bar G \rVert_2 \le \frac12 \lambda_{\min}(\bar G)$. Then
+    $\lambda_{\min}(G) \ge \frac12 \lambda_{\min}(\bar G)$,
+    $\lambda_{\max}(G) \le \frac32 \lambda_{\max}(\bar G)$ and
+    $\frac12 \bar G_{\min} \le G_{aa} \le \frac32 \bar G_{\max}$. With
+    $K = K_3(I, \frac12 \bar G_{\min}, 2 \bar G_{\max})$: if
+    $\hat c \ge 8 \kappa(\bar G) \lVert y \rVert / K^{3/2}$ and $m \ge \max\{\log(4n/p) / (2 K^2),
+    \text{Lemma 2 at } p/4 \text{ with } G_{aa} \le 2 \bar G_{\max}\}$, then with probability at
+    least $1 - p$ $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(\bar G) t}$, $r = 2^{-2/3} K_s^2 K$
+    (corrected: the printed (83) forgets $t$, and puts eigenvalues into $K$).
 
-    `limit` is $\bar G$; without it that of the network's own random features, `wf.limits.hidden_gram(inputs, activation, depth)`. The event is checked on
-    the given embedding.
+    `limit` is $\bar G$; without it that of the network's own random features,
+    `wf.limits.hidden_gram(inputs, activation, depth)`. The event is checked on the given embedding.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Theorem 2")
@@ -160,11 +178,13 @@ class Theorem2(AbstractRunTheorem):
         )
         if not numbers["limit_lambda_min"] > numbers["limit_resolution"]:
             faults.append(
-                f"the limiting Gram matrix is singular (lambda_min {numbers['limit_lambda_min']:.2g})"
+                "the limiting Gram matrix is singular (lambda_min "
+                f"{numbers['limit_lambda_min']:.2g})"
             )
         elif not numbers["gram_distance"] <= numbers["limit_lambda_min"] / 2:
             faults.append(
-                f"|G - limit| = {numbers['gram_distance']:.3g} exceeds half of lambda_min = {numbers['limit_lambda_min']:.3g}: D is too small"
+                f"|G - limit| = {numbers['gram_distance']:.3g} exceeds half of lambda_min = "
+                f"{numbers['limit_lambda_min']:.3g}: D is too small"
             )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
@@ -206,9 +226,13 @@ def _limiting_gram(embedding: RandomFeatures | DeepRandomFeatures, inputs) -> np
 
 
 class Lemma4(AbstractTheorem):
-    r"""P-3L with $z \sim \mathcal{N}(0, I)$ and $\sigma(0) = 0$: $\lVert G_1 - \bar G_1 \rVert_2 \le u$ with probability at least $1 - p$ once
-    $D \ge D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$, $b = \frac83 L_\sigma^2 \max_a \lVert x_a \rVert^2 / d$ (Bernstein and a union over entries; corrected: the printed $b$ lacks the inputs).
-    By default $u = \frac12 \lambda_{\min}(\bar G_1)$, what Theorem 3 needs. The bound is pessimistic by many orders; the distance itself is reported too.
+    r"""P-3L with $z \sim \mathcal{N}(0, I)$ and $\sigma(0) = 0$:
+    $\lVert G_1 - \bar G_1 \rVert_2 \le u$ with probability at least $1 - p$ once
+    $D \ge D_{\min}(p, u) = (4 b^2 n^2 / u^2 + 2 b n / u) \log(2 n^2 / p)$,
+    $b = \frac83 L_\sigma^2 \max_a \lVert x_a \rVert^2 / d$ (Bernstein and a union over entries;
+    corrected: the printed $b$ lacks the inputs). By default $u = \frac12 \lambda_{\min}(\bar G_1)$,
+    what Theorem 3 needs. The bound is pessimistic by many orders; the distance itself is reported
+    too.
 
     Args:
         start: a `Shallow` network on `RandomFeatures`, at time zero.
@@ -237,7 +261,10 @@ class Lemma4(AbstractTheorem):
         numbers["largest_cosine"] = largest_cosine(data.inputs)
         distance = numbers["limit_lambda_min"] / 2 if distance is None else distance
         if not distance > numbers["limit_resolution"]:
-            message = f"the limiting Gram matrix is singular (largest |cosine| between inputs {numbers['largest_cosine']:.6g})"
+            message = (
+                "the limiting Gram matrix is singular (largest |cosine| between inputs "
+                f"{numbers['largest_cosine']:.6g})"
+            )
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, message, numbers)
         bound = sub_gaussian_bound(data.inputs, start.embedding.activation.lipschitz)
         needed = features_for_gram(bound, len(data), failure_probability, distance)
@@ -262,10 +289,13 @@ class Lemma4(AbstractTheorem):
 
 
 class Theorem3(AbstractTheorem):
-    r"""P-3L: if $D \ge D_{\min}(p/2, \frac12 \lambda_{\min}(\bar G_1))$ (Lemma 4) and the conditions of Theorem 2 hold with $\bar G_1$, then with probability at least $1 - p$ over $Z$, $W$
-    and $c$, $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(\bar G_1) t}$ (corrected: $L_\sigma$ belongs to the list of what the constants depend on).
+    r"""P-3L: if $D \ge D_{\min}(p/2, \frac12 \lambda_{\min}(\bar G_1))$ (Lemma 4) and the
+    conditions of Theorem 2 hold with $\bar G_1$, then with probability at least $1 - p$ over $Z$,
+    $W$ and $c$, $L^t \le L^0 e^{-r \hat c^2 \lambda_{\min}(\bar G_1) t}$ (corrected: $L_\sigma$
+    belongs to the list of what the constants depend on).
 
-    `empirical=True` replaces the condition on $D$ by the event itself, $\lVert G - \bar G_1 \rVert_2 \le \frac12 \lambda_{\min}(\bar G_1)$.
+    `empirical=True` replaces the condition on $D$ by the event itself,
+    $\lVert G - \bar G_1 \rVert_2 \le \frac12 \lambda_{\min}(\bar G_1)$.
 
     Args:
         start: a `Shallow` network on `RandomFeatures`, at time zero.
@@ -303,7 +333,8 @@ class Theorem3(AbstractTheorem):
 
 @double
 def gram_event(start: Shallow, data, limit) -> dict[str, float]:
-    """How far the embedding's Gram matrix is from its limit, and the four consequences of being near.
+    """How far the embedding's Gram matrix is from its limit, and the four consequences of being
+    near.
 
     Args:
         start: a `Shallow` network at time zero.
@@ -331,9 +362,15 @@ def gram_event(start: Shallow, data, limit) -> dict[str, float]:
 
 def _three_layer_fault(start: Shallow) -> str:
     if not isinstance(start.embedding, RandomFeatures):
-        return f"the embedding is {type(start.embedding).__name__}, not the one random layer of a P-3L network"
+        return (
+            f"the embedding is {type(start.embedding).__name__}, not the one random layer of a "
+            "P-3L network"
+        )
     if start.embedding.activation.at_zero != 0:
-        return f"the explicit constant needs sigma(0) = 0, which {start.embedding.activation.name!r} lacks"
+        return (
+            f"the explicit constant needs sigma(0) = 0, which {start.embedding.activation.name!r} "
+            "lacks"
+        )
     if not math.isfinite(start.embedding.activation.lipschitz):
         return f"{start.embedding.activation.name!r} has no known Lipschitz constant"
     law = normal_fault(start.embedding.weights, "the frozen weights z")
@@ -350,7 +387,10 @@ def _conclude(
     if problem.law:
         return unjudged(f"{problem.law} (Assumptions 1 and 3)", numbers)
     if problem.magnitude < needed_chat:
-        message = f"chat = {problem.magnitude:.3g} is below the required {needed_chat:.3g}; as chat grows the network becomes lazy"
+        message = (
+            f"chat = {problem.magnitude:.3g} is below the required {needed_chat:.3g}; as chat "
+            "grows the network becomes lazy"
+        )
         return Verdict(
             Outcome.NOT_APPLICABLE, problem.magnitude / needed_chat - 1, message, numbers
         )

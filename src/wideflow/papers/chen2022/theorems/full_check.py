@@ -47,9 +47,12 @@ def full_check(
     failure_probability: float | int = 0.1,
     interval=None,
 ) -> FullCheck:
-    """Trains `start` on the half sum of squares up to `time` and judges every lemma and theorem on that run.
+    """Trains `start` on the half sum of squares up to `time` and judges every lemma and theorem on
+    that run.
 
-    `interval` is by default the one that minimises $\\beta$ for the mean variance of the pre-activations. Smooth activations run by gradient flow; for kinked ones descent with a twentieth of the stable rate stands for the flow.
+    `interval` is by default the one that minimises $\\beta$ for the mean variance of the
+    pre-activations. Smooth activations run by gradient flow; for kinked ones descent with a
+    twentieth of the stable rate stands for the flow.
 
     Args:
         data: the training set.

@@ -1,4 +1,6 @@
-"""What is true on every trajectory: the loss identity, the movement bound, and the PL inequality."""
+"""What is true on every trajectory: the loss identity, the movement bound, and the PL
+inequality.
+"""
 
 import math
 from typing import ClassVar
@@ -17,7 +19,8 @@ from .problem import gather, trajectory
 
 class MonotoneLoss(AbstractRunTheorem):
     r"""Gradient flow (13)-(14): $\dot f = -K r$ (corrected: the left side is the derivative) and
-    $\dot L = -r^\top K r \le -\hat c^2 \lambda_{\min}(G) \sum_a r_a^2 A_{aa}$, $A_{aa} = \frac1m \sum_i \sigma'(h_i(x_a))^2$. So $L$ never rises.
+    $\dot L = -r^\top K r \le -\hat c^2 \lambda_{\min}(G) \sum_a r_a^2 A_{aa}$,
+    $A_{aa} = \frac1m \sum_i \sigma'(h_i(x_a))^2$. So $L$ never rises.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Equations 13 and 14")
@@ -54,8 +57,11 @@ def _kernel_factor(start: Shallow) -> float:
 
 
 class MovementBound(AbstractTheorem):
-    r"""(15): with $1/m$ outside, $\frac1m \sum_i |h^t_i(x) - h^s_i(x)| \ge |f^t(x) - f^s(x)| / (\hat c L_\sigma)$ for every input and any two times, under
-    every dynamics: a function that is learnt needs features that move. With node scale $s$ the right side is divided by $m s$, so that it is $m^{-1/2}$ times smaller for NTK.
+    r"""(15): with $1/m$ outside,
+    $\frac1m \sum_i |h^t_i(x) - h^s_i(x)| \ge |f^t(x) - f^s(x)| / (\hat c L_\sigma)$ for every input
+    and any two times, under every dynamics: a function that is learnt needs features that move.
+    With node scale $s$ the right side is divided by $m s$, so that it is $m^{-1/2}$ times smaller
+    for NTK.
 
     Args:
         first, second: the network at the times $s$ and $t$.
@@ -98,9 +104,11 @@ class MovementBound(AbstractTheorem):
 
 
 class PolyakLojasiewicz(AbstractRunTheorem):
-    r"""(16): if $|\sigma'| \ge K_s > 0$ on all of $\mathbb{R}$, $\lambda_{\min}(G) > 0$ and $|c_i| = \hat c$, then $\dot L \le -2 \hat c^2 \lambda_{\min}(G) K_s^2 L$ and
-    $L^t \le L^0 e^{-2 \hat c^2 \lambda_{\min}(G) K_s^2 t}$, at every width. Holds for linear, leaky ReLU and smoothed leaky ReLU; not for the cubic that the paper names, since
-    $\sigma'(0) = 0$ there (corrected). For descent 5 % of the exponent is allowed.
+    r"""(16): if $|\sigma'| \ge K_s > 0$ on all of $\mathbb{R}$, $\lambda_{\min}(G) > 0$ and
+    $|c_i| = \hat c$, then $\dot L \le -2 \hat c^2 \lambda_{\min}(G) K_s^2 L$ and
+    $L^t \le L^0 e^{-2 \hat c^2 \lambda_{\min}(G) K_s^2 t}$, at every width. Holds for linear, leaky
+    ReLU and smoothed leaky ReLU; not for the cubic that the paper names, since $\sigma'(0) = 0$
+    there (corrected). For descent 5 % of the exponent is allowed.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Equation 16")
@@ -114,11 +122,13 @@ class PolyakLojasiewicz(AbstractRunTheorem):
         faults = [f for f in problem.faults if "Assumption 2" not in f]
         if math.isnan(floor):
             faults.append(
-                f"whether |sigma'| of {start.activation.name!r} is bounded away from 0 on the whole line is unknown"
+                f"whether |sigma'| of {start.activation.name!r} is bounded away from 0 on the "
+                "whole line is unknown"
             )
         elif not floor > 0:
             faults.append(
-                f"|sigma'| of {start.activation.name!r} is not bounded away from 0 on the whole line"
+                f"|sigma'| of {start.activation.name!r} is not bounded away from 0 on the whole "
+                "line"
             )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
@@ -152,7 +162,9 @@ def global_slope_floor(activation) -> float:
 
 
 def measured_rate(times, losses) -> float:
-    r"""The decay rate over the whole run, $-\log(L^T / L^0) / T$, up to where the loss reaches the rounding floor."""
+    r"""The decay rate over the whole run, $-\log(L^T / L^0) / T$, up to where the loss reaches the
+    rounding floor.
+    """
     above_floor = losses > 1e-22 * losses[0]
     last = len(losses) - 1 if above_floor.all() else int(np.argmin(above_floor)) - 1
     return float(-np.log(losses[last] / losses[0]) / times[last]) if last > 0 else math.nan

@@ -26,13 +26,17 @@ from .problem import REACHABLE, Problem, check_probability, gather
 
 
 class Lemma2(AbstractRunTheorem):
-    r"""If $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$, then $L^0 \le \lVert y \rVert^2$ with probability at least $1 - p$ over $W_{ij} \sim \mathcal{N}(0, 1)$ and the signs of $c$.
-    $v_a = \hat c^2 L_\sigma^2 G_{aa}$ where $\sigma(0) = 0$, else $2 \hat c^2 (\sigma(0)^2 + L_\sigma^2 G_{aa})$.
+    r"""If $m \ge 2 (\sum_a v_a) \log(2n/p) / ((\sqrt2 - 1)^2 \lVert y \rVert^2)$, then
+    $L^0 \le \lVert y \rVert^2$ with probability at least $1 - p$ over
+    $W_{ij} \sim \mathcal{N}(0, 1)$ and the signs of $c$. $v_a = \hat c^2 L_\sigma^2 G_{aa}$ where
+    $\sigma(0) = 0$, else $2 \hat c^2 (\sigma(0)^2 + L_\sigma^2 G_{aa})$.
 
-    Corrected: the printed union bound uses the threshold $\lVert y \rVert$ for each point where $\lVert y \rVert / \sqrt n$ is needed, drops a cross term (what is used is
+    Corrected: the printed union bound uses the threshold $\lVert y \rVert$ for each point where
+    $\lVert y \rVert / \sqrt n$ is needed, drops a cross term (what is used is
     $\lVert f^0 \rVert \le (\sqrt2 - 1) \lVert y \rVert$), and needs $\sigma(0) = 0$.
 
-    With a `key` the probability itself is checked over `draws` fresh starts; without one, the given start alone.
+    With a `key` the probability itself is checked over `draws` fresh starts; without one, the given
+    start alone.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 2")
@@ -77,9 +81,11 @@ class Lemma2(AbstractRunTheorem):
 
 
 class Lemma3(AbstractRunTheorem):
-    r"""If $m \ge \log(n/p) / (2 K_3^2)$ then $\tilde\eta^0 > K_3$ with probability at least $1 - p$ (corrected: the paper says $\eta^0$; its proof is about $\tilde\eta^0$), with
-    $K_3 = \frac{I_r - I_l}{6 \sqrt{2\pi G_{\max}}} e^{-\max(I_l^2, I_r^2) / (2 G_{\min})}$ from the extreme diagonal entries of $G$ (corrected exponent and root).
-    `exact=True` takes half the exact Gaussian mass of the middle third, which is larger.
+    r"""If $m \ge \log(n/p) / (2 K_3^2)$ then $\tilde\eta^0 > K_3$ with probability at least $1 - p$
+    (corrected: the paper says $\eta^0$; its proof is about $\tilde\eta^0$), with
+    $K_3 = \frac{I_r - I_l}{6 \sqrt{2\pi G_{\max}}} e^{-\max(I_l^2, I_r^2) / (2 G_{\min})}$ from the
+    extreme diagonal entries of $G$ (corrected exponent and root). `exact=True` takes half the exact
+    Gaussian mass of the middle third, which is larger.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 3")
@@ -109,7 +115,8 @@ class Lemma3(AbstractRunTheorem):
         faults = [f"{problem.law} (Assumption 3)"] if problem.law else []
         if not math.isclose(start.hidden_scale * problem.features**0.5, 1.0, rel_tol=1e-9):
             faults.append(
-                f"the pre-activations are not N(0, G) under {start.scaling}; `wf.maps` writes it in MeanField()"
+                f"the pre-activations are not N(0, G) under {start.scaling}; `wf.maps` writes it "
+                "in MeanField()"
             )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
@@ -156,7 +163,8 @@ def judged(
         return Verdict(
             outcome,
             margin,
-            f"this start {'has' if good else 'lacks'} the property (it may fail with probability {failure_probability})",
+            f"this start {'has' if good else 'lacks'} the property (it may fail with probability "
+            f"{failure_probability})",
             numbers,
         )
     losses, shares = starts(key, start, data, problem, draws)
@@ -171,7 +179,9 @@ def judged(
 def starts(
     key, start: Shallow, data, problem: Problem, draws: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""$L^0$ and $\tilde\eta^0$ of fresh starts, drawn in function space: rows of $H^0$ are $\mathcal{N}(0, G)$."""
+    r"""$L^0$ and $\tilde\eta^0$ of fresh starts, drawn in function space: rows of $H^0$ are
+    $\mathcal{N}(0, G)$.
+    """
     root = square_root(start.embedding.gram(data.inputs))
     targets, interval = jnp.asarray(data.targets), middle_third(problem.interval)
     keys = jax.vmap(lambda i: jax.random.fold_in(named_key(key, "starts"), i))(jnp.arange(draws))

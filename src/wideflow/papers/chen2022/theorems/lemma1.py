@@ -23,10 +23,14 @@ def problem_kappa(problem: Problem, variant: str) -> float:
 
 
 class Lemma1(AbstractRunTheorem):
-    r"""Gradient flow, $\lambda_{\min}(G) > 0$, $|c_i| = \hat c$, $|\sigma'| \ge K_s$ on the bounded interval $I$. For all $t$ (19)
-    $$(\eta^t)^{3/2} \ge (\tilde\eta^0)^{3/2} - \frac{\kappa}{\hat c} (\sqrt{L^0} - \sqrt{L^t}), \qquad \kappa = \frac{9 \lambda_{\max}(G)}{\sqrt2\, \lambda_{\min}(G)\, K_s\, (I_r - I_l)}.$$
-    Corrected: the paper prints $\kappa = 9 \lambda_{\max} (I_r - I_l) / (2 \lambda_{\min} K_s)$, with the length in the numerator (false for short intervals) and $9/2$ for $9/\sqrt2$.
-    `variant="sharp"` has $\sqrt{G_{\max} / \lambda_{\min}(G)}$ for $\lambda_{\max} / \lambda_{\min}$, by the same proof.
+    r"""Gradient flow, $\lambda_{\min}(G) > 0$, $|c_i| = \hat c$, $|\sigma'| \ge K_s$ on the bounded
+    interval $I$. For all $t$ (19)
+    $$(\eta^t)^{3/2} \ge (\tilde\eta^0)^{3/2} - \frac{\kappa}{\hat c} (\sqrt{L^0} - \sqrt{L^t}),
+      \qquad \kappa = \frac{9 \lambda_{\max}(G)}{\sqrt2\, \lambda_{\min}(G)\, K_s\, (I_r - I_l)}.$$
+    Corrected: the paper prints $\kappa = 9 \lambda_{\max} (I_r - I_l) / (2 \lambda_{\min} K_s)$,
+    with the length in the numerator (false for short intervals) and $9/2$ for $9/\sqrt2$.
+    `variant="sharp"` has $\sqrt{G_{\max} / \lambda_{\min}(G)}$ for
+    $\lambda_{\max} / \lambda_{\min}$, by the same proof.
 
     Vacuous where the right side is not positive at any recorded time after the first.
     """
@@ -89,11 +93,15 @@ class Lemma1(AbstractRunTheorem):
 
 
 class Lemma1Steps(AbstractRunTheorem):
-    r"""The steps of Lemma 1's proof along a gradient flow, each as ratios of actual to bound (all at most 1):
+    r"""The steps of Lemma 1's proof along a gradient flow, each as ratios of actual to bound (all
+    at most 1):
 
     (40) $\eta^t \ge \tilde\eta^0 - \max_a \frac1m \#\{|h^t - h^0| \ge \xi\}$;
-    (43) $\frac1m \sum_i |\dot h_i(x_a)| \le \lambda_{\max} \lambda_{\min}^{-1/2} |\dot L|^{1/2}$, and sharper $\sqrt{G_{aa}}\, |\dot L|^{1/2}$ (corrected: line 3 of the printed proof is false, the conclusion stands);
-    (46) displaced fraction $\le \xi^{-1} \sqrt{G_{\max}} \int_0^t |\dot L|^{1/2}$; (50) $\dot L \le -2 \hat c^2 \lambda_{\min} K_s^2 \eta^t L$.
+    (43) $\frac1m \sum_i |\dot h_i(x_a)| \le \lambda_{\max} \lambda_{\min}^{-1/2} |\dot L|^{1/2}$,
+         and sharper $\sqrt{G_{aa}}\, |\dot L|^{1/2}$ (corrected: line 3 of the printed proof is
+         false, the conclusion stands);
+    (46) displaced fraction $\le \xi^{-1} \sqrt{G_{\max}} \int_0^t |\dot L|^{1/2}$; (50)
+         $\dot L \le -2 \hat c^2 \lambda_{\min} K_s^2 \eta^t L$.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Appendix D, equations 40 to 50")
@@ -115,11 +123,35 @@ class Lemma1Steps(AbstractRunTheorem):
         integral = path_integral(path.times, slope)
         ratios = {
             "40": float(np.max((problem.eta_tilde - displaced) / np.maximum(eta, 1e-12))),
-            "43": float(np.max(speed / np.maximum(root[:, None] * problem.largest / math.sqrt(problem.smallest), tiny))),
-            "43_sharp": float(np.max(speed / np.maximum(root[:, None] * np.sqrt(problem.diagonal), tiny))),
-            "46": float(np.max(displaced[1:] / np.maximum(math.sqrt(problem.most) / xi * integral[1:], tiny), initial=0.0)),
-            "50": float(np.max(2 * problem.magnitude**2 * problem.smallest * problem.floor**2 * eta * path.losses / np.maximum(-slope, tiny))),
-        }  # fmt: skip
+            "43": float(
+                np.max(
+                    speed
+                    / np.maximum(
+                        root[:, None] * problem.largest / math.sqrt(problem.smallest), tiny
+                    )
+                )
+            ),
+            "43_sharp": float(
+                np.max(speed / np.maximum(root[:, None] * np.sqrt(problem.diagonal), tiny))
+            ),
+            "46": float(
+                np.max(
+                    displaced[1:] / np.maximum(math.sqrt(problem.most) / xi * integral[1:], tiny),
+                    initial=0.0,
+                )
+            ),
+            "50": float(
+                np.max(
+                    2
+                    * problem.magnitude**2
+                    * problem.smallest
+                    * problem.floor**2
+                    * eta
+                    * path.losses
+                    / np.maximum(-slope, tiny)
+                )
+            ),
+        }
         worst = max(ratios.values())
         outcome = Outcome.HOLDS if worst <= 1 + 1e-6 else Outcome.VIOLATED
         listed = ", ".join(
@@ -134,9 +166,13 @@ class Lemma1Steps(AbstractRunTheorem):
 
 
 class Certificate(AbstractRunTheorem):
-    r"""No probability and no width: from the start alone. With $\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$, if $\beta < 1$ then for all $t$ gradient flow has
-    $$\eta^t \ge \tilde\eta^0 (1 - \beta)^{2/3}, \qquad L^t \le L^0 \exp(-2 \hat c^2 \lambda_{\min}(G) K_s^2\, \tilde\eta^0 (1 - \beta)^{2/3}\, t).$$
-    At $\beta = 1/2$ these are the paper's factors $2^{-2/3}$ and $2^{1/3}$. Given the table of a run, both are checked along it.
+    r"""No probability and no width: from the start alone. With
+    $\beta = \kappa \sqrt{L^0} / (\hat c\, (\tilde\eta^0)^{3/2})$, if $\beta < 1$ then for all $t$
+    gradient flow has
+    $$\eta^t \ge \tilde\eta^0 (1 - \beta)^{2/3}, \qquad L^t \le L^0 \exp(-2 \hat c^2
+      \lambda_{\min}(G) K_s^2\, \tilde\eta^0 (1 - \beta)^{2/3}\, t).$$
+    At $\beta = 1/2$ these are the paper's factors $2^{-2/3}$ and $2^{1/3}$. Given the table of a
+    run, both are checked along it.
     """
 
     citation: ClassVar[Citation] = Citation("chen2022", "Lemma 1 and the proof of Theorem 1")
@@ -159,12 +195,18 @@ class Certificate(AbstractRunTheorem):
             "needed_chat": problem.magnitude * ratio,
         }
         if not ratio < 1:
-            message = f"beta = {ratio:.3g} is not below 1; about {ratio:.3g} times larger output weights would be needed"
+            message = (
+                f"beta = {ratio:.3g} is not below 1; about {ratio:.3g} times larger output weights "
+                "would be needed"
+            )
             return Verdict(Outcome.NOT_APPLICABLE, 1 - ratio, message, numbers)
         eta = problem.eta_tilde * (1 - ratio) ** (2 / 3)
         rate = 2 * problem.magnitude**2 * problem.smallest * problem.floor**2 * eta
         numbers.update(certified_eta=eta, certified_rate=rate)
-        message = f"beta = {ratio:.3g}: at least {eta:.3g} of the neurons stay active and the loss falls at rate {rate:.3g}"
+        message = (
+            f"beta = {ratio:.3g}: at least {eta:.3g} of the neurons stay active and the loss falls "
+            f"at rate {rate:.3g}"
+        )
         if table is None:
             return Verdict(Outcome.HOLDS, 1 - ratio, message, numbers)
         path = trajectory(table, problem.samples, ("eta",))

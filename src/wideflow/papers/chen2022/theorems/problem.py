@@ -51,10 +51,12 @@ def record(interval: Interval | None = None) -> tuple:
 
 @dataclass(frozen=True)
 class Problem:
-    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$, $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions.
+    r"""$n$, $m$, $D$, $\hat c$, the spectrum and the diagonal of $G$, $I$, $K_s$,
+    $\lVert y \rVert$, $L^0$, $\eta^0$, $\tilde\eta^0$, and what fails of the assumptions.
 
-    `faults` concern every statement; `law` says what speaks against fair signs (Assumption 1) and standard normal weights (Assumption 3), which the
-    statements about random starts ask for and the deterministic ones do not.
+    `faults` concern every statement; `law` says what speaks against fair signs (Assumption 1) and
+    standard normal weights (Assumption 3), which the statements about random starts ask for and the
+    deterministic ones do not.
 
     Attributes:
         samples, width, features: $n$, $m$, $D$.
@@ -99,11 +101,22 @@ class Problem:
     def numbers(self) -> dict[str, float]:
         low, high = self.interval
         return {
-            "n": float(self.samples), "m": float(self.width), "D": float(self.features), "chat": self.magnitude, "lambda_min": self.smallest,
-            "lambda_max": self.largest, "G_min": self.least, "G_max": self.most, "interval_low": float(low), "interval_high": float(high),
-            "slope_floor": self.floor, "y_norm": self.target_norm, "initial_loss": self.initial_loss, "eta": self.eta,
+            "n": float(self.samples),
+            "m": float(self.width),
+            "D": float(self.features),
+            "chat": self.magnitude,
+            "lambda_min": self.smallest,
+            "lambda_max": self.largest,
+            "G_min": self.least,
+            "G_max": self.most,
+            "interval_low": float(low),
+            "interval_high": float(high),
+            "slope_floor": self.floor,
+            "y_norm": self.target_norm,
+            "initial_loss": self.initial_loss,
+            "eta": self.eta,
             "eta_tilde": self.eta_tilde,
-        }  # fmt: skip
+        }
 
     def unmet(self) -> Verdict | None:
         """NOT_APPLICABLE with the reasons where an assumption fails, else None."""
@@ -119,7 +132,8 @@ class Problem:
 
 @double
 def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
-    """Reads the constants off the network at time zero and its dataset; $G$ is that of its embedding.
+    """Reads the constants off the network at time zero and its dataset; $G$ is that of its
+    embedding.
 
     Args:
         start: a `Shallow` network at time zero.
@@ -138,7 +152,8 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     faults = []
     if not (isinstance(start.scaling, MeanField) and start.scaling.hidden == 0.5):
         faults.append(
-            f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and MeanField(hidden=1.0) in it"
+            f"the scaling is {start.scaling}, not MeanField(); `wf.maps` writes NTK() and "
+            "MeanField(hidden=1.0) in it"
         )
     elif not has_own_scales(start):
         faults.append(f"the node scales are not 1/{start.width}: the network was pruned or changed")
@@ -164,19 +179,36 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
     targets = np.asarray(data.targets, dtype=np.float64)
     if outputs.shape != targets.shape:
         raise ValueError(
-            f"`data` must have targets of shape {outputs.shape} for this network, got {targets.shape}."
+            f"`data` must have targets of shape {outputs.shape} for this network, got "
+            f"{targets.shape}."
         )
     h = jnp.asarray(h)
     return Problem(
-        len(gram), start.width, features.shape[1], magnitude, act, interval, floor, float(values[0]), float(values[-1]), resolution,
-        np.diag(gram), float(np.linalg.norm(targets)), 0.5 * float(np.sum((outputs - targets) ** 2)), float(jnp.min(share_inside(h, interval))),
-        float(jnp.min(share_inside(h, middle_third(interval)))), tuple(faults), start_fault(start),
-    )  # fmt: skip
+        len(gram),
+        start.width,
+        features.shape[1],
+        magnitude,
+        act,
+        interval,
+        floor,
+        float(values[0]),
+        float(values[-1]),
+        resolution,
+        np.diag(gram),
+        float(np.linalg.norm(targets)),
+        0.5 * float(np.sum((outputs - targets) ** 2)),
+        float(jnp.min(share_inside(h, interval))),
+        float(jnp.min(share_inside(h, middle_third(interval)))),
+        tuple(faults),
+        start_fault(start),
+    )
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Times of the half sum of squares, and what was recorded along them; `fault` says why the run judges nothing, if so."""
+    """Times of the half sum of squares, and what was recorded along them; `fault` says why the run
+    judges nothing, if so.
+    """
 
     times: np.ndarray
     losses: np.ndarray
@@ -190,11 +222,13 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
     missing = [name for name in ("sum_loss", *names) if name not in table]
     if missing:
         raise ValueError(
-            f"`table` must hold {', '.join(missing)}; train with `record=wf.theorems.chen2022.record(interval)`."
+            f"`table` must hold {', '.join(missing)}; train with "
+            "`record=wf.theorems.chen2022.record(interval)`."
         )
     if table["sum_loss"].ndim != 1:
         raise ValueError(
-            f"`table` must hold one run, got dimensions {table['sum_loss'].dims}. Select one: `table.isel(seed=0)`."
+            f"`table` must hold one run, got dimensions {table['sum_loss'].dims}. Select one: "
+            "`table.isel(seed=0)`."
         )
     loss = str(table.attrs.get("loss", "half sum"))
     if not loss.startswith(("half sum", "half mean")):

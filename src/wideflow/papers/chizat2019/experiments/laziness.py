@@ -1,8 +1,11 @@
-"""The output factor alpha makes any network lazy, at any width (chizat2019, section 1 and Figure 2).
+"""The output factor alpha makes any network lazy, at any width (chizat2019, section 1 and Figure
+2).
 
-A network of fixed width is trained as alpha (f - f_0) at 1/alpha^2 times the rate, which keeps its tangent kernel, beside its tangent model (`taylor` of
-order 1). As alpha grows the outputs' path comes to the tangent model's like 1/alpha, weights move like 1/alpha, and the test error becomes that
-of the tangent model; for small alpha features are learnt. The teacher is a narrow network, as in the paper's Figure 2.
+A network of fixed width is trained as alpha (f - f_0) at 1/alpha^2 times the rate, which keeps its
+tangent kernel, beside its tangent model (`taylor` of order 1). As alpha grows the outputs' path
+comes to the tangent model's like 1/alpha, weights move like 1/alpha, and the test error becomes
+that of the tangent model; for small alpha features are learnt. The teacher is a narrow network, as
+in the paper's Figure 2.
 
 Run:  wideflow run chizat2019-laziness            Takes:  default 15 s of one core
 """
@@ -65,15 +68,28 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
         moves = [GradientDescent(settings.rate)] * len(settings.alphas)
         nets = [rescaled(net, alpha=alpha, centred=True) for alpha in settings.alphas]
         run = train(
-            nets, training, moves, steps=settings.steps, every=settings.steps, test=test, loss=HalfMeanSquares(),
-            record=[LinearisationGap(), ParameterMovement(), TestRisk()], axis="alpha",
+            nets,
+            training,
+            moves,
+            steps=settings.steps,
+            every=settings.steps,
+            test=test,
+            loss=HalfMeanSquares(),
+            record=[LinearisationGap(), ParameterMovement(), TestRisk()],
+            axis="alpha",
             session=rescaled_part,
-        )  # fmt: skip
+        )
         lazy = train(
-            taylor(rescaled(net, alpha=1.0, centred=True)), training, moves[0], steps=settings.steps,
-            every=settings.steps, test=test, loss=HalfMeanSquares(), record=[TestRisk()],
+            taylor(rescaled(net, alpha=1.0, centred=True)),
+            training,
+            moves[0],
+            steps=settings.steps,
+            every=settings.steps,
+            test=test,
+            loss=HalfMeanSquares(),
+            record=[TestRisk()],
             session=tangent_part,
-        )  # fmt: skip
+        )
         tangent[seed] = float(lazy.table["test_risk"][-1])
         limit = np.asarray(lazy.model.outputs(test.inputs))
         for name in parts[:-1]:
@@ -83,21 +99,25 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
             values["distance"][seed, k] = np.sqrt(np.mean(away**2))
     axes = ("seed", "alpha")
     return xr.Dataset(
-        {name: (axes, value) for name, value in values.items()} | {"tangent_risk": ("seed", tangent)},
+        {name: (axes, value) for name, value in values.items()}
+        | {"tangent_risk": ("seed", tangent)},
         {"seed": np.arange(settings.seeds), "alpha": list(settings.alphas)},
         {"rate": settings.rate, "steps": settings.steps, "width": settings.width},
-    )  # fmt: skip
+    )
 
 
 def _data(settings: Settings, key) -> tuple[Dataset, Dataset]:
-    """Normal inputs on the sphere of radius sqrt(d), labelled by a narrow teacher of unit output size."""
+    """Normal inputs on the sphere of radius sqrt(d), labelled by a narrow teacher of unit output
+    size.
+    """
     count = settings.samples + settings.tests
     x = np.asarray(jax.random.normal(named_key(key, "inputs"), (count, settings.features), float))
     x = np.sqrt(settings.features) * x / np.linalg.norm(x, axis=1, keepdims=True)
     teacher = Deep.init(
-        named_key(key, "teacher"), mlp(1, settings.teacher, settings.activation, weight_std=2.0),
+        named_key(key, "teacher"),
+        mlp(1, settings.teacher, settings.activation, weight_std=2.0),
         settings.features,
-    )  # fmt: skip
+    )
     y = np.asarray(teacher.outputs(x))
     y = y / np.sqrt(np.mean(y**2))
     cut = settings.samples
@@ -127,20 +147,47 @@ def draw(table: xr.Dataset) -> FigureSpec:
             marks.append(HLine(float(mean["tangent_risk"]), "tangent model"))
         panels.append(Panel(title, "output factor α", axis, marks, "log", "log"))
     return FigureSpec(
-        "From rich to lazy at one width", panels, columns=3, caption="Mean over seeds with standard deviations."
-    )  # fmt: skip
+        "From rich to lazy at one width",
+        panels,
+        columns=3,
+        caption="Mean over seeds with standard deviations.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     mean = table.mean("seed")
     risk = mean["test_risk"].values
     return (
-        Claim("distance to the tangent model: slope in alpha", slope(table, "distance"), expected=-1.0, tolerance=0.1),
-        Claim("relative movement of the weights: slope in alpha", slope(table, "parameter_movement"), expected=-1.0, tolerance=0.1),
-        Claim("linearisation gap: slope in alpha", slope(table, "linearisation_gap"), expected=-1.0, tolerance=0.1),
-        Claim("test error at the largest alpha over the tangent model's", float(risk[-1] / mean["tangent_risk"]), expected=1.0, tolerance=0.05),
-        Claim("best test error over the tangent model's: features help", float(risk.min() / mean["tangent_risk"]), at_most=0.8),
-    )  # fmt: skip
+        Claim(
+            "distance to the tangent model: slope in alpha",
+            slope(table, "distance"),
+            expected=-1.0,
+            tolerance=0.1,
+        ),
+        Claim(
+            "relative movement of the weights: slope in alpha",
+            slope(table, "parameter_movement"),
+            expected=-1.0,
+            tolerance=0.1,
+        ),
+        Claim(
+            "linearisation gap: slope in alpha",
+            slope(table, "linearisation_gap"),
+            expected=-1.0,
+            tolerance=0.1,
+        ),
+        Claim(
+            "test error at the largest alpha over the tangent model's",
+            float(risk[-1] / mean["tangent_risk"]),
+            expected=1.0,
+            tolerance=0.05,
+        ),
+        Claim(
+            "best test error over the tangent model's: features help",
+            float(risk.min() / mean["tangent_risk"]),
+            at_most=0.8,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -149,12 +196,22 @@ EXPERIMENT = Experiment(
     title="Laziness by the output factor",
     figure="Figure 2 and Theorem 2.2",
     settings={
-        "smoke": Settings(alphas=(1.0, 10.0, 100.0), samples=10, tests=20, width=8, steps=40, seeds=1),
+        "smoke": Settings(
+            alphas=(1.0, 10.0, 100.0), samples=10, tests=20, width=8, steps=40, seeds=1
+        ),
         "default": Settings(),
-        "paper": Settings(samples=1000, tests=4000, features=100, width=1000, steps=20_000, seeds=10, activation="relu"),
+        "paper": Settings(
+            samples=1000,
+            tests=4000,
+            features=100,
+            width=1000,
+            steps=20_000,
+            seeds=10,
+            activation="relu",
+        ),
     },
     run=run,
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

@@ -1,8 +1,9 @@
 """The sharpness rises to 2/rate and stays there (cohen2021, Figures 1 and 2).
 
-A tanh network in the standard form (plain layers, one rate), full-batch gradient descent on the half mean of squares at rates whose threshold 2/rate lies above the first sharpness. While the sharpness is
-below 2/rate it rises (progressive sharpening); from there on it hovers just above 2/rate, and the loss still falls over long times, though not from
-step to step.
+A tanh network in the standard form (plain layers, one rate), full-batch gradient descent on the
+half mean of squares at rates whose threshold 2/rate lies above the first sharpness. While the
+sharpness is below 2/rate it rises (progressive sharpening); from there on it hovers just above
+2/rate, and the loss still falls over long times, though not from step to step.
 
 Run:  wideflow run cohen2021-edge            Takes:  default 15 s of one core
 """
@@ -48,7 +49,8 @@ class Settings:
             check_count(name, getattr(self, name))
         if min(self.shares) < 1:
             raise ValueError(
-                f"`shares` must be at least 1, so that runs start below the edge, got {self.shares}."
+                "`shares` must be at least 1, so that runs start below the edge, got "
+                f"{self.shares}."
             )
 
 
@@ -64,11 +66,16 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
         nets += [net] * len(settings.shares)
         rates += [2 / (share * start) for share in settings.shares]
     table = train(
-        nets, data, [GradientDescent(rate) for rate in rates], steps=settings.steps,
-        every=max(1, settings.steps // settings.records), loss=HalfMeanSquares(),
-        record=[Sharpness(depth=20)], axis="member",
+        nets,
+        data,
+        [GradientDescent(rate) for rate in rates],
+        steps=settings.steps,
+        every=max(1, settings.steps // settings.records),
+        loss=HalfMeanSquares(),
+        record=[Sharpness(depth=20)],
+        axis="member",
         session=session.within(0, 1, "training").descending(),
-    ).table  # fmt: skip
+    ).table
     shape = (settings.seeds, len(settings.shares))
     axes = ("seed", "share", "step")
     values = {name: table[name].values.reshape(*shape, -1) for name in ("loss", "sharpness")}
@@ -114,16 +121,19 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         statements.append(
             Claim(
                 f"{when}: median sharpness of the last fifth over 2/rate",
-                float(ends.sel(share=share)), at_least=BAND[0], at_most=BAND[1],
+                float(ends.sel(share=share)),
+                at_least=BAND[0],
+                at_most=BAND[1],
             )
-        )  # fmt: skip
+        )
         losses = table["loss"].sel(share=share).mean("seed").values
         statements.append(
             Claim(
                 f"{when}: loss at the end over the loss half way",
-                float(losses[-1] / losses[len(losses) // 2]), at_most=1.0,
+                float(losses[-1] / losses[len(losses) // 2]),
+                at_most=1.0,
             )
-        )  # fmt: skip
+        )
     return tuple(statements)
 
 

@@ -1,14 +1,18 @@
-r"""A student wider than its teacher generalises worse: the error that the labels' noise leaves (goldt2019, equation 8 and figure 2).
+r"""A student wider than its teacher generalises worse: the error that the labels' noise leaves
+(goldt2019, equation 8 and figure 2).
 
-$K$ units erf learn a teacher of $M$ with noisy labels at rate $\eta$. Near the solution $M$ students follow one teacher each. The $L = K - M$ others are
-short and act as one linear unit of weights $S = \sum w$, for which $\dot Q_S = -2\eta\frac2\pi LQ_S + \eta^2L^2\frac2\pi\sigma^2$; its end $Q_S = \eta L\sigma^2/2$
-costs $\frac12\cdot\frac2\pi Q_S$. With the share of the matched pairs,
+$K$ units erf learn a teacher of $M$ with noisy labels at rate $\eta$. Near the solution $M$
+students follow one teacher each. The $L = K - M$ others are short and act as one linear unit of
+weights $S = \sum w$, for which $\dot Q_S = -2\eta\frac2\pi LQ_S + \eta^2L^2\frac2\pi\sigma^2$; its
+end $Q_S = \eta L\sigma^2/2$ costs $\frac12\cdot\frac2\pi Q_S$. With the share of the matched pairs,
 $$\epsilon_g^* = \frac{\eta\sigma^2}{2\pi}\Big(L + \frac M{\sqrt3}\Big) + O(\eta^2),$$
 a line through the origin in $\eta$ and in $\sigma^2$ that rises with the width.
 
-The formula is not the end of every width. At $K = 4$
-the error starts at the formula and sinks over times of order $1/(\eta^2\sigma^2)$ (to 0.8 of it at $\eta = 0.05$, $\sigma^2 = 0.04$, $\eta\tau = 4000$, still falling); perhaps because two spare units can cancel each other, $w$ and $-w$, and drift along that direction until they saturate. The widths here, with no, one and three spare units,
-settle.
+The formula is not the end of every width. At $K = 4$ the error starts at the formula and sinks over
+times of order $1/(\eta^2\sigma^2)$ (to 0.8 of it at $\eta = 0.05$, $\sigma^2 = 0.04$,
+$\eta\tau = 4000$, still falling); perhaps because two spare units can cancel each other, $w$ and
+$-w$, and drift along that direction until they saturate. The widths here, with no, one and three
+spare units, settle.
 
 Run:  wideflow run goldt2019-wider
 """
@@ -67,12 +71,15 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     predicted = np.full((len(widths), len(times)), np.nan)
     simulated = np.full((len(widths), settings.seeds, len(times)), np.nan)
     for i, width in enumerate(widths):
-        start = Overlaps.of_weights(_weights(width, 2 * width + INDICES), _teacher(2 * width + INDICES), np.ones(width))  # fmt: skip
+        start = Overlaps.of_weights(
+            _weights(width, 2 * width + INDICES), _teacher(2 * width + INDICES), np.ones(width)
+        )
         for j, rate in enumerate(rates):
             for k, noise in enumerate(noises):
                 equations = OnlineEquations(ERF, ERF, rate=rate, noise=noise)
                 whole = settings.horizon / rate
-                # as many times as the simulations record, so that both calls share a compiled program
+                # as many times as the simulations record, so that both calls share a compiled
+                # program
                 late = np.linspace(whole / 2, whole, len(times))
                 ends[i, j, k] = np.asarray(order_parameters(equations, start, late).error)[[0, -1]]
         equations = OnlineEquations(ERF, ERF, rate=rates[-1], noise=noises[-1])
@@ -85,9 +92,15 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
             "predicted": (("width", "time"), predicted),
             "simulated": (("width", "seed", "time"), simulated),
         },
-        {"width": list(widths), "rate": list(rates), "noise": list(noises), "end": ["half", "whole"], "time": times},
+        {
+            "width": list(widths),
+            "rate": list(rates),
+            "noise": list(noises),
+            "end": ["half", "whole"],
+            "time": times,
+        },
         {"features": settings.features},
-    )  # fmt: skip
+    )
 
 
 def _teacher(features: int) -> np.ndarray:
@@ -95,7 +108,9 @@ def _teacher(features: int) -> np.ndarray:
 
 
 def _weights(width: int, features: int) -> np.ndarray:
-    """Unit k < M at overlap 1/2 with its teacher and length 1/2; the others short; rests along coordinates of their own."""
+    """Unit k < M at overlap 1/2 with its teacher and length 1/2; the others short; rests along
+    coordinates of their own.
+    """
     own = np.arange(width) < INDICES
     rest = np.where(own, math.sqrt(0.5 - 0.25), math.sqrt(SHORT))
     rows = rest[:, None] * np.eye(width, features, INDICES)
@@ -105,7 +120,9 @@ def _weights(width: int, features: int) -> np.ndarray:
 def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray:
     d = settings.features
     # NTK scaling: pre-activations over sqrt(d), outputs over sqrt(K), which the output weights undo
-    net = Shallow(math.sqrt(d) * _weights(width, d), np.full(width, math.sqrt(width)), activation=ERF)  # fmt: skip
+    net = Shallow(
+        math.sqrt(d) * _weights(width, d), np.full(width, math.sqrt(width)), activation=ERF
+    )
     run = train(
         [net] * settings.seeds,
         MultiIndex(ERF, _teacher(d), noise=settings.noises[-1]),
@@ -145,15 +162,29 @@ def draw(table: xr.Dataset) -> FigureSpec:
     curves = []
     for width in widths:
         at, group = table.sel(width=width), f"{int(width)} units"
-        curves.append(Line(table["time"].values, at["predicted"].values, f"{group}, equations", group=group))  # fmt: skip
-        curves.append(Points(table["time"].values, at["simulated"].mean("seed").values, f"{group}, simulations", group=group))  # fmt: skip
+        curves.append(
+            Line(table["time"].values, at["predicted"].values, f"{group}, equations", group=group)
+        )
+        curves.append(
+            Points(
+                table["time"].values,
+                at["simulated"].mean("seed").values,
+                f"{group}, simulations",
+                group=group,
+            )
+        )
     return FigureSpec(
         "A student wider than its teacher",
         [
-            Panel("Error that noise leaves", "units K of the student (teacher: 2)", "error / (rate x noise)", marks),
+            Panel(
+                "Error that noise leaves",
+                "units K of the student (teacher: 2)",
+                "error / (rate x noise)",
+                marks,
+            ),
             Panel("The equations on simulations", "τ = steps / d", "error", curves, yscale="log"),
         ],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -169,13 +200,37 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     rise = float((whole.isel(noise=-1) / whole.isel(noise=0)).mean())
     factor = float(table["noise"][-1] / table["noise"][0])
     return (
-        Claim("the errors have settled: largest relative change over the second half", float(moved.max()), at_most=0.01),
-        Claim("error / (rate x noise) at rate zero against (L + M/sqrt 3)/(2 pi): largest relative difference", float(off.max()), at_most=0.03),
-        Claim("a wider student generalises worse at every rate and noise", holds=bool((whole.diff("width") > 0).all())),
-        Claim("a larger rate generalises worse at every width and noise", holds=bool((whole.diff("rate") > 0).all())),
-        Claim("growth of the error with the noise, over the noise's own", rise / factor, expected=1.0, tolerance=0.1),
-        Claim("share of records with the equations within three standard errors of simulations", float(inside.mean()), at_least=0.9),
-    )  # fmt: skip
+        Claim(
+            "the errors have settled: largest relative change over the second half",
+            float(moved.max()),
+            at_most=0.01,
+        ),
+        Claim(
+            "error / (rate x noise) at rate zero against (L + M/sqrt 3)/(2 pi): largest relative "
+            "difference",
+            float(off.max()),
+            at_most=0.03,
+        ),
+        Claim(
+            "a wider student generalises worse at every rate and noise",
+            holds=bool((whole.diff("width") > 0).all()),
+        ),
+        Claim(
+            "a larger rate generalises worse at every width and noise",
+            holds=bool((whole.diff("rate") > 0).all()),
+        ),
+        Claim(
+            "growth of the error with the noise, over the noise's own",
+            rise / factor,
+            expected=1.0,
+            tolerance=0.1,
+        ),
+        Claim(
+            "share of records with the equations within three standard errors of simulations",
+            float(inside.mean()),
+            at_least=0.9,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -185,7 +240,13 @@ EXPERIMENT = Experiment(
     figure="Equation 8, Figure 2",
     settings={
         "smoke": Settings(
-            widths=(3,), rates=(0.1, 0.2), noises=(0.01, 0.04), features=40, simulated=2.0, records=2, seeds=2
+            widths=(3,),
+            rates=(0.1, 0.2),
+            noises=(0.01, 0.04),
+            features=40,
+            simulated=2.0,
+            records=2,
+            seeds=2,
         ),
         "default": Settings(),
         "paper": Settings(features=2000, simulated=100.0, seeds=24),
@@ -194,4 +255,4 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

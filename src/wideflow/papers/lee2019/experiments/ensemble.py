@@ -1,11 +1,16 @@
-r"""A hundred trained wide networks on the predicted mean and covariance, over time (lee2019, Figure 2 and equations 14 to 16).
+r"""A hundred trained wide networks on the predicted mean and covariance, over time (lee2019, Figure
+2 and equations 14 to 16).
 
-Networks from independent starts descend on the half sum of squares, in the NTK parametrisation; at several times the mean and the covariance of their outputs
-at test inputs are held against the Gaussian that `limits.ensemble` predicts from both kernels, entry by entry, in standard errors of an ensemble of this size.
+Networks from independent starts descend on the half sum of squares, in the NTK parametrisation; at
+several times the mean and the covariance of their outputs at test inputs are held against the
+Gaussian that `limits.ensemble` predicts from both kernels, entry by entry, in standard errors of an
+ensemble of this size.
 
-Inputs lie on a sphere of several dimensions, as images do, so that the spread at a test input stays comparable with that at the start. Where training inputs surround a
-test input closely the predicted variance goes to zero, while a network of finite width interpolates with its own random kernel: there a wider network is needed for
-the same agreement. (On a circle with 8 training inputs a prediction of 3e-4 met 1e-3 at width 256, for the networks' exact linearisations as well.)
+Inputs lie on a sphere of several dimensions, as images do, so that the spread at a test input stays
+comparable with that at the start. Where training inputs surround a test input closely the predicted
+variance goes to zero, while a network of finite width interpolates with its own random kernel:
+there a wider network is needed for the same agreement. (On a circle with 8 training inputs a
+prediction of 3e-4 met 1e-3 at width 256, for the networks' exact linearisations as well.)
 
 Run:  wideflow run kernels-ensemble            Takes:  default about 1 min of one core
 """
@@ -74,8 +79,12 @@ class TestOutputs(AbstractObservable):
 def run(settings: Settings, key, session: Session) -> xr.Dataset:
     data, test = _data(settings, key)
     chain = mlp(
-        settings.depth, settings.width, settings.activation, weight_std=settings.weight_std, bias_std=settings.bias_std
-    )  # fmt: skip
+        settings.depth,
+        settings.width,
+        settings.activation,
+        weight_std=settings.weight_std,
+        bias_std=settings.bias_std,
+    )
     k = kernels(chain)
     train_kernels, cross = k.both(data.inputs), k.both(test.inputs, data.inputs)
     rate = float(1 / np.linalg.eigvalsh(train_kernels.ntk)[-1])  # half of the largest stable one
@@ -89,15 +98,23 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
         part = session.within(first, settings.seeds, f"network {first}", weight=len(members))
         nets = [Deep.init(named_key(key, "network", i), chain, settings.features) for i in members]
         path = train(
-            nets, data, GradientDescent(rate), steps=settings.steps[-1], every=settings.steps,
-            record=[TestOutputs()], test=test, session=part,
-        )  # fmt: skip
+            nets,
+            data,
+            GradientDescent(rate),
+            steps=settings.steps[-1],
+            every=settings.steps,
+            record=[TestOutputs()],
+            test=test,
+            session=part,
+        )
         outputs.append(path.table["test_outputs"].transpose("seed", "step", "test").values)
     return _table(np.concatenate(outputs), predicted, times, rate)
 
 
 def _data(settings: Settings, key) -> tuple[Dataset, Dataset]:
-    """Inputs on the sphere of radius sqrt(d), labelled by the sign of a product: no linear function fits them."""
+    """Inputs on the sphere of radius sqrt(d), labelled by the sign of a product: no linear function
+    fits them.
+    """
     count, d = settings.samples + settings.tests, settings.features
     x = np.asarray(jax.random.normal(named_key(key, "inputs"), (count, d), float))
     x = math.sqrt(d) * x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -123,9 +140,11 @@ def _table(outputs: np.ndarray, predicted, times: np.ndarray, rate: float) -> xr
 
 
 def deviations(table: xr.Dataset) -> tuple[float, float]:
-    r"""The largest distances of mean and covariance from the prediction, in standard errors of $N$ Gaussian networks.
+    r"""The largest distances of mean and covariance from the prediction, in standard errors of $N$
+    Gaussian networks.
 
-    These are $\sqrt{C_{xx}/N}$ for the mean and $\sqrt{(C_{xx}C_{zz} + C_{xz}^2)/(N - 1)}$ for an entry of the covariance.
+    These are $\sqrt{C_{xx}/N}$ for the mean and $\sqrt{(C_{xx}C_{zz} + C_{xz}^2)/(N - 1)}$ for an
+    entry of the covariance.
     """
     networks, C = table.attrs["networks"], table["predicted_covariance"].values
     variance = np.diagonal(C, axis1=1, axis2=2)
@@ -138,7 +157,8 @@ def deviations(table: xr.Dataset) -> tuple[float, float]:
 def bounds(table: xr.Dataset) -> tuple[float, float]:
     r"""Deviations that all entries together exceed in one of a thousand ensembles (Bonferroni).
 
-    A mean is normal. A variance is $\chi^2_{N-1}/(N-1)$ in its own units, whose upper tail is the heaviest among covariances.
+    A mean is normal. A variance is $\chi^2_{N-1}/(N-1)$ in its own units, whose upper tail is the
+    heaviest among covariances.
     """
     times, tests = table.sizes["time"], table.sizes["test"]
     freedom = table.attrs["networks"] - 1
@@ -157,18 +177,31 @@ def draw(table: xr.Dataset) -> FigureSpec:
         for label, prefix in (("networks", ""), ("predicted", "predicted_")):
             mean, std = at[f"{prefix}mean"].values, np.sqrt(at[f"{prefix}covariance"].values)
             dash = "solid" if prefix else "dashed"
-            marks.append(Line(shown, mean, label, low=mean - std, high=mean + std, dash=dash, group=label))  # fmt: skip
+            marks.append(
+                Line(shown, mean, label, low=mean - std, high=mean + std, dash=dash, group=label)
+            )
         panels.append(Panel(f"test input {x + 1}", "time", "output", marks, "log"))
-    caption = f"Mean and standard deviation of {table.attrs['networks']} trained networks and of the prediction; the leftmost time is 0."
+    caption = (
+        f"Mean and standard deviation of {table.attrs['networks']} trained networks and of the "
+        "prediction; the leftmost time is 0."
+    )
     return FigureSpec("Trained networks on their prediction", panels, columns=2, caption=caption)
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     (mean, spread), (mean_bound, spread_bound) = deviations(table), bounds(table)
     return (
-        Claim("mean of the networks: largest distance from the prediction, in standard errors", mean, at_most=mean_bound),
-        Claim("covariance of the networks: largest distance from the prediction, in standard errors", spread, at_most=spread_bound),
-    )  # fmt: skip
+        Claim(
+            "mean of the networks: largest distance from the prediction, in standard errors",
+            mean,
+            at_most=mean_bound,
+        ),
+        Claim(
+            "covariance of the networks: largest distance from the prediction, in standard errors",
+            spread,
+            at_most=spread_bound,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(

@@ -1,9 +1,13 @@
-r"""Test error of regression with both kernels on growing parts of MNIST, beside trained networks (lee2019).
+r"""Test error of regression with both kernels on growing parts of MNIST, beside trained networks
+(lee2019).
 
-Images are centred by the mean pixel and put on the sphere of radius $\sqrt{784}$; the targets are 0.9 for the class and -0.1 for the others. The kernels are those of an infinitely wide ReLU
-network, the ridge is a small share of the kernel's mean diagonal; the finite networks have the same layers and are trained by Adam on the same rows and targets.
+Images are centred by the mean pixel and put on the sphere of radius $\sqrt{784}$; the targets are
+0.9 for the class and -0.1 for the others. The kernels are those of an infinitely wide ReLU network,
+the ridge is a small share of the kernel's mean diagonal; the finite networks have the same layers
+and are trained by Adam on the same rows and targets.
 
-Run:  wideflow run kernels-mnist            Takes:  default about 2 min of one core; paper on one GPU (see also benchmarks/mnist_kernels.py)
+Run:  wideflow run kernels-mnist
+Takes:  default about 2 min of one core; paper on one GPU (see also benchmarks/mnist_kernels.py)
 """
 
 import math
@@ -99,21 +103,31 @@ def _kernel_error(settings: Settings, kernel: str, data: Dataset, test: Dataset)
     k = kernels(mlp(settings.depth, weight_std=math.sqrt(2), bias_std=settings.bias_std))
     size = float(np.mean(getattr(k, f"{kernel}_diagonal")(data.inputs)))
     solution = regress(k, data.inputs, data.targets, kernel=kernel, ridge=settings.ridge * size)
-    return _error(apply_kernel(k, test.inputs, data.inputs, solution.coefficients, kernel=kernel), test)  # fmt: skip
+    return _error(
+        apply_kernel(k, test.inputs, data.inputs, solution.coefficients, kernel=kernel), test
+    )
 
 
 def _network_error(settings: Settings, key, data: Dataset, test: Dataset, session: Session):
     hidden = mlp(
         settings.depth, settings.width, weight_std=math.sqrt(2), bias_std=settings.bias_std
     )
-    # a readout that starts small: the random function at the start stays in the prediction as noise (lee2019, equation 16)
+    # a readout that starts small: the random function at the start stays in the prediction as noise
+    # (lee2019, equation 16)
     chain = Chain(*hidden.layers[:-1], Dense(10, weight_std=0.1))
     net = Deep.init(named_key(key, "network"), chain, data.dimension, PLAIN)
     adam = Optax(optax.adam(1.0), min(settings.batch, len(data)), rate=settings.rate)
     end = train(
-        net, data, adam, steps=settings.steps, every=settings.steps, loss=HalfMeanSquares(),
-        precision="float32", key=named_key(key, "batches"), session=session,
-    )  # fmt: skip
+        net,
+        data,
+        adam,
+        steps=settings.steps,
+        every=settings.steps,
+        loss=HalfMeanSquares(),
+        precision="float32",
+        key=named_key(key, "batches"),
+        session=session,
+    )
     return _error(end.model.outputs(test.inputs), test)
 
 
@@ -143,10 +157,23 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     )  # of a difference; on the same images it is less
     network = float(table["network_error"].mean("seed")[-1])
     return (
-        Claim("more images, fewer errors: the largest ratio of a kernel's successive errors", float((errors[:, 1:] / errors[:, :-1]).max()), at_most=1.0),
-        Claim("both kernels at the last size: difference in standard errors", float(abs(last[0] - last[1]) / spread), at_most=4.0),
-        Claim("finite networks at the last size: error over that of the tangent kernel", network / float(last[1]), expected=1.0, tolerance=0.5),
-    )  # fmt: skip
+        Claim(
+            "more images, fewer errors: the largest ratio of a kernel's successive errors",
+            float((errors[:, 1:] / errors[:, :-1]).max()),
+            at_most=1.0,
+        ),
+        Claim(
+            "both kernels at the last size: difference in standard errors",
+            float(abs(last[0] - last[1]) / spread),
+            at_most=4.0,
+        ),
+        Claim(
+            "finite networks at the last size: error over that of the tangent kernel",
+            network / float(last[1]),
+            expected=1.0,
+            tolerance=0.5,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -157,11 +184,13 @@ EXPERIMENT = Experiment(
     settings={
         "smoke": Settings(samples=(20, 60), tests=30, depth=1, width=16, steps=5, batch=10),
         "default": Settings(),
-        "paper": Settings(samples=(1000, 3000, 10_000, 30_000, 60_000), width=2048, steps=10_000, seeds=3),
+        "paper": Settings(
+            samples=(1000, 3000, 10_000, 30_000, 60_000), width=2048, steps=10_000, seeds=3
+        ),
     },
     run=run,
     draw=draw,
     claims=claims,
     needs_data=("mnist",),
     claims_from_size="default",
-)  # fmt: skip
+)

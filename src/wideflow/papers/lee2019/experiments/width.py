@@ -1,9 +1,12 @@
-r"""Empirical tangent kernels of random networks against their limit, over width and depth (lee2019, supplement: kernel convergence).
+r"""Empirical tangent kernels of random networks against their limit, over width and depth (lee2019,
+supplement: kernel convergence).
 
-Over draws of a ReLU network of width $n$ with two or more hidden layers, $\hat\Theta(x, x')$ fluctuates by $O(n^{-1/2})$ around its mean, and the mean lies $O(n^{-1})$ off the
-limit. The inputs are the corners of a regular simplex, so that every pair has one and the same limit and all pairs are averaged; both numbers are shares of $\Theta(x, x)$.
-Pairs $x \ne x'$ alone are looked at: on the diagonal a ReLU network's mean is the limit at every width, since its layers are homogeneous. Slopes on
-log-log axes with standard errors by the jackknife over independent groups of networks.
+Over draws of a ReLU network of width $n$ with two or more hidden layers, $\hat\Theta(x, x')$
+fluctuates by $O(n^{-1/2})$ around its mean, and the mean lies $O(n^{-1})$ off the limit. The inputs
+are the corners of a regular simplex, so that every pair has one and the same limit and all pairs
+are averaged; both numbers are shares of $\Theta(x, x)$. Pairs $x \ne x'$ alone are looked at: on
+the diagonal a ReLU network's mean is the limit at every width, since its layers are homogeneous.
+Slopes on log-log axes with standard errors by the jackknife over independent groups of networks.
 
 Run:  wideflow run kernels-width            Takes:  default about 2 min of one core
 """
@@ -43,7 +46,9 @@ class Settings:
 
 
 def simplex(corners: int) -> np.ndarray:
-    r"""Inputs of norm $\sqrt d$ in $d$ = `corners` dimensions with equal angles, of cosine $-1/(d - 1)$."""
+    r"""Inputs of norm $\sqrt d$ in $d$ = `corners` dimensions with equal angles, of cosine
+    $-1/(d - 1)$.
+    """
     centred = np.eye(corners) - 1 / corners
     return np.sqrt(corners) * centred / np.linalg.norm(centred, axis=1, keepdims=True)
 
@@ -81,9 +86,11 @@ def _sampler(chain: Chain, x: np.ndarray):
 
 
 def slope(table: xr.Dataset, name: str, depth: int) -> tuple[float, float]:
-    """The slope in the width of the groups' mean on log-log axes, and its standard error by the jackknife.
+    """The slope in the width of the groups' mean on log-log axes, and its standard error by the
+    jackknife.
 
-    Each width counts by the inverse square of its relative standard error, as least squares of logarithms asks.
+    Each width counts by the inverse square of its relative standard error, as least squares of
+    logarithms asks.
     """
     values = table[name].sel(depth=depth).values
     groups = values.shape[1]
@@ -122,7 +129,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         ):
             value, error = slope(table, name, depth)
             title = f"depth {depth}: {text}, slope in the width"
-            judged.append(Claim(title, value, expected=power, tolerance=tolerance, note=f"standard error {error:.2g}"))  # fmt: skip
+            judged.append(
+                Claim(
+                    title,
+                    value,
+                    expected=power,
+                    tolerance=tolerance,
+                    note=f"standard error {error:.2g}",
+                )
+            )
             # a slope whose error is as large as the tolerance would say nothing
             judged.append(Claim(f"{title}: standard error", error, at_most=tolerance / 2))
     return tuple(judged)
@@ -136,10 +151,12 @@ EXPERIMENT = Experiment(
     settings={
         "smoke": Settings(widths=(8, 16), depths=(2,), seeds=2, draws=20),
         "default": Settings(),
-        "paper": Settings(widths=(8, 16, 32, 64, 128, 256), depths=(2, 3, 4), seeds=50, draws=20_000),
+        "paper": Settings(
+            widths=(8, 16, 32, 64, 128, 256), depths=(2, 3, 4), seeds=50, draws=20_000
+        ),
     },
     run=run,
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

@@ -1,12 +1,15 @@
-r"""Algorithm 1: truncated descent in two stages, its variants and its schedules (li2020, Algorithm 1, Theorem 1.1).
+r"""Algorithm 1: truncated descent in two stages, its variants and its schedules (li2020, Algorithm
+1, Theorem 1.1).
 
-Caps $1/\lambda_0$ and $1/\lambda_1$ with both threshold rules, a given and a detected switch, three learners, and plain descent beside
-them. The cap of stage 1 is $0.55\,m/d$, which the first winners reach, so that they are frozen until stage 2 (a rare neuron starts above it); the
-same $\lambda_0$ read as $1/(2\lambda_0)$ freezes neurons from the first step on.
-Truncation delays little: the absolute-value learner ends at a few per cent of the degree-two floor, ReLU learners have a slower tail.
-The literal `relu1` runs at half speed on a mass of two.
+Caps $1/\lambda_0$ and $1/\lambda_1$ with both threshold rules, a given and a detected switch, three
+learners, and plain descent beside them. The cap of stage 1 is $0.55\,m/d$, which the first winners
+reach, so that they are frozen until stage 2 (a rare neuron starts above it); the same $\lambda_0$
+read as $1/(2\lambda_0)$ freezes neurons from the first step on. Truncation delays little: the
+absolute-value learner ends at a few per cent of the degree-two floor, ReLU learners have a slower
+tail. The literal `relu1` runs at half speed on a mass of two.
 
-Run:  wideflow run li2020-algorithm1         Takes:  default 30 s on two cores, smoke 10 s, paper 3 min
+Run:  wideflow run li2020-algorithm1
+Takes:  default 30 s on two cores, smoke 10 s, paper 3 min
 """
 
 import math
@@ -40,7 +43,9 @@ class Settings:
 
     @property
     def cap(self) -> float:
-        r"""$1/\lambda_0$ of stage 1: a share of $m/d$, the size at which a direction's mass would sit on one neuron."""
+        r"""$1/\lambda_0$ of stage 1: a share of $m/d$, the size at which a direction's mass would
+        sit on one neuron.
+        """
         return self.cap_share * self.width / self.features
 
     @property
@@ -55,7 +60,9 @@ class Settings:
 
 
 def _dynamics(settings: Settings, name: str):
-    """The variant's dynamics; `relu1` is `relu2` at half speed on W / sqrt 2, so its caps and steps are doubled."""
+    """The variant's dynamics; `relu1` is `relu2` at half speed on W / sqrt 2, so its caps and steps
+    are doubled.
+    """
     if name == "no truncation":
         return GradientDescent(settings.rate)
     slow = 2 if name == "relu1" else 1
@@ -75,13 +82,20 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for i, name in enumerate(VARIANTS):
         slow = 2.0 if name == "relu1" else 1.0
         table = stage_table(
-            start, features=settings.features, width=settings.width, rate=settings.rate,
-            time=slow * (settings.first + settings.second), records=settings.records, seeds=settings.seeds,
-            activation="relu" if name.startswith("relu") else "abs", factor=2.0 if name == "relu2" else 1.0,
-            dynamics=_dynamics(settings, name), scale=math.sqrt(slow),
+            start,
+            features=settings.features,
+            width=settings.width,
+            rate=settings.rate,
+            time=slow * (settings.first + settings.second),
+            records=settings.records,
+            seeds=settings.seeds,
+            activation="relu" if name.startswith("relu") else "abs",
+            factor=2.0 if name == "relu2" else 1.0,
+            dynamics=_dynamics(settings, name),
+            scale=math.sqrt(slow),
             extra=() if name == "no truncation" else (FrozenNeurons(),),
             session=session.within(i, len(VARIANTS), VARIANTS[i]),
-        )  # fmt: skip
+        )
         if "frozen_neurons" not in table:
             table["frozen_neurons"] = xr.zeros_like(table.basis_neurons)
         part = table[["population", "largest_neuron", "covered_directions", "frozen_neurons"]]
@@ -94,14 +108,17 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         for t in tables
     ]
     joined = xr.concat(
-        [t.assign_coords(step=grid.step, time=grid.time) for t in aligned], xr.DataArray(list(VARIANTS), dims="setting", name="setting")
-    )  # fmt: skip
+        [t.assign_coords(step=grid.step, time=grid.time) for t in aligned],
+        xr.DataArray(list(VARIANTS), dims="setting", name="setting"),
+    )
     return joined.assign_attrs(table.attrs | {"first": settings.first, "cap": settings.cap})
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
     d, t, cap = table.attrs["features"], table.time.values, table.attrs["cap"]
-    dashes = dict(zip(VARIANTS, ("solid", "solid", "dashed", "solid", "dotted", "dashdot"), strict=True))  # fmt: skip
+    dashes = dict(
+        zip(VARIANTS, ("solid", "solid", "dashed", "solid", "dotted", "dashdot"), strict=True)
+    )
 
     def curves(variable, scale=1.0) -> list[Line]:
         return [
@@ -119,11 +136,27 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         f"Algorithm 1, d = {d}, m = {table.attrs['width']}",
         [
-            Panel("Population loss", axis, "d × loss", [*curves(table.population, d), floor, switch], yscale="log"),
-            Panel("Largest neuron (relu1: half)", axis, "max ‖w‖²", [*curves(table.largest_neuron), *caps, switch]),
-            Panel("Frozen neurons", axis, "neurons above the cap of the stage", [*curves(table.frozen_neurons), switch]),
+            Panel(
+                "Population loss",
+                axis,
+                "d × loss",
+                [*curves(table.population, d), floor, switch],
+                yscale="log",
+            ),
+            Panel(
+                "Largest neuron (relu1: half)",
+                axis,
+                "max ‖w‖²",
+                [*curves(table.largest_neuron), *caps, switch],
+            ),
+            Panel(
+                "Frozen neurons",
+                axis,
+                "neurons above the cap of the stage",
+                [*curves(table.frozen_neurons), switch],
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -135,10 +168,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         relu = name.startswith("relu")
         claims.append(
             Claim(
-                f"Theorem 1.1, {name}: loss over the floor at the end (largest)", ratio, at_most=0.08 if relu else 0.05,
-                note="the bound for absolute values is 0.05; ReLU learners have a slower tail, as the first-order part couples opposite neurons" if relu else "",
+                f"Theorem 1.1, {name}: loss over the floor at the end (largest)",
+                ratio,
+                at_most=0.08 if relu else 0.05,
+                note="the bound for absolute values is 0.05; ReLU learners have a slower tail, "
+                "as the first-order part couples opposite neurons"
+                if relu
+                else "",
             )
-        )  # fmt: skip
+        )
     first = table.isel(step=int(np.argmin(np.abs(time - table.attrs["first"]))))
     before = table.sel(step=table.step[time < table.attrs["first"]])
     plain = table.population.sel(setting="no truncation")
@@ -148,18 +186,46 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         claims.append(
             Claim(
                 "after stage 1 the loss is about half the floor (abs, 1/λ, furthest seed)",
-                furthest(first.population.sel(setting="1/λ") / floor, 0.31, 0.68), at_least=0.31, at_most=0.68,
+                furthest(first.population.sel(setting="1/λ") / floor, 0.31, 0.68),
+                at_least=0.31,
+                at_most=0.68,
             )
-        )  # fmt: skip
+        )
     return (
         *claims,
-        Claim("the cap is reached: most neurons frozen in stage 1, 1/λ (smallest over seeds)", float(before.frozen_neurons.sel(setting="1/λ").max("step").min()), at_least=1.0),
-        Claim("few are frozen when stage 1 ends, 1/λ (largest share)", float(first.frozen_neurons.sel(setting="1/λ").max()) / table.attrs["width"], at_most=0.1, note="0 to 3 of 40 to 200 neurons in the specification"),
-        Claim("stage 2 releases them: none frozen at the end, any variant", float(table.frozen_neurons.isel(step=-1).max()), at_most=0.0),
-        Claim("truncation shows: loss with 1/λ against plain descent (largest relative difference)", float(abs(table.population.sel(setting="1/λ") / plain - 1).max()), at_least=1e-3),
-        Claim("the detected switch, half the floor, over the schedule's 1.7 d²/ln d (furthest seed)", max(crossing / table.attrs["first"], key=lambda r: abs(r - 1)), at_least=0.6, at_most=1.3),
-        Claim("relu1 at twice the time is relu2 (largest relative difference at the end)", float(np.abs(same[0] / same[1] - 1).max()), at_most=0.05),
-    )  # fmt: skip
+        Claim(
+            "the cap is reached: most neurons frozen in stage 1, 1/λ (smallest over seeds)",
+            float(before.frozen_neurons.sel(setting="1/λ").max("step").min()),
+            at_least=1.0,
+        ),
+        Claim(
+            "few are frozen when stage 1 ends, 1/λ (largest share)",
+            float(first.frozen_neurons.sel(setting="1/λ").max()) / table.attrs["width"],
+            at_most=0.1,
+            note="0 to 3 of 40 to 200 neurons in the specification",
+        ),
+        Claim(
+            "stage 2 releases them: none frozen at the end, any variant",
+            float(table.frozen_neurons.isel(step=-1).max()),
+            at_most=0.0,
+        ),
+        Claim(
+            "truncation shows: loss with 1/λ against plain descent (largest relative difference)",
+            float(abs(table.population.sel(setting="1/λ") / plain - 1).max()),
+            at_least=1e-3,
+        ),
+        Claim(
+            "the detected switch, half the floor, over the schedule's 1.7 d²/ln d (furthest seed)",
+            max(crossing / table.attrs["first"], key=lambda r: abs(r - 1)),
+            at_least=0.6,
+            at_most=1.3,
+        ),
+        Claim(
+            "relu1 at twice the time is relu2 (largest relative difference at the end)",
+            float(np.abs(same[0] / same[1] - 1).max()),
+            at_most=0.05,
+        ),
+    )
 
 
 def _half_times(times, losses, floor: float) -> np.ndarray:
@@ -168,11 +234,16 @@ def _half_times(times, losses, floor: float) -> np.ndarray:
 
 
 EXPERIMENT = Experiment(
-    name="li2020-algorithm1", paper="li2020", title="Truncated descent in two stages", figure="Algorithm 1",
+    name="li2020-algorithm1",
+    paper="li2020",
+    title="Truncated descent in two stages",
+    figure="Algorithm 1",
     settings={
         "smoke": Settings(features=8, width=32, records=40, seeds=1),
         "default": Settings(),
         "paper": Settings(features=30, width=100, records=300, seeds=3),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

@@ -1,9 +1,12 @@
-r"""A finite network follows its infinite-width tracers, with an error that falls like $1/m$ (li2020, section 4, Lemmas B.1-B.3).
+r"""A finite network follows its infinite-width tracers, with an error that falls like $1/m$
+(li2020, section 4, Lemmas B.1-B.3).
 
-A symmetric cloud represents infinite width. The initial neurons of a finite network move twice: as that network, and as passive tracers in
-the cloud's field; $\xi_i$ is the difference. Predicted and seen: mean $\|\xi\|^2 \propto 1/m$ at a fixed time.
+A symmetric cloud represents infinite width. The initial neurons of a finite network move twice: as
+that network, and as passive tracers in the cloud's field; $\xi_i$ is the difference. Predicted and
+seen: mean $\|\xi\|^2 \propto 1/m$ at a fixed time.
 
-Run:  wideflow run li2020-coupling           Takes:  default 1 min on two cores, smoke 5 s, paper 15 min
+Run:  wideflow run li2020-coupling
+Takes:  default 1 min on two cores, smoke 5 s, paper 15 min
 """
 
 from dataclasses import dataclass
@@ -92,12 +95,24 @@ def draw(table: xr.Dataset) -> FigureSpec:
     m, end = table.width.values.astype(float), table.isel(record=-1)
     mean = end.mean_square.mean("seed").values
     growth = [
-        Line(table.time.values[1:], table.mean_square.sel(width=w).mean("seed").values[1:], f"m = {int(w)}") for w in table.width.values
-    ]  # fmt: skip
+        Line(
+            table.time.values[1:],
+            table.mean_square.sel(width=w).mean("seed").values[1:],
+            f"m = {int(w)}",
+        )
+        for w in table.width.values
+    ]
     sizes = [
-        Line(m, mean, "mean ‖ξ‖²", end.mean_square.min("seed").values, end.mean_square.max("seed").values),
-        Line(m, end.largest_square.mean("seed").values, "max ‖ξ‖²"), Line(m, mean[0] * m[0] / m, "1/m", dash="dotted"),
-    ]  # fmt: skip
+        Line(
+            m,
+            mean,
+            "mean ‖ξ‖²",
+            end.mean_square.min("seed").values,
+            end.mean_square.max("seed").values,
+        ),
+        Line(m, end.largest_square.mean("seed").values, "max ‖ξ‖²"),
+        Line(m, mean[0] * m[0] / m, "1/m", dash="dotted"),
+    ]
     return FigureSpec(
         f"Finite networks against infinite width, d = {table.attrs['features']}",
         [
@@ -137,7 +152,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             at_most=1e-9,
         ),
         Claim(
-            "B.2.1: the sixteen terms against a difference quotient of the order-4 field (largest relative error)",
+            "B.2.1: the sixteen terms against a difference quotient of the order-4 field "
+            "(largest relative error)",
             float(table.term_error),
             at_most=1e-8,
         ),
@@ -156,18 +172,28 @@ def _sizes(table: xr.Dataset) -> list[Claim]:
     at = int(np.argmin(np.abs(table.time.values - 10.0)))
     mean = table.mean_square.isel(record=at).mean("seed")
     return [
-        Claim(f"m = {m}: mean ‖ξ‖² at τ = 10 (mean over seeds)", float(mean.sel(width=m)), at_least=low, at_most=high)
+        Claim(
+            f"m = {m}: mean ‖ξ‖² at τ = 10 (mean over seeds)",
+            float(mean.sel(width=m)),
+            at_least=low,
+            at_most=high,
+        )
         for m, (low, high) in MEASURED.items()
         if m in table.width.values
-    ]  # fmt: skip
+    ]
 
 
 EXPERIMENT = Experiment(
-    name="li2020-coupling", paper="li2020", title="Finite networks against infinite width", figure="Section 4, Lemmas B.1-B.3",
+    name="li2020-coupling",
+    paper="li2020",
+    title="Finite networks against infinite width",
+    figure="Section 4, Lemmas B.1-B.3",
     settings={
         "smoke": Settings(features=5, particles=24, widths=(16, 256), time=5.0, records=5, seeds=4),
         "default": Settings(),
         "paper": Settings(particles=48, time=30.0, seeds=6),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

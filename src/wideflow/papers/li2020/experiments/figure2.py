@@ -1,11 +1,13 @@
 r"""Does width 2d get stuck? No (li2020, Figure 2, which does not reproduce).
 
-The paper shows $m = 2d$ stuck after $10^5$ iterations with orders 2, 4, 6 above 0.1. Here every seed converges, at $m = 2d$ and even
-at $m = d$, on the population and on samples. The printed picture is what the plateau looks like when the run is stopped too early: the
-snapshot at $\tau = \min(10d, d^2/3)$ has exactly the caption's numbers. No literal rate reproduces both figures at $10^5$
-iterations, since $\tau = \eta t/m$ is larger for the narrower network.
+The paper shows $m = 2d$ stuck after $10^5$ iterations with orders 2, 4, 6 above 0.1. Here every
+seed converges, at $m = 2d$ and even at $m = d$, on the population and on samples. The printed
+picture is what the plateau looks like when the run is stopped too early: the snapshot at
+$\tau = \min(10d, d^2/3)$ has exactly the caption's numbers. No literal rate reproduces both figures
+at $10^5$ iterations, since $\tau = \eta t/m$ is larger for the narrower network.
 
-Run:  wideflow run li2020-figure2            Takes:  default 1 min on two cores, smoke 5 s, paper 30 min
+Run:  wideflow run li2020-figure2
+Takes:  default 1 min on two cores, smoke 5 s, paper 30 min
 """
 
 from dataclasses import dataclass
@@ -62,12 +64,20 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     joined = xr.concat(tables, xr.DataArray(list(settings.widths), dims="setting", name="setting"))
     on_samples = [
         stage_table(
-            named_key(key, "samples"), features=settings.sample_features, width=width, rate=settings.sample_rate,
-            time=settings.sample_time, records=settings.records, seeds=settings.sample_seeds, samples=settings.samples,
-            session=session.within(total - len(settings.sample_widths) + i, total, f"N = {settings.samples}"),
+            named_key(key, "samples"),
+            features=settings.sample_features,
+            width=width,
+            rate=settings.sample_rate,
+            time=settings.sample_time,
+            records=settings.records,
+            seeds=settings.sample_seeds,
+            samples=settings.samples,
+            session=session.within(
+                total - len(settings.sample_widths) + i, total, f"N = {settings.samples}"
+            ),
         )
         for i, width in enumerate(settings.sample_widths)
-    ]  # fmt: skip
+    ]
     sampled = on_samples[0]
     wide = run_events(on_samples[-1])["T2"]
     scaled = []
@@ -75,10 +85,18 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         settings.scales
     ):  # a large start needs a small rate until its norm has come down
         table = stage_table(
-            named_key(key, "scale"), features=settings.scale_features, width=2 * settings.scale_features, rate=settings.rate / max(1, scale**2),
-            time=settings.scale_time, records=2, seeds=settings.seeds, scale=scale,
-            session=session.within(len(settings.widths) + i, total, f"start of scale {settings.scales[i]}"),
-        )  # fmt: skip
+            named_key(key, "scale"),
+            features=settings.scale_features,
+            width=2 * settings.scale_features,
+            rate=settings.rate / max(1, scale**2),
+            time=settings.scale_time,
+            records=2,
+            seeds=settings.seeds,
+            scale=scale,
+            session=session.within(
+                len(settings.widths) + i, total, f"start of scale {settings.scales[i]}"
+            ),
+        )
         scaled.append((table.population / table.attrs["floor"]).isel(step=-1).values)
     fresh = {"step": "sample_step", "time": "sample_time", "seed": "sample_seed"}
     part = sampled[["population", "training", "order_losses", "covered_directions"]]
@@ -126,7 +144,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
     ]
     snapshot = order_panel(
         sampled,
-        f"On {sampled.attrs['samples']} samples, d = {sampled.attrs['features']}, m = {sampled.attrs['width']}",
+        f"On {sampled.attrs['samples']} samples, d = {sampled.attrs['features']}, m = "
+        f"{sampled.attrs['width']}",
         events=("T1", "T2", "T3"),
     )
     stopped = VLine(table.attrs["snapshot"], "stopped here it looks stuck", dash="solid")
@@ -134,12 +153,28 @@ def draw(table: xr.Dataset) -> FigureSpec:
     return FigureSpec(
         "Width 2d does not get stuck: a budget effect",
         [
-            Panel(snapshot.title, snapshot.x, snapshot.y, [*snapshot.marks, stopped], snapshot.xscale, snapshot.yscale),
-            order_panel(narrow.assign_attrs(table.attrs), f"Exact population, d = {d}, m = {int(narrow.setting)}"),
-            Panel("Population loss by width", "mean-field time τ", "d × loss", [*losses, HLine(d * table.attrs["floor"], "degree-two floor")], yscale="log"),
+            Panel(
+                snapshot.title,
+                snapshot.x,
+                snapshot.y,
+                [*snapshot.marks, stopped],
+                snapshot.xscale,
+                snapshot.yscale,
+            ),
+            order_panel(
+                narrow.assign_attrs(table.attrs),
+                f"Exact population, d = {d}, m = {int(narrow.setting)}",
+            ),
+            Panel(
+                "Population loss by width",
+                "mean-field time τ",
+                "d × loss",
+                [*losses, HLine(d * table.attrs["floor"], "degree-two floor")],
+                yscale="log",
+            ),
         ],
         caption="The paper's Figure 2 is the plateau seen before its end (solid vertical line).",
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -156,24 +191,61 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     last = table.isel(step=-1)
     claims = [
         Claim(
-            "m = 2d stays stuck: orders 2, 4 and 6 above 0.1 at the end of a long run (smallest of them, figure's units)",
-            float(late[:, [snapshot.index(k) for k in (2, 4, 6)]].min()), at_least=0.1, expected_to_hold=False,
-            note="never seen: every seed converges, at every width (down to m = d) and initial scale run here",
+            "m = 2d stays stuck: orders 2, 4 and 6 above 0.1 at the end of a long run (smallest "
+            "of them, figure's units)",
+            float(late[:, [snapshot.index(k) for k in (2, 4, 6)]].min()),
+            at_least=0.1,
+            expected_to_hold=False,
+            note="never seen: every seed converges, at every width (down to m = d) and initial "
+            "scale run here",
         ),
-        Claim("all widths end far below the floor on the exact population (largest ratio)", float(last.population.max()) / floor, at_most=0.05),
-        Claim("all directions are found at every width", float(last.covered_directions.min()), at_least=float(d)),
-        Claim("on samples, m = 2d ends far below the floor (largest ratio)", float(sampled.population.isel(step=-1).max()) / sampled.attrs["floor"], at_most=0.05),
-        Claim("on samples, m = 2d finds all directions", float(sampled.covered_directions.isel(step=-1).min()), at_least=float(sampled.attrs["features"])),
-        Claim("other initial scales converge too, m = 2d (largest ratio to the floor)", float(table.scale_ratio.max()), at_most=0.05),
-        Claim("the stuck-looking snapshot: order 0 is below 1e-2 (largest)", float(order[0].max()), at_most=1e-2),
-        Claim("the stuck-looking snapshot is taken after order 2 has settled (largest T₁ over its time)", float(run_events(sampled)["T1"].max()) / table.attrs["snapshot"], at_most=1.0),
-    ]  # fmt: skip
+        Claim(
+            "all widths end far below the floor on the exact population (largest ratio)",
+            float(last.population.max()) / floor,
+            at_most=0.05,
+        ),
+        Claim(
+            "all directions are found at every width",
+            float(last.covered_directions.min()),
+            at_least=float(d),
+        ),
+        Claim(
+            "on samples, m = 2d ends far below the floor (largest ratio)",
+            float(sampled.population.isel(step=-1).max()) / sampled.attrs["floor"],
+            at_most=0.05,
+        ),
+        Claim(
+            "on samples, m = 2d finds all directions",
+            float(sampled.covered_directions.isel(step=-1).min()),
+            at_least=float(sampled.attrs["features"]),
+        ),
+        Claim(
+            "other initial scales converge too, m = 2d (largest ratio to the floor)",
+            float(table.scale_ratio.max()),
+            at_most=0.05,
+        ),
+        Claim(
+            "the stuck-looking snapshot: order 0 is below 1e-2 (largest)",
+            float(order[0].max()),
+            at_most=1e-2,
+        ),
+        Claim(
+            "the stuck-looking snapshot is taken after order 2 has settled (largest T₁ over its "
+            "time)",
+            float(run_events(sampled)["T1"].max()) / table.attrs["snapshot"],
+            at_most=1.0,
+        ),
+    ]
     if (
         sampled.attrs["features"] >= 16
     ):  # below, the plateau is short and order 4 has begun to fall by then
         claims.append(
-            Claim("the stuck-looking snapshot: order 4 is above 0.02 d (smallest)", float(order[4].min()), at_least=0.02 * sampled.attrs["features"])
-        )  # fmt: skip
+            Claim(
+                "the stuck-looking snapshot: order 4 is above 0.02 d (smallest)",
+                float(order[4].min()),
+                at_least=0.02 * sampled.attrs["features"],
+            )
+        )
     if d == 30 and {60, 100} <= set(ends) and table.sizes["seed"] >= 5:
         claims.append(
             Claim(
@@ -188,12 +260,17 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         paper = sampled.attrs["features"] == 30
         claims.append(
             Claim(
-                f"on samples too: T₂(m = {sampled.attrs['width']})/T₂(m = {table.attrs['sample_wide']}), medians",
+                f"on samples too: T₂(m = {sampled.attrs['width']})/T₂(m = "
+                f"{table.attrs['sample_wide']}), medians",
                 median(run_events(sampled)["T2"]) / median(table.sample_half_time_wide.values),
-                at_least=1.2 if paper else 1.0, at_most=2.7,
-                note="" if paper else "1.2 to 2.7 at d = 30, N = 10⁴; at this size the narrow network need only be no faster",
+                at_least=1.2 if paper else 1.0,
+                at_most=2.7,
+                note=""
+                if paper
+                else "1.2 to 2.7 at d = 30, N = 10⁴; at this size the narrow network need only "
+                "be no faster",
             )
-        )  # fmt: skip
+        )
     if sampled.attrs["features"] == 30:
         claims += [
             Claim(
@@ -211,11 +288,37 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 EXPERIMENT = Experiment(
-    name="li2020-figure2", paper="li2020", title="Width 2d does not get stuck", figure="Figure 2 (does not reproduce)",
+    name="li2020-figure2",
+    paper="li2020",
+    title="Width 2d does not get stuck",
+    figure="Figure 2 (does not reproduce)",
     settings={
-        "smoke": Settings(features=10, widths=(20,), time=350.0, sample_features=8, sample_widths=(16,), samples=2500, sample_time=450.0, scales=(1.83,), scale_features=8, scale_time=250.0, records=150, seeds=1, sample_seeds=1),
+        "smoke": Settings(
+            features=10,
+            widths=(20,),
+            time=350.0,
+            sample_features=8,
+            sample_widths=(16,),
+            samples=2500,
+            sample_time=450.0,
+            scales=(1.83,),
+            scale_features=8,
+            scale_time=250.0,
+            records=150,
+            seeds=1,
+            sample_seeds=1,
+        ),
         "default": Settings(),
-        "paper": Settings(sample_features=30, sample_widths=(60, 100), samples=10000, sample_time=6000.0, records=500, seeds=5),
+        "paper": Settings(
+            sample_features=30,
+            sample_widths=(60, 100),
+            samples=10000,
+            sample_time=6000.0,
+            records=500,
+            seeds=5,
+        ),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

@@ -1,10 +1,14 @@
-r"""Infinite width: symmetric clouds through all stages (li2020, Theorem 3.1, Lemma A.2, Claims A.1, A.2).
+r"""Infinite width: symmetric clouds through all stages (li2020, Theorem 3.1, Lemma A.2, Claims A.1,
+A.2).
 
-A symmetrised cloud (representatives times Hadamard signs) descends the exact population loss. At $\kappa = 1$ it reaches a few per cent
-of the degree-two floor at $\tau = 1.7d^2/\ln d + 6d\ln d$ (Theorem 3.1). At $\kappa = 2$ ($a_i = 0.5/d$ and $1.5/d$) the second moments settle
-at the rate $2b_2/d$ and stay within $5/d^2$ for $\tau \in [d, 4d]$ (Lemma A.2), and coordinates rescale by $\sqrt{a_id}$, not by the printed $a_id$ (Claim A.2).
+A symmetrised cloud (representatives times Hadamard signs) descends the exact population loss. At
+$\kappa = 1$ it reaches a few per cent of the degree-two floor at $\tau = 1.7d^2/\ln d + 6d\ln d$
+(Theorem 3.1). At $\kappa = 2$ ($a_i = 0.5/d$ and $1.5/d$) the second moments settle at the rate
+$2b_2/d$ and stay within $5/d^2$ for $\tau \in [d, 4d]$ (Lemma A.2), and coordinates rescale by
+$\sqrt{a_id}$, not by the printed $a_id$ (Claim A.2).
 
-Run:  wideflow run li2020-infinite-width     Takes:  default 30 s on two cores, smoke 5 s, paper (d = 32) 20 min
+Run:  wideflow run li2020-infinite-width
+Takes:  default 30 s on two cores, smoke 5 s, paper (d = 32) 20 min
 """
 
 import math
@@ -66,13 +70,31 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     return xr.Dataset(
         {
             "loss": (("seed", "record"), np.array(losses), {"label": "population loss, κ = 1"}),
-            "second_moments": (("seed", "early", "direction"), np.array(moments), {"label": "E w_i², κ = 2"}),
-            "growth": (("seed", "particle", "direction"), np.array(ratios), {"label": "v_i(d)/v_i(0), κ = 2"}),
-            "coefficients": ("direction", uneven), **_symmetry(named_key(key, "symmetry")),
+            "second_moments": (
+                ("seed", "early", "direction"),
+                np.array(moments),
+                {"label": "E w_i², κ = 2"},
+            ),
+            "growth": (
+                ("seed", "particle", "direction"),
+                np.array(ratios),
+                {"label": "v_i(d)/v_i(0), κ = 2"},
+            ),
+            "coefficients": ("direction", uneven),
+            **_symmetry(named_key(key, "symmetry")),
         },
-        {"time": ("record", even.times), "early_time": ("early", two.times), "seed": np.arange(settings.seeds)},
-        {"features": d, "particles": settings.particles, "objective": "population mean of squares", "floor": teacher_of(d).floor},
-    )  # fmt: skip
+        {
+            "time": ("record", even.times),
+            "early_time": ("early", two.times),
+            "seed": np.arange(settings.seeds),
+        },
+        {
+            "features": d,
+            "particles": settings.particles,
+            "objective": "population mean of squares",
+            "floor": teacher_of(d).floor,
+        },
+    )
 
 
 def _symmetry(key, features: int = 6, particles: int = 4) -> dict[str, float]:
@@ -99,26 +121,49 @@ def draw(table: xr.Dataset) -> FigureSpec:
     t = table.early_time.values
     early = t <= d
     levels = [
-        *(Line(t, np.maximum(delta[i], 1e-6), "d² max δ±", group="delta") for i in range(len(delta))),
+        *(
+            Line(t, np.maximum(delta[i], 1e-6), "d² max δ±", group="delta")
+            for i in range(len(delta))
+        ),
         *(Line(t, np.maximum(shift[i], 1e-6), "d² |Δ|", group="shift") for i in range(len(shift))),
-        Line(t[early], delta[0, 0] * np.exp(-2 * B2 / d * t[early]), "rate 2 b₂/d", dash="dotted"), HLine(5.0, "5 (Lemma A.2 from τ = d on)"),
-    ]  # fmt: skip
+        Line(t[early], delta[0, 0] * np.exp(-2 * B2 / d * t[early]), "rate 2 b₂/d", dash="dotted"),
+        HLine(5.0, "5 (Lemma A.2 from τ = d on)"),
+    ]
     masses = np.unique(a)
     growth = table.growth.values.reshape(-1, table.sizes["direction"])
     quartiles = np.array([np.quantile(growth[:, a == v], [0.25, 0.5, 0.75]) for v in masses])
     ruler = np.linspace(0.9 * masses[0], 1.1 * masses[-1], 50) * d
     scaling = [
-        Points(masses * d, quartiles[:, 1], "median v_i(d)/v_i(0), half the quartiles' distance", (quartiles[:, 2] - quartiles[:, 0]) / 2, size=8.0),
-        Line(ruler, np.sqrt(ruler), "√(a_i d), corrected", dash="dashed"), Line(ruler, ruler, "a_i d, as printed", dash="dotted"),
-    ]  # fmt: skip
+        Points(
+            masses * d,
+            quartiles[:, 1],
+            "median v_i(d)/v_i(0), half the quartiles' distance",
+            (quartiles[:, 2] - quartiles[:, 0]) / 2,
+            size=8.0,
+        ),
+        Line(ruler, np.sqrt(ruler), "√(a_i d), corrected", dash="dashed"),
+        Line(ruler, ruler, "a_i d, as printed", dash="dotted"),
+    ]
     return FigureSpec(
         f"Infinite width by symmetric clouds, d = {d}",
         [
-            Panel("Population loss, κ = 1", "mean-field time τ", "d × loss", [*loss, HLine(d * table.attrs["floor"], "degree-two floor")], yscale="log"),
-            Panel("Moments settle, κ = 2 (Lemma A.2)", "mean-field time τ", "moment errors × d²", levels, yscale="log"),
+            Panel(
+                "Population loss, κ = 1",
+                "mean-field time τ",
+                "d × loss",
+                [*loss, HLine(d * table.attrs["floor"], "degree-two floor")],
+                yscale="log",
+            ),
+            Panel(
+                "Moments settle, κ = 2 (Lemma A.2)",
+                "mean-field time τ",
+                "moment errors × d²",
+                levels,
+                yscale="log",
+            ),
             Panel("Coordinates at τ = d, κ = 2 (Claim A.2)", "a_i d", "growth factor", scaling),
         ],
-    )  # fmt: skip
+    )
 
 
 def _moments(table: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -142,22 +187,65 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     scaling = CoordinateScaling()(np.ones_like(growth), growth, a)
     spread = min(SecondMomentRange()(one, a).margin for one in moments)
     return (
-        Claim("Theorem 3.1: the cloud's loss over the floor at τ = 1.7 d²/ln d + 6 d ln d (largest)", end.numbers["ratio"], at_most=0.05),
-        Claim("Lemma A.2: d² max(|Δ|, δ±) for τ in [d, 4d] (largest over seeds)", d**2 * float(np.maximum(delta, shift)[:, settled].max()), at_most=5.0, note=f"{d**2 * delta[:, 0].max():.3g} at the start"),
-        Claim("Lemma A.2: rate at which δ decays over τ ≤ d/2, times d (furthest seed)", d * max(rates, key=lambda r: abs(r * d - 2 * B2)), expected=2 * B2, tolerance=0.1, relative=True, note="2 b₂ d E w_i² with E w_i² = 1/d at the start"),
-        Claim("Claim A.1: the second moments stay in range (smallest margin)", spread, at_least=0.0),
-        Claim("Claim A.2, corrected √(a_i d): largest relative error of the medians", scaling.numbers["error"], at_most=0.1),
         Claim(
-            "Claim A.2 as printed, a_i d: largest relative error of the medians", scaling.numbers["printed_error"], at_most=0.1,
-            expected_to_hold=False, note="(A.27) itself gives the square root",
+            "Theorem 3.1: the cloud's loss over the floor at τ = 1.7 d²/ln d + 6 d ln d (largest)",
+            end.numbers["ratio"],
+            at_most=0.05,
         ),
-        Claim("Claim 3.1: 50 steps with truncation keep the orbit symmetric (largest difference)", float(table.symmetry_gap), at_most=1e-10),
-        Claim("Claim 3.2, corrected: sign averages against the whole orbit, orders 0 to 8 (largest relative error)", float(table.average_error), at_most=1e-10),
-    )  # fmt: skip
+        Claim(
+            "Lemma A.2: d² max(|Δ|, δ±) for τ in [d, 4d] (largest over seeds)",
+            d**2 * float(np.maximum(delta, shift)[:, settled].max()),
+            at_most=5.0,
+            note=f"{d**2 * delta[:, 0].max():.3g} at the start",
+        ),
+        Claim(
+            "Lemma A.2: rate at which δ decays over τ ≤ d/2, times d (furthest seed)",
+            d * max(rates, key=lambda r: abs(r * d - 2 * B2)),
+            expected=2 * B2,
+            tolerance=0.1,
+            relative=True,
+            note="2 b₂ d E w_i² with E w_i² = 1/d at the start",
+        ),
+        Claim(
+            "Claim A.1: the second moments stay in range (smallest margin)", spread, at_least=0.0
+        ),
+        Claim(
+            "Claim A.2, corrected √(a_i d): largest relative error of the medians",
+            scaling.numbers["error"],
+            at_most=0.1,
+        ),
+        Claim(
+            "Claim A.2 as printed, a_i d: largest relative error of the medians",
+            scaling.numbers["printed_error"],
+            at_most=0.1,
+            expected_to_hold=False,
+            note="(A.27) itself gives the square root",
+        ),
+        Claim(
+            "Claim 3.1: 50 steps with truncation keep the orbit symmetric (largest difference)",
+            float(table.symmetry_gap),
+            at_most=1e-10,
+        ),
+        Claim(
+            "Claim 3.2, corrected: sign averages against the whole orbit, orders 0 to 8 (largest "
+            "relative error)",
+            float(table.average_error),
+            at_most=1e-10,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
-    name="li2020-infinite-width", paper="li2020", title="Infinite width by symmetric clouds", figure="Theorem 3.1, Lemma A.2, Claim A.2",
-    settings={"smoke": Settings(features=16, particles=32, records=40), "default": Settings(seeds=2), "paper": Settings(features=32, particles=96, seeds=3)},
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    name="li2020-infinite-width",
+    paper="li2020",
+    title="Infinite width by symmetric clouds",
+    figure="Theorem 3.1, Lemma A.2, Claim A.2",
+    settings={
+        "smoke": Settings(features=16, particles=32, records=40),
+        "default": Settings(seeds=2),
+        "paper": Settings(features=32, particles=96, seeds=3),
+    },
+    run=run,
+    draw=draw,
+    claims=claims,
+)

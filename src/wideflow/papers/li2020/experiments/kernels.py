@@ -1,12 +1,15 @@
 r"""Kernels stay near the degree-two floor, the network goes far below it (li2020, Theorem 1.2).
 
-Kernel ridge (two tangent kernels, RBF, Laplace, polynomials, random features; ridge by validation) against the trained network on
-the same number of samples. The statement needs $d^2 \lesssim n \ll d^4$ and a network that does not overfit, $n \gtrsim 11d^2$ (and $3md$): at the default
-$d = 16$ that is $n = 2816$, at paper size $d = 30$, $n = 10^4$. With fewer samples the network fits them and stays on the plateau,
-about where the kernels are. And the quantitative lower bound $(1 - N/H)C_4/d$ over a hard family of targets, for exact least
-squares on absolute-value features and for ridge regression with every kernel.
+Kernel ridge (two tangent kernels, RBF, Laplace, polynomials, random features; ridge by validation)
+against the trained network on the same number of samples. The statement needs
+$d^2 \lesssim n \ll d^4$ and a network that does not overfit, $n \gtrsim 11d^2$ (and $3md$): at the
+default $d = 16$ that is $n = 2816$, at paper size $d = 30$, $n = 10^4$. With fewer samples the
+network fits them and stays on the plateau, about where the kernels are. And the quantitative lower
+bound $(1 - N/H)C_4/d$ over a hard family of targets, for exact least squares on absolute-value
+features and for ridge regression with every kernel.
 
-Run:  wideflow run li2020-kernels            Takes:  default 2 min on two cores, smoke 5 s, paper (n to 10⁴, d to 40) 2 h
+Run:  wideflow run li2020-kernels
+Takes:  default 2 min on two cores, smoke 5 s, paper (n to 10⁴, d to 40) 2 h
 """
 
 import math
@@ -36,14 +39,18 @@ from .stage_runs import teacher_of
 
 HARD = 8  # dimension of the hard family: all 35 splits into two blocks of four
 RATIOS = {(30, 10000): 50.0, (16, 2816): 40.0}
-"""By (d, n), how far below the best kernel the network must be. 50: the specification's. 40: half of what other seeds gave (81)."""
+"""By (d, n), how far below the best kernel the network must be. 50: the specification's. 40: half
+of what other seeds gave (81).
+"""
 LEVELS = {
     (30, 1000): (0.040, 0.050),
     (30, 3000): (0.040, 0.050),
     (16, 1000): (0.036, 0.050),
     (16, 2816): (0.028, 0.040),
 }
-"""By (d, n), the range of d × loss of the NTK: at d = 30 the specification's, at d = 16 15 % around other seeds' 0.042 and 0.034."""
+"""By (d, n), the range of d × loss of the NTK: at d = 30 the specification's, at d = 16 15 % around
+other seeds' 0.042 and 0.034.
+"""
 
 
 @dataclass(frozen=True)
@@ -77,18 +84,37 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     feature_mean, family_mean = _hard(settings, named_key(key, "hard"))
     return xr.Dataset(
         {
-            "kernel_loss": (("dimension", "samples", "seed", "kernel"), kernel_loss, {"label": "test loss of kernel ridge"}),
-            "network_loss": (("dimension", "samples", "seed"), network_loss, {"label": "population loss of the network"}),
-            "feature_mean": ("count", feature_mean, {"label": "mean best loss over the family, |·| features"}),
-            "family_mean": (("count", "kernel"), family_mean, {"label": "mean test loss over the family, kernel ridge"}),
+            "kernel_loss": (
+                ("dimension", "samples", "seed", "kernel"),
+                kernel_loss,
+                {"label": "test loss of kernel ridge"},
+            ),
+            "network_loss": (
+                ("dimension", "samples", "seed"),
+                network_loss,
+                {"label": "population loss of the network"},
+            ),
+            "feature_mean": (
+                "count",
+                feature_mean,
+                {"label": "mean best loss over the family, |·| features"},
+            ),
+            "family_mean": (
+                ("count", "kernel"),
+                family_mean,
+                {"label": "mean test loss over the family, kernel ridge"},
+            ),
             "family_floor": ("count", [kernel_floor(HARD, 4, n, 35) for n in settings.counts]),
         },
         {
-            "dimension": list(settings.dimensions), "samples": list(settings.samples), "seed": np.arange(settings.seeds),
-            "kernel": names, "count": list(settings.counts),
+            "dimension": list(settings.dimensions),
+            "samples": list(settings.samples),
+            "seed": np.arange(settings.seeds),
+            "kernel": names,
+            "count": list(settings.counts),
         },
         {"loss": "mean of squares", "network_time": settings.network_time, "width": "4 d"},
-    )  # fmt: skip
+    )
 
 
 def _draws(settings: Settings, key, d: int, sizes) -> list[np.ndarray]:
@@ -115,14 +141,22 @@ def _network(settings: Settings, key, d: int, n: int, session) -> float:
     net = Homogeneous.init(named_key(key, "net"), features=d, width=4 * d)
     steps = math.ceil(settings.network_time / settings.network_rate)
     run = train(
-        net, teacher.sample(named_key(key, "data"), n), GradientDescent(settings.network_rate), steps=steps, every=steps,
-        loss=MeanSquares(), precision="float32", session=session,
-    )  # fmt: skip
+        net,
+        teacher.sample(named_key(key, "data"), n),
+        GradientDescent(settings.network_rate),
+        steps=steps,
+        every=steps,
+        loss=MeanSquares(),
+        precision="float32",
+        session=session,
+    )
     return float(teacher.objective().value(run.model))
 
 
 def _hard(settings: Settings, key) -> tuple[list[float], list[list[float]]]:
-    """Mean over the family of the best loss with so many features, and of every kernel's ridge with so many samples."""
+    """Mean over the family of the best loss with so many features, and of every kernel's ridge with
+    so many samples.
+    """
     a = np.full(HARD, 1 / HARD)
     targets = [block_directions(blocks) for blocks in hard_family(HARD, 4)]
     (units,) = _draws(settings, named_key(key, "units"), HARD, (max(settings.counts),))
@@ -142,7 +176,9 @@ def _hard(settings: Settings, key) -> tuple[list[float], list[list[float]]]:
 
 
 def _enough(d: float, n: float) -> bool:
-    """Samples from which the network of width 4d leaves the plateau: 11 d² (the paper's figures have 11.1 d²)."""
+    """Samples from which the network of width 4d leaves the plateau: 11 d² (the paper's figures
+    have 11.1 d²).
+    """
     return n >= 11 * d**2
 
 
@@ -161,7 +197,9 @@ def _against_samples(table: xr.Dataset, d: float) -> Panel:
         _line(n, d * table.kernel_loss.sel(dimension=d, kernel=k).mean("seed").values, str(k))
         for k in table.kernel.values
     ]
-    floors = [HLine(d * degree_floor(np.full(int(d), 1 / d), p), f"degree-{p} floor") for p in (2, 4)]  # fmt: skip
+    floors = [
+        HLine(d * degree_floor(np.full(int(d), 1 / d), p), f"degree-{p} floor") for p in (2, 4)
+    ]
     marks = [
         Line(n, network, "network, m = 4d", dash="dashed", group="network"),
         Points(n, network, "network, m = 4d", size=8.0, group="network"),
@@ -170,20 +208,29 @@ def _against_samples(table: xr.Dataset, d: float) -> Panel:
 
 
 def _line(x, y, kernel: str) -> Line:
-    """The curve of a kernel; the two kinds of random features share a colour, so that eight colours do."""
+    """The curve of a kernel; the two kinds of random features share a colour, so that eight colours
+    do.
+    """
     random = kernel.endswith("features")
     return Line(
-        x, y, "random features (relu, abs)" if random else kernel, group="random" if random else kernel
-    )  # fmt: skip
+        x,
+        y,
+        "random features (relu, abs)" if random else kernel,
+        group="random" if random else kernel,
+    )
 
 
 def _against_dimension(table: xr.Dataset) -> Panel:
     dims, n = table.dimension.values, table.samples.values
     middle = max(int(np.searchsorted(n, 1000, side="right")) - 1, 0)
     curves = [
-        Line(dims, dims * table.kernel_loss.isel(samples=middle).sel(kernel=k).mean("seed").values, str(k))
+        Line(
+            dims,
+            dims * table.kernel_loss.isel(samples=middle).sel(kernel=k).mean("seed").values,
+            str(k),
+        )
         for k in ("NTK", "RBF", "Laplace", "poly4")
-    ]  # fmt: skip
+    ]
     title = f"Against the dimension, n = {int(n[middle])}"
     floor = HLine(1 - 3 / np.pi, "degree-two floor")
     return Panel(title, "dimension d", "d × loss", [*curves, floor])
@@ -196,8 +243,13 @@ def _family(table: xr.Dataset) -> Panel:
     ]
     bound = [
         Line(count, table.feature_mean.values, "best |·| features (exact)", dash="dashed"),
-        Line(count, np.maximum(table.family_floor.values, 1e-7), "floor (1 − N/H) C₄/d", dash="dotted"),
-    ]  # fmt: skip
+        Line(
+            count,
+            np.maximum(table.family_floor.values, 1e-7),
+            "floor (1 − N/H) C₄/d",
+            dash="dotted",
+        ),
+    ]
     title = f"Hard family of 35 targets, d = {HARD}"
     return Panel(
         title, "functions N", "mean loss over the family", [*kernel_lines, *bound], yscale="log"
@@ -211,9 +263,12 @@ def _caption(table: xr.Dataset) -> str:
     best = float(table.kernel_loss.sel(dimension=d, samples=n).mean("seed").min()) / floor
     network = float(table.network_loss.sel(dimension=d, samples=n).mean("seed")) / floor
     return (
-        f"d = {d:g}, n = {n}: the best kernel is at {best:.2g} of the degree-two floor, the network at {network:.2g}. "
-        "The floor is what degree two attains, not a strict bound on kernels; the dotted line on the right is one. "
-        "With fewer than about 11 d² samples the network fits them and stays on its plateau, about where the kernels are."
+        f"d = {d:g}, n = {n}: the best kernel is at {best:.2g} of the degree-two floor, the "
+        f"network at {network:.2g}. "
+        "The floor is what degree two attains, not a strict bound on kernels; the dotted line on "
+        "the right is one. "
+        "With fewer than about 11 d² samples the network fits them and stays on its plateau, "
+        "about where the kernels are."
     )
 
 
@@ -232,18 +287,23 @@ def _family_claims(table: xr.Dataset) -> list[Claim]:
     ]
     return [
         Claim(
-            "Theorem 1.2: no set of |·| features beats the floor of the hard family (smallest relative excess)",
-            min(exact), at_least=0.0,
+            "Theorem 1.2: no set of |·| features beats the floor of the hard family (smallest "
+            "relative excess)",
+            min(exact),
+            at_least=0.0,
         ),
         Claim(
             f"nor does ridge regression with any of the eight kernels (smallest excess, {worst})",
-            float(excess.min()), at_least=0.0,
+            float(excess.min()),
+            at_least=0.0,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _ratio_claims(table: xr.Dataset) -> list[Claim]:
-    """The network against the best kernel where it has samples enough; 50 at d = 30, n = 10⁴ is the specification's."""
+    """The network against the best kernel where it has samples enough; 50 at d = 30, n = 10⁴ is the
+    specification's.
+    """
     claims = []
     for d in table.dimension.values.astype(float):
         for n in table.samples.values.tolist():
@@ -255,9 +315,10 @@ def _ratio_claims(table: xr.Dataset) -> list[Claim]:
             claims.append(
                 Claim(
                     f"d = {d:g}, n = {n}: the best kernel's loss over the network's (worst seed)",
-                    float(loss.min() / network.max()), at_least=bound,
+                    float(loss.min() / network.max()),
+                    at_least=bound,
                 )
-            )  # fmt: skip
+            )
     return claims
 
 
@@ -273,11 +334,29 @@ def _level_claims(table: xr.Dataset) -> list[Claim]:
 
 
 EXPERIMENT = Experiment(
-    name="li2020-kernels", paper="li2020", title="Kernels against the network", figure="Theorem 1.2",
+    name="li2020-kernels",
+    paper="li2020",
+    title="Kernels against the network",
+    figure="Theorem 1.2",
     settings={
-        "smoke": Settings(dimensions=(8,), samples=(50, 200), units=200, tests=1000, network_time=250.0, counts=(0, 10, 30)),
+        "smoke": Settings(
+            dimensions=(8,),
+            samples=(50, 200),
+            units=200,
+            tests=1000,
+            network_time=250.0,
+            counts=(0, 10, 30),
+        ),
         "default": Settings(),
-        "paper": Settings(dimensions=(20, 30, 40), samples=(1000, 3000, 10000), tests=10000, network_time=9000.0, seeds=2),
+        "paper": Settings(
+            dimensions=(20, 30, 40),
+            samples=(1000, 3000, 10000),
+            tests=10000,
+            network_time=9000.0,
+            seeds=2,
+        ),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

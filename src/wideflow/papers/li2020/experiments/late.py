@@ -1,9 +1,11 @@
 r"""The late law: $L \propto \tau^{-2}$ in stage 2.2 (li2020, Lemma A.6).
 
-Overparametrised networks on the exact population far beyond the plateau, on a log-log scale: the masses of typical neurons fade like
-$1/\tau$, so the loss falls like $\tau^{-2}$ or a little faster; at $m = d$ there are none left and the decay is exponential.
+Overparametrised networks on the exact population far beyond the plateau, on a log-log scale: the
+masses of typical neurons fade like $1/\tau$, so the loss falls like $\tau^{-2}$ or a little faster;
+at $m = d$ there are none left and the decay is exponential.
 
-Run:  wideflow run li2020-late               Takes:  default 30 s on two cores, smoke 5 s, paper 5 min
+Run:  wideflow run li2020-late
+Takes:  default 30 s on two cores, smoke 5 s, paper 5 min
 """
 
 from dataclasses import dataclass
@@ -31,11 +33,17 @@ class Settings:
 def run(settings: Settings, key, session) -> xr.Dataset:
     tables = [
         stage_table(
-            named_key(key, "width", width), features=settings.features, width=width, rate=settings.rate, time=settings.time,
-            records=settings.records, seeds=settings.seeds, session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
+            named_key(key, "width", width),
+            features=settings.features,
+            width=width,
+            rate=settings.rate,
+            time=settings.time,
+            records=settings.records,
+            seeds=settings.seeds,
+            session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
         )
         for i, width in enumerate(settings.widths)
-    ]  # fmt: skip
+    ]
     joined = xr.concat(
         [t[["population"]] for t in tables],
         xr.DataArray(list(settings.widths), dims="width", name="width"),
@@ -55,18 +63,38 @@ def draw(table: xr.Dataset) -> FigureSpec:
     time = table.time.values
     keep = time > 0
     lines = [
-        Line(time[keep], np.maximum(table.attrs["features"] * table.population.sel(width=m).isel(seed=i).values[keep], 1e-16), f"m = {int(m)}", group=str(m))
-        for m in table.width.values for i in range(table.sizes["seed"])
-    ]  # fmt: skip
+        Line(
+            time[keep],
+            np.maximum(
+                table.attrs["features"] * table.population.sel(width=m).isel(seed=i).values[keep],
+                1e-16,
+            ),
+            f"m = {int(m)}",
+            group=str(m),
+        )
+        for m in table.width.values
+        for i in range(table.sizes["seed"])
+    ]
     late = time[time >= time[-1] / 10]
     anchor = float(table.population.isel(width=-1, step=-1).mean()) * table.attrs["features"]
     law = Line(late, anchor * (late / time[-1]) ** -2, "τ⁻²", dash="dotted")
     floor = HLine(table.attrs["features"] * table.attrs["floor"], "degree-two floor")
     return FigureSpec(
         f"The late law, d = {table.attrs['features']}",
-        [Panel("Population loss", "mean-field time τ", "d × loss", [*lines, law, floor], xscale="log", yscale="log")],
-        caption="Overparametrised networks decay like τ⁻²; the exactly parametrised one (m = d) exponentially.", columns=1,
-    )  # fmt: skip
+        [
+            Panel(
+                "Population loss",
+                "mean-field time τ",
+                "d × loss",
+                [*lines, law, floor],
+                xscale="log",
+                yscale="log",
+            )
+        ],
+        caption="Overparametrised networks decay like τ⁻²; the exactly parametrised one (m = d) "
+        "exponentially.",
+        columns=1,
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -77,8 +105,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             continue
         slopes = _slopes(table, m)
         statements.append(
-            Claim(f"m = {m}: slope of log L on log τ at late times (mean)", float(slopes.mean()), at_least=-3.2, at_most=-1.8, note="Lemma A.6: −2; −2.1 to −2.5 measured")
-        )  # fmt: skip
+            Claim(
+                f"m = {m}: slope of log L on log τ at late times (mean)",
+                float(slopes.mean()),
+                at_least=-3.2,
+                at_most=-1.8,
+                note="Lemma A.6: −2; −2.1 to −2.5 measured",
+            )
+        )
     if d in table.width.values:
         last = float(abs(table.population.sel(width=d).isel(step=-1)).max())
         statements.append(
@@ -86,18 +120,24 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 "m = d: the loss is rounding by the end",
                 last,
                 at_most=1e-14,
-                note="exponential decay; the closed form itself, a difference of numbers of order one, rounds at about 1e-15",
+                note="exponential decay; the closed form itself, a difference of numbers of "
+                "order one, rounds at about 1e-15",
             )
         )
     return tuple(statements)
 
 
 EXPERIMENT = Experiment(
-    name="li2020-late", paper="li2020", title="The late law", figure="Lemma A.6",
+    name="li2020-late",
+    paper="li2020",
+    title="The late law",
+    figure="Lemma A.6",
     settings={
         "smoke": Settings(features=8, widths=(8, 32), time=800.0, records=80, seeds=1),
         "default": Settings(),
         "paper": Settings(widths=(10, 40, 200), time=4000.0, records=1000, seeds=3),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

@@ -1,11 +1,15 @@
-r"""Who wins the lottery, and the masses of winners against the rate equations (li2020, Lemma A.3, Claim A.10).
+r"""Who wins the lottery, and the masses of winners against the rate equations (li2020, Lemma A.3,
+Claim A.10).
 
-The share $\max_i\bar v_i(0)^2$ of a neuron at the start predicts whether it is basis-like at the end of the plateau, and its largest initial
-coordinate is the direction it takes. From there on, the masses $\gamma_i$ (basis-like) and $\beta_i$ (all others) are compared with the rate
-equations of stage 2, direction by direction and in sum, along the whole run: they hold up to $O(1/d^2)$ a unit of time, and neurons that
-become basis-like later move mass from $\beta$ to $\gamma$, which the equations do not know.
+The share $\max_i\bar v_i(0)^2$ of a neuron at the start predicts whether it is basis-like at the
+end of the plateau, and its largest initial coordinate is the direction it takes. From there on, the
+masses $\gamma_i$ (basis-like) and $\beta_i$ (all others) are compared with the rate equations of
+stage 2, direction by direction and in sum, along the whole run: they hold up to $O(1/d^2)$ a unit
+of time, and neurons that become basis-like later move mass from $\beta$ to $\gamma$, which the
+equations do not know.
 
-Run:  wideflow run li2020-lottery            Takes:  default 20 s on two cores, smoke 5 s, paper 2 min
+Run:  wideflow run li2020-lottery
+Takes:  default 20 s on two cores, smoke 5 s, paper 2 min
 """
 
 from dataclasses import dataclass
@@ -75,13 +79,32 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     axes = ("seed", "width", "feature")
     return xr.Dataset(
         {
-            "start_weights": (axes, start), "drawn_weights": (axes, drawn), "final_weights": (axes, final),
-            "masses": (("seed", "record", "part", "direction"), masses.values, {"label": "masses of basis-like and other neurons"}),
-            "predicted": (("seed", "record", "part", "direction"), np.array([np.stack(p, axis=1) for p in predicted]), {"label": "rate equations"}),
+            "start_weights": (axes, start),
+            "drawn_weights": (axes, drawn),
+            "final_weights": (axes, final),
+            "masses": (
+                ("seed", "record", "part", "direction"),
+                masses.values,
+                {"label": "masses of basis-like and other neurons"},
+            ),
+            "predicted": (
+                ("seed", "record", "part", "direction"),
+                np.array([np.stack(p, axis=1) for p in predicted]),
+                {"label": "rate equations"},
+            ),
         },
-        {"seed": np.arange(settings.seeds), "time": ("record", settings.draw_time + times), "part": ["gamma", "beta"]},
-        {"features": d, "width_count": settings.width, "draw_time": settings.draw_time, "loss": "population mean of squares"},
-    )  # fmt: skip
+        {
+            "seed": np.arange(settings.seeds),
+            "time": ("record", settings.draw_time + times),
+            "part": ["gamma", "beta"],
+        },
+        {
+            "features": d,
+            "width_count": settings.width,
+            "draw_time": settings.draw_time,
+            "loss": "population mean of squares",
+        },
+    )
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -91,8 +114,9 @@ def draw(table: xr.Dataset) -> FigureSpec:
     winners, _ = basis_like(drawn)
     score, size = lottery_scores(start), np.sum(final**2, axis=1)
     scatter = [
-        Points(score[winners], size[winners], f"basis-like at τ = {table.attrs['draw_time']:g}"), Points(score[~winners], size[~winners], "others"),
-    ]  # fmt: skip
+        Points(score[winners], size[winners], f"basis-like at τ = {table.attrs['draw_time']:g}"),
+        Points(score[~winners], size[~winners], "others"),
+    ]
     t = table.time.values
     marks = []
     for part, name in (("gamma", "γ"), ("beta", "β")):
@@ -108,10 +132,19 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 )
             )
     directions = [
-        Line(t, table[kind].isel(seed=0).sel(part="gamma").isel(direction=i).values, label, dash=dash, group=kind)
-        for kind, label, dash in (("masses", "γ_i, measured", "solid"), ("predicted", "γ_i, rate equations", "dashed"))
+        Line(
+            t,
+            table[kind].isel(seed=0).sel(part="gamma").isel(direction=i).values,
+            label,
+            dash=dash,
+            group=kind,
+        )
+        for kind, label, dash in (
+            ("masses", "γ_i, measured", "solid"),
+            ("predicted", "γ_i, rate equations", "dashed"),
+        )
         for i in range(table.sizes["direction"])
-    ]  # fmt: skip
+    ]
     return FigureSpec(
         f"The lottery, d = {table.attrs['features']}, m = {table.attrs['width_count']}",
         [
@@ -124,7 +157,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
                 directions,
             ),
         ],
-        caption="A neuron's initial share of its largest coordinate decides. The rate equations start from the measured masses; neurons "
+        caption="A neuron's initial share of its largest coordinate decides. The rate equations "
+        "start from the measured masses; neurons "
         "that become basis-like later move mass from β to γ.",
     )
 
@@ -141,13 +175,35 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     note = "0.89 to 0.98 over 14 seeds at d = 16, m = 256, τ = 250" if full else "checked at d = 16"
     end = table.masses.isel(record=-1).sum("direction").sel(part="gamma")
     return (
-        Claim("Lemma A.3: the initial share ranks the winners, AUC (smallest)", float(auc.min()), at_least=0.85 if full else 0.7, note=note),
-        Claim("it ranks them better than the raw largest square (mean difference of AUC)", float(np.mean(auc - raw)), at_least=0.0),
-        Claim("Lemma A.3: winners keep their first direction (smallest share)", float(persistence.min()), at_least=0.93 if full else 0.8),
-        Claim("winners are more often in the a priori set S_pot than losers (mean difference of shares)", _in_pot(table), at_least=0.0),
+        Claim(
+            "Lemma A.3: the initial share ranks the winners, AUC (smallest)",
+            float(auc.min()),
+            at_least=0.85 if full else 0.7,
+            note=note,
+        ),
+        Claim(
+            "it ranks them better than the raw largest square (mean difference of AUC)",
+            float(np.mean(auc - raw)),
+            at_least=0.0,
+        ),
+        Claim(
+            "Lemma A.3: winners keep their first direction (smallest share)",
+            float(persistence.min()),
+            at_least=0.93 if full else 0.8,
+        ),
+        Claim(
+            "winners are more often in the a priori set S_pot than losers (mean difference of "
+            "shares)",
+            _in_pot(table),
+            at_least=0.0,
+        ),
         *_rate_claims(table),
-        Claim("the winners carry most of the mass at the end (smallest Σγ)", float(end.min()), at_least=0.7),
-    )  # fmt: skip
+        Claim(
+            "the winners carry most of the mass at the end (smallest Σγ)",
+            float(end.min()),
+            at_least=0.7,
+        ),
+    )
 
 
 def _in_pot(table: xr.Dataset) -> float:
@@ -162,7 +218,9 @@ def _in_pot(table: xr.Dataset) -> float:
 
 
 def _rate_claims(table: xr.Dataset) -> list[Claim]:
-    """Lemma A.5 and Claim A.10 on the final weights, and the masses along the whole run against the rate equations."""
+    """Lemma A.5 and Claim A.10 on the final weights, and the masses along the whole run against the
+    rate equations.
+    """
     d, final = table.attrs["features"], table.final_weights.values
     a = np.full(d, 1 / d)
     warm = [WarmStart()(w, a).numbers["loss_over_floor"] for w in final]
@@ -178,18 +236,37 @@ def _rate_claims(table: xr.Dataset) -> list[Claim]:
     return [
         *([Claim(basis, max(growth), at_most=1.0)] if full else []),
         Claim("Lemma A.5: the loss over the floor at the end (largest)", max(warm), at_most=0.1),
-        Claim("Σγ along the run against the rate equations (largest relative difference)", gamma, at_most=0.05 if full else 0.4, note=f"late joiners; {other}"),
-        Claim("Σβ along the run against the rate equations (largest relative difference)", beta, at_most=0.3 if full else 0.6, note=f"late joiners; {other}"),
-        Claim("γ_i direction by direction (mean difference at the end, in units of 1/d)", d * float(gap.sel(part="gamma").isel(record=-1).mean()), at_most=0.04 if full else 0.15),
-    ]  # fmt: skip
+        Claim(
+            "Σγ along the run against the rate equations (largest relative difference)",
+            gamma,
+            at_most=0.05 if full else 0.4,
+            note=f"late joiners; {other}",
+        ),
+        Claim(
+            "Σβ along the run against the rate equations (largest relative difference)",
+            beta,
+            at_most=0.3 if full else 0.6,
+            note=f"late joiners; {other}",
+        ),
+        Claim(
+            "γ_i direction by direction (mean difference at the end, in units of 1/d)",
+            d * float(gap.sel(part="gamma").isel(record=-1).mean()),
+            at_most=0.04 if full else 0.15,
+        ),
+    ]
 
 
 EXPERIMENT = Experiment(
-    name="li2020-lottery", paper="li2020", title="The lottery of the plateau", figure="Lemma A.3, Claim A.10",
+    name="li2020-lottery",
+    paper="li2020",
+    title="The lottery of the plateau",
+    figure="Lemma A.3, Claim A.10",
     settings={
         "smoke": Settings(features=10, width=100, draw_time=80.0, time=200.0, records=20, seeds=2),
         "default": Settings(),
         "paper": Settings(seeds=14),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

@@ -1,4 +1,6 @@
-r"""Kernel ridge regression for the comparison of li2020, Theorem 1.2: kernels, and ridge by validation."""
+r"""Kernel ridge regression for the comparison of li2020, Theorem 1.2: kernels, and ridge by
+validation.
+"""
 
 import math
 from collections.abc import Callable
@@ -17,7 +19,9 @@ def _angles(x, y):
 
 
 def relu_ntk(x, y):
-    r"""$\|x\|\|y\|\,[(u(\pi-\theta)+\sqrt{1-u^2})/\pi + u(\pi-\theta)/\pi]$: both layers of a two-layer ReLU network, no biases."""
+    r"""$\|x\|\|y\|\,[(u(\pi-\theta)+\sqrt{1-u^2})/\pi + u(\pi-\theta)/\pi]$: both layers of a
+    two-layer ReLU network, no biases.
+    """
     norms, u = _angles(x, y)
     return norms * (2 * u * (math.pi - np.arccos(u)) + np.sqrt(1 - u**2)) / math.pi
 
@@ -58,8 +62,9 @@ def random_features(kind: str, units: int, features: int, rng) -> Callable:
 def kernels(features: int, units: int, rng) -> dict[str, tuple[Callable, bool]]:
     """Every kernel with whether its labels are centred.
 
-    Bias-free tangent kernels and random features are 1-homogeneous: the radial degree-two part of the target is theirs only
-    with the mean left in, so they are trained on uncentred labels; the others on centred ones.
+    Bias-free tangent kernels and random features are 1-homogeneous: the radial degree-two part of
+    the target is theirs only with the mean left in, so they are trained on uncentred labels; the
+    others on centred ones.
     """
     return {
         "NTK": (relu_ntk, False),
@@ -74,7 +79,8 @@ def kernels(features: int, units: int, rng) -> dict[str, tuple[Callable, bool]]:
 
 
 def ridge_losses(kernel: Callable, centred: bool, train, validation, test) -> np.ndarray:
-    """Mean squares on `test` for every target (columns of the labels), each with the ridge that is best on `validation`.
+    """Mean squares on `test` for every target (columns of the labels), each with the ridge that is
+    best on `validation`.
 
     Each set is (inputs, labels) with labels (sample, target).
     """

@@ -1,10 +1,11 @@
 r"""How the stages lengthen with the dimension (li2020, Theorem 1.1, Lemmas A.2, A.3, A.5).
 
-Exact population, $m = 4d$, mean-field rate 0.25. Measured: $T_1 \approx d$ (paper: $O(d\log d)$), half the floor at
-$\tau \approx 1.65\,d^2/\ln d$ (paper: $\Theta(d^2/\log d)$), and from there to a tenth of it $\approx 2\,d\ln d$ (paper:
-$\Theta(d\log d)$).
+Exact population, $m = 4d$, mean-field rate 0.25. Measured: $T_1 \approx d$ (paper: $O(d\log d)$),
+half the floor at $\tau \approx 1.65\,d^2/\ln d$ (paper: $\Theta(d^2/\log d)$), and from there to a
+tenth of it $\approx 2\,d\ln d$ (paper: $\Theta(d\log d)$).
 
-Run:  wideflow run li2020-scaling            Takes:  default 1 min on two cores, smoke 5 s, paper (to d = 80) 1 h
+Run:  wideflow run li2020-scaling
+Takes:  default 1 min on two cores, smoke 5 s, paper (to d = 80) 1 h
 """
 
 import math
@@ -39,10 +40,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         budget = 1.7 * d**2 / math.log(d) + 6 * d * math.log(d)  # both stages
         time = max(settings.spread * d**2 / math.log(d) + 60, budget)
         table = stage_table(
-            named_key(key, "dimension", d), features=d, width=settings.width_factor * d, rate=settings.rate, time=time,
-            records=settings.records, seeds=settings.seeds, stop_below=None,
+            named_key(key, "dimension", d),
+            features=d,
+            width=settings.width_factor * d,
+            rate=settings.rate,
+            time=time,
+            records=settings.records,
+            seeds=settings.seeds,
+            stop_below=None,
             session=session.within(done, total, f"d = {d}", weight=d**4),
-        )  # fmt: skip
+        )
         done += d**4
         events = run_events(table)
         times.append(np.array([events[name] for name in EVENTS]))
@@ -94,8 +101,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
         Line(d, 1.65 * d**2 / np.log(d), "1.65 d²/ln d", dash="dotted"),
     ]
     dots = [
-        Points(np.repeat(d, table.sizes["seed"]), (table.time.sel(event="T2") * np.log(table.dimension) / table.dimension**2).values.ravel(), "T₂ ln d/d², each seed")
-    ]  # fmt: skip
+        Points(
+            np.repeat(d, table.sizes["seed"]),
+            (
+                table.time.sel(event="T2") * np.log(table.dimension) / table.dimension**2
+            ).values.ravel(),
+            "T₂ ln d/d², each seed",
+        )
+    ]
     return FigureSpec(
         f"Stage lengths against the dimension (m = {table.attrs['width_factor']}d)",
         [
@@ -114,15 +127,26 @@ def draw(table: xr.Dataset) -> FigureSpec:
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
-    """Medians over three seeds or more; laws in d are checked from d = 20 on, as they have not set in below."""
+    """Medians over three seeds or more; laws in d are checked from d = 20 on, as they have not set
+    in below.
+    """
     d, times = table.dimension.values.astype(float), _medians(table)
     ratio = times["T1"] / d
     loss = table.loss.sel(dimension=d[d <= 30]) * table.dimension
     claims = [
-        Claim("order 2 settles at τ ≈ d: T₁/d (smallest median)", float(ratio.min()), at_least=0.8, note="O(d log d) in the paper"),
+        Claim(
+            "order 2 settles at τ ≈ d: T₁/d (smallest median)",
+            float(ratio.min()),
+            at_least=0.8,
+            note="O(d log d) in the paper",
+        ),
         Claim("order 2 settles at τ ≈ d: T₁/d (largest median)", float(ratio.max()), at_most=1.3),
-        Claim("d × loss at τ = 1.7 d²/ln d + 6 d ln d, d ≤ 30 (largest)", float(loss.max()), at_most=0.0012),
-    ]  # fmt: skip
+        Claim(
+            "d × loss at τ = 1.7 d²/ln d + 6 d ln d, d ≤ 30 (largest)",
+            float(loss.max()),
+            at_most=0.0012,
+        ),
+    ]
     large = d >= 20
     if not large.any():
         return tuple(claims)
@@ -146,11 +170,16 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
 
 
 EXPERIMENT = Experiment(
-    name="li2020-scaling", paper="li2020", title="Stage lengths against the dimension", figure="Theorem 1.1, Lemmas A.2-A.5",
+    name="li2020-scaling",
+    paper="li2020",
+    title="Stage lengths against the dimension",
+    figure="Theorem 1.1, Lemmas A.2-A.5",
     settings={
         "smoke": Settings(dimensions=(8, 10), records=150, seeds=2),
         "default": Settings(),
         "paper": Settings(dimensions=(10, 20, 30, 40, 60, 80), records=1000, seeds=3),
     },
-    run=run, draw=draw, claims=claims,
-)  # fmt: skip
+    run=run,
+    draw=draw,
+    claims=claims,
+)

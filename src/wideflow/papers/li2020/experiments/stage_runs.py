@@ -1,4 +1,6 @@
-"""What the experiments of li2020 share: a run of norm-coupled neurons with its tensor orders, and its stage events."""
+"""What the experiments of li2020 share: a run of norm-coupled neurons with its tensor orders, and
+its stage events.
+"""
 
 import math
 from typing import Any
@@ -31,7 +33,9 @@ EVENT_DASHES = {"T1": "dotted", "T2": "dashed", "T3": "dashdot", "T4": "solid"}
 
 
 def teacher_of(features: int, condition: float = 1.0) -> GaussianAbsTeacher:
-    r"""$a_i = 1/d$, or for $\kappa > 1$ one half of them $0.5/d$ and the other $1.5/d$ (which is $\kappa = 2$)."""
+    r"""$a_i = 1/d$, or for $\kappa > 1$ one half of them $0.5/d$ and the other $1.5/d$ (which is
+    $\kappa = 2$).
+    """
     if condition == 1.0:
         return GaussianAbsTeacher(np.full(features, 1 / features))
     return GaussianAbsTeacher(np.repeat([0.5, 1.5], features // 2) / features)
@@ -55,10 +59,12 @@ def stage_table(
     stop_below: float | None = None,
     session: Session | None = None,
 ) -> xr.Dataset:
-    """Runs of equal shape from different seeds, on the exact population or (samples > 0) on a sample each.
+    """Runs of equal shape from different seeds, on the exact population or (samples > 0) on a
+    sample each.
 
-    Variables (seed, step): `population` the exact loss, `training` the descended one, `order_losses` raw by order,
-    `basis_neurons`, `covered_directions`, `largest_neuron`, `zeroth_moment_error`, `spectral_moment_error`, and `extra`.
+    Variables (seed, step): `population` the exact loss, `training` the descended one,
+    `order_losses` raw by order, `basis_neurons`, `covered_directions`, `largest_neuron`,
+    `zeroth_moment_error`, `spectral_moment_error`, and `extra`.
     """
     teacher = teacher_of(features)
     nets = [
@@ -74,13 +80,21 @@ def stage_table(
     ]
     steps = math.ceil(time / rate)
     record = [
-        OrderLosses(ORDERS), BasisNeurons(), CoveredDirections(), LargestNeuron(),
-        MomentError("zeroth"), MomentError("spectral"), *extra,
-    ]  # fmt: skip
+        OrderLosses(ORDERS),
+        BasisNeurons(),
+        CoveredDirections(),
+        LargestNeuron(),
+        MomentError("zeroth"),
+        MomentError("spectral"),
+        *extra,
+    ]
     shared: dict[str, Any] = dict(
-        steps=steps, every=max(1, steps // records), loss=MeanSquares(), stop_below=stop_below,
+        steps=steps,
+        every=max(1, steps // records),
+        loss=MeanSquares(),
+        stop_below=stop_below,
         session=session,
-    )  # fmt: skip
+    )
     how = dynamics or GradientDescent(rate)
     if samples:
         sets = [teacher.sample(named_key(key, "data", seed), samples) for seed in range(seeds)]
@@ -103,7 +117,9 @@ def stage_table(
 
 
 def scaled_orders(table: xr.Dataset) -> xr.DataArray:
-    r"""$d^2c_k\ell_k$: the orders as the paper's figures (of the un-normalised target) show them."""
+    r"""$d^2c_k\ell_k$: the orders as the paper's figures (of the un-normalised target) show
+    them.
+    """
     weights = xr.DataArray(
         [abs_hermite_squares(int(k))[int(k)] for k in table.order.values], dims="order"
     )
@@ -115,11 +131,15 @@ def run_events(table: xr.Dataset) -> dict[str, np.ndarray]:
     d, noisy = int(table.attrs["features"]), bool(table.attrs["samples"])
     events = [
         stage_events(
-            table.time.values, table.population.isel(seed=i).values, table.order_losses.isel(seed=i).sel(order=2).values,
-            table.order_losses.isel(seed=i).sel(order=4).values, np.full(d, 1 / d), noisy=noisy,
+            table.time.values,
+            table.population.isel(seed=i).values,
+            table.order_losses.isel(seed=i).sel(order=2).values,
+            table.order_losses.isel(seed=i).sel(order=4).values,
+            np.full(d, 1 / d),
+            noisy=noisy,
         )
         for i in range(table.sizes["seed"])
-    ]  # fmt: skip
+    ]
     return {name: np.array([one[name] for one in events]) for name in events[0]}
 
 
@@ -129,7 +149,9 @@ def median(values) -> float:
 
 
 def furthest(values, low: float, high: float) -> float:
-    """The value of any seed that is furthest from the middle of an interval: what a claim on every seed asks."""
+    """The value of any seed that is furthest from the middle of an interval: what a claim on every
+    seed asks.
+    """
     values = np.asarray(values, dtype=float)
     if np.isnan(values).any():
         return float("nan")

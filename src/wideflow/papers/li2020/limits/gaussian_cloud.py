@@ -1,4 +1,5 @@
-r"""Infinite width at time zero: the neurons' law $\mathcal N(0, I/d)$ in closed form (li2020, section 2; Claim 2.1).
+r"""Infinite width at time zero: the neurons' law $\mathcal N(0, I/d)$ in closed form (li2020,
+section 2; Claim 2.1).
 
 The absolute-value learner of this law is radial, $f_P(x) = \mu_d\|x\|$ with
 $\mu_d = \Gamma(\frac d2)/(\sqrt\pi\,\Gamma(\frac{d+1}2))$.
@@ -36,7 +37,8 @@ def radial_mean(features: int) -> float:
 
 @double
 def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Array, ""]:
-    r"""$L_\infty = \mathbb Ef^{*2} + d\mu_d^2(1 - 2\sum a)$ of the law $\mathcal N(0, I/d)$, learner `abs`.
+    r"""$L_\infty = \mathbb Ef^{*2} + d\mu_d^2(1 - 2\sum a)$ of the law $\mathcal N(0, I/d)$,
+    learner `abs`.
 
     Args:
         coefficients: $a_k$.
@@ -53,7 +55,8 @@ def gaussian_cloud_loss(coefficients, features: int | None = None) -> Float[Arra
 
 @double
 def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feature"]:
-    r"""$g(v) = 4v(d\mu_d^2 - \sum_ka_kK(\bar v_k)) - 2\|v\|\sum_ka_kK'(\bar v_k)(e_k - \bar v_k\bar v)$.
+    r"""$g(v) = 4v(d\mu_d^2 - \sum_ka_kK(\bar v_k)) - 2\|v\|\sum_ka_kK'(\bar v_k)(e_k - \bar v_k\bar
+    v)$.
 
     Args:
         particles: $v$, shape (particle, feature).
@@ -74,7 +77,8 @@ def gaussian_cloud_field(particles, coefficients) -> Float[Array, "particle feat
 
 
 def width_excess(features: int, width: int) -> float:
-    r"""$\mathbb E_WL(W) - L_\infty = (1 + 2/d - d\mu_d^2)/m$ for $m$ neurons drawn from $\mathcal N(0, I/d)$ (Claim 2.1).
+    r"""$\mathbb E_WL(W) - L_\infty = (1 + 2/d - d\mu_d^2)/m$ for $m$ neurons drawn from
+    $\mathcal N(0, I/d)$ (Claim 2.1).
 
     Args:
         features: $d$.

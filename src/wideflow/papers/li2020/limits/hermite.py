@@ -1,8 +1,9 @@
-r"""The population loss of norm-coupled neurons on Gaussian inputs, exactly and order by order (li2020, section 2).
+r"""The population loss of norm-coupled neurons on Gaussian inputs, exactly and order by order
+(li2020, section 2).
 
-Target $f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$ with orthonormal $w^*_k$ (rows of `directions`, the basis by
-default) and `coefficients` $a$; learner $f_W(x) = \frac sm\sum_i r_i\,\sigma(\langle w_i, x\rangle)$, $r_i = \|w_i\|$,
-in three variants:
+Target $f^*(x) = \sum_k a_k|\langle w^*_k, x\rangle|$ with orthonormal $w^*_k$ (rows of
+`directions`, the basis by default) and `coefficients` $a$; learner
+$f_W(x) = \frac sm\sum_i r_i\,\sigma(\langle w_i, x\rangle)$, $r_i = \|w_i\|$, in three variants:
 
 | `variant` | $\sigma$, $s$ | role |
 |---|---|---|
@@ -10,17 +11,18 @@ in three variants:
 | `"relu2"` | ReLU, 2 | the network whose loss is the printed (2.1), $c_1 = 1$ |
 | `"relu1"` | ReLU, 1 | the printed network (1.2); `relu2` at $W/\sqrt2$ |
 
-Corrected: the printed (1.2) and (2.1) disagree by a factor two in the even orders; `relu1` keeps the network and
-halves the learner's even tensors, `relu2` keeps the loss.
+Corrected: the printed (1.2) and (2.1) disagree by a factor two in the even orders; `relu1` keeps
+the network and halves the learner's even tensors, `relu2` keeps the loss.
 
-Expectations over inputs are closed forms (`_core.arc_cosine`), the loss is $L = \mathbb E(f_W - f^*)^2$ (no factor
-one half), and every gradient here is the **mean-field gradient** $g_i = m\,\partial L/\partial w_i$, of order one
-for every width. The learner is a probability measure over neurons: uniform over the rows of `weights`, or with the
-given `masses`.
+Expectations over inputs are closed forms (`_core.arc_cosine`), the loss is
+$L = \mathbb E(f_W - f^*)^2$ (no factor one half), and every gradient here is the **mean-field
+gradient** $g_i = m\,\partial L/\partial w_i$, of order one for every width. The learner is a
+probability measure over neurons: uniform over the rows of `weights`, or with the given `masses`.
 
 With $p_i = r_i^2$, $u_i = w_i/r_i$, $R = UU^\top$ and $S = UW^{*\top}$, in tensors of order $k$,
-$L = \sum_k c_k\ell_k$ where $\ell_k = \|\mathbb E_P\,p\,u^{\otimes k} - \sum_i a_i (w_i^*)^{\otimes k}\|_F^2$ needs
-only the elementwise powers $R^{\circ k}$, $S^{\circ k}$.
+$L = \sum_k c_k\ell_k$ where
+$\ell_k = \|\mathbb E_P\,p\,u^{\otimes k} - \sum_i a_i (w_i^*)^{\otimes k}\|_F^2$ needs only the
+elementwise powers $R^{\circ k}$, $S^{\circ k}$.
 """
 
 import functools
@@ -77,10 +79,11 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
 
     Args:
         order: the highest order, inclusive.
-        activation: `"abs"`; `"relu"`: the squared coefficients of $\mathrm{relu}(z) = (z + |z|)/2$ itself, that is
-            $c_1 = 1/4$ and a quarter of the even ones; `"relu2"`: those of $2\,\mathrm{relu}$, $c_1 = 1$;
-            `"relu1"`: the weights in the loss of the learner (1.2), whose even tensors carry the factor one half,
-            so that the even $c_k$ are those of `"abs"` and $c_1 = 1/4$.
+        activation: `"abs"`; `"relu"`: the squared coefficients of $\mathrm{relu}(z) = (z + |z|)/2$
+            itself, that is $c_1 = 1/4$ and a quarter of the even ones; `"relu2"`: those of
+            $2\,\mathrm{relu}$, $c_1 = 1$; `"relu1"`: the weights in the loss of the learner (1.2),
+            whose even tensors carry the factor one half, so that the even $c_k$ are those of
+            `"abs"` and $c_1 = 1/4$.
 
     >>> [round(float(c), 6) for c in coefficients(6)]
     [0.63662, 0.0, 0.31831, 0.0, 0.026526, 0.0, 0.007958]
@@ -96,7 +99,8 @@ def coefficients(order: int, activation: str = "abs") -> Float[Array, " order"]:
 
 
 class GradientWeights(NamedTuple):
-    r"""$b_{2j}$, $b'_{2j}$ of (2.5) and $B_{1,2j} = b_{2j} + b'_{2j}$, $B_{2,2j} = b'_{2j}$ of Appendix A.
+    r"""$b_{2j}$, $b'_{2j}$ of (2.5) and $B_{1,2j} = b_{2j} + b'_{2j}$, $B_{2,2j} = b'_{2j}$ of
+    Appendix A.
 
     Attributes:
         b: $b_{2j}$.
@@ -112,10 +116,12 @@ class GradientWeights(NamedTuple):
 
 
 def gradient_weights(order: int) -> GradientWeights:
-    r"""The constants of the order-$2j$ gradient $\nabla_{2j,v} = b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ (see `order_field`), `order` $= 2j$.
+    r"""The constants of the order-$2j$ gradient $\nabla_{2j,v} = b_{2j}T + b'_{2j}\Pi_{v^\perp}T$
+    (see `order_field`), `order` $= 2j$.
 
-    $b_{2j} = 4c_{2j}$, $b'_{2j} = (4j-4)c_{2j}$, so $B_{1,2j} = 4jc_{2j}$ and $B_{2,2j} = (4j-4)c_{2j}$; $b_0 = 4c_0 = 8/\pi$.
-    Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. For order 0 the tensor is a number and $b' = 0$.
+    $b_{2j} = 4c_{2j}$, $b'_{2j} = (4j-4)c_{2j}$, so $B_{1,2j} = 4jc_{2j}$ and
+    $B_{2,2j} = (4j-4)c_{2j}$; $b_0 = 4c_0 = 8/\pi$. Corrected: the printed $b_{2j} = 4jc_{2j}$
+    counts the radial part twice. For order 0 the tensor is a number and $b' = 0$.
 
     Args:
         order: $2j$, even.
@@ -147,13 +153,15 @@ def _check(weights, coefficients, directions, masses):
     if directions is None:
         if a.shape[0] > w.shape[1]:
             raise ValueError(
-                f"`coefficients` must have at most {w.shape[1]} entries (features of `weights`), got {a.shape[0]}."
+                f"`coefficients` must have at most {w.shape[1]} entries (features of `weights`), "
+                f"got {a.shape[0]}."
             )
         directions = jnp.eye(a.shape[0], w.shape[1])
     v = real_array("directions", directions).astype(jnp.float64)
     if v.shape != (a.shape[0], w.shape[1]):
         raise ValueError(
-            f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row a coefficient), got {v.shape}."
+            f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row a coefficient), "
+            f"got {v.shape}."
         )
     if not isinstance(v, Tracer) and not np.allclose(v @ v.T, np.eye(v.shape[0]), atol=1e-8):
         raise ValueError(
@@ -204,10 +212,11 @@ def population_loss(
 ) -> Float[Array, ""]:
     r"""$L(W) = \mathbb E(f_W - f^*)^2$ in closed form.
 
-    $$L_{abs} = \mathbb E_{ij}p_ip_jK(R_{ij}) - 2\,\mathbb E_ip_i\sum_ka_kK(S_{ik}) + \mathbb Ef^{*2},$$
+    $$L_{abs} = \mathbb E_{ij}p_ip_jK(R_{ij}) - 2\,\mathbb E_ip_i\sum_ka_kK(S_{ik}) + \mathbb
+      Ef^{*2},$$
     and for ReLU with factor $s$: $K(R) \to s^2k(R)$, $K(S) \to \frac s2K(S)$; so
-    $L_{relu2}(W) = L_{abs}(W) + \|\mathbb E_P\,r w\|^2$. It is a difference of numbers of order one: values below
-    about 1e-15, even slightly negative ones, are zero.
+    $L_{relu2}(W) = L_{abs}(W) + \|\mathbb E_P\,r w\|^2$. It is a difference of numbers of order
+    one: values below about 1e-15, even slightly negative ones, are zero.
 
     Args:
         weights: $w_i$, shape (width, feature).
@@ -250,11 +259,14 @@ def field(
     masses: Numbers | None = None,
     memory: int | str | None = None,
 ) -> Float[Array, "particle feature"]:
-    r"""$\nabla_vL_\infty(P)$ at test particles $v$ in the field of the neurons `weights` ((2.4)-(2.6)).
+    r"""$\nabla_vL_\infty(P)$ at test particles $v$ in the field of the neurons `weights`
+    ((2.4)-(2.6)).
 
-    $$g(v) = 4v\Big[\mathbb E_jp_jK(R_{vj}) - \sum_ka_kK(S_{vk})\Big] + 2\|v\|\Big[\mathbb E_jp_jK'(R_{vj})
+    $$g(v) = 4v\Big[\mathbb E_jp_jK(R_{vj}) - \sum_ka_kK(S_{vk})\Big] + 2\|v\|\Big[\mathbb
+      E_jp_jK'(R_{vj})
     (u_j - R_{vj}\bar v) - \sum_ka_kK'(S_{vk})(w^*_k - S_{vk}\bar v)\Big]$$
-    for `abs`, with the replacements of `population_loss` for ReLU. Particles do not act on each other.
+    for `abs`, with the replacements of `population_loss` for ReLU. Particles do not act on each
+    other.
 
     Args:
         particles: $v$, shape (particle, feature).
@@ -300,10 +312,12 @@ def population_gradient(
     masses: Numbers | None = None,
     memory: int | str | None = None,
 ) -> Float[Array, "width feature"]:
-    r"""Mean-field gradient $g_i = m\,\partial L/\partial w_i$ of `population_loss`: its `field` at its own neurons.
+    r"""Mean-field gradient $g_i = m\,\partial L/\partial w_i$ of `population_loss`: its `field` at
+    its own neurons.
 
-    Corrected: Algorithm 1 is printed with $\partial L/\partial w_i$, the analysis with $m$ times that; here the
-    factor $m$ is in. The literal partial derivative is `population_gradient(...) / width`.
+    Corrected: Algorithm 1 is printed with $\partial L/\partial w_i$, the analysis with $m$ times
+    that; here the factor $m$ is in. The literal partial derivative is
+    `population_gradient(...) / width`.
 
     Args:
         weights: $w_i$, shape (width, feature).
@@ -350,10 +364,12 @@ def order_losses(
 ) -> Float[Array, " order"]:
     r"""Raw losses $\ell_k$ of the given orders, without forming a tensor: $O(m^2)$ each.
 
-    $\ell_0 = (\mathbb Ep - \sum a)^2$; $\ell_k = p^\top R^{\circ k}p/m^2 - \frac2mp^\top S^{\circ k}a + \sum a^2$ for
-    even $k \ge 2$, at $k = 2$ $\|\mathbb E ww^\top - A\|_F^2$; $\ell_1 = \|\mathbb E rw\|^2$, which enters the loss
-    of the ReLU variants alone. Odd orders above one do not occur in any variant and are zero. For `relu1` the learner's
-    even tensors are halved. The weights $c_k$ are `coefficients(order, variant)`; $L = \sum_kc_k\ell_k$.
+    $\ell_0 = (\mathbb Ep - \sum a)^2$;
+    $\ell_k = p^\top R^{\circ k}p/m^2 - \frac2mp^\top S^{\circ k}a + \sum a^2$ for even $k \ge 2$,
+    at $k = 2$ $\|\mathbb E ww^\top - A\|_F^2$; $\ell_1 = \|\mathbb E rw\|^2$, which enters the loss
+    of the ReLU variants alone. Odd orders above one do not occur in any variant and are zero. For
+    `relu1` the learner's even tensors are halved. The weights $c_k$ are
+    `coefficients(order, variant)`; $L = \sum_kc_k\ell_k$.
 
     Args:
         weights: $w_i$, shape (width, feature).
@@ -404,12 +420,14 @@ def order_field(
 ) -> Float[Array, "order particle feature"]:
     r"""$\nabla_{k,v}$: the mean-field gradient of $c_k\ell_k$ at test particles $v$ ((2.4), (2.5)).
 
-    Order 0: $b_0(\mathbb Ep - \sum a)v$, $b_0 = 4c_0 = 8/\pi$. Order 1 (ReLU): $2c_1(\|v\|g + \langle g,v\rangle\bar v)$
-    with $g = \mathbb Erw$. Even $k$: with $F = \mathbb Ep\,R^{\circ k} - S^{\circ k}a$ and
+    Order 0: $b_0(\mathbb Ep - \sum a)v$, $b_0 = 4c_0 = 8/\pi$. Order 1 (ReLU):
+    $2c_1(\|v\|g + \langle g,v\rangle\bar v)$ with $g = \mathbb Erw$. Even $k$: with
+    $F = \mathbb Ep\,R^{\circ k} - S^{\circ k}a$ and
     $D = k[\mathbb Ep\,R^{\circ(k-1)}u - (S^{\circ(k-1)}\circ a)W^*]$,
     $$\nabla_{k,v} = 2c_k\|v\|\,(D - (k-2)F\bar v).$$
-    Equivalently $b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ with $T$ the contraction of (2.5), $b_{2j} = 4c_{2j}$ and
-    $b'_{2j} = (4j-4)c_{2j}$. Corrected: the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice.
+    Equivalently $b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ with $T$ the contraction of (2.5),
+    $b_{2j} = 4c_{2j}$ and $b'_{2j} = (4j-4)c_{2j}$. Corrected: the printed $b_{2j} = 4jc_{2j}$
+    counts the radial part twice.
 
     Args:
         particles: $v$, shape (particle, feature).
@@ -445,8 +463,9 @@ def _order_field(x, order, c, w, a, v, q, variant, memory):
 
         def gradient(of):
             k, weight = of
-            # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor is halved.
-            # Orders 0 and 1 have their own forms: there a power that stays finite at cosine 0 stands in.
+            # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor
+            # is halved. Orders 0 and 1 have their own forms: there a power that stays finite at
+            # cosine 0 stands in.
             power = jnp.maximum(k - 1, 1.0)
             pow_w = jnp.sign(cos_w) * jnp.abs(cos_w) ** power
             pow_t = jnp.sign(cos_t) * jnp.abs(cos_t) ** power
@@ -470,7 +489,8 @@ def order_gradients(
     masses: Numbers | None = None,
     memory: int | str | None = None,
 ) -> Float[Array, "order width feature"]:
-    r"""Mean-field gradients $G_k = m\,\partial(c_k\ell_k)/\partial W$ of the given orders; see `order_field`.
+    r"""Mean-field gradients $G_k = m\,\partial(c_k\ell_k)/\partial W$ of the given orders; see
+    `order_field`.
 
     Args:
         weights: $W$, shape (width, feature).
@@ -493,7 +513,8 @@ def loss_tail(
     variant: str = "abs",
     masses: Numbers | None = None,
 ) -> Float[Array, ""]:
-    r"""$\sum_{k>J}c_k\ell_k = L - \sum_{k\le J}c_k\ell_k$, $J$ = `through`: what the orders beyond carry, exactly.
+    r"""$\sum_{k>J}c_k\ell_k = L - \sum_{k\le J}c_k\ell_k$, $J$ = `through`: what the orders beyond
+    carry, exactly.
 
     Args:
         weights: $w_i$, shape (width, feature).
@@ -522,11 +543,12 @@ def coincidence_tail(
     variant: str = "abs",
     masses: Numbers | None = None,
 ) -> Float[Array, ""]:
-    r"""The slow part of `loss_tail`, from coincident directions ($R_{ii} = 1$ and the target's own terms):
-    $[\sum_iq_i^2p_i^2 + \sum a^2](1 - \sum_{k\le J}c_k)$.
+    r"""The slow part of `loss_tail`, from coincident directions ($R_{ii} = 1$ and the target's own
+    terms): $[\sum_iq_i^2p_i^2 + \sum a^2](1 - \sum_{k\le J}c_k)$.
 
-    The series decays only like $J^{-3/2}$; with this part added to $\sum_{k\le J}c_k\ell_k$ the rest decays
-    geometrically, as long as no two neurons (nor a neuron and a target direction) are parallel.
+    The series decays only like $J^{-3/2}$; with this part added to $\sum_{k\le J}c_k\ell_k$ the
+    rest decays geometrically, as long as no two neurons (nor a neuron and a target direction) are
+    parallel.
 
     Args:
         weights: $w_i$, shape (width, feature).

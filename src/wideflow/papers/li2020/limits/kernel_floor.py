@@ -1,12 +1,15 @@
-r"""What no kernel can learn: hard families of targets and their floor (li2020, Theorem 1.2, App. C, made quantitative).
+r"""What no kernel can learn: hard families of targets and their floor (li2020, Theorem 1.2, App. C,
+made quantitative).
 
-Blocks: a partition of $[d]$ into $r$-sets, $r$ a power of two; on each block the target has the $r$ columns of the
-normalised Sylvester-Hadamard matrix, placed on the coordinates the block lists (corrected: Definition C.1 places them on
-consecutive coordinates, which does not depend on the partition at all). The part of $f^*$ that is odd in every
-coordinate of a block and even elsewhere has energy $\frac1rC_r(\sum_{q}\chi_qa_q)^2$, and these parts are
-orthogonal between targets that share no block. So for any space of $N$ functions fixed in advance (features, or
-$K(\cdot, x_i)$ given the $x_i$) and a family of $H$ targets, by Bessel,
-$$\frac1H\sum_{targets}\ \min_{f\in V}\mathbb E(f^*-f)^2 \ \ge\ \Big(1 - \frac NH\Big)\frac{C_r}d \qquad (a = 1/d,\ r \ge 4).$$
+Blocks: a partition of $[d]$ into $r$-sets, $r$ a power of two; on each block the target has the $r$
+columns of the normalised Sylvester-Hadamard matrix, placed on the coordinates the block lists
+(corrected: Definition C.1 places them on consecutive coordinates, which does not depend on the
+partition at all). The part of $f^*$ that is odd in every coordinate of a block and even elsewhere
+has energy $\frac1rC_r(\sum_{q}\chi_qa_q)^2$, and these parts are orthogonal between targets that
+share no block. So for any space of $N$ functions fixed in advance (features, or $K(\cdot, x_i)$
+given the $x_i$) and a family of $H$ targets, by Bessel,
+$$\frac1H\sum_{targets}\ \min_{f\in V}\mathbb E(f^*-f)^2 \ \ge\ \Big(1 - \frac NH\Big)\frac{C_r}d
+  \qquad (a = 1/d,\ r \ge 4).$$
 """
 
 import itertools
@@ -45,7 +48,8 @@ def _check_block(size: int, least: int = 2) -> None:
 
 
 def block_directions(blocks: Blocks, features: int | None = None) -> np.ndarray:
-    r"""The orthonormal target directions of a partition: row $pr+q$ is column $q$ of the Hadamard matrix on block $p$.
+    r"""The orthonormal target directions of a partition: row $pr+q$ is column $q$ of the Hadamard
+    matrix on block $p$.
 
     Args:
         blocks: sets of $r$ coordinates each, $r$ a power of two, that partition
@@ -70,7 +74,8 @@ def block_directions(blocks: Blocks, features: int | None = None) -> np.ndarray:
 
 
 def block_signs(block: int) -> np.ndarray:
-    r"""$\chi_q$: the product of the signs of Hadamard column $q$; all $+1$ for $r \ge 4$, $(1, -1)$ for $r = 2$.
+    r"""$\chi_q$: the product of the signs of Hadamard column $q$; all $+1$ for $r \ge 4$, $(1, -1)$
+    for $r = 2$.
 
     Args:
         block: $r$, a power of two.
@@ -80,11 +85,13 @@ def block_signs(block: int) -> np.ndarray:
 
 
 def floor_constant(block: int) -> float:
-    r"""$C_r = \frac r{2^r}\sum_{s=0}^r(-1)^s\binom rsK(1 - 2s/r)$, with $K$ the pair expectation of absolute values.
+    r"""$C_r = \frac r{2^r}\sum_{s=0}^r(-1)^s\binom rsK(1 - 2s/r)$, with $K$ the pair expectation of
+    absolute values.
 
-    It is $\mathbb E_x\psi(x)^2$ for $\psi(x) = \mathbb E_\tau|\sum x_i\tau_i|\prod\tau_i$ (the paper's $\lambda_\mu$). The sum
-    alternates and is taken in extended precision (relative error about 1e-13 at $r = 16$ where the machine has 80 bits,
-    3e-10 where it has 64); beyond $r = 16$ it is below $10^{-9}$ and not offered.
+    It is $\mathbb E_x\psi(x)^2$ for $\psi(x) = \mathbb E_\tau|\sum x_i\tau_i|\prod\tau_i$ (the
+    paper's $\lambda_\mu$). The sum alternates and is taken in extended precision (relative error
+    about 1e-13 at $r = 16$ where the machine has 80 bits, 3e-10 where it has 64); beyond $r = 16$
+    it is below $10^{-9}$ and not offered.
 
     Args:
         block: $r$, a power of two up to 16.
@@ -95,7 +102,8 @@ def floor_constant(block: int) -> float:
     _check_block(block)
     if block > 16:
         raise ValueError(
-            f"`block` must be at most 16, got {block}: the constant is below 1e-9 and lost in rounding."
+            f"`block` must be at most 16, got {block}: the constant is below 1e-9 and lost in "
+            "rounding."
         )
     s = np.arange(block + 1)
     rho = 1 - np.longdouble(2) * s / block
@@ -105,9 +113,11 @@ def floor_constant(block: int) -> float:
 
 
 def block_energy(coefficients, block: int) -> np.ndarray:
-    r"""$\frac1rC_r(\sum_{q\in p}\chi_qa_q)^2$ for every block $p$ of consecutive coefficients: $\mathbb E_x\lambda_B(x)^2$.
+    r"""$\frac1rC_r(\sum_{q\in p}\chi_qa_q)^2$ for every block $p$ of consecutive coefficients:
+    $\mathbb E_x\lambda_B(x)^2$.
 
-    For $a = 1/d$ and $r \ge 4$ they sum to $C_r/d$; for $r = 2$ the signs $\chi$ cancel and they vanish.
+    For $a = 1/d$ and $r \ge 4$ they sum to $C_r/d$; for $r = 2$ the signs $\chi$ cancel and they
+    vanish.
 
     Args:
         coefficients: $a$, block after block.
@@ -122,7 +132,8 @@ def block_energy(coefficients, block: int) -> np.ndarray:
 
 
 def fourier_coefficient(inputs, subset: Sequence[int], coefficients, directions) -> np.ndarray:
-    r"""$\lambda_B(\bar x) = \mathbb E_\tau[f^*(\tau\circ\bar x)\prod_{i\in B}\tau_i]$, $\tau$ uniform on $\{\pm1\}^d$, at every input.
+    r"""$\lambda_B(\bar x) = \mathbb E_\tau[f^*(\tau\circ\bar x)\prod_{i\in B}\tau_i]$, $\tau$
+    uniform on $\{\pm1\}^d$, at every input.
 
     All $2^d$ signs are summed, so $d \le 16$. It vanishes on every $r$-set that is not a block.
 
@@ -188,8 +199,9 @@ def hard_family(
 ) -> list[tuple[tuple[int, ...], ...]]:
     """`size` partitions of the coordinates into blocks, no two sharing a block.
 
-    For two blocks ($d = 2r$) all $\\binom{d-1}{r-1}$ splits are listed, and `size` defaults to all; otherwise partitions
-    are drawn at random and those that repeat a block are thrown away (the proof of Lemma C.1).
+    For two blocks ($d = 2r$) all $\\binom{d-1}{r-1}$ splits are listed, and `size` defaults to all;
+    otherwise partitions are drawn at random and those that repeat a block are thrown away (the
+    proof of Lemma C.1).
 
     Args:
         features: $d$.
@@ -214,7 +226,8 @@ def hard_family(
     check_count("size", size)
     if len(family) < size:
         raise ValueError(
-            f"`size` must be at most {len(family)} here, got {size}: at most {largest_size(features, block)} partitions "
+            f"`size` must be at most {len(family)} here, got {size}: at most "
+            f"{largest_size(features, block)} partitions "
             "share no block, and a random search found fewer."
         )
     return family[:size]
@@ -234,7 +247,8 @@ def _random_family(features, block, size, rng) -> list[tuple[tuple[int, ...], ..
 
 
 def kernel_floor(features: int, block: int, functions: int, family: int | None = None) -> float:
-    r"""$(1 - N/H)^+C_r/d$: the mean best loss over $H$ targets that $N$ functions fixed in advance cannot beat.
+    r"""$(1 - N/H)^+C_r/d$: the mean best loss over $H$ targets that $N$ functions fixed in advance
+    cannot beat.
 
     Args:
         functions: $N$: features of a map, or samples of a kernel method.
@@ -248,7 +262,8 @@ def kernel_floor(features: int, block: int, functions: int, family: int | None =
     check_count("functions", functions, least=0)
     if block < 4:
         raise ValueError(
-            f"`block` must be at least 4, got {block}: for 2 the blocks' energies cancel at a = 1/d."
+            f"`block` must be at least 4, got {block}: for 2 the blocks' energies cancel at a = "
+            "1/d."
         )
     size = largest_size(features, block) if family is None else family
     check_count("family", size)
@@ -256,9 +271,11 @@ def kernel_floor(features: int, block: int, functions: int, family: int | None =
 
 
 def degree_floor(coefficients, degree: int) -> float:
-    r"""$R_{>p} = \sum a^2\sum_{k>p}c_k$: the best fit of degree $p$ to any orthonormal target with coefficients $a$.
+    r"""$R_{>p} = \sum a^2\sum_{k>p}c_k$: the best fit of degree $p$ to any orthonormal target with
+    coefficients $a$.
 
-    Rotation-invariant kernels with $d^p \ll n \ll d^{p+2}$ samples sit near it (asymptotically, not as a strict bound).
+    Rotation-invariant kernels with $d^p \ll n \ll d^{p+2}$ samples sit near it (asymptotically, not
+    as a strict bound).
 
     Args:
         coefficients: $a$.
@@ -273,9 +290,11 @@ def degree_floor(coefficients, degree: int) -> float:
 
 
 def feature_loss(units, coefficients, directions=None) -> float:
-    r"""The exact best population loss with the features $|\langle u_j, x\rangle|$: $\mathbb Ef^{*2} - b^\top G^+b$.
+    r"""The exact best population loss with the features $|\langle u_j, x\rangle|$:
+    $\mathbb Ef^{*2} - b^\top G^+b$.
 
-    $G = K(UU^\top)$ and $b = K(UW^{*\top})a$; no test samples. `units` are unit rows (they are normalised).
+    $G = K(UU^\top)$ and $b = K(UW^{*\top})a$; no test samples. `units` are unit rows (they are
+    normalised).
 
     Args:
         units: the $u_j$, shape (unit, feature).

@@ -1,14 +1,18 @@
-r"""Tensor orders of a conditionally symmetric law from representatives alone (li2020, Claim 3.2, corrected).
+r"""Tensor orders of a conditionally symmetric law from representatives alone (li2020, Claim 3.2,
+corrected).
 
-The fully symmetric law of representatives $w$ meets a direction $\bar v$ only through the sign average
-$$M_{2j}(\bar w, \bar v) = \mathbb E_\varepsilon\Big(\sum_r\varepsilon_r\bar w_r\bar v_r\Big)^{2j}, \qquad
+The fully symmetric law of representatives $w$ meets a direction $\bar v$ only through the sign
+average
+$$M_{2j}(\bar w, \bar v) = \mathbb E_\varepsilon\Big(\sum_r\varepsilon_r\bar w_r\bar v_r\Big)^{2j},
+  \qquad
   \varepsilon \text{ uniform on } \{\pm1\}^d .$$
-Corrected: the printed (3.3) lacks the multinomial coefficients of this average and sums over an index that must be
-fixed to $i$. With power sums $P_{2k} = \sum_r(\bar w_r\bar v_r)^{2k}$ and the cumulants $\kappa_2, \kappa_4, \dots = 1,
--2, 16, -272, \dots$ of a random sign,
+Corrected: the printed (3.3) lacks the multinomial coefficients of this average and sums over an
+index that must be fixed to $i$. With power sums $P_{2k} = \sum_r(\bar w_r\bar v_r)^{2k}$ and the
+cumulants $\kappa_2, \kappa_4, \dots = 1, -2, 16, -272, \dots$ of a random sign,
 $$M_{2j} = \sum_{k=1}^j\binom{2j-1}{2k-1}\kappa_{2k}P_{2k}M_{2j-2k}, \qquad M_0 = 1.$$
-The recursion cancels: relative errors 1e-15 at order 4, 1e-11 at 12, useless from 20 on. Above order 12 the moments
-come from the positive series $M_{2j} = (2j)!\,[t^{2j}]\prod_r\cosh(\bar w_r\bar v_rt)$.
+The recursion cancels: relative errors 1e-15 at order 4, 1e-11 at 12, useless from 20 on. Above
+order 12 the moments come from the positive series
+$M_{2j} = (2j)!\,[t^{2j}]\prod_r\cosh(\bar w_r\bar v_rt)$.
 """
 
 import math
@@ -35,7 +39,8 @@ RECURSION_LIMIT = 12
 
 
 def sign_cumulants(count: int) -> list[int]:
-    r"""$\kappa_2, \kappa_4, \dots$ of a random sign: from $M_{2j} = 1$ for a single unit coordinate.
+    r"""$\kappa_2, \kappa_4, \dots$ of a random sign: from $M_{2j} = 1$ for a single unit
+    coordinate.
 
     Args:
         count: how many.
@@ -51,7 +56,8 @@ def sign_cumulants(count: int) -> list[int]:
 
 @double
 def sign_moments(left, right, order: int) -> Float[Array, "half left right"]:
-    r"""$M_0, M_2, \dots, M_{order}$ of every pair of rows of `left` and `right` (usually unit vectors).
+    r"""$M_0, M_2, \dots, M_{order}$ of every pair of rows of `left` and `right` (usually unit
+    vectors).
 
     Args:
         left, right: shapes (left, feature) and (right, feature).
@@ -87,7 +93,9 @@ def _by_cumulants(x, y, half):
 
 
 def _by_series(x, y, half):
-    """The coefficients of the product of hyperbolic cosines, scaled by (2j)!, coordinate by coordinate."""
+    """The coefficients of the product of hyperbolic cosines, scaled by (2j)!, coordinate by
+    coordinate.
+    """
     # with M'_{2j} after one more coordinate z: M'_{2j} = sum_k C(2j, 2k) z^{2k} M_{2j-2k}
     binomials = np.array(
         [
@@ -114,7 +122,8 @@ def _unpack(representatives, coefficients, masses):
     a = real_array("coefficients", coefficients).astype(jnp.float64)
     if w.ndim != 2 or a.shape != (w.shape[1],):
         raise ValueError(
-            f"`coefficients` must have one entry per feature of `representatives` (shape {w.shape}), got {a.shape}."
+            "`coefficients` must have one entry per feature of `representatives` (shape "
+            f"{w.shape}), got {a.shape}."
         )
     q = jnp.full(w.shape[0], 1.0 / w.shape[0]) if masses is None else jnp.asarray(masses)
     r, u = polar(w)
@@ -125,10 +134,11 @@ def _unpack(representatives, coefficients, masses):
 def symmetric_order_losses(
     representatives, coefficients, orders=(0, 2, 4, 6, 8), masses=None
 ) -> Float[Array, " order"]:
-    r"""Raw $\ell_{2j}$ of the whole orbit population under all sign flips, from its representatives.
+    r"""Raw $\ell_{2j}$ of the whole orbit population under all sign flips, from its
+    representatives.
 
-    $\ell_{2j} = \mathbb E_{w,w'}p_wp_{w'}M_{2j}(\bar w, \bar w') - 2\,\mathbb E_wp_w\sum_ia_i\bar w_i^{2j} + \sum a^2$,
-    $\ell_0 = (\mathbb Ep - \sum a)^2$; odd orders vanish.
+    $\ell_{2j} = \mathbb E_{w,w'}p_wp_{w'}M_{2j}(\bar w, \bar w') - 2\,\mathbb E_wp_w\sum_ia_i\bar
+    w_i^{2j} + \sum a^2$, $\ell_0 = (\mathbb Ep - \sum a)^2$; odd orders vanish.
 
     Args:
         representatives: $w$, one a sign orbit, shape (orbit, feature).
@@ -155,11 +165,13 @@ def symmetric_order_losses(
 def symmetric_order_field(
     particles, representatives, coefficients, order: int, masses=None
 ) -> Float[Array, "particle feature"]:
-    r"""$\nabla_{2j,v}$ of the fully symmetric law at `particles` (Claim 3.2; corrected (3.2)-(3.3)).
+    r"""$\nabla_{2j,v}$ of the fully symmetric law at `particles` (Claim 3.2; corrected
+    (3.2)-(3.3)).
 
-    Order 0: $b_0(\mathbb E\|w\|^2 - \sum a)v$; order 2: $b_2(\mathbb Ew_i^2 - a_i)v_i$. For $2j \ge 2$ with
-    $F_v = \mathbb E_Pp_wM_{2j} - \sum_ia_i\bar v_i^{2j}$ and
-    $D_{v,i} = \sum_{k=1}^j2k\binom{2j}{2k}\kappa_{2k}\bar v_i^{2k-1}\mathbb E_P[p_wM_{2j-2k}\bar w_i^{2k}] - 2ja_i\bar v_i^{2j-1}$,
+    Order 0: $b_0(\mathbb E\|w\|^2 - \sum a)v$; order 2: $b_2(\mathbb Ew_i^2 - a_i)v_i$. For
+    $2j \ge 2$ with $F_v = \mathbb E_Pp_wM_{2j} - \sum_ia_i\bar v_i^{2j}$ and $D_{v,i} =
+    \sum_{k=1}^j2k\binom{2j}{2k}\kappa_{2k}\bar v_i^{2k-1}\mathbb E_P[p_wM_{2j-2k}\bar w_i^{2k}] -
+    2ja_i\bar v_i^{2j-1}$,
     $$[\nabla_{2j,v}]_i = 2c_{2j}\|v\|\,(D_{v,i} - (2j-2)F_v\bar v_i).$$
 
     Args:
@@ -201,10 +213,13 @@ def symmetric_order_field(
 
 @double
 def plateau_drift(particles, coefficients) -> Float[Array, "particle feature"]:
-    r"""$-\nabla_{4,v}$ in an isotropic law of unit mass: the drift on the plateau, sharp form of (3.5) and Prop. A.10.
+    r"""$-\nabla_{4,v}$ in an isotropic law of unit mass: the drift on the plateau, sharp form of
+    (3.5) and Prop. A.10.
 
-    $$-[\nabla_{4,v}]_i = 8c_4v_i\Big[a_i\bar v_i^2 - \frac{3}{2d(d+2)} - \frac12\sum_ra_r\bar v_r^4\Big];$$
-    for $a = 1/d$ a coordinate grows when its share of energy exceeds about $3/d$. Corrected: (3.5) lacks the minus sign.
+    $$-[\nabla_{4,v}]_i = 8c_4v_i\Big[a_i\bar v_i^2 - \frac{3}{2d(d+2)} - \frac12\sum_ra_r\bar
+      v_r^4\Big];$$
+    for $a = 1/d$ a coordinate grows when its share of energy exceeds about $3/d$. Corrected: (3.5)
+    lacks the minus sign.
 
     Args:
         particles: $v$, shape (particle, d).

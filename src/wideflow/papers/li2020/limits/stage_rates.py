@@ -1,10 +1,14 @@
-r"""The rate equations of stage 2 (li2020, Claim A.10, Lemma A.6) and the potential that they decrease.
+r"""The rate equations of stage 2 (li2020, Claim A.10, Lemma A.6) and the potential that they
+decrease.
 
-$\gamma_i$ is the mass of basis-like neurons on coordinate $i$, $\beta_i$ that of all others. To errors $O(1/d^2)$,
+$\gamma_i$ is the mass of basis-like neurons on coordinate $i$, $\beta_i$ that of all others. To
+errors $O(1/d^2)$,
 $$\gamma_i' = \gamma_i[-\Delta + C_1(a_i - \beta_i - \gamma_i) + C_2(a_i - \gamma_i)], \quad
-  \beta_i' = \beta_i[-\Delta + C_1(a_i - \beta_i - \gamma_i)], \quad \Delta = 2b_0\big(\textstyle\sum(\gamma+\beta) - \sum a\big).$$
-The paper's "fixed constants" are $C_1 = 2b_2 = 8/\pi$ and $C_2 = 2\sum_{j\ge2}(B_{1,2j} - B_{2,2j}) = 8(1-3/\pi)$, and
-$b_0 = 8/\pi$. (Stage 1 defines $\Delta = b_0(\dots)$, half of this one.)
+  \beta_i' = \beta_i[-\Delta + C_1(a_i - \beta_i - \gamma_i)], \quad \Delta =
+  2b_0\big(\textstyle\sum(\gamma+\beta) - \sum a\big).$$
+The paper's "fixed constants" are $C_1 = 2b_2 = 8/\pi$ and
+$C_2 = 2\sum_{j\ge2}(B_{1,2j} - B_{2,2j}) = 8(1-3/\pi)$, and $b_0 = 8/\pi$. (Stage 1 defines
+$\Delta = b_0(\dots)$, half of this one.)
 """
 
 import math
@@ -45,7 +49,8 @@ def stage_rates(
 def stage_flow(
     gamma, beta, coefficients, times
 ) -> tuple[Float[Array, "time feature"], Float[Array, "time feature"]]:
-    r"""$\gamma(t)$ and $\beta(t)$ at `times` (increasing; the first is where the given values stand).
+    r"""$\gamma(t)$ and $\beta(t)$ at `times` (increasing; the first is where the given values
+    stand).
 
     Args:
         gamma, beta: $\gamma_i$ and $\beta_i$ at the first of `times`.
@@ -81,11 +86,14 @@ def stage_flow(
 def potential(
     gamma, beta, coefficients, slack: float | int = 0.1, constant: float | int = 1.0
 ) -> dict[str, Float[Array, ""]]:
-    r"""$\Phi$ of Lemma A.6 and its parts: "delta_minus", "delta_plus", "Delta_plus", "Delta_minus", "beta_plus", "Phi".
+    r"""$\Phi$ of Lemma A.6 and its parts: "delta_minus", "delta_plus", "Delta_plus", "Delta_minus",
+    "beta_plus", "Phi".
 
-    $\delta_- = \max_i\{C_1(a_i-\beta_i-\gamma_i) + C_2\frac{\gamma_i}{\beta_i+\gamma_i}(a_i-\gamma_i)\}^+$, $\delta_+$ with
-    reversed signs, $\Delta_\pm = [\pm\Delta]^+$ of stage 2, $\Phi_\pm = \max\{\delta_\pm, (1+\text{slack})\Delta_\mp\}$ with
-    slack for the paper's $1/\mathrm{poly}\,\kappa$, $\beta_+ = \max_i\beta_i/C$ with $C$ = `constant`, and
+    $\delta_- = \max_i\{C_1(a_i-\beta_i-\gamma_i) +
+    C_2\frac{\gamma_i}{\beta_i+\gamma_i}(a_i-\gamma_i)\}^+$, $\delta_+$ with reversed signs,
+    $\Delta_\pm = [\pm\Delta]^+$ of stage 2,
+    $\Phi_\pm = \max\{\delta_\pm, (1+\text{slack})\Delta_\mp\}$ with slack for the paper's
+    $1/\mathrm{poly}\,\kappa$, $\beta_+ = \max_i\beta_i/C$ with $C$ = `constant`, and
     $\Phi = \max\{\Phi_+, \Phi_-, \beta_+\}$.
 
     Args:

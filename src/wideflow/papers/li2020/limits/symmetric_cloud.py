@@ -1,11 +1,13 @@
-r"""Infinite width with conditional symmetry: clouds of neurons closed under sign flips (li2020, section 3.1, App. A, B).
+r"""Infinite width with conditional symmetry: clouds of neurons closed under sign flips (li2020,
+section 3.1, App. A, B).
 
-A law $P$ is conditionally symmetric when independent sign flips of the coordinates (in the target's basis) leave it
-unchanged (corrected: Definition 3.1 must condition on $w_{-i}$, not $w_{-j}$). Then $\mathbb E ww^\top$ is diagonal,
-order 1 vanishes and the update keeps the property (Claim 3.1). Here $P$ is the orbit of finitely many representatives
-under a finite group $G$ of sign vectors. Only representatives move, in the exact field of their orbit (all orders at
-once), which commutes with $G$ because the target does. Tracers are particles that feel the field and make none: they
-are what the neurons of a finite network would do at infinite width (`coupling`).
+A law $P$ is conditionally symmetric when independent sign flips of the coordinates (in the target's
+basis) leave it unchanged (corrected: Definition 3.1 must condition on $w_{-i}$, not $w_{-j}$). Then
+$\mathbb E ww^\top$ is diagonal, order 1 vanishes and the update keeps the property (Claim 3.1).
+Here $P$ is the orbit of finitely many representatives under a finite group $G$ of sign vectors.
+Only representatives move, in the exact field of their orbit (all orders at once), which commutes
+with $G$ because the target does. Tracers are particles that feel the field and make none: they are
+what the neurons of a finite network would do at infinite width (`coupling`).
 """
 
 import functools
@@ -46,10 +48,11 @@ GROUPS = ("full", "hadamard", "pairs")
 def sign_group(features: int, kind: str = "full", variant: str = "abs") -> np.ndarray:
     r"""Sign vectors $G$, shape (group, feature), closed under elementwise products.
 
-    "full": exact conditional symmetry, $2^{d-1}$ rows for `abs` (where $w$ and $-w$ are one neuron), $2^d$ for ReLU.
-    "hadamard": rows of the Sylvester-Hadamard matrix of order $2^{\lceil\log_2d\rceil}$ on $d$ columns (with their
-    negatives for ReLU): $\mathbb Eww^\top$ exactly diagonal at any $d$, higher odd moments partly removed.
-    "pairs": $\pm1$ alone, which removes order 1.
+    "full": exact conditional symmetry, $2^{d-1}$ rows for `abs` (where $w$ and $-w$ are one
+    neuron), $2^d$ for ReLU. "hadamard": rows of the Sylvester-Hadamard matrix of order
+    $2^{\lceil\log_2d\rceil}$ on $d$ columns (with their negatives for ReLU): $\mathbb Eww^\top$
+    exactly diagonal at any $d$, higher odd moments partly removed. "pairs": $\pm1$ alone, which
+    removes order 1.
 
     Args:
         features: $d$.
@@ -117,7 +120,8 @@ class SymmetricCloud(AbstractResult):
         variant: str = "abs",
         balanced: bool = True,
     ) -> "SymmetricCloud":
-        r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that $\mathbb Ew_i^2 = 1/d$ exactly.
+        r"""Representatives from $\mathcal N(0, I/d)$; `balanced` rescales columns so that
+        $\mathbb Ew_i^2 = 1/d$ exactly.
 
         Args:
             features: $d$.
@@ -147,7 +151,9 @@ class SymmetricCloud(AbstractResult):
 
     @double
     def loss(self, coefficients, memory: int | str | None = None) -> Float[Array, ""]:
-        r"""$L_\infty(P)$, from pairs (representative, orbit) alone: the group makes all rows of an orbit alike."""
+        r"""$L_\infty(P)$, from pairs (representative, orbit) alone: the group makes all rows of an
+        orbit alike.
+        """
         return _cloud_loss(
             self, real_array("coefficients", coefficients).astype(jnp.float64), budget(memory)
         )
@@ -204,7 +210,8 @@ def evolve(
     cap: float | int = math.inf,
     memory: int | str | None = None,
 ) -> tuple[SymmetricCloud, CloudRun]:
-    r"""(Truncated) mean-field descent of a cloud: $v \leftarrow v - \eta\,\mathbb 1\{\|v\|^2 \le \text{cap}\}\nabla_vL_\infty(P)$, eq. (2.6).
+    r"""(Truncated) mean-field descent of a cloud:
+    $v \leftarrow v - \eta\,\mathbb 1\{\|v\|^2 \le \text{cap}\}\nabla_vL_\infty(P)$, eq. (2.6).
 
     Args:
         rate: mean-field $\eta$; time is `rate` times steps.
@@ -282,7 +289,8 @@ def _advance_network(w, a, rate, cap, count, descent, variant):
 
 
 class Coupling(NamedTuple):
-    r"""$\xi_i = \tilde w_i - w_i$ along a run: the finite network against its own neurons as tracers at infinite width.
+    r"""$\xi_i = \tilde w_i - w_i$ along a run: the finite network against its own neurons as
+    tracers at infinite width.
 
     Attributes:
         times: of the records, shape (time,).
@@ -311,13 +319,16 @@ def coupling(
     cap: float | int = math.inf,
     gradient=None,
 ) -> Coupling:
-    r"""Moves `weights` twice, as the network they are and as tracers in the cloud's field, and compares (App. B).
+    r"""Moves `weights` twice, as the network they are and as tracers in the cloud's field, and
+    compares (App. B).
 
-    Reports $\frac1m\sum\|\xi_i\|^2$ and $\max\|\xi_i\|^2$; at a fixed time the former goes like $1/m$ (Lemmas B.1-B.3).
+    Reports $\frac1m\sum\|\xi_i\|^2$ and $\max\|\xi_i\|^2$; at a fixed time the former goes like
+    $1/m$ (Lemmas B.1-B.3).
 
     Args:
-        gradient: the network's mean-field gradient as a function of (weights, coefficients, variant); default the exact
-            population's. With the gradient of a sample, $\xi$ holds the sampling error too.
+        gradient: the network's mean-field gradient as a function of (weights, coefficients,
+            variant); default the exact population's. With the gradient of a sample, $\xi$ holds the
+            sampling error too.
         weights: $w_i$ at time 0, shape (width, feature).
         cloud: the law of infinite width.
         coefficients: $a$ of the target, one a feature.

@@ -1,7 +1,9 @@
-r"""Which neurons win: basis-like neurons, the sets $S_{good}$, $S_{pot}$, $S_{bad}$, and how predictable they are (li2020, App. A).
+r"""Which neurons win: basis-like neurons, the sets $S_{good}$, $S_{pot}$, $S_{bad}$, and how
+predictable they are (li2020, App. A).
 
-A priori sets are decided by the initial weights and a threshold $\Gamma_i$; a posteriori sets by the weights at the time
-of interest. Coordinates are those of the target's basis: $v_i = \langle w^*_i, v\rangle$ (`directions`, default the axes).
+A priori sets are decided by the initial weights and a threshold $\Gamma_i$; a posteriori sets by
+the weights at the time of interest. Coordinates are those of the target's basis:
+$v_i = \langle w^*_i, v\rangle$ (`directions`, default the axes).
 """
 
 import math
@@ -31,7 +33,8 @@ def _coordinates(weights, directions) -> np.ndarray:
 
 
 def winning_threshold(coefficients, time: float | int) -> np.ndarray:
-    r"""$\Gamma_i = 1/(2B_{1,4}a_i^2d\,\tau')$, with $\tau'$ = `time` just before the end of stage 1 and $B_{1,4} = 2/(3\pi)$.
+    r"""$\Gamma_i = 1/(2B_{1,4}a_i^2d\,\tau')$, with $\tau'$ = `time` just before the end of stage 1
+    and $B_{1,4} = 2/(3\pi)$.
 
     For $a = 1/d$: $\Gamma = 2.356\,d/\tau'$.
 
@@ -48,8 +51,9 @@ def winning_threshold(coefficients, time: float | int) -> np.ndarray:
 class NeuronSets:
     r"""Membership by initial weights, boolean arrays (width, direction).
 
-    $S_{i,good}$: $v_i^2 \ge \Gamma_i + \rho$ and $v_j^2 < \Gamma_j - \rho$ for $j \ne i$; $S_{i,pot}$: $v_i^2 \ge \Gamma_i - \rho$;
-    $S_{i,bad}$: in $S_{i,pot}$ and in some other $S_{r,pot}$.
+    $S_{i,good}$: $v_i^2 \ge \Gamma_i + \rho$ and $v_j^2 < \Gamma_j - \rho$ for $j \ne i$;
+    $S_{i,pot}$: $v_i^2 \ge \Gamma_i - \rho$; $S_{i,bad}$: in $S_{i,pot}$ and in some other
+    $S_{r,pot}$.
 
     Attributes:
         good: $S_{i,good}$.
@@ -75,7 +79,8 @@ class NeuronSets:
         return np.asarray(self.good.any(axis=1))
 
     def masses(self, weights, directions=None) -> dict[str, np.ndarray]:
-        r"""$\gamma_i = \mathbb E[v_i^2\mathbb 1\{S_{i,pot}\setminus S_{bad}\}]$, $\hat\gamma_i$ over $S_{i,good}$, $\beta_i$ outside $S_{pot}$.
+        r"""$\gamma_i = \mathbb E[v_i^2\mathbb 1\{S_{i,pot}\setminus S_{bad}\}]$, $\hat\gamma_i$
+        over $S_{i,good}$, $\beta_i$ outside $S_{pot}$.
 
         Expectations run over the whole population, not conditionally.
         """
@@ -90,8 +95,9 @@ class NeuronSets:
 def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
     r"""The a priori sets from initial weights and thresholds $\Gamma_i$ (see `winning_threshold`).
 
-    $\rho$ defaults to $\Gamma_i/10$ per coordinate: the paper gives it three incompatible sizes. The intersection with
-    typical neurons ($S_g$, automatic at infinite width) is not taken; see `typical_neurons`.
+    $\rho$ defaults to $\Gamma_i/10$ per coordinate: the paper gives it three incompatible sizes.
+    The intersection with typical neurons ($S_g$, automatic at infinite width) is not taken; see
+    `typical_neurons`.
 
     Args:
         initial: $v$, shape (width, feature).
@@ -103,7 +109,8 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
     gamma = np.asarray(real_values("thresholds", thresholds), np.float64)
     if gamma.shape not in ((), squares.shape[1:]):
         raise ValueError(
-            f"`thresholds` must be one number or one for each of the {squares.shape[1]} directions, got shape {gamma.shape}."
+            f"`thresholds` must be one number or one for each of the {squares.shape[1]} "
+            f"directions, got shape {gamma.shape}."
         )
     gamma = np.broadcast_to(gamma, squares.shape[1:])
     if not np.all(gamma > 0):
@@ -121,11 +128,13 @@ def neuron_sets(initial, thresholds, rho=None, directions=None) -> NeuronSets:
 def typical_neurons(
     initial, coefficients, directions=None, constant: float | None = None
 ) -> np.ndarray:
-    r"""$S_g$ (Definition A.1, corrected), a boolean per neuron; with `constant` $= C_0$ the smaller set $S$.
+    r"""$S_g$ (Definition A.1, corrected), a boolean per neuron; with `constant` $= C_0$ the smaller
+    set $S$.
 
-    $\|w\|_\infty \le 1.5\sqrt{2\ln(md)/d}$, $\|w\|^2$ and $\sum_ia_idw_i^2$ within $1 \pm 5\sqrt{2/d}$, at most five coordinates
-    with $w_i^2 \ge 2.5\ln d/d$. Corrected: the printed third condition ($O(\log^{0.01}d)$ coordinates above $\log d/d$) fails
-    for almost every Gaussian vector. $S$ asks for $\|w\|_\infty^2, \|\bar w\|_\infty^2 \le C_0\ln d/d$ as well.
+    $\|w\|_\infty \le 1.5\sqrt{2\ln(md)/d}$, $\|w\|^2$ and $\sum_ia_idw_i^2$ within
+    $1 \pm 5\sqrt{2/d}$, at most five coordinates with $w_i^2 \ge 2.5\ln d/d$. Corrected: the
+    printed third condition ($O(\log^{0.01}d)$ coordinates above $\log d/d$) fails for almost every
+    Gaussian vector. $S$ asks for $\|w\|_\infty^2, \|\bar w\|_\infty^2 \le C_0\ln d/d$ as well.
 
     Args:
         initial: $w$, shape (width, feature).
@@ -152,7 +161,8 @@ def typical_neurons(
 def basis_like(
     weights, directions=None, threshold: float | int = 0.9
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions $\arg\max_i$).
+    r"""A posteriori: (which neurons have $\max_i\bar v_i^2 \ge$ `threshold`, their directions
+    $\arg\max_i$).
 
     Args:
         weights: $v$, shape (width, feature).
@@ -167,7 +177,8 @@ def basis_like(
 def posterior_masses(
     weights, directions=None, threshold: float | int = 0.9
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of all others.
+    r"""$\gamma_i$, the mass of basis-like neurons on their own direction, and $\beta_i$, that of
+    all others.
 
     Args:
         weights: $v$, shape (width, feature).
@@ -181,7 +192,8 @@ def posterior_masses(
 
 
 def singletons(weights, directions=None, tolerance: float | int = 0.1) -> np.ndarray:
-    r"""$S_{i,singleton}$: $\min_\pm\|\bar v \mp e_i\| \le$ `tolerance`, boolean (width, direction) (corrected: both signs).
+    r"""$S_{i,singleton}$: $\min_\pm\|\bar v \mp e_i\| \le$ `tolerance`, boolean (width, direction)
+    (corrected: both signs).
 
     Args:
         weights: $v$, shape (width, feature).
@@ -214,7 +226,8 @@ def _shares(weights, directions) -> np.ndarray:
 
 
 def lottery_scores(initial, directions=None, normalised: bool = True) -> np.ndarray:
-    r"""The lottery ticket of each neuron: $\max_i\bar v_i(0)^2$ (the better predictor at finite $d$), or $\max_iv_i(0)^2$.
+    r"""The lottery ticket of each neuron: $\max_i\bar v_i(0)^2$ (the better predictor at finite
+    $d$), or $\max_iv_i(0)^2$.
 
     Args:
         initial: $v(0)$, shape (width, feature).
@@ -245,7 +258,8 @@ def ranking_quality(scores, winners) -> float:
 
 
 def direction_persistence(initial, final, directions=None, threshold: float | int = 0.9) -> float:
-    """The share of basis-like neurons that ended on the direction that was their largest at the start.
+    """The share of basis-like neurons that ended on the direction that was their largest at the
+    start.
 
     Args:
         initial, final: weights at the start and at the end, shape (width, feature).
@@ -298,7 +312,8 @@ class CoveredDirections(AbstractObservable):
 
 
 class DirectionMasses(AbstractObservable):
-    r"""$\gamma_i$ (row 0) and $\beta_i$ (row 1) by the a posteriori sets, axes (`part`, `direction`).
+    r"""$\gamma_i$ (row 0) and $\beta_i$ (row 1) by the a posteriori sets, axes (`part`,
+    `direction`).
 
     Args:
         threshold: a neuron is basis-like where $\max_i\bar v_i^2$ is at least this.
@@ -323,7 +338,9 @@ class DirectionMasses(AbstractObservable):
 
 
 class NeuronShares(AbstractObservable):
-    r"""$\max_i\bar v_i^2$ of every neuron: the share of its squared norm on its best direction; at the start, its lottery ticket."""
+    r"""$\max_i\bar v_i^2$ of every neuron: the share of its squared norm on its best direction; at
+    the start, its lottery ticket.
+    """
 
     name: str = eqx.field(static=True, default="neuron_shares")
     label: str = eqx.field(static=True, default="share of a neuron on its best direction")
@@ -359,8 +376,8 @@ class FrozenNeurons(AbstractObservable):
     r"""How many neurons have $\|w_i\|^2 > C$ and are not updated by a truncated descent.
 
     Args:
-        cap: $C$; without it the cap of the stage in which the run's own `TruncatedDescent` is. Several caps are counted
-            side by side, along the table's axis `cap`.
+        cap: $C$; without it the cap of the stage in which the run's own `TruncatedDescent` is.
+            Several caps are counted side by side, along the table's axis `cap`.
         name: of the table's variable, where two of them are recorded.
     """
 
@@ -384,7 +401,8 @@ class FrozenNeurons(AbstractObservable):
         cap = getattr(snapshot.state, "cap", None) if self.cap is None else jnp.asarray(self.cap)
         if cap is None:
             raise ValueError(
-                "`FrozenNeurons()` counts by the cap of a `TruncatedDescent`, and these dynamics have none; "
+                "`FrozenNeurons()` counts by the cap of a `TruncatedDescent`, and these dynamics "
+                "have none; "
                 "give `cap=` a number."
             )
         squares = _sizes(snapshot.model)

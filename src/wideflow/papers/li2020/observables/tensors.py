@@ -1,8 +1,9 @@
-r"""Tensor-order losses and moment errors of norm-coupled neurons along a run (li2020, sections 2 and 3, App. A.1, B).
+r"""Tensor-order losses and moment errors of norm-coupled neurons along a run (li2020, sections 2
+and 3, App. A.1, B).
 
-All read the target off the run: the exact population that is descended, or that stands as `test=` of a run on samples.
-Notation: $p_i = \|w_i\|^2$, unit rows $u_i$, means over neurons; the learner's even tensors carry $s\cdot\frac12$ for ReLU
-with factor $s$ (one for `abs` and for `relu2`).
+All read the target off the run: the exact population that is descended, or that stands as `test=`
+of a run on samples. Notation: $p_i = \|w_i\|^2$, unit rows $u_i$, means over neurons; the learner's
+even tensors carry $s\cdot\frac12$ for ReLU with factor $s$ (one for `abs` and for `relu2`).
 """
 
 from typing import Any
@@ -27,12 +28,15 @@ NORMALISATIONS = ("raw", "weighted", "figure", "relative")
 
 
 def target(snapshot) -> tuple[Float[Array, " direction"], Float[Array, "direction feature"]]:
-    """Coefficients and directions of the target: of the descended population, else of the test one."""
+    """Coefficients and directions of the target: of the descended population, else of the test
+    one.
+    """
     for objective in (snapshot.objective, snapshot.test):
         if hasattr(objective, "coefficients") and hasattr(objective, "directions"):
             return objective.coefficients, objective.directions
     raise ValueError(
-        "this observable needs the target: train on a `GaussianAbsTeacher`, or give it as `test=` to `train`."
+        "this observable needs the target: train on a `GaussianAbsTeacher`, or give it as "
+        "`test=` to `train`."
     )
 
 
@@ -57,7 +61,9 @@ def _neurons(model):
 
 @double
 def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[Array, " order"]:
-    r"""Raw $\ell_k = \|\mathbb Ep\,u^{\otimes k} - \sum_ia_i(w^*_i)^{\otimes k}\|_F^2$; $\ell_1 = \|\mathbb Erw\|^2$, other odd ones 0."""
+    r"""Raw $\ell_k = \|\mathbb Ep\,u^{\otimes k} - \sum_ia_i(w^*_i)^{\otimes k}\|_F^2$;
+    $\ell_1 = \|\mathbb Erw\|^2$, other odd ones 0.
+    """
     even, _, r, u, w = _neurons(model)
     a, v = real_array("coefficients", coefficients), real_array("directions", directions)
     p = even * r**2 / w.shape[0]
@@ -80,15 +86,16 @@ def order_losses(model: Homogeneous, coefficients, directions, orders) -> Float[
 
 
 class OrderLosses(AbstractObservable):
-    r"""The losses of the tensor orders. Along the table's axis `order`, whose coordinate holds the orders given.
+    r"""The losses of the tensor orders. Along the table's axis `order`, whose coordinate holds the
+    orders given.
 
     Args:
         orders: 0, 1 and even numbers; odd ones above 1 are zero in every learner.
-        normalisation: "raw" $\ell_k$; "weighted" $c_k\ell_k$ (they sum to the loss); "figure" $d^2c_k\ell_k$, the loss of
-            the un-normalised target $\sum|x_i|$, which fits the axes of the paper's Figures 1 and 2; "relative"
-            $\ell_k/\|\text{target tensor}\|^2$.
-        name, axis: of the variable and of its axis; two of them in one record need different names, and different
-            axes where their orders differ.
+        normalisation: "raw" $\ell_k$; "weighted" $c_k\ell_k$ (they sum to the loss); "figure"
+            $d^2c_k\ell_k$, the loss of the un-normalised target $\sum|x_i|$, which fits the axes of
+            the paper's Figures 1 and 2; "relative" $\ell_k/\|\text{target tensor}\|^2$.
+        name, axis: of the variable and of its axis; two of them in one record need different names,
+            and different axes where their orders differ.
     """
 
     orders: tuple[int, ...] = eqx.field(static=True)
@@ -113,9 +120,11 @@ class OrderLosses(AbstractObservable):
         self.orders, self.normalisation = tuple(int(k) for k in orders), normalisation
         self.name, self.axes = name, (axis,)
         self.label = {
-            "raw": "order-k loss", "weighted": "c_k x order-k loss", "figure": "d^2 c_k x order-k loss",
+            "raw": "order-k loss",
+            "weighted": "c_k x order-k loss",
+            "figure": "d^2 c_k x order-k loss",
             "relative": "relative order-k loss",
-        }[normalisation]  # fmt: skip
+        }[normalisation]
 
     @property
     def coordinates(self) -> dict[str, tuple[int, ...]]:
@@ -172,10 +181,11 @@ def moment_errors(model: Homogeneous, coefficients, directions) -> dict[str, Flo
     r"""Zeroth and second moment errors in the target's basis (App. A.1 and B).
 
     "zeroth" $z = \mathbb E\|w\|^2 - \sum a$; "second" $q_i = \mathbb Ew_i^2 - a_i$; "spectral"
-    $\tilde\delta = \|\mathbb Eww^\top - A\|_2$; "Delta_plus", "Delta_minus" $= b_0\sum[\pm q_i]^+$ and "Delta" their
-    difference, $b_0z$ (stage 1; stage 2 of the paper redefines it as twice that); "delta_plus", "delta_minus"
-    $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its factor $s/2$. Where the target's directions are not
-    orthonormal $q_i = \langle w^*_i, (\mathbb Eww^\top - \sum_ka_kw^*_kw^{*\top}_k)w^*_i\rangle$.
+    $\tilde\delta = \|\mathbb Eww^\top - A\|_2$; "Delta_plus", "Delta_minus" $= b_0\sum[\pm q_i]^+$
+    and "Delta" their difference, $b_0z$ (stage 1; stage 2 of the paper redefines it as twice that);
+    "delta_plus", "delta_minus" $= b_2\max_i[\pm q_i]^+$. For a ReLU learner moments carry its
+    factor $s/2$. Where the target's directions are not orthonormal
+    $q_i = \langle w^*_i, (\mathbb Eww^\top - \sum_ka_kw^*_kw^{*\top}_k)w^*_i\rangle$.
 
     Args:
         model: a `Homogeneous` network with neurons $w$.

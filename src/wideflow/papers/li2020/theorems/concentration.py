@@ -10,11 +10,13 @@ from ._common import judged, log_slope, not_applicable
 
 
 class FiniteWidthLoss(AbstractTheorem):
-    r"""Claim 2.1 (loss): for $w_i$ i.i.d. from $P$, $\|w\|^2 \le 1/\lambda$, w.h.p. $|L(W) - L_\infty(P)| \le \mathrm{poly}(1/\lambda)\log(1/\delta)/\sqrt m$.
+    r"""Claim 2.1 (loss): for $w_i$ i.i.d. from $P$, $\|w\|^2 \le 1/\lambda$, w.h.p.
+    $|L(W) - L_\infty(P)| \le \mathrm{poly}(1/\lambda)\log(1/\delta)/\sqrt m$.
 
-    For $P = \mathcal N(0, I/d)$ and the `abs` learner both sides are known: $\mathbb E_WL(W) - L_\infty = (1 + 2/d - d\mu_d^2)/m$.
-    Checked on losses of networks drawn at several widths: the mean excess within `errors` standard errors of that, and
-    the root mean square of $L - L_\infty$ falling with $m$ at a log-log slope in [-1.2, -0.4].
+    For $P = \mathcal N(0, I/d)$ and the `abs` learner both sides are known:
+    $\mathbb E_WL(W) - L_\infty = (1 + 2/d - d\mu_d^2)/m$. Checked on losses of networks drawn at
+    several widths: the mean excess within `errors` standard errors of that, and the root mean
+    square of $L - L_\infty$ falling with $m$ at a log-log slope in [-1.2, -0.4].
 
     Args:
         widths: $m$.
@@ -48,17 +50,20 @@ class FiniteWidthLoss(AbstractTheorem):
         numbers["measured_constant"] = float(np.mean(m * excess.mean(axis=1)))
         return judged(
             margin,
-            f"m (L - L_inf) is {numbers['measured_constant']:.3f}, predicted {numbers['constant']:.3f}",
+            f"m (L - L_inf) is {numbers['measured_constant']:.3f}, predicted "
+            f"{numbers['constant']:.3f}",
             numbers,
         )
 
 
 class FiniteWidthGradient(AbstractTheorem):
-    r"""Claim 2.1 (gradient): $\|m\,\partial_{w_i}\hat L - \nabla_{w_i}L_\infty\| \le \mathrm{poly}(1/\lambda)\log(m/\delta)(1/\sqrt m + 1/\sqrt N)$.
+    r"""Claim 2.1 (gradient): $\|m\,\partial_{w_i}\hat L - \nabla_{w_i}L_\infty\| \le
+    \mathrm{poly}(1/\lambda)\log(m/\delta)(1/\sqrt m + 1/\sqrt N)$.
 
-    Corrected: the factor $m$ is missing in print. Checked for $P = \mathcal N(0, I/d)$ on mean-field gradients $g$ of networks
-    (or of samples) of growing `counts` ($m$, or $N$): root mean square error per neuron against the exact $\nabla L_\infty$, log-log slope
-    $-\frac12$ within `tolerance`.
+    Corrected: the factor $m$ is missing in print. Checked for $P = \mathcal N(0, I/d)$ on
+    mean-field gradients $g$ of networks (or of samples) of growing `counts` ($m$, or $N$): root
+    mean square error per neuron against the exact $\nabla L_\infty$, log-log slope $-\frac12$
+    within `tolerance`.
 
     Args:
         errors: the root mean square error at each count.
@@ -83,6 +88,8 @@ class FiniteWidthGradient(AbstractTheorem):
 
     @staticmethod
     def width_error(weights, gradient, coefficients) -> float:
-        r"""Root mean square over neurons of $\|g_i - \nabla_{w_i}L_\infty\|$ for weights drawn from $\mathcal N(0, I/d)$."""
+        r"""Root mean square over neurons of $\|g_i - \nabla_{w_i}L_\infty\|$ for weights drawn from
+        $\mathcal N(0, I/d)$.
+        """
         gap = np.asarray(gradient) - np.asarray(gaussian_cloud_field(weights, coefficients))
         return float(np.sqrt(np.mean(np.sum(gap**2, axis=1))))

@@ -10,11 +10,14 @@ from ._common import judged
 
 
 class HermiteExpansion(AbstractTheorem):
-    r"""(2.1): $L(W) = \sum_kc_k\|\mathbb E_P\,p\,\bar w^{\otimes k} - \sum_ia_i(w^*_i)^{\otimes k}\|_F^2$ over even $k$ (and $k=1$ for ReLU).
+    r"""(2.1):
+    $L(W) = \sum_kc_k\|\mathbb E_P\,p\,\bar w^{\otimes k} - \sum_ia_i(w^*_i)^{\otimes k}\|_F^2$ over
+    even $k$ (and $k=1$ for ReLU).
 
-    Corrected: $c_k$ is the printed formula for even $k$ only, $c_1$ is 0 (abs), 1 (`relu2`) or 1/4 (`relu1`), and the
-    printed network (1.2) needs its even tensors halved. Checked on given weights: the orders up to `through` plus the tail
-    of coincident directions against the closed form; what is left decays geometrically for generic weights.
+    Corrected: $c_k$ is the printed formula for even $k$ only, $c_1$ is 0 (abs), 1 (`relu2`) or 1/4
+    (`relu1`), and the printed network (1.2) needs its even tensors halved. Checked on given
+    weights: the orders up to `through` plus the tail of coincident directions against the closed
+    form; what is left decays geometrically for generic weights.
 
     Args:
         weights: $w$, shape (width, feature).
@@ -51,11 +54,13 @@ class HermiteExpansion(AbstractTheorem):
 
 
 class OrderGradients(AbstractTheorem):
-    r"""(2.5): $\nabla_{2j,v} = b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ is the gradient of the order-$2j$ loss.
+    r"""(2.5): $\nabla_{2j,v} = b_{2j}T + b'_{2j}\Pi_{v^\perp}T$ is the gradient of the order-$2j$
+    loss.
 
-    $T = \mathbb E_P\langle w,v\rangle\langle\bar w,\bar v\rangle^{2j-2}w - \sum_ia_iv_i\bar v_i^{2j-2}e_i$. Corrected:
-    $b_{2j} = 4c_{2j}$ and $b'_{2j} = (4j-4)c_{2j}$; the printed $b_{2j} = 4jc_{2j}$ counts the radial part twice. Checked by
-    central differences of $c_{2j}\ell_{2j}$ along random directions; "printed_error" is that of the printed constants.
+    $T = \mathbb E_P\langle w,v\rangle\langle\bar w,\bar v\rangle^{2j-2}w - \sum_ia_iv_i\bar
+    v_i^{2j-2}e_i$. Corrected: $b_{2j} = 4c_{2j}$ and $b'_{2j} = (4j-4)c_{2j}$; the printed
+    $b_{2j} = 4jc_{2j}$ counts the radial part twice. Checked by central differences of
+    $c_{2j}\ell_{2j}$ along random directions; "printed_error" is that of the printed constants.
 
     Args:
         weights: $w$, shape (width, feature).

@@ -10,12 +10,13 @@ from ._common import judged
 
 
 class KernelLowerBound(AbstractTheorem):
-    r"""Theorem 1.2, made quantitative: over a family of $H$ block targets that share no block, any $N$ functions fixed in advance
-    (a feature map $\phi: \mathbb R^d \to \mathbb R^N$, or $K(\cdot, x_i)$ at $N$ samples) have mean best loss at least $(1 - N/H)C_r/d$.
+    r"""Theorem 1.2, made quantitative: over a family of $H$ block targets that share no block, any
+    $N$ functions fixed in advance (a feature map $\phi: \mathbb R^d \to \mathbb R^N$, or
+    $K(\cdot, x_i)$ at $N$ samples) have mean best loss at least $(1 - N/H)C_r/d$.
 
-    Paper: some target has $L = \Omega(1/d)$ with the constant $r^{-O(r)}$. Corrected: Definition C.1 must place blocks on the
-    coordinates of the partition. Checked: the mean of the given losses (one a target of the family) against the floor;
-    VACUOUS where $N \ge H$.
+    Paper: some target has $L = \Omega(1/d)$ with the constant $r^{-O(r)}$. Corrected: Definition
+    C.1 must place blocks on the coordinates of the partition. Checked: the mean of the given losses
+    (one a target of the family) against the floor; VACUOUS where $N \ge H$.
 
     Args:
         losses: population losses, one for each target of the family.
@@ -32,9 +33,12 @@ class KernelLowerBound(AbstractTheorem):
         floor = kernel_floor(features, block, functions, size)
         mean = float(np.mean(np.asarray(losses, dtype=float)))
         numbers = {
-            "floor": floor, "mean_loss": mean, "family": size, "constant": floor_constant(block),
+            "floor": floor,
+            "mean_loss": mean,
+            "family": size,
+            "constant": floor_constant(block),
             "degree_two_floor": degree_floor(np.full(features, 1 / features), 2),
-        }  # fmt: skip
+        }
         if functions >= size:
             return Verdict(
                 Outcome.VACUOUS,

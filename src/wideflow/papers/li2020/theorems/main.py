@@ -1,5 +1,7 @@
-r"""The main results. Constants are never given and $Q < 1/100$, so $O(1/d^{1+Q})$ cannot be tested literally ($d^{-Q}$ is 0.95 at
-$d = 100$). What is checked: the loss falls far below the degree-two floor $(1-3/\pi)\sum a^2$, where kernels stay."""
+r"""The main results. Constants are never given and $Q < 1/100$, so $O(1/d^{1+Q})$ cannot be tested
+literally ($d^{-Q}$ is 0.95 at $d = 100$). What is checked: the loss falls far below the degree-two
+floor $(1-3/\pi)\sum a^2$, where kernels stay.
+"""
 
 from typing import ClassVar
 
@@ -22,9 +24,11 @@ def _below_floor(loss: float | int, coefficients, share: float | int, what: str)
 
 
 class InfiniteWidthConvergence(AbstractTheorem):
-    r"""Theorem 3.1: at infinite width, truncated descent reaches $L_\infty(P) \le O(1/d^{1+Q})$ after $\Theta(d^2/\log d) + \Theta(d^{1+10Q})$ mean-field time.
+    r"""Theorem 3.1: at infinite width, truncated descent reaches $L_\infty(P) \le O(1/d^{1+Q})$
+    after $\Theta(d^2/\log d) + \Theta(d^{1+10Q})$ mean-field time.
 
-    Checked: $L \le$ `share` $\cdot$ floor, for the loss of a symmetric cloud at $\tau = 1.7d^2/\ln d + 6d\ln d$.
+    Checked: $L \le$ `share` $\cdot$ floor, for the loss of a symmetric cloud at
+    $\tau = 1.7d^2/\ln d + 6d\ln d$.
 
     Args:
         loss: $L_\infty(P)$.
@@ -38,11 +42,13 @@ class InfiniteWidthConvergence(AbstractTheorem):
 
 
 class FiniteConvergence(AbstractTheorem):
-    r"""Theorem 1.1: with $N = \mathrm{poly}_\kappa(d)$ samples, $\eta < \min(\lambda_0^2, 1/\mathrm{poly}_\kappa(d))$ and $m \ge \mathrm{poly}(d)/\mathrm{poly}(\lambda_1)$,
-    Algorithm 1 ends with $L(\hat W) \le O(1/d^{1+Q})$ with probability $1 - 1/\mathrm{poly}(d)$.
+    r"""Theorem 1.1: with $N = \mathrm{poly}_\kappa(d)$ samples,
+    $\eta < \min(\lambda_0^2, 1/\mathrm{poly}_\kappa(d))$ and
+    $m \ge \mathrm{poly}(d)/\mathrm{poly}(\lambda_1)$, Algorithm 1 ends with
+    $L(\hat W) \le O(1/d^{1+Q})$ with probability $1 - 1/\mathrm{poly}(d)$.
 
-    Corrected: the stated $\eta$ is the mean-field one ($\eta_{literal} = m\eta$). Checked: $L \le$ `share` $\cdot$ floor for the
-    population loss of the trained network.
+    Corrected: the stated $\eta$ is the mean-field one ($\eta_{literal} = m\eta$). Checked: $L \le$
+    `share` $\cdot$ floor for the population loss of the trained network.
 
     Args:
         loss: $L(\hat W)$.

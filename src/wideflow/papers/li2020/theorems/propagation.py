@@ -11,10 +11,12 @@ from ._common import judged, log_slope, not_applicable
 
 
 class ErrorPropagation(AbstractTheorem):
-    r"""Lemmas B.1-B.3: with $m, N$ polynomial, $\xi_w = \tilde w - w$ stays polynomially small through all stages.
+    r"""Lemmas B.1-B.3: with $m, N$ polynomial, $\xi_w = \tilde w - w$ stays polynomially small
+    through all stages.
 
-    Testable content: at a fixed time the mean of $\|\xi\|^2$ goes like $1/m$. Checked on means over seeds at several widths:
-    log-log slope $-1$ within `tolerance` (fit over a factor 16 in width or more; neighbouring widths scatter).
+    Testable content: at a fixed time the mean of $\|\xi\|^2$ goes like $1/m$. Checked on means over
+    seeds at several widths: log-log slope $-1$ within `tolerance` (fit over a factor 16 in width or
+    more; neighbouring widths scatter).
 
     Args:
         widths: $m$.
@@ -34,9 +36,11 @@ class ErrorPropagation(AbstractTheorem):
 
 
 class ErrorForms(AbstractTheorem):
-    r"""Claims B.1, B.2, B.3: the leading error terms push towards zero: three kinds of quadratic forms are not negative.
+    r"""Claims B.1, B.2, B.3: the leading error terms push towards zero: three kinds of quadratic
+    forms are not negative.
 
-    Corrected: Claim B.2 needs the mean over $v$. Checked on given pairs $(w, \xi_w)$; for B.2 also the stated square.
+    Corrected: Claim B.2 needs the mean over $v$. Checked on given pairs $(w, \xi_w)$; for B.2 also
+    the stated square.
 
     Args:
         weights: $w$, shape (width, feature).
@@ -56,7 +60,8 @@ class ErrorForms(AbstractTheorem):
 
 
 class SixteenTerms(AbstractTheorem):
-    r"""B.2.1: the sixteen terms $\tilde\nabla_{2j,v,p}$ are together the first-order error of $\nabla_{2j,v}$ (with $b+b' = 4jc_{2j}$).
+    r"""B.2.1: the sixteen terms $\tilde\nabla_{2j,v,p}$ are together the first-order error of
+    $\nabla_{2j,v}$ (with $b+b' = 4jc_{2j}$).
 
     Checked by a central difference of the exact order-$2j$ field along $(\xi_v, \xi_w)$.
 

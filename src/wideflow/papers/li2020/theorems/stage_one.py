@@ -14,15 +14,18 @@ B0, B2 = 8 / math.pi, 4 / math.pi
 
 
 class MomentDecay(AbstractTheorem):
-    r"""Lemma A.2 with Propositions A.8, A.9: after $T_1 = O(d\log d)$, $\max(|\Delta|, \delta_\pm) \le c/d^2$ until $T_2$; before, $|\Delta| \le
-    \max\delta_\pm$ or $\le c/d^2$.
+    r"""Lemma A.2 with Propositions A.8, A.9: after $T_1 = O(d\log d)$,
+    $\max(|\Delta|, \delta_\pm) \le c/d^2$ until $T_2$; before, $|\Delta| \le \max\delta_\pm$ or
+    $\le c/d^2$.
 
-    $\Delta = b_0(\mathbb E\|w\|^2 - \sum a)$, $\delta_\pm = b_2\max_i[\pm(\mathbb Ew_i^2 - a_i)]^+$; the paper's
-    $c_t\,\mathrm{poly}(\kappa_1)$ is the number `constant` here (5 fits $\kappa \le 2$). Corrected: (A.19), (A.20) drop the
-    factor $b_2$; $\delta$ decays at the rate $2b_2\mathbb Ew_i^2$.
+    $\Delta = b_0(\mathbb E\|w\|^2 - \sum a)$,
+    $\delta_\pm = b_2\max_i[\pm(\mathbb Ew_i^2 - a_i)]^+$; the paper's
+    $c_t\,\mathrm{poly}(\kappa_1)$ is the number `constant` here (5 fits $\kappa \le 2$). Corrected:
+    (A.19), (A.20) drop the factor $b_2$; $\delta$ decays at the rate $2b_2\mathbb Ew_i^2$.
 
     Args:
-        times, second, zeroth: records of $q_i = \mathbb Ew_i^2 - a_i$, shape (time, direction), and of $z$.
+        times, second, zeroth: records of $q_i = \mathbb Ew_i^2 - a_i$, shape (time, direction), and
+            of $z$.
         until: $T_2$, where the statement ends.
         span: allowed $T_1$ in units of $d\ln d$.
     """
@@ -72,14 +75,17 @@ class MomentDecay(AbstractTheorem):
 
     @staticmethod
     def decay_rate(times, second, start: float | int, stop: float | int) -> float:
-        r"""The measured exponential rate of $\max_i|q_i|$ between two times; predicted $2b_2\mathbb Ew_i^2 = 2.55/d$ at $a = 1/d$."""
+        r"""The measured exponential rate of $\max_i|q_i|$ between two times; predicted
+        $2b_2\mathbb Ew_i^2 = 2.55/d$ at $a = 1/d$.
+        """
         t, q = np.asarray(times, dtype=float), np.abs(np.asarray(second, dtype=float)).max(axis=1)
         keep = (t >= start) & (t <= stop)
         return float(-np.polyfit(t[keep], np.log(q[keep]), 1)[0])
 
 
 class SecondMomentRange(AbstractTheorem):
-    r"""Claim A.1: for $t \le T_2$, $\mathbb Ew_i^2 \in [1/(\kappa_1d), 2\kappa/d]$; $\kappa_1$ = `slack` $\cdot\kappa$ here (the paper's is $e^{\mathrm{poly}\kappa}$).
+    r"""Claim A.1: for $t \le T_2$, $\mathbb Ew_i^2 \in [1/(\kappa_1d), 2\kappa/d]$; $\kappa_1$ =
+    `slack` $\cdot\kappa$ here (the paper's is $e^{\mathrm{poly}\kappa}$).
 
     Args:
         second_moments: $\mathbb Ew_i^2$, at one time or at many.
@@ -103,10 +109,12 @@ class SecondMomentRange(AbstractTheorem):
 
 
 class CoordinateScaling(AbstractTheorem):
-    r"""Claim A.2 (corrected): $v_i^{(T_1)} = \sqrt{a_id}\,v_i^{(0)}$ up to $\mathrm{polylog}/d^{3/2}$.
+    r"""Claim A.2 (corrected): $v_i^{(T_1)} = \sqrt{a_id}\,v_i^{(0)}$ up to
+    $\mathrm{polylog}/d^{3/2}$.
 
-    The printed $(a_id)v_i^{(0)}$ contradicts (A.27), from which it is drawn. Checked on the median over particles and over
-    coordinates of equal $a_i$; "printed_error" is the same for the printed statement.
+    The printed $(a_id)v_i^{(0)}$ contradicts (A.27), from which it is drawn. Checked on the median
+    over particles and over coordinates of equal $a_i$; "printed_error" is the same for the printed
+    statement.
 
     Args:
         initial, final: $v$ at time 0 and at $T_1$, shape (particle, d).
@@ -133,11 +141,13 @@ class CoordinateScaling(AbstractTheorem):
 
 
 class Lottery(AbstractTheorem):
-    r"""Lemma A.3: at $T_2$ the neurons of $S_{good}$ are large and basis-like on their own direction, the others are not.
+    r"""Lemma A.3: at $T_2$ the neurons of $S_{good}$ are large and basis-like on their own
+    direction, the others are not.
 
-    Corrected: the last item must read $\mu(S_{bad}) \le \mu(S_{good})d^{-\Omega}$, and the winner's direction is the largest
-    $|v_j^{(0)}|$. At finite $d$ the sharp sets blur; what is checked is that the initial $\max_i\bar v_i^2$ ranks the
-    basis-like neurons (AUC at least `quality`) and that they keep their initial direction (`persistence`).
+    Corrected: the last item must read $\mu(S_{bad}) \le \mu(S_{good})d^{-\Omega}$, and the winner's
+    direction is the largest $|v_j^{(0)}|$. At finite $d$ the sharp sets blur; what is checked is
+    that the initial $\max_i\bar v_i^2$ ranks the basis-like neurons (AUC at least `quality`) and
+    that they keep their initial direction (`persistence`).
 
     Args:
         initial, final: weights at time 0 and at the end, shape (width, feature).

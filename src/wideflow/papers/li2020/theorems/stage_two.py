@@ -14,10 +14,11 @@ from ._common import degree_two_floor, judged, not_applicable
 
 
 class WarmStart(AbstractTheorem):
-    r"""Lemma A.5: at $T_3 = T_2 + O(d\log d)$, $\beta_i$, $|a_i - \gamma_i|$ and $|\Delta|$ are $o(1/d)$.
+    r"""Lemma A.5: at $T_3 = T_2 + O(d\log d)$, $\beta_i$, $|a_i - \gamma_i|$ and $|\Delta|$ are
+    $o(1/d)$.
 
-    $o(1/d)$ is not testable; checked is its consequence $L \le$ `share` $\cdot$ floor. The numbers give the three quantities
-    in units of $1/d$, by a posteriori sets.
+    $o(1/d)$ is not testable; checked is its consequence $L \le$ `share` $\cdot$ floor. The numbers
+    give the three quantities in units of $1/d$, by a posteriori sets.
 
     Args:
         weights: at $T_3$, shape (width, feature).
@@ -32,17 +33,21 @@ class WarmStart(AbstractTheorem):
         loss = float(hermite.population_loss(weights, a))
         ratio = loss / degree_two_floor(a)
         numbers = {
-            "loss_over_floor": ratio, "d_beta": a.size * beta.max(), "d_gap": a.size * np.abs(a - gamma).max(),
+            "loss_over_floor": ratio,
+            "d_beta": a.size * beta.max(),
+            "d_gap": a.size * np.abs(a - gamma).max(),
             "d_Delta": a.size * 16 / math.pi * abs(np.sum(gamma + beta) - a.sum()),
-        }  # fmt: skip
+        }
         return judged(1 - ratio / share, f"the loss is {ratio:.3f} of the floor", numbers)
 
 
 class RateEquations(AbstractTheorem):
-    r"""Claim A.10: a basis neuron on $e_i$ grows as $\|v\|' = \frac12\|v\|[-\Delta + C_1(a_i - \beta_i - \gamma_i) + C_2(a_i - \gamma_i)] \pm O(\|v\|/d^2)$.
+    r"""Claim A.10: a basis neuron on $e_i$ grows as $\|v\|' = \frac12\|v\|[-\Delta + C_1(a_i -
+    \beta_i - \gamma_i) + C_2(a_i - \gamma_i)] \pm O(\|v\|/d^2)$.
 
-    $C_1 = 8/\pi$, $C_2 = 8(1 - 3/\pi)$ (the paper's "fixed constants"), $\Delta = 2b_0(\sum(\gamma+\beta) - \sum a)$. Checked on the
-    basis-like neurons (share at least `threshold` on one axis) in the exact field; `constant` is the allowed error times $d^2$.
+    $C_1 = 8/\pi$, $C_2 = 8(1 - 3/\pi)$ (the paper's "fixed constants"),
+    $\Delta = 2b_0(\sum(\gamma+\beta) - \sum a)$. Checked on the basis-like neurons (share at least
+    `threshold` on one axis) in the exact field; `constant` is the allowed error times $d^2$.
 
     Args:
         weights: $v$ of all neurons, shape (width, feature).
@@ -69,10 +74,12 @@ class RateEquations(AbstractTheorem):
 
 
 class LateDecay(AbstractTheorem):
-    r"""Lemma A.6: in stage 2.2, $\Phi^{(t+1)} \le \Phi^{(t)}(1 - \eta\frac{\min(C_1,1)}8\Phi^{(t)})$, hence $L = O(d\Phi^2) = O(d/\tau^2)$.
+    r"""Lemma A.6: in stage 2.2,
+    $\Phi^{(t+1)} \le \Phi^{(t)}(1 - \eta\frac{\min(C_1,1)}8\Phi^{(t)})$, hence
+    $L = O(d\Phi^2) = O(d/\tau^2)$.
 
-    Checked: the slope of $\log L$ on $\log\tau$ over late times lies in `interval` (measured $-2.1$ to $-2.5$; at $m = d$ the
-    decay is exponential and the lemma says nothing).
+    Checked: the slope of $\log L$ on $\log\tau$ over late times lies in `interval` (measured $-2.1$
+    to $-2.5$; at $m = d$ the decay is exponential and the lemma says nothing).
 
     Args:
         times: $\tau$ of the records.

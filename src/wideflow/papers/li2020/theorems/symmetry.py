@@ -13,11 +13,12 @@ from ._common import judged
 
 
 class SymmetryPreserved(AbstractTheorem):
-    r"""Claim 3.1: if $P^{(t)}$ is conditionally symmetric, so is $P^{(t+1)}$ under (truncated) descent.
+    r"""Claim 3.1: if $P^{(t)}$ is conditionally symmetric, so is $P^{(t+1)}$ under (truncated)
+    descent.
 
-    Corrected: Definition 3.1 conditions on $w_{-i}$, and the gradient is an odd function of each $v_j$, not a polynomial.
-    Checked by moving the full orbit of `representatives` as independent neurons and comparing with the orbit of the moved
-    representatives.
+    Corrected: Definition 3.1 conditions on $w_{-i}$, and the gradient is an odd function of each
+    $v_j$, not a polynomial. Checked by moving the full orbit of `representatives` as independent
+    neurons and comparing with the orbit of the moved representatives.
 
     Args:
         coefficients: $a_i$, one a feature.
@@ -54,11 +55,13 @@ class SymmetryPreserved(AbstractTheorem):
 
 
 class SymmetricGradient(AbstractTheorem):
-    r"""Claim 3.2 (corrected): for conditionally symmetric $P$, $[\nabla_{0,v}]_i = b_0(\mathbb E\|w\|^2 - 1)v_i$, $[\nabla_{2,v}]_i =
-    b_2(\mathbb Ew_i^2 - a_i)v_i$, and $\nabla_{2j,v}$ is given by sign averages.
+    r"""Claim 3.2 (corrected): for conditionally symmetric $P$,
+    $[\nabla_{0,v}]_i = b_0(\mathbb E\|w\|^2 - 1)v_i$,
+    $[\nabla_{2,v}]_i = b_2(\mathbb Ew_i^2 - a_i)v_i$, and $\nabla_{2j,v}$ is given by sign
+    averages.
 
-    The printed (3.3) lacks multinomial coefficients and fixes no index. Checked: the cumulant recursion of
-    `limits.sign_averages` against the full orbit of `representatives`, order by order.
+    The printed (3.3) lacks multinomial coefficients and fixes no index. Checked: the cumulant
+    recursion of `limits.sign_averages` against the full orbit of `representatives`, order by order.
 
     Args:
         coefficients: $a_i$, one a feature.

@@ -1,11 +1,15 @@
-r"""The phase diagram of two-layer ReLU networks: where the hidden weights freeze, move, or condense as the width grows (luo2021, Figures 1 to 4).
+r"""The phase diagram of two-layer ReLU networks: where the hidden weights freeze, move, or condense
+as the width grows (luo2021, Figures 1 to 4).
 
-Networks f = kappa sum a sigma(w.x) with kappa = m^-gamma and layers that start at ratio m^-gamma' flow until the loss is a stated share of its start. The relative movement of the hidden
-weights grows like m^S: S below 0 is the linear regime, S near 0 the critical one (mean field), S above 0 the condensed one, in which neurons gather on few directions. The line S = 0 over
-the plane is drawn beside the published boundary, gamma = 1 for gamma' <= 0 and gamma' = gamma - 1 above. At gamma' = 0 the exponents are gamma - 1 below the boundary and (gamma - 1)/2
-above (README.md derives them).
+Networks f = kappa sum a sigma(w.x) with kappa = m^-gamma and layers that start at ratio m^-gamma'
+flow until the loss is a stated share of its start. The relative movement of the hidden weights
+grows like m^S: S below 0 is the linear regime, S near 0 the critical one (mean field), S above 0
+the condensed one, in which neurons gather on few directions. The line S = 0 over the plane is drawn
+beside the published boundary, gamma = 1 for gamma' <= 0 and gamma' = gamma - 1 above. At gamma' = 0
+the exponents are gamma - 1 below the boundary and (gamma - 1)/2 above (README.md derives them).
 
-The outputs at the start are taken off, so that below gamma = 1/2, where they grow with the width, movement is still that of learning.
+The outputs at the start are taken off, so that below gamma = 1/2, where they grow with the width,
+movement is still that of learning.
 
 Run:  wideflow run luo2021-phases            Takes:  see docs/guides/phase-diagrams.md
 """
@@ -67,8 +71,9 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     done = 0
     ends: dict[tuple, tuple] = {}
     for (point, width), seeds in [
-        *((case, settings.seeds) for case in named), *((case, settings.plane_seeds) for case in plane),
-    ]:  # fmt: skip
+        *((case, settings.seeds) for case in named),
+        *((case, settings.plane_seeds) for case in plane),
+    ]:
         for seed in range(seeds):
             if (point, width, seed) not in ends:
                 part = session.within(
@@ -80,9 +85,12 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
     moved = [[pick(0, p, w, settings.seeds) for w in settings.widths] for p in NAMED]
     losses = [[pick(1, p, w, settings.seeds) for w in settings.widths] for p in NAMED]
     over = [
-        [[pick(0, (g, p), w, settings.plane_seeds) for w in settings.plane_widths] for p in settings.gamma_primes]
+        [
+            [pick(0, (g, p), w, settings.plane_seeds) for w in settings.plane_widths]
+            for p in settings.gamma_primes
+        ]
         for g in settings.gammas
-    ]  # fmt: skip
+    ]
     masses = [
         [np.mean(pick(k, p, settings.widths[-1], settings.seeds), axis=0) for k in (2, 3)]
         for p in NAMED
@@ -95,12 +103,14 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
             "directions": (("point", "moment", "angle"), masses),
         },
         {
-            "width": list(settings.widths), "plane_width": list(settings.plane_widths),
-            "gamma": list(settings.gammas), "gamma_prime": list(settings.gamma_primes),
+            "width": list(settings.widths),
+            "plane_width": list(settings.plane_widths),
+            "gamma": list(settings.gammas),
+            "gamma_prime": list(settings.gamma_primes),
             "angle": (np.arange(BINS) + 0.5) * 360 / BINS - 180,
         },
         {"loss": "half mean of squares", "stopped_at_share": settings.share},
-    )  # fmt: skip
+    )
 
 
 def _data(settings: Settings) -> Dataset:
@@ -111,7 +121,9 @@ def _data(settings: Settings) -> Dataset:
 
 
 def _end(settings: Settings, key, data: Dataset, point, width: int, seed: int, session: Session):
-    """Relative movement of the hidden weights, the loss's share, and the mass of directions at both ends."""
+    """Relative movement of the hidden weights, the loss's share, and the mass of directions at both
+    ends.
+    """
     net = TwoLayer.init(
         named_key(key, seed), features=2, width=width, gamma=point[0], gamma_prime=point[1]
     )
@@ -119,10 +131,15 @@ def _end(settings: Settings, key, data: Dataset, point, width: int, seed: int, s
     moved_targets = Dataset(data.inputs, data.targets + start, data.name)
     first = 0.5 * float(np.mean(data.targets**2))
     done = train(
-        net, moved_targets, GradientFlow(settings.tolerance, method="tsit5"), time=settings.time,
-        every=Logarithmic(4, 1e-4), loss=HalfMeanSquares(), stop_below=settings.share * first,
+        net,
+        moved_targets,
+        GradientFlow(settings.tolerance, method="tsit5"),
+        time=settings.time,
+        every=Logarithmic(4, 1e-4),
+        loss=HalfMeanSquares(),
+        stop_below=settings.share * first,
         session=session,
-    )  # fmt: skip
+    )
     before, after = np.asarray(net.weights), np.asarray(done.model.weights)
     movement = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     share = float(done.table["loss"].values[-1]) / first
@@ -139,7 +156,9 @@ def _masses(net: TwoLayer) -> np.ndarray:
 
 
 def exponents(movement: np.ndarray, widths) -> np.ndarray:
-    """S: slope of the logarithm of the mean over seeds (last axis) against that of the width (last but one)."""
+    """S: slope of the logarithm of the mean over seeds (last axis) against that of the width (last
+    but one).
+    """
     logs = np.log(np.asarray(movement).mean(axis=-1))
     flat = logs.reshape(-1, logs.shape[-1])
     slopes = np.polyfit(np.log(np.asarray(widths, float)), flat.T, 1)[0]
@@ -152,7 +171,9 @@ def boundary(gamma_prime: np.ndarray) -> np.ndarray:
 
 
 def zero_line(gamma: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """For each gamma' the gamma at which S first crosses zero, by linear interpolation; NaN where it does not."""
+    """For each gamma' the gamma at which S first crosses zero, by linear interpolation; NaN where
+    it does not.
+    """
     places = np.full(slopes.shape[1], np.nan)
     for j, column in enumerate(slopes.T):
         crossings = np.flatnonzero((column[:-1] < 0) & (column[1:] >= 0))
@@ -164,7 +185,9 @@ def zero_line(gamma: np.ndarray, slopes: np.ndarray) -> np.ndarray:
 
 
 def participation(masses: np.ndarray) -> np.ndarray:
-    """How many of the bins carry the neurons' size, 1 / sum of squares of the masses (last axis)."""
+    """How many of the bins carry the neurons' size, 1 / sum of squares of the masses (last
+    axis).
+    """
     return 1 / np.sum(np.asarray(masses) ** 2, axis=-1)
 
 
@@ -184,27 +207,35 @@ def draw(table: xr.Dataset) -> FigureSpec:
     widths = table["width"].values
     panels.append(
         Panel(
-            "Relative movement of the hidden weights", "width", "‖w − w(0)‖ / ‖w(0)‖",
+            "Relative movement of the hidden weights",
+            "width",
+            "‖w − w(0)‖ / ‖w(0)‖",
             [
                 Line(widths, m.mean(-1), t, low=m.min(-1), high=m.max(-1), group=t)
                 for m, t in zip(table["movement"].values, TITLES, strict=True)
             ],
-            "log", "log",
+            "log",
+            "log",
         )
-    )  # fmt: skip
+    )
     angle = table["angle"].values
     directions = table["directions"].values
     panels.append(
         Panel(
-            "Directions of the neurons at the end", "angle of w (degrees)", "share of |a||w|",
+            "Directions of the neurons at the end",
+            "angle of w (degrees)",
+            "share of |a||w|",
             [Line(angle, m[1], t, group=t) for m, t in zip(directions, TITLES, strict=True)]
             + [HLine(1 / BINS, "even")],
         )
-    )  # fmt: skip
+    )
     return FigureSpec(
-        "Linear, critical and condensed networks", panels, columns=3,
-        caption="S is the slope of the movement against the width, mean over seeds. Bands span the seeds.",
-    )  # fmt: skip
+        "Linear, critical and condensed networks",
+        panels,
+        columns=3,
+        caption="S is the slope of the movement against the width, mean over seeds. Bands span "
+        "the seeds.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
@@ -220,11 +251,27 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             Claim(f"S at {title}", float(s), expected=e, tolerance=TOLERANCE)
             for title, s, e in zip(TITLES, slopes, expected, strict=True)
         ),
-        Claim("largest share of the loss that a named run ends with, over the share asked for", float(table["loss_share"].max() / table.attrs["stopped_at_share"]), at_most=1.0),
-        Claim("the line S = 0 off the published boundary in gamma, at most", float(np.max(np.abs(away[inside]))), at_most=0.25),
-        Claim("occupied directions at (3/2, 0), end over start: condensation", float(masses[2, 1] / masses[2, 0]), at_most=0.5),
-        Claim("occupied directions at the end, (3/2, 0) over (1/2, 0)", float(masses[2, 1] / masses[0, 1]), at_most=0.5),
-    )  # fmt: skip
+        Claim(
+            "largest share of the loss that a named run ends with, over the share asked for",
+            float(table["loss_share"].max() / table.attrs["stopped_at_share"]),
+            at_most=1.0,
+        ),
+        Claim(
+            "the line S = 0 off the published boundary in gamma, at most",
+            float(np.max(np.abs(away[inside]))),
+            at_most=0.25,
+        ),
+        Claim(
+            "occupied directions at (3/2, 0), end over start: condensation",
+            float(masses[2, 1] / masses[2, 0]),
+            at_most=0.5,
+        ),
+        Claim(
+            "occupied directions at the end, (3/2, 0) over (1/2, 0)",
+            float(masses[2, 1] / masses[0, 1]),
+            at_most=0.5,
+        ),
+    )
 
 
 EXPERIMENT = Experiment(
@@ -233,12 +280,29 @@ EXPERIMENT = Experiment(
     title="Phase diagram of two-layer networks",
     figure="Figures 1 to 4",
     settings={
-        "smoke": Settings(gammas=(0.5, 1.5), gamma_primes=(0.0, 0.5), plane_widths=(8, 16), widths=(8, 16), samples=4, share=0.5, time=10.0, tolerance=1e-2, seeds=1),
+        "smoke": Settings(
+            gammas=(0.5, 1.5),
+            gamma_primes=(0.0, 0.5),
+            plane_widths=(8, 16),
+            widths=(8, 16),
+            samples=4,
+            share=0.5,
+            time=10.0,
+            tolerance=1e-2,
+            seeds=1,
+        ),
         "default": Settings(),
-        "paper": Settings(gammas=tuple(0.25 * k for k in range(1, 9)), gamma_primes=tuple(0.25 * k - 0.5 for k in range(7)), plane_widths=(1000, 2000, 4000, 8000), widths=(1000, 2000, 4000, 8000), seeds=5, plane_seeds=3),
+        "paper": Settings(
+            gammas=tuple(0.25 * k for k in range(1, 9)),
+            gamma_primes=tuple(0.25 * k - 0.5 for k in range(7)),
+            plane_widths=(1000, 2000, 4000, 8000),
+            widths=(1000, 2000, 4000, 8000),
+            seeds=5,
+            plane_seeds=3,
+        ),
     },
     run=run,
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

@@ -1,6 +1,8 @@
-r"""Concentration and loss decomposition at $d = 20$ over seeds, with the bands that 147 seeds gave (ren2023, Section 4, eq. (6)).
+r"""Concentration and loss decomposition at $d = 20$ over seeds, with the bands that 147 seeds gave
+(ren2023, Section 4, eq. (6)).
 
-Run:  wideflow run ren2023-concentration     Takes:  default about 2 s a seed on one core, plus compilation
+Run:  wideflow run ren2023-concentration
+Takes:  default about 2 s a seed on one core, plus compilation
 """
 
 from dataclasses import dataclass
@@ -20,7 +22,10 @@ TIMES = (83.5, 167.0, 250.0)
 LIMIT_ALPHA = (0.33310, 0.53036, 0.58310)
 
 
-NOT_CHECKED = "settings differ from the default: the bands of 147 seeds and the lemmas do not belong to this run and are not checked"
+NOT_CHECKED = (
+    "settings differ from the default: the bands of 147 seeds and the lemmas do not belong to this "
+    "run and are not checked"
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     tables, verdicts = [], []
     for seed in range(settings.seeds):
         part = session.within(seed, settings.seeds, f"seed {seed}")
-        table, verdict = train_learner(law, settings, named_key(key, "seed", seed), part, time_grid=grid)  # fmt: skip
+        table, verdict = train_learner(
+            law, settings, named_key(key, "seed", seed), part, time_grid=grid
+        )
         tables.append(table)
         verdicts.append(verdict)
     table = with_verdicts(xr.concat(tables, "seed").drop_vars("profile"), verdicts)
@@ -76,15 +83,37 @@ def draw(table: xr.Dataset) -> FigureSpec:
         Line(t, np.abs(one.loss_parts.sel(part="eq6").values), "eq. (6) for L2", dash="dashed")
     )
     panels = (
-        Panel("Loss and its parts", "time t", "loss", [Line(t, one.loss.values, "L"), *parts], yscale="log"),
-        Panel("Size of the first layer", "time t", "α", [
-            *(Line(t, table.alpha.isel(seed=i).values, "network", group="network") for i in range(table.sizes["seed"])),
-            Line(t, one.limit_alpha.values, "infinite width", dash="dashed"),
-        ]),
-        Panel("Errors of the layers", "time t", "e₂, δ₂, δ₁ᵀ", [
-            Line(t, one.direction_error.values, "e₂"), Line(t, one.second_spread.values, "δ₂"), Line(t[1:], one.tangent_spread.values[1:], "δ₁ᵀ"),
-        ], yscale="log"),
-    )  # fmt: skip
+        Panel(
+            "Loss and its parts",
+            "time t",
+            "loss",
+            [Line(t, one.loss.values, "L"), *parts],
+            yscale="log",
+        ),
+        Panel(
+            "Size of the first layer",
+            "time t",
+            "α",
+            [
+                *(
+                    Line(t, table.alpha.isel(seed=i).values, "network", group="network")
+                    for i in range(table.sizes["seed"])
+                ),
+                Line(t, one.limit_alpha.values, "infinite width", dash="dashed"),
+            ],
+        ),
+        Panel(
+            "Errors of the layers",
+            "time t",
+            "e₂, δ₂, δ₁ᵀ",
+            [
+                Line(t, one.direction_error.values, "e₂"),
+                Line(t, one.second_spread.values, "δ₂"),
+                Line(t[1:], one.tangent_spread.values[1:], "δ₁ᵀ"),
+            ],
+            yscale="log",
+        ),
+    )
     return FigureSpec(
         "The loss splits as in equation (6), and the second layer stays together", panels, columns=3
     )

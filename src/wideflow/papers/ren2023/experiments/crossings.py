@@ -6,7 +6,9 @@ import numpy as np
 
 
 def first_times(losses, times, levels) -> np.ndarray:
-    """First times (level,) at which the logarithm of the loss, linear between records, passes the levels; infinite where it does not."""
+    """First times (level,) at which the logarithm of the loss, linear between records, passes the
+    levels; infinite where it does not.
+    """
     curve = np.log(np.maximum(losses, 1e-300))  # rounding can go below 0
     reached = np.full(len(levels), np.inf)
     for k, level in enumerate(levels):

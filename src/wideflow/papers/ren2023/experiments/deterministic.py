@@ -1,8 +1,11 @@
-r"""A finite network without samples: the first-layer error falls monotonically (ren2023, Lemmas D.11, D.12 and D.14).
+r"""A finite network without samples: the first-layer error falls monotonically (ren2023, Lemmas
+D.11, D.12 and D.14).
 
-Radius and directions are integrated, so no sampling noise hides Stage 2: the angular error $e_2$ only falls, and the spread $\delta_2$ of the second layer does not grow
-while every second-layer neuron is active on the unit ball. Near the end $\bar w_2\alpha \approx -1$, $\bar b_2 \approx 1$, and the neurons are off in the directions with $F > \alpha$: there the lemma
-says nothing, and $\delta_2$ grows by a tenth.
+Radius and directions are integrated, so no sampling noise hides Stage 2: the angular error $e_2$
+only falls, and the spread $\delta_2$ of the second layer does not grow while every second-layer
+neuron is active on the unit ball. Near the end $\bar w_2\alpha \approx -1$, $\bar b_2 \approx 1$,
+and the neurons are off in the directions with $F > \alpha$: there the lemma says nothing, and
+$\delta_2$ grows by a tenth.
 
 Run:  wideflow run ren2023-deterministic     Takes:  default about 15 s of one core
 """
@@ -90,7 +93,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
 
 
 def active_on_the_ball(table: xr.Dataset) -> xr.DataArray:
-    r"""$\min_j (b_j + w_j \sup_{\lVert x\rVert\le1} F)$ at every record: positive where Lemma D.14 applies."""
+    r"""$\min_j (b_j + w_j \sup_{\lVert x\rVert\le1} F)$ at every record: positive where Lemma D.14
+    applies.
+    """
     highest = table.alpha * (1 + table.direction_sup)
     return (table.second_bias + table.second_weight * highest).min("second")
 
@@ -99,7 +104,11 @@ def draw(table: xr.Dataset) -> FigureSpec:
     one = table.isel(seed=0)
     time = one.time.values
     applies = active_on_the_ball(one).values > 0
-    ends = [] if applies.all() else [VLine(float(time[np.argmin(applies)]), "neurons leave the unit ball")]  # fmt: skip
+    ends = (
+        []
+        if applies.all()
+        else [VLine(float(time[np.argmin(applies)]), "neurons leave the unit ball")]
+    )
     panels = (
         Panel("Loss", "time t", "L", (Line(time, one.loss.values),), yscale="log"),
         Panel(
@@ -132,7 +141,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             "mean ‖w₁‖² − 2 mean w₂² drifts by",
             float(abs(balance - balance.isel(step=0)).max()),
             at_most=0.05,
-            note="zero for the exact flow, also with directions integrated: what is left are the Euler steps",
+            note="zero for the exact flow, also with directions integrated: what is left are the "
+            "Euler steps",
         ),
     ]
     if table.attrs["full"]:
@@ -152,7 +162,8 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 at_least=5,
             ),
             Claim(
-                "Lemma D.14: while they are, δ₂ does not grow, largest relative rise between records",
+                "Lemma D.14: while they are, δ₂ does not grow, largest relative rise between "
+                "records",
                 float(growth.where(applies.isel(step=slice(1, None))).max()),
                 at_most=1e-4,
             ),

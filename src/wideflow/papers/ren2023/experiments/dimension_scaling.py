@@ -1,7 +1,8 @@
-r"""Training times of the infinite-width learner against the dimension (ren2023, Theorem 2.1, Lemma C.10).
+r"""Training times of the infinite-width learner against the dimension (ren2023, Theorem 2.1, Lemma
+C.10).
 
-After a plateau at half the variance of the target the reduced flow converges exponentially, far below the bound
-$O(d^3/\varepsilon)$; Stage 1 ends at $T_1 = \Theta(d^{-3/2}/\log d)$.
+After a plateau at half the variance of the target the reduced flow converges exponentially, far
+below the bound $O(d^3/\varepsilon)$; Stage 1 ends at $T_1 = \Theta(d^{-3/2}/\log d)$.
 
 Run:  wideflow run ren2023-dimension     Takes:  default about 1 min, most of it compilation
 """
@@ -25,8 +26,9 @@ from ..theorems.stage_two import LemmaD15, LemmaD18
 from .crossings import first_times
 from .verdicts import verdict_claims, with_verdicts
 
-# Times to L = 1e-2, 1e-3, 1e-4 at ab = 1 from w = 0-: from norm 1/sqrt(d), and from norm 1. The specification's 163.6 and
-# 212.5 are those from w = -1e-3 (163.596, 212.543); from 0- SciPy's DOP853 on the closed-form moments has 163.680, 212.627.
+# Times to L = 1e-2, 1e-3, 1e-4 at ab = 1 from w = 0-: from norm 1/sqrt(d), and from norm 1. The
+# specification's 163.6 and 212.5 are those from w = -1e-3 (163.596, 212.543); from 0- SciPy's
+# DOP853 on the closed-form moments has 163.680, 212.627.
 TABLE = {
     10: ((108.5, 163.7, 212.6), (48.7, 103.2, 151.9)),
     30: ((236.9, 320.7, 393.4), (84.2, 167.4, 240.0)),
@@ -67,18 +69,27 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             verdicts.append(
                 {
                     "Lemma 4.3 (D.20 to D.22) along every path": Lemma43()(law, path),
-                    "Lemma D.15 with c = 0.05 along every path": LemmaD15()(law, path.alpha[every], path.w[every], path.b[every], constant=0.05),
+                    "Lemma D.15 with c = 0.05 along every path": LemmaD15()(
+                        law, path.alpha[every], path.w[every], path.b[every], constant=0.05
+                    ),
                     "Lemma D.18 along every path": LemmaD18()(law, path.alpha, path.w),
                 }
-            )  # fmt: skip
+            )
         session.progress(i + 1, total, f"d = {d}")
     stage = np.zeros(len(settings.stage_dimensions))
     for i, d in enumerate(settings.stage_dimensions):
         law = LAWS[settings.law](d, ab=settings.ab)
         mean = law.target_moments()[0]
         stages = reduced_stages(
-            law, alpha_of_norm(d, d**-0.5), -1e-12, mean, clip=Thresholds.standard(d), epsilon=1e-12, horizon=10.0, stage_two=False
-        )  # fmt: skip
+            law,
+            alpha_of_norm(d, d**-0.5),
+            -1e-12,
+            mean,
+            clip=Thresholds.standard(d),
+            epsilon=1e-12,
+            horizon=10.0,
+            stage_two=False,
+        )
         stage[i] = stages.t1
         session.progress(len(settings.dimensions) + i + 1, total, f"stage 1, d = {d}")
     table = xr.Dataset(
@@ -159,7 +170,15 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
                 text = (
                     f"d = {dim}, norm {start}: times to the three levels, distance from the table"
                 )
-                statements.append(Claim(text, error, at_most=0.06, note="half a unit of the last printed digit, and 0.01 for the interpolation; infinite where a level is not reached"))  # fmt: skip
+                statements.append(
+                    Claim(
+                        text,
+                        error,
+                        at_most=0.06,
+                        note="half a unit of the last printed digit, and 0.01 for the "
+                        "interpolation; infinite where a level is not reached",
+                    )
+                )
     # a level that is not reached makes this infinite
     worst = float((table.reached / (table.dimension**3 / table.level)).max())
     statements.append(Claim("largest time over the bound d³/ε", worst, at_most=1.0))

@@ -1,10 +1,12 @@
-r"""A three-layer network learns the radial target: loss, function and second-layer neurons (ren2023, Figure 2).
+r"""A three-layer network learns the radial target: loss, function and second-layer neurons
+(ren2023, Figure 2).
 
-The paper states $d = 100$, $m_1 = 512$, $m_2 = 128$ and no other setting. `default` starts with first-layer neurons of
-norm 1 and reaches a loss below 2e-4 in 900 steps; `paper` starts at $1/\sqrt d$ (Lemma C.1), which adds a plateau at half
-the variance of the target.
+The paper states $d = 100$, $m_1 = 512$, $m_2 = 128$ and no other setting. `default` starts with
+first-layer neurons of norm 1 and reaches a loss below 2e-4 in 900 steps; `paper` starts at
+$1/\sqrt d$ (Lemma C.1), which adds a plateau at half the variance of the target.
 
-Run:  wideflow run ren2023-figure2     Takes:  default about 15 s of one core, paper about 50 s, plus compilation
+Run:  wideflow run ren2023-figure2
+Takes:  default about 15 s of one core, paper about 50 s, plus compilation
 """
 
 from dataclasses import dataclass
@@ -66,15 +68,21 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     )
     table["target"] = ("radius", np.maximum(1 - table.radius.values, 0))
     return table.assign_attrs(
-        features=settings.features, width=settings.width, second=settings.second, plateau=plateau,
-        radius=settings.radius, steps=settings.steps,
-    )  # fmt: skip
+        features=settings.features,
+        width=settings.width,
+        second=settings.second,
+        plateau=plateau,
+        radius=settings.radius,
+        steps=settings.steps,
+    )
 
 
 def _snapshots(losses, shares) -> np.ndarray:
-    """Records shown: the start, the first ones at which the loss is that share of the best constant's, the end.
+    """Records shown: the start, the first ones at which the loss is that share of the best
+    constant's, the end.
 
-    Times at fixed shares of the run would show a long plateau four times and the learning not at all.
+    Times at fixed shares of the run would show a long plateau four times and the learning not at
+    all.
     """
     crossings = [np.flatnonzero(losses[1:] <= share) for share in shares]
     inside = [1 + int(below[0]) for below in crossings if below.size]
@@ -122,12 +130,16 @@ def draw(table: xr.Dataset) -> FigureSpec:
         Panel("Network on rays", "‖x‖", "f(x); band over directions", functions),
         Panel("Second-layer neurons", "w₂", "b₂", neurons),
     )
-    title = f"Depth separation, d = {table.attrs['features']}, m₁ = {table.attrs['width']}, m₂ = {table.attrs['second']}"
+    title = (
+        f"Depth separation, d = {table.attrs['features']}, m₁ = {table.attrs['width']}, m₂ = "
+        f"{table.attrs['second']}"
+    )
     return FigureSpec(
         title,
         panels,
         columns=3,
-        caption="Dotted lines: times of the other panels (start, loss 90, 50 and 10 % of the best constant's, end). Compare ren2023, Figure 2.",
+        caption="Dotted lines: times of the other panels (start, loss 90, 50 and 10 % of the "
+        "best constant's, end). Compare ren2023, Figure 2.",
     )
 
 
@@ -149,17 +161,46 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         statements += [
             Claim("loss at the end, largest over seeds", float(end.loss.max()), at_most=2e-4),
             Claim("neurons concentrate: δ₂/|w̄₂| at the end", spread, at_most=0.01),
-            Claim("f is nearly a function of ‖x‖: max |f − f̃| for ‖x‖ ≤ 3", float(table.symmetry_gap.max()), at_most=0.16),
-            Claim("w̄₂ α at the end", float((end.second_weight.mean("second") * end.alpha).mean()), expected=-1, tolerance=0.06),
+            Claim(
+                "f is nearly a function of ‖x‖: max |f − f̃| for ‖x‖ ≤ 3",
+                float(table.symmetry_gap.max()),
+                at_most=0.16,
+            ),
+            Claim(
+                "w̄₂ α at the end",
+                float((end.second_weight.mean("second") * end.alpha).mean()),
+                expected=-1,
+                tolerance=0.06,
+            ),
             Claim("b̄₂ at the end", float(end.second_bias.mean()), expected=1, tolerance=0.03),
-            Claim("α against infinite width, relative", float((abs(end.alpha - end.limit_alpha) / end.limit_alpha).max()), at_most=0.04),
-            Claim("first-layer error falls: e₂(end)/e₂(0)", float((end.direction_error / table.direction_error.isel(step=0)).max()), at_most=0.65),
-            Claim("δ₂(end)/δ₂(0)", float((end.second_spread / table.second_spread.isel(step=0)).max()), at_most=1.05),
-            Claim("equation (6) for L₂ on the same samples, relative error at the end", float(abs(parts["L2"] / parts["eq6"] - 1).max()), at_most=0.06),
-            Claim("equation (6) for L₂ in its exact form, relative error at the end", float(abs(parts["L2"] / table.exact_eq6 - 1).max()), at_most=0.15),
+            Claim(
+                "α against infinite width, relative",
+                float((abs(end.alpha - end.limit_alpha) / end.limit_alpha).max()),
+                at_most=0.04,
+            ),
+            Claim(
+                "first-layer error falls: e₂(end)/e₂(0)",
+                float((end.direction_error / table.direction_error.isel(step=0)).max()),
+                at_most=0.65,
+            ),
+            Claim(
+                "δ₂(end)/δ₂(0)",
+                float((end.second_spread / table.second_spread.isel(step=0)).max()),
+                at_most=1.05,
+            ),
+            Claim(
+                "equation (6) for L₂ on the same samples, relative error at the end",
+                float(abs(parts["L2"] / parts["eq6"] - 1).max()),
+                at_most=0.06,
+            ),
+            Claim(
+                "equation (6) for L₂ in its exact form, relative error at the end",
+                float(abs(parts["L2"] / table.exact_eq6 - 1).max()),
+                at_most=0.15,
+            ),
             Claim("L₃ over the larger of L₁ and L₂ at the end", float(share.max()), at_most=0.1),
             *verdict_claims(table),
-        ]  # fmt: skip
+        ]
     return tuple(statements)
 
 

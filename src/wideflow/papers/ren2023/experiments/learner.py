@@ -1,4 +1,6 @@
-"""Training the learner on fresh samples of a radial law, with everything that the figures need recorded."""
+"""Training the learner on fresh samples of a radial law, with everything that the figures need
+recorded.
+"""
 
 import math
 
@@ -28,20 +30,39 @@ RADII = np.linspace(0.0, 2.0, 81)
 def train_learner(
     law, settings, key, session=None, *, time_grid=None
 ) -> tuple[xr.Dataset, dict[str, Verdict]]:
-    """One seed: its table, and what the lemmas say of the network at the end. `settings` has features, width, second, radius, deviation, bias, batch, rate, steps, records, precision."""
+    """One seed: its table, and what the lemmas say of the network at the end. `settings` has
+    features, width, second, radius, deviation, bias, batch, rate, steps, records, precision.
+    """
     net, population, key, redraws = beginning(law, settings, key)
     assert isinstance(population.estimator, Fresh)  # `beginning` takes it
     evaluation = population.estimator.evaluation
     record = [
-        depth.Alpha(), depth.SecondWeights(), depth.SecondBiases(), depth.SecondSpread(), depth.DirectionError(),
-        depth.TangentSpread(), depth.RadialSpread(), depth.ProjectedPairs(), depth.LossDecomposition(inputs=evaluation),
-        depth.Profile(radii=jnp.asarray(RADII), directions=sphere(named_key(key, "profile"), 64, settings.features)),
-    ]  # fmt: skip
+        depth.Alpha(),
+        depth.SecondWeights(),
+        depth.SecondBiases(),
+        depth.SecondSpread(),
+        depth.DirectionError(),
+        depth.TangentSpread(),
+        depth.RadialSpread(),
+        depth.ProjectedPairs(),
+        depth.LossDecomposition(inputs=evaluation),
+        depth.Profile(
+            radii=jnp.asarray(RADII),
+            directions=sphere(named_key(key, "profile"), 64, settings.features),
+        ),
+    ]
     every = time_grid if time_grid is not None else max(1, settings.steps // settings.records)
     run = train(
-        net, population, ClippedFlow(settings.rate), steps=settings.steps, record=record, every=every, key=key,
-        precision=settings.precision, session=session,
-    )  # fmt: skip
+        net,
+        population,
+        ClippedFlow(settings.rate),
+        steps=settings.steps,
+        record=record,
+        every=every,
+        key=key,
+        precision=settings.precision,
+        session=session,
+    )
     table = run.table.assign_coords(
         radius=RADII, part=["L1", "L2", "L3", "eq6"], threshold=["first", "weight", "bias"]
     )
@@ -65,24 +86,32 @@ def _verdicts(law, start, end, clip, inputs) -> dict[str, Verdict]:
     w, b = end.second_weight, end.second_bias
     directions = inputs / jnp.linalg.norm(inputs, axis=1, keepdims=True)
     return {
-        "Lemma 4.1: no projection can act at the end": Lemma41()(end, clip, inputs, spread=float(depth.direction_sup(end))),
+        "Lemma 4.1: no projection can act at the end": Lemma41()(
+            end, clip, inputs, spread=float(depth.direction_sup(end))
+        ),
         "Lemma C.11: where one neuron bends, the others are near their bend": LemmaC11()(w, b),
         "Lemma C.13: neurons differ on few inputs": LemmaC13()(law, float(end.alpha), w, b),
         "Lemma C.14: the first layer stays near its start": LemmaC14()(end, start, directions),
-    }  # fmt: skip
+    }
 
 
 @double
 def beginning(law, settings, key) -> tuple[DepthSeparator, Radial, jax.Array, int]:
-    """The network at its start, the population of fresh batches, the key of the training and how often the first batch was redrawn.
+    """The network at its start, the population of fresh batches, the key of the training and how
+    often the first batch was redrawn.
 
-    It is drawn anew until every second-layer neuron is active on all of it: one sample beyond the first edge drives a
-    part of the neurons only and multiplies their spread for good.
+    It is drawn anew until every second-layer neuron is active on all of it: one sample beyond the
+    first edge drives a part of the neurons only and multiplies their spread for good.
     """
     net = DepthSeparator.init(
-        named_key(key, "net"), features=settings.features, width=settings.width, second=settings.second,
-        radius=settings.radius or 1 / math.sqrt(settings.features), deviation=settings.deviation, bias=settings.bias,
-    )  # fmt: skip
+        named_key(key, "net"),
+        features=settings.features,
+        width=settings.width,
+        second=settings.second,
+        radius=settings.radius or 1 / math.sqrt(settings.features),
+        deviation=settings.deviation,
+        bias=settings.bias,
+    )
     population = Radial.fresh(law, settings.batch)
     key, redraws = _first_batch(net, population, key)
     return net, population, key, redraws

@@ -1,7 +1,8 @@
 r"""The same learner on laws with finite moments (ren2023, extension of Section 4).
 
-Uniform and Gaussian radii need no projection. Two starts, norm 1 and bias 0.3 both: weight $0^-$ and weight -0.01, which is about 1 % earlier. A Gaussian
-radius concentrates as $d$ grows, so the target's variance, and with it the loss to be learnt, vanishes.
+Uniform and Gaussian radii need no projection. Two starts, norm 1 and bias 0.3 both: weight $0^-$
+and weight -0.01, which is about 1 % earlier. A Gaussian radius concentrates as $d$ grows, so the
+target's variance, and with it the loss to be learnt, vanishes.
 
 Run:  wideflow run ren2023-regular-laws     Takes:  default about 30 s, most of it compilation
 """
@@ -21,7 +22,9 @@ from ..laws.regular import GaussianRadius, UniformRadius
 from ..limits.flow import alpha_of_norm, reduced_flow
 from .crossings import first_times
 
-EXPECTED = {  # times to L = 1e-3, 1e-4 from 0- and from -0.01; LSODA on the incomplete gamma function and on polynomials
+# times to L = 1e-3, 1e-4 from 0- and from -0.01; LSODA on the incomplete gamma function and on
+# polynomials
+EXPECTED = {
     "uniform radius, d = 20": ((109.47, 146.80), (108.81, 146.15)),
     "Gaussian, d = 20": ((868.12, 1360.49), (859.38, 1351.75)),
     "Gaussian, d = 5": ((156.41, 237.51), (155.32, 236.42)),
@@ -58,7 +61,9 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for i, name in enumerate(settings.laws):
         law = LAWS[name]()
         for j, weight in enumerate(WEIGHTS):
-            losses[i, j] = reduced_flow(law, alpha_of_norm(law.d, 1.0), weight, settings.bias, times).loss  # fmt: skip
+            losses[i, j] = reduced_flow(
+                law, alpha_of_norm(law.d, 1.0), weight, settings.bias, times
+            ).loss
         session.progress(i + 1, len(settings.laws), name)
     reached = np.array([[first_times(curve, times, LEVELS) for curve in pair] for pair in losses])
     return xr.Dataset(
@@ -77,16 +82,27 @@ def draw(table: xr.Dataset) -> FigureSpec:
     for name in table.law.values:
         loss = table.loss.sel(law=name).isel(start=0).values[late]
         dash = "dashed" if str(name).startswith("arcsine") else "solid"
-        lines.append(Line(table.time.values[late], np.where(loss > 1e-9, loss, np.nan), str(name), dash=dash))  # fmt: skip
+        lines.append(
+            Line(table.time.values[late], np.where(loss > 1e-9, loss, np.nan), str(name), dash=dash)
+        )
     panel = Panel("Loss at infinite width", "time t", "L", lines, xscale="log", yscale="log")
-    return FigureSpec("The learner on other radial laws", (panel,), columns=1, caption="From weight 0⁻; losses below 1e-9 are not drawn.")  # fmt: skip
+    return FigureSpec(
+        "The learner on other radial laws",
+        (panel,),
+        columns=1,
+        caption="From weight 0⁻; losses below 1e-9 are not drawn.",
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     statements = [
-        Claim(f"{name}: loss falls monotonically, largest rise", float(table.loss.sel(law=name).diff("time").max()), at_most=1e-12)
+        Claim(
+            f"{name}: loss falls monotonically, largest rise",
+            float(table.loss.sel(law=name).diff("time").max()),
+            at_most=1e-12,
+        )
         for name in table.law.values
-    ]  # fmt: skip
+    ]
     if table.attrs["bias"] != 0.3 or table.time.values[-1] < 1500:
         return tuple(statements)
     for name in set(EXPECTED) & set(table.law.values):
@@ -99,7 +115,14 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     if {"arcsine, d = 100", "Bessel, d = 100"} <= set(table.law.values):
         times = table.reached.isel(start=0)
         gap = abs(times.sel(law="arcsine, d = 100") / times.sel(law="Bessel, d = 100") - 1)
-        statements.append(Claim("arcsine limit of the Bessel law: times at d = 100, relative difference", float(gap.max()), at_most=2e-3, note="the partial moments differ by 3e-4 to 5e-4"))  # fmt: skip
+        statements.append(
+            Claim(
+                "arcsine limit of the Bessel law: times at d = 100, relative difference",
+                float(gap.max()),
+                at_most=2e-3,
+                note="the partial moments differ by 3e-4 to 5e-4",
+            )
+        )
     return tuple(statements)
 
 

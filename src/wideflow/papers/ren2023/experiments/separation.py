@@ -1,13 +1,18 @@
-r"""Two layers against three on the same task (ren2023, Theorem 2.1 and the lower bound that it cites).
+r"""Two layers against three on the same task (ren2023, Theorem 2.1 and the lower bound that it
+cites).
 
-Two-layer networks $f(x) = \sum_i a_i\, \mathrm{ReLU}(w_i\cdot x + b_i) + c$ of growing width, trained by Adam with warm-up and cosine decay, best of
-several rates, against the three-layer learner under the clipped flow; law: the Bessel law given $r \le 3$ (on the whole law a two-layer network has
-infinite loss unless its slope vanishes in almost every direction). Loss $\frac12 E(f_* - f)^2$ on fresh samples against the number of parameters.
+Two-layer networks $f(x) = \sum_i a_i\, \mathrm{ReLU}(w_i\cdot x + b_i) + c$ of growing width,
+trained by Adam with warm-up and cosine decay, best of several rates, against the three-layer
+learner under the clipped flow; law: the Bessel law given $r \le 3$ (on the whole law a two-layer
+network has infinite loss unless its slope vanishes in almost every direction). Loss
+$\frac12 E(f_* - f)^2$ on fresh samples against the number of parameters.
 
-The lower bound is asymptotic (accuracy of order $d^{-6}$); nothing at $d \le 100$ can confirm or refute it. This is an illustration: at equal
-parameters the learner, which is built for radial targets, is far ahead, and the two-layer loss falls slowly with width.
+The lower bound is asymptotic (accuracy of order $d^{-6}$); nothing at $d \le 100$ can confirm or
+refute it. This is an illustration: at equal parameters the learner, which is built for radial
+targets, is far ahead, and the two-layer loss falls slowly with width.
 
-Run:  wideflow run ren2023-separation     Takes:  default about 2 min on two cores, paper about 20 min
+Run:  wideflow run ren2023-separation
+Takes:  default about 2 min on two cores, paper about 20 min
 """
 
 import functools

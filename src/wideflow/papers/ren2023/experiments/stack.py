@@ -1,15 +1,21 @@
-r"""Propagation of chaos in a multilayer mean-field network (ren2023, Appendix A: Definitions A.1 and A.3).
+r"""Propagation of chaos in a multilayer mean-field network (ren2023, Appendix A: Definitions A.1
+and A.3).
 
-The law of the starting neurons is an empirical measure of `nodes` atoms a block, so that its limit of infinite width is known exactly: it is
-the flow of the atoms (`limits.stack_limit`). A network of width $m$ draws $m$ atoms a block and is trained by the same Euler steps.
+The law of the starting neurons is an empirical measure of `nodes` atoms a block, so that its limit
+of infinite width is known exactly: it is the flow of the atoms (`limits.stack_limit`). A network of
+width $m$ draws $m$ atoms a block and is trained by the same Euler steps.
 
-* coupled distance: every neuron against the atom that it started from, in the limit; like $m^{-1/2}$.
+* coupled distance: every neuron against the atom that it started from, in the limit; like
+  $m^{-1/2}$.
 * fluctuation: standard deviation over draws of the outputs; like $m^{-1/2}$.
-* bias: mean output against the limit; like $1/m$. The fluctuation would drown it, but it is linear in the empirical measure to first order, and
-  two networks $a, b$ of width $m$ make one of width $2m$: $E[\frac12(f_a + f_b) - f_{ab}] = \frac{c}{m} - \frac{c}{2m}$, where the first order cancels draw by draw.
+* bias: mean output against the limit; like $1/m$. The fluctuation would drown it, but it is linear
+  in the empirical measure to first order, and two networks $a, b$ of width $m$ make one of width
+  $2m$: $E[\frac12(f_a + f_b) - f_{ab}] = \frac{c}{m} - \frac{c}{2m}$, where the first order cancels
+  draw by draw.
 
-Last, the start: with output factors drawn apart from the weights (`correlation` 0) the bottleneck vanishes like $m^{-1/2}$, and the wider the network, the longer
-it stands still; correlated factors have a limit that learns.
+Last, the start: with output factors drawn apart from the weights (`correlation` 0) the bottleneck
+vanishes like $m^{-1/2}$, and the wider the network, the longer it stands still; correlated factors
+have a limit that learns.
 
 Run:  wideflow run ren2023-stack     Takes:  default about 1 min on two cores
 """
@@ -81,12 +87,21 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     data = _data(settings, named_key(key, "data"))
     shape = dict(dimensions=settings.dimensions, activation=settings.activation)
     atoms = (settings.nodes,) * (len(settings.dimensions) - 1)
-    law = MeanFieldStack.init(named_key(key, "law"), widths=atoms, correlation=settings.correlation, **shape)  # fmt: skip
+    law = MeanFieldStack.init(
+        named_key(key, "law"), widths=atoms, correlation=settings.correlation, **shape
+    )
     steps = round(settings.time / settings.rate)
     grid = sorted({round(share * steps) for share in np.linspace(0, 1, settings.records + 1)})
     times = settings.rate * np.asarray(grid)
     layers = list(zip(law.outers, law.inners, strict=True))
-    limit = stack_limit(layers, data.inputs, data.targets, times, settings.activation, rate=None if session.flow else settings.rate)  # fmt: skip
+    limit = stack_limit(
+        layers,
+        data.inputs,
+        data.targets,
+        times,
+        settings.activation,
+        rate=None if session.flow else settings.rate,
+    )
     goal = np.asarray(limit.outputs)[..., 0]
     rows = {
         name: [] for name in ("fluctuation", "bias", "bias_noise", "distance", "distance_error")
@@ -109,9 +124,14 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     columns: dict[str, Any] = {
         name: (("width", "time"), np.array(values)) for name, values in rows.items()
     }
-    columns |= {"bottleneck": (("start", "width", "seed"), bottleneck), "left": (("start", "width", "seed"), left)}  # fmt: skip
+    columns |= {
+        "bottleneck": (("start", "width", "seed"), bottleneck),
+        "left": (("start", "width", "seed"), left),
+    }
     columns["limit_loss"] = ("time", np.asarray(limit.losses))
-    return xr.Dataset(columns, {"width": list(settings.widths), "time": times, "start": list(STARTS)})  # fmt: skip
+    return xr.Dataset(
+        columns, {"width": list(settings.widths), "time": times, "start": list(STARTS)}
+    )
 
 
 def _data(settings: Settings, key) -> Dataset:
@@ -129,8 +149,15 @@ def _draw(law, key, width: int):
 def _train(nets, data, settings: Settings, grid, record, session) -> xr.Dataset:
     flow = GradientDescent(settings.rate)
     return train(
-        nets, data, flow, steps=grid[-1], every=grid, record=record, loss=HalfMeanSquares(), session=session
-    ).table  # fmt: skip
+        nets,
+        data,
+        flow,
+        steps=grid[-1],
+        every=grid,
+        record=record,
+        loss=HalfMeanSquares(),
+        session=session,
+    ).table
 
 
 def _outputs(table: xr.Dataset) -> np.ndarray:
@@ -139,7 +166,9 @@ def _outputs(table: xr.Dataset) -> np.ndarray:
 
 
 def _deviations(single: xr.Dataset, joined: xr.Dataset, goal) -> dict[str, np.ndarray]:
-    """Root mean squares over the samples, per time. `bias` is that of width m, twice the measured difference."""
+    """Root mean squares over the samples, per time. `bias` is that of width m, twice the measured
+    difference.
+    """
     outputs = _outputs(single)
     fluctuation = np.sqrt((outputs - goal).var(0, ddof=1).mean(-1))
     pairs = 0.5 * (outputs[0::2] + outputs[1::2])
@@ -148,7 +177,11 @@ def _deviations(single: xr.Dataset, joined: xr.Dataset, goal) -> dict[str, np.nd
     square = np.maximum(
         (gap.mean(0) ** 2 - noise).mean(-1), 0
     )  # the noise of the mean squared would add
-    return {"fluctuation": fluctuation, "bias": np.sqrt(square), "bias_noise": np.sqrt(noise.mean(-1))}  # fmt: skip
+    return {
+        "fluctuation": fluctuation,
+        "bias": np.sqrt(square),
+        "bias_noise": np.sqrt(noise.mean(-1)),
+    }
 
 
 def _distances(limit, single: xr.Dataset, drawn) -> np.ndarray:
@@ -170,7 +203,9 @@ def _distances(limit, single: xr.Dataset, drawn) -> np.ndarray:
 
 
 def _starts(settings: Settings, shape: dict, data, key, grid, session):
-    """Size of the first bottleneck at the start, and share of the loss left at the first record, by correlation, width and seed."""
+    """Size of the first bottleneck at the start, and share of the loss left at the first record, by
+    correlation, width and seed.
+    """
     seeds = min(settings.seeds, 16)
     bottleneck = np.zeros((len(STARTS), len(settings.widths), seeds))
     left = np.zeros_like(bottleneck)
@@ -180,11 +215,22 @@ def _starts(settings: Settings, shape: dict, data, key, grid, session):
         widths = (width,) * (len(settings.dimensions) - 1)
         for i, correlation in enumerate(STARTS):
             nets = [
-                MeanFieldStack.init(named_key(key, "start", width, s), widths=widths, correlation=correlation, **shape)
+                MeanFieldStack.init(
+                    named_key(key, "start", width, s),
+                    widths=widths,
+                    correlation=correlation,
+                    **shape,
+                )
                 for s in range(seeds)
-            ]  # fmt: skip
-            bottleneck[i, j] = [np.sqrt(np.mean(np.square(net.features(data.inputs)[1]))) for net in nets]  # fmt: skip
-            loss = _train(nets, data, settings, grid[:2], [], part).loss.transpose("seed", "step").values  # fmt: skip
+            ]
+            bottleneck[i, j] = [
+                np.sqrt(np.mean(np.square(net.features(data.inputs)[1]))) for net in nets
+            ]
+            loss = (
+                _train(nets, data, settings, grid[:2], [], part)
+                .loss.transpose("seed", "step")
+                .values
+            )
             left[i, j] = loss[:, -1] / loss[:, 0]
     return bottleneck, left
 
@@ -194,28 +240,57 @@ def draw(table: xr.Dataset) -> FigureSpec:
     guide = lambda values, power: values[0] * (widths / widths[0]) ** power
     size, bias = end.fluctuation.values, end.bias.values
     rates = [
-        Points(widths, end.distance.values, "neurons against their limit", errors=end.distance_error.values),
+        Points(
+            widths,
+            end.distance.values,
+            "neurons against their limit",
+            errors=end.distance_error.values,
+        ),
         Points(widths, size, "fluctuation of outputs"),
         Points(widths, bias, "bias of outputs", errors=end.bias_noise.values),
         Line(widths, guide(size, -0.5), "m^−1/2", dash="dashed"),
         Line(widths, guide(bias, -1.0), "1/m", dash="dotted"),
-    ]  # fmt: skip
-    growth = [Line(table.time.values[1:], table.distance.sel(width=m).values[1:] * np.sqrt(m), f"m = {m}") for m in widths]  # fmt: skip
+    ]
+    growth = [
+        Line(table.time.values[1:], table.distance.sel(width=m).values[1:] * np.sqrt(m), f"m = {m}")
+        for m in widths
+    ]
     label = lambda start: "independent" if start == 0 else f"correlation {start:g}"
     mean = lambda name, start: table[name].sel(start=start).mean("seed").values
     bars = lambda name, start: standard_error(table[name].sel(start=start)).values
     panels = [
-        Panel("Finite networks against the limit", "width m of every block", "root mean square", rates, xscale="log", yscale="log"),
+        Panel(
+            "Finite networks against the limit",
+            "width m of every block",
+            "root mean square",
+            rates,
+            xscale="log",
+            yscale="log",
+        ),
         Panel("Coupled distance in time", "time t", "√m × distance", growth),
         *(
-            Panel(title, "width m of every block", axis, [Points(widths, mean(name, s), label(s), errors=bars(name, s)) for s in table.start.values], xscale="log", yscale="log")
-            for name, title, axis in (("bottleneck", "First bottleneck at the start", "rms F¹"), ("left", "Loss left at the first record", "L(t)/L(0)"))
+            Panel(
+                title,
+                "width m of every block",
+                axis,
+                [
+                    Points(widths, mean(name, s), label(s), errors=bars(name, s))
+                    for s in table.start.values
+                ],
+                xscale="log",
+                yscale="log",
+            )
+            for name, title, axis in (
+                ("bottleneck", "First bottleneck at the start", "rms F¹"),
+                ("left", "Loss left at the first record", "L(t)/L(0)"),
+            )
         ),
-    ]  # fmt: skip
+    ]
     return FigureSpec(
         "Propagation of chaos in a multilayer mean-field network",
         panels,
-        caption="Networks of m neurons a block drawn from one law, and its exact limit of infinite width.",
+        caption="Networks of m neurons a block drawn from one law, and its exact limit of "
+        "infinite width.",
     )
 
 
@@ -229,13 +304,38 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     sizes = table.bottleneck.mean("seed")
     steady = sizes.sel(start=0.5).isel(width=-1) / sizes.sel(start=0.5).isel(width=-2)
     return (
-        Claim("coupled distance of neurons to the limit: slope in log m", slope("distance"), expected=-0.5, tolerance=0.1),
-        Claim("fluctuation of the outputs: slope in log m", slope("fluctuation"), expected=-0.5, tolerance=0.1),
+        Claim(
+            "coupled distance of neurons to the limit: slope in log m",
+            slope("distance"),
+            expected=-0.5,
+            tolerance=0.1,
+        ),
+        Claim(
+            "fluctuation of the outputs: slope in log m",
+            slope("fluctuation"),
+            expected=-0.5,
+            tolerance=0.1,
+        ),
         Claim("bias of the outputs: slope in log m", slope("bias"), expected=-1.0, tolerance=0.25),
-        Claim("the limit learns: its loss at the end over that at the start", float(table.limit_loss[-1] / table.limit_loss[0]), at_most=0.5),
-        Claim("independent factors: slope of the first bottleneck in log m", _slope(widths, sizes.sel(start=0.0).values), expected=-0.5, tolerance=0.1),
-        Claim("correlated factors: first bottleneck of the widest networks over that of the next, 1 in the limit", float(steady), at_least=0.9, note="0.71 for independent factors at twice the width"),
-    )  # fmt: skip
+        Claim(
+            "the limit learns: its loss at the end over that at the start",
+            float(table.limit_loss[-1] / table.limit_loss[0]),
+            at_most=0.5,
+        ),
+        Claim(
+            "independent factors: slope of the first bottleneck in log m",
+            _slope(widths, sizes.sel(start=0.0).values),
+            expected=-0.5,
+            tolerance=0.1,
+        ),
+        Claim(
+            "correlated factors: first bottleneck of the widest networks over that of the next, "
+            "1 in the limit",
+            float(steady),
+            at_least=0.9,
+            note="0.71 for independent factors at twice the width",
+        ),
+    )
 
 
 EXPERIMENT = Experiment(

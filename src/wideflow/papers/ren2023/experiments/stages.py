@@ -1,7 +1,7 @@
 r"""The stages of training at infinite width, as detected events (ren2023, Section 4).
 
-Four second-layer neurons of mixed sign start next to zero: $T_{1.1}$ all weights negative, $T_{1.2}$ mean beyond $d\,\delta_2$, $T_1$ projections
-of the weights off, $T_2$ loss 1e-2.
+Four second-layer neurons of mixed sign start next to zero: $T_{1.1}$ all weights negative,
+$T_{1.2}$ mean beyond $d\,\delta_2$, $T_1$ projections of the weights off, $T_2$ loss 1e-2.
 
 Run:  wideflow run ren2023-stages     Takes:  default about 1 min, most of it compilation
 """
@@ -63,11 +63,13 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     table = xr.Dataset(
         {
             "event": ("name", [stages.t11, stages.t12, stages.t1, stages.t2]),
-            "alpha": ("time", np.asarray(path.alpha)), "loss": ("time", np.asarray(path.loss)),
-            "weight": (("time", "second"), np.asarray(path.w)), "bias": (("time", "second"), np.asarray(path.b)),
+            "alpha": ("time", np.asarray(path.alpha)),
+            "loss": ("time", np.asarray(path.loss)),
+            "weight": (("time", "second"), np.asarray(path.w)),
+            "bias": (("time", "second"), np.asarray(path.b)),
         },
         {"time": times, "name": list(EVENTS)},
-    )  # fmt: skip
+    )
     default = (
         settings.features == 10
         and settings.law == "bessel"
@@ -83,11 +85,17 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     if at is not None:
         attributes |= dict(alpha_at_t1=float(at.alpha), bias_at_t1=float(at.b.mean()))
     verdicts = {
-        "Lemma C.5(b): the spread of the weights does not grow before T_1.1": LemmaC5()(times, path.w, stages.t11),
-        "Lemma C.7: the bias stays between half and twice E f*": LemmaC7()(law, alpha, clip=settings.clip),
-    }  # fmt: skip
+        "Lemma C.5(b): the spread of the weights does not grow before T_1.1": LemmaC5()(
+            times, path.w, stages.t11
+        ),
+        "Lemma C.7: the bias stays between half and twice E f*": LemmaC7()(
+            law, alpha, clip=settings.clip
+        ),
+    }
     if default:
-        verdicts["Lemma 4.2: the state at the end of Stage 1"] = Lemma42()(law, alpha, w, b, clip=settings.clip, horizon=10.0)  # fmt: skip
+        verdicts["Lemma 4.2: the state at the end of Stage 1"] = Lemma42()(
+            law, alpha, w, b, clip=settings.clip, horizon=10.0
+        )
         assert at is not None  # the worked example ends Stage 1
         verdicts["Lemma C.13 at the end of Stage 1"] = LemmaC13()(law, float(at.alpha), at.w, at.b)
     return with_verdicts(table.assign_attrs(attributes), [verdicts])

@@ -1,4 +1,6 @@
-"""Verdicts of the paper's lemmas on what an experiment trained, stored in its table and checked as claims."""
+"""Verdicts of the paper's lemmas on what an experiment trained, stored in its table and checked as
+claims.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +11,9 @@ from ....theorems.base import Verdict
 
 
 def with_verdicts(table: xr.Dataset, verdicts: Sequence[Mapping[str, Verdict]]) -> xr.Dataset:
-    """The table with, for each lemma, the worst verdict over the seeds: one that does not hold, else the smallest margin."""
+    """The table with, for each lemma, the worst verdict over the seeds: one that does not hold,
+    else the smallest margin.
+    """
     names = list(verdicts[0])
     worst = [min((v[name] for v in verdicts), key=lambda v: (v.holds, v.margin)) for name in names]
     columns = {
@@ -20,7 +24,9 @@ def with_verdicts(table: xr.Dataset, verdicts: Sequence[Mapping[str, Verdict]]) 
 
 
 def verdict_claims(table: xr.Dataset) -> list[Claim]:
-    """One claim a lemma; a lemma that is violated or does not apply fails, and its note says why."""
+    """One claim a lemma; a lemma that is violated or does not apply fails, and its note says
+    why.
+    """
     rows = zip(
         table.lemma.values, table.lemma_holds.values, table.lemma_message.values, strict=True
     )

@@ -11,10 +11,12 @@ from .base import AbstractRadialLaw, Moments, check_law
 
 
 class ArcsineLaw(AbstractRadialLaw):
-    r"""$r = r_0/\sin(\pi U/2)$ with $U$ uniform: the Bessel law of large $d$ without Bessel functions.
+    r"""$r = r_0/\sin(\pi U/2)$ with $U$ uniform: the Bessel law of large $d$ without Bessel
+    functions.
 
     Beyond the turning point $J_\nu(x)^2$ averages to $1/(\pi\sqrt{x^2 - \nu^2})$, whence
-    $$M_0 = 1 - \tfrac2\pi \arcsin\tfrac{r_0}{a}, \quad M_1 = \tfrac{2 r_0}{\pi} \mathrm{arccosh}\tfrac{a}{r_0}, \quad
+    $$M_0 = 1 - \tfrac2\pi \arcsin\tfrac{r_0}{a}, \quad M_1 = \tfrac{2 r_0}{\pi}
+      \mathrm{arccosh}\tfrac{a}{r_0}, \quad
       M_2 = \tfrac{2 r_0}{\pi} \sqrt{a^2 - r_0^2} \qquad (a > r_0).$$
 
     Args:

@@ -1,4 +1,6 @@
-r"""What every law of a radius offers: density, distribution, quantiles, partial moments, samples."""
+r"""What every law of a radius offers: density, distribution, quantiles, partial moments,
+samples.
+"""
 
 import abc
 import math
@@ -19,10 +21,11 @@ Moments = tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]
 class AbstractRadialLaw(DoubleModule):
     r"""The law of $r = \lVert x \rVert$ for a spherically symmetric $x \in \mathbb{R}^d$.
 
-    A learner that is piecewise linear in $r$ on every ray needs three functions of the law only, the
-    partial moments $M_k(a) = E[r^k 1\{r \le a\}]$, $k = 0, 1, 2$ (`moments`): losses, vector fields,
-    projections and the reduced flow are sums of them. `moments` and `quantile` are traceable, so they
-    may stand inside compiled programs; an infinite radius is allowed and a divergent moment is `inf`.
+    A learner that is piecewise linear in $r$ on every ray needs three functions of the law only,
+    the partial moments $M_k(a) = E[r^k 1\{r \le a\}]$, $k = 0, 1, 2$ (`moments`): losses, vector
+    fields, projections and the reduced flow are sums of them. `moments` and `quantile` are
+    traceable, so they may stand inside compiled programs; an infinite radius is allowed and a
+    divergent moment is `inf`.
     """
 
     d: eqx.AbstractVar[int]
@@ -84,7 +87,9 @@ class AbstractRadialLaw(DoubleModule):
 
     @property
     def gain(self) -> float:
-        r"""$E_{\bar x}\,\mathrm{ReLU}(a \cdot \bar x) = C_\Gamma / \sqrt d$ of a unit vector $a$."""
+        r"""$E_{\bar x}\,\mathrm{ReLU}(a \cdot \bar x) = C_\Gamma / \sqrt d$ of a unit vector
+        $a$.
+        """
         return c_gamma(self.d) / math.sqrt(self.d)
 
 
@@ -104,7 +109,8 @@ def _inputs(law: AbstractRadialLaw, key: Key, n: int, stratified: bool, antithet
 
 
 def c_gamma(d: int) -> float:
-    r"""$C_\Gamma = \Gamma(d/2) \sqrt d / (2 \sqrt\pi\, \Gamma((d+1)/2))$, which falls to $1/\sqrt{2\pi}$.
+    r"""$C_\Gamma = \Gamma(d/2) \sqrt d / (2 \sqrt\pi\, \Gamma((d+1)/2))$, which falls to
+    $1/\sqrt{2\pi}$.
 
     Args:
         d: the dimension of the inputs.
@@ -118,7 +124,8 @@ def c_gamma(d: int) -> float:
 
 @double
 def sphere(key: Key, n: int, d: int, *, antithetic: bool = False) -> Float[Array, "sample feature"]:
-    r"""`n` directions uniform on the unit sphere of $\mathbb{R}^d$; `antithetic`: pairs $\pm \bar x$.
+    r"""`n` directions uniform on the unit sphere of $\mathbb{R}^d$; `antithetic`: pairs
+    $\pm \bar x$.
 
     An odd `n` drops the last partner.
     """
@@ -147,8 +154,9 @@ def bisect(rises_to, target, low, high, steps: int):
 
 
 def newton(function, target, low, high, steps: int):
-    """The same for a `function` that returns value and slope: Newton's step where it stays inside the
-    bracket, halving where not. At a zero of the slope the *value* still converges, by about 0.3 a step.
+    """The same for a `function` that returns value and slope: Newton's step where it stays inside
+    the bracket, halving where not. At a zero of the slope the *value* still converges, by about 0.3
+    a step.
     """
 
     def improve(_, state):

@@ -25,16 +25,18 @@ class BesselLaw(AbstractRadialLaw):
     $x = r \bar x$ with $\bar x$ uniform on the sphere and the radius of density
     $$P(r) = \frac{d}{r} J_{d/2}(\kappa r)^2, \qquad \kappa = 2 \pi R_d \sqrt d\, ab, \qquad
       R_d = \Gamma(d/2 + 1)^{1/d} / \sqrt\pi.$$
-    Corrected: the print of Lemma B.1 has $\sqrt{d r}$ under the root; only $\sqrt d\, r$ integrates to one.
+    Corrected: the print of Lemma B.1 has $\sqrt{d r}$ under the root; only $\sqrt d\, r$ integrates
+    to one.
 
-    `ab` is the product of the two universal constants $\alpha, \beta$, which neither this paper nor the one
-    that it cites gives as numbers; 1 is a choice. The radius has a hard inner edge
-    `edge` $= r_0 = d/(2\kappa) \to 0.329/ab$ and the tail $P[r \ge R] \approx c_t / R$ with
-    `tail` $= c_t = 2 r_0/\pi$: already $E\,r$ is infinite.
+    `ab` is the product of the two universal constants $\alpha, \beta$, which neither this paper nor
+    the one that it cites gives as numbers; 1 is a choice. The radius has a hard inner edge `edge`
+    $= r_0 = d/(2\kappa) \to 0.329/ab$ and the tail $P[r \ge R] \approx c_t / R$ with `tail`
+    $= c_t = 2 r_0/\pi$: already $E\,r$ is infinite.
 
     Args:
         d: dimension of the input, from 2 up.
-        ab: the product of constants; the edge must stay inside the unit ball, where the target lives.
+        ab: the product of constants; the edge must stay inside the unit ball, where the target
+            lives.
 
     Example:
         >>> law = BesselLaw(100)
@@ -58,7 +60,8 @@ class BesselLaw(AbstractRadialLaw):
             math.inf,
             open=True,
             remedy=(
-                f"With it every radius exceeds {self.edge:.3g}, so the target max(1 - r, 0) is never seen; "
+                f"With it every radius exceeds {self.edge:.3g}, so the target max(1 - r, 0) is "
+                "never seen; "
                 "take `ab` larger."
             ),
         )
@@ -81,7 +84,9 @@ class BesselLaw(AbstractRadialLaw):
 
     @property
     def edge(self) -> float:
-        r"""$r_0 = \nu/\kappa$, the turning point: the mass below it is exponentially small in $d$."""
+        r"""$r_0 = \nu/\kappa$, the turning point: the mass below it is exponentially small in
+        $d$.
+        """
         return self.order / self.scale
 
     @property
@@ -91,7 +96,9 @@ class BesselLaw(AbstractRadialLaw):
 
     @property
     def tail_constant(self) -> float:
-        r"""$c_0$ of $E[r 1\{r \le R\}] = c_t \ln R + c_0 + o(1)$: $c_t (\ln 2\kappa - \psi((d+1)/2))$."""
+        r"""$c_0$ of $E[r 1\{r \le R\}] = c_t \ln R + c_0 + o(1)$:
+        $c_t (\ln 2\kappa - \psi((d+1)/2))$.
+        """
         return self.tail * (math.log(2 * self.scale) - float(digamma((self.d + 1) / 2)))
 
     @double
@@ -112,7 +119,9 @@ class BesselLaw(AbstractRadialLaw):
 
     @double
     def cdf(self, radius) -> Float[Array, "..."]:
-        r"""$M_0$; where it is tiny, by $J_\nu^2 + 2 \sum_{k \ge 1} J_{\nu + k}^2$ at $x = \kappa a$."""
+        r"""$M_0$; where it is tiny, by $J_\nu^2 + 2 \sum_{k \ge 1} J_{\nu + k}^2$ at
+        $x = \kappa a$.
+        """
         r = np.asarray(radius, float)
         values = np.array(self.moments(r)[0])
         tiny = (values < _TINY) & (r > 0)
@@ -182,7 +191,9 @@ def _bessel(x, y, m, dm, theta):
 
 
 def _beyond(amplitude, theta):
-    r"""$\mathrm{Re} \int_x^\infty g e^{2i\theta} dt$ from the real and imaginary part of the amplitude."""
+    r"""$\mathrm{Re} \int_x^\infty g e^{2i\theta} dt$ from the real and imaginary part of the
+    amplitude.
+    """
     return -(amplitude[0] * jnp.cos(2 * theta) - amplitude[1] * jnp.sin(2 * theta))
 
 
@@ -298,7 +309,9 @@ def _near_quantile(law: BesselLaw, p):
 
 
 def _far_quantile(law: BesselLaw, p):
-    r"""$x$ with tail probability $1 - p$: the smooth tail's answer, then a search a wave to each side."""
+    r"""$x$ with tail probability $1 - p$: the smooth tail's answer, then a search a wave to each
+    side.
+    """
     t, q = law.table, 1 - p
     leading = law.d / (math.pi * q)
     x = jnp.maximum(leading, t.end)

@@ -1,18 +1,19 @@
 r"""Integrals of $J_\nu^2$: a table up to $X$, an asymptotic series beyond it, both to about 1e-13.
 
-With $x = \kappa a$ the three partial moments of the Bessel law are
-$M_0 = d \int_0^x J^2/t$, $M_1 = (d/\kappa) \int_0^x J^2$, $M_2 = (d/\kappa^2) \int_0^x t J^2$, so one table
-per dimension serves every scale.
+With $x = \kappa a$ the three partial moments of the Bessel law are $M_0 = d \int_0^x J^2/t$,
+$M_1 = (d/\kappa) \int_0^x J^2$, $M_2 = (d/\kappa^2) \int_0^x t J^2$, so one table per dimension
+serves every scale.
 
-*Inside* ($x \le X = \max(8\nu, 60)$): prefix sums of 4-point Gauss-Legendre on cells of length 0.05,
-interpolated by the quintic that matches value, slope and curvature at both ends of the cell.
+*Inside* ($x \le X = \max(8\nu, 60)$): prefix sums of 4-point Gauss-Legendre on cells of length
+0.05, interpolated by the quintic that matches value, slope and curvature at both ends of the cell.
 
 *Outside*: $J = M \cos\theta$ with modulus $M^2 = \frac{2}{\pi t} m(y)$, $y = (X/t)^2$,
 $m_k = m_{k-1} \frac{2k-1}{2k} \frac{4\nu^2 - (2k-1)^2}{(2X)^2}$, and phase $\theta' = 1/m$
-(Abramowitz and Stegun 9.2.28 to 9.2.31). As $J^2 = \frac12 M^2 (1 + \cos 2\theta)$, every integral is a
-smooth series plus $\mathrm{Re} \int g e^{2i\theta}$, which repeated integration by parts,
-$\int_x^\infty g e^{2i\theta} = -G e^{2i\theta}|_x - \int_x^\infty G' e^{2i\theta}$ with $G = g m / 2i$,
-turns into a polynomial in $X/x$ times $e^{2i\theta(x)}$. The oscillation is kept at every radius.
+(Abramowitz and Stegun 9.2.28 to 9.2.31). As $J^2 = \frac12 M^2 (1 + \cos 2\theta)$, every integral
+is a smooth series plus $\mathrm{Re} \int g e^{2i\theta}$, which repeated integration by parts,
+$\int_x^\infty g e^{2i\theta} = -G e^{2i\theta}|_x - \int_x^\infty G' e^{2i\theta}$ with
+$G = g m / 2i$, turns into a polynomial in $X/x$ times $e^{2i\theta(x)}$. The oscillation is kept at
+every radius.
 """
 
 import functools

@@ -1,9 +1,9 @@
 r"""Radial integrals of the learner's residual along a ray, as sums of partial moments.
 
 On the ray $x = r\bar x$ with first-layer value $\varphi = F(\bar x)$ the network is
-$f(r) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_j \varphi r + b_j)$. Cut at $r = 1$ and at every kink $-b_j/(w_j \varphi)$,
-the residual $f_* - f$ of the target $f_* = \max(1 - r, 0)$ is $p + q r$ on each piece, so that every expectation
-is a sum of differences of $M_0, M_1, M_2$.
+$f(r) = \frac1{m_2} \sum_j \mathrm{ReLU}(w_j \varphi r + b_j)$. Cut at $r = 1$ and at every kink
+$-b_j/(w_j \varphi)$, the residual $f_* - f$ of the target $f_* = \max(1 - r, 0)$ is $p + q r$ on
+each piece, so that every expectation is a sum of differences of $M_0, M_1, M_2$.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,9 @@ from .base import AbstractRadialLaw
 
 
 class Pieces(NamedTuple):
-    """The residual $p + q r$ on the pieces of one ray, and which second-layer neurons are active there."""
+    """The residual $p + q r$ on the pieces of one ray, and which second-layer neurons are active
+    there.
+    """
 
     edges: Float[Array, " edge"]
     p: Float[Array, " piece"]
@@ -34,8 +36,9 @@ class Pieces(NamedTuple):
 class RayIntegrals(NamedTuple):
     r"""Expectations over the radius on one ray, nothing projected.
 
-    `first[j]` $= E_r\{(f_* - f)\, r\, 1_j\}$, `zeroth[j]` $= E_r\{(f_* - f)\, 1_j\}$ with $1_j$ the activity of neuron
-    $j$, `pull` $= E_r\{S r\}$ with $S = (f_* - f) \frac1{m_2}\sum_j w_j 1_j$, and `loss` $= \frac12 E_r (f_* - f)^2$.
+    `first[j]` $= E_r\{(f_* - f)\, r\, 1_j\}$, `zeroth[j]` $= E_r\{(f_* - f)\, 1_j\}$ with $1_j$ the
+    activity of neuron $j$, `pull` $= E_r\{S r\}$ with $S = (f_* - f) \frac1{m_2}\sum_j w_j 1_j$,
+    and `loss` $= \frac12 E_r (f_* - f)^2$.
     """
 
     first: Float[Array, " width"]
@@ -50,7 +53,9 @@ def middles(low, high):
 
 
 def cut(phi, w, b) -> Pieces:
-    r"""The pieces of the ray with $F(\bar x) = \varphi$; a neuron without a kink adds an empty one at 0."""
+    r"""The pieces of the ray with $F(\bar x) = \varphi$; a neuron without a kink adds an empty one
+    at 0.
+    """
     slope = w * phi
     kink = -b / jnp.where(slope == 0, 1.0, slope)
     kink = jnp.where((slope != 0) & (kink > 0) & jnp.isfinite(kink), kink, 0.0)
@@ -84,10 +89,11 @@ def ray_integrals(law: AbstractRadialLaw, phi, w, b) -> RayIntegrals:
 
 
 def projected(law: AbstractRadialLaw, c, p, q, low, high, bound, power: int):
-    r"""$E[\Pi_R[c (p + q r) r^k] 1\{\mathrm{low} \le r < \mathrm{high}\}]$, $k$ = `power` 0 or 1, $R$ = `bound`.
+    r"""$E[\Pi_R[c (p + q r) r^k] 1\{\mathrm{low} \le r < \mathrm{high}\}]$, $k$ = `power` 0 or 1,
+    $R$ = `bound`.
 
-    The interval is split at the real roots of $c (p + q r) r^k = \pm R$; between two of them the projected
-    integrand is $\pm R$ or the polynomial itself. All arguments broadcast.
+    The interval is split at the real roots of $c (p + q r) r^k = \pm R$; between two of them the
+    projected integrand is $\pm R$ or the polynomial itself. All arguments broadcast.
     """
     c, p, q, low, high, bound = jnp.broadcast_arrays(c, p, q, low, high, bound)
     level = bound / jnp.abs(c)
@@ -113,7 +119,9 @@ def _roots(p, q, level, power: int):
 
 
 def steepest(pieces: Pieces, c):
-    r"""$\sup_r |c (p + q r) r|$ over the pieces, with one `c` a piece; infinite on an endless piece."""
+    r"""$\sup_r |c (p + q r) r|$ over the pieces, with one `c` a piece; infinite on an endless
+    piece.
+    """
     vertex = jnp.clip(
         -pieces.p / jnp.where(pieces.q == 0, 1.0, 2 * pieces.q), pieces.low, pieces.high
     )

@@ -12,7 +12,8 @@ from .base import AbstractRadialLaw, Moments, bisect, check_law
 
 
 class UniformRadius(AbstractRadialLaw):
-    r"""$r$ uniform on $[0, \varrho]$, $\varrho$ = `radius`: $M_k(a) = \min(a, \varrho)^{k+1}/((k+1)\varrho)$.
+    r"""$r$ uniform on $[0, \varrho]$, $\varrho$ = `radius`:
+    $M_k(a) = \min(a, \varrho)^{k+1}/((k+1)\varrho)$.
 
     Args:
         d: the dimension of the inputs.
@@ -54,7 +55,8 @@ class UniformRadius(AbstractRadialLaw):
 
 
 class UniformBall(AbstractRadialLaw):
-    r"""$x$ uniform in the ball of `radius` $\varrho$: $M_k(a) = \frac{d}{d+k} \min(a, \varrho)^{d+k}/\varrho^d$.
+    r"""$x$ uniform in the ball of `radius` $\varrho$:
+    $M_k(a) = \frac{d}{d+k} \min(a, \varrho)^{d+k}/\varrho^d$.
 
     The radius concentrates at $\varrho$ as $d$ grows, so the target's variance vanishes.
 
@@ -106,8 +108,9 @@ class UniformBall(AbstractRadialLaw):
 class GaussianRadius(AbstractRadialLaw):
     r"""$x \sim N(0, s^2 I/d)$, so $r \approx s$ = `scale` up to $s/\sqrt{2d}$.
 
-    $M_k(a) = s^k (2/d)^{k/2} \frac{\Gamma((d+k)/2)}{\Gamma(d/2)} P(\tfrac{d+k}2, \tfrac{a^2 d}{2 s^2})$ with the
-    regularised lower incomplete gamma function $P$. The target's variance vanishes as $d$ grows.
+    $M_k(a) = s^k (2/d)^{k/2} \frac{\Gamma((d+k)/2)}{\Gamma(d/2)} P(\tfrac{d+k}2,
+    \tfrac{a^2 d}{2 s^2})$ with the regularised lower incomplete gamma function $P$. The target's
+    variance vanishes as $d$ grows.
 
     Args:
         d: the dimension of the inputs.
@@ -159,14 +162,16 @@ class GaussianRadius(AbstractRadialLaw):
 
     @double
     def quantile(self, p) -> Float[Array, "..."]:
-        # P[r > 40 s + s] is below 1e-300 for every d, and for d p^(2/d) small the halving goes on to 1e-17 s
+        # P[r > 40 s + s] is below 1e-300 for every d, and for d p^(2/d) small the halving goes on
+        # to 1e-17 s
         p = jnp.asarray(p, float)
         root = bisect(self.cdf, p, jnp.zeros_like(p), jnp.full_like(p, 41 * self.scale), 62)
         return jnp.where(p >= 1, jnp.inf, root)
 
 
 class FixedRadius(AbstractRadialLaw):
-    r"""All mass at `radius` $\varrho$, the uniform law of a sphere: $M_k(a) = \varrho^k 1\{\varrho \le a\}$.
+    r"""All mass at `radius` $\varrho$, the uniform law of a sphere:
+    $M_k(a) = \varrho^k 1\{\varrho \le a\}$.
 
     Args:
         d: the dimension of the inputs.

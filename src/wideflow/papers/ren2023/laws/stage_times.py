@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 
 class StageTimes(NamedTuple):
-    r"""Times at which training passes its stages; infinite where one is not reached before the horizon.
+    r"""Times at which training passes its stages; infinite where one is not reached before the
+    horizon.
 
     Attributes:
         t11: $T_{1.1}$, first time with all $w_j \le 0$.
@@ -12,7 +13,8 @@ class StageTimes(NamedTuple):
         t1: $T_1 = T_{1.3}$, first time from $T_{1.2}$ on with $-\bar w = C_1/R_{v_2}$.
         t2: $T_2$, first time from $T_1$ on with $L = \varepsilon$.
         level_time: first time ever with $-\bar w = C_1/R_{v_2}$, whatever the order.
-        loss_time: first time from $T_{1.1}$ on (before it the loss is infinite) with $L = \varepsilon$.
+        loss_time: first time from $T_{1.1}$ on (before it the loss is infinite) with
+            $L = \varepsilon$.
         state_at_t1: the state at $T_1$ where it is known and reached, else None.
     """
 
@@ -26,5 +28,7 @@ class StageTimes(NamedTuple):
 
     @property
     def order_ok(self) -> bool:
-        r"""Whether the level of $T_1$ was not passed before $T_{1.2}$, as the paper's tiny $\sigma_2$ ensures."""
+        r"""Whether the level of $T_1$ was not passed before $T_{1.2}$, as the paper's tiny
+        $\sigma_2$ ensures.
+        """
         return self.t12 <= self.level_time

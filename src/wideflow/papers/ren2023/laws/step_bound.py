@@ -9,10 +9,12 @@ from .base import AbstractRadialLaw
 
 @double
 def step_bound(law: AbstractRadialLaw, alpha, w, b) -> Float[Array, ""]:
-    r"""$\lambda = M_0(\rho) + A^2 M_2(\rho)$, the Gauss-Newton trace at the means of the second layer.
+    r"""$\lambda = M_0(\rho) + A^2 M_2(\rho)$, the Gauss-Newton trace at the means of the second
+    layer.
 
-    With $\rho = \bar b/(|\bar w| \alpha)$ and $A^2 = \alpha^2 + 4 g \bar w^2 \alpha$, $g = C_\Gamma/\sqrt d$; steps up to $1/(2\lambda)$ are
-    stable. Infinite where the mean weight is not negative and the law is heavy-tailed.
+    With $\rho = \bar b/(|\bar w| \alpha)$ and $A^2 = \alpha^2 + 4 g \bar w^2 \alpha$,
+    $g = C_\Gamma/\sqrt d$; steps up to $1/(2\lambda)$ are stable. Infinite where the mean weight is
+    not negative and the law is heavy-tailed.
 
     Args:
         law: of the radius, with its moments $M_k$.

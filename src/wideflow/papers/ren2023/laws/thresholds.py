@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 
 class Thresholds(NamedTuple):
-    r"""$R_{v_1}, R_{v_2}, R_{r_2}$: bounds on one sample's mean-field gradient of a first-layer neuron (a
-    vector), a second-layer weight and a second-layer bias (numbers). Infinite means not projected.
+    r"""$R_{v_1}, R_{v_2}, R_{r_2}$: bounds on one sample's mean-field gradient of a first-layer
+    neuron (a vector), a second-layer weight and a second-layer bias (numbers). Infinite means not
+    projected.
 
     Attributes:
         first: $R_{v_1}$.
@@ -20,7 +21,9 @@ class Thresholds(NamedTuple):
 
     @classmethod
     def standard(cls, d: int) -> "Thresholds":
-        r"""$(10 d, d^3, 10)$: the paper's $\Theta(d), \Theta(d^3), \Theta(1)$ with large enough constants."""
+        r"""$(10 d, d^3, 10)$: the paper's $\Theta(d), \Theta(d^3), \Theta(1)$ with large enough
+        constants.
+        """
         return cls(10.0 * d, float(d) ** 3, 10.0)
 
     @property
@@ -33,6 +36,7 @@ def as_thresholds(clip) -> Thresholds:
     bounds = Thresholds() if clip is None else Thresholds(*clip)
     if not all(bound > 0 for bound in bounds):
         raise ValueError(
-            f"`clip` must be three positive bounds, got {tuple(bounds)}. Use `inf` to switch a projection off."
+            f"`clip` must be three positive bounds, got {tuple(bounds)}. Use `inf` to switch a "
+            "projection off."
         )
     return Thresholds(*(float(bound) for bound in bounds))

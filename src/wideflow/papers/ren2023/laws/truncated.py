@@ -10,11 +10,13 @@ from .base import AbstractRadialLaw, Moments
 
 
 class Truncated(AbstractRadialLaw):
-    r"""`law` given $r \le \varrho$ = `radius`; with `renormalise=False` its restriction to $r \le \varrho$.
+    r"""`law` given $r \le \varrho$ = `radius`; with `renormalise=False` its restriction to
+    $r \le \varrho$.
 
-    The restriction has mass $M_0(\varrho) < 1$ and the moments $M_k(\min(a, \varrho))$; it represents restricted
-    expectations $E\{g; r \le \varrho\}$ and cannot be sampled. Two-layer networks have infinite loss on the
-    untruncated Bessel law unless their slope vanishes in almost every direction, so they are compared here.
+    The restriction has mass $M_0(\varrho) < 1$ and the moments $M_k(\min(a, \varrho))$; it
+    represents restricted expectations $E\{g; r \le \varrho\}$ and cannot be sampled. Two-layer
+    networks have infinite loss on the untruncated Bessel law unless their slope vanishes in almost
+    every direction, so they are compared here.
 
     Args:
         law: of the radius.
@@ -75,7 +77,8 @@ class Truncated(AbstractRadialLaw):
     def quantile(self, p) -> Float[Array, "..."]:
         if not self.renormalise:
             raise ValueError(
-                "`renormalise` is False: a restriction has mass below one and no quantiles or samples. "
+                "`renormalise` is False: a restriction has mass below one and no quantiles or "
+                "samples. "
                 "Use `Truncated(law, radius)`."
             )
         return jnp.minimum(self.law.quantile(self.mass * jnp.asarray(p, float)), self.radius)

@@ -1,10 +1,12 @@
 r"""Vector field of the infinite-width learner: a spherically symmetric first layer is one number.
 
-If the law of the first layer is spherically symmetric then $F(x) = \alpha \lVert x \rVert$, no neuron turns and all
-norms grow at one rate (Section 4 and B.4), so the state is $(\alpha, (w_j, b_j)_{j \le m_2})$:
-$$\dot\alpha = 4 g\, \alpha\, E\{S r\}, \qquad \dot w_j = \alpha\, E\{(f_* - f) r 1_j\}, \qquad \dot b_j = E\{(f_* - f) 1_j\},$$
-with $g = C_\Gamma/\sqrt d$ and $S = (f_* - f) \frac1{m_2} \sum_j w_j 1_j$. Corrected: the identity of B.4 is printed with
-a factor 2 too much, and the growth of the norm in C.17 with the wrong sign.
+If the law of the first layer is spherically symmetric then $F(x) = \alpha \lVert x \rVert$, no
+neuron turns and all norms grow at one rate (Section 4 and B.4), so the state is
+$(\alpha, (w_j, b_j)_{j \le m_2})$:
+$$\dot\alpha = 4 g\, \alpha\, E\{S r\}, \qquad \dot w_j = \alpha\, E\{(f_* - f) r 1_j\}, \qquad \dot
+  b_j = E\{(f_* - f) 1_j\},$$
+with $g = C_\Gamma/\sqrt d$ and $S = (f_* - f) \frac1{m_2} \sum_j w_j 1_j$. Corrected: the identity
+of B.4 is printed with a factor 2 too much, and the growth of the norm in C.17 with the wrong sign.
 """
 
 import math
@@ -44,7 +46,8 @@ class ReducedState(NamedTuple):
 @double
 @eqx.filter_jit
 def reduced_field(law: AbstractRadialLaw, state: ReducedState, clip=None) -> ReducedState:
-    r"""Time derivative of the state under the population gradient, projected by the bounds `clip` if given.
+    r"""Time derivative of the state under the population gradient, projected by the bounds `clip`
+    if given.
 
     Args:
         law: of the radius.
@@ -64,8 +67,8 @@ def _free_field(law: AbstractRadialLaw, state: ReducedState) -> ReducedState:
 def _projected_field(law: AbstractRadialLaw, state: ReducedState, clip: Thresholds) -> ReducedState:
     r"""Each sample's gradient projected before averaging.
 
-    A sample at radius $r$ and angle $\angle(v_1, x)$ with $y = \cos^2$ pulls a first-layer neuron of norm $n$ with
-    strength $|S| n r \sqrt{1 + 3y}$, whence
+    A sample at radius $r$ and angle $\angle(v_1, x)$ with $y = \cos^2$ pulls a first-layer neuron
+    of norm $n$ with strength $|S| n r \sqrt{1 + 3y}$, whence
     $$\dot n = K_d \int_0^1 (1 - y)^{(d-3)/2} E_r \Pi_{R/\sqrt{1+3y}}[S n r]\, dy, \qquad
       K_d = \Gamma(d/2) / (\sqrt\pi\, \Gamma((d-1)/2)),$$
     by Gauss-Jacobi quadrature; where no projection can be active the integral is $2 g n E\{S r\}$.
@@ -111,7 +114,8 @@ def _angles(d: int):
 @double
 @eqx.filter_jit
 def reduced_loss(law: AbstractRadialLaw, state: ReducedState) -> Float[Array, ""]:
-    r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed law.
+    r"""$L = \frac12 E(f_* - f)^2$; infinite where a neuron grows along the tail of a heavy-tailed
+    law.
 
     Args:
         law: of the radius.

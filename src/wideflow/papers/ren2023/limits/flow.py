@@ -19,7 +19,8 @@ __all__ = ["ReducedPath", "alpha_of_norm", "reduced_flow"]
 
 
 class ReducedPath(AbstractResult):
-    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were given as numbers.
+    r"""States of the reduced flow at `time`; `w` and `b` have a last axis `width` unless they were
+    given as numbers.
 
     Attributes:
         alpha: $\alpha$, shape (time,).
@@ -54,11 +55,13 @@ def reduced_flow(
     atol: float = 1e-13,
     max_steps: int = 100_000,
 ) -> ReducedPath:
-    r"""The infinite-width learner from $(\alpha, w, b)$ on, under gradient flow on the population loss.
+    r"""The infinite-width learner from $(\alpha, w, b)$ on, under gradient flow on the population
+    loss.
 
-    The loss is $L = \frac12 E(f_* - f)^2$ and every neuron moves with its mean-field gradient (neuron factors
-    $m_1, m_2$). One neuron $(\alpha, w, b)$ with $w < 0 < b$ is the system of Section 4; several are the particles of a
-    second layer of finite width over a first layer of infinite width.
+    The loss is $L = \frac12 E(f_* - f)^2$ and every neuron moves with its mean-field gradient
+    (neuron factors $m_1, m_2$). One neuron $(\alpha, w, b)$ with $w < 0 < b$ is the system of
+    Section 4; several are the particles of a second layer of finite width over a first layer of
+    infinite width.
 
     Args:
         law: law of the radius; its `d` sets $g = C_\Gamma/\sqrt d$.
@@ -72,9 +75,9 @@ def reduced_flow(
         max_steps: most steps of the solver, rejected ones included.
 
     Raises:
-        ValueError: without projections on a heavy-tailed law, if some weight is not negative: the network then
-            does not vanish at infinity and its gradient is infinite. Also where the solver gives up before
-            the last time.
+        ValueError: without projections on a heavy-tailed law, if some weight is not negative: the
+            network then does not vanish at infinity and its gradient is infinite. Also where the
+            solver gives up before the last time.
 
     Example:
         >>> from wideflow.papers.ren2023.limits import BesselLaw
@@ -112,25 +115,30 @@ def start_state(law, alpha, w, b, clip: Thresholds) -> tuple[ReducedState, bool]
         raise ValueError(f"`law` must be a radial law such as `BesselLaw(d)`, got {law!r}.")
     if alpha.ndim or not float(alpha) > 0:
         raise ValueError(
-            f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, norm)`."
+            f"`alpha` must be one positive number, got {alpha}. From a norm: `alpha_of_norm(d, "
+            "norm)`."
         )
     for name, value in (("alpha", alpha), ("w", w), ("b", b)):
         if not bool(jnp.all(jnp.isfinite(value))):
             raise ValueError(f"`{name}` must be finite, got {value}.")
     if w.shape != b.shape or w.ndim > 1:
         raise ValueError(
-            f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} and {b.shape}."
+            f"`w` and `b` must be two numbers or two vectors of one length, got shapes {w.shape} "
+            f"and {b.shape}."
         )
     if law.tail > 0 and math.isinf(sum(clip)) and not bool(jnp.all(w < 0)):
         raise ValueError(
-            f"`w` must be negative on a heavy-tailed law, got {float(w.max())} at most: the network would not vanish "
-            "at infinity and its gradient is infinite. Pass three finite `clip` bounds, or `Truncated(law, radius)`."
+            f"`w` must be negative on a heavy-tailed law, got {float(w.max())} at most: the "
+            "network would not vanish "
+            "at infinity and its gradient is infinite. Pass three finite `clip` bounds, or "
+            "`Truncated(law, radius)`."
         )
     return ReducedState(alpha, jnp.atleast_1d(w), jnp.atleast_1d(b)), w.ndim == 0
 
 
 def alpha_of_norm(d: int, norm: float) -> float:
-    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius `norm`.
+    r"""$\alpha = (C_\Gamma/\sqrt d) \lVert v_1 \rVert^2$ of a first layer on the sphere of radius
+    `norm`.
 
     Args:
         d: the dimension of the inputs.
@@ -142,7 +150,8 @@ def alpha_of_norm(d: int, norm: float) -> float:
 def gave_up(max_steps: int, time: float) -> ValueError:
     """The error of a solver that ran out of steps: its answer is unknown, not infinite."""
     return ValueError(
-        f"`max_steps` = {max_steps} solver steps did not reach time {time:g}; allow more steps, an earlier end "
+        f"`max_steps` = {max_steps} solver steps did not reach time {time:g}; allow more steps, "
+        "an earlier end "
         "or larger tolerances."
     )
 
@@ -162,8 +171,9 @@ def integrate(
 ):
     """Diffrax on the reduced field; `options` (`saveat`, `event`) pass through.
 
-    The field is evaluated at the nearest state of its domain (`_inside`): a trial stage may leave the domain, and one
-    NaN there would make the next step length NaN and every later step a rejection.
+    The field is evaluated at the nearest state of its domain (`_inside`): a trial stage may leave
+    the domain, and one NaN there would make the next step length NaN and every later step a
+    rejection.
     """
     from ...._core.solvers import diffrax
 
@@ -191,8 +201,9 @@ def integrate(
 def _first_step(state: ReducedState, speed: ReducedState, atol: float):
     r"""A hundredth of the shortest time in which a component would double.
 
-    All components count: where $\dot w$ happens to vanish, $\alpha$ and $b$ still move. A second layer that starts next to zero moves on
-    the scale of its own size, but nothing below the tolerance matters.
+    All components count: where $\dot w$ happens to vanish, $\alpha$ and $b$ still move. A second
+    layer that starts next to zero moves on the scale of its own size, but nothing below the
+    tolerance matters.
     """
     times = [
         jnp.min(jnp.maximum(jnp.abs(y), 1e3 * atol) / jnp.maximum(jnp.abs(v), 1e-12))
@@ -204,8 +215,9 @@ def _first_step(state: ReducedState, speed: ReducedState, atol: float):
 def _inside(law, state: ReducedState, clip: Thresholds) -> ReducedState:
     r"""The nearest state at which the field is finite.
 
-    $\alpha > 0$ always; on a heavy-tailed law without all three projections also $w < 0$. The flow leaves neither: $\dot\alpha$ is
-    proportional to $\alpha$, and as $w \to 0^-$ the far samples, where $f > f_* = 0$, push $w$ down with infinite strength.
+    $\alpha > 0$ always; on a heavy-tailed law without all three projections also $w < 0$. The flow
+    leaves neither: $\dot\alpha$ is proportional to $\alpha$, and as $w \to 0^-$ the far samples,
+    where $f > f_* = 0$, push $w$ down with infinite strength.
     """
     alpha = jnp.clip(state.alpha, 1e-30, 1e30)
     highest = -1e-30 if law.tail > 0 and math.isinf(sum(clip)) else 1e30
@@ -217,9 +229,17 @@ def _solve(law, state, times, clip, rate, rtol, atol, max_steps):
     from ...._core.solvers import diffrax
 
     solution = integrate(
-        law, state, 0.0, times[-1], clip, rate=rate, rtol=rtol, atol=atol, max_steps=max_steps,
+        law,
+        state,
+        0.0,
+        times[-1],
+        clip,
+        rate=rate,
+        rtol=rtol,
+        atol=atol,
+        max_steps=max_steps,
         saveat=diffrax.SaveAt(ts=times),
-    )  # fmt: skip
+    )
     good = solution.result == diffrax.RESULTS.successful
     assert solution.ys is not None  # `saveat` asks for them
     return solution.ys, solution.stats["num_accepted_steps"], good

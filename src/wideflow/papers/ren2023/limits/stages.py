@@ -32,10 +32,12 @@ def reduced_stages(
     atol: float = 1e-13,
     max_steps: int = 100_000,
 ) -> StageTimes:
-    r"""Stage times $T_{1.1}, T_{1.2}, T_1, T_2$ of the clipped reduced flow (Section 4; definitions in `StageTimes`).
+    r"""Stage times $T_{1.1}, T_{1.2}, T_1, T_2$ of the clipped reduced flow (Section 4; definitions
+    in `StageTimes`).
 
     Args:
-        law, alpha, w, b, clip, rtol, atol, max_steps: as for `reduced_flow`; `clip` is needed, as $T_1$ refers to $R_{v_2}$.
+        law, alpha, w, b, clip, rtol, atol, max_steps: as for `reduced_flow`; `clip` is needed, as
+            $T_1$ refers to $R_{v_2}$.
         epsilon: the loss that ends Stage 2.
         constant: $C_1$ of the level $C_1/R_{v_2}$.
         horizon: latest time to look at.
@@ -47,7 +49,8 @@ def reduced_stages(
     clip = as_thresholds(clip)
     if math.isinf(clip.weight):
         raise ValueError(
-            "`clip` must bound the second-layer weights, got an infinite bound. The end of Stage 1 is -mean(w) = C_1 / bound."
+            "`clip` must bound the second-layer weights, got an infinite bound. The end of Stage "
+            "1 is -mean(w) = C_1 / bound."
         )
     start, _ = start_state(law, alpha, w, b, clip)
 
@@ -84,7 +87,8 @@ def time_to_loss(
     atol: float = 1e-13,
     max_steps: int = 100_000,
 ) -> float:
-    r"""First time at which the reduced flow has $L \le$ `epsilon`; infinite if not before `horizon`.
+    r"""First time at which the reduced flow has $L \le$ `epsilon`; infinite if not before
+    `horizon`.
 
     Args:
         law, alpha, w, b, clip, rtol, atol, max_steps: as for `reduced_flow`.
@@ -120,11 +124,21 @@ def _gap(law, state: ReducedState, kind, level):
 
 
 def _event_time(law, state, begin, horizon, clip, kind: str, level, tolerances, max_steps: int):
-    """Time and state of the event, or infinity and the state at the horizon; a solver that gives up raises."""
+    """Time and state of the event, or infinity and the state at the horizon; a solver that gives up
+    raises.
+    """
     number, event = lambda x: jnp.asarray(x, float), jnp.asarray(_EVENTS.index(kind))
     reached, stopped, at, state = _until(
-        law, state, clip, event, number(begin), number(horizon), number(level), tolerances, max_steps
-    )  # fmt: skip
+        law,
+        state,
+        clip,
+        event,
+        number(begin),
+        number(horizon),
+        number(level),
+        tolerances,
+        max_steps,
+    )
     if not (bool(reached) or bool(stopped)):
         raise gave_up(max_steps, horizon)
     return (float(at) if bool(reached) else math.inf), state
@@ -137,7 +151,8 @@ def _until(law, state, clip, kind, start, horizon, level, tolerances, max_steps)
     def condition(t, y, args, **_):
         return _gap(law, y, kind, level)
 
-    # bisection: Newton's method does not converge where the loss bends inside a step, and its failure looks like "never"
+    # bisection: Newton's method does not converge where the loss bends inside a step, and its
+    # failure looks like "never"
     event = diffrax.Event(condition, optimistix.Bisection(rtol=1e-12, atol=1e-14))
     solution = integrate(
         law,

@@ -51,7 +51,8 @@ __all__ = [
 
 @double
 def tangent_spread(model, start) -> Float[Array, ""]:
-    r"""$\delta_{1,T} = \max_i \lVert \bar v_i(t) - \bar v_i(0) \rVert$: how far a first-layer neuron turned.
+    r"""$\delta_{1,T} = \max_i \lVert \bar v_i(t) - \bar v_i(0) \rVert$: how far a first-layer
+    neuron turned.
 
     Args:
         model: a `DepthSeparator` at time $t$.
@@ -97,7 +98,8 @@ def direction_l2(model) -> Float[Array, ""]:
 
 @double
 def direction_sup(model, *, starts: int = 64, iterations: int = 200) -> Float[Array, ""]:
-    r"""$e_\infty = \sup_{\bar x} |F(\bar x)/\alpha - 1|$ by ascent and descent (a lower bound, but close).
+    r"""$e_\infty = \sup_{\bar x} |F(\bar x)/\alpha - 1|$ by ascent and descent (a lower bound, but
+    close).
 
     Args:
         model: a `DepthSeparator`.
@@ -124,9 +126,11 @@ def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, 
 class LossParts(AbstractResult):
     r"""$L = L_1 + L_2 + L_3$ on a sample, with the second term of equation (6).
 
-    $L_1 = \frac12 E(f_* - \tilde f)^2$, $L_2 = \frac12 E(\tilde f - f)^2$, $L_3 = E(f_* - \tilde f)(\tilde f - f)$, and
-    `predicted` $= \frac12 \bar w_2^2 E\{(\tilde F - F)^2 1\{r \le \rho\}\}$, $\rho = \bar b_2/(|\bar w_2|\alpha)$ (corrected: the restriction
-    is missing in print, without it the expectation is infinite).
+    $L_1 = \frac12 E(f_* - \tilde f)^2$, $L_2 = \frac12 E(\tilde f - f)^2$,
+    $L_3 = E(f_* - \tilde f)(\tilde f - f)$, and `predicted`
+    $= \frac12 \bar w_2^2 E\{(\tilde F - F)^2 1\{r \le \rho\}\}$,
+    $\rho = \bar b_2/(|\bar w_2|\alpha)$ (corrected: the restriction is missing in print, without it
+    the expectation is infinite).
 
     Attributes:
         total: $L$.
@@ -182,10 +186,12 @@ def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
 
 @double
 def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    r"""$R_1 = \min_{j,\bar x} b_j/(-w_j F(\bar x))$ and $R_2 = \max$ of the same (Lemma D.9, corrected: the extremes of the sets).
+    r"""$R_1 = \min_{j,\bar x} b_j/(-w_j F(\bar x))$ and $R_2 = \max$ of the same (Lemma D.9,
+    corrected: the extremes of the sets).
 
-    All second-layer neurons are active for $r \le R_1$ and none beyond $R_2$. Over the whole sphere by the extremes of
-    $F$, or over given unit `directions`. Infinite where a weight is not negative.
+    All second-layer neurons are active for $r \le R_1$ and none beyond $R_2$. Over the whole sphere
+    by the extremes of $F$, or over given unit `directions`. Infinite where a weight is not
+    negative.
 
     Args:
         model: a `DepthSeparator` with second-layer neurons $(w_j, b_j)$.
@@ -216,7 +222,8 @@ def dead_fraction(model, inputs) -> Float[Array, ""]:
 
 @double
 def energy_balance(model) -> Float[Array, ""]:
-    r"""$\mathrm{mean} \lVert w_1 \rVert^2 - 2\, \mathrm{mean}\, w_2^2$: conserved by the unclipped flow on any input law.
+    r"""$\mathrm{mean} \lVert w_1 \rVert^2 - 2\, \mathrm{mean}\, w_2^2$: conserved by the unclipped
+    flow on any input law.
 
     Args:
         model: a `DepthSeparator`, with first-layer neurons $w_1$ and second-layer weights $w_2$.
@@ -228,8 +235,9 @@ def energy_balance(model) -> Float[Array, ""]:
 def envelope(values, kind: str = "running_max") -> np.ndarray:
     r"""The paper's $\delta$'s are upper envelopes of the `values` recorded along a run.
 
-    `raw`: the values; `running_max`: $\max\{\delta(0), ..., \delta(t)\}$ (Stages 1.1, 1.2); `positive_variation`:
-    $\delta(0) + \int \mathrm{ReLU}(\dot\delta)$ (Stages 1.3 and 2), which is at least the running maximum.
+    `raw`: the values; `running_max`: $\max\{\delta(0), ..., \delta(t)\}$ (Stages 1.1, 1.2);
+    `positive_variation`: $\delta(0) + \int \mathrm{ReLU}(\dot\delta)$ (Stages 1.3 and 2), which is
+    at least the running maximum.
 
     Args:
         values: shape (record,).

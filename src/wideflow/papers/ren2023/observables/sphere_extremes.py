@@ -1,8 +1,10 @@
 r"""Extremes of the first layer over the sphere, by ascent and descent rather than by sampling.
 
-$F$ is convex and 1-homogeneous, so $\bar x \leftarrow \nabla F(\bar x)/\lVert \nabla F(\bar x) \rVert$ never lowers it; downhill, tangent steps of
-shrinking length are taken and the lowest value is kept. Random directions underestimate the spread grossly: at
-$d = 100$, $m_1 = 512$ the largest deviation found by 20 000 of them is 0.26, by ascent 0.80 (itself a lower bound).
+$F$ is convex and 1-homogeneous, so
+$\bar x \leftarrow \nabla F(\bar x)/\lVert \nabla F(\bar x) \rVert$ never lowers it; downhill,
+tangent steps of shrinking length are taken and the lowest value is kept. Random directions
+underestimate the spread grossly: at $d = 100$, $m_1 = 512$ the largest deviation found by 20 000 of
+them is 0.26, by ascent 0.80 (itself a lower bound).
 """
 
 from typing import NamedTuple
@@ -45,7 +47,8 @@ def _layer(first, length, x):
 def sphere_extremes(
     model, key: int | Key | None = None, *, starts: int = 64, iterations: int = 200
 ) -> Extremes:
-    r"""Extremes of $F(\bar x)$ of a `DepthSeparator` over unit $\bar x$, from the best of neurons, their opposites and random points.
+    r"""Extremes of $F(\bar x)$ of a `DepthSeparator` over unit $\bar x$, from the best of neurons,
+    their opposites and random points.
 
     Args:
         model: the network whose first layer gives $F$.

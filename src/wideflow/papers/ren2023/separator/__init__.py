@@ -1,4 +1,6 @@
-"""Mean-field vector fields of the depth-separation learner, by the way in which the expectation is taken."""
+"""Mean-field vector fields of the depth-separation learner, by the way in which the expectation is
+taken.
+"""
 
 from .directions import direction_error as direction_error, direction_kernel as direction_kernel
 from .integrated import integrated_field as integrated_field, integrated_loss as integrated_loss

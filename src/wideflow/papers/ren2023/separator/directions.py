@@ -1,8 +1,8 @@
 r"""Closed forms over the uniform directions of the sphere.
 
-For unit vectors $a, b$ at angle $\theta$:
-$E\,\mathrm{ReLU}(a\cdot\bar x)\mathrm{ReLU}(b\cdot\bar x) = k(\theta) = (\sin\theta + (\pi - \theta)\cos\theta)/(2\pi d)$ and
-$E\,\mathrm{ReLU}(a\cdot\bar x) 1\{b\cdot\bar x > 0\} \bar x = ((\pi - \theta) a + \sin\theta\, b)/(2\pi d)$.
+For unit vectors $a, b$ at angle $\theta$: $E\,\mathrm{ReLU}(a\cdot\bar x)\mathrm{ReLU}(b\cdot\bar
+x) = k(\theta) = (\sin\theta + (\pi - \theta)\cos\theta)/(2\pi d)$ and $E\,\mathrm{ReLU}(a\cdot\bar
+x) 1\{b\cdot\bar x > 0\} \bar x = ((\pi - \theta) a + \sin\theta\, b)/(2\pi d)$.
 """
 
 import math
@@ -17,7 +17,9 @@ from .samples import norms
 
 @jax.custom_jvp
 def _arc(cosine):
-    r"""$\sin\theta + (\pi - \theta)\cos\theta$, with derivative $\pi - \theta$ in $\cos\theta$, also at $\theta = 0$."""
+    r"""$\sin\theta + (\pi - \theta)\cos\theta$, with derivative $\pi - \theta$ in $\cos\theta$,
+    also at $\theta = 0$.
+    """
     angle = _angle(cosine)
     return jnp.sin(angle) + (math.pi - angle) * cosine
 
@@ -51,7 +53,9 @@ def alpha_of(first) -> Float[Array, ""]:
 
 @jax.jit
 def direction_error(first) -> Float[Array, ""]:
-    r"""$e_2^2 = E_{\bar x}(F(\bar x)/\alpha - 1)^2 = \frac{1}{(\alpha m_1)^2} \sum_{ij} \lVert w_i \rVert^2 \lVert w_j \rVert^2 k(\theta_{ij}) - 1$."""
+    r"""$e_2^2 = E_{\bar x}(F(\bar x)/\alpha - 1)^2 = \frac{1}{(\alpha m_1)^2} \sum_{ij} \lVert w_i
+    \rVert^2 \lVert w_j \rVert^2 k(\theta_{ij}) - 1$.
+    """
     length, unit = norms(first)
     squares = length**2 / first.shape[0]
     kernel = direction_kernel(cosines(unit), first.shape[1])
@@ -59,9 +63,11 @@ def direction_error(first) -> Float[Array, ""]:
 
 
 def direction_pull(first) -> Float[Array, "width feature"]:
-    r"""$E_{\bar x}[F(\bar x)(\bar v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v \rVert 1\{v\cdot\bar x > 0\}\bar x)]$ for every neuron $v$.
+    r"""$E_{\bar x}[F(\bar x)(\bar v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v \rVert 1\{v\cdot\bar
+    x > 0\}\bar x)]$ for every neuron $v$.
 
-    It is $\lVert v \rVert\, \mathrm{mean}_w \lVert w \rVert^2 [k(\theta) \bar v + ((\pi - \theta) \bar w + \sin\theta\, \bar v)/(2\pi d)]$.
+    It is $\lVert v \rVert\, \mathrm{mean}_w \lVert w \rVert^2 [k(\theta) \bar v + ((\pi - \theta)
+    \bar w + \sin\theta\, \bar v)/(2\pi d)]$.
     """
     d = first.shape[1]
     length, unit = norms(first)

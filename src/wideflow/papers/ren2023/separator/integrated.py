@@ -1,13 +1,16 @@
 r"""The field with radius and directions both integrated: no samples at all.
 
-On the ray with $\varphi = F(\bar x)$ every radial expectation is a function $g(\varphi)$, and over the directions $\varphi$ has mean $\alpha$ and
-variance $\alpha^2 e_2^2$, both in closed form. So $E_{\bar x}\, g(\varphi) \approx g(\alpha) + \frac12 g''(\alpha)\, \alpha^2 e_2^2$, and the first layer needs
-$g'(\alpha)$ besides.
+On the ray with $\varphi = F(\bar x)$ every radial expectation is a function $g(\varphi)$, and over
+the directions $\varphi$ has mean $\alpha$ and variance $\alpha^2 e_2^2$, both in closed form. So
+$E_{\bar x}\, g(\varphi) \approx g(\alpha) + \frac12 g''(\alpha)\, \alpha^2 e_2^2$, and the first
+layer needs $g'(\alpha)$ besides.
 
-The derivatives are those of a table on Chebyshev nodes over the range of $\varphi$, not those at the point $\alpha$: the moments
-$M_k(\rho)$ at the cut-off $\rho = b/(|w|\varphi)$ carry the wave of the Bessel function, of half period $\pi/\kappa$ in $\rho$, while $\rho$ varies by
-$e_2\rho$ over the directions, often many waves. What the mean over directions sees is the trend. The Chebyshev series is cut at
-degree 4, which averages the wave over the 16 nodes; interpolation at all of them would follow it.
+The derivatives are those of a table on Chebyshev nodes over the range of $\varphi$, not those at
+the point $\alpha$: the moments $M_k(\rho)$ at the cut-off $\rho = b/(|w|\varphi)$ carry the wave of
+the Bessel function, of half period $\pi/\kappa$ in $\rho$, while $\rho$ varies by $e_2\rho$ over
+the directions, often many waves. What the mean over directions sees is the trend. The Chebyshev
+series is cut at degree 4, which averages the wave over the 16 nodes; interpolation at all of them
+would follow it.
 """
 
 import equinox as eqx
@@ -30,14 +33,20 @@ RANGE = 3.0  # half the table, in deviations of F; chosen on 6 states at d = 4, 
 def integrated_field(law: AbstractRadialLaw, first, w, b, clip: Thresholds) -> Field:
     r"""The mean-field velocity without samples.
 
-    With the pull $s(\varphi) = E_r\{S r\}$ a first-layer neuron $v$ moves by $E_{\bar x}\, s(\varphi)\, k_v(\bar x)$,
-    $k_v = \bar v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v\rVert 1\{v\cdot\bar x > 0\}\bar x$. Taking $s(\varphi) = p + s'(\alpha)(\varphi - \alpha)$, both means are closed forms
-    ($E_{\bar x} k_v = 2 g v$, and $E_{\bar x} F k_v$ = `direction_pull`). The constant $p$ is the one with
-    $E_{\bar x}\{\varphi (p + s'(\alpha)(\varphi - \alpha))\} = E_{\bar x}\{\varphi s(\varphi)\}$: to second order it is $s(\alpha) + \frac12 s''(\alpha)\alpha^2 e_2^2$, and with it
-    $\mathrm{mean}\lVert w_1\rVert^2 - 2\,\mathrm{mean}\, w_2^2$ is conserved exactly, as it is by the true flow.
+    With the pull $s(\varphi) = E_r\{S r\}$ a first-layer neuron $v$ moves by
+    $E_{\bar x}\, s(\varphi)\, k_v(\bar x)$,
+    $k_v = \bar v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v\rVert 1\{v\cdot\bar x > 0\}\bar x$. Taking
+    $s(\varphi) = p + s'(\alpha)(\varphi - \alpha)$, both means are closed forms
+    ($E_{\bar x} k_v = 2 g v$, and $E_{\bar x} F k_v$ = `direction_pull`). The constant $p$ is the
+    one with
+    $E_{\bar x}\{\varphi (p + s'(\alpha)(\varphi - \alpha))\} = E_{\bar x}\{\varphi s(\varphi)\}$:
+    to second order it is $s(\alpha) + \frac12 s''(\alpha)\alpha^2 e_2^2$, and with it
+    $\mathrm{mean}\lVert w_1\rVert^2 - 2\,\mathrm{mean}\, w_2^2$ is conserved exactly, as it is by
+    the true flow.
 
-    The second layer is projected. The first layer's projection is not carried out; `pairs` counts the neurons whose gradient
-    exceeds its bound somewhere on the mean ray, for the first layer all of them if the sufficient bound does not exclude it.
+    The second layer is projected. The first layer's projection is not carried out; `pairs` counts
+    the neurons whose gradient exceeds its bound somewhere on the mean ray, for the first layer all
+    of them if the sufficient bound does not exclude it.
     """
     alpha, error = alpha_of(first), direction_error(first)
 
@@ -62,15 +71,19 @@ def integrated_field(law: AbstractRadialLaw, first, w, b, clip: Thresholds) -> F
 
 
 def integrated_loss(law: AbstractRadialLaw, first, w, b):
-    r"""$\ell(\alpha) + \frac12 \ell''(\alpha)\, \alpha^2 e_2^2$ for the loss $\ell(\varphi)$ of one ray, $\ell''$ from the table."""
+    r"""$\ell(\alpha) + \frac12 \ell''(\alpha)\, \alpha^2 e_2^2$ for the loss $\ell(\varphi)$ of one
+    ray, $\ell''$ from the table.
+    """
     ray = lambda phi: ray_integrals(law, phi, w, b).loss
     return _over_directions(ray, alpha_of(first), direction_error(first))[0]
 
 
 def _functionals() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    r"""The nodes in (-1, 1), and the weights on them of value, slope and curvature at 0 of the series cut at `DEGREE`.
+    r"""The nodes in (-1, 1), and the weights on them of value, slope and curvature at 0 of the
+    series cut at `DEGREE`.
 
-    On the Chebyshev nodes the discrete least-squares polynomial is that series; all three are linear in the table.
+    On the Chebyshev nodes the discrete least-squares polynomial is that series; all three are
+    linear in the table.
     """
     nodes = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
     series = np.linalg.pinv(

@@ -1,9 +1,10 @@
 r"""The field with the radius integrated exactly on a set of directions.
 
-On the ray through $\bar x$ with $\varphi = F(\bar x)$ all expectations over $r$ are sums of partial moments, so only the
-directions are sampled. With `control` the symmetric part is taken analytically,
-$\dot v = 2 g\, s(\alpha) v + E_{\bar x}\{(s(\varphi) - s(\alpha))(\bar v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v \rVert 1\{v\cdot\bar x>0\}\bar x)\}$, and
-likewise for the second layer: the noise is then proportional to $F/\alpha - 1$.
+On the ray through $\bar x$ with $\varphi = F(\bar x)$ all expectations over $r$ are sums of partial
+moments, so only the directions are sampled. With `control` the symmetric part is taken
+analytically, $\dot v = 2 g\, s(\alpha) v + E_{\bar x}\{(s(\varphi) - s(\alpha))(\bar
+v\,\mathrm{ReLU}(v\cdot\bar x) + \lVert v \rVert 1\{v\cdot\bar x>0\}\bar x)\}$, and likewise for the
+second layer: the noise is then proportional to $F/\alpha - 1$.
 """
 
 import math
@@ -38,8 +39,8 @@ def ray_losses(law: AbstractRadialLaw, phi, w, b):
 def ray_field(
     law: AbstractRadialLaw, first, w, b, directions, clip: Thresholds, *, control: bool = False
 ) -> Field:
-    """The mean-field velocity with the given unit `directions`; `pairs` counts (direction, neuron) pairs
-    on whose ray some radius is projected.
+    """The mean-field velocity with the given unit `directions`; `pairs` counts (direction, neuron)
+    pairs on whose ray some radius is projected.
     """
     count, width, second = directions.shape[0], first.shape[0], w.shape[0]
     length, unit = norms(first)

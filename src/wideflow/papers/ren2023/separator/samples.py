@@ -15,10 +15,11 @@ from ..laws.thresholds import Thresholds
 
 
 class Field(NamedTuple):
-    """Velocities of the three arrays, how often each projection acted, and the loss of what was averaged.
+    """Velocities of the three arrays, how often each projection acted, and the loss of what was
+    averaged.
 
-    `pairs` holds, for the first layer, the weights and the biases, the number of (sample, neuron) pairs whose
-    gradient exceeded its bound; `share` the same as fractions of all pairs.
+    `pairs` holds, for the first layer, the weights and the biases, the number of (sample, neuron)
+    pairs whose gradient exceeded its bound; `share` the same as fractions of all pairs.
     """
 
     first: Float[Array, "width feature"]
@@ -46,10 +47,12 @@ def forward(first, w, b, inputs):
 def sample_field(first, w, b, inputs, targets, clip: Thresholds) -> Field:
     r"""Equation (4) on a batch, without ever holding a (sample, width, feature) array.
 
-    With residual $e = f_* - f$ and $S = e \frac1{m_2} \sum_j 1_j w_{2,j}$, sample $x$ pulls first-layer neuron $i$ by
+    With residual $e = f_* - f$ and $S = e \frac1{m_2} \sum_j 1_j w_{2,j}$, sample $x$ pulls
+    first-layer neuron $i$ by
     $g = S(\bar w_i \mathrm{ReLU}(w_i \cdot x) + \lVert w_i \rVert 1\{w_i \cdot x > 0\} x)$, of norm
-    $|S| \sqrt{\lVert w_i \rVert^2 \lVert x \rVert^2 + 3\, \mathrm{ReLU}(w_i \cdot x)^2}$ where it is active. Each gradient is
-    projected on the ball of its bound before the mean over samples is taken.
+    $|S| \sqrt{\lVert w_i \rVert^2 \lVert x \rVert^2 + 3\, \mathrm{ReLU}(w_i \cdot x)^2}$ where it
+    is active. Each gradient is projected on the ball of its bound before the mean over samples is
+    taken.
     """
     batch, width, second = inputs.shape[0], first.shape[0], w.shape[0]
     length, unit = norms(first)

@@ -4,10 +4,12 @@ import numpy as np
 
 
 def sees_every_ray(first) -> bool:
-    r"""Whether no direction has $w_i \cdot \bar x \le 0$ for every neuron $i$, that is the $w_i$ span $\mathbb{R}^d$ with positive coefficients.
+    r"""Whether no direction has $w_i \cdot \bar x \le 0$ for every neuron $i$, that is the $w_i$
+    span $\mathbb{R}^d$ with positive coefficients.
 
-    By Stiemke's lemma: the rows have rank $d$, and $\sum_i \lambda_i w_i = 0$ for some $\lambda \ge 1$. On a ray with $F = 0$ the network is
-    constant, and on a heavy-tailed law the pull $E_r\{S r\}$ is infinite there.
+    By Stiemke's lemma: the rows have rank $d$, and $\sum_i \lambda_i w_i = 0$ for some
+    $\lambda \ge 1$. On a ray with $F = 0$ the network is constant, and on a heavy-tailed law the
+    pull $E_r\{S r\}$ is infinite there.
     """
     from scipy.optimize import linprog  # a fifth of a second that importing wideflow need not take
 

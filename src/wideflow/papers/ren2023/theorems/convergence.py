@@ -1,4 +1,6 @@
-"""Convergence of the reduced system and its step size: Lemma 4.3 with Lemmas D.20 to D.22, Appendix E."""
+"""Convergence of the reduced system and its step size: Lemma 4.3 with Lemmas D.20 to D.22, Appendix
+E.
+"""
 
 import math
 from typing import ClassVar
@@ -18,11 +20,14 @@ from .judge import judge, not_applicable
 
 
 class Lemma43(AbstractTheorem):
-    r"""With $A^2 = \alpha^2 + (4 C_\Gamma/\sqrt d) w^2 \alpha$, $\tilde\nabla = (A\,A_1, A_0)$ and $\hat\nabla = (-1 - \alpha w, A(1 - b))$, while $w < 0$ and the
-    neuron is active on the unit ball: $\lVert\tilde\nabla\rVert\,\lVert\hat\nabla\rVert \ge 2 A L$ (D.20, D.21), hence
-    $1/L(T) - 1/L(t_0) \ge \int_{t_0}^T 4 A^2/\lVert\hat\nabla\rVert^2\, dt$ (D.22), which the paper weakens to $T_2 - T_1 = O(d^3/\varepsilon)$.
+    r"""With $A^2 = \alpha^2 + (4 C_\Gamma/\sqrt d) w^2 \alpha$, $\tilde\nabla = (A\,A_1, A_0)$ and
+    $\hat\nabla = (-1 - \alpha w, A(1 - b))$, while $w < 0$ and the neuron is active on the unit
+    ball: $\lVert\tilde\nabla\rVert\,\lVert\hat\nabla\rVert \ge 2 A L$ (D.20, D.21), hence
+    $1/L(T) - 1/L(t_0) \ge \int_{t_0}^T 4 A^2/\lVert\hat\nabla\rVert^2\, dt$ (D.22), which the paper
+    weakens to $T_2 - T_1 = O(d^3/\varepsilon)$.
 
-    Corrected: D.21 prints $C_F$ for $C_\Gamma$ and D.16 lacks the radius of its restricted expectation.
+    Corrected: D.21 prints $C_F$ for $C_\Gamma$ and D.16 lacks the radius of its restricted
+    expectation.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma 4.3 and Lemmas D.20 to D.22")
@@ -31,10 +36,11 @@ class Lemma43(AbstractTheorem):
     def __call__(
         self, law: AbstractRadialLaw, path: ReducedPath, *, floor: float = 1e-10
     ) -> Verdict:
-        """`path` is a `ReducedPath` of one neuron; records with a loss below `floor` are left out as rounding.
+        """`path` is a `ReducedPath` of one neuron; records with a loss below `floor` are left out
+        as rounding.
 
-        Near the end the ratio tends to 1 from above, while $L$ is a difference of moments of size $E f_*^2$: what rounding
-        leaves open there is granted.
+        Near the end the ratio tends to 1 from above, while $L$ is a difference of moments of size
+        $E f_*^2$: what rounding leaves open there is granted.
 
         Args:
             law: of the radius.
@@ -74,7 +80,8 @@ class Lemma43(AbstractTheorem):
         )
         return judge(
             margin,
-            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least {integral:.3g} required",
+            f"smallest ratio {ratio.min():.4f}; 1/L grew by {gained:.3g}, at least "
+            f"{integral:.3g} required",
             numbers,
         )
 
@@ -101,8 +108,9 @@ class TimeToLoss(AbstractTheorem):
 
 
 class StepSize(AbstractTheorem):
-    r"""Appendix E asks for small enough steps; usable is $\eta \le 1/(2\lambda)$ with $\lambda = M_0(\rho) + A^2 M_2(\rho)$, $\rho = b/(|w|\alpha)$, which bounds the
-    fastest rate of the reduced system. Checked against the eigenvalues of the Jacobian at the state.
+    r"""Appendix E asks for small enough steps; usable is $\eta \le 1/(2\lambda)$ with
+    $\lambda = M_0(\rho) + A^2 M_2(\rho)$, $\rho = b/(|w|\alpha)$, which bounds the fastest rate of
+    the reduced system. Checked against the eigenvalues of the Jacobian at the state.
 
     Args:
         law: of the radius, with moments $M_k$.

@@ -53,7 +53,8 @@ def _compare(formula, measured, tolerance, what) -> Verdict:
 
 
 class LemmaD3(AbstractTheorem):
-    r"""$\dot\alpha = \frac{4 C_\Gamma}{\sqrt d} E\{S F\}$ with $S = (f_* - f)\, \mathrm{mean}_j 1_j w_{2,j}$, on any input law.
+    r"""$\dot\alpha = \frac{4 C_\Gamma}{\sqrt d} E\{S F\}$ with
+    $S = (f_* - f)\, \mathrm{mean}_j 1_j w_{2,j}$, on any input law.
 
     Args:
         model: a `DepthSeparator`.
@@ -78,8 +79,9 @@ class LemmaD3(AbstractTheorem):
 
 
 class LemmaD4(AbstractTheorem):
-    r"""$\frac{d}{dt} F(x) = 4 E'\{S'\, E_w \sigma(w\cdot x')\sigma(w\cdot x)\} +
-    E'\{S'\, E_w \lVert w\rVert^2 \sigma'(w\cdot x')\sigma'(w\cdot x) \langle (I - \bar w\bar w^\top) x', x\rangle\}$.
+    r"""$\frac{d}{dt} F(x) = 4 E'\{S'\, E_w \sigma(w\cdot x')\sigma(w\cdot x)\} + E'\{S'\, E_w
+    \lVert w\rVert^2 \sigma'(w\cdot x')\sigma'(w\cdot x) \langle (I - \bar w\bar w^\top) x',
+    x\rangle\}$.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.4")
@@ -114,7 +116,8 @@ class LemmaD4(AbstractTheorem):
 
 
 class LemmaD5(AbstractTheorem):
-    r"""$\frac{d}{dt} L = -[\mathrm{mean}\,\dot v_2^2 + \mathrm{mean}\,\dot r_2^2 + \mathrm{mean} \lVert \dot v_1\rVert^2]$ for the unclipped mean-field flow.
+    r"""$\frac{d}{dt} L = -[\mathrm{mean}\,\dot v_2^2 + \mathrm{mean}\,\dot r_2^2 + \mathrm{mean}
+    \lVert \dot v_1\rVert^2]$ for the unclipped mean-field flow.
 
     Args:
         model: a `DepthSeparator`.

@@ -15,7 +15,8 @@ from .symmetry import sup_radius_density
 
 
 class LemmaC11(AbstractTheorem):
-    r"""If $v_2 F + r_2 = 0$ then $v_2' F + r_2' = -r_2 (v_2' - v_2)/v_2 + (r_2' - r_2)$, at most $(|r_2|/|v_2| + 1)\delta_2$ in size.
+    r"""If $v_2 F + r_2 = 0$ then $v_2' F + r_2' = -r_2 (v_2' - v_2)/v_2 + (r_2' - r_2)$, at most
+    $(|r_2|/|v_2| + 1)\delta_2$ in size.
 
     Corrected: the print has $v_2 F + r_2'$ on the left and a plus sign on the right.
 
@@ -48,7 +49,8 @@ class LemmaC11(AbstractTheorem):
 
 
 class LemmaC13(AbstractTheorem):
-    r"""$E|1_j - 1_l| \le K \alpha |w_j/b_j - w_l/b_l|$ with $K = \sup_r r^2 P(r)$; exactly it is $|M_0(\rho_j) - M_0(\rho_l)|$, $\rho_j = b_j/(|w_j|\alpha)$.
+    r"""$E|1_j - 1_l| \le K \alpha |w_j/b_j - w_l/b_l|$ with $K = \sup_r r^2 P(r)$; exactly it is
+    $|M_0(\rho_j) - M_0(\rho_l)|$, $\rho_j = b_j/(|w_j|\alpha)$.
 
     The paper's form is $O(\alpha\delta_2)$; the constant is explicit here because $P(r) \le K/r^2$.
 
@@ -82,8 +84,9 @@ class LemmaC13(AbstractTheorem):
 
 
 class LemmaC14(AbstractTheorem):
-    r"""With $e_0 = |\bar F_0(\bar x) - 1|$ and $q = (\sqrt d/C_\Gamma)\delta_{1,T}$, at every direction
-    $|\bar F(\bar x) - 1| \le e_0 + q + \delta_{1,R}(1 + e_0 + q)$, if the first layer started on one sphere.
+    r"""With $e_0 = |\bar F_0(\bar x) - 1|$ and $q = (\sqrt d/C_\Gamma)\delta_{1,T}$, at every
+    direction $|\bar F(\bar x) - 1| \le e_0 + q + \delta_{1,R}(1 + e_0 + q)$, if the first layer
+    started on one sphere.
 
     Corrected: print has $1 + O(\cdot)$ for $1 \pm O(\cdot)$.
 

@@ -15,14 +15,18 @@ from .judge import judge, not_applicable
 
 
 class Lemma41(AbstractTheorem):
-    r"""Projections are inactive at every input, by explicit sufficient bounds. With $w_{2,j} \le 0$, $0 < b_{2,j} \le 1$:
-    $\sup |g_{r_2}| \le 1$; $\sup |g_{v_2}| \le \max(\max_j b_j^2/(4 \min_j|w_j|),\, \alpha)$; and for one second-layer neuron (any number, with the
-    largest $b$ and the mean weight) $\sup \lVert g_{v_1}\rVert \le \max(b^2\lVert v_1\rVert/(2\alpha),\, 2|\bar w_2| \lVert v_1\rVert)$.
+    r"""Projections are inactive at every input, by explicit sufficient bounds. With
+    $w_{2,j} \le 0$, $0 < b_{2,j} \le 1$: $\sup |g_{r_2}| \le 1$;
+    $\sup |g_{v_2}| \le \max(\max_j b_j^2/(4 \min_j|w_j|),\, \alpha)$; and for one second-layer
+    neuron (any number, with the largest $b$ and the mean weight) $\sup \lVert g_{v_1}\rVert \le
+    \max(b^2\lVert v_1\rVert/(2\alpha),\, 2|\bar w_2| \lVert v_1\rVert)$.
 
-    The paper's Lemma 4.1 asks $\alpha = \Theta(1/\sqrt d)$ and Lemma 4.2 gives $\alpha = \Theta(\sqrt d/R_{v_1})$; consistent is
-    $\alpha = \Theta(\sqrt d/R_{v_1}^2) = \Theta(d^{-3/2})$, which $b^2\sqrt d/(2 C_\Gamma \lVert v_1\rVert) \le R_{v_1}$ with $\lVert v_1\rVert = 1/\sqrt d$ also says.
-    Given `inputs`, the counters are checked on them as well. The bounds take $F = \alpha r$; `spread` (such as
-    $e_\infty$) widens them to $(1 \pm \text{spread})\alpha$.
+    The paper's Lemma 4.1 asks $\alpha = \Theta(1/\sqrt d)$ and Lemma 4.2 gives
+    $\alpha = \Theta(\sqrt d/R_{v_1})$; consistent is
+    $\alpha = \Theta(\sqrt d/R_{v_1}^2) = \Theta(d^{-3/2})$, which
+    $b^2\sqrt d/(2 C_\Gamma \lVert v_1\rVert) \le R_{v_1}$ with $\lVert v_1\rVert = 1/\sqrt d$ also
+    says. Given `inputs`, the counters are checked on them as well. The bounds take $F = \alpha r$;
+    `spread` (such as $e_\infty$) widens them to $(1 \pm \text{spread})\alpha$.
 
     Args:
         model: a `DepthSeparator`.
@@ -43,7 +47,8 @@ class Lemma41(AbstractTheorem):
             )
         alpha, largest = float(model.alpha), float(b.max())
         norm = float(jnp.max(jnp.linalg.norm(model.first, axis=1)))
-        # on a ray with F = c alpha r the reach is 1 / c of that on the mean ray, the slope c times as large
+        # on a ray with F = c alpha r the reach is 1 / c of that on the mean ray, the slope c times
+        # as large
         bounds = {
             "bias": max(1.0, largest),
             "weight": max(largest**2 / (4 * float(jnp.min(-w))), alpha * (1 + spread)),

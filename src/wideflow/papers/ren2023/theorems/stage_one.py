@@ -16,7 +16,9 @@ from .judge import judge, not_applicable
 
 
 class LemmaC5(AbstractTheorem):
-    r"""C.5(b): while $t \le T_{1.1}$ and every second-layer neuron is active on the unit ball, $\max_j w_{2,j} - \min_j w_{2,j}$ does not grow."""
+    r"""C.5(b): while $t \le T_{1.1}$ and every second-layer neuron is active on the unit ball,
+    $\max_j w_{2,j} - \min_j w_{2,j}$ does not grow.
+    """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.5(b)")
 
@@ -44,7 +46,8 @@ class LemmaC5(AbstractTheorem):
 
 
 class LemmaC7(AbstractTheorem):
-    r"""The mean bias stays in $[\frac12 E f_*, 2 E f_*]$ in Stage 1 once it is inside: with $w \approx 0^-$ the field points inward at both ends.
+    r"""The mean bias stays in $[\frac12 E f_*, 2 E f_*]$ in Stage 1 once it is inside: with
+    $w \approx 0^-$ the field points inward at both ends.
 
     Args:
         law: of the radius.
@@ -72,7 +75,8 @@ class LemmaC7(AbstractTheorem):
 
 
 class LemmaC10(AbstractTheorem):
-    r"""$T_1 = \Theta(d^{-3/2}/\log d)$: $T_1 d^{3/2} \ln d$ is constant over dimensions, here to `spread` relative.
+    r"""$T_1 = \Theta(d^{-3/2}/\log d)$: $T_1 d^{3/2} \ln d$ is constant over dimensions, here to
+    `spread` relative.
 
     Corrected: Section 4.1 prints $O(d^{1.5})$ for Stage 1.3.
 
@@ -98,7 +102,8 @@ class LemmaC10(AbstractTheorem):
 
 
 class LemmaC17(AbstractTheorem):
-    r"""$\frac{d}{dt}\lVert v_1\rVert^2 = +\Theta(\log d/\sqrt d)\, |\bar w_2| \lVert v_1\rVert^2$ in Stage 1: the first layer grows.
+    r"""$\frac{d}{dt}\lVert v_1\rVert^2 = +\Theta(\log d/\sqrt d)\, |\bar w_2| \lVert v_1\rVert^2$
+    in Stage 1: the first layer grows.
 
     Corrected: printed with $\bar w_2 < 0$ in place of its modulus, which would make it shrink.
 
@@ -127,11 +132,13 @@ class LemmaC17(AbstractTheorem):
 
 
 class Lemma42(AbstractTheorem):
-    r"""Stage 1 ends at a time $T_1$ with all $w_{2,j} < 0$, $-\bar w_2 = C_1/R_{v_2}$, $\bar b_2 = \Theta(1)$ and $\alpha = \Theta(d^{-3/2})$.
+    r"""Stage 1 ends at a time $T_1$ with all $w_{2,j} < 0$, $-\bar w_2 = C_1/R_{v_2}$,
+    $\bar b_2 = \Theta(1)$ and $\alpha = \Theta(d^{-3/2})$.
 
-    Corrected: 4.2(c) prints $\alpha = \Theta(\sqrt d/R_{v_1})$; it is $\Theta(\sqrt d/R_{v_1}^2)$. Evaluated for infinite width; $\Theta(1)$ is read as
-    $\bar b_2 \in [\frac12 E f_*, 2 E f_*]$ and $\alpha d^{3/2}/C_\Gamma \in [\frac12, 2]$ for a start at $\lVert v_1\rVert = 1/\sqrt d$. The order of the
-    events needs a tiny $\sigma_2$; where it fails, the lemma is not applicable.
+    Corrected: 4.2(c) prints $\alpha = \Theta(\sqrt d/R_{v_1})$; it is $\Theta(\sqrt d/R_{v_1}^2)$.
+    Evaluated for infinite width; $\Theta(1)$ is read as $\bar b_2 \in [\frac12 E f_*, 2 E f_*]$ and
+    $\alpha d^{3/2}/C_\Gamma \in [\frac12, 2]$ for a start at $\lVert v_1\rVert = 1/\sqrt d$. The
+    order of the events needs a tiny $\sigma_2$; where it fails, the lemma is not applicable.
 
     Args:
         law: of the radius.

@@ -20,8 +20,8 @@ from .judge import judge, not_applicable
 
 
 class LemmaD14(AbstractTheorem):
-    r"""$\frac{d}{dt} \lVert (v_2, r_2) - (v_2', r_2')\rVert^2 \le 0$ for the unclipped flow on any batch, if every second-layer neuron is active at
-    every sample with $\lVert x\rVert \le 1$.
+    r"""$\frac{d}{dt} \lVert (v_2, r_2) - (v_2', r_2')\rVert^2 \le 0$ for the unclipped flow on any
+    batch, if every second-layer neuron is active at every sample with $\lVert x\rVert \le 1$.
 
     Args:
         model: a `DepthSeparator`.
@@ -49,7 +49,8 @@ class LemmaD14(AbstractTheorem):
 
 
 class LemmaD11(AbstractTheorem):
-    r"""The symmetric part $L_1 = \frac12 E(f_* - \tilde f)^2$ leaves $\bar F = F/\alpha$ unchanged: $-\langle\nabla F, \nabla L_1\rangle + \bar F \langle\nabla\alpha, \nabla L_1\rangle = 0$.
+    r"""The symmetric part $L_1 = \frac12 E(f_* - \tilde f)^2$ leaves $\bar F = F/\alpha$ unchanged:
+    $-\langle\nabla F, \nabla L_1\rangle + \bar F \langle\nabla\alpha, \nabla L_1\rangle = 0$.
 
     Corrected: the printed gradient has $\sigma$ for $\sigma'$ and lacks a factor $\lVert x\rVert$.
 
@@ -84,9 +85,11 @@ class LemmaD11(AbstractTheorem):
 
 
 class LemmaD12(AbstractTheorem):
-    r"""Under the gradient of $\frac12\bar w_2^2\, E_{r \le R}(\tilde F - F)^2$ alone, $e_2^2 = E_{\bar x}(\bar F - 1)^2$ does not grow.
+    r"""Under the gradient of $\frac12\bar w_2^2\, E_{r \le R}(\tilde F - F)^2$ alone,
+    $e_2^2 = E_{\bar x}(\bar F - 1)^2$ does not grow.
 
-    Corrected: the derivative of a square lacks its factor 2 and $d\bar F/dt$ is printed as $dF/dt$; the moving cut-off is avoided by $e_2$.
+    Corrected: the derivative of a square lacks its factor 2 and $d\bar F/dt$ is printed as $dF/dt$;
+    the moving cut-off is avoided by $e_2$.
 
     Args:
         model: a `DepthSeparator`.
@@ -111,18 +114,22 @@ class LemmaD12(AbstractTheorem):
 
 
 class LemmaD15(AbstractTheorem):
-    r"""$L \le c\, [(1 - b)^2 + ((1 + w\alpha)/(w\alpha))^2]$ in the reduced system with $w < 0$ and the neuron active on the unit ball.
+    r"""$L \le c\, [(1 - b)^2 + ((1 + w\alpha)/(w\alpha))^2]$ in the reduced system with $w < 0$ and
+    the neuron active on the unit ball.
 
-    The constant is $c \le 0.05$ along trajectories from $w \approx 0^-$ and $c \le 0.12$ at arbitrary such states.
+    The constant is $c \le 0.05$ along trajectories from $w \approx 0^-$ and $c \le 0.12$ at
+    arbitrary such states.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma D.15")
 
     @double
     def __call__(self, law: AbstractRadialLaw, alpha, w, b, *, constant: float = 0.12) -> Verdict:
-        """At one state, or at all states (record,) of a path; states with a loss below 1e-10 are rounding and left out.
+        """At one state, or at all states (record,) of a path; states with a loss below 1e-10 are
+        rounding and left out.
 
-        Near the minimum $b + w\\alpha \\to 0$, so that rounding decides there even whether the neuron is active.
+        Near the minimum $b + w\\alpha \\to 0$, so that rounding decides there even whether the
+        neuron is active.
 
         Args:
             law: of the radius.
@@ -148,7 +155,9 @@ class LemmaD15(AbstractTheorem):
 
 
 class LemmaD16(AbstractTheorem):
-    r"""Barriers: at $b \to 1^-$ the bias falls, and at $w\alpha \to -1^+$ the product rises, while $L > 0$ (D.16, D.17)."""
+    r"""Barriers: at $b \to 1^-$ the bias falls, and at $w\alpha \to -1^+$ the product rises, while
+    $L > 0$ (D.16, D.17).
+    """
 
     citation: ClassVar = Citation("ren2023", "Lemmas D.16 and D.17")
 
@@ -173,7 +182,8 @@ class LemmaD16(AbstractTheorem):
 
 
 class LemmaD18(AbstractTheorem):
-    r"""If $\alpha \ge (2 C_\Gamma/\sqrt d) w^2$ at the start, then $|w| \le (\sqrt d/(2 C_\Gamma))^{1/3}$ as long as $|w\alpha| \le 1$: the flow conserves
+    r"""If $\alpha \ge (2 C_\Gamma/\sqrt d) w^2$ at the start, then
+    $|w| \le (\sqrt d/(2 C_\Gamma))^{1/3}$ as long as $|w\alpha| \le 1$: the flow conserves
     $\alpha - (2 C_\Gamma/\sqrt d) w^2 \ge 0$, so that $|w|^3 \le |w\alpha| \sqrt d/(2 C_\Gamma)$.
     """
 
@@ -181,7 +191,8 @@ class LemmaD18(AbstractTheorem):
 
     @double
     def __call__(self, law: AbstractRadialLaw, alpha, w) -> Verdict:
-        """`alpha` and `w` (record,) along a run from its start on, $w$ the mean of the second layer.
+        """`alpha` and `w` (record,) along a run from its start on, $w$ the mean of the second
+        layer.
 
         Args:
             law: of the radius; gives the constant.
@@ -191,7 +202,8 @@ class LemmaD18(AbstractTheorem):
         inside = np.abs(w) * alpha <= 1
         if not (invariant >= 0 and inside.any()):
             return not_applicable(
-                "it asks for a start with alpha >= 2 C w^2 / sqrt d and for records with |w alpha| <= 1",
+                "it asks for a start with alpha >= 2 C w^2 / sqrt d and for records with |w "
+                "alpha| <= 1",
                 {"invariant": invariant},
             )
         bound = (1 / (2 * law.gain)) ** (1 / 3)

@@ -1,4 +1,6 @@
-"""Symmetric functions against the first layer: Lemma 3.1, B.3 to B.5, and the symmetry of infinite width."""
+"""Symmetric functions against the first layer: Lemma 3.1, B.3 to B.5, and the symmetry of infinite
+width.
+"""
 
 import math
 from collections.abc import Callable
@@ -20,19 +22,23 @@ from .judge import judge
 
 
 class Lemma31(AbstractTheorem):
-    r"""For spherically symmetric $x$ and $g$ a function of $\lVert x \rVert$, with $C_\Gamma = \Gamma(d/2)\sqrt d/(2\sqrt\pi\,\Gamma((d+1)/2))$:
-    $E\{g\,\sigma(v\cdot x)\} = \frac{C_\Gamma}{\sqrt d} E\{g\lVert x\rVert\} \lVert v\rVert$ (Lemma 3.1, B.3),
-    $E\{g\,\sigma'(v\cdot x) x\} = \frac{C_\Gamma}{\sqrt d} E\{g \lVert x\rVert\} \bar v$ (B.5), and $E\{g F\} = \alpha E\{g\lVert x\rVert\}$ (B.4).
+    r"""For spherically symmetric $x$ and $g$ a function of $\lVert x \rVert$, with
+    $C_\Gamma = \Gamma(d/2)\sqrt d/(2\sqrt\pi\,\Gamma((d+1)/2))$:
+    $E\{g\,\sigma(v\cdot x)\} = \frac{C_\Gamma}{\sqrt d} E\{g\lVert x\rVert\} \lVert v\rVert$ (Lemma
+    3.1, B.3), $E\{g\,\sigma'(v\cdot x) x\} = \frac{C_\Gamma}{\sqrt d} E\{g \lVert x\rVert\} \bar v$
+    (B.5), and $E\{g F\} = \alpha E\{g\lVert x\rVert\}$ (B.4).
 
-    Tested on a sample: every difference of the two sides must lie within `errors` standard errors of its mean.
-    (Corrected: the proof of 3.1 drops the factor $r^{d-1}$ of the polar volume.)
+    Tested on a sample: every difference of the two sides must lie within `errors` standard errors
+    of its mean. (Corrected: the proof of 3.1 drops the factor $r^{d-1}$ of the polar volume.)
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma 3.1, Lemmas B.3 and B.5, Corollary B.4")
 
     @double
     def __call__(self, model, inputs, g: Callable, *, errors: float = 5.0) -> Verdict:
-        """`model` is a `DepthSeparator`, `inputs` a sample of the law, `g` a function of the radius."""
+        """`model` is a `DepthSeparator`, `inputs` a sample of the law, `g` a function of the
+        radius.
+        """
         x = real_array("inputs", inputs)
         r = jnp.linalg.norm(x, axis=1)
         value, gain = g(r), c_gamma(x.shape[1]) / math.sqrt(x.shape[1])
@@ -63,11 +69,12 @@ def _deviation(differences) -> float:
 
 
 class InfiniteWidthSymmetry(AbstractTheorem):
-    r"""If the first layer is spherically symmetric then $\dot v_1 \parallel v_1$ with a speed that depends on $\lVert v_1\rVert$ only, also under
-    projection (Appendix B.4; corrected: $\dot v_1 = \langle \bar v_1, E\{...\}\rangle \bar v_1$, the print has twice that).
+    r"""If the first layer is spherically symmetric then $\dot v_1 \parallel v_1$ with a speed that
+    depends on $\lVert v_1\rVert$ only, also under projection (Appendix B.4; corrected:
+    $\dot v_1 = \langle \bar v_1, E\{...\}\rangle \bar v_1$, the print has twice that).
 
-    Tested with a first layer of $K$ directions $\pm\bar w$: angles must fall like $K^{-1/2}$ and the radial speed must agree
-    with the reduced flow, both within `constant`$\sqrt{d/K}$.
+    Tested with a first layer of $K$ directions $\pm\bar w$: angles must fall like $K^{-1/2}$ and
+    the radial speed must agree with the reduced flow, both within `constant`$\sqrt{d/K}$.
 
     Args:
         law: of the radius.
@@ -117,7 +124,8 @@ class InfiniteWidthSymmetry(AbstractTheorem):
 
 
 def sup_radius_density(law) -> float:
-    r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is not uniform in $d$ near the edge.
+    r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is
+    not uniform in $d$ near the edge.
 
     Args:
         law: of the radius, with density $P$.

@@ -1,8 +1,10 @@
-r"""The symmetric plateau of online learning: the equations on simulations, and its length (saad1995, sections III and IV).
+r"""The symmetric plateau of online learning: the equations on simulations, and its length
+(saad1995, sections III and IV).
 
-A student of $K$ units erf learns a teacher of as many orthogonal ones. All students first learn what the teachers have in common (the
-plateau), and part only as the small difference in their overlaps has grown: the time this takes rises by equal amounts as
-that difference shrinks by equal factors, for it grows exponentially.
+A student of $K$ units erf learns a teacher of as many orthogonal ones. All students first learn
+what the teachers have in common (the plateau), and part only as the small difference in their
+overlaps has grown: the time this takes rises by equal amounts as that difference shrinks by equal
+factors, for it grows exponentially.
 
 Run:  wideflow run saad1995-plateau
 """
@@ -76,9 +78,14 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
             "predicted": (("width", "time"), predicted),
             "curve": (("width", "difference", "tau"), curves),
         },
-        {"width": list(widths), "time": times, "difference": list(settings.differences), "tau": grid},
+        {
+            "width": list(widths),
+            "time": times,
+            "difference": list(settings.differences),
+            "tau": grid,
+        },
         {"features": settings.features, "rate": settings.rate},
-    )  # fmt: skip
+    )
 
 
 def _start(width: int, difference: float) -> Overlaps:
@@ -87,7 +94,9 @@ def _start(width: int, difference: float) -> Overlaps:
 
 
 def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray:
-    """The error of every seed; neuron k starts at `difference` e_k + rest e_(K+k), whose overlaps are those of `_start`."""
+    """The error of every seed; neuron k starts at `difference` e_k + rest e_(K+k), whose overlaps
+    are those of `_start`.
+    """
     d = settings.features
     rest = math.sqrt(LENGTH - settings.difference**2)
     hidden = settings.difference * np.eye(width, d) + rest * np.eye(width, d, width)
@@ -107,7 +116,9 @@ def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray
 
 
 def escapes(table: xr.Dataset, width: int) -> np.ndarray:
-    """When each start of the equations falls to half the plateau of the most symmetric one; NaN where it does not."""
+    """When each start of the equations falls to half the plateau of the most symmetric one; NaN
+    where it does not.
+    """
     curves = table["curve"].sel(width=width).values[:, 1:]
     tau = table["tau"].values[1:]
     flat = plateau(tau, curves[-1])
@@ -136,12 +147,14 @@ def draw(table: xr.Dataset) -> FigureSpec:
         )
         panels.append(Panel(f"{width} units", "τ = steps / d", "error", marks, yscale="log"))
     starts = [
-        Line(table["tau"].values[1:], table["curve"].sel(width=table["width"].values[0], difference=d).values[1:], f"{d:g}")
+        Line(
+            table["tau"].values[1:],
+            table["curve"].sel(width=table["width"].values[0], difference=d).values[1:],
+            f"{d:g}",
+        )
         for d in table["difference"].values
-    ]  # fmt: skip
-    panels.append(
-        Panel("Smaller differences stay longer", "τ", "error", starts, "log", "log")
-    )  # fmt: skip
+    ]
+    panels.append(Panel("Smaller differences stay longer", "τ", "error", starts, "log", "log"))
     return FigureSpec("The symmetric plateau", panels, columns=2)
 
 
@@ -157,12 +170,13 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
         statements.append(Claim(text, float(inside.mean()), at_least=0.95))
         times = escapes(table, int(width))
         gaps = np.diff(times)[1:]
-        text = f"{width} units: equal factors of the difference cost equal times (largest over smallest)"
+        text = (
+            f"{width} units: equal factors of the difference cost equal times (largest over "
+            "smallest)"
+        )
         statements.append(Claim(text, float(gaps.max() / gaps.min()), at_most=1.1))
     longest = [escapes(table, int(width))[-1] for width in table["width"].values]
-    statements.append(
-        Claim("more units stay longer", holds=bool(np.all(np.diff(longest) > 0)))
-    )  # fmt: skip
+    statements.append(Claim("more units stay longer", holds=bool(np.all(np.diff(longest) > 0))))
     return tuple(statements)
 
 
@@ -173,7 +187,12 @@ EXPERIMENT = Experiment(
     figure="Sections III and IV",
     settings={
         "smoke": Settings(
-            widths=(2,), features=40, differences=(1e-1, 1e-2, 1e-3), simulated=2.0, records=4, seeds=2
+            widths=(2,),
+            features=40,
+            differences=(1e-1, 1e-2, 1e-3),
+            simulated=2.0,
+            records=4,
+            seeds=2,
         ),
         "default": Settings(),
         "paper": Settings(features=4000, seeds=20),
@@ -182,4 +201,4 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

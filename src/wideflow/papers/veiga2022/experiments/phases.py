@@ -1,10 +1,13 @@
 r"""Learning rate against width: where the noise of single samples stays (veiga2022, phase diagram).
 
-A student $f = \frac1p\sum_{i\le p}\sigma(\lambda_i)$ in the mean-field scaling learns $f^* = \frac1M\sum_r\sigma(\rho_r)$ with noisy labels at rate $\gamma$. In its own time
+A student $f = \frac1p\sum_{i\le p}\sigma(\lambda_i)$ in the mean-field scaling learns
+$f^* = \frac1M\sum_r\sigma(\rho_r)$ with noisy labels at rate $\gamma$. In its own time
 $t = \gamma\tau/p$ the equations are
-$$\dot Q = (\text{drift, free of } \gamma \text{ and of the size of } p) + \frac\gamma p\,(\text{noise}),$$
-so that the error which noise leaves is of order $\gamma/p$. With $\gamma = \gamma_0p^\alpha$ it falls like $p^{\alpha-1}$ for $\alpha < 1$ (perfect learning), does not depend on the
-width for $\alpha = 1$ (the noise term stays), and rises for $\alpha > 1$.
+$$\dot Q = (\text{drift, free of } \gamma \text{ and of the size of } p) + \frac\gamma
+  p\,(\text{noise}),$$
+so that the error which noise leaves is of order $\gamma/p$. With $\gamma = \gamma_0p^\alpha$ it
+falls like $p^{\alpha-1}$ for $\alpha < 1$ (perfect learning), does not depend on the width for
+$\alpha = 1$ (the noise term stays), and rises for $\alpha > 1$.
 
 Run:  wideflow run veiga2022-phases
 """
@@ -79,7 +82,7 @@ def run(settings: Settings, key, session: Session) -> xr.Dataset:
         },
         {"width": list(widths), "exponent": list(exponents), "time": grid, "simulated_time": times},
         {"noise": settings.noise, "features": settings.features},
-    )  # fmt: skip
+    )
 
 
 def _path(settings: Settings, width: int, exponent: float, times) -> np.ndarray:
@@ -95,7 +98,9 @@ def _path(settings: Settings, width: int, exponent: float, times) -> np.ndarray:
 
 
 def _weights(width: int, features: int) -> np.ndarray:
-    """Unit k at overlap 1/2 with the teacher k mod M, its rest along a coordinate of its own: length 1/2."""
+    """Unit k at overlap 1/2 with the teacher k mod M, its rest along a coordinate of its own:
+    length 1/2.
+    """
     own = 0.5 * np.eye(INDICES, features)[np.arange(width) % INDICES]
     return own + 0.5 * np.eye(width, features, INDICES)
 
@@ -137,26 +142,65 @@ def draw(table: xr.Dataset) -> FigureSpec:
     ]
     check = (
         Line(table["simulated_time"].values, table["predicted"].values, "equations"),
-        Points(table["simulated_time"].values, table["simulated"].mean("seed").values, "simulations"),
-    )  # fmt: skip
+        Points(
+            table["simulated_time"].values, table["simulated"].mean("seed").values, "simulations"
+        ),
+    )
     return FigureSpec(
         "Rate against width",
         [
             Panel("Error that noise leaves", "width p", "error", by_width, "log", "log"),
-            Panel(f"Learning at width {int(widths[-1])}", "t = rate τ / width", "error", curves, yscale="log"),
-            Panel(f"The equations on simulations at width {int(widths[0])}", "t", "error", check, yscale="log"),
-            Panel("Powers of the width", "exponent of the rate", "log-log slope", (Points(table["exponent"].values, slopes(table), "measured"), Line(table["exponent"].values, table["exponent"].values - 1, "exponent - 1", dash="dashed"), HLine(0.0))),
+            Panel(
+                f"Learning at width {int(widths[-1])}",
+                "t = rate τ / width",
+                "error",
+                curves,
+                yscale="log",
+            ),
+            Panel(
+                f"The equations on simulations at width {int(widths[0])}",
+                "t",
+                "error",
+                check,
+                yscale="log",
+            ),
+            Panel(
+                "Powers of the width",
+                "exponent of the rate",
+                "log-log slope",
+                (
+                    Points(table["exponent"].values, slopes(table), "measured"),
+                    Line(
+                        table["exponent"].values,
+                        table["exponent"].values - 1,
+                        "exponent - 1",
+                        dash="dashed",
+                    ),
+                    HLine(0.0),
+                ),
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:
     curve = table["curve"]
     statements = [
-        Claim("the errors have settled: largest relative change over the last tenth", float(np.abs(curve.isel(time=-1 - table.sizes["time"] // 10) / curve.isel(time=-1) - 1).max()), at_most=0.02)
-    ]  # fmt: skip
+        Claim(
+            "the errors have settled: largest relative change over the last tenth",
+            float(
+                np.abs(
+                    curve.isel(time=-1 - table.sizes["time"] // 10) / curve.isel(time=-1) - 1
+                ).max()
+            ),
+            at_most=0.02,
+        )
+    ]
     for exponent, slope in zip(table["exponent"].values, slopes(table), strict=True):
-        text = f"rate ~ width^{exponent:g}: log-log slope of the error that noise leaves against the width"
+        text = (
+            f"rate ~ width^{exponent:g}: log-log slope of the error that noise leaves against the "
+            "width"
+        )
         # the law is of first order in rate/width, which must not grow with the width
         holds = bool(exponent <= 1)
         note = (
@@ -164,14 +208,27 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             if holds
             else "rate/width grows with the width, and the first order with it falls short"
         )
-        statements.append(Claim(text, float(slope), expected=float(exponent - 1), tolerance=0.15, expected_to_hold=holds, note=note))  # fmt: skip
+        statements.append(
+            Claim(
+                text,
+                float(slope),
+                expected=float(exponent - 1),
+                tolerance=0.15,
+                expected_to_hold=holds,
+                note=note,
+            )
+        )
     after = table.isel(simulated_time=slice(1, None))
     error = standard_error(after["simulated"])
     slack = 3 * error + 3 * after["predicted"] / table.attrs["features"]
     inside = np.abs(after["simulated"].mean("seed") - after["predicted"]) <= slack
     statements.append(
-        Claim("share of records with the equations within three standard errors of simulations", float(inside.mean()), at_least=0.9)
-    )  # fmt: skip
+        Claim(
+            "share of records with the equations within three standard errors of simulations",
+            float(inside.mean()),
+            at_least=0.9,
+        )
+    )
     return tuple(statements)
 
 
@@ -181,7 +238,15 @@ EXPERIMENT = Experiment(
     title="Learning rate against width: where the noise term stays",
     figure="phase diagram",
     settings={
-        "smoke": Settings(widths=(2, 3), exponents=(0.5, 1.0), horizon=5.0, records=2, features=40, simulated=0.2, seeds=2),
+        "smoke": Settings(
+            widths=(2, 3),
+            exponents=(0.5, 1.0),
+            horizon=5.0,
+            records=2,
+            features=40,
+            simulated=0.2,
+            seeds=2,
+        ),
         "default": Settings(),
         "paper": Settings(widths=(4, 8, 16, 24), features=1000, seeds=24),
     },
@@ -189,4 +254,4 @@ EXPERIMENT = Experiment(
     draw=draw,
     claims=claims,
     claims_from_size="default",
-)  # fmt: skip
+)

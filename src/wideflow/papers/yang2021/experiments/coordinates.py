@@ -1,9 +1,11 @@
-"""Slopes against the width of features, outputs and kernel, beside the exponents that theory predicts (yang2021).
+"""Slopes against the width of features, outputs and kernel, beside the exponents that theory
+predicts (yang2021).
 
-Tanh networks of depth 2 to 4 under the four parametrisations, a few steps of gradient descent at one rate at every width; each change is
-measured as a root mean square over coordinates, inputs and seeds and fitted against the width on log-log axes. `scalings.classify` says
-what to expect: features of the kernel regimes freeze like n^(-1/2) and their kernel like 1/n; maximal update and mean field, which
-are one path in two notations, keep both at every width.
+Tanh networks of depth 2 to 4 under the four parametrisations, a few steps of gradient descent at
+one rate at every width; each change is measured as a root mean square over coordinates, inputs and
+seeds and fitted against the width on log-log axes. `scalings.classify` says what to expect:
+features of the kernel regimes freeze like n^(-1/2) and their kernel like 1/n; maximal update and
+mean field, which are one path in two notations, keep both at every width.
 
 Run:  wideflow run yang2021-coordinates            Takes:  default 4 min of one core
 """
@@ -92,9 +94,14 @@ def _changes(settings, key, data, name: str, depth: int, width: int, session) ->
         for seed in range(settings.seeds)
     ]
     ends = train(
-        starts, data, GradientDescent(settings.rate), steps=settings.steps, every=settings.steps,
-        loss=HalfMeanSquares(), session=session,
-    ).model  # fmt: skip
+        starts,
+        data,
+        GradientDescent(settings.rate),
+        steps=settings.steps,
+        every=settings.steps,
+        loss=HalfMeanSquares(),
+        session=session,
+    ).model
     return [_change(start, end, data.inputs) for start, end in zip(starts, ends, strict=True)]
 
 
@@ -127,7 +134,10 @@ def draw(table: xr.Dataset) -> FigureSpec:
         for name in table["parametrisation"].values:
             values = at["change"].sel(parametrisation=name, part=part)
             mean = np.sqrt((values**2).mean("seed").values)
-            width, expected = table["width"].values, float(at["predicted"].sel(parametrisation=name, part=part))  # fmt: skip
+            width, expected = (
+                table["width"].values,
+                float(at["predicted"].sel(parametrisation=name, part=part)),
+            )
             marks.append(Points(width, mean, str(name), group=str(name)))
             line = mean[-1] * (width / width[-1]) ** expected
             marks.append(Line(width, line, dash="dashed", group=str(name)))
@@ -136,7 +146,8 @@ def draw(table: xr.Dataset) -> FigureSpec:
         f"What moves as the width grows (depth {depth})",
         panels,
         columns=3,
-        caption="Points: root mean squares over seeds. Dashed: the predicted slope, through the widest network.",
+        caption="Points: root mean squares over seeds. Dashed: the predicted slope, through the "
+        "widest network.",
     )
 
 

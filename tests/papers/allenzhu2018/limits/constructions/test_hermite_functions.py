@@ -29,7 +29,9 @@ def test_normalised_hermite_is_orthonormal():
 @pytest.mark.parametrize("b", [-0.7, 0.0, 1.2])
 @pytest.mark.parametrize("x1", [-0.8, 0.3])
 def test_lemma_a6_closed_form(i, b, x1):
-    """E[He_i(alpha) 1[g >= b]] = x1^i He_{i-1}(b) n(b), the left side by one-dimensional quadrature."""
+    """E[He_i(alpha) 1[g >= b]] = x1^i He_{i-1}(b) n(b), the left side by one-dimensional
+    quadrature.
+    """
     s = math.sqrt(1 - x1**2)
     he = lambda n, z: mpmath.hermite(n, z / mpmath.sqrt(2)) / mpmath.mpf(2) ** (mpmath.mpf(n) / 2)
     left = mpmath.quad(

@@ -32,7 +32,9 @@ NORMAL = scipy.stats.norm
 
 
 def pieces(partition, y):
-    """The constancy intervals of s(y, .), found by a fine scan and sharpened by four finer ones of a thousand points each."""
+    """The constancy intervals of s(y, .), found by a fine scan and sharpened by four finer ones of
+    a thousand points each.
+    """
     grid = np.linspace(-6, 6, 120_001)
     values = partition.signs(y, grid)
     last = np.flatnonzero(np.diff(values))  # before each change
@@ -63,7 +65,8 @@ def test_lemma_a4_properties(tau, y):
 
 
 def test_the_largest_mass_is_that_of_the_half_line_of_mean_one():
-    # E[g | g > l] = n(l) / (1 - N(l)) is 1 at l = 0.3026..., whose tail has mass 0.3811: two of them make 0.7622
+    # E[g | g > l] = n(l) / (1 - N(l)) is 1 at l = 0.3026..., whose tail has mass 0.3811: two of
+    # them make 0.7622
     edge = scipy.optimize.brentq(lambda l: NORMAL.pdf(l) / NORMAL.sf(l) - 1, 0, 1)
     assert_allclose(LARGEST_MASS, 2 * NORMAL.sf(edge), rtol=1e-12)
     IntervalPartition(LARGEST_MASS * (1 - 1e-9))
@@ -73,7 +76,8 @@ def test_the_largest_mass_is_that_of_the_half_line_of_mean_one():
 
 
 def test_printed_interval_is_biased():
-    # e with conditional mean y over [-e, e]: then E[s g | I] = y P[|g| <= e] / tau = 0.00064 at y = 0.002
+    # e with conditional mean y over [-e, e]: then E[s g | I] = y P[|g| <= e] / tau = 0.00064 at y =
+    # 0.002
     tau, y = 0.01, 0.002
     conditional = lambda e: (
         2 * (NORMAL.pdf(0) - NORMAL.pdf(e)) / (NORMAL.cdf(e) - NORMAL.cdf(-e)) - y
@@ -181,8 +185,12 @@ def test_lemma_g1_formula_with_two_outputs():
 
 def three_layer_setup(rng, m, std=1.0):
     return (
-        rng.normal(size=(m, 6)) / math.sqrt(m), bias(rng, m), rng.normal(size=(m, m)) / math.sqrt(m), bias(rng, m), std * rng.normal(size=m)
-    )  # fmt: skip
+        rng.normal(size=(m, 6)) / math.sqrt(m),
+        bias(rng, m),
+        rng.normal(size=(m, m)) / math.sqrt(m),
+        bias(rng, m),
+        std * rng.normal(size=m),
+    )
 
 
 SIN_COS = ThreeLayerConcept(
@@ -222,7 +230,9 @@ def test_lemma_5_6_error_falls():
 
 
 def test_lemma_5_6_output_is_the_written_product():
-    """g^(0) = [(1/m2) sum (a_i^2 / eps_a^2) H_i D_v] [(1/m1) sum K_i' D_w] for one term, whatever the scale c."""
+    """g^(0) = [(1/m2) sum (a_i^2 / eps_a^2) H_i D_v] [(1/m1) sum K_i' D_w] for one term, whatever
+    the scale c.
+    """
     rng, m = np.random.default_rng(5), 30
     net = three_layer_setup(rng, m, 0.5)
     x = sphere(rng, 5, 5)

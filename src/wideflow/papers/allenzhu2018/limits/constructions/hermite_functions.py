@@ -1,19 +1,24 @@
-r"""Indicator to function (allenzhu2018, Lemma 5.1, corrected) and its ReLU twin, through Hermite polynomials.
+r"""Indicator to function (allenzhu2018, Lemma 5.1, corrected) and its ReLU twin, through Hermite
+polynomials.
 
-Let $\alpha_1, \beta_1 \sim \mathcal N(0,1)$, let $b_0$ be $0$ with probability 1/2 and $\mathcal N(0,2)$ otherwise, all independent, and
-$g = \alpha_1 x_1 + \beta_1\sqrt{1-x_1^2}$. The lemma writes a power series as an average over active neurons:
+Let $\alpha_1, \beta_1 \sim \mathcal N(0,1)$, let $b_0$ be $0$ with probability 1/2 and
+$\mathcal N(0,2)$ otherwise, all independent, and $g = \alpha_1 x_1 + \beta_1\sqrt{1-x_1^2}$. The
+lemma writes a power series as an average over active neurons:
 $$\mathbb E\big[\mathbf 1[g + b_0 \ge 0]\, h(\alpha_1, b_0)\big] = \phi(x_1) \quad (20), \qquad
-h = 2c_0 + \sum_{i=1}^{D} c'_i\, He_i(\mathrm{clip}(\alpha_1, \pm B_i))\,\psi_i(b_0), \quad c'_i = c_i/p'_i.$$
+h = 2c_0 + \sum_{i=1}^{D} c'_i\, He_i(\mathrm{clip}(\alpha_1, \pm B_i))\,\psi_i(b_0), \quad c'_i =
+  c_i/p'_i.$$
 
-Why: $\mathbb E[He_i(\alpha_1)\mathbf 1[g \ge b]] = x_1^i\, He_{i-1}(b)\, n(b)$ for every $i \ge 1$ (Lemma A.6 in closed form), so that with
-$p'_i = \mathbb E_{b_0}[\psi_i(b_0) He_{i-1}(-b_0) n(b_0)]$ each term contributes $c_i x_1^i$. With $\mathrm{relu}(g+b_0)$ in the place of the indicator the same
-holds with $r_0 = bN(b)+n(b)$, $r_1 = N(b)$, $r_i = He_{i-2}(-b)n(b)$ for $He_{i-1}(-b)n(b)$.
+Why: $\mathbb E[He_i(\alpha_1)\mathbf 1[g \ge b]] = x_1^i\, He_{i-1}(b)\, n(b)$ for every $i \ge 1$
+(Lemma A.6 in closed form), so that with $p'_i = \mathbb E_{b_0}[\psi_i(b_0) He_{i-1}(-b_0) n(b_0)]$
+each term contributes $c_i x_1^i$. With $\mathrm{relu}(g+b_0)$ in the place of the indicator the
+same holds with $r_0 = bN(b)+n(b)$, $r_1 = N(b)$, $r_i = He_{i-2}(-b)n(b)$ for $He_{i-1}(-b)n(b)$.
 
-Corrected: (107)-(117) print the windows of even and odd degrees swapped, the Hermite index as $i$ instead of $2i, 2i+1$, and a clip sign
-without its level; and $|h| \le C(\phi,\cdot)$ is false for nearly constant $\phi$, where $|h| = 2|c_0|$.
+Corrected: (107)-(117) print the windows of even and odd degrees swapped, the Hermite index as $i$
+instead of $2i, 2i+1$, and a clip sign without its level; and $|h| \le C(\phi,\cdot)$ is false for
+nearly constant $\phi$, where $|h| = 2|c_0|$.
 
-Everything is evaluated with the normalised $q_i = He_i/\sqrt{i!}$, for which nothing overflows: $c'_i\,He_i = (c_i\sqrt i/\tilde p_i)\,q_i$ with
-$\tilde p_i = p'_i/\sqrt{(i-1)!}$.
+Everything is evaluated with the normalised $q_i = He_i/\sqrt{i!}$, for which nothing overflows:
+$c'_i\,He_i = (c_i\sqrt i/\tilde p_i)\,q_i$ with $\tilde p_i = p'_i/\sqrt{(i-1)!}$.
 """
 
 import functools
@@ -59,7 +64,8 @@ def bias_density(b: Numbers) -> Values:
 
 
 def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
-    r"""$q_0(x), \dots, q_D(x)$ along a new first axis, $q_i = He_i/\sqrt{i!}$, by $q_{i+1} = (xq_i - \sqrt i\,q_{i-1})/\sqrt{i+1}$.
+    r"""$q_0(x), \dots, q_D(x)$ along a new first axis, $q_i = He_i/\sqrt{i!}$, by
+    $q_{i+1} = (xq_i - \sqrt i\,q_{i-1})/\sqrt{i+1}$.
 
     Args:
         degree: $D$.
@@ -74,7 +80,8 @@ def normalised_hermite(degree: int, x: Numbers) -> np.ndarray:
 
 @functools.cache
 def window_end(degree: int, window: str = "wide", gate: str = "indicator") -> float:
-    r"""Where $\psi_i$ ends: $1/(2i)$ for the paper's window; wide: 2, then the smallest positive zero of the Hermite polynomial in $p'_i$.
+    r"""Where $\psi_i$ ends: $1/(2i)$ for the paper's window; wide: 2, then the smallest positive
+    zero of the Hermite polynomial in $p'_i$.
 
     Args:
         degree: $i \ge 1$.
@@ -91,7 +98,9 @@ def window_end(degree: int, window: str = "wide", gate: str = "indicator") -> fl
 
 
 def uses_atom(degree: int, gate: str = "indicator") -> bool:
-    r"""Whether degree $i$ is read off the neurons with $b_0 = 0$: odd $i$ for the indicator; $i = 0, 1$ and even $i$ for the ReLU."""
+    r"""Whether degree $i$ is read off the neurons with $b_0 = 0$: odd $i$ for the indicator;
+    $i = 0, 1$ and even $i$ for the ReLU.
+    """
     return degree % 2 == 1 if gate == "indicator" else degree % 2 == 0 or degree == 1
 
 
@@ -101,7 +110,9 @@ def _on_interval(end: float | int) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def normalised_window_constant(degree: int, window: str = "wide", gate: str = "indicator") -> float:
-    r"""$\tilde p_i = p'_i$ divided by $\sqrt{(i-1)!}$ (indicator, $i \ge 1$) or $\sqrt{(i-2)!}$ (ReLU; by 1 for $i < 2$)."""
+    r"""$\tilde p_i = p'_i$ divided by $\sqrt{(i-1)!}$ (indicator, $i \ge 1$) or $\sqrt{(i-2)!}$
+    (ReLU; by 1 for $i < 2$).
+    """
     if gate == "relu" and degree < 2:
         # E[1[b0 = 0] r_i(0)]: r_0(0) = n(0), r_1(0) = N(0) = 1/2
         return 0.5 * float(normal_density(0.0)) if degree == 0 else 0.25
@@ -116,7 +127,8 @@ def normalised_window_constant(degree: int, window: str = "wide", gate: str = "i
 
 
 def window_constant(degree: int, window: str = "wide", gate: str = "indicator") -> float:
-    r"""$p'_i = \mathbb E[\psi_i(b_0) He_{i-1}(-b_0)n(b_0)]$, the coefficient of $x_1^i$ (Claim B.1 bounds it from below).
+    r"""$p'_i = \mathbb E[\psi_i(b_0) He_{i-1}(-b_0)n(b_0)]$, the coefficient of $x_1^i$ (Claim B.1
+    bounds it from below).
 
     Args:
         degree: $i$.
@@ -138,7 +150,8 @@ def practical_clip(degree: int, margin: float | int) -> np.ndarray:
 
 
 def paper_clip(degree: int, error: float | int) -> np.ndarray:
-    r"""$B_i = 100\sqrt{i\log(1/\varepsilon)}$ as printed; the sums it allows overflow any use beyond small degrees.
+    r"""$B_i = 100\sqrt{i\log(1/\varepsilon)}$ as printed; the sums it allows overflow any use
+    beyond small degrees.
 
     Args:
         degree: $D$.
@@ -151,8 +164,9 @@ def paper_clip(degree: int, error: float | int) -> np.ndarray:
 class HermiteFunction:
     r"""The function $h(\alpha, b_0)$ of Lemma 5.1 for one $\phi$; build it with `hermite_function`.
 
-    `clip[i]` is $B_i$. Bias values must come with the flag `atom` (was $b_0$ drawn as exactly 0?), because a comparison with zero
-    after arithmetic is unsafe; when the flag is left out it is taken from `bias == 0`.
+    `clip[i]` is $B_i$. Bias values must come with the flag `atom` (was $b_0$ drawn as exactly 0?),
+    because a comparison with zero after arithmetic is unsafe; when the flag is left out it is taken
+    from `bias == 0`.
 
     Attributes:
         phi: $\phi$.
@@ -175,7 +189,9 @@ class HermiteFunction:
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        r"""$c'_i\sqrt{i!}$, the coefficients of the normalised Hermite polynomials; entry 0 is $2c_0$ (indicator) or $c_0/p'_0$ (ReLU)."""
+        r"""$c'_i\sqrt{i!}$, the coefficients of the normalised Hermite polynomials; entry 0 is
+        $2c_0$ (indicator) or $c_0/p'_0$ (ReLU).
+        """
         taylor = self.taylor
         constants = np.array(
             [
@@ -223,8 +239,9 @@ class HermiteFunction:
         return np.where(~atom & (np.abs(bias) <= end), -np.sign(bias), 0.0)
 
     def representation(self, x1: Numbers) -> np.ndarray:
-        r"""The left side of (20) at $x_1 \in [-1, 1]$, without sampling: $\sum_i c_ix_1^i$ plus the clip corrections
-        $c'_i\int_{|a|>B_i}(He_i(\mathrm{sign}(a)B_i) - He_i(a))\,n(a)K_i(a)\,da$, smooth integrals done by Gauss-Legendre.
+        r"""The left side of (20) at $x_1 \in [-1, 1]$, without sampling: $\sum_i c_ix_1^i$ plus the
+        clip corrections $c'_i\int_{|a|>B_i}(He_i(\mathrm{sign}(a)B_i) - He_i(a))\,n(a)K_i(a)\,da$,
+        smooth integrals done by Gauss-Legendre.
         """
         if self.gate == "relu":
             raise ValueError('`gate` must be "indicator" for `representation`, got "relu".')
@@ -245,7 +262,9 @@ class HermiteFunction:
         return total
 
     def _probability(self, i: int, a: np.ndarray, x1: np.ndarray) -> np.ndarray:
-        r"""$K_i(a) = \mathbb E[\psi_i(b_0)\mathbf 1[ax_1 + s\beta_1 + b_0 \ge 0]]$, $s = \sqrt{1-x_1^2}$."""
+        r"""$K_i(a) = \mathbb E[\psi_i(b_0)\mathbf 1[ax_1 + s\beta_1 + b_0 \ge 0]]$,
+        $s = \sqrt{1-x_1^2}$.
+        """
         s = np.sqrt(np.maximum(1 - x1**2, _CLOSE**2))
         if uses_atom(i):
             return 0.5 * sp.ndtr(a * x1 / s)
@@ -278,13 +297,17 @@ class HermiteFunction:
         return [(0.0, True), *((sign * b, False) for b in middles for sign in (1.0, -1.0))]
 
     def sup(self, points: int = 4001) -> float:
-        r"""$\sup|h|$: $h$ is piecewise constant in $b_0$, and in $\alpha$ is searched on a grid with the clip levels added."""
+        r"""$\sup|h|$: $h$ is piecewise constant in $b_0$, and in $\alpha$ is searched on a grid
+        with the clip levels added.
+        """
         top = float(np.max(self.clip))
         grid = np.concatenate([np.linspace(-top, top, points), self.clip, -self.clip])
         return max(float(np.max(np.abs(self(grid, b, atom)))) for b, atom in self._bias_classes())
 
     def std(self, x1: float | int = 0.5) -> float:
-        r"""Standard deviation of one neuron's $\mathbf 1[g+b_0\ge0]\,h$ at $x_1$: a network of $m$ neurons has error `std`$/\sqrt m$."""
+        r"""Standard deviation of one neuron's $\mathbf 1[g+b_0\ge0]\,h$ at $x_1$: a network of $m$
+        neurons has error `std`$/\sqrt m$.
+        """
         s = math.sqrt(max(1 - x1**2, _CLOSE**2))
         edges = np.linspace(-14.0, 14.0, 15)
         a = np.concatenate(
@@ -325,15 +348,18 @@ def hermite_function(
     Args:
         phi: the function to represent, a `PowerSeries`.
         degree: $D$; by default the smallest whose Taylor tail on $[-1,1]$ is below `error`/4.
-        error: $\varepsilon$ of the lemma; (20) then holds up to $2\varepsilon$ as long as the clip allows.
+        error: $\varepsilon$ of the lemma; (20) then holds up to $2\varepsilon$ as long as the clip
+            allows.
         window: "wide" (ten times smaller deviation) or "paper", $0 < -b_0 \le 1/(2i)$.
         margin: $\kappa$ of the practical clip $B_i = \sqrt{2i} + \kappa$.
-        clip: one level for all degrees, or $B_0, \dots, B_D$ (see `paper_clip`); overrides `margin`.
+        clip: one level for all degrees, or $B_0, \dots, B_D$ (see `paper_clip`); overrides
+            `margin`.
         gate: "indicator" for (20), "relu" for $\mathbb E[\mathrm{relu}(g+b_0)h] = \phi(x_1)$.
     """
     if not isinstance(phi, PowerSeries):
         raise ValueError(
-            f"`phi` must be a function whose power series is known, such as `smooth('sin')`, got {phi!r}."
+            "`phi` must be a function whose power series is known, such as `smooth('sin')`, got "
+            f"{phi!r}."
         )
     check_choice("window", window, ("wide", "paper"))
     check_choice("gate", gate, ("indicator", "relu"))

@@ -1,16 +1,21 @@
-r"""Interval partition (allenzhu2018, Lemma A.4, corrected): a sign pattern of given mean inside a Gaussian.
+r"""Interval partition (allenzhu2018, Lemma A.4, corrected): a sign pattern of given mean inside a
+Gaussian.
 
-For $\tau \in (0, 1/100]$ (the lemma's; the construction works up to $\tau = 0.7621...$, see `LARGEST_MASS`) and $y \in [-1, 1]$ it gives a set $I(y)$ with $P[g \in I] = \tau$ and signs $s(y, g) \in \{-1, 0, 1\}$, zero outside $I$, with
-$P[s = 1] = P[s = -1] = \tau/2$ and $\mathbb E[s\,g \mid g \in I] = y$, for $g \sim \mathcal N(0,1)$. With $c = N^{-1}(1/2 + \tau/2)$,
+For $\tau \in (0, 1/100]$ (the lemma's; the construction works up to $\tau = 0.7621...$, see
+`LARGEST_MASS`) and $y \in [-1, 1]$ it gives a set $I(y)$ with $P[g \in I] = \tau$ and signs
+$s(y, g) \in \{-1, 0, 1\}$, zero outside $I$, with $P[s = 1] = P[s = -1] = \tau/2$ and
+$\mathbb E[s\,g \mid g \in I] = y$, for $g \sim \mathcal N(0,1)$. With $c = N^{-1}(1/2 + \tau/2)$,
 $y_0 = 2(n(0) - n(c))/\tau$:
 
-* $y \ge y_0$: $I = [l, u] \cup [-u, -l]$ with $N(u) - N(l) = \tau/2$, $(n(l) - n(u))/(\tau/2) = y$; $s$ is $+1$ on $[l, u]$ and $-1$ on its mirror image;
-* $0 \le y < y_0$: $I = [-c, c]$ for every such $y$; $s = \mathrm{sign}(g)$ for $|g| \le e$, $+1$ for $e < |g| \le d$, $-1$ for $d < |g| \le c$, where
-  $2(n(0) - n(e)) = \tau y$ and $N(d) = (N(e) + N(c))/2$;
+* $y \ge y_0$: $I = [l, u] \cup [-u, -l]$ with $N(u) - N(l) = \tau/2$, $(n(l) - n(u))/(\tau/2) = y$;
+  $s$ is $+1$ on $[l, u]$ and $-1$ on its mirror image;
+* $0 \le y < y_0$: $I = [-c, c]$ for every such $y$; $s = \mathrm{sign}(g)$ for $|g| \le e$, $+1$
+  for $e < |g| \le d$, $-1$ for $d < |g| \le c$, where $2(n(0) - n(e)) = \tau y$ and
+  $N(d) = (N(e) + N(c))/2$;
 * $y < 0$: $s(y, g) = s(-y, -g)$, $I(y) = I(-y)$.
 
-Corrected: the printed $e(y)$ makes $\mathbb E[s\,g \mid I] = y\,(y/y_0)$ for $y < y_0$; and not $\max I - \min I$ but each component of $I$ is short
-(at most $2.07\tau$).
+Corrected: the printed $e(y)$ makes $\mathbb E[s\,g \mid I] = y\,(y/y_0)$ for $y < y_0$; and not
+$\max I - \min I$ but each component of $I$ is short (at most $2.07\tau$).
 """
 
 import math
@@ -25,7 +30,8 @@ from .hermite_functions import Numbers, Values, normal_density
 __all__ = ["IntervalPartition"]
 
 
-# The mean of [l, u] of mass tau/2 is largest at u = infinity, n(l) / (1 - N(l)), which is 1 at this l; beyond 2 (1 - N(l)) no interval has mean 1.
+# The mean of [l, u] of mass tau/2 is largest at u = infinity, n(l) / (1 - N(l)), which is 1 at this
+# l; beyond 2 (1 - N(l)) no interval has mean 1.
 _EDGE = 0.5
 for _ in range(
     40
@@ -40,7 +46,8 @@ _NEWTON = 40  # twelve do for tau <= 1/100; the rest are halvings near the large
 
 @dataclass(frozen=True)
 class IntervalPartition:
-    r"""The intervals and signs of Lemma A.4 at mass `tau` $= \tau$, which every $|y| \le 1$ can reach: $0 < \tau <$ `LARGEST_MASS`.
+    r"""The intervals and signs of Lemma A.4 at mass `tau` $= \tau$, which every $|y| \le 1$ can
+    reach: $0 < \tau <$ `LARGEST_MASS`.
 
     Args:
         tau: $\tau$; the lemma asks for at most 1/100.
@@ -77,8 +84,8 @@ class IntervalPartition:
             np.minimum(target, float(-sp.ndtri(self.tau / 2))),
         )
         low = np.clip(target - self.tau / (2 * normal_density(target)) / 2, least, most)
-        # Newton on (n(l) - n(u)) / (tau / 2) = y, whose slope is 2 n(l) (u - l) / tau, kept in a bracket: near the largest mass
-        # the slope is infinite at its upper end
+        # Newton on (n(l) - n(u)) / (tau / 2) = y, whose slope is 2 n(l) (u - l) / tau, kept in a
+        # bracket: near the largest mass the slope is infinite at its upper end
         for _ in range(_NEWTON):
             up = self._upper(low)
             mean = 2 * normal_density(low) * -np.expm1((low**2 - up**2) / 2) / self.tau
@@ -91,7 +98,9 @@ class IntervalPartition:
         return low, np.where(small, self.half_width, self._upper(low))
 
     def _upper(self, low: Values) -> Values:
-        r"""$u$ with $N(u) - N(l) = \tau/2$, from the upper tail, which keeps its digits where $u$ is large."""
+        r"""$u$ with $N(u) - N(l) = \tau/2$, from the upper tail, which keeps its digits where $u$
+        is large.
+        """
         return -sp.ndtri(np.maximum(sp.ndtr(-low) - self.tau / 2, np.finfo(float).tiny))
 
     def signs(self, y: Numbers, g: Numbers) -> np.ndarray:

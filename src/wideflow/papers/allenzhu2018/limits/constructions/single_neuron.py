@@ -1,14 +1,20 @@
-r"""Information out of randomness (allenzhu2018, Lemma 5.2, corrected): one random second-layer neuron carries $\phi(\langle w^\star, x\rangle)$.
+r"""Information out of randomness (allenzhu2018, Lemma 5.2, corrected): one random second-layer
+neuron carries $\phi(\langle w^\star, x\rangle)$.
 
-A second-layer neuron $n_1(x) = \sum_i v_i\,\mathrm{relu}(\langle w_i, x\rangle + b_i)$ with random weights splits as
+A second-layer neuron $n_1(x) = \sum_i v_i\,\mathrm{relu}(\langle w_i, x\rangle + b_i)$ with random
+weights splits as
 $$n_1(x) = \rho\,\phi_\varepsilon(x) + B(x) + R(x), \qquad \rho \sim \mathcal N(0, \tau/(C^2m_2)),$$
-$\rho$ independent of $B(x)$ for each $x$, $|\phi_\varepsilon - \phi| \le 2\varepsilon$ and $R$ small. Steps: $y_i = h(\sqrt{m_1}\langle w^\star, w_i\rangle, \sqrt{m_1}b_i)/H$;
-$s_i = s(y_i, \sqrt{m_2}v_i)$ from Lemma A.4, $S = \{s_i \ne 0\}$, $u = s/\sqrt{|S|}$; $\alpha = u^\top W_0e_d$, $\beta = W_0 - \alpha ue_d^\top$; $C = H/x_d = 2H$,
-$\rho = \sqrt{\tau m_1}\,\alpha/(C\sqrt{m_2})$; $B = \sum_{i\notin S}v_i\mathrm{relu}(\langle w_i,x\rangle+b_i) + \sum_{i\in S'}v_i\mathrm{relu}(\langle\beta_i,x\rangle+b_i)$
-with $S'$ as $S$ but from $\beta$.
+$\rho$ independent of $B(x)$ for each $x$, $|\phi_\varepsilon - \phi| \le 2\varepsilon$ and $R$
+small. Steps: $y_i = h(\sqrt{m_1}\langle w^\star, w_i\rangle, \sqrt{m_1}b_i)/H$;
+$s_i = s(y_i, \sqrt{m_2}v_i)$ from Lemma A.4, $S = \{s_i \ne 0\}$, $u = s/\sqrt{|S|}$;
+$\alpha = u^\top W_0e_d$, $\beta = W_0 - \alpha ue_d^\top$; $C = H/x_d = 2H$,
+$\rho = \sqrt{\tau m_1}\,\alpha/(C\sqrt{m_2})$; $B = \sum_{i\notin S}v_i\mathrm{relu}(\langle
+w_i,x\rangle+b_i) + \sum_{i\in S'}v_i\mathrm{relu}(\langle\beta_i,x\rangle+b_i)$ with $S'$ as $S$
+but from $\beta$.
 
-Corrected: $h$ is evaluated at $\sqrt{m_1}w, \sqrt{m_1}b$ (missing in the paper); $C \ge 2\sup|h|$ because $x_d = 1/2$. The claim $|R| = \tilde O(1/\sqrt{m_1m_2})$
-holds when $w^\star_d = 0$; otherwise $S \ne S'$ and $R\sqrt{m_1m_2}$ grows (about $m_1^{0.38}$).
+Corrected: $h$ is evaluated at $\sqrt{m_1}w, \sqrt{m_1}b$ (missing in the paper); $C \ge 2\sup|h|$
+because $x_d = 1/2$. The claim $|R| = \tilde O(1/\sqrt{m_1m_2})$ holds when $w^\star_d = 0$;
+otherwise $S \ne S'$ and $R\sqrt{m_1m_2}$ grows (about $m_1^{0.38}$).
 """
 
 import math
@@ -26,7 +32,8 @@ _LAST = 0.5  # x_d, the constant coordinate of every input
 
 @dataclass(frozen=True)
 class SplitNeuron:
-    r"""The parts of Lemma 5.2 for one neuron: `carrier` $\rho$, `chosen` $S$, `chosen_rest` $S'$, `rest` $\beta$, and methods for $B$, $R$ on inputs.
+    r"""The parts of Lemma 5.2 for one neuron: `carrier` $\rho$, `chosen` $S$, `chosen_rest` $S'$,
+    `rest` $\beta$, and methods for $B$, $R$ on inputs.
 
     Attributes:
         first: $W_0$, shape (m1, d).
@@ -66,7 +73,9 @@ class SplitNeuron:
         return np.maximum(np.asarray(inputs) @ self.first.T + self.bias, 0) @ self.second
 
     def signal(self, inputs: Numbers) -> np.ndarray:
-        r"""$\rho\,\phi_\varepsilon(x)$, with $\phi_\varepsilon$ the left side of (20) at $\langle w^\star, x\rangle$."""
+        r"""$\rho\,\phi_\varepsilon(x)$, with $\phi_\varepsilon$ the left side of (20) at
+        $\langle w^\star, x\rangle$.
+        """
         return self.carrier * self.function.representation(np.asarray(inputs) @ self.direction)
 
     def background(self, inputs: Numbers) -> np.ndarray:
@@ -87,7 +96,9 @@ class SplitNeuron:
         return self.neuron(inputs) - self.signal(inputs) - self.background(inputs)
 
     def carried(self, inputs: Numbers) -> np.ndarray:
-        r"""$T_3 = \alpha x_d\sum_{i\in S}u_iv_i\mathbf 1[\langle w_i,x\rangle + b_i \ge 0]$, close to $\rho\,\phi_\varepsilon$."""
+        r"""$T_3 = \alpha x_d\sum_{i\in S}u_iv_i\mathbf 1[\langle w_i,x\rangle + b_i \ge 0]$, close
+        to $\rho\,\phi_\varepsilon$.
+        """
         chosen = self.chosen
         active = np.asarray(inputs) @ self.first[chosen].T + self.bias[chosen] >= 0
         unit = self.signs[chosen] / math.sqrt(np.sum(chosen))
@@ -105,9 +116,11 @@ def split_neuron(
     tau: float | int = 0.01,
     sup: float | int | None = None,
 ) -> SplitNeuron:
-    r"""Lemma 5.2 on the neuron with incoming weights `second` $v$ ($\mathcal N(0, 1/m_2)$), first layer `first` $W_0$ (m1, d), `bias` $b_1$.
+    r"""Lemma 5.2 on the neuron with incoming weights `second` $v$ ($\mathcal N(0, 1/m_2)$), first
+    layer `first` $W_0$ (m1, d), `bias` $b_1$.
 
-    `direction` is $w^\star$, `function` the $h$ of Lemma 5.1 for $\phi$, `sup` a bound $H \ge \sup|h|$ (default: `function.sup()`).
+    `direction` is $w^\star$, `function` the $h$ of Lemma 5.1 for $\phi$, `sup` a bound
+    $H \ge \sup|h|$ (default: `function.sup()`).
 
     Args:
         second_width: $m_2$.

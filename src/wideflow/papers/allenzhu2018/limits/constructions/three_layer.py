@@ -1,18 +1,29 @@
-r"""Weights that represent a three-layer concept on two random layers (allenzhu2018, Lemma 5.6, corrected; practical route).
+r"""Weights that represent a three-layer concept on two random layers (allenzhu2018, Lemma 5.6,
+corrected; practical route).
 
-For a term $a^\star\Phi(\psi(x))\,\chi(x)$ with $\psi = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$, $\chi = \sum_jv^\star_{2,j}\phi_{2,j}(\langle w^\star_{2,j},x\rangle)$:
+For a term $a^\star\Phi(\psi(x))\,\chi(x)$ with
+$\psi = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$,
+$\chi = \sum_jv^\star_{2,j}\phi_{2,j}(\langle w^\star_{2,j},x\rangle)$:
 
-1. find $q \in \mathbb R^{m_1}$, a function of the first layer alone, with $\langle q, \mathrm{relu}(W_0x + b_1)\rangle \approx \psi(x)$ (`ridge_carrier` or `explicit_carrier`). Then
-   $\rho_i = \langle v_i, q\rangle/\lVert q\rVert$ and the rest of the second-layer neuron $i$ are exactly independent Gaussians given $W_0$;
-2. $H_i = h_{\Phi'}(\sqrt{m_2}\langle v_i, q\rangle/\lVert q\rVert, \sqrt{m_2}b_{2,i})$ with $\Phi'(z) = \Phi(\lVert q\rVert z)$, from Lemma 5.1;
-3. $K_{i'} = \sum_jv^\star_{2,j}h_{\phi_{2,j}}(\sqrt{m_1}\langle w^\star_{2,j}, w_{i'}\rangle, \sqrt{m_1}b_{1,i'})$;
+1. find $q \in \mathbb R^{m_1}$, a function of the first layer alone, with
+   $\langle q, \mathrm{relu}(W_0x + b_1)\rangle \approx \psi(x)$ (`ridge_carrier` or
+   `explicit_carrier`). Then $\rho_i = \langle v_i, q\rangle/\lVert q\rVert$ and the rest of the
+   second-layer neuron $i$ are exactly independent Gaussians given $W_0$;
+2. $H_i = h_{\Phi'}(\sqrt{m_2}\langle v_i, q\rangle/\lVert q\rVert, \sqrt{m_2}b_{2,i})$ with
+   $\Phi'(z) = \Phi(\lVert q\rVert z)$, from Lemma 5.1;
+3. $K_{i'} = \sum_jv^\star_{2,j}h_{\phi_{2,j}}(\sqrt{m_1}\langle w^\star_{2,j}, w_{i'}\rangle,
+   \sqrt{m_1}b_{1,i'})$;
 4. with random signs $v \in \{\pm1\}^{m_1}$, one vector a term, and a free scale $c$:
-   $V^\star_{i,:} = \frac{1}{cm_2}\sum_ra_{r,i}a^\star_rH_iv^\top$, $\quad W^\star_{i',:} = \frac{2c}{\varepsilon_a^2m_1}v_{i'}K_{i'}e_d^\top$,
+   $V^\star_{i,:} = \frac{1}{cm_2}\sum_ra_{r,i}a^\star_rH_iv^\top$,
+   $\quad W^\star_{i',:} = \frac{2c}{\varepsilon_a^2m_1}v_{i'}K_{i'}e_d^\top$,
 
-and $g^{(0)}(x) = \sum_ia_iD_v(x)_i\langle V^\star_i, D_w(x)W^\star x\rangle \to f^\star(x)$ at rate $m^{-1/2}$. For the form (9) $2e_d$ becomes $w^\star_{4,j}$ inside the $j$-sum.
+and $g^{(0)}(x) = \sum_ia_iD_v(x)_i\langle V^\star_i, D_w(x)W^\star x\rangle \to f^\star(x)$ at rate
+$m^{-1/2}$. For the form (9) $2e_d$ becomes $w^\star_{4,j}$ inside the $j$-sum.
 
-Corrected: the factor 2 (for $x_d = 1/2$) is missing in (235), arguments of $h$ lack $\sqrt{m_1}$ or $\sqrt{m_2}$. The paper's own route to step 1 (chunks of Lemma 5.2, about
-$m_1^{1/3}$ of them) gives $\Gamma = 10C\sqrt{p_2} \approx 300$ in the place of $\lVert q\rVert \approx 2$ and errors a hundred times larger.
+Corrected: the factor 2 (for $x_d = 1/2$) is missing in (235), arguments of $h$ lack $\sqrt{m_1}$ or
+$\sqrt{m_2}$. The paper's own route to step 1 (chunks of Lemma 5.2, about $m_1^{1/3}$ of them) gives
+$\Gamma = 10C\sqrt{p_2} \approx 300$ in the place of $\lVert q\rVert \approx 2$ and errors a hundred
+times larger.
 """
 
 import math
@@ -37,9 +48,11 @@ __all__ = [
 def explicit_carrier(
     first: Numbers, bias: Numbers, concept: ThreeLayerConcept, term: int = 0, **options
 ) -> np.ndarray:
-    r"""$q_i = \frac1{\sqrt{m_1}}\sum_jv^\star_{1,j}h^{\mathrm{relu}}_{\phi_{1,j}}(\sqrt{m_1}\langle w^\star_{1,j},w_i\rangle, \sqrt{m_1}b_i)$, the closed form.
+    r"""$q_i = \frac1{\sqrt{m_1}}\sum_jv^\star_{1,j}h^{\mathrm{relu}}_{\phi_{1,j}}(\sqrt{m_1}\langle
+    w^\star_{1,j},w_i\rangle, \sqrt{m_1}b_i)$, the closed form.
 
-    It needs unit inputs and no data; the form (9) with `first_linear` has no such formula, use `ridge_carrier`.
+    It needs unit inputs and no data; the form (9) with `first_linear` has no such formula, use
+    `ridge_carrier`.
 
     Args:
         first: $W_0$, whose rows are the $w_i$, shape (m1, d).
@@ -75,7 +88,8 @@ def ridge_carrier(
     inputs: Numbers,
     ridge: float | int = 1e-3,
 ) -> np.ndarray:
-    r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`.
+    r"""$q = U^\top(UU^\top + \text{ridge}\,I)^{-1}\psi$ with rows
+    $U_j = \mathrm{relu}(W_0x_j + b_1)$ on a few hundred sample `inputs`.
 
     Args:
         first: $W_0$, shape (m1, d).
@@ -93,7 +107,8 @@ def ridge_carrier(
 
 
 def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np.ndarray:
-    r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times $\langle w_{3,j},x\rangle$ in the form (9)) of one term.
+    r"""$\psi(x) = \sum_jv^\star_{1,j}\phi_{1,j}(\langle w^\star_{1,j},x\rangle)$ (times
+    $\langle w_{3,j},x\rangle$ in the form (9)) of one term.
 
     Args:
         concept: a `ThreeLayerConcept`.
@@ -112,7 +127,8 @@ def first_function(concept: ThreeLayerConcept, term: int, inputs: Numbers) -> np
 
 @dataclass(frozen=True)
 class ThreeLayerWeights:
-    r"""`first` is $W^\star$ (m1, d), `second` $V^\star$ (m2, m1); `first_coefficients` $K$ (terms, m1), `second_coefficients` $H$ (terms, m2), `signs` (terms, m1).
+    r"""`first` is $W^\star$ (m1, d), `second` $V^\star$ (m2, m1); `first_coefficients` $K$ (terms,
+    m1), `second_coefficients` $H$ (terms, m2), `signs` (terms, m1).
 
     Attributes:
         carrier_norms: $\lVert q\rVert$ of each term.
@@ -140,12 +156,15 @@ def three_layer_weights(
     scale: float | int = 1.0,
     **options,
 ) -> ThreeLayerWeights:
-    r"""$W^\star, V^\star$ of Lemma 5.6 for the initial weights `first` $W_0$ (m1, d), `second` $V_0$ (m2, m1), `output` $a$ (outputs, m2) or (m2,).
+    r"""$W^\star, V^\star$ of Lemma 5.6 for the initial weights `first` $W_0$ (m1, d), `second`
+    $V_0$ (m2, m1), `output` $a$ (outputs, m2) or (m2,).
 
     Args:
-        signs: $v \in \{\pm1\}$, (terms, m1): independent for each term of the concept, so that cross terms are $O(m_1^{-1/2})$.
+        signs: $v \in \{\pm1\}$, (terms, m1): independent for each term of the concept, so that
+            cross terms are $O(m_1^{-1/2})$.
         carriers: $q$ for each term; by default `explicit_carrier`.
-        scale: $c$. Divides $V^\star$, multiplies $W^\star$; near $(\varepsilon_a^3\sqrt{2m_1}/K)^{1/2}$ the two cross variances of Lemma 5.3 balance
+        scale: $c$. Divides $V^\star$, multiplies $W^\star$; near
+            $(\varepsilon_a^3\sqrt{2m_1}/K)^{1/2}$ the two cross variances of Lemma 5.3 balance
             ($K$ = rms of `first_coefficients`).
         options: go to `hermite_function`.
         first_bias, second_bias: $b_1$ (m1,) and $b_2$ (m2,).
@@ -167,7 +186,8 @@ def three_layer_weights(
         )
     if output.shape[0] != truth.shape[0]:
         raise ValueError(
-            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}."
+            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got "
+            f"{output.shape[0]}."
         )
     if carriers is None:
         carriers = [
@@ -216,7 +236,8 @@ def three_layer_representation(
     weights: ThreeLayerWeights,
     inputs: Numbers,
 ) -> np.ndarray:
-    r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network: (sample, outputs), or (sample,) for a flat `output`.
+    r"""$g^{(0)}(x) = a\,D_v(x)V^\star D_w(x)W^\star x$ with the signs of the initial network:
+    (sample, outputs), or (sample,) for a flat `output`.
 
     Args:
         first: $W_0$, shape (m1, d).

@@ -1,7 +1,10 @@
-r"""Weights that represent a two-layer concept on a random first layer (allenzhu2018, Lemma G.1, corrected).
+r"""Weights that represent a two-layer concept on a random first layer (allenzhu2018, Lemma G.1,
+corrected).
 
-$$\tilde w_j = \frac{1}{\varepsilon_a^2m}\sum_r a_{r,j}\sum_i a^\star_{r,i}\,h^{(i)}\big(\sqrt m\langle w_j, w^\star_{1,i}\rangle, \sqrt m\,b_j\big)\,w^\star_{2,i},$$
-so that $\sum_j a_{r,j}\langle\tilde w_j, x\rangle\mathbf 1[\langle w_j, x\rangle + b_j \ge 0] \to f^\star_r(x)$ at rate $m^{-1/2}$. Corrected: (415) lacks $a^\star$ and $1/m$.
+$$\tilde w_j = \frac{1}{\varepsilon_a^2m}\sum_r a_{r,j}\sum_i a^\star_{r,i}\,h^{(i)}\big(\sqrt
+  m\langle w_j, w^\star_{1,i}\rangle, \sqrt m\,b_j\big)\,w^\star_{2,i},$$
+so that $\sum_j a_{r,j}\langle\tilde w_j, x\rangle\mathbf 1[\langle w_j, x\rangle + b_j \ge 0] \to
+f^\star_r(x)$ at rate $m^{-1/2}$. Corrected: (415) lacks $a^\star$ and $1/m$.
 """
 
 import math
@@ -23,9 +26,11 @@ def two_layer_weights(
     output_std: float | int,
     **options,
 ) -> np.ndarray:
-    r"""$\tilde W$ (m, d) of Lemma G.1 for the initial weights `first` (m, d), `bias` (m,), `output` (outputs, m) or (m,).
+    r"""$\tilde W$ (m, d) of Lemma G.1 for the initial weights `first` (m, d), `bias` (m,), `output`
+    (outputs, m) or (m,).
 
-    `output_std` is $\varepsilon_a$; `options` go to `hermite_function` (window, margin, degree, error, clip).
+    `output_std` is $\varepsilon_a$; `options` go to `hermite_function` (window, margin, degree,
+    error, clip).
 
     Args:
         concept: what is to be represented, of as many outputs as `output`.
@@ -37,7 +42,8 @@ def two_layer_weights(
     )
     if output.shape[0] != truth.shape[0]:
         raise ValueError(
-            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got {output.shape[0]}."
+            f"`output` must have {truth.shape[0]} rows, one for each output of `concept`, got "
+            f"{output.shape[0]}."
         )
     root, atom = math.sqrt(first.shape[0]), bias == 0
     inner, linear = np.asarray(concept.inner, float), np.asarray(concept.linear, float)
@@ -53,7 +59,8 @@ def two_layer_weights(
 def two_layer_representation(
     first: Numbers, bias: Numbers, output: Numbers, weights: Numbers, inputs: Numbers
 ) -> np.ndarray:
-    r"""$\sum_ja_{r,j}\langle\tilde w_j,x\rangle\mathbf 1[\langle w_j,x\rangle+b_j\ge0]$ on inputs (sample, d): (sample, outputs), or (sample,) for a flat `output`.
+    r"""$\sum_ja_{r,j}\langle\tilde w_j,x\rangle\mathbf 1[\langle w_j,x\rangle+b_j\ge0]$ on inputs
+    (sample, d): (sample, outputs), or (sample,) for a flat `output`.
 
     Args:
         first: $w_j$, shape (m, d).
