@@ -3,6 +3,7 @@ numbers that theory asks for.
 """
 
 import ast
+import os
 import pathlib
 import subprocess
 import sys
@@ -111,6 +112,7 @@ def executed():
         [sys.executable, ROOT / "tools" / "notebooks.py", *NOTEBOOKS],
         capture_output=True,
         text=True,
+        env={**os.environ, "PYTHONSTARTUP": str(ROOT / "tests" / "one_context.py")},
     )
     assert done.returncode == 0, done.stderr[-6000:]
     return dict(zip(NOTEBOOKS, map(read, done.stdout.splitlines()), strict=True))

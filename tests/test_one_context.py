@@ -1,4 +1,4 @@
-"""Programs of a test process are lowered in one MLIR context, which `conftest.lower_in_one_context`
+"""Programs of a test process are lowered in one MLIR context, which `lower_in_one_context`
 sees to.
 """
 

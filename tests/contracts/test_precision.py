@@ -7,6 +7,7 @@ arithmetic keeps them in float64.
 
 import inspect
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
@@ -55,6 +56,9 @@ for flag in (False, True):
 pickle.dump(answers, open(sys.argv[2], "wb"))
 """
 
+TESTS = pathlib.Path(__file__).parents[1]
+QUICKLY = "from one_context import lower_in_one_context\nlower_in_one_context()\n"
+
 PLACES = (
     "",
     "limits",
@@ -94,9 +98,16 @@ def _exported() -> set[str]:
 def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("precision")
     (folder / "calls").write_bytes(pickle.dumps((PREAMBLE, {**EXAMPLES, **METHODS})))
+    path = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + RUNNER, str(folder / "calls"), str(folder / "answers")],
-        env={**os.environ, "JAX_ENABLE_X64": "0"},
+        [
+            sys.executable,
+            "-c",
+            QUICKLY + PREAMBLE + RUNNER,
+            str(folder / "calls"),
+            str(folder / "answers"),
+        ],
+        env={**os.environ, "JAX_ENABLE_X64": "0", "PYTHONPATH": os.pathsep.join(path)},
         stderr=subprocess.PIPE,
         text=True,
     )
