@@ -2,6 +2,7 @@
 sense.
 """
 
+import dataclasses
 import os
 import pathlib
 import signal
@@ -55,6 +56,24 @@ def test_a_killed_run_goes_on_with_the_same_numbers(tmp_path):
     for name in whole.record.table.variables:
         np.testing.assert_array_equal(resumed.record.table[name], whole.record.table[name])
     assert store.unfinished() == []
+
+
+def test_claims_are_judged_on_arrays_laid_out_as_in_the_file(tmp_path):
+    """Sums over another layout differ in the last digit."""
+    layouts = []
+
+    def turned(settings, key, session):
+        table = EXPERIMENT.run(settings, key, session)
+        return table.assign(loss=(table.loss.dims, np.asfortranarray(table.loss.values)))
+
+    def claims(table):
+        layouts.append(table.loss.values.flags.c_contiguous)
+        return EXPERIMENT.claims(table)
+
+    experiment = dataclasses.replace(EXPERIMENT, run=turned, claims=claims)
+    record = perform(experiment, Store(tmp_path), size="smoke").record
+    claims(read_record(record.path).table)
+    assert layouts == [True, True]
 
 
 def _records_in(store: Store) -> list[int]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 import xarray as xr
 
 from .._core.errors import check_choice, did_you_mean
@@ -169,7 +170,18 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
             f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run "
             "it without."
         )
-    return table
+    return _in_c_order(table)
+
+
+def _in_c_order(table: xr.Dataset) -> xr.Dataset:
+    """The table with its arrays laid out as they are when it is read back.
+
+    NumPy adds up in the order of memory, so that claims on another layout could differ in the last
+    digit.
+    """
+    return table.copy(
+        data={name: np.asarray(array.values, order="C") for name, array in table.data_vars.items()}
+    )
 
 
 def judged(claim: Claim, large_enough: bool = True) -> Judged:
