@@ -1,7 +1,8 @@
 # Every target sets up what it needs; `make run` and `make test` work alone on a fresh machine.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= 2
+# on two cores a third process works while others wait for browsers and killed sweeps
+JOBS ?= 3
 
 .PHONY: run test lint bench docs setup browser clean
 .DEFAULT_GOAL := run

@@ -14,7 +14,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small spectra; threads onl
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", os.path.join(tempfile.gettempdir(), "wideflow-test-cache")
 )
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 # processes that tests start would else compile wideflow's sources each anew, a third of a process's
 # start
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -77,7 +77,7 @@ def pytest_runtest_teardown():
         gc.collect()
 
 
-# Under `-n 2 --dist loadfile` a file's tests run in one process, which compiles their programs and
+# Under `--dist loadfile` a file's tests run in one process, which compiles their programs and
 # sets up their fixtures once; the longest files begin.
 FIRST = (
     "tests/experiments/test_contract.py",
