@@ -22,6 +22,8 @@ def pointwise(function: Callable, points: np.ndarray) -> np.ndarray:
     size = points.size
     if not 0 < size <= MOST:
         return np.asarray(_compiled(function)(points))
+    # filled up with one of the points: the function is defined there, so that nothing overflows or
+    # warns
     filled = np.full(power_of_two(size, FEWEST), points.flat[0])
     filled[:size] = points.ravel()
     return np.asarray(_compiled(function)(filled))[:size].reshape(points.shape)

@@ -53,6 +53,8 @@ def _cut(draw: Callable, key: Key, shape: tuple[int, ...]) -> Float[Array, "..."
     size = math.prod(shape)
     if size > MOST or not _counts_entries(key) or jax.default_backend() != "cpu":
         return draw(key, shape)
+    # entry i of threefry's stream is a function of the key and i, so that the first `size` of a
+    # longer draw are the draw itself
     length = max(FEWEST, 1 << (size - 1).bit_length())
     return host.on_device(np.asarray(draw(key, (length,)))[:size].reshape(shape))
 
