@@ -109,6 +109,7 @@ class ExplicitDescent(eqx.Module):
         def stretch(now: DescentState) -> DescentState:
             start = problem.linearise(now.theta)
             rate = largest_rate(problem, start)
+            # equal stretches of at most STRETCH fastest times each
             pieces = jnp.maximum(jnp.ceil((stop - now.end) * rate / STRETCH), 1.0)
             length = (stop - now.end) / pieces
 
@@ -116,6 +117,8 @@ class ExplicitDescent(eqx.Module):
             # besides, a part may go into this stretch.
             left = most - (now.evaluations - state.evaluations)
             both_paths = lambda time, share: PATHS * time * rate / share
+            # evaluations grow like 1/share: below this share the rest of the run would take more
+            # than is left
             share = jnp.clip(both_paths(horizon - now.end, 1.0) / left, now.share, LARGEST_SHARE)
             least = both_paths(length, LARGEST_SHARE)
             spare = left - both_paths(horizon - now.end, FIRST_SHARE)
@@ -129,6 +132,7 @@ class ExplicitDescent(eqx.Module):
                 lambda: now,
                 lambda: self._stretch(problem, now, start, rate, length, share, limit),
             )
+            # `stop` itself and not a sum that rounds: the loop compares with it
             arrived = (pieces <= 1) & (moved.end > now.end)
             return dataclasses.replace(
                 moved,
@@ -159,6 +163,7 @@ class ExplicitDescent(eqx.Module):
 
         def refine(carry):
             share, count, walked, coarse, _, _ = carry
+            # the finer path of one pair is the coarser of the next: only one new path is walked
             count, walked = 2 * count, walked + 2 * count
             fine = walk(count)
             error = _difference(problem, coarse, fine, tolerance)
@@ -178,6 +183,7 @@ class ExplicitDescent(eqx.Module):
         stays = (
             agree & ~descends
         )  # a network that only chatters stays where it is, until finer steps move it
+        # twice the share makes twice the error, at most half of what is allowed
         share = jnp.where(descends & (error <= GROWTH), 2 * share, share)
         share = jnp.where(stays, share / 2, share)
         theta = jax.tree.map(lambda a, b: jnp.where(descends, a, b), fine.theta, now.theta)
