@@ -208,6 +208,7 @@ class Exponents:
         r"""$r = \min(a_o + b_o, 2 a_o + c) + c - 1 + \min_l (2 a_l + 1[l = 1])$: 0 feature
         learning, positive kernel regime, negative unstable.
         """
+        # features of any trained layer reach the last one: the fastest decides
         inner = min(2 * a + (1 if layer == 0 else 0) for layer, a in enumerate(self.a[:-1]))
         return min(self.a[-1] + self.b[-1], 2 * self.a[-1] + self.c) + self.c - 1 + inner
 

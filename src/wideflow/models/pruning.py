@@ -190,6 +190,8 @@ def pruning_curve(
             f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got "
             f"{levels}."
         )
+    # the exact reverse of the order in which nodes are removed, ties included: with k removed, the
+    # first width - k remain
     best_first = jnp.argsort(importance(model, convention), stable=True)[::-1]
     weights = model.weights[:, best_first]
     mixed = (model.scales * jnp.atleast_2d(model.output))[:, best_first]
