@@ -106,6 +106,7 @@ def _too_coarse(start, data, rate: float, loss: str) -> str:
     if not isinstance(start, Shallow) or data is None:
         return "the statement is about gradient flow; train with `GradientFlow()`"
     gram = np.asarray(tangent_gram(start, data.inputs))
+    # the tangent Gram matrix belongs to the half sum of squares
     samples = len(gram) if "mean" in loss else 1  # the mean's gradient is that of the sum over n
     stiffness = rate * float(np.linalg.eigvalsh(gram)[-1]) / samples
     if stiffness <= RESOLVED:
