@@ -107,6 +107,7 @@ def _predict(kernel, targets, times, start, test_kernel, test_start, rate):
     """The eigenvalues as they were computed, and the arrays of `Linearised`; one program for each
     set of shapes.
     """
+    # the symmetric part: eigh would read one triangle alone
     spectrum, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
     samples = targets.shape[0]
     floor = samples * jnp.finfo(spectrum.dtype).eps * jnp.max(jnp.abs(spectrum))

@@ -40,6 +40,7 @@ class SignMoments:
     def __init__(self, covariance: Sequence[Sequence[Array]], noises: Sequence[float]):
         self.count = len(noises)
         # variables 0, 1, ... are h, the next ones g; by the set of g that are held at 0
+        # noise is independent: it adds to the variance of g alone, and Cov(h, g) = Cov(h, h)
         g = lambda i, j: covariance[i][j] + (noises[i] if i == j else 0.0)
         both = lambda a, b: (g if min(a, b) >= self.count else lambda i, j: covariance[i][j])(
             a % self.count, b % self.count
@@ -60,6 +61,8 @@ class SignMoments:
         if not any(powers):
             return self._signs(sorted(signs), held)
         i = next(n for n, power in enumerate(powers) if power)
+        # one factor h_i is spent; the powers left, and each sign, are what Stein's lemma
+        # differentiates
         left, covariance = _lowered(powers, i), self._given(held)
         total = sum(
             power * covariance[i, j] * self._moment(_lowered(left, j), signs, held)
@@ -106,6 +109,7 @@ def _inverse_root(variance):
 
 def _conditioned(covariance: dict, g: int) -> dict:
     """The covariances given that variable `g` is 0."""
+    # 0 where g has no variance: it is 0 already, and nothing changes
     inverse = _inverse_root(covariance[g, g]) ** 2
     names = sorted({a for a, _ in covariance})
     slope = {a: covariance[a, g] * inverse for a in names}
@@ -148,6 +152,7 @@ def _two_zeros(c, t, short, i: int, j: int):
     r"""$c_{ij}\,E[2\delta(g_i)\,2\delta(g_j)\,\mathrm{sign}(g_k)\,\mathrm{sign}(g_l)]$ at $t$, with
     `short` $= 1 - t$ and $k$, $l$ the others of the two pairs.
     """
+    # of (0, 1) the other than i, of (2, 3) the other than j
     k, l = 1 - i, 5 - j
     at = lambda a, b: c[a][b] * (1.0 if (a < 2) == (b < 2) else t)
     # c_ii c_jj - t^2 c_ij^2 without cancellation at t = 1
@@ -155,6 +160,7 @@ def _two_zeros(c, t, short, i: int, j: int):
     inverse = _inverse_root(square)
 
     def given(a, b):
+        # Cov(a, b | g_i = g_j = 0) with the inverse of the 2 x 2 block written out
         crossed = at(i, j) * (at(a, i) * at(b, j) + at(a, j) * at(b, i))
         straight = c[j][j] * at(a, i) * at(b, i) + c[i][i] * at(a, j) * at(b, j)
         return at(a, b) - inverse**2 * (straight - crossed)
@@ -170,6 +176,8 @@ def tanh_sinh() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Double-exponential nodes $t$ on [0, 1], $1 - t$ to full precision, and weights."""
     step = 0.11  # 1e-13 on analytic integrands with root singularities at the ends
     s = np.arange(-30, 31) * step
+    # t = (1 + tanh(inner))/2, so that 1 - t = 1/(1 + exp(2 inner)) keeps its digits where t rounds
+    # to 1
     inner = np.pi / 2 * np.sinh(s)
     weights = step * np.pi / 4 * np.cosh(s) / np.cosh(inner) ** 2
     return 1 / (1 + np.exp(-2 * inner)), 1 / (1 + np.exp(2 * inner)), weights

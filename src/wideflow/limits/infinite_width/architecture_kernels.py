@@ -162,6 +162,8 @@ class Kernels:
 
     def _call(self, what: str, x, x2) -> Any:
         rates = jnp.asarray(self.rates, x.dtype)
+        # quadrature chooses its nodes by the variances it meets, which are no numbers inside a
+        # program
         closed = all(dual(act).closed for act in activations_of(self.architecture))
         call = _compiled if closed else _propagate
         return call(self.architecture, self.parametrisation, what, rates, x, x2)

@@ -80,6 +80,8 @@ class StoredKernel:
         values = np.empty((stop - start, self.shape[1]), self.dtype)
         for i in range(start // self.chunk, -(-stop // self.chunk)):
             top = i * self.chunk
+            # chunks are stored row by row, so that consecutive rows of one are one piece of its
+            # file
             first, last = max(start, top), min(stop, top + self.chunk)
             offset = (first - top) * self.chunk * self.dtype.itemsize
             for j in range(self.chunks[1]):
@@ -118,9 +120,8 @@ class StoredKernel:
         return place
 
     def _write(self, i: int, j: int, values: np.ndarray) -> None:
-        whole = np.zeros(
-            (self.chunk, self.chunk), self.dtype
-        )  # Zarr's chunks at the edge are whole
+        # Zarr's chunks at the edge are whole
+        whole = np.zeros((self.chunk, self.chunk), self.dtype)
         whole[: values.shape[0], : values.shape[1]] = values
         temporary = self.path / f".{i}.{j}.{uuid.uuid4().hex}.tmp"  # several machines may write
         with temporary.open("wb") as file:

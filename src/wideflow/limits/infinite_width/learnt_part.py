@@ -82,6 +82,8 @@ def apply_learnt(
         if last or (step + 1) % CHECKED_EVERY == 0:
             weights = _learnt_weights(inner[:, : step + 1, : step + 1], times, rate)
             grown = weights.copy()
+            # weights of the new directions count as change in full; Q is orthonormal, so this is |T
+            # b| itself
             grown[..., : before.shape[-1]] -= before
             norms = np.linalg.norm(weights, axis=-1)
             change = float(np.max(np.linalg.norm(grown, axis=-1) / np.where(norms > 0, norms, 1.0)))
@@ -98,6 +100,7 @@ def apply_learnt(
         coupling = np.linalg.norm(image, axis=0)
         open_ = coupling > CLOSED * np.max(np.abs(inner), axis=(1, 2))
         vector = np.where(open_, image / np.where(open_, coupling, 1.0), 0.0)
+        # columns close at different steps: a closed one goes on with zeros, which add nothing
         inner[:, step, step + 1] = inner[:, step + 1, step] = np.where(open_, coupling, 0.0)
     used = before.shape[-1]
     return np.einsum("ksc,tck->tsc", basis[:used], before * size[:, None])
@@ -111,5 +114,6 @@ def _learnt_weights(inner: np.ndarray, times, rate) -> np.ndarray:
             f"`rate` must be below 2/{values.max():.3g} = {2 / values.max():.3g}, or descent "
             f"diverges, got {rate}."
         )
+    # Ritz values lie within the spectrum up to rounding: those below 0 are rounding
     spectra = [learnt_part(np.maximum(v, 0.0), times, rate, np) for v in values]
     return np.einsum("cke,cte,ce->tck", vectors, np.stack(spectra), vectors[:, 0])

@@ -154,6 +154,8 @@ def ensemble_moments(
     if test is None:
         return mean, None
     covariance = np.stack([np.array(test, float)] * len(times))
+    # arrays of (sample, group): the rows, crossed, two products, a solution a time, and Lanczos'
+    # basis
     basis = min(LANCZOS_STEPS, ntk.shape[0]) if np.isfinite(times).any() else 0
     held = 4 + len(times) + basis
     for a, b, rows in _groups(cross_ntk, ntk.shape[0], held, memory):
@@ -174,14 +176,12 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
     """
     times = np.asarray(times, float)
     ended = np.isinf(times)
-    solver = functools.cache(
-        lambda: inverse(ntk, ridge, memory, progress).solve
-    )  # where one is needed
+    # made where the first infinite time needs it
+    solver = functools.cache(lambda: inverse(ntk, ridge, memory, progress).solve)
     product = lambda v: ntk @ v + ridge * v
     steps: dict[str, Any] = dict(rate=rate, tolerance=LANCZOS_TOLERANCE, max_steps=LANCZOS_STEPS)
-    if (
-        rate is not None
-    ):  # Lanczos' values see the largest eigenvalue and refuse a rate beyond 2 over it
+    # Lanczos' values see the largest eigenvalue and refuse a rate beyond 2 over it
+    if rate is not None:
         apply_learnt(product, np.ones((ntk.shape[0], 1)), np.array([rate]), **steps)
 
     def apply(vectors: np.ndarray, only: int | None = None) -> np.ndarray:
