@@ -148,8 +148,8 @@ def relu(at_kink: float = 0.0) -> Activation:
         1.0,
         math.nan,
         degree=1.0,
-        # (0, R) maximises P(h in the interval) R eta^(3/2) for h ~ N(0, 1) (chen2022, section 5),
-        # hence 2.71
+        # the best R for chen2022's bounds at h ~ N(0, 1): it maximises slope x length x P^(3/2), P
+        # the probability of the interval's middle third
         interval=(0.0, 2.71),
         interval_slope=1.0,
         kinks=(0.0,),
@@ -289,7 +289,7 @@ def scaled_tanh(scale: float = 1.0) -> Activation:
         1.0,
         # |sigma''| = 2 b |t| (1 - t^2), t = tanh(b z), is largest at t^2 = 1/3
         4 * b / (3 * math.sqrt(3)),
-        # likewise 1.37 for tanh at unit variance; sech^2 falls with |z|, so it is least at the ends
+        # 1.37 by the same rule as ReLU's 2.71; sech^2 falls with |z|, so it is least at the ends
         interval=(-1.37 / b, 1.37 / b),
         interval_slope=1 / math.cosh(1.37) ** 2,
         odd=True,

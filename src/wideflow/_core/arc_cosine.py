@@ -54,7 +54,8 @@ def _abs_pair_with_slope_jvp(primals, tangents):
     return (value, slope), (slope * change, curvature * change)
 
 
-# fdlibm, e_asin.c (pS0 to pS5, qS1 to qS4): |(asin x - x)/x^3 - R(x^2)/x^2| < 2^-58.75 on |x| < 1/2
+# fdlibm, e_asin.c (pS0 to pS5, qS1 to qS4): |(asin x - x)/x^3 - P(x^2)/Q(x^2)| < 2^-58.75 for
+# |x| < 1/2
 _P = (
     1.66666666666666657415e-01,
     -3.25565818622400915405e-01,

@@ -35,10 +35,10 @@ def angle(k11, k12, k22):
     The angle is the arc sine of the smaller of $\sin$ and $\cos$, vectorised where `jnp.arctan2`
     goes number by number; a pair with a zero has angle 0.
     """
-    # each of the two arc sines is taken where its argument is at most 1/sqrt(2): there it is as
-    # accurate as its argument
     s = jnp.sqrt(k11 * k22)
     sines = jnp.sqrt(jnp.maximum((s - k12) * (s + k12), 0.0))
+    # of the sine and the cosine the smaller, at most 1/sqrt(2) of s: there the arc sine is as
+    # accurate as its argument
     steep = sines > jnp.abs(k12)
     turn = arcsin(jnp.where(steep, k12, sines) / jnp.where(s > 0, s, 1.0))
     flat = jnp.where(k12 < 0, jnp.pi - turn, turn)
@@ -143,8 +143,7 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
             stacklevel=2,
         )
         return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
-    # near |rho| = 1 the series needs too many terms; on the diagonal of a Gram matrix (u = v)
-    # always
+    # near |rho| = 1 the series needs too many terms, above all where u = v: on Gram diagonals
     missing = np.flatnonzero(~np.broadcast_to(reached.reached, shape))
     values = np.array(np.broadcast_to(np.asarray(reached.values), shape)).ravel()
     if not missing.size:

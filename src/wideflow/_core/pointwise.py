@@ -11,10 +11,8 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-FEWEST, MOST = (
-    64,
-    1 << 18,
-)  # points; more than that are not filled up, for they cost as much as compiling
+# points; more than that are not filled up, for they cost as much as compiling
+FEWEST, MOST = 64, 1 << 18
 
 
 def pointwise(function: Callable, points: np.ndarray) -> np.ndarray:

@@ -21,10 +21,8 @@ from . import host
 from .errors import as_key
 from .types import Key
 
-FEWEST, MOST = (
-    64,
-    65_536,
-)  # entries of a draw that is cut; drawing more than that costs as much as compiling
+# entries of a draw that is cut; drawing more than that costs as much as compiling
+FEWEST, MOST = 64, 65_536
 
 
 def named_key(key: int | Key, *names: str | int) -> Key:

@@ -119,7 +119,7 @@ class Zipf(AbstractScaling):
         # summed exactly: the weights are compared with theory to the last digits
         share = power / math.fsum(power)
         if self.released:
-            # the authors' index from 0: 0^(-1/alpha) was set to 0, and the last share was lost
+            # node j gets the share of node j - 1 and node 1 none: the last share is lost
             share = np.concatenate([[0.0], share[:-1]])
         return self.gamma / width + (1 - self.gamma) * share
 
