@@ -29,20 +29,17 @@ from .gradient_flow.jacobian import ShallowJacobian, jacobian_of, reduced
 from .gradient_flow.linearisation import GramProblem, output_hessian
 from .gradient_flow.matrix_functions import AbstractAction, Dense, Krylov
 
+# what smooth problems give cheaply by a method of order three, and what kinked ones give at a
+# bearable number of steps (chosen)
 SMOOTH_TOLERANCE, KINKED_TOLERANCE, DESCENT_TOLERANCE = 1e-8, 1e-3, 3e-5
-# tolerances: what double precision resolves in smooth problems, and what kinked ones can be asked
-# for at a bearable number of steps (chosen)
 PRODUCTS = 50  # of Lanczos for a stage (seen on the plant and MNIST)
 # explicit attempts before "auto" looks how stiff the problem is (chosen: more than most easy
 # problems take)
 EASY = 32
-DENSE_ENTRIES = (
-    3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian (chosen)
-)
-EXPECTED_STEPS = (
-    20,
-    1.5,
-)  # of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
+# above it an eigen decomposition costs more than Lanczos on the Jacobian (chosen)
+DENSE_ENTRIES = 3000
+# of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
+EXPECTED_STEPS = (20, 1.5)
 STAGES = 3  # of a step of exponentials
 # of gradients, that "auto" may spend on descent of kinked networks: about half a minute on two
 # cores (measured)
@@ -277,7 +274,8 @@ class GradientFlow(AbstractFlow):
                 lambda: largest_rate(problem, problem.linearise(now.theta)),
                 lambda: rate,
             )
-            # explicit steps are stable up to about 2 / rate
+            # Tsit5 is stable up to 3.5 / rate at 6 evaluations a step: `budget` of them, spent from
+            # time 0 on, reach about budget / (2 rate)
             stable = jnp.where(looked, jnp.minimum(stop, budget / (2 * rate)), stop)
             until = jnp.where(hard, stable, -jnp.inf)
             # before the look `EASY` attempts in all; a run that has taken more goes on only after

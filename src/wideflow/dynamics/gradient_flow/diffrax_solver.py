@@ -61,7 +61,7 @@ class DiffraxSolver(eqx.Module):
         """Right-hand sides an attempted step takes (Tsit5 keeps its last one); for `kvaerno5`
         without its Newton iterations.
         """
-        # stages of the tableaus; Tsit5's seventh is the first of the next step
+        # Tsit5's seventh stage is the first of the next step
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
     def init(self, field, loss, theta: Parameters, time) -> DiffraxState:

@@ -39,12 +39,9 @@ STRETCH = 512.0  # of 1/lambda_max: how long one estimate of it serves (chosen)
 # stretches of a tenth of the time so far, and longer ones, are allowed the whole tolerance; shorter
 # ones in proportion less
 PORTIONS = 10
-SPENDABLE = (
-    1 / 8
-    # of the spare evaluations in one stretch: several hard ones in a row must not use them up
-    # (chosen)
-)
-PATHS = 3  # evaluations of both paths, in steps of the coarser one
+# of the spare evaluations in one stretch: several hard ones in a row must not use them up (chosen)
+SPENDABLE = 1 / 8
+PATHS = 3  # evaluations of both paths, in steps of the coarser one: one of h and two of h/2
 
 
 class DescentState(eqx.Module):
@@ -180,9 +177,8 @@ class ExplicitDescent(eqx.Module):
         share, count, walked, fine, error, _ = jax.lax.while_loop(lambda c: c[-1], refine, first)
 
         agree, descends = error <= 1, fine.loss <= highest
-        stays = (
-            agree & ~descends
-        )  # a network that only chatters stays where it is, until finer steps move it
+        # a network that only chatters stays where it is, until finer steps move it
+        stays = agree & ~descends
         # twice the share makes twice the error, at most half of what is allowed
         share = jnp.where(descends & (error <= GROWTH), 2 * share, share)
         share = jnp.where(stays, share / 2, share)

@@ -280,8 +280,7 @@ def largest_rate(
     # they may point against each other
     g, ones = start.cotangent, jnp.ones_like(start.cotangent)
     v = 2 * ones / norm(ones) + g / _positive(norm(g))
-    # six products find the largest eigenvalue of such spectra to some per cent, enough for a time
-    # scale (chosen)
+    # a few products (chosen): a time scale from below is all that is needed
     v = jax.lax.fori_loop(0, iterations, iterate, v / norm(v))
     return _positive(norm(product(v)) * start.hessian.largest_eigenvalue())
 

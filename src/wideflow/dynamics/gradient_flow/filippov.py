@@ -161,8 +161,7 @@ def active_constraints(features, sliding: Bool[Array, "sample width"]) -> Constr
         new = features[farthest].T
         for _ in range(2):  # orthogonalising twice is enough (Kahan)
             new = new - jnp.einsum("kdm,kem,em->dm", constraints, constraints, new)
-        # what Gram-Schmidt leaves is judged by `outside`, which all inputs share, not by the
-        # rounding of one vector's length
+        # the same measure of independence as in `going`
         left = jnp.take_along_axis(outside, farthest[None], axis=0)[0]
         length = jnp.linalg.norm(new, axis=0)
         independent = left > DEPENDENT * squares[farthest, 0]

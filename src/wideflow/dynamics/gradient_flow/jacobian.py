@@ -161,9 +161,8 @@ class AutodiffJacobian(AbstractJacobian):
         return jax.jvp(along, (jacobian,), (tangent,))[1]
 
     def gram(self, jacobian):
-        if isinstance(
-            self.model, Deep
-        ):  # products of layer Gram matrices in place of a column an entry
+        # products of layer Gram matrices in place of a column an entry
+        if isinstance(self.model, Deep):
             return deep_gram.gram(with_parameters(self.model, jacobian), self.features, output=None)
         shape = jax.eval_shape(lambda t: self.linearise(t)[0], jacobian)
         size = shape.size

@@ -163,9 +163,8 @@ def phis(x: Float[Array, "..."], most: int) -> list[Float[Array, "..."]]:
     for small.
     """
     safe = jnp.where(x < _SMALL, 1.0, x)
-    # each step divides an error by x >= 1 and subtracts numbers that differ by a factor of 5 at
-    # most: upwards is stable for large x, downwards, where errors are multiplied by x < 1, for
-    # small
+    # upwards a step divides errors by x >= 1, and its cancellation costs a factor of 5 at most (at
+    # x = 1, k = 3); downwards it multiplies them by x < 1
     upwards = [phi1(safe)]
     for k in range(1, most):
         upwards.append((1 / math.factorial(k) - upwards[-1]) / safe)

@@ -152,7 +152,7 @@ def shifted_solver(
     # D = shift + cB is block-diagonal, with D^-1 = R^T R; the Gram part c kappa J^T J is added by
     # Woodbury's formula, (D + J^T J)^-1 = D^-1 - D^-1 J^T (I + J D^-1 J^T)^-1 J D^-1, whose inner
     # matrix is the product of `rows` = J R^T with itself
-    # phi phi^T is symmetric to the last bit and eigh reads one triangle alone
+    # sums of phi phi^T are symmetric, and eigh reads one triangle alone
     values, vectors = jnp.linalg.eigh(blocks(network, start), symmetrize_input=False)
     values = shift + jnp.maximum(values, -FAR * shift)
     root = jnp.swapaxes(vectors / jnp.sqrt(values)[:, None, :], 1, 2)
