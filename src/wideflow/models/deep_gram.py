@@ -29,7 +29,6 @@ from .layers import patches
 
 __all__ = ["gram", "gram_parts"]
 
-# (chosen: inputs and gradients of both sides)
 COPIES = 4  # of a tile's arrays that the compiled program holds at its peak
 
 
