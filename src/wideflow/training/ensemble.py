@@ -24,8 +24,9 @@ from ..dynamics.base import AbstractDynamics, AbstractFlow
 from ..models.base import AbstractModel
 from .devices import gather, replicate, spread
 
-# (measured: beyond it five seeds in one program took longer than five runs)
-CACHE = 6_000_000  # bytes; more pre-activations than this are worked off one member after the other
+# bytes; more pre-activations than this are worked off one member after the other (measured: beyond
+# it five seeds in one program took longer than five runs)
+CACHE = 6_000_000
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,8 @@ class Ensemble:
         if not axes or features is None:
             return 0
         name, axis = next(iter(axes.items()))
-        width = getattr(self.start, name).shape[
-            axis + 1 if axis >= 0 else axis
-        ]  # members come first
+        # members come first
+        width = getattr(self.start, name).shape[axis + 1 if axis >= 0 else axis]
         return self.count * features.shape[-2] * width * features.dtype.itemsize
 
     def init(self):

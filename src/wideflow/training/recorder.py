@@ -55,8 +55,7 @@ def record_grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
             )
         check_positive("time", time)
         check_count("time / rate", int(min(time / float(rates.flat[0]), 1e30)), 0, MOST_STEPS)
-        # a whole number of steps that rounds upwards (0.3 / 0.1 is exact, 0.7 / 0.1 = 6.999..., 2.1
-        # / 0.7 = 3.0000000000000004) must not become one more
+        # 2.1 / 0.7 = 3.0000000000000004 is three steps, not four
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
     return record_steps(every, steps)
 

@@ -31,8 +31,8 @@ from .session import Session, silent
 Progress = Callable[[float, float, float], None]
 """Called with (done, total, loss) in steps or in time."""
 
-# limits of the loop (chosen)
-BLOWUP = 1e8  # a loss this many times above its start is divergence, before overflow makes NaN
+# a loss this many times above its start is divergence, before overflow makes NaN (chosen)
+BLOWUP = 1e8
 SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that progress shows
 ENGINES = ("auto", "weights", "function")
 # multiplications; below it a run takes about a second and a second program is not worth its
@@ -403,8 +403,7 @@ def _step_advance(members: Ensemble):
             jax.block_until_ready(time)
             spent = clock.perf_counter() - began
             step = np.asarray(step + count)
-            # a factor of four between growing and shrinking, so that the length does not swing; the
-            # first stretch includes compilation and shrinks nothing that the next does not win back
+            # between growing and shrinking lies a factor of four, so that the length does not swing
             if spent < SLICE_SECONDS / 2:
                 pace["stretch"] = min(4 * pace["stretch"], 1 << 40)
             elif spent > 2 * SLICE_SECONDS:
