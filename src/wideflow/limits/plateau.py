@@ -59,8 +59,8 @@ def plateau(
     # where the flag changes: first interval of each stretch, and the first one behind it, in turn
     ends = np.flatnonzero(np.diff(np.concatenate([[0], (decay < slope).astype(int), [0]])))
     above = floor * e.max()
+    # interval k lies between times k and k + 1, so a stretch of intervals a..b-1 ends at time b
     stretches = [
-        # interval k lies between times k and k + 1, so a stretch of intervals a..b-1 ends at time b
         (a, b) for a, b in ends.reshape(-1, 2) if e[b] > max(lowest_after[b] * drop, above)
     ]
     if not stretches:
