@@ -34,7 +34,8 @@ class Activation:
     Attributes:
         name: what users type.
         value, slope, bend: $\sigma$, $\sigma'$, $\sigma''$ (away from kinks).
-        lipschitz: $\sup|\sigma'|$. curvature: $\sup|\sigma''|$, NaN with kinks.
+        lipschitz: the Lipschitz constant, $\sup|\sigma'|$; infinite where $\sigma$ itself jumps.
+            curvature: $\sup|\sigma''|$, NaN with kinks.
         degree: $k$ if $\sigma(cz) = c^k \sigma(z)$ for $c > 0$, else None.
         interval: default bounded open interval on which $|\sigma'| \ge$ `interval_slope` $> 0$
             (chen2022, section 3) for pre-activations of unit variance.
@@ -520,7 +521,7 @@ def rectified_power(degree: int) -> Activation:
         power(k),
         slope,
         bend,
-        float(k) if k < 2 else math.inf,
+        1.0 if k == 1 else math.inf,
         math.nan if k < 2 else 2.0 if k == 2 else math.inf,
         degree=float(k),
         interval=(1.0, 2.71),
@@ -540,7 +541,7 @@ def sign() -> Activation:
         jnp.sign,
         _zero,
         _zero,
-        0.0,
+        math.inf,
         math.nan,
         degree=0.0,
         interval_slope=0.0,

@@ -274,7 +274,9 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
     if act.kinks:
         # K = chat^2 G o E[sigma' sigma'^T] has lambda_max(K) <= chat^2 sup|sigma'|^2 lambda_max(G)
         # (Schur)
-        fastest = magnitude**2 * act.lipschitz**2 * jnp.linalg.eigvalsh(inner)[-1]
+        # sign and step jump and have the slope 0 elsewhere: nothing moves, at any step size
+        steepest = act.lipschitz if math.isfinite(act.lipschitz) else 0.0
+        fastest = magnitude**2 * steepest**2 * jnp.linalg.eigvalsh(inner)[-1]
         solver, controller, first = diffrax.Heun(), diffrax.ConstantStepSize(), tolerance / fastest
     else:
         solver, first = diffrax.Dopri8(), None
