@@ -30,9 +30,14 @@ def learnt_part(values, times, rate=None, xp=jnp):
     if rate is None:
         gone = -xp.expm1(-xp.where(moving, safe * times[:, None], 0.0))
     else:
-        steps = xp.round(times[:, None] / rate)
-        gone = 1 - xp.where(moving, (1 - rate * safe) ** steps, 1.0)
-        gone = xp.where(xp.isinf(steps), 1.0, gone)
+        steps, x = xp.round(times[:, None] / rate), xp.where(moving, rate * safe, 0.0)
+        ended = xp.isinf(steps)
+        steps = xp.where(ended, 1.0, steps)
+        # 1 - (1 - x)^k = -expm1(k log1p(-x)) keeps the digits of small x that 1 - x rounds away;
+        # from x = 1 on the power is taken as it stands, for 1 - x is not positive
+        slow = -xp.expm1(steps * xp.log1p(-xp.where(x < 1, x, 0.0)))
+        gone = xp.where(x < 1, slow, 1 - (1 - x) ** steps)
+        gone = xp.where(ended, 1.0, gone)
     still = xp.where(xp.isfinite(times), times, 0.0)[:, None]
     return xp.where(moving, gone / safe, still)
 
