@@ -49,9 +49,14 @@ class AbstractPointwiseLoss(AbstractLoss):
 
 
 def _norm(r: Array) -> tuple[Array, Array]:
-    """The norm of each row, and the same made safe to divide by."""
-    n = jnp.sqrt(jnp.sum(r**2, axis=1))
-    return n, jnp.where(n > 0, n, 1.0)[:, None]
+    """The norm of each row, and the same made safe to divide by.
+
+    Where a target is met exactly the root is not taken: autodiff would multiply its infinite slope
+    by 0.
+    """
+    squares = jnp.sum(r**2, axis=1)
+    safe = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
+    return jnp.where(squares > 0, safe, 0.0), safe[:, None]
 
 
 class Huber(AbstractPointwiseLoss):
