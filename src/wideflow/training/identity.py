@@ -159,5 +159,7 @@ class _Identity:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._code(constant)
+            elif isinstance(constant, frozenset):  # `x in {...}`: printed in an order of its own
+                self._container(constant)
             else:
                 self.text(repr(constant))
