@@ -114,7 +114,7 @@ def _rectified_power(act):
 
 
 def _rectified_moments(p, q, r):
-    r"""$(m, n) \mapsto M_{mn} = E[u_+^m v_+^n]$ for even $m + n$, by Stein's lemma.
+    r"""$(m, n) \mapsto M_{mn} = E[u_+^m v_+^n]$ for $m \le n$ and even $m + n$, by Stein's lemma.
 
     $M_{mn} = (m-1)p\,M_{m-2,n} + n q\,M_{m-1,n-1}$ for $m \ge 2$; below that a boundary term
     $E[\delta(u)v_+^n] = \frac{\mu_n}{\sqrt{2\pi p}}\big(\frac{pr-q^2}{p}\big)^{n/2}$,
@@ -129,9 +129,7 @@ def _rectified_moments(p, q, r):
         mu = 2 ** (n / 2 - 1) * math.gamma((n + 1) / 2) / math.sqrt(math.pi)
         return mu / math.sqrt(2 * math.pi) * sines**n * over ** ((n + 1) // 2)
 
-    def moment(m, n):
-        if m > n:  # fewer steps from the smaller power; the boundary is then always that of u
-            return _rectified_moments(r, q, p)(n, m)
+    def moment(m, n):  # m <= n: each step keeps that, and the boundary is always that of u
         if m == n == 0:
             # the probability of a quadrant; a variable without variance is 0 and no positive number
             return jnp.where(positive, 0.5 - theta / (2 * jnp.pi), 0.0)
