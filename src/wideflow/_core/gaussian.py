@@ -167,9 +167,9 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
     $v = (k_{12}/\sqrt{k_{11}})\, t_1 + \sqrt{k_{22} - k_{12}^2/k_{11}}\; t_2$; singular covariances
     are no exception.
     """
-    given = (k11, k12, k22)
-    xp = jnp if any(isinstance(k, Tracer) for k in given) else np
-    k11, k12, k22 = xp.broadcast_arrays(*(xp.asarray(k, float) for k in given))
+    covariances = (k11, k12, k22)
+    xp = jnp if any(isinstance(k, Tracer) for k in covariances) else np
+    k11, k12, k22 = xp.broadcast_arrays(*(xp.asarray(k, float) for k in covariances))
     shape = k11.shape
     if k11.size == 0:
         return jnp.zeros(shape)

@@ -496,10 +496,10 @@ def _check_covariance(covariance) -> None:
         )
 
 
-def _coefficients(given):
-    if given is None:
+def _coefficients(values):
+    if values is None:
         return None
-    star = real_array("coefficients", given, "(index,)").astype(float)
+    star = real_array("coefficients", values, "(index,)").astype(float)
     if not isinstance(star, Tracer) and bool(jnp.any(star == 0)):
         raise ValueError(
             "`coefficients` must not be zero; leave out the index that the teacher does not use."

@@ -112,9 +112,9 @@ def _tilted(student, teacher, covariance, c, width):
     spread = 1 / (2 * b**2)
 
     def entry(k, l):
-        chosen = jnp.stack([k, l])
-        rows = covariance[chosen]
-        inner = covariance[chosen][:, chosen] + spread * jnp.eye(2)
+        pair = jnp.stack([k, l])
+        rows = covariance[pair]
+        inner = covariance[pair][:, pair] + spread * jnp.eye(2)
         # sigma' = (2b/sqrt(pi)) exp(-b^2 u^2): the normalisation of the tilted law is det(I + 2 b^2
         # C_SS)^(-1/2)
         weight = (4 * b**2 / jnp.pi) * spread / jnp.sqrt(jnp.linalg.det(inner))
@@ -328,8 +328,8 @@ def psd_root(covariance):
     columns, rest = [], covariance
     for i in range(count):
         pivot = rest[i, i]
-        kept = pivot > 1e-15 * size
-        column = jnp.where(kept, rest[:, i] / jnp.sqrt(jnp.where(kept, pivot, 1.0)), 0.0)
+        positive = pivot > 1e-15 * size
+        column = jnp.where(positive, rest[:, i] / jnp.sqrt(jnp.where(positive, pivot, 1.0)), 0.0)
         column = jnp.where(jnp.arange(count) < i, 0.0, column)
         columns.append(column)
         rest = rest - jnp.outer(column, column)

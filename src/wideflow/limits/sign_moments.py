@@ -39,7 +39,7 @@ class SignMoments:
 
     def __init__(self, covariance: Sequence[Sequence[Array]], noises: Sequence[float]):
         self.count = len(noises)
-        # variables 0, 1, ... are h, the next ones g; by the set of g that are held at 0
+        # variables 0, 1, ... are h, the next ones g; by the set of g that are 0
         # noise is independent: it adds to the variance of g alone, and Cov(h, g) = Cov(h, h)
         g = lambda i, j: covariance[i][j] + (noises[i] if i == j else 0.0)
         both = lambda a, b: (g if min(a, b) >= self.count else lambda i, j: covariance[i][j])(
@@ -55,39 +55,39 @@ class SignMoments:
         """
         return self._moment(powers, signs, frozenset())
 
-    def _stein(self, powers: Powers, signs: frozenset[int], held: frozenset[int]):
+    def _stein(self, powers: Powers, signs: frozenset[int], zeros: frozenset[int]):
         if (sum(powers) + len(signs)) % 2:
             return 0.0  # an odd function
         if not any(powers):
-            return self._signs(sorted(signs), held)
+            return self._signs(sorted(signs), zeros)
         i = next(n for n, power in enumerate(powers) if power)
         # one factor h_i is spent; the powers left, and each sign, are what Stein's lemma
         # differentiates
-        left, covariance = _lowered(powers, i), self._given(held)
+        left, covariance = _lowered(powers, i), self._conditional(zeros)
         total = sum(
-            power * covariance[i, j] * self._moment(_lowered(left, j), signs, held)
+            power * covariance[i, j] * self._moment(_lowered(left, j), signs, zeros)
             for j, power in enumerate(left)
             if power
         )
         for a in sorted(signs):
             g = self.count + a
             density = 2 / jnp.sqrt(2 * jnp.pi) * _inverse_root(covariance[g, g])
-            rest = self._moment(left, signs - {a}, held | {a})
+            rest = self._moment(left, signs - {a}, zeros | {a})
             total = total + covariance[i, g] * density * rest
         return total
 
-    def _given(self, held: frozenset[int]) -> dict[tuple[int, int], Array]:
-        """Covariances where the variables g of `held` are 0."""
-        if held not in self._covariances:
-            last = max(held)
-            before, g = self._given(held - {last}), self.count + last
-            self._covariances[held] = _conditioned(before, g)
-        return self._covariances[held]
+    def _conditional(self, zeros: frozenset[int]) -> dict[tuple[int, int], Array]:
+        """Covariances where the variables g of `zeros` are 0."""
+        if zeros not in self._covariances:
+            last = max(zeros)
+            before, g = self._conditional(zeros - {last}), self.count + last
+            self._covariances[zeros] = _conditioned(before, g)
+        return self._covariances[zeros]
 
-    def _signs(self, signs: list[int], held: frozenset[int]):
+    def _signs(self, signs: list[int], zeros: frozenset[int]):
         if not signs:
             return 1.0
-        covariance = self._given(held)
+        covariance = self._conditional(zeros)
         entry = lambda a, b: covariance[self.count + a, self.count + b]
         if len(signs) == 2:
             a, b = signs

@@ -428,8 +428,8 @@ def _flow_advance(members: Ensemble):
             np.asarray(float(target)),
             np.asarray(float(total)),
         )
-        taken = np.asarray(state.steps)
+        solver_steps = np.asarray(state.steps)
         alive = (state.failed, state.stationary)
-        return model, state, np.max(taken), members.constant(float(target)), alive
+        return model, state, np.max(solver_steps), members.constant(float(target)), alive
 
     return advance

@@ -166,10 +166,10 @@ class AutodiffJacobian(AbstractJacobian):
             return deep_gram.gram(with_parameters(self.model, jacobian), self.features, output=None)
         shape = jax.eval_shape(lambda t: self.linearise(t)[0], jacobian)
         size = shape.size
-        held = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
+        numbers = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
         # four arrays of the parameters' size a column: the cotangent's image, scaled, and what jvp
         # carries
-        rows = tile_rows(size, 4 * shape.dtype.itemsize * held)
+        rows = tile_rows(size, 4 * shape.dtype.itemsize * numbers)
 
         def column(basis):
             return self.jvp(jacobian, self.vjp(jacobian, basis.reshape(shape.shape))).ravel()

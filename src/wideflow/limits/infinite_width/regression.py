@@ -234,8 +234,8 @@ def block_rows(samples: int, itemsize: int, room: int) -> int:
     ones come from its heap, where the blocks that the factor replaces leave holes: 20,000 samples
     took 4.2e9 bytes in blocks of 8 MiB, and 2.7e9 in blocks of 32 MiB.
     """
-    wanted = math.ceil(math.sqrt(room / 64 / itemsize))
-    return min(samples, max(64, min(4096, wanted)))
+    side = math.ceil(math.sqrt(room / 64 / itemsize))
+    return min(samples, max(64, min(4096, side)))
 
 
 def factor_bytes(samples: int, itemsize: int) -> int:
