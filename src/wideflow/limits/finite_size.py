@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 from .._core.errors import as_key, check_count, check_positive
 from .._core.precision import AbstractResult, double
 from .._core.randomness import named_key
+from .._core.sobol import sobol_normals
 from .._core.types import Key
 from .order_parameters import OnlineEquations, Overlaps, checked_problem
 
@@ -169,10 +170,7 @@ def _state(y, width: int, indices: int):
 
 def _sources(dimensions: int) -> np.ndarray:
     """Points of a scrambled Sobol sequence as standard normal vectors, whitened exactly."""
-    from scipy.stats import norm, qmc  # slow to import, and only bands need it
-
-    sequence = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(0))
-    z = norm.ppf(sequence.random(POINTS))
+    z = sobol_normals(POINTS, dimensions, 0)
     # mean 0 and covariance I exactly: what is linear or bilinear in the sources has no error at all
     z -= z.mean(axis=0)
     return np.linalg.solve(np.linalg.cholesky(z.T @ z / POINTS), z.T).T

@@ -28,6 +28,7 @@ from .._core.errors import check_choice, check_count, check_positive
 from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
 from .._core.precision import AbstractResult, double
+from .ridge_quads import tensor_rule
 
 __all__ = ["MeanFieldPath", "collapsed_mean_field", "mean_field"]
 
@@ -323,14 +324,7 @@ def _product(spacing, dimensions):
     """
     count = math.ceil(REACH / spacing)
     t = np.arange(-count, count + 1) * (REACH / count)
-    weights = np.exp(-(t**2) / 2)
-    grids = np.stack(np.meshgrid(*[t] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
-    total = np.prod(
-        np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(
-            -1, dimensions
-        ),
-        axis=1,
-    )
+    grids, total = tensor_rule(dimensions, t, np.exp(-(t**2) / 2))
     # outside the ball the weight is below exp(-REACH^2/2) of the largest
     keep = np.sum(grids**2, axis=1) <= REACH**2
     total = total[keep]

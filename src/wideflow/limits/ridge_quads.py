@@ -337,7 +337,11 @@ def psd_root(covariance):
 
 
 def tensor_rule(dimensions: int, nodes, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (point, dimension) and weights of the product of one-dimensional rules."""
+    """Nodes (point, dimension) and weights of the product of one-dimensional rules; of none of them
+    it is one point of weight 1.
+    """
+    if not dimensions:
+        return np.zeros((1, 0)), np.ones(1)
     points = np.stack(np.meshgrid(*[nodes] * dimensions, indexing="ij"), -1).reshape(-1, dimensions)
     weights = np.prod(np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), -1), -1).ravel()
     return points, weights
