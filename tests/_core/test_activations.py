@@ -110,6 +110,12 @@ def test_unknown_name_is_answered_with_a_suggestion():
         activation("soft_plus")
 
 
+@pytest.mark.parametrize("act", [sign(), rectified_power(0)], ids=repr)
+def test_a_jump_has_no_lipschitz_constant(act):
+    # (sigma(h) - sigma(-h)) / 2h is 1/h for the sign and 1/(2h) for the step
+    assert act.lipschitz == math.inf
+
+
 @pytest.mark.parametrize(
     "act",
     [

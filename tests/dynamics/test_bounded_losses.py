@@ -30,6 +30,17 @@ def test_gradients_are_those_of_autodiff(name):
     assert_allclose(value, loss(f, y))
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_target_that_is_met_has_a_gradient(name):
+    # every residual loss is least at f = y, so its gradient vanishes there
+    loss, y = LOSSES[name], jnp.eye(3)
+    f = jnp.zeros((3, 3)) if name == "cross" else y
+    gradient = jax.grad(lambda f: loss(f, y))(f)
+    assert_allclose(gradient, loss.value_and_gradient(f, y)[1], atol=1e-16)
+    if name != "cross":
+        assert_allclose(gradient, 0.0, atol=1e-16)
+
+
 @pytest.mark.parametrize(
     ("loss", "residual", "expected"),
     [

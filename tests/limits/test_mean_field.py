@@ -83,6 +83,13 @@ def test_two_points_not_odd_both_populations():
     assert_allclose(path.outputs, expected, atol=1e-9)
 
 
+def test_inputs_of_length_zero_stand_still():
+    # h = 0 for every neuron, so that f = chat/2 (E sigma(0) - E sigma(0)) = 0 at all times
+    path = mean_field(np.zeros((2, 2)), [1.0, -1.0], "tanh", [0.0, 2.0])
+    assert_allclose(path.outputs, np.zeros((2, 2)), atol=0)
+    assert_allclose(path.losses, [1.0, 1.0])
+
+
 def test_the_kernel_at_the_start_is_the_lazy_one():
     path = mean_field(GRAM, Y, "tanh", [0.0, 0.1, 0.2], magnitude=2.0, spacing=0.25)
     assert_allclose(path.kernels[0], 4 * GRAM * np.asarray(slope_gram(GRAM, "tanh")), atol=1e-11)

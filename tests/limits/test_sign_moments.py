@@ -156,6 +156,15 @@ def test_moments_by_hand():
     np.testing.assert_allclose(moment((3, 0, 0, 0), frozenset({0})), 2 * math.sqrt(2 / math.pi))
     np.testing.assert_allclose(moment((2, 2, 0, 0), frozenset()), 1.5)
     assert moment((1, 0, 0, 0), frozenset({0, 1})) == 0.0
-    # two pairs of one variable each, across the pairs that the integral keeps apart
+    # one variable twice, across the pairs that the integral keeps apart: its signs cancel, and the
+    # other two have 2/pi arcsin(rho)
+    rows = [[1.0, 0.4, 1.0, 0.3], [0.4, 1.0, 0.4, 0.2], [1.0, 0.4, 1.0, 0.3], [0.3, 0.2, 0.3, 1.0]]
+    moment = SignMoments([[jnp.asarray(c) for c in row] for row in rows], (0.0,) * 4)
+    np.testing.assert_allclose(
+        moment((0, 0, 0, 0), four), 2 / math.pi * math.asin(0.2), rtol=0, atol=1e-12
+    )
+    # two pairs of one variable each, likewise
     pairs = [[jnp.asarray(1.0 if (i - j) % 2 == 0 else 0.3) for j in range(4)] for i in range(4)]
-    np.testing.assert_allclose(SignMoments(pairs, (0.0,) * 4)((0, 0, 0, 0), four), 1.0, atol=1e-7)
+    np.testing.assert_allclose(
+        SignMoments(pairs, (0.0,) * 4)((0, 0, 0, 0), four), 1.0, rtol=0, atol=1e-12
+    )

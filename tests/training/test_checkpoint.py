@@ -1,12 +1,14 @@
 """A checkpoint must never be handed to another training, however much the two share."""
 
 import functools
+import types
 
 import numpy as np
 import pytest
 
 import wideflow as wf
 from wideflow.training.checkpoint import AbstractCheckpointer, fingerprint
+from wideflow.training.identity import digest
 from wideflow.training.session import Session
 
 RNG = np.random.default_rng(0)
@@ -125,3 +127,21 @@ def test_what_has_no_identity_is_computed_anew():
         train(memory, record=[Observable()])
     assert (memory.kept, memory.hits) == ({}, 0)
     assert fingerprint(Odd()) is None
+
+
+def test_a_set_in_the_code_is_the_same_in_whatever_order_it_lies():
+    # 0 and 8 fall on one place of a table of eight: the set lists first what came first, as text
+    # does by a hash that changes from process to process
+    def one(x):
+        return x in {0, 8}
+
+    def with_set(items):
+        constants = tuple(
+            frozenset(items) if isinstance(part, frozenset) else part
+            for part in one.__code__.co_consts
+        )
+        return types.FunctionType(one.__code__.replace(co_consts=constants), globals(), "one")
+
+    forth, back = frozenset([0, 8]), frozenset([8, 0])
+    assert list(forth) != list(back)
+    assert digest(with_set(forth)) == digest(with_set(back)) != digest(with_set([0, 9]))

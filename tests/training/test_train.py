@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 import wideflow as wf
 from wideflow.training.checkpoint import AbstractCheckpointer
 from wideflow.training.ensemble import Ensemble
+from wideflow.training.recorder import record_times
 from wideflow.training.session import Session
 
 RNG = np.random.default_rng(1)
@@ -117,6 +118,19 @@ def test_recording_schedules():
     assert list(run.table.step.values) == [0, 2, 5, 10]
     flow = wf.train(net, DATA, wf.GradientFlow(method="tsit5"), time=1.0, every=0.25)
     assert_allclose(flow.table.time, [0, 0.25, 0.5, 0.75, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("every", "time"),
+    [(0.1, 0.3), (None, 7.0), (wf.Logarithmic(10), 2000.0), (wf.Logarithmic(10), 50.0), (2.0, 0.3)],
+)
+def test_the_last_time_is_recorded_once(every, time):
+    # 3 x 0.1, 100 x 0.07 and 10^log10(2000) are a little more or less than the end itself
+    times = record_times(every, time)
+    assert times[0] == 0.0
+    assert times[-1] == time
+    assert np.all(np.diff(times) > 1e-9 * time)
+    assert len(times) == {0.3: 4 if every == 0.1 else 2, 7.0: 101, 2000.0: 35, 50.0: 18}[time]
 
 
 def test_recording_does_not_change_the_path():

@@ -35,8 +35,8 @@ def _check_std(name: str, value: float | None, *, zero: bool) -> None:
     if value is None:
         return
     if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        wanted = "non-negative" if zero else "positive"
-        raise ValueError(f"`{name}` must be {wanted} and finite, got {value}.")
+        requirement = "non-negative" if zero else "positive"
+        raise ValueError(f"`{name}` must be {requirement} and finite, got {value}.")
 
 
 def _check_window(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
@@ -425,9 +425,9 @@ def _complete_strides(layer, default: tuple[int, ...] | None = None) -> None:
 def _check_spatial(layer, shape: tuple[int, ...], axes: int | None = None) -> None:
     spatial = len(shape) - 1
     if spatial < 1 or (axes is not None and spatial != axes):
-        wanted = f"{axes} spatial axes" if axes is not None else "spatial axes"
+        requirement = f"{axes} spatial axes" if axes is not None else "spatial axes"
         raise ValueError(
-            f"`{type(layer).__name__}` needs inputs of {wanted} and a channel axis at the end, "
+            f"`{type(layer).__name__}` needs inputs of {requirement} and a channel axis at the end, "
             "got one sample of "
             f"shape {shape}. Reshape the inputs, or put `Flatten()` after the last spatial layer."
         )

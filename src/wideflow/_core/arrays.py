@@ -180,8 +180,8 @@ def _what(array, value) -> str:
     return f"an array of {array.dtype}"
 
 
-def _fits(shape: tuple[int, ...], wanted: str) -> bool:
-    axes = [axis.strip() for axis in wanted.strip("()").split(",") if axis.strip()]
+def _fits(shape: tuple[int, ...], pattern: str) -> bool:
+    axes = [axis.strip() for axis in pattern.strip("()").split(",") if axis.strip()]
     return len(shape) == len(axes) and all(
         not axis.lstrip("-").isdigit() or int(axis) == length
         for length, axis in zip(shape, axes, strict=True)

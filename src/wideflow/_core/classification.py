@@ -110,9 +110,8 @@ def classify(abc, trained=None) -> ScalingVerdict:
     s = a[-1] + b[-1]
     v = 2 * a[-1] + c if trained[-1] else math.inf
     m = min(s, v)
-    shares = [
-        (2 * a[l] + (l == 0)) if trained[l] else math.inf for l in range(len(a) - 1)
-    ]  # 2 a_l + [l = 1]
+    # 2 a_l + [l = 1]
+    shares = [(2 * a[l] + (l == 0)) if trained[l] else math.inf for l in range(len(a) - 1)]
     moves = [m + c - 1 + min(shares[: l + 1]) for l in range(len(shares))]
     r = moves[-1]
     faults = _faults(a, b, s, v, r)

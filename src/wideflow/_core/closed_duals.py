@@ -38,8 +38,11 @@ def angle_of_pair(p, q, r) -> Pair:
     does; with a zero variance it is 0.
     """
     scale = jnp.sqrt(p) * jnp.sqrt(r)  # of vectors, before they meet: two square roots less a pair
+    # p r - q^2 in factors: near q = +- sqrt(p r) the difference is exact, where the product would
+    # round
     squares = (scale - q) * (scale + q)
     parallel = squares <= 32 * jnp.finfo(squares.dtype).eps * scale**2
+    # `parallel` holds for a zero variance too (then q = 0 = scale), so nothing is divided by 0
     sines = jnp.sqrt(jnp.where(parallel, 0.0, squares))
     cosines = jnp.where(parallel, jnp.where(q < 0, -1.0, 1.0), q / jnp.where(parallel, 1.0, scale))
     return sines, 0.5 * jnp.pi - arcsin(cosines)
@@ -50,6 +53,8 @@ def _(primals, tangents):
     p, q, r = primals
     dp, dq, dr = tangents
     sines, theta = angle_of_pair(p, q, r)
+    # the inner `where` keeps the branch that is not taken finite, for derivatives of this
+    # derivative
     inverse = jnp.where(sines > 0, 1.0 / jnp.where(sines > 0, sines, 1.0), 0.0)
     # with s = sqrt(pr - q^2):  2 s ds = r dp + p dr - 2 q dq,  s dtheta = q (dp/p + dr/r)/2 - dq
     relative = dp * _inverse(p) + dr * _inverse(r)
@@ -73,6 +78,8 @@ def _two_slopes(negative: float, positive: float, at_kink: float = 0.0):
 
     def both(p, q, r):
         sines, theta = angle_of_pair(p, q, r)
+        # both slopes are b, or both a, with probability (pi - theta)/(2 pi) each; they differ with
+        # theta/pi
         slope = (a**2 + b**2) / 2 - c * theta
         mean = lambda x: jnp.where(x > 0, (a + b) / 2, at_kink)
         edge = mean(p) * mean(r) if at_kink else 0.0
@@ -107,7 +114,7 @@ def _rectified_power(act):
 
 
 def _rectified_moments(p, q, r):
-    r"""$(m, n) \mapsto M_{mn} = E[u_+^m v_+^n]$ for even $m + n$, by Stein's lemma.
+    r"""$(m, n) \mapsto M_{mn} = E[u_+^m v_+^n]$ for $m \le n$ and even $m + n$, by Stein's lemma.
 
     $M_{mn} = (m-1)p\,M_{m-2,n} + n q\,M_{m-1,n-1}$ for $m \ge 2$; below that a boundary term
     $E[\delta(u)v_+^n] = \frac{\mu_n}{\sqrt{2\pi p}}\big(\frac{pr-q^2}{p}\big)^{n/2}$,
@@ -122,10 +129,9 @@ def _rectified_moments(p, q, r):
         mu = 2 ** (n / 2 - 1) * math.gamma((n + 1) / 2) / math.sqrt(math.pi)
         return mu / math.sqrt(2 * math.pi) * sines**n * over ** ((n + 1) // 2)
 
-    def moment(m, n):
-        if m > n:  # fewer steps from the smaller power; the boundary is then always that of u
-            return _rectified_moments(r, q, p)(n, m)
+    def moment(m, n):  # m <= n: each step keeps that, and the boundary is always that of u
         if m == n == 0:
+            # the probability of a quadrant; a variable without variance is 0 and no positive number
             return jnp.where(positive, 0.5 - theta / (2 * jnp.pi), 0.0)
         if m == 0:
             return (n - 1) * r * moment(0, n - 2) + q * boundary(n - 1)
@@ -144,6 +150,8 @@ def _erf(act):
 
     def both(p, q, r):
         x = 2 * b**2 * q
+        # the arc sine of x / sqrt(D) as the arc tangent of x over the other leg: no ratio that
+        # rounding could push beyond 1, and the same root serves the slope
         root = jnp.sqrt((1 + 2 * b**2 * p) * (1 + 2 * b**2 * r) - x**2)
         return (2 / jnp.pi) * jnp.arctan2(x, root), (4 * b**2 / jnp.pi) / root
 
@@ -225,10 +233,12 @@ def _polynomial(coefficients):
             c[m] * math.factorial(m) / (math.factorial((m - j) // 2) * 2 ** ((m - j) // 2))
             for m in range(j, len(c), 2)
         ]
+        # 1/j! in equal shares to both factors A_j(p) and A_j(r)
         return np.array(terms) / math.sqrt(math.factorial(j))
 
     def value(c, p, q, r):
         total = jnp.zeros(jnp.broadcast_shapes(jnp.shape(p), jnp.shape(q), jnp.shape(r)), q.dtype)
+        # Horner's rule in q: one multiplication a pair for every power
         for j in range(len(c) - 1, -1, -1):
             a = coefficients_of(j, c)
             here = _power_sum(a, p) * _power_sum(a, r) if np.any(a) else 0.0

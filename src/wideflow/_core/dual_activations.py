@@ -73,6 +73,8 @@ def check_smooth(act: Activation, variances) -> float:
     deviations = np.sqrt(np.asarray(variances, float).ravel())
     if not deviations.size:
         return 0.0
+    # the smallest, the largest and seven between: the rule's error changes slowly with the
+    # deviation
     some = np.quantile(deviations, np.linspace(0, 1, 9))
     worst = 0.0
     for function in (act.value, act.slope):
@@ -81,6 +83,8 @@ def check_smooth(act: Activation, variances) -> float:
             for finer in (1.0, 8.0)
         )
         with np.errstate(invalid="ignore"):  # an error that is not a number counts as infinite
+            # 1e-300: where the function vanishes altogether the difference does too, and 0/1e-300
+            # is right
             error = np.max(np.abs(coarse - fine)) / max(np.max(np.abs(fine)), 1e-300)
         worst = max(worst, float(error)) if np.isfinite(error) else math.inf
     if not worst <= QUADRATURE_ERROR:

@@ -104,18 +104,18 @@ def check_choice(name: str, value, options: Iterable[str]) -> None:
 
 
 def check_kind(
-    name: str, value, kinds: type | tuple[type, ...], wanted: str, remedy: str = ""
+    name: str, value, kinds: type | tuple[type, ...], requirement: str, remedy: str = ""
 ) -> None:
-    """An object of one of our own kinds; `wanted` says which in words."""
+    """An object of one of our own kinds; `requirement` says which in words."""
     if isinstance(value, kinds):
         return
     description = f"the class {value.__name__} itself" if isinstance(value, type) else _shown(value)
-    raise ValueError(_sentence(f"`{name}` must be {wanted}, got {description}.", remedy))
+    raise ValueError(_sentence(f"`{name}` must be {requirement}, got {description}.", remedy))
 
 
-def check_callable(name: str, value, wanted: str) -> None:
+def check_callable(name: str, value, requirement: str) -> None:
     if not callable(value) or isinstance(value, type):
-        raise ValueError(f"`{name}` must be {wanted}, got {_shown(value)}.")
+        raise ValueError(f"`{name}` must be {requirement}, got {_shown(value)}.")
 
 
 def check_takes(name: str, function: Callable, arguments: tuple[str, ...]) -> None:

@@ -37,6 +37,8 @@ def angle(k11, k12, k22):
     """
     s = jnp.sqrt(k11 * k22)
     sines = jnp.sqrt(jnp.maximum((s - k12) * (s + k12), 0.0))
+    # of the sine and the cosine the smaller, at most 1/sqrt(2) of s: there the arc sine is as
+    # accurate as its argument
     steep = sines > jnp.abs(k12)
     turn = arcsin(jnp.where(steep, k12, sines) / jnp.where(s > 0, s, 1.0))
     flat = jnp.where(k12 < 0, jnp.pi - turn, turn)
@@ -92,8 +94,11 @@ def nodes(std: float) -> tuple[np.ndarray, np.ndarray]:
     r"""Trapezoid nodes and weights for $E[g(t)]$, $t \sim N(0,1)$, good for $g(s t)$, $s$ =
     `std`.
     """
+    # exp(-pi^2/0.35) = 6e-13 for poles like tanh's; the weight's own transform, exp(-2 pi^2/h^2),
+    # is nothing at h = 1/4
     spacing = min(0.25, 0.35 / max(std, 1e-300))
     count = math.ceil(REACH / spacing)
+    # symmetric about 0 and normalised by the sum: odd moments and the mean of a constant are exact
     t = np.arange(-count, count + 1) * (REACH / count)
     weights = np.exp(-(t**2) / 2)
     return t, weights / weights.sum()
@@ -138,6 +143,7 @@ def expect_pair(left: Callable, right: Callable, k11, k12, k22, *, memory=None):
             stacklevel=2,
         )
         return _expect_on_grid(left, right, k11, k12, k22, memory=memory)
+    # near |rho| = 1 the series needs too many terms, above all where u = v: on Gram diagonals
     missing = np.flatnonzero(~np.broadcast_to(reached.reached, shape))
     values = np.array(np.broadcast_to(np.asarray(reached.values), shape)).ravel()
     if not missing.size:
@@ -161,9 +167,9 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
     $v = (k_{12}/\sqrt{k_{11}})\, t_1 + \sqrt{k_{22} - k_{12}^2/k_{11}}\; t_2$; singular covariances
     are no exception.
     """
-    given = (k11, k12, k22)
-    xp = jnp if any(isinstance(k, Tracer) for k in given) else np
-    k11, k12, k22 = xp.broadcast_arrays(*(xp.asarray(k, float) for k in given))
+    covariances = (k11, k12, k22)
+    xp = jnp if any(isinstance(k, Tracer) for k in covariances) else np
+    k11, k12, k22 = xp.broadcast_arrays(*(xp.asarray(k, float) for k in covariances))
     shape = k11.shape
     if k11.size == 0:
         return jnp.zeros(shape)
@@ -172,6 +178,7 @@ def _expect_on_grid(left: Callable, right: Callable, k11, k12, k22, *, memory=No
     t, weights = nodes(1.5 * math.sqrt(max(float(k11.max()), float(k22.max()))))
     if xp is np and k11.size <= FEW:
         return _few_on_grid(left, right, k11, k12, k22, t, weights)
+    # three arrays of (node, node) doubles a pair: v, its function and a product with the weights
     rows = tile_rows(k11.size, 3 * 8 * t.size**2, memory if memory is not None else 256 << 20)
     tile, flat = _grid_rule(left, right), [k.ravel() for k in (k11, k12, k22)]
     parts = [tile(*(k[i : i + rows] for k in flat), t, weights) for i in range(0, k11.size, rows)]
@@ -184,6 +191,8 @@ def _few_on_grid(left: Callable, right: Callable, k11, k12, k22, t, weights):
 
     Pairs and nodes change their number from call to call; few programs serve all of them.
     """
+    # padding repeats the last node with weight 0 and the last pair, whose value is cut off: no
+    # number changes
     size, extra = k11.size, -t.size % FEW
     fill = power_of_two(size) - size
     t, weights = np.pad(t, (0, extra), mode="edge"), np.pad(weights, (0, extra))
@@ -202,6 +211,7 @@ def _grid_rule(left: Callable, right: Callable):
     def tile(k11, k12, k22, t, weights):
         s1 = jnp.sqrt(k11)
         slope = jnp.where(s1 > 0, k12 / jnp.where(s1 > 0, s1, 1.0), 0.0)
+        # the variance of v given u: rounding can make it negative where the pair is one variable
         rest = jnp.sqrt(jnp.maximum(k22 - slope**2, 0.0))
         u = left(s1[:, None] * t)  # (pair, node)
         v = right(slope[:, None, None] * t[:, None] + rest[:, None, None] * t)  # (pair, node, node)

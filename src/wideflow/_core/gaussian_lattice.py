@@ -40,8 +40,12 @@ def spacing(count: int, entry, std, entire: bool):
         std: $\sigma$, the largest standard deviation.
         entire: whether slopes like erf's may occur (a function of unknown kind counts as one).
     """
+    # where the nodes stand is no part of the value, so derivatives go through the points alone;
+    # below 1e-3 the function is as good as linear and `plain` decides
     entry, std = (jax.lax.stop_gradient(jnp.maximum(size, 1e-3)) for size in (entry, std))
+    # exp(-(n delta)^2/8), the end, equal to exp(-pi^2/(delta s)): delta^3 = 8 pi^2/(s n^2)
     poles = (8 * np.pi**2 / (entry * count**2)) ** (1 / 3)
+    # likewise with exp(-2 pi^2/(delta^2 (1 + 4 sigma^2))): delta^4 = 16 pi^2/((1 + 4 sigma^2) n^2)
     slopes = (16 * np.pi**2 / ((1 + 4 * std**2) * count**2)) ** 0.25
     # without any feature the weight's own transform, e^(-2 pi^2/delta^2), decides
     plain = (16 * np.pi**2 / count**2) ** 0.25
@@ -50,6 +54,7 @@ def spacing(count: int, entry, std, entire: bool):
 
 def line_rule(count: int, std, entire: bool = True):
     r"""Nodes and weights for $E[g(t)]$ where $g$ sees $t$ with factors up to `std`."""
+    # half integers for an even count: still symmetric, so odd moments are exact
     k = np.arange(count) - (count - 1) / 2
     t = spacing(count, std, std, entire) * k
     weights = jnp.exp(-(t**2) / 2)

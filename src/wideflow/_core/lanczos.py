@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+# far above rounding (1e-16 times the norm), far below any coupling that moves a leading Ritz value:
+# one of size c moves it by c^2 over a gap at most
 TINY = 1e-10  # of the largest coupling so far: below it the Krylov space is closed
 
 
@@ -35,6 +37,8 @@ def largest_eigenvalues(
         basis = jnp.where(alive, basis.at[number].set(vector), basis)
         image = product(vector)
         diagonal = jnp.vdot(vector, image)
+        # all rows at once, the current one included, which takes the diagonal part away as well;
+        # twice brings orthogonality to rounding (Kahan), for the first pass cancels leading digits
         for _ in range(2):
             image = image - basis.T @ (basis @ image)
         coupling = jnp.linalg.norm(image)
@@ -48,9 +52,11 @@ def largest_eigenvalues(
     zero = jnp.zeros((), start.dtype)
     carry = (jnp.zeros((depth, start.size), start.dtype), first, 0, zero, jnp.ones((), bool))
     _, (diagonal, couplings, alive) = jax.lax.scan(step, carry, length=depth)
+    # Gershgorin: no eigenvalue lies below -(max |diagonal| + 2 max coupling)
     # rows past a closed space are put far below, so that they are never among the largest
     floor = -2 * (jnp.max(jnp.abs(diagonal)) + 2 * jnp.max(couplings)) - 1
     diagonal = jnp.where(alive, diagonal, floor)
+    # the last coupling leads out of the space; one that is 0 cuts the matrix in two
     inner = jnp.diag(diagonal) + jnp.diag(couplings[:-1], 1) + jnp.diag(couplings[:-1], -1)
     values = jnp.linalg.eigvalsh(inner.astype(jnp.float64))[::-1]
     return values[:count]

@@ -47,6 +47,8 @@ class Coefficients(NamedTuple):
         r"""$\tau/\mathbb E g^2$ after `terms` terms, from the deviations' own rows; 0 for a
         function that vanishes.
         """
+        # rounding leaves about 1e-16 of the mean square; two tails meet in a root, so TOLERANCE is
+        # above it
         rest = self.squares - np.sum(self.values[:, :terms] ** 2, axis=1)
         return np.maximum(rest, 0.0) / np.where(self.squares > 0, self.squares, 1.0)
 
@@ -61,9 +63,11 @@ def coefficients(function: Callable, deviations) -> Coefficients | None:
     spacing = 2 * math.pi / (math.sqrt(TERMS[-1]) + 8.0 + 26.0 * float(np.max(deviations)))
     count = math.ceil(REACH / spacing)
     coarse = _trapezoid(function, deviations, count)
+    # 2 count + 1 nodes, and count doubles before the rule is used
     while 4 * count <= MOST_NODES:
         count *= 2
         fine = _trapezoid(function, deviations, count)
+        # a function that vanishes has all coefficients 0, and 0/1e-150 passes
         scale = np.sqrt(np.maximum(fine.squares, 1e-300))
         change = np.max(np.abs(fine.values - coarse.values), axis=1) / scale
         spread = np.abs(fine.squares - coarse.squares) / scale**2
@@ -76,6 +80,8 @@ def coefficients(function: Callable, deviations) -> Coefficients | None:
 def _trapezoid(function: Callable, deviations, count: int) -> Coefficients:
     """On 2 `count` + 1 nodes, deviations in tiles."""
     t = np.arange(-count, count + 1) * (REACH / count)
+    # not normalised by the sum: the error of the rule shall show in the comparison with the finer
+    # one
     weights = np.exp(-(t**2) / 2) * (REACH / count / math.sqrt(2 * math.pi))
     table = hermite_table(t, TERMS[-1]) * weights
     rows = tile_rows(deviations.size, 2 * 8 * t.size, MEMORY)
@@ -136,6 +142,8 @@ def series(left: Callable, right: Callable, k11, k12, k22, pair_cost: float) -> 
     sizes = np.abs(rho)
     best = min(
         ((terms, _reach(first, second, terms)) for terms in TERMS),
+        # a multiplication a term for every pair, and `pair_cost` for each that is left to the other
+        # rule
         key=lambda choice: sizes.size * choice[0] + pair_cost * np.sum(sizes > choice[1]),
     )
     values = _horner(
@@ -146,6 +154,7 @@ def series(left: Callable, right: Callable, k11, k12, k22, pair_cost: float) -> 
 
 def _deviations(variances) -> tuple[np.ndarray, np.ndarray]:
     """The different deviations, and which one each pair has, in the shape of `variances`."""
+    # inputs of equal length share one row of coefficients: on a sphere there is a single one
     values, place = np.unique(np.asarray(variances), return_inverse=True)
     return np.sqrt(np.maximum(values, 0.0)), place.reshape(np.shape(variances))
 

@@ -3,6 +3,7 @@
 import os
 import re
 
+# chosen: what a laptop can spare
 DEFAULT_BYTES = 2 << 30
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}

@@ -44,12 +44,14 @@ def checked_gram(gram):
     size = np.abs(values).max(initial=0.0)
     if not np.isfinite(size):
         raise ValueError("`gram` must be finite, got infinite or undefined entries.")
+    # ten times the rounding of an entry in float32: Gram matrices of float32 features pass
     if np.abs(values - values.T).max(initial=0.0) > 1e-6 * size:
         raise ValueError(
             "`gram` must be symmetric, got entries that differ by "
             f"{np.abs(values - values.T).max():.3g}."
         )
     lowest = np.linalg.eigvalsh(values)[0] if values.size else 0.0
+    # n entries off by 1e-6 each move an eigenvalue by n times that at most
     if lowest < -1e-6 * size * len(values):
         raise ValueError(f"`gram` must be positive semi-definite, got the eigenvalue {lowest:.3g}.")
     return gram

@@ -213,6 +213,8 @@ def _weight_scale(place, exponents: Exponents, width: int, final: int, m: float)
     gradient = 0.0 if place.role == OUTPUT else m
     entry, adaptive = 2 * a + c, 2 * a + c + gradient  # exponents of W's movement
     if place.role == HIDDEN:
+        # W = n^-a w moves n^(-2a) times as fast as the rate of w says: the factor n^(2a) turns the
+        # head's N^(1-(2a+c))/n for W into the rate of w; adaptive updates know one n^-a alone
         rate = last ** (1 - entry) * n ** (2 * a - 1)
         adaptive_rate = last ** (1 - adaptive) * n ** (a - 1)
     else:

@@ -11,10 +11,8 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-FEWEST, MOST = (
-    64,
-    1 << 18,
-)  # points; more than that are not filled up, for they cost as much as compiling
+# points; more than that are not filled up, for they cost as much as compiling
+FEWEST, MOST = 64, 1 << 18
 
 
 def pointwise(function: Callable, points: np.ndarray) -> np.ndarray:
@@ -22,6 +20,8 @@ def pointwise(function: Callable, points: np.ndarray) -> np.ndarray:
     size = points.size
     if not 0 < size <= MOST:
         return np.asarray(_compiled(function)(points))
+    # filled up with one of the points: the function is defined there, so that nothing overflows or
+    # warns
     filled = np.full(power_of_two(size, FEWEST), points.flat[0])
     filled[:size] = points.ravel()
     return np.asarray(_compiled(function)(filled))[:size].reshape(points.shape)

@@ -82,9 +82,8 @@ def handed_out(value: Any) -> Any:
         return _host(value)
     if isinstance(value, AbstractResult):
         return jax.tree.map(_host, value)
-    if isinstance(
-        value, types.FunctionType
-    ):  # a pullback, say: its results are returned the same way
+    # a pullback, say: its results are returned the same way
+    if isinstance(value, types.FunctionType):
         return double(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(handed_out, value))

@@ -21,10 +21,8 @@ from . import host
 from .errors import as_key
 from .types import Key
 
-FEWEST, MOST = (
-    64,
-    65_536,
-)  # entries of a draw that is cut; drawing more than that costs as much as compiling
+# entries of a draw that is cut; drawing more than that costs as much as compiling
+FEWEST, MOST = 64, 65_536
 
 
 def named_key(key: int | Key, *names: str | int) -> Key:
@@ -53,6 +51,8 @@ def _cut(draw: Callable, key: Key, shape: tuple[int, ...]) -> Float[Array, "..."
     size = math.prod(shape)
     if size > MOST or not _counts_entries(key) or jax.default_backend() != "cpu":
         return draw(key, shape)
+    # entry i of threefry's stream is a function of the key and i, so that the first `size` of a
+    # longer draw are the draw itself
     length = max(FEWEST, 1 << (size - 1).bit_length())
     return host.on_device(np.asarray(draw(key, (length,)))[:size].reshape(shape))
 

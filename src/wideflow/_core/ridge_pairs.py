@@ -115,6 +115,8 @@ def _product(p, q, k11, k12, k22) -> Pair:
 
 
 def _absolutes(p, q, k11, k12, k22) -> Pair:
+    # E[2 delta(u) |v|] = 2/sqrt(2 pi k11) sqrt(2/pi) sqrt(k22 - k12^2/k11) = (2/pi) sqrt(s^2 -
+    # k12^2)/k11, and E[sign sign] = (2/pi)(pi/2 - theta)
     _, sines, theta = angle(k11, k12, k22)  # |u|'' = 2 delta(u)
     scale = 2 * p.factor * q.factor / jnp.pi
     turn = jnp.pi / 2 - theta
@@ -132,6 +134,8 @@ def _signs(p, q, k11, k12, k22) -> Pair:
     square = (k11 * k22 - k12**2) + p.noise * k22 + q.noise * k11 + p.noise * q.noise
     root = jnp.sqrt(jnp.maximum(square, 0.0))
     scale = 2 / jnp.pi
+    # E[4 delta(u + n) delta(v + n')] = 4/(2 pi root); the first and second follow by E[f'' g] = 2
+    # d/dk11 E[fg] (Price) from the arc sine
     mixed = scale * _ratio(jnp.ones_like(root), root)
     return Pair(
         scale * jnp.arctan2(k12, root), -k12 * _ratio(mixed, a), -k12 * _ratio(mixed, b), mixed
@@ -149,6 +153,7 @@ def _ratio(numerator, denominator):
 def _mehler(p, q, k11, k12, k22) -> Pair:
     degrees = [len(x.coefficients) - 1 for x in (p, q) if isinstance(x, Polynomial)]
     top = min(degrees)  # the shorter polynomial's derivatives end the sum
+    # derivatives up to order top, and two more for f'' and g''
     a, b = _means(p, k11, top + 3), _means(q, k22, top + 3)
 
     def series(i: int, j: int):
@@ -179,6 +184,8 @@ def _density_at_zero(k, count: int) -> list:
     r"""The derivatives at 0 of the density of $N(0, k)$:
     $(-1)^{m/2}(m-1)!!\,k^{-m/2}/\sqrt{2\pi k}$ for even $m$, else 0.
     """
+    # He_m(0) = (-1)^(m/2) (m - 1)!! for even m, and the m-th derivative of the density is (-1)^m
+    # k^(-m/2) He_m times it
     density = _ratio(jnp.ones_like(k) / math.sqrt(2 * math.pi), jnp.sqrt(k))
     inverse = _ratio(jnp.ones_like(k), k)
     return [

@@ -116,8 +116,10 @@ class Zipf(AbstractScaling):
         if self.gamma == 1:
             return np.full(width, 1.0 / width)
         power = np.arange(1, width + 1, dtype=np.float64) ** (-1.0 / self.alpha)
+        # summed exactly: the weights are compared with theory to the last digits
         share = power / math.fsum(power)
         if self.released:
+            # node j gets the share of node j - 1 and node 1 none: the last share is lost
             share = np.concatenate([[0.0], share[:-1]])
         return self.gamma / width + (1 - self.gamma) * share
 

@@ -25,4 +25,5 @@ def sobol_normals(points: int, dimensions: int, seed) -> np.ndarray:
     # The first points of the next power of two are those of a shorter call, without SciPy's warning
     # about their balance.
     uniform = sequence.random_base2(math.ceil(math.log2(points)))[:points]
+    # scrambled points are multiples of 2^-30 or so: 0 itself can occur, and would be minus infinity
     return ndtri(np.clip(uniform, LEAST, 1 - LEAST))

@@ -28,6 +28,7 @@ def unlabelled(model):
     """The same model with None in place of its labels (`model.labels` lists them)."""
     if not model.labels:
         return model
+    # not by its constructor, which checks its arguments again and wants the labels
     bare = object.__new__(type(model))
     for field in dataclasses.fields(model):
         value = None if field.name in model.labels else getattr(model, field.name)

@@ -99,4 +99,6 @@ def _walk(chain: Chain, shape, wide: bool, last) -> Iterator[WeightLayer]:
 
 
 def _position(chain: Chain, last: AbstractLayer) -> int:
+    # by identity, not equality: two equal descriptions are two layers; the last place, for one
+    # object may stand in several
     return max(k for k, layer in enumerate(chain.layers) if layer is last)

@@ -102,6 +102,7 @@ def mixture_features(
     ):
         check_count(name, value)
     check_positive("spread", spread)
+    # deviation 1/2 is variance 1/4
     means = np.asarray(normal(named_key(key, "means"), (classes, features))) / 2.0
     sets = []
     for part, count in (("train", samples), ("test", tests)):

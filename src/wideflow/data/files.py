@@ -215,6 +215,7 @@ def split(data: Dataset, fractions: tuple[float, ...], seed: int = 10) -> tuple[
     if not fractions or min(fractions) <= 0 or sum(fractions) > 1 + 1e-9:
         raise ValueError(f"`fractions` must be positive and sum to at most 1, got {fractions}.")
     order = np.random.RandomState(seed).permutation(len(data))
+    # each part is rounded down; where the fractions sum to 1 the last one takes what that left over
     edges = np.cumsum([int(f * len(data)) for f in fractions])
     if sum(fractions) > 1 - 1e-9:
         edges[-1] = len(data)

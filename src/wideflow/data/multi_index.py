@@ -148,6 +148,8 @@ class MultiIndexObjective(AbstractObjective):
         return self.factor * (b @ values.value @ b - 2 * b @ own + square)
 
     def gradient(self, model) -> tuple[Scalar, Parameters]:
+        # gradients in (b, H) are closed forms; from there to the trained arrays autodiff takes
+        # over, as every model has its own way to neurons
         (b, h), pull = jax.vjp(lambda trained: self.neurons(model, trained), parameters(model))
         pairs, (own, moved), square = self._tables(model.activation, h)
         response = pairs.value @ b
@@ -238,6 +240,7 @@ def _general(g, act: Activation, v, h):
     $E[\sigma'gt] = \beta E[\sigma''g]$; $g$ is never differentiated.
     """
     indices = len(v)
+    # V = S E with E = S^-1 V: its rows are orthonormal, as E E^T = S^-1 V V^T S^-T = I
     root = jnp.linalg.cholesky(v @ v.T)
     largest = lambda rows: jnp.max(jnp.sum(rows**2, axis=1))
     t, w = line_rule(NODES[indices], jnp.sqrt(jnp.maximum(largest(v), largest(h))))
@@ -269,6 +272,8 @@ def _check_general(v, coefficients) -> None:
             "Write it as a sum of one activation over indices."
         )
     singular = np.linalg.svd(np.asarray(v), compute_uv=False)
+    # their Gram matrix, which the Cholesky factor needs, has the square of that as its condition:
+    # 1e20 is beyond double precision
     if singular[-1] <= 1e-10 * singular[0]:
         raise ValueError(
             "`directions` of a function of the indices must be linearly independent; write it in "

@@ -46,9 +46,8 @@ def open_table(path: pathlib.Path, rows: int | None, separator: str) -> pd.DataF
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pd.errors.ParserWarning)
         table = _parsed(path, rows, separator, header=0)
-    _parsed(
-        path, 2, separator, header=None
-    )  # refuses what was just cut off: rows longer than the header
+    # refuses what was just cut off: rows longer than the header
+    _parsed(path, 2, separator, header=None)
     table.columns = names
     if len(table) == 0:
         raise ValueError(f"{path.name} has a header but no rows.")
@@ -112,9 +111,8 @@ def _parsed(path: pathlib.Path, rows: int | None, separator: str, header) -> pd.
             "and compressed as its name says?"
         ) from error
     except (pd.errors.ParserError, ValueError) as error:
-        reason = (
-            str(error).replace("Error tokenizing data. C error: ", "").strip().rstrip(".")
-        )  # pandas' own prefix
+        # without pandas' own prefix
+        reason = str(error).replace("Error tokenizing data. C error: ", "").strip().rstrip(".")
         raise ValueError(
             f"{path.name} cannot be read as CSV: {reason}. Every line needs as many values as "
             "the header has names (decimal commas count as separators)."

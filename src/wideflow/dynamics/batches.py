@@ -65,6 +65,7 @@ class Batches(eqx.Module):
             )
         key = named_key(key, "batches")
         order = jax.random.permutation(named_key(key, 0), objective.samples)
+        # of the loss itself, for the state of a loop must not change its type at the first step
         dtype = jax.eval_shape(lambda: objective.value(model)).dtype
         return BatchState(jnp.zeros((), int), order, key, jnp.full((), jnp.nan, dtype))
 
@@ -93,16 +94,21 @@ class Batches(eqx.Module):
             return eqx.filter(moved, eqx.is_array), loss
 
         def whole(arrays):
+            # a batch that fits begins at a multiple of `batch` and ends within the samples, so
+            # nothing is clamped
             first = (position * self.batch,)
             return on(jax.lax.dynamic_slice(state.order, first, (self.batch,)), arrays)
 
         def remainder(arrays):
             return on(state.order[samples - rest :], arrays)
 
+        # shapes are fixed inside a program: whole batches and the last one are two branches of it
         if rest:
             arrays, loss = jax.lax.cond(position < full, whole, remainder, arrays)
         else:
             arrays, loss = whole(arrays)
+        # pass 0 was drawn by `init` from the same key folded with 0: each pass has a number of its
+        # own
         passes = (state.count + 1) // per_pass
         order = jax.lax.cond(
             position == per_pass - 1,

@@ -49,9 +49,14 @@ class AbstractPointwiseLoss(AbstractLoss):
 
 
 def _norm(r: Array) -> tuple[Array, Array]:
-    """The norm of each row, and the same made safe to divide by."""
-    n = jnp.sqrt(jnp.sum(r**2, axis=1))
-    return n, jnp.where(n > 0, n, 1.0)[:, None]
+    """The norm of each row, and the same made safe to divide by.
+
+    Where a target is met exactly the root is not taken: autodiff would multiply its infinite slope
+    by 0.
+    """
+    squares = jnp.sum(r**2, axis=1)
+    safe = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
+    return jnp.where(squares > 0, safe, 0.0), safe[:, None]
 
 
 class Huber(AbstractPointwiseLoss):
@@ -64,6 +69,7 @@ class Huber(AbstractPointwiseLoss):
     def pointwise(self, outputs, targets):
         r = outputs - targets
         n, safe = _norm(r)
+        # r for n <= 1 and r/n beyond are one formula
         return jnp.where(n <= 1, n**2 / 2, n - 0.5), r / jnp.maximum(safe, 1.0)
 
     def lipschitz(self, outputs):
@@ -100,6 +106,7 @@ class LogCosh(AbstractPointwiseLoss):
     def pointwise(self, outputs, targets):
         r = outputs - targets
         size = jnp.abs(r)
+        # log cosh r = |r| + log(1 + exp(-2 |r|)) - log 2: cosh itself overflows from |r| = 710 on
         return jnp.sum(size + jnp.log1p(jnp.exp(-2 * size)) - math.log(2), axis=1), jnp.tanh(r)
 
     def lipschitz(self, outputs):
@@ -126,6 +133,7 @@ class Logistic(AbstractPointwiseLoss):
                 "`ScaledCrossEntropy`."
             )
         margin = targets * outputs
+        # log(1 + exp(-m)) without overflow for large negative margins
         return jnp.logaddexp(0.0, -margin)[:, 0], -targets * jax.nn.sigmoid(-margin)
 
     def lipschitz(self, outputs):
@@ -146,6 +154,8 @@ class ScaledCrossEntropy(AbstractPointwiseLoss):
         check_shares(targets)
 
     def pointwise(self, outputs, targets):
+        # |softmax - one-hot| <= sqrt 2, so dividing by sqrt 2 makes it 1-Lipschitz; L(0, y) = log k
+        # needs log k
         factor = max(math.sqrt(2), math.log(outputs.shape[1]))
         logs = jax.nn.log_softmax(outputs, axis=1)
         mass = jnp.sum(targets, axis=1, keepdims=True)
@@ -155,6 +165,7 @@ class ScaledCrossEntropy(AbstractPointwiseLoss):
         return math.sqrt(2) / max(math.sqrt(2), math.log(outputs))
 
     def smoothness(self, outputs):
+        # the Hessian diag(p) - p p^T has the norm 1/2 at most, reached by two equal shares
         return 0.5 / max(math.sqrt(2), math.log(outputs))
 
 

@@ -43,5 +43,6 @@ class GradientDescent(AbstractDynamics):
 def descend(model, gradient, rate):
     r"""$\theta - \eta\, c\, g$, in the dtype of $\theta$."""
     theta, factors = parameters(model), model.rate_factors()
+    # multiplied in 64 bit and rounded once; the update then stays in the weights' own precision
     scale = {name: (-rate * factors[name]).astype(theta[name].dtype) for name in theta}
     return with_parameters(model, axpy(scale, gradient, theta))

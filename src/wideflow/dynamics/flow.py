@@ -29,18 +29,17 @@ from .gradient_flow.jacobian import ShallowJacobian, jacobian_of, reduced
 from .gradient_flow.linearisation import GramProblem, output_hessian
 from .gradient_flow.matrix_functions import AbstractAction, Dense, Krylov
 
+# what smooth problems give cheaply by a method of order three, and what kinked ones give at a
+# bearable number of steps (chosen)
 SMOOTH_TOLERANCE, KINKED_TOLERANCE, DESCENT_TOLERANCE = 1e-8, 1e-3, 3e-5
 PRODUCTS = 50  # of Lanczos for a stage (seen on the plant and MNIST)
 # explicit attempts before "auto" looks how stiff the problem is (chosen: more than most easy
 # problems take)
 EASY = 32
-DENSE_ENTRIES = (
-    3000  # above it an eigen decomposition costs more than Lanczos on the Jacobian (chosen)
-)
-EXPECTED_STEPS = (
-    20,
-    1.5,
-)  # of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
+# above it an eigen decomposition costs more than Lanczos on the Jacobian (chosen)
+DENSE_ENTRIES = 3000
+# of exponentials: 20 + 1.5 tolerance^(-1/3), the method being of order three (chosen)
+EXPECTED_STEPS = (20, 1.5)
 STAGES = 3  # of a step of exponentials
 # of gradients, that "auto" may spend on descent of kinked networks: about half a minute on two
 # cores (measured)
@@ -178,11 +177,14 @@ class GradientFlow(AbstractFlow):
             theta, now = self._advanced(model, small, fewer, now, stop, horizon, exactly)
             value, (high, rounding) = loss(theta)[0], loss(before)
             end, end_loss = _last_step(now)
+            # inside a step the loss lies between those of the last record and of the step's end,
+            # for it falls
             low = jnp.where(end > stop, end_loss, -jnp.inf)
             allowed = coarser * rounding
             rises = (value > high + allowed) | (value < low - allowed)
             return now, attempts + 1, theta, rises
 
+        # at most twice: a step that ends at the record has been checked by its solver
         again = lambda carry: (carry[1] == 0) | ((carry[1] == 1) & carry[3])
         first = (state, jnp.zeros((), int), before, jnp.zeros((), bool))
         state, _, theta, _ = jax.lax.while_loop(again, attempt, first)
@@ -255,6 +257,8 @@ class GradientFlow(AbstractFlow):
         fixed, by_order = EXPECTED_STEPS
         steps = fixed + by_order * integrator.tolerance ** (-1 / 3)
         budget = _relative_cost(small, fewer, problem.action) * STAGES * steps
+        # attempts of the whole run, from time 0 on, so that many short intervals get no more than
+        # one long one
         most = EASY + int(budget / solver.evaluations)
 
         def share(looked, carry):
@@ -270,9 +274,12 @@ class GradientFlow(AbstractFlow):
                 lambda: largest_rate(problem, problem.linearise(now.theta)),
                 lambda: rate,
             )
-            # explicit steps are stable up to about 2 / rate
+            # Tsit5 is stable up to 3.5 / rate at 6 evaluations a step: `budget` of them, spent from
+            # time 0 on, reach about budget / (2 rate)
             stable = jnp.where(looked, jnp.minimum(stop, budget / (2 * rate)), stop)
             until = jnp.where(hard, stable, -jnp.inf)
+            # before the look `EASY` attempts in all; a run that has taken more goes on only after
+            # it
             left = jnp.where(looked, most, jnp.maximum(EASY, now.attempts)) - now.attempts
             return solver.advance(field, loss, now, until, left, exactly), rate, rate_needed
 
@@ -288,6 +295,7 @@ class GradientFlow(AbstractFlow):
         state = _counted(state, solver, moved)
         descent = state.descent
         if descent is not None:
+            # both branches of a `where` are computed, but a restart costs nothing: no forward pass
             there = self._descent(model).restart(descent, moved.theta, moved.end)
             descent = jax.tree.map(lambda a, b: jnp.where(switches, a, b), there, descent)
         return dataclasses.replace(
@@ -348,6 +356,7 @@ class GradientFlow(AbstractFlow):
 
     def _walked(self, model, small, fewer, state: FlowState, stop, horizon, most) -> FlowState:
         """Descent up to `stop`, unless the flow is there or has come to rest."""
+        # at -inf the loop ends before its first stretch
         before, until = _descent_of(state), jnp.where(state.stationary, -jnp.inf, stop)
         problem = self._matrix_free(small, fewer)
         moved = self._descent(model).advance(problem, before, until, horizon, most)

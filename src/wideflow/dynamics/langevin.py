@@ -50,6 +50,8 @@ class Langevin(AbstractDynamics):
         factors, new = model.rate_factors(), {}
         for name, old in parameters(model).items():
             draw = named_key(jax.random.fold_in(state.key, state.count), name)
+            # drift eta c grad and noise sqrt(2 eta c T) share c: only so is exp(-L/T) stationary
+            # for every layer
             speed = jnp.asarray(self.rate * factors[name]).astype(old.dtype)
             noise = jnp.sqrt(2 * speed * self.temperature.astype(old.dtype))
             move = noise * jax.random.normal(draw, old.shape, old.dtype)

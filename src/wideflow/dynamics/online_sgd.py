@@ -88,6 +88,7 @@ class OnlineSGD(AbstractDynamics):
         inputs, targets = objective.draw(key, self.batch, before.dtype)
         outputs, pull = _pullback(model, inputs)
         residual = outputs - targets
+        # d/df of factor (f - y)^2, and the mean over the batch
         gradient = pull((2 * objective.factor / self.batch) * residual)
         moved = descend(model, gradient, self.rate)
         if self.spherical or self.decay:
@@ -98,6 +99,8 @@ class OnlineSGD(AbstractDynamics):
     def _shrink(self, model, moved, features: int):
         before, after = parameters(model)["weights"], parameters(moved)["weights"]
         shrink = (self.rate * self.decay / features).astype(before.dtype)
+        # decay acts on the weights before the step, as in the equations; both moves are of order
+        # 1/d
         after = after - shrink * before
         if self.spherical:
             axis = 1 - model.neuron_axes["weights"]

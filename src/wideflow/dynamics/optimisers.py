@@ -139,8 +139,10 @@ def _kind(transformation) -> str:
             "whether its updates are 'sgd' "
             "(proportional to the gradient) or 'adaptive' (of a size that does not depend on it)."
         ) from error
+    # updates ~ gradient^degree, measured over one factor of ten
     degree = math.log10(sizes[1] / sizes[0]) if min(sizes) > 0 else math.nan
     for kind, expected in (("sgd", 1.0), ("adaptive", 0.0)):
+        # Adam's epsilon, 1e-8 beside gradients of 1e-3, moves the degree by 1e-5 alone
         if abs(degree - expected) < 0.05:
             return kind
     raise ValueError(

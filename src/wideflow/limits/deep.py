@@ -96,9 +96,8 @@ def _layers(inputs, activation, depth, other):
     for _ in range(int(depth)):
         cross = pair(act, left[:, None], cross, right[None, :])
         left, right = pair(act, left, left, left), pair(act, right, right, right)
-        if (
-            other is None
-        ):  # a diagonal rounded through the cross term would differ in the last digits
+        # a diagonal rounded through the cross term would differ in the last digits
+        if other is None:
             cross = jnp.where(jnp.eye(len(left), dtype=bool), left[:, None], cross)
     return left, cross, right
 
@@ -133,6 +132,7 @@ def sampled_gram(key, inputs, activation, draw=jax.random.normal, samples: int =
         squares = squares + (values**2).T @ values**2
         count += size
     mean = total / samples
+    # of sums over all draws: chunks bound the memory and not the statistics
     variance = jnp.maximum(squares / samples - mean**2, 0) * samples / (samples - 1)
     return mean, jnp.sqrt(variance / samples)
 

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 from .._core.errors import as_key, check_count, check_positive
 from .._core.precision import AbstractResult, double
 from .._core.randomness import named_key
+from .._core.sobol import sobol_normals
 from .._core.types import Key
 from .order_parameters import OnlineEquations, Overlaps, checked_problem
 
@@ -38,9 +39,8 @@ __all__ = [
     "stochastic_order_parameters",
 ]
 
-POINTS = (
-    4096  # of the sequence behind C: a per cent of a band, as Sobol's points err by about 1/POINTS
-)
+# of the sequence behind C: a per cent of a band, as Sobol's points err by about 1/POINTS
+POINTS = 4096
 SHIFT = 1e-5  # central differences: 1e-10 of truncation and 1e-11 of rounding
 
 
@@ -156,6 +156,7 @@ def stochastic_order_parameters(
 
 def _flat(M, Q, a):
     """The independent numbers of a state: M, the upper triangle of Q, a."""
+    # Q is symmetric: with both of Q_kl and Q_lk the covariance would be singular for no reason
     rows, columns = np.triu_indices(len(a))
     return jnp.concatenate([M.ravel(), Q[rows, columns], a])
 
@@ -169,10 +170,8 @@ def _state(y, width: int, indices: int):
 
 def _sources(dimensions: int) -> np.ndarray:
     """Points of a scrambled Sobol sequence as standard normal vectors, whitened exactly."""
-    from scipy.stats import norm, qmc  # slow to import, and only bands need it
-
-    sequence = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(0))
-    z = norm.ppf(sequence.random(POINTS))
+    z = sobol_normals(POINTS, dimensions, 0)
+    # mean 0 and covariance I exactly: what is linear or bilinear in the sources has no error at all
     z -= z.mean(axis=0)
     return np.linalg.solve(np.linalg.cholesky(z.T @ z / POINTS), z.T).T
 
@@ -195,6 +194,7 @@ def _diffusion(equations: OnlineEquations, P, y, width: int):
     if equations.spherical:
         dM, dQ = jax.vmap(lambda m, q: equations.on_sphere(M, Q, m, q))(dM, dQ)
     moves = jax.vmap(_flat)(dM, dQ, da)
+    # Cov(D) over the same points as its mean, so that it is positive semi-definite
     moves = moves - jnp.mean(moves, axis=0)
     return moves.T @ moves / (len(z) * batch)
 
@@ -232,6 +232,7 @@ def _band(equations, start, ts, rtol):
 
     def field(t, state, args):
         y, sigma = state
+        # rows of `_slopes` are the numbers of y: its transpose is J
         turned = _slopes(drift, y).T @ sigma
         return drift(y), turned + turned.T + diffusion(y)
 
@@ -273,6 +274,7 @@ def _samples(equations, start, ts, features, step, keys):
     y0 = _flat(start.M, start.Q, start.output)
 
     def one(key):
+        # resolved finer than the steps, so that each step sees its own increment
         noise = diffrax.VirtualBrownianTree(0.0, ts[-1], step / 4, y0.shape, key)
         terms = diffrax.MultiTerm(
             diffrax.ODETerm(lambda t, y, args: drift(y)), diffrax.ControlTerm(root, noise)

@@ -113,6 +113,7 @@ def leap(g, indices: int = 1, degree: int = 6, tolerance: float = 1e-6) -> tuple
             f"`g` has no Hermite coefficient of degree 1 to {degree} above `tolerance`; "
             "it is constant, or `degree` is too small."
         )
+    # coordinates that cost the same are learned together: the order among them changes no price
     learned, steps = set(), []
     cost = lambda m: sum(k for r, k in enumerate(m) if r not in learned)
     while remaining := [m for m in present if cost(m) > 0]:

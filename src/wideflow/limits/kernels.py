@@ -83,6 +83,8 @@ def _covariance(left, right):
     features = left.shape[1]
     if right is None:
         cross = left @ left.T / features
+        # off the same product, so that equal rows give |x|^2 = <x, x'> to the last bit and an angle
+        # of 0
         norms = jnp.diagonal(cross)
         return norms[:, None], cross, norms[None, :]
     cross = left @ right.T / features

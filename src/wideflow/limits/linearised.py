@@ -16,6 +16,7 @@ from jaxtyping import Array
 from .._core.arrays import real_array, square_matrix
 from .._core.errors import check_positive
 from .._core.precision import AbstractResult, double
+from .infinite_width.learnt_part import learnt_part
 from .infinite_width.stored_prediction import in_memory
 
 __all__ = ["Linearised", "linearised"]
@@ -107,6 +108,7 @@ def _predict(kernel, targets, times, start, test_kernel, test_start, rate):
     """The eigenvalues as they were computed, and the arrays of `Linearised`; one program for each
     set of shapes.
     """
+    # the symmetric part: eigh would read one triangle alone
     spectrum, vectors = jnp.linalg.eigh((kernel + kernel.T) / 2)
     samples = targets.shape[0]
     floor = samples * jnp.finfo(spectrum.dtype).eps * jnp.max(jnp.abs(spectrum))
@@ -143,16 +145,14 @@ def _check_definite(values) -> None:
 
 
 def _decay(values, times, rate):
-    r"""$e^{-\lambda t}$ and $(1 - e^{-\lambda t}) / \lambda$; at $\lambda = 0$ they are 1 and $t$
-    (0 at $t = \infty$, where $k(x)$ has no such part).
+    r"""$e^{-\lambda t}$ (or its form for descent), and what has been learnt,
+    $(1 - e^{-\lambda t}) / \lambda$; at $\lambda = 0$ they are 1 and $t$ (0 at $t = \infty$, where
+    $k(x)$ has no such part).
     """
     moving = values > 0
     safe = jnp.where(moving, values, 1)
     if rate is None:
-        exponent = jnp.where(moving, safe * times[:, None], 0)
-        remains, gone = jnp.exp(-exponent), -jnp.expm1(-exponent)
+        remains = jnp.exp(-jnp.where(moving, safe * times[:, None], 0))
     else:
         remains = jnp.where(moving, (1 - rate * safe) ** jnp.round(times[:, None] / rate), 1)
-        gone = 1 - remains
-    still = jnp.where(jnp.isfinite(times), times, 0)[:, None]
-    return remains, jnp.where(moving, gone / safe, still)
+    return remains, learnt_part(values, times, rate)

@@ -28,6 +28,7 @@ from .._core.errors import check_choice, check_count, check_positive
 from .._core.gaussian import REACH, nodes
 from .._core.normal_rows import checked_gram, normal_rows
 from .._core.precision import AbstractResult, double
+from .ridge_quads import tensor_rule
 
 __all__ = ["MeanFieldPath", "collapsed_mean_field", "mean_field"]
 
@@ -132,13 +133,13 @@ def mean_field(
     if spacing is not None:
         check_positive("spacing", spacing)
         return solve(spacing)
+    # the deviation of the pre-activation at each training point
     largest = float(jnp.max(jnp.linalg.norm(factor, axis=1), initial=0.0))
     gap = min(0.25, 0.35 / max(largest, 1e-300)) / (4 if act.kinks else 2 if rank < 3 else 1)
     limit, goal = (KINKED_GRID, 1e-5) if act.kinks else (LARGEST_GRID, 1e-10)
     path = solve(gap)
-    while (
-        2 * REACH * 1.5 / gap + 1
-    ) ** rank <= limit:  # the flow sharpens the start, so finer grids are needed later on
+    # the flow sharpens the start, so finer grids are needed later on
+    while (2 * REACH * 1.5 / gap + 1) ** rank <= limit:
         gap = gap / 1.5
         finer = solve(gap)
         error = float(jnp.max(jnp.abs(finer.outputs - path.outputs)))
@@ -213,6 +214,7 @@ def _solve(act, gram, targets, times, magnitude, start, rest, spread, weights, m
     )
     outputs, kernels, movement = measured
     residuals = outputs[:, : len(targets)] - targets
+    # h_s(t) = h(0) - chat U_s G
     stop = start - magnitude * shift @ gram[: len(targets), : len(targets)]
     return MeanFieldPath(
         times,
@@ -240,9 +242,8 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
     inner, outer = gram[:samples, :samples], gram[:samples, samples:]
     signs = jnp.array([1.0]) if act.odd else jnp.array([1.0, -1.0])
     share = 1.0 / len(signs)  # odd: f = chat E sigma(h+), else chat/2 (E sigma(h+) - E sigma(h-))
-    gauss, gauss_weights = (
-        jnp.asarray(part) for part in nodes(3.0)
-    )  # for the test points' own spread
+    # for the test points' own spread, good up to a deviation of 3
+    gauss, gauss_weights = (jnp.asarray(part) for part in nodes(3.0))
 
     def mean(values):  # (population, node, point) -> (point,)
         return magnitude * share * jnp.einsum("s,k,skp->p", signs, weights, values)
@@ -272,7 +273,11 @@ def _integrate(act, gram, targets, times, last, magnitude, start, rest, spread, 
         return outputs, kernel, moved
 
     if act.kinks:
-        fastest = magnitude**2 * act.lipschitz**2 * jnp.linalg.eigvalsh(inner)[-1]
+        # K = chat^2 G o E[sigma' sigma'^T] has lambda_max(K) <= chat^2 sup|sigma'|^2 lambda_max(G)
+        # (Schur)
+        # sign and step jump and have the slope 0 elsewhere: nothing moves, at any step size
+        steepest = act.lipschitz if math.isfinite(act.lipschitz) else 0.0
+        fastest = magnitude**2 * steepest**2 * jnp.linalg.eigvalsh(inner)[-1]
         solver, controller, first = diffrax.Heun(), diffrax.ConstantStepSize(), tolerance / fastest
     else:
         solver, first = diffrax.Dopri8(), None
@@ -302,11 +307,13 @@ def _whitened(gram, samples):
     standard normal; $A$ has the rank's columns.
     """
     values, vectors = np.linalg.eigh(np.asarray(gram[:samples, :samples]))
+    # directions below the rounding of an eigenvalue have no variance to put nodes on
     keep = values > samples * np.finfo(float).eps * max(values[-1], 0.0)
     roots, vectors = np.sqrt(values[keep]), vectors[:, keep]
     carried = np.asarray(gram[samples:, :samples]) @ vectors / roots
     own = np.asarray(jnp.diagonal(gram))[samples:]
     left = own - np.sum(carried**2, axis=1)
+    # what conditioning on the training points leaves: below 1e-14 of the variance it is rounding
     left = np.where(left > 1e-14 * np.maximum(own, 1e-300), left, 0.0)
     return jnp.asarray(vectors * roots), jnp.asarray(carried), jnp.sqrt(jnp.asarray(left))
 
@@ -317,14 +324,8 @@ def _product(spacing, dimensions):
     """
     count = math.ceil(REACH / spacing)
     t = np.arange(-count, count + 1) * (REACH / count)
-    weights = np.exp(-(t**2) / 2)
-    grids = np.stack(np.meshgrid(*[t] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
-    total = np.prod(
-        np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(
-            -1, dimensions
-        ),
-        axis=1,
-    )
+    grids, total = tensor_rule(dimensions, t, np.exp(-(t**2) / 2))
+    # outside the ball the weight is below exp(-REACH^2/2) of the largest
     keep = np.sum(grids**2, axis=1) <= REACH**2
     total = total[keep]
     return jnp.asarray(grids[keep]), jnp.asarray(total / total.sum())

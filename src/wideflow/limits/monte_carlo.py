@@ -71,6 +71,7 @@ def monte_carlo_kernel(
     mean = squares = jnp.zeros((x.shape[0], x2.shape[0]))
     for k, part in enumerate(jax.random.split(key, samples)):
         mean, squares = step(part, jnp.asarray(k + 1.0), mean, squares)
+    # the deviation over samples, divided by sqrt(samples)
     return KernelEstimate(mean, jnp.sqrt(squares / (samples - 1) / samples))
 
 

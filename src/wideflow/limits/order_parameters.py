@@ -253,6 +253,8 @@ class OnlineEquations(DoubleModule):
         terms = self._by_nodes if self.general else self._by_pairs
         drift, response, noise = terms(M, Q, P, a, finer)
         width, eta = len(a), self.rate
+        # decay moves w by -eta gamma w/d a step, hence M by -eta gamma M and Q, with two neurons,
+        # by twice that
         dM = -eta * (drift[:, width:] + self.decay * M)
         dQ = -eta * (drift[:, :width] + drift[:, :width].T + 2 * self.decay * Q)
         if self.online:
@@ -266,6 +268,8 @@ class OnlineEquations(DoubleModule):
         """Moves of the overlaps with the radial part of every neuron's taken back, to first order
         in 1/d.
         """
+        # a neuron's length moves by dQ_kk/2 relative to Q_kk: taken back from every overlap it has
+        # part in
         radial = 0.5 * jnp.diagonal(dQ) / jnp.diagonal(Q)
         return dM - radial[:, None] * M, dQ - (radial[:, None] + radial) * Q
 
@@ -293,6 +297,7 @@ class OnlineEquations(DoubleModule):
         noise = jnp.zeros_like(Q)
         if self.online:
             noise = noise_matrix(self.activation, self._unit, cov, c, width, order)
+            # E[sigma' sigma' Delta] = Delta E[sigma' sigma'], for the labels' noise is independent
             noise = jnp.outer(own, own) * (noise + self.noise * rows.mixed[:, :width])
         return own[:, None] * drift, rows.value @ c, noise
 
@@ -423,6 +428,7 @@ def _solve(equations, start, ts, rtol, atol, max_steps):
         saveat=diffrax.SaveAt(ts=ts, dense=True),
         max_steps=max_steps,
         throw=False,
+        # beyond it the step size would fall to nothing while Q runs away
         event=diffrax.Event(blown),
         stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
     )
@@ -481,6 +487,7 @@ def _check_covariance(covariance) -> None:
     if isinstance(covariance, Tracer):
         return
     values = np.linalg.eigvalsh(np.asarray(covariance))
+    # 1e-10: far above the rounding of an eigenvalue, 1e-16 of the largest
     if values[0] < -1e-10 * max(values[-1], 1e-300):
         raise ValueError(
             "`M`, `Q` and `P` must be the overlaps of vectors, but their covariance has the "
@@ -489,10 +496,10 @@ def _check_covariance(covariance) -> None:
         )
 
 
-def _coefficients(given):
-    if given is None:
+def _coefficients(values):
+    if values is None:
         return None
-    star = real_array("coefficients", given, "(index,)").astype(float)
+    star = real_array("coefficients", values, "(index,)").astype(float)
     if not isinstance(star, Tracer) and bool(jnp.any(star == 0)):
         raise ValueError(
             "`coefficients` must not be zero; leave out the index that the teacher does not use."

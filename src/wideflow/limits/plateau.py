@@ -56,8 +56,10 @@ def plateau(
         )
     decay = -np.diff(np.log(e)) / np.diff(np.log(t))  # of each interval
     lowest_after = np.minimum.accumulate(e[::-1])[::-1]
+    # where the flag changes: first interval of each stretch, and the first one behind it, in turn
     ends = np.flatnonzero(np.diff(np.concatenate([[0], (decay < slope).astype(int), [0]])))
     above = floor * e.max()
+    # interval k lies between times k and k + 1, so a stretch of intervals a..b-1 ends at time b
     stretches = [
         (a, b) for a, b in ends.reshape(-1, 2) if e[b] > max(lowest_after[b] * drop, above)
     ]

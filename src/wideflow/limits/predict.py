@@ -156,6 +156,7 @@ def _ensemble(train: KernelPair, y, moments, cross: KernelPair | None, test_nngp
         cross, test_nngp = KernelPair(nngp, ntk), nngp if test_nngp is None else test_nngp
     test_nngp_cross, test_ntk = _cross_kernels(cross, ntk.shape[0])
     _check_test(test_nngp, test_ntk.shape[0])
+    # everything in the eigenvectors of Theta, where T is diagonal for every time: one decomposition
     read = test_ntk @ vectors  # Theta(x, X) V
     mean = jnp.einsum("xe,te,eo->txo", read, learnt, vectors.T @ y)
     if test_nngp is None:
@@ -233,6 +234,7 @@ def _posterior(nngp, cross, test, y, ridge):
     mean = cross @ jax.scipy.linalg.cho_solve((factor, True), y)
     if test is None:
         return mean, None
+    # K(x, X) (L L^T)^-1 K(X, x) = |L^-1 K(X, x)|^2: symmetric, and variances stay sums of squares
     half = jax.scipy.linalg.solve_triangular(factor, cross.T, lower=True)
     return mean, test - ((half**2).sum(0) if test.ndim == 1 else half.T @ half)
 
@@ -264,6 +266,7 @@ def log_marginal_likelihood(
         check_factor("nngp", nngp, memory)
         _check_ridge(ridge)
         solve, logs = inverse(nngp, ridge, memory, progress)
+        # logs of the factor's diagonal below, half of log det here
         square, logs = jnp.sum(y * solve(np.asarray(y))), logs / 2
     else:
         factor = cholesky("nngp", nngp, ridge)
@@ -354,6 +357,7 @@ def spectrum_of(name: str, matrix):
     """
     check_symmetric(name, matrix)
     values, vectors = jnp.linalg.eigh((matrix + matrix.T) / 2)
+    # LAPACK's eigenvalues are off by a modest multiple of eps |matrix|; n eps |matrix| is above it
     floor = matrix.shape[0] * jnp.finfo(values.dtype).eps * jnp.max(jnp.abs(values))
     _refuse_negative(name, float(values[0]), float(values[-1]), float(floor))
     return jnp.where(values > floor, values, 0.0), vectors
@@ -370,6 +374,7 @@ def check_definite(name: str, matrix) -> None:
 
 
 def _refuse_negative(name, smallest, largest, floor):
+    # ten times: kernels themselves are rounded before they are decomposed
     if not smallest >= -10 * floor:
         raise ValueError(
             f"`{name}` must be positive semi-definite, but its eigenvalues run from "
@@ -384,6 +389,7 @@ def check_symmetric(name: str, matrix) -> None:
     if isinstance(matrix, Tracer):  # inside `jit` or `grad` there are no numbers to look at
         return
     gap, size = float(jnp.max(jnp.abs(matrix - matrix.T))), float(jnp.max(jnp.abs(matrix)))
+    # 1e-6: kernels in float32, and sampled ones, are symmetric to single precision; NaN fails too
     if not gap <= 1e-6 * size:
         raise ValueError(
             f"`{name}` must be symmetric and finite, but it differs from its transpose by "

@@ -127,6 +127,7 @@ def limit_nodes(scaling: AbstractScaling, nodes: int) -> LimitNodes:
         if callable(scaling.sequence):
             head = np.array([float(scaling.sequence(j)) for j in range(1, nodes + 1)])
             tail = 1.0 - math.fsum(head)
+            # 1e-9: sums of user-given shares, rounded to nine digits, still count as 1
             if not -1e-9 <= tail < 1.0:
                 raise ValueError(
                     "`sequence` must sum to 1 over all nodes to have a limit, but its first "
@@ -173,6 +174,7 @@ def random_ntg(
     weights = jnp.asarray((1.0 - limit.gamma) * limit.head)
     products = inputs @ inputs.T / inputs.shape[1]
 
+    # the Hadamard form of a shallow tangent Gram matrix, one product for all nodes
     def one(key):
         hidden = jax.random.normal(
             named_key(key, "hidden"), (weights.shape[0], inputs.shape[1]), dtype=inputs.dtype
@@ -237,6 +239,7 @@ def departure(scaling: AbstractScaling, width: int | None = None) -> float:
         return float(jnp.sum(scaling.node_scales(width) ** 4))
     if isinstance(scaling, Zipf) and scaling.gamma < 1:
         return (1.0 - scaling.gamma) ** 2 * zipf_sum(scaling.alpha)
+    # the tail of squares beyond is at most lambda_J times the tail of the sum
     limit = limit_nodes(scaling, 100_000)
     return (1.0 - limit.gamma) ** 2 * limit.squares
 
@@ -262,6 +265,8 @@ def _squared_slopes(act: Activation, k11, k12, k22):
     r"""$\mathbb E[\sigma'(u)^2\sigma'(v)^2]$; slopes $\beta_\pm$ on the two sides of a kink give
     $(\beta_+^4+\beta_-^4)p + \beta_+^2\beta_-^2(1-2p)$."""
     if act.degree == 1:
+        # both pre-activations are positive with probability p = E[relu' relu'], both negative with
+        # p, and they differ in sign with 1 - 2p
         right, left = (float(act.derivative(jnp.asarray(side))) ** 2 for side in (1.0, -1.0))
         both = pair_derivative(as_activation("relu"), k11, k12, k22)
         return (right**2 + left**2) * both + right * left * (1.0 - 2.0 * both)

@@ -76,6 +76,7 @@ def exact_order(student: Activation, teacher: Activation) -> int | None:
     p, q = powers(student), powers(teacher)
     if p is None or q is None:
         return None
+    # two slopes of degree deg p - 1 and two values; N Gauss nodes are exact up to degree 2N - 1
     degree = 2 * (len(p) - 2) + 2 * (max(len(p), len(q)) - 1)
     return degree // 2 + 1
 
@@ -111,9 +112,9 @@ def _tilted(student, teacher, covariance, c, width):
     spread = 1 / (2 * b**2)
 
     def entry(k, l):
-        chosen = jnp.stack([k, l])
-        rows = covariance[chosen]
-        inner = covariance[chosen][:, chosen] + spread * jnp.eye(2)
+        pair = jnp.stack([k, l])
+        rows = covariance[pair]
+        inner = covariance[pair][:, pair] + spread * jnp.eye(2)
         # sigma' = (2b/sqrt(pi)) exp(-b^2 u^2): the normalisation of the tilted law is det(I + 2 b^2
         # C_SS)^(-1/2)
         weight = (4 * b**2 / jnp.pi) * spread / jnp.sqrt(jnp.linalg.det(inner))
@@ -138,6 +139,8 @@ def _slopes(act: Activation) -> tuple[float, float] | None:
 
 def _piecewise_linear(student, teacher, covariance, c, width):
     units = len(covariance)
+    # a unit is alpha h^+ + beta (-h)^+: every choice of four half lines is `positive_quad` of h
+    # with signs
     flips = np.array(list(itertools.product((1.0, -1.0), repeat=4)))
     quads = np.array(
         [
@@ -183,6 +186,8 @@ def positive_quad(covariance: Float[Array, "4 4"]) -> Float[Array, ""]:
 
     def slope(t):
         scaled = jnp.where(inside, covariance, t * covariance)
+        # (i, k, j, l): d_i d_j of 1(h_i > 0) 1(h_k > 0) h_j^+ h_l^+ is delta(h_i) 1(h_k > 0) 1(h_j
+        # > 0) h_l^+
         ends = [(0, 1, 2, 3), (0, 1, 3, 2), (1, 0, 2, 3), (1, 0, 3, 2)]
         return sum(covariance[i, j] * _at_zero(scaled, i, k, j, l) for i, k, j, l in ends)
 
@@ -232,6 +237,7 @@ def _condition(c, i, left):
     pivot = jnp.where(c[i, i] > 0, c[i, i], 1.0)
     rest = c[left][:, left] - jnp.outer(column, column) / pivot
     size = jnp.diagonal(c)[left]
+    # the difference of two numbers of size `size` rounds at 1e-16 of it: below 1e-14 it is rounding
     gone = jnp.diagonal(rest) <= 1e-14 * size
     return jnp.where(gone[:, None] | gone, 0.0, rest)
 
@@ -263,6 +269,7 @@ def _by_sign_moments(student, teacher, covariance, c, width):
             entries = [[covariance[some[:, m], some[:, n]] for n in range(4)] for m in range(4)]
             moment, values = SignMoments(entries, noises), jnp.zeros(len(some))
             for terms in itertools.product(slopes, slopes, left_terms, right_terms):
+                # an even number of equal signs is 1
                 signed = Counter(int(pattern[m]) for m, term in enumerate(terms) if term[2])
                 signs = frozenset(m for m, count in signed.items() if count % 2)
                 powers = tuple(power for _, power, _ in terms)
@@ -316,12 +323,13 @@ def psd_root(covariance):
     zeros.
     """
     count = len(covariance)
+    # Cholesky by columns without pivoting: the order of the units is that of the points
     size = jnp.maximum(jnp.max(jnp.diagonal(covariance)), 1e-300)
     columns, rest = [], covariance
     for i in range(count):
         pivot = rest[i, i]
-        kept = pivot > 1e-15 * size
-        column = jnp.where(kept, rest[:, i] / jnp.sqrt(jnp.where(kept, pivot, 1.0)), 0.0)
+        positive = pivot > 1e-15 * size
+        column = jnp.where(positive, rest[:, i] / jnp.sqrt(jnp.where(positive, pivot, 1.0)), 0.0)
         column = jnp.where(jnp.arange(count) < i, 0.0, column)
         columns.append(column)
         rest = rest - jnp.outer(column, column)
@@ -329,7 +337,11 @@ def psd_root(covariance):
 
 
 def tensor_rule(dimensions: int, nodes, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (point, dimension) and weights of the product of one-dimensional rules."""
+    """Nodes (point, dimension) and weights of the product of one-dimensional rules; of none of them
+    it is one point of weight 1.
+    """
+    if not dimensions:
+        return np.zeros((1, 0)), np.ones(1)
     points = np.stack(np.meshgrid(*[nodes] * dimensions, indexing="ij"), -1).reshape(-1, dimensions)
     weights = np.prod(np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), -1), -1).ravel()
     return points, weights
@@ -356,6 +368,7 @@ def _entire(*activations: Activation) -> bool:
 def _joint(student, teacher, covariance, c, width, order):
     h, weights = gaussian_points(student, covariance, order, _entire(student, teacher))
     slope = student.slope(h[:, :width])
+    # one rule for all k and l together: the entries are a weighted Gram matrix of slopes
     e = student.value(h[:, :width]) @ c[:width] + teacher.value(h[:, width:]) @ c[width:]
     return (slope * (weights * e**2)[:, None]).T @ slope
 
@@ -377,6 +390,7 @@ def _by_quadruples(student, teacher, covariance, c, width, order):
         alike = [quad for quad in quads if len(set(quad)) == count]
         terms = _alike_quadruples(student, teacher, covariance, width, order, alike)
         k, l, i, j = np.array(alike).T
+        # (i, j) and (j, i) are one term, counted twice
         terms = terms * np.where(i == j, 1.0, 2.0) * c[i] * c[j]
         total = total.at[k, l].add(terms)
     return jnp.triu(total) + jnp.triu(total, 1).T

@@ -39,7 +39,8 @@ class SignMoments:
 
     def __init__(self, covariance: Sequence[Sequence[Array]], noises: Sequence[float]):
         self.count = len(noises)
-        # variables 0, 1, ... are h, the next ones g; by the set of g that are held at 0
+        # variables 0, 1, ... are h, the next ones g; by the set of g that are 0
+        # noise is independent: it adds to the variance of g alone, and Cov(h, g) = Cov(h, h)
         g = lambda i, j: covariance[i][j] + (noises[i] if i == j else 0.0)
         both = lambda a, b: (g if min(a, b) >= self.count else lambda i, j: covariance[i][j])(
             a % self.count, b % self.count
@@ -54,37 +55,39 @@ class SignMoments:
         """
         return self._moment(powers, signs, frozenset())
 
-    def _stein(self, powers: Powers, signs: frozenset[int], held: frozenset[int]):
+    def _stein(self, powers: Powers, signs: frozenset[int], zeros: frozenset[int]):
         if (sum(powers) + len(signs)) % 2:
             return 0.0  # an odd function
         if not any(powers):
-            return self._signs(sorted(signs), held)
+            return self._signs(sorted(signs), zeros)
         i = next(n for n, power in enumerate(powers) if power)
-        left, covariance = _lowered(powers, i), self._given(held)
+        # one factor h_i is spent; the powers left, and each sign, are what Stein's lemma
+        # differentiates
+        left, covariance = _lowered(powers, i), self._conditional(zeros)
         total = sum(
-            power * covariance[i, j] * self._moment(_lowered(left, j), signs, held)
+            power * covariance[i, j] * self._moment(_lowered(left, j), signs, zeros)
             for j, power in enumerate(left)
             if power
         )
         for a in sorted(signs):
             g = self.count + a
             density = 2 / jnp.sqrt(2 * jnp.pi) * _inverse_root(covariance[g, g])
-            rest = self._moment(left, signs - {a}, held | {a})
+            rest = self._moment(left, signs - {a}, zeros | {a})
             total = total + covariance[i, g] * density * rest
         return total
 
-    def _given(self, held: frozenset[int]) -> dict[tuple[int, int], Array]:
-        """Covariances where the variables g of `held` are 0."""
-        if held not in self._covariances:
-            last = max(held)
-            before, g = self._given(held - {last}), self.count + last
-            self._covariances[held] = _conditioned(before, g)
-        return self._covariances[held]
+    def _conditional(self, zeros: frozenset[int]) -> dict[tuple[int, int], Array]:
+        """Covariances where the variables g of `zeros` are 0."""
+        if zeros not in self._covariances:
+            last = max(zeros)
+            before, g = self._conditional(zeros - {last}), self.count + last
+            self._covariances[zeros] = _conditioned(before, g)
+        return self._covariances[zeros]
 
-    def _signs(self, signs: list[int], held: frozenset[int]):
+    def _signs(self, signs: list[int], zeros: frozenset[int]):
         if not signs:
             return 1.0
-        covariance = self._given(held)
+        covariance = self._conditional(zeros)
         entry = lambda a, b: covariance[self.count + a, self.count + b]
         if len(signs) == 2:
             a, b = signs
@@ -106,6 +109,7 @@ def _inverse_root(variance):
 
 def _conditioned(covariance: dict, g: int) -> dict:
     """The covariances given that variable `g` is 0."""
+    # 0 where g has no variance: it is 0 already, and nothing changes
     inverse = _inverse_root(covariance[g, g]) ** 2
     names = sorted({a for a, _ in covariance})
     slope = {a: covariance[a, g] * inverse for a in names}
@@ -148,28 +152,37 @@ def _two_zeros(c, t, short, i: int, j: int):
     r"""$c_{ij}\,E[2\delta(g_i)\,2\delta(g_j)\,\mathrm{sign}(g_k)\,\mathrm{sign}(g_l)]$ at $t$, with
     `short` $= 1 - t$ and $k$, $l$ the others of the two pairs.
     """
+    # of (0, 1) the other than i, of (2, 3) the other than j
     k, l = 1 - i, 5 - j
-    at = lambda a, b: c[a][b] * (1.0 if (a < 2) == (b < 2) else t)
-    # c_ii c_jj - t^2 c_ij^2 without cancellation at t = 1
-    square = (c[i][i] * c[j][j] - c[i][j] ** 2) + c[i][j] ** 2 * short * (1 + t)
+    inside = c[i][i] > 0
+    share = lambda a: jnp.where(inside, c[i][a] / jnp.where(inside, c[i][i], 1.0), 0.0)
+    to_j, to_l = share(j), share(l)
+    # Covariances given g_i = 0, then given g_j = 0 as well. Where g_i and g_j are one variable,
+    # those of g_j vanish at t = 1 like 1 - t^2, which stands apart so that nothing cancels.
+    gap = short * (1 + t)
+    square = (c[i][i] * c[j][j] - c[i][j] ** 2) + c[i][j] ** 2 * gap
+    kj = t * (c[k][j] - c[k][i] * to_j)
+    lj = (c[l][j] - c[l][i] * to_j) + gap * c[l][i] * to_j
+    ll = (c[l][l] - c[l][i] * to_l) + gap * c[l][i] * to_l
     inverse = _inverse_root(square)
-
-    def given(a, b):
-        crossed = at(i, j) * (at(a, i) * at(b, j) + at(a, j) * at(b, i))
-        straight = c[j][j] * at(a, i) * at(b, i) + c[i][i] * at(a, j) * at(b, j)
-        return at(a, b) - inverse**2 * (straight - crossed)
-
-    first, last = given(k, k), given(l, l)
+    over = c[i][i] * inverse**2  # 1 / Var(g_j | g_i = 0)
+    first = (c[k][k] - c[k][i] * share(k)) - over * kj**2
+    last = ll - over * lj**2
+    both = t * (c[k][l] - c[k][i] * to_l) - over * kj * lj
     gone = (first <= SINGULAR * c[k][k]) | (last <= SINGULAR * c[l][l])
-    signs = jnp.where(gone, 0.0, _two_signs(first, given(k, l), last))
+    signs = jnp.where(gone, 0.0, _two_signs(first, both, last))
     return c[i][j] * (2 / jnp.pi) * inverse * signs
 
 
 @functools.cache
 def tanh_sinh() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Double-exponential nodes $t$ on [0, 1], $1 - t$ to full precision, and weights."""
-    step = 0.11  # 1e-13 on analytic integrands with root singularities at the ends
-    s = np.arange(-30, 31) * step
+    # 1e-14 on analytic integrands with roots at the ends, (1 - t)^(-1/2) included: of that one the
+    # ends leave out 2 sqrt(1 - t) = 8e-15 at the last node, where inner = 33
+    step = 0.11
+    s = np.arange(-34, 35) * step
+    # t = (1 + tanh(inner))/2, so that 1 - t = 1/(1 + exp(2 inner)) keeps its digits where t rounds
+    # to 1
     inner = np.pi / 2 * np.sinh(s)
     weights = step * np.pi / 4 * np.cosh(s) / np.cosh(inner) ** 2
     return 1 / (1 + np.exp(-2 * inner)), 1 / (1 + np.exp(2 * inner)), weights

@@ -77,7 +77,10 @@ def _root(values: np.ndarray, weights: np.ndarray, share: float) -> float:
         return float(np.sum(weights * np.exp(-2 * values * math.exp(log_time)))) / share - 1.0
 
     low = math.log(-math.log(share) / (2 * values.max())) - 1e-9  # one mode at the largest rate
+    # all of it in the slowest mode that moves; where some of it stands still, the loop goes on
     high = math.log(max(-math.log(share), 1.0) / (2 * values[moving].min())) + 1.0
     while excess(high) > 0:
         high += 1.0
+    # in the logarithm of time, which spans as many decades as the spectrum; rtol is brentq's least,
+    # 4 eps
     return math.exp(untyped(brentq)(excess, low, high, xtol=1e-14, rtol=8.9e-16))

@@ -64,6 +64,7 @@ def sides(model: Deep, features, output: int | None) -> dict[int, Side]:
             if number not in shifts:
                 return h
             inputs[number] = patches(layer, x)
+            # the derivative of f in a shift at 0 is delta, without a derivative in any weight
             return h + shifts[number]
 
         return model.respond_through(features, weigh), inputs
@@ -75,6 +76,8 @@ def sides(model: Deep, features, output: int | None) -> dict[int, Side]:
     else:
         basis = jnp.eye(outputs.shape[1], dtype=outputs.dtype)
         basis = basis if output is None else basis[output : output + 1]
+        # samples do not mix: pulling e_k back for all samples at once gives every sample its own
+        # delta_k
         rows = jnp.broadcast_to(basis[:, None, :], (len(basis), *outputs.shape))
     gradients = jax.vmap(lambda row: pull(row)[0])(rows)
     flat = lambda g: jnp.moveaxis(g.reshape(*g.shape[:2], -1, g.shape[-1]), 0, 1)
@@ -105,6 +108,7 @@ def _tiled(block, model: Deep, left, right, output, memory) -> Any:
     are computed.
     """
     per_sample = COPIES * left.dtype.itemsize * _numbers_per_sample(model, output)
+    # two sides of a tile are in memory at once
     tile = max(1, int(budget(memory) // (2 * per_sample)))
     other = left if right is None else right
     if tile >= max(len(left), len(other)):
@@ -166,7 +170,9 @@ def _products(a: Side, b: Side):
         gradients = _inner(_rows(a.gradient), _rows(b.gradient), a is b)
         whole = overlaps[:, None, :, None] * gradients.reshape(n, outputs, m, outputs)
         return whole.reshape(n * outputs, m * outputs)
+    # overlaps <x, x'>, overlaps <delta, delta'> for all pairs of outputs, and their product
     pairs = n * m * positions**2 * (fan_in + outputs**2 * (channels + 1))
+    # gradients sum_p x_p (x) delta_p of both sides, and their inner products
     rows = outputs * fan_in * channels * ((n + m) * positions + n * m * outputs)
     if rows <= pairs:
         summed = lambda side: _rows(jnp.einsum("ipf,ikpc->ikfc", side.inputs, side.gradient))

@@ -257,6 +257,7 @@ def virtual_inputs(gram) -> Float[Array, "point point"]:
         gram: $G$, symmetric and positive semi-definite, shape (point, point).
     """
     root = square_root(gram)
+    # (sqrt q G^1/2)(sqrt q G^1/2)^T / q = G: the Gram matrix divides by the number q of columns
     return jnp.sqrt(jnp.asarray(root.shape[0], root.dtype)) * root
 
 

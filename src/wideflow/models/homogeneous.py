@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
 from .._core.errors import check_count, check_positive
+from .._core.polar import polar
 from .._core.precision import double
 from .._core.randomness import named_key, normal
 from .._core.types import Key
@@ -102,8 +103,7 @@ class Homogeneous(AbstractModel):
     @property
     def norms(self) -> Float[Array, " width"]:
         r"""$r_i = \|w_i\|$; its derivative at a zero row is 0."""
-        squares = jnp.sum(self.weights**2, axis=1)
-        return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), 0.0)
+        return polar(self.weights)[0]
 
     def neurons(self) -> tuple[Float[Array, " width"], Float[Array, "width feature"]]:
         r"""$(b, H)$ with $f(x) = \sum_i b_i\sigma(\langle H_i, x\rangle)$: here $b_i = s\|w_i\|/m$,
@@ -132,13 +132,12 @@ class Homogeneous(AbstractModel):
         r"""$J^\top c = \frac sm\big[r\circ((\sigma'(Z)\circ c)^\top X) + U\circ(\sigma(Z)^\top
         c)\big]$.
         """
-        r = self.norms
+        r, unit = polar(self.weights)
         z = features @ self.weights.T
         active = self.activation.value(z)
         scale = self.factor / self.width
 
         def pull(cotangent):
-            unit = self.weights / jnp.where(r > 0, r, 1.0)[:, None]
             slopes = (self.activation.slope(z) * cotangent[:, None]).T @ features
             return {
                 "weights": scale * (r[:, None] * slopes + (active.T @ cotangent)[:, None] * unit)

@@ -74,6 +74,7 @@ def _attend(layer: SelfAttention, x, weigh: Weigh, numbers: Iterator[int]):
     *readers, last = layer.parts
     split = lambda h: h.reshape(samples, math.prod(positions), layer.heads, -1)
     read = [split(weigh(next(numbers), part, x)) for part in readers]
+    # under 'linear' there are two readers and the keys are the queries: read[0] is read[-2]
     queries, keys, values = read[0], read[-2], read[-1]
     power = 1.0 if layer.scaling == "linear" else 0.5
     products = jnp.einsum("nahk,nbhk->nhab", queries, keys) / layer.key_width**power
@@ -122,6 +123,7 @@ def padded(layer, x) -> tuple[Batch, str]:
         return x, layer.padding
     ends = [(0, 0)]
     for size, window, stride in zip(x.shape[1:-1], layer.window, layer.strides, strict=True):
+        # as 'SAME' pads: ceil(size / stride) windows, the extra position at the end
         missing = max((-(-size // stride) - 1) * stride + window - size, 0)
         ends.append((missing // 2, missing - missing // 2))
     return jnp.pad(x, [*ends, (0, 0)], mode="wrap"), "VALID"
@@ -142,6 +144,8 @@ def patches(layer: Dense | Conv, x) -> Float[Array, "sample position fan_in"]:
         return x.reshape(x.shape[0], -1, x.shape[-1])
     x, padding = padded(layer, x)
     assert layer.strides is not None  # completed when the layer was built
+    # channels stand before the window here and behind it in the weights; only inner products over
+    # both are taken, which do not see the order
     windows = jax.lax.conv_general_dilated_patches(
         x, layer.window, layer.strides, padding, dimension_numbers=_numbers(len(layer.window))
     )

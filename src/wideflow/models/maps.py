@@ -160,9 +160,8 @@ def xavier_network(model: Shallow, rate: float | int) -> Equivalent:
             f"{model.weights.shape[0]} and {width}."
         )
     root = width**-0.5
-    plain = ABC(
-        a=(-0.5, 0.0), b=(0.5, 0.5), c=0.0
-    )  # D = m, so m^(1/2) D^(-1/2) = 1: no factor anywhere
+    # D = m, so m^(1/2) D^(-1/2) = 1: no factor anywhere
+    plain = ABC(a=(-0.5, 0.0), b=(0.5, 0.5), c=0.0)
     first = RandomFeatures(root * embedding.weights, embedding.activation)
     return Equivalent(
         Shallow(root * model.hidden, root * model.output, plain, model.activation, first), rate
@@ -208,6 +207,7 @@ class Exponents:
         r"""$r = \min(a_o + b_o, 2 a_o + c) + c - 1 + \min_l (2 a_l + 1[l = 1])$: 0 feature
         learning, positive kernel regime, negative unstable.
         """
+        # features of any trained layer reach the last one: the fastest decides
         inner = min(2 * a + (1 if layer == 0 else 0) for layer, a in enumerate(self.a[:-1]))
         return min(self.a[-1] + self.b[-1], 2 * self.a[-1] + self.c) + self.c - 1 + inner
 
@@ -293,13 +293,11 @@ def abc_network(model: Shallow, exponents: Exponents) -> Shallow:
             f"`exponents` must have {len(inner) + 3} layers like `model`, got {len(exponents.a)}."
         )
     size = [float(width) ** -(a + b) for a, b in zip(exponents.a, exponents.b, strict=True)]
-    middle = [
-        width**0.5 * s * w for s, w in zip(size[1:-2], inner, strict=True)
-    ]  # the embedding divides by sqrt(D) itself
+    # the embedding divides by sqrt(D) itself
+    middle = [width**0.5 * s * w for s, w in zip(size[1:-2], inner, strict=True)]
     features = DeepRandomFeatures(size[0] * first, middle, embedding.activation)
-    scaling = ABC(
-        a=(exponents.a[-2] - 0.5, exponents.a[-1]), b=exponents.b[-2:], c=exponents.c
-    )  # `Shallow` divides by sqrt(D)
+    # `Shallow` divides by sqrt(D) = m^(1/2)
+    scaling = ABC(a=(exponents.a[-2] - 0.5, exponents.a[-1]), b=exponents.b[-2:], c=exponents.c)
     hidden = float(width) ** -exponents.b[-2] * model.hidden
     output = float(width) ** -exponents.b[-1] * model.output
     return Shallow(hidden, output, scaling, model.activation, features)

@@ -170,10 +170,10 @@ def pruning_curve(
     _check_shallow(model)
     embedded, targets = model.embed(inputs), real_array("targets", targets)
     single = model.output.ndim == 1
-    wanted = (targets[:, None] if single else targets).astype(embedded.dtype)
+    columns = (targets[:, None] if single else targets).astype(embedded.dtype)
     if (
         targets.ndim != model.output.ndim
-        or wanted.shape[1] != jnp.atleast_2d(model.output).shape[0]
+        or columns.shape[1] != jnp.atleast_2d(model.output).shape[0]
     ):
         raise ValueError(
             f"`targets` of shape {targets.shape} do not fit a network of "
@@ -190,10 +190,12 @@ def pruning_curve(
             f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got "
             f"{levels}."
         )
+    # the exact reverse of the order in which nodes are removed, ties included: with k removed, the
+    # first width - k remain
     best_first = jnp.argsort(importance(model, convention), stable=True)[::-1]
     weights = model.weights[:, best_first]
     mixed = (model.scales * jnp.atleast_2d(model.output))[:, best_first]
-    bytes_a_row = 4 * model.width * wanted.shape[1] * embedded.dtype.itemsize
+    bytes_a_row = 4 * model.width * columns.shape[1] * embedded.dtype.itemsize
     rows = tile_rows(embedded.shape[0], bytes_a_row, memory if memory is not None else 256 << 20)
     totals = [
         _tile(
@@ -201,14 +203,14 @@ def pruning_curve(
             weights,
             mixed,
             embedded[i : i + rows],
-            wanted[i : i + rows],
+            columns[i : i + rows],
             jnp.asarray(levels),
         )
         for i in range(0, embedded.shape[0], rows)
     ]
     squares, right, entropy = (sum(part) / embedded.shape[0] for part in zip(*totals, strict=True))
     return PruningCurve(
-        levels, squares / wanted.shape[1], None if single else right, None if single else entropy
+        levels, squares / columns.shape[1], None if single else right, None if single else entropy
     )
 
 

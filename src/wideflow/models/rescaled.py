@@ -43,6 +43,8 @@ class Rescaled(AbstractModel):
         return self._factor(outputs) * self._centred(outputs, features)
 
     def rate_factors(self) -> dict:
+        # the tangent kernel of alpha f is alpha^2 times that of f: dividing rates by alpha^2 leaves
+        # it
         return {name: f / self.alpha**2 for name, f in self.model.rate_factors().items()}
 
     def pullback(self, features) -> tuple[Float[Array, " sample *output"], Pullback]:

@@ -53,6 +53,7 @@ class Taylor(AbstractModel):
         for k in range(1, self.order + 1):
             function = _derivative(function, direction)
             factorial *= k
+            # d^k/ds^k f(theta_0 + s direction) at s = 0 is D^k f[direction]^k
             total = total + function(start) / factorial
         return total
 

@@ -77,6 +77,7 @@ def _shallow_block(model: Shallow, features):
     mixed = model.scales * jnp.atleast_2d(model.output)
     slopes = model.activation.slope(features @ model.weights)
     pairs = (slopes[:, None, :] * mixed).reshape(-1, model.width)
+    # entry ((i, k), (j, l)) is <phi_i, phi_j> for all outputs k and l
     products = jnp.repeat(jnp.repeat(features @ features.T, len(mixed), 0), len(mixed), 1)
     return products * (model.rate_factor * pairs @ pairs.T)
 

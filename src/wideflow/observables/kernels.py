@@ -182,6 +182,7 @@ def _(model: Shallow, left, right, output: int = 0):
 def _shallow_gram(model: Shallow, left, right, output: int):
     """`right` None means `left` itself."""
     mixed = model.scales * (model.output if model.output.ndim == 1 else model.output[output])
+    # c A_k^2 s^2 as its root on both sides: the product is symmetric, and half of it is enough
     scale = jnp.sqrt(model.rate_factor) * jnp.abs(mixed)
     slopes = model.activation.slope(left @ model.weights) * scale
     if right is None:
@@ -298,6 +299,7 @@ class KernelMaxEigenvalue(AbstractObservable):
         vector = 1 + jnp.arange(len(gram), dtype=gram.dtype) / len(gram)
 
         def step(_, v):
+            # 1e-300: a kernel that has vanished gives 0, not NaN
             return gram @ v / jnp.maximum(jnp.linalg.norm(gram @ v), 1e-300)
 
         vector = jax.lax.fori_loop(0, self.iterations, step, vector)

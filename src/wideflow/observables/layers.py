@@ -242,5 +242,6 @@ def _rms(x):
 
 
 def _centred(kernel):
+    # H K H: first the means of columns, then those of the rows that are left
     kernel = kernel - jnp.mean(kernel, axis=0, keepdims=True)
     return kernel - jnp.mean(kernel, axis=1, keepdims=True)

@@ -82,6 +82,7 @@ def stage_events(
     t, loss, l2, l4 = (np.asarray(x, dtype=float) for x in (times, losses, second, fourth))
     a = np.asarray(coefficients, dtype=float)
     floor = (1 - 3 / np.pi) * np.sum(a**2)
+    # c_2 = 1/pi, the second coefficient of |z| (`abs_hermite_squares`)
     settled = l2 / np.pi <= 0.02 * floor
     if noisy:
         if np.max(np.diff(t), initial=0.0) > a.size / 2:

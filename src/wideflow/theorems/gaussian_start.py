@@ -31,11 +31,13 @@ def normal_fault(weights, what: str = "the weights") -> str:
         return f"{what} are not finite"
     squares = float(np.sum(values**2))
     assumption = f"where N(0, 1) is assumed (a test of size {SIZE:g} over {count} numbers)"
+    # two-sided: twice the smaller tail
     if 2 * min(chdtr(count, squares), chdtrc(count, squares)) < allowed:
         return f"{what} have deviation {math.sqrt(squares / count):.4g} {assumption}"
     if 2 * ndtr(-abs(values.mean()) * math.sqrt(count)) < allowed:
         return f"{what} have mean {values.mean():.4g} {assumption}"
     normal, steps = ndtr(values), np.arange(count + 1) / count
+    # F_N jumps at every value: the supremum is attained at one of the two sides of a jump
     distance = max(float(np.max(steps[1:] - normal)), float(np.max(normal - steps[:-1])))
     if 2 * math.exp(-2 * count * distance**2) < allowed:
         return (

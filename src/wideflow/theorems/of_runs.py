@@ -58,9 +58,9 @@ class AbstractRunTheorem(AbstractTheorem):
         try:
             bound = signature.bind(*parts, **options)
         except TypeError as error:
-            wanted = ", ".join(f"`{name}`" for name in signature.parameters)
+            names = ", ".join(f"`{name}`" for name in signature.parameters)
             raise ValueError(
-                f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
+                f"{type(self).__name__} takes a `Run`, or {names}: {error}."
             ) from error
         arguments = bound.arguments
         table = arguments.get("table")
@@ -71,14 +71,14 @@ class AbstractRunTheorem(AbstractTheorem):
         return self.evaluate(*bound.args, **bound.kwargs)
 
 
-def _parts_of(run: Run, wanted) -> dict[str, Any]:
+def _parts_of(run: Run, names) -> dict[str, Any]:
     """What of the run the statement takes, by name."""
     if run.several:
         raise ValueError(
             f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
         )
     parts = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
-    return {name: part for name, part in parts.items() if name in wanted}
+    return {name: part for name, part in parts.items() if name in names}
 
 
 def flow_fault(start, data, table: xr.Dataset) -> str:
@@ -106,6 +106,7 @@ def _too_coarse(start, data, rate: float, loss: str) -> str:
     if not isinstance(start, Shallow) or data is None:
         return "the statement is about gradient flow; train with `GradientFlow()`"
     gram = np.asarray(tangent_gram(start, data.inputs))
+    # the tangent Gram matrix belongs to the half sum of squares
     samples = len(gram) if "mean" in loss else 1  # the mean's gradient is that of the sum over n
     stiffness = rate * float(np.linalg.eigvalsh(gram)[-1]) / samples
     if stiffness <= RESOLVED:

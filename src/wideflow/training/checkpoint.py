@@ -49,6 +49,7 @@ def fingerprint(*inputs) -> str | None:
         identify(inputs, digest.update)
     except UnstableIdentityError:
         return None
+    # 128 bits: no two trainings share one by chance
     return digest.hexdigest()[:32]
 
 

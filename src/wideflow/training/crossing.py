@@ -27,15 +27,19 @@ def crossing(
     last_fixed = ""
     for _ in range(MOST):
         low, high = early[0], late[0]
+        # 1e-12: times closer than that are one record
         if level - late[1] <= CLOSE * level or high - low <= 1e-12 * high:
             break
         middle = (low + high) / 2
         if late[1] > 0 and level > 0:
+            # a loss that decays exponentially is a straight line on logarithms: one step of the
+            # false position is then exact
             above, below = math.log(early[1] / level), math.log(late[1] / level)
             above, below = (
                 (above * weight, below) if last_fixed == "early" else (above, below * weight)
             )
             share = above / (above - below)
+            # never at an end, which would not shrink the bracket
             middle = low + min(max(share, 1e-3), 1 - 1e-3) * (high - low)
         loss, belongs = look(middle)
         if loss < level:

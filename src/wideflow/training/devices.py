@@ -54,6 +54,7 @@ def spread(model, mesh: Mesh, stacked: bool):
     names = {name: getattr(model, name) for name in axes}
     placed = {}
     for name, array in names.items():
+        # axes are those of one model, negative ones from the end; stacked members stand in front
         axis = axes[name] % (array.ndim - stacked) + stacked
         width = array.shape[axis]
         if width % mesh.size:

@@ -101,6 +101,7 @@ class FunctionSpace:
         start, objective = members.call(
             to_dual, ("member", "objective"), members.start, members.objective
         )
+        # Z(0) and K V belong to one member: the objective, which holds K, is stacked with it
         shared = (not members.several, *members.shared[1:])
         self.members = dataclasses.replace(members, start=start, objective=objective, shared=shared)
 
@@ -149,6 +150,8 @@ def _fault(members: Ensemble) -> str:
 def _cheaper(members: Ensemble, evaluations: int, records: int) -> bool:
     features, width = members.start.weights.shape[-2:]
     samples = members.objective.features.shape[-2]
+    # two products of (n, D) with (D, m) a step, pre-activations and gradient; against one of (n, n)
+    # with (n, m), the weights written out at every record, and the Gram matrix once
     weights = 2 * evaluations * samples * features * width
     function = (
         evaluations * samples + (records + 1) * features

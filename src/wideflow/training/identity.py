@@ -139,9 +139,8 @@ class _Identity:
         identified (a type checker's cannot).
         """
         if any(name in function.__code__.co_filename for name in TYPE_CHECKERS):
-            self.feed(
-                function.__wrapped__
-            )  # with or without a type checker it is the same function
+            # with or without a type checker it is the same function
+            self.feed(function.__wrapped__)
             return
         self.text("decorated")
         self.feed(function.__wrapped__)
@@ -160,5 +159,7 @@ class _Identity:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 self._code(constant)
+            elif isinstance(constant, frozenset):  # `x in {...}`: printed in an order of its own
+                self._container(constant)
             else:
                 self.text(repr(constant))

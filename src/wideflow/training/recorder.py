@@ -55,6 +55,7 @@ def record_grid(flow: bool, dynamics, steps, time, every) -> np.ndarray:
             )
         check_positive("time", time)
         check_count("time / rate", int(min(time / float(rates.flat[0]), 1e30)), 0, MOST_STEPS)
+        # 2.1 / 0.7 = 3.0000000000000004 is three steps, not four
         steps = int(np.ceil(time / float(rates.flat[0]) * (1 - 1e-12)))
     return record_steps(every, steps)
 
@@ -85,16 +86,23 @@ def record_times(every, time) -> np.ndarray:
     if every is None:
         every = time / 100
     if isinstance(every, Logarithmic):
-        return np.unique(np.concatenate([[0.0], _logarithmic(every, float(time)), [time]]))
+        return _ending_at(time, np.concatenate([[0.0], _logarithmic(every, float(time))]))
     if np.ndim(every) == 0:
         check_positive("every", every)
         _check_records(time / every)
         count = int(np.floor(time / every * (1 + 1e-12)))
-        return np.unique(np.concatenate([np.arange(count + 1) * every, [time]]))[: count + 2]
+        return _ending_at(time, np.arange(count + 1) * every)
     grid = np.unique(np.asarray(real_values("every", every), np.float64))
     if grid[0] < 0 or grid[-1] > time:
         raise ValueError(f"`every` must hold times between 0 and `time` = {time}.")
     return np.unique(np.concatenate([[0.0], grid, [time]]))
+
+
+def _ending_at(time: float, grid: np.ndarray) -> np.ndarray:
+    """The times of a grid, and `time` itself in place of those that are it but for rounding: three
+    times 0.1 is more than 0.3.
+    """
+    return np.append(grid[grid < time * (1 - 1e-12)], float(time))
 
 
 def _logarithmic(schedule: Logarithmic, last: float) -> np.ndarray:

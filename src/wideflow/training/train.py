@@ -31,7 +31,8 @@ from .session import Session, silent
 Progress = Callable[[float, float, float], None]
 """Called with (done, total, loss) in steps or in time."""
 
-BLOWUP = 1e8  # a loss this many times above its start is divergence, before overflow makes NaN
+# a loss this many times above its start is divergence, before overflow makes NaN (chosen)
+BLOWUP = 1e8
 SLICE_SECONDS = 0.5  # a compiled stretch is cut to about this long, so that progress shows
 ENGINES = ("auto", "weights", "function")
 # multiplications; below it a run takes about a second and a second program is not worth its
@@ -194,6 +195,7 @@ def _may_be_cheaper(ensemble: Ensemble, evaluations: int) -> bool:
         return False
     samples, features = ensemble.objective.features.shape[-2:]
     size = sum(leaf.size for leaf in jax.tree.leaves(parameters(ensemble.start)))
+    # size = D m: the weights' side of the comparison takes 2 n D m a step
     return samples < 2 * features and 2 * evaluations * samples * size > WORTHWHILE
 
 
@@ -337,6 +339,7 @@ def _judge(status: list[Status], values, first, stop_below) -> bool:
     """Marks divergence and early stops; whether anything still runs."""
     values = np.atleast_1d(values)
     for i, value in enumerate(values):
+        # 1 + first: a loss may start at 0
         if not np.isfinite(value) or abs(value) / BLOWUP > 1 + first[i]:
             status[i] = Status.DIVERGED
         elif status[i] is Status.FINISHED and stop_below is not None and value < stop_below:
@@ -361,6 +364,8 @@ FLOW_ROLES = (*STEP_ROLES, "plain")
 
 def _many_steps(model, state, objective, dynamics, time, count):
     """`count` steps in one loop; the fixed parts of the state stay outside it."""
+    # loops carry arrays alone; `count` is one of them, so that a single program serves stretches of
+    # any length
     arrays, static = eqx.partition((model, state, time), eqx.is_array)
 
     def body(_, arrays):
@@ -378,6 +383,7 @@ def _move(model, state, objective, dynamics, start, stop, horizon):
 
 def _step_advance(members: Ensemble):
     """Steps up to a target, in compiled stretches of about `SLICE_SECONDS`."""
+    # cutting a run into stretches changes no number, so the clock may decide how long they are
     pace = {"stretch": 64}
 
     def advance(model, state, step, time, target, progress, values, total):
@@ -397,6 +403,7 @@ def _step_advance(members: Ensemble):
             jax.block_until_ready(time)
             spent = clock.perf_counter() - began
             step = np.asarray(step + count)
+            # between growing and shrinking lies a factor of four, so that the length does not swing
             if spent < SLICE_SECONDS / 2:
                 pace["stretch"] = min(4 * pace["stretch"], 1 << 40)
             elif spent > 2 * SLICE_SECONDS:
@@ -421,8 +428,8 @@ def _flow_advance(members: Ensemble):
             np.asarray(float(target)),
             np.asarray(float(total)),
         )
-        taken = np.asarray(state.steps)
+        solver_steps = np.asarray(state.steps)
         alive = (state.failed, state.stationary)
-        return model, state, np.max(taken), members.constant(float(target)), alive
+        return model, state, np.max(solver_steps), members.constant(float(target)), alive
 
     return advance

@@ -78,6 +78,8 @@ class CommutatorFree(AbstractDenseStep):
         middle = problem.linearise(second)
         late = problem.linearise(_drifted(problem, frozen, start, middle, third, 2 * third))
         weights, stages = (-1 / 12, 3 / 4), (start, late)
+        # the last exponential starts at Y_2 = exp(F_1/3) Y_0, whose cotangent under the frozen
+        # matrix is exp(-h Theta/3) g: both components of Y move by the same exponentials
         integral, after = exponential(problem, weights, stages, frozen.decayed(g, third), size)
         end = problem.linearise(move(problem, second, weights, stages, integral))
         highest_loss = jnp.maximum(middle.loss, late.loss)
@@ -95,6 +97,7 @@ class CommutatorFree(AbstractDenseStep):
             start, theta=theta, outputs=outputs, jacobian=jacobian, gram=gram
         )
         after = lambda span: _drifted(problem, frozen, start, late, 2 / 3 * size, span)
+        # what the formula misses at the end is of order h^4, and so is a cubic share of it inside
         both = jax.lax.map(after, jnp.stack([time, size]))  # the formula is long: compiled once
         share = (time / size) ** 3
         return {
@@ -172,6 +175,7 @@ def integrals(
     """
     x = span * values
     of_x = phis(x, 4)
+    # phi_1 and phi_2
     mean, second = of_x[:2]
     mixed = mixing(x[:, None], x[None, :], [phi[None, :] for phi in of_x])
     first = span * mean * start - span**3 * (mixed * drift) @ start
@@ -188,8 +192,12 @@ def mixing(
     """
     low, gap = jnp.minimum(p, q), jnp.abs(p - q)
     of_gap = phis(gap, 2)
+    # the smaller exponent in front: with q >= p what is left is int v e^{-v gap} = psi(gap), with q
+    # < p it is int v e^{-(1-v) gap} = phi_2(-gap)
     both = jnp.exp(-low) * jnp.where(q >= p, _rising(gap, *of_gap), of_gap[1])
     safe = jnp.where(p < _SMALL, 1.0, p)
+    # phi_1(-(1-v) p) = 1 - (1-v) p/2 + O(p^2), and int v (1-v)^2 e^{-vq} = 2 phi_3(-q) - 6
+    # phi_4(-q)
     near = _humped(q, *of_q[1:3]) - p / 2 * (2 * of_q[2] - 6 * of_q[3])
     return jnp.where(p < _SMALL, near, (_rising(q, *of_q[:2]) - both) / safe)
 
@@ -199,6 +207,7 @@ def _rising(x, first, second):
     cancellation at large $x$.
     """
     safe = jnp.where(x < 1, 1.0, x)
+    # at large x both phis are near 1/x and their difference near 1/x^2; in parts no digit is lost
     return jnp.where(x < 1, first - second, (1 - jnp.exp(-safe) * (1 + safe)) / safe**2)
 
 

@@ -47,6 +47,8 @@ class DiffraxSolver(eqx.Module):
     def _parts(self) -> tuple[Any, Any]:
         from ..._core.solvers import diffrax
 
+        # parameters are of order one: the absolute part matters only for entries below 1e-3
+        # (chosen)
         absolute = self.tolerance * 1e-3
         controller = diffrax.PIDController(rtol=self.tolerance, atol=absolute)
         if self.name != "kvaerno5":
@@ -59,6 +61,7 @@ class DiffraxSolver(eqx.Module):
         """Right-hand sides an attempted step takes (Tsit5 keeps its last one); for `kvaerno5`
         without its Newton iterations.
         """
+        # Tsit5's seventh stage is the first of the next step
         return {"tsit5": 6, "dopri8": 13, "kvaerno5": 7}[self.name]
 
     def init(self, field, loss, theta: Parameters, time) -> DiffraxState:
@@ -135,6 +138,7 @@ class DiffraxSolver(eqx.Module):
             # Diffrax's controller sees errors, not the loss: a step that raises it is undone,
             # whatever the controller has made of it
             value, rounding = loss(theta)
+            # `not (<=)`: a NaN counts as a rise
             rises = accepted & ~(value <= now.loss + now.rounding)
             accepted = accepted & ~rises
             end = jnp.where(rises, now.end, end)
@@ -142,6 +146,7 @@ class DiffraxSolver(eqx.Module):
             control = jax.tree.map(lambda a, b: jnp.where(rises, a, b), now.controller, control)
 
             success = diffrax.RESULTS.successful
+            # a following step of no length, or NaN, cannot go on
             failed = ((result != success) & accepted) | (verdict != success) | ~(following > end)
             slow = (following - end) * max_steps < HOPELESS * (stop - end)
             failed = failed | (slow & (now.attempts - state.attempts >= PROBATION))

@@ -39,12 +39,9 @@ STRETCH = 512.0  # of 1/lambda_max: how long one estimate of it serves (chosen)
 # stretches of a tenth of the time so far, and longer ones, are allowed the whole tolerance; shorter
 # ones in proportion less
 PORTIONS = 10
-SPENDABLE = (
-    1 / 8
-    # of the spare evaluations in one stretch: several hard ones in a row must not use them up
-    # (chosen)
-)
-PATHS = 3  # evaluations of both paths, in steps of the coarser one
+# of the spare evaluations in one stretch: several hard ones in a row must not use them up (chosen)
+SPENDABLE = 1 / 8
+PATHS = 3  # evaluations of both paths, in steps of the coarser one: one of h and two of h/2
 
 
 class DescentState(eqx.Module):
@@ -109,6 +106,7 @@ class ExplicitDescent(eqx.Module):
         def stretch(now: DescentState) -> DescentState:
             start = problem.linearise(now.theta)
             rate = largest_rate(problem, start)
+            # equal stretches of at most STRETCH fastest times each
             pieces = jnp.maximum(jnp.ceil((stop - now.end) * rate / STRETCH), 1.0)
             length = (stop - now.end) / pieces
 
@@ -116,6 +114,8 @@ class ExplicitDescent(eqx.Module):
             # besides, a part may go into this stretch.
             left = most - (now.evaluations - state.evaluations)
             both_paths = lambda time, share: PATHS * time * rate / share
+            # evaluations grow like 1/share: below this share the rest of the run would take more
+            # than is left
             share = jnp.clip(both_paths(horizon - now.end, 1.0) / left, now.share, LARGEST_SHARE)
             least = both_paths(length, LARGEST_SHARE)
             spare = left - both_paths(horizon - now.end, FIRST_SHARE)
@@ -129,6 +129,7 @@ class ExplicitDescent(eqx.Module):
                 lambda: now,
                 lambda: self._stretch(problem, now, start, rate, length, share, limit),
             )
+            # `stop` itself and not a sum that rounds: the loop compares with it
             arrived = (pieces <= 1) & (moved.end > now.end)
             return dataclasses.replace(
                 moved,
@@ -159,6 +160,7 @@ class ExplicitDescent(eqx.Module):
 
         def refine(carry):
             share, count, walked, coarse, _, _ = carry
+            # the finer path of one pair is the coarser of the next: only one new path is walked
             count, walked = 2 * count, walked + 2 * count
             fine = walk(count)
             error = _difference(problem, coarse, fine, tolerance)
@@ -175,9 +177,9 @@ class ExplicitDescent(eqx.Module):
         share, count, walked, fine, error, _ = jax.lax.while_loop(lambda c: c[-1], refine, first)
 
         agree, descends = error <= 1, fine.loss <= highest
-        stays = (
-            agree & ~descends
-        )  # a network that only chatters stays where it is, until finer steps move it
+        # a network that only chatters stays where it is, until finer steps move it
+        stays = agree & ~descends
+        # twice the share makes twice the error, at most half of what is allowed
         share = jnp.where(descends & (error <= GROWTH), 2 * share, share)
         share = jnp.where(stays, share / 2, share)
         theta = jax.tree.map(lambda a, b: jnp.where(descends, a, b), fine.theta, now.theta)

@@ -106,6 +106,7 @@ class ExponentialIntegrator(eqx.Module):
         no, zero, time = jnp.zeros((), bool), jnp.zeros((), int), jnp.asarray(time, float)
         interpolants = tuple(m.empty_interpolant(problem, start) for m in self.methods(problem))
         last = StepResult(start, start.cotangent, start.loss, interpolants, zero)
+        # the first step: half of the fastest time (chosen); the controller grows it by 8 at a time
         size = 0.5 / largest_rate(problem, start)
         return IntegratorState(
             time, time, size, start, last, no, zero, zero, zero, zero, zero, no, no
@@ -142,14 +143,18 @@ class ExponentialIntegrator(eqx.Module):
             # the verdict: finite, descending, and accurate
             defect = norm(new.end.cotangent - new.predicted_gradient)
             allowed = self.tolerance * norm(here.cotangent) + gradient_rounding(problem, here)
+            # `allowed` is never 0: the rounding of outputs keeps it up where the residual vanishes
             error = defect / allowed
             highest_loss = jnp.maximum(new.end.loss, new.highest_loss)
             descends = highest_loss <= here.loss + linearisation_rounding(problem, here)
             descends = descends & jnp.isfinite(defect) & jnp.isfinite(highest_loss)
+            # a NaN in the defect is no descent, so it is rejected whatever the floor
             accepted = descends & ((error <= 1) | (h <= floor))
 
             # the next size: by the error, but not below the floor as long as steps descend; a step
             # cut short does not shorten the next
+            # error ~ h^(order + 1), so h may change by error^(-1/(order + 1)); 1e-16 for steps
+            # without error
             factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** -power, SHRINK, GROW)
             by_error = jnp.maximum(factor * h, floor)
             size = jnp.where(descends, by_error, 0.5 * h)
@@ -185,6 +190,8 @@ class ExponentialIntegrator(eqx.Module):
                 attempts=now.attempts + 1,
                 evaluations=now.evaluations + new.evaluations,
                 rodas_left=jnp.where(switches, RODAS_STEPS, jnp.maximum(now.rodas_left - 1, 0)),
+                # just below the limit: after the next steps with the whole Hessian one failure
+                # brings it back
                 trouble=jnp.minimum(trouble, LIMIT - 1),
                 stuck=~(size > shortest) | hopeless,
             )
@@ -201,6 +208,7 @@ class ExponentialIntegrator(eqx.Module):
         """The parameters at a `time` of the last step; those at its end beyond it."""
         if not self.has_dense_output(problem):
             return state.last.end.theta
+        # 1 before the first step, where nothing is read but nothing may be divided by 0
         size = jnp.where(state.end > state.begin, state.end - state.begin, 1.0)
         part = jnp.clip(time - state.begin, 0.0, size)
 
@@ -272,6 +280,7 @@ def largest_rate(
     # they may point against each other
     g, ones = start.cotangent, jnp.ones_like(start.cotangent)
     v = 2 * ones / norm(ones) + g / _positive(norm(g))
+    # a few products (chosen): a time scale from below is all that is needed
     v = jax.lax.fori_loop(0, iterations, iterate, v / norm(v))
     return _positive(norm(product(v)) * start.hessian.largest_eigenvalue())
 
@@ -326,6 +335,8 @@ def is_still(problem: GramProblem, at: Linearisation, rate) -> Array:
     """
     g = at.cotangent
     speed = jnp.vdot(g, problem.product((1.0,), (at,), g))
+    # g^T Theta g = |sqrt(c) J^T g|^2, whose rounding is eps |J| |g|; |J|^2 = lambda_max(Theta) =
+    # rate / lambda_max(H)
     smallest = (NOISE * jnp.finfo(g.dtype).eps * norm(g)) ** 2
     size, resolved = norm(g), gradient_rounding(problem, at)
     fits = jax.lax.cond(  # the parameters' roundings cost a product and matter near the end alone
@@ -337,6 +348,7 @@ def is_still(problem: GramProblem, at: Linearisation, rate) -> Array:
 
 
 def _positive(x):
+    # the root of the smallest number: neither its square nor its inverse leaves the range
     return jnp.where(x > 0, x, jnp.finfo(x.dtype).tiny ** 0.5)
 
 

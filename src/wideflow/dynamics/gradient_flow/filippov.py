@@ -116,13 +116,16 @@ class SlidingJacobian(AbstractJacobian):
             jacobian.constraints.shape[1], -1
         )
         used = jnp.any(columns != 0, axis=0)
+        # False sorts before True: the columns in use come first
         order = jnp.argsort(~used, stable=True)
         outputs = jnp.atleast_2d(t.mixed)
 
         def without(block, gram):
             block_columns = jax.lax.dynamic_slice_in_dim(order, block * size, size)
+            # columns are ordered (rank, neuron)
             neuron = block_columns % width
             along = jacobian.mean_slopes[:, neuron] * (t.features @ columns[:, block_columns])
+            # unused columns are zeros and subtract nothing, so a block need not be full
             rows = along[:, None, :] * outputs[:, neuron]
             return gram - t.factor * symmetric_product(rows.reshape(-1, size))
 
@@ -158,10 +161,12 @@ def active_constraints(features, sliding: Bool[Array, "sample width"]) -> Constr
         new = features[farthest].T
         for _ in range(2):  # orthogonalising twice is enough (Kahan)
             new = new - jnp.einsum("kdm,kem,em->dm", constraints, constraints, new)
+        # the same measure of independence as in `going`
         left = jnp.take_along_axis(outside, farthest[None], axis=0)[0]
         length = jnp.linalg.norm(new, axis=0)
         independent = left > DEPENDENT * squares[farthest, 0]
         new = jnp.where(independent, new / jnp.where(independent, length, 1.0), 0.0)
+        # Pythagoras; a neuron without another independent input is done
         outside = jnp.where(independent, outside - (features @ new) ** 2, 0.0)
         return count + 1, constraints.at[count].set(new), outside
 
@@ -181,6 +186,8 @@ class Filippov(AbstractStep):
             end = single_step(problem, begin, jnp.where(attempt == 0, size, size / 2))
             return end, (end.cotangent, end.loss)
 
+        # attempt 0 is the whole step, 1 the first half, whose end is 2's start: cotangent 0 checks
+        # end 2, and loss 1 is that inside the step
         end, (cotangents, losses) = jax.lax.scan(single, start, jnp.arange(3))
         return StepResult(end, cotangents[0], losses[1], (), jnp.asarray(3 * EVALUATIONS))
 
@@ -194,6 +201,7 @@ def single_step(problem: GramProblem, start: Linearisation, size) -> Linearisati
     assert isinstance(operator, SlidingJacobian)  # of a network with kinks
     network = operator.unconstrained
     ends = [k / PARTS * size for k in range(1, PARTS + 1)]
+    # integrals from the start to the end of each part, all from one decomposition
     predicted = [i for i, _ in exponentials(problem, (1.0,), (start,), start.cotangent, ends)]
     theta, outputs, means, slopes, constraints = _follow(network, start, jnp.stack(predicted))
     correction = problem.linearisation(
@@ -201,6 +209,7 @@ def single_step(problem: GramProblem, start: Linearisation, size) -> Linearisati
     )
     force = _defect(problem, correction, outputs, predicted[-1]) / size
     integral, _ = exponential(problem, (1.0,), (correction,), start.cotangent, size, force)
+    # the path that was followed has answered the predicted integral already: the difference is left
     shift = operator.vjp(correction.jacobian, integral - predicted[-1])
     theta = {name: theta[name] - shift[name] for name in theta}
     z = network.preactivations(theta)
@@ -260,6 +269,7 @@ def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):
 
     def follow_part(carry, integral: Outputs):
         weights, z, slopes, weighted_sum, weight = carry
+        # the integrated cotangent of each activation, (sample, neuron), frozen over the part
         drive = network.spread(integral)
         own = -norms * drive  # what a pair's own slope does to its own pre-activation
         displacement = lambda slopes: -(network.features @ network.vjp(slopes, integral)["weights"])
@@ -291,6 +301,7 @@ def _follow_neurons(network: ShallowJacobian, weights, slopes: Pairs, parts):
     zero = jnp.zeros_like(slopes)
     first = (weights, network.features @ weights, slopes, zero, zero)
     (weights, z, end, weighted_sum, weight), _ = jax.lax.scan(follow_part, first, parts)
+    # weighted by |cotangent|, for a part without drive says nothing of the response
     means = jnp.where(weight > 0, weighted_sum / jnp.where(weight > 0, weight, 1.0), slopes)
     return weights, network.respond(z), means, end
 
@@ -328,12 +339,16 @@ def mean_slopes(
     """
     rest = moved - slopes * own
     left, right = rest + low * own, rest + high * own  # the displacement on either side
+    # the slope at which B + s A = 0; the clip keeps rounding, and pairs that do not slide, in range
     stuck = jnp.clip(-rest / _nonzero(own), low, high)
     positive = z > 0
     here, there = jnp.where(positive, high, low), jnp.where(positive, low, high)
     toward, beyond = jnp.where(positive, right, left), jnp.where(positive, left, right)
     reaches = jnp.where(positive, z + toward < 0, z + toward > 0)
+    # the displacement is linear in time over the part, so the kink is met at the share -z /
+    # displacement
     when = jnp.clip(-z / _nonzero(toward), 0.0, 1.0)
+    # beyond the kink the drift points back to it: from neither side can the pair leave
     slides = reaches & jnp.where(positive, beyond > 0, beyond < 0)
     after = jnp.where(slides, stuck, there)
     mean = jnp.where(reaches, when * here + (1 - when) * after, here)

@@ -70,6 +70,7 @@ class ShallowJacobian(AbstractJacobian):
 
     def __init__(self, model: Shallow, features):
         self.features = features
+        # c Phi Phi^T never changes: once for all steps
         self.inner = model.rate_factor * (features @ features.T)
         self.mixed = model.scales * model.output
         self.activation, self.factor = model.activation, model.rate_factor
@@ -89,6 +90,8 @@ class ShallowJacobian(AbstractJacobian):
         return self.respond(z), self.activation.slope(z)
 
     def vjp(self, jacobian, cotangent):
+        # sums over outputs come first (`spread`): one product with the features, however many
+        # outputs
         return {"weights": self.factor * (self.features.T @ (jacobian * self.spread(cotangent)))}
 
     def jvp(self, jacobian, tangent):
@@ -101,6 +104,8 @@ class ShallowJacobian(AbstractJacobian):
         if self.mixed.ndim == 1:
             return self.inner * symmetric_product(jacobian * self.mixed)
         outputs, samples = self.mixed.shape[0], jacobian.shape[0]
+        # row (i, k) is sigma'(z_i) s A_k, so entry ((i, k), (j, l)) of the product is block (k, l)
+        # at (i, j)
         rows = (jacobian[:, None, :] * self.mixed).reshape(samples * outputs, -1)
         blocks = symmetric_product(rows).reshape(samples, outputs, samples, outputs)
         whole = self.inner[:, None, :, None] * blocks
@@ -156,18 +161,20 @@ class AutodiffJacobian(AbstractJacobian):
         return jax.jvp(along, (jacobian,), (tangent,))[1]
 
     def gram(self, jacobian):
-        if isinstance(
-            self.model, Deep
-        ):  # products of layer Gram matrices in place of a column an entry
+        # products of layer Gram matrices in place of a column an entry
+        if isinstance(self.model, Deep):
             return deep_gram.gram(with_parameters(self.model, jacobian), self.features, output=None)
         shape = jax.eval_shape(lambda t: self.linearise(t)[0], jacobian)
         size = shape.size
-        held = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
-        rows = tile_rows(size, 4 * shape.dtype.itemsize * held)
+        numbers = sum(leaf.size for leaf in jax.tree.leaves(parameters(self.model)))
+        # four arrays of the parameters' size a column: the cotangent's image, scaled, and what jvp
+        # carries
+        rows = tile_rows(size, 4 * shape.dtype.itemsize * numbers)
 
         def column(basis):
             return self.jvp(jacobian, self.vjp(jacobian, basis.reshape(shape.shape))).ravel()
 
+        # columns come out as rows, which is the same for a symmetric matrix
         return jax.lax.map(column, jnp.eye(size, dtype=shape.dtype), batch_size=rows)
 
 
@@ -189,11 +196,13 @@ def reduced(model, objective):
     features = objective.features
     if not isinstance(model, Shallow) or features.shape[0] >= features.shape[1]:
         return model, objective, lambda moved: moved
+    # Phi = R^T Q^T, so Phi W = R^T (Q^T W): the new features are R^T
     q, r = jnp.linalg.qr(features.T)
     small = eqx.tree_at(lambda m: m.weights, model, q.T @ model.weights)
     fewer = dataclasses.replace(objective, features=r.T)
 
     def whole(moved):
+        # the change of V, not V, is carried back: what stands still keeps its bits
         weights = model.weights + q @ (moved.weights - small.weights)
         return eqx.tree_at(lambda m: m.weights, model, weights)
 

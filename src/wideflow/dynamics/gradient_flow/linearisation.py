@@ -63,6 +63,8 @@ class BlockHessian(AbstractOutputHessian):
     root: Float[Array, "sample output output"]
 
     def largest_eigenvalue(self):
+        # |B|_F^2 = tr H of a sample: exact for one output, and from above (at most `output` times)
+        # for several
         return jnp.max(jnp.sum(self.root**2, axis=(1, 2)))
 
     def apply(self, v):
@@ -84,6 +86,7 @@ def output_hessian(loss: Loss, outputs, targets) -> UniformHessian | BlockHessia
     """$H$ of `loss` at `outputs`; negative eigenvalues (losses that are not convex) count as 0."""
     if isinstance(loss, SQUARES):
         one, zero = jnp.ones_like(outputs), jnp.zeros_like(outputs)
+        # the gradient is kappa (f - y): at f = 1, y = 0 it is kappa in every entry
         return UniformHessian(loss.value_and_gradient(one, zero)[1].ravel()[0])
     count = 1 if outputs.ndim == 1 else outputs.shape[1]
 
@@ -97,6 +100,7 @@ def output_hessian(loss: Loss, outputs, targets) -> UniformHessian | BlockHessia
 
     blocks = jnp.stack([column(k) for k in range(count)], axis=2)
     values, vectors = jnp.linalg.eigh((blocks + blocks.swapaxes(1, 2)) / 2)
+    # the symmetric root, not a triangular one: B Theta B stays symmetric, and B may be singular
     roots = jnp.sqrt(jnp.maximum(values, 0.0))
     return BlockHessian(jnp.einsum("nak,nk,nbk->nab", vectors, roots, vectors))
 
@@ -202,10 +206,13 @@ def exponentials(
         part = lambda order, h, w: v / math.factorial(order) - h * root(w)
         return [(part(k, h, a), part(k + 1, h, b)) for h, (a, b) in zip(sizes, both)]
 
+    # phi_0 = exp gives g after the step, h phi_1 its time integral
     free = [(h * mean, after) for h, (after, mean) in zip(sizes, phis(cotangent, 0))]
     if forcing is None:
         return free
     return [
+        # variation of constants with a constant f: h phi_1 f after the step, h^2 phi_2 f in the
+        # integral
         (integral + h**2 * twice, after + h * once)
         for h, (integral, after), (once, twice) in zip(sizes, free, phis(forcing, 1))
     ]
@@ -232,6 +239,7 @@ def _operator(problem: GramProblem, weights, linearisations):
 
 
 def _combine(weights, linearisations):
+    # weights may be negative (-1/12): the sum may have eigenvalues below 0, which `Dense` cuts off
     terms = (a * lin.gram for a, lin in zip(weights, linearisations))
     return sum(terms, start=jnp.zeros(()))
 

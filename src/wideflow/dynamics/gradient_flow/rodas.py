@@ -126,6 +126,7 @@ def blocks(network: ShallowJacobian, start: Linearisation) -> Blocks:
     x = network.features
     second = network.activation.bend(network.preactivations(start.theta))
     weights = second * network.spread(start.cotangent)
+    # all blocks in one product (width, sample) x (sample, embedded^2)
     pairs = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
     return network.factor * (weights.T @ pairs).reshape(-1, x.shape[1], x.shape[1])
 
@@ -151,15 +152,18 @@ def shifted_solver(
     # D = shift + cB is block-diagonal, with D^-1 = R^T R; the Gram part c kappa J^T J is added by
     # Woodbury's formula, (D + J^T J)^-1 = D^-1 - D^-1 J^T (I + J D^-1 J^T)^-1 J D^-1, whose inner
     # matrix is the product of `rows` = J R^T with itself
+    # sums of phi phi^T are symmetric, and eigh reads one triangle alone
     values, vectors = jnp.linalg.eigh(blocks(network, start), symmetrize_input=False)
     values = shift + jnp.maximum(values, -FAR * shift)
     root = jnp.swapaxes(vectors / jnp.sqrt(values)[:, None, :], 1, 2)
+    # R = diag(values)^(-1/2) V^T for every neuron
     inverse = jnp.einsum("jba,jbc->jac", root, root)
     scale = jnp.sqrt(network.factor * kappa)
     features = (
         scale * start.jacobian[:, :, None] * jnp.einsum("ia,jba->ijb", network.features, root)
     )
     mixed = jnp.atleast_2d(network.mixed)
+    # row (i, k): sqrt(c kappa) s_j A_kj sigma'(z_ij) R_j phi_i over all neurons j
     rows = (features[:, None] * mixed[:, :, None]).reshape(start.outputs.size, -1)
     factor = cho_factor(symmetric_product(rows) + jnp.eye(len(rows), dtype=rows.dtype))
 
@@ -170,6 +174,7 @@ def shifted_solver(
         alone = solve_blocks(v)
         outputs = network.jvp(start.jacobian, {"weights": alone})
         shared = cho_solve(factor, outputs.ravel()).reshape(outputs.shape)
+        # `vjp` brings the factor c, so that kappa c J^T is whole
         return alone - kappa * solve_blocks(network.vjp(start.jacobian, shared)["weights"])
 
     return solve

@@ -31,9 +31,11 @@ def append_rows(factor: jax.Array, rows: jax.Array, start) -> jax.Array:
     # is set to zero.
     live = earlier & (pivots > 0)
     lower = factor + jnp.diag(jnp.where(live, 0.0, 1.0))
+    # L_21 = A_21 L_11^-T on the earlier rows; later ones are zeros behind unit pivots and stay zero
     known = jnp.where(earlier, rows, 0.0)
     left = jnp.where(live, solve_triangular(lower, known.T, lower=True).T, 0.0)
     own = jax.lax.dynamic_slice(rows, (0, start), (block, block))
+    # the Schur complement; pivots are judged by the variance itself, not by what is left of it
     corner = _pivoted(own - left @ left.T, jnp.diagonal(own))
     new = jax.lax.dynamic_update_slice(left, corner, (0, start))
     return jax.lax.dynamic_update_slice(factor, new, (start, 0))

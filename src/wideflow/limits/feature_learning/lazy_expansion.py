@@ -203,6 +203,7 @@ def kernel_change(act: Activation, gram, layers: list[Layer], S, P):
         rising.append((below, change, gradients + layer.back * slope_change(change)))
         change = own + value_change(change)
         below = layer.features
+    # Theta = sum over l of G^{l+1} o Phi^l, changed factor by factor
     total, back_change = change, jnp.zeros_like(gram)  # G^{L+1} = 1 stands still
     for layer, (below, below_change, own) in zip(reversed(layers), reversed(rising)):
         back_change = own + layer.slopes * back_change
@@ -225,6 +226,7 @@ def _second_order(act: Activation, layer: Layer, S, P):
     mean3 = lambda left, middle, right: jnp.einsum("im,imn,in->mn", left * w, middle, right)
     both = lambda matrix: matrix + matrix.T
 
+    # (node, point, point): for every node u the fields are matrices that act on r
     X = H * (S * f1)[:, None, :]  # h_1 = X r
     Y = X @ R  # <h_1 r>
     Q = Y @ jnp.swapaxes(X, 1, 2)  # <h_1 h_1>
@@ -237,6 +239,7 @@ def _second_order(act: Activation, layer: Layer, S, P):
     features = mean3(f1, Q, f1) + both(mean(0.5 * f2 * q + f1 * h2, f))
 
     # <g_1 g_1>, g_1 = phi'' h_1 r + phi' z_1
+    # <h_m h_n r_m r_n> by Wick: <hh><rr>, <h_m r_m><h_n r_n>, <h_m r_n><h_n r_m>
     quartic = Q * R + y[:, :, None] * y[:, None, :] + Y * jnp.swapaxes(Y, 1, 2)
     gradients = mean3(f2, quartic, f2) + both(mean(f2 * y, f1 * z1)) + mean(f1 * z1, f1 * z1)
     # <g_2 g_0>, g_2 = phi^(3) h_1^2 r / 2 + phi'' (h_2 r + h_1 z_1) + phi' z_2 and g_0 = phi' r

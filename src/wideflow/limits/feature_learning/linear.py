@@ -86,6 +86,7 @@ def _losses(outputs, targets):
 def _sweeps(gram, targets, depth, rate, steps, richness):
     points, count = len(gram), steps + 1
     rows = points * count
+    # the step that a row belongs to
     place = jnp.arange(rows) // points
     before = place[None, :] < place[:, None]
     eye, ones = jnp.eye(rows), jnp.ones((rows, rows))
@@ -95,6 +96,7 @@ def _sweeps(gram, targets, depth, rate, steps, richness):
         # Errors of steps that are not yet exact are left out: they could grow without bound before
         # they are corrected.
         outputs, features, gradients, forward, backward = state
+        # test points are carried along with error 0: nothing is learnt from them
         errors = jnp.zeros((count, points))
         errors = errors.at[:, : len(targets)].set(targets - outputs[:, : len(targets)]).ravel()
         weights = rate * richness * errors * before * (place < number)
@@ -104,6 +106,8 @@ def _sweeps(gram, targets, depth, rate, steps, richness):
             above = ones if l == depth - 1 else gradients[l + 1]
             c = below * weights + (0.0 if l == 0 else forward[l - 1])
             d = above * weights + (0.0 if l == depth - 1 else backward[l + 1])
+            # C and D reach earlier steps alone, so C D is nilpotent and I - C D has the determinant
+            # 1
             solve = jnp.linalg.inv(eye - c @ d)
             cross = solve @ c @ above  # <h r>
             features[l] = solve @ (below + c @ above @ c.T) @ solve.T

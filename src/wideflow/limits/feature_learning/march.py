@@ -98,6 +98,8 @@ def march(key, first, input_gram, targets, rate, richness, problem):
 
     def put_kernel(layer, name, values, now):
         """New rows of a symmetric kernel over the steps until now, and the same as columns."""
+        # rows of steps to come are still zero in `phi` and `g`; the mask keeps the new columns
+        # causal as well
         values = values / samples * now.until
         layer[name] = jax.lax.dynamic_update_slice(layer[name], values.T, (0, now.start))
         put(layer, name, values, now.start)

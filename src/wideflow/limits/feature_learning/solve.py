@@ -181,9 +181,12 @@ def _summary(paths, rate, gram, targets, problem) -> tuple[dict[str, jax.Array],
     losses, losses_error = loss_of_mean(problem.loss, trained, targets)
     each = summed_loss(problem.loss, trained, targets)  # (repeat, step)
     mean = lambda values: jnp.mean(values, axis=0)
+    # of the mean over independent repeats
     error = lambda values: jnp.std(values, axis=0, ddof=1) / np.sqrt(len(values))
     square = lambda values: values.reshape(len(values), count, points, count, points)
     features, gradients = square(mean(paths["features"])), square(mean(paths["gradients"]))
+    # of the first loss of all repeats, which is the same up to rounding: outputs vanish at the
+    # start
     grown = jnp.max(each) > BLOWN_UP * jnp.max(each[:, 0])
     kernels = _tangent_kernels(gram, features, gradients, problem)
     sharpness = _sharpness(rate, kernels, mean(trained), targets, problem)

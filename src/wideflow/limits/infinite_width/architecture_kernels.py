@@ -162,6 +162,8 @@ class Kernels:
 
     def _call(self, what: str, x, x2) -> Any:
         rates = jnp.asarray(self.rates, x.dtype)
+        # quadrature chooses its nodes by the variances it meets, which are no numbers inside a
+        # program
         closed = all(dual(act).closed for act in activations_of(self.architecture))
         call = _compiled if closed else _propagate
         return call(self.architecture, self.parametrisation, what, rates, x, x2)
@@ -244,10 +246,10 @@ def _propagate(architecture: Chain, parametrisation: str, what: str, rates, x, x
     batch = 1 if matched else 2
     trained = None if what == "nngp" else rates
     state, rest, done = start(architecture.layers, x, x2, matched=matched)
-    kept = []
+    states = []
     for k in range(done if what == "layers" else 0):
         before = Chain(*architecture.layers[: k + 1])
-        kept.append(start((before,), x, x2, matched=matched)[0].without_pairs())
+        states.append(start((before,), x, x2, matched=matched)[0].without_pairs())
 
     def shaped(state):
         state = state.without_pairs()
@@ -255,10 +257,10 @@ def _propagate(architecture: Chain, parametrisation: str, what: str, rates, x, x
         arrays = (state.cross, zero if state.tangent is None else state.tangent)
         return tuple(samples_first(a, state.spatial, batch) for a in arrays)
 
-    record = (lambda _, state: kept.append(state)) if what == "layers" else None
+    record = (lambda _, state: states.append(state)) if what == "layers" else None
     last = run_layers(rest, state, Rates(trained, parametrisation), False, record)
     if what == "layers":
-        return tuple(zip(*(shaped(state) for state in kept)))
+        return tuple(zip(*(shaped(state) for state in states)))
     nngp, ntk = shaped(last)
     return {"nngp": (nngp,), "ntk": (ntk,), "both": (nngp, ntk)}[what]
 

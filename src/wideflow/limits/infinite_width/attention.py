@@ -42,6 +42,8 @@ def linear_attention(layer: SelfAttention, state: Covariances, rates: list) -> C
     both = "n" if state.matched else "nm"
 
     def mixed(x):
+        # A(x) Sigma(x, x') A(x')^T for all pairs of samples: c and d are the positions that are
+        # read
         mixture = jnp.einsum(
             f"acn,cd{both},{facing}->ab{both}", left, _flat(x, state.spatial), right
         )
@@ -100,6 +102,7 @@ def _weights(layer: SelfAttention, own, spatial: int):
 
 def _flat(x, spatial: int):
     """(H, H', W, W', ..., sample...) as (position, position', sample...)."""
+    # first members of all pairs of axes, then second members, then samples
     order = (*range(0, 2 * spatial, 2), *range(1, 2 * spatial, 2), *range(2 * spatial, x.ndim))
     x = x.transpose(order)
     count = math.prod(x.shape[:spatial])

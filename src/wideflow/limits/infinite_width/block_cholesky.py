@@ -75,6 +75,7 @@ def factorise(blocks: Blocks, ridge: float, progress: Callable | None = None) ->
                 f"{precision}) or more, or drop inputs that occur twice."
             )
         for i in range(k + 1, count):
+            # L_21 L_11^T = A_21 is a triangular solve for L_21^T
             blocks[i, k] = _panel(blocks[k, k], blocks[i, k])
         for j in range(k + 1, count):
             for i in range(j, count):

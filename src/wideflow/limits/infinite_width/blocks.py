@@ -27,9 +27,10 @@ LIVE_ARRAYS = 8
 
 def block_rows(entries: int, itemsize: int, memory: int | str | None) -> int:
     """Samples along each side of a block, from the numbers that one pair of samples holds."""
-    wanted = BLOCK_BYTES.get(jax.default_backend(), LARGE_BLOCK_BYTES)
+    block_bytes = BLOCK_BYTES.get(jax.default_backend(), LARGE_BLOCK_BYTES)
+    # rows^2 entries an array, LIVE_ARRAYS of them
     most = math.isqrt(budget(memory) // LIVE_ARRAYS // (itemsize * entries))
-    rows = max(math.isqrt(wanted // (itemsize * entries)), FEWEST_ROWS)
+    rows = max(math.isqrt(block_bytes // (itemsize * entries)), FEWEST_ROWS)
     return max(1, min(most, rows))
 
 
@@ -39,6 +40,7 @@ def starts(count: int, rows: int) -> list[int]:
     """
     if count <= rows:
         return [0]
+    # an overlap is computed twice: cheaper than a second program for a smaller last block
     return [*range(0, count - rows, rows), count - rows]
 
 

@@ -134,6 +134,7 @@ def _cross_products(x, x2, pairs: bool):
     """
     first, second, out = _letters(x.ndim - 2, pairs)
     channels = x.shape[-1]
+    # at least 128 channels a slice, at most 16 slices
     size = max(SUMMED_CHANNELS, -(-channels // MOST_SLICES))
     total = 0.0
     for a in range(0, channels, size):

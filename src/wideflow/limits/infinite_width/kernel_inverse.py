@@ -50,6 +50,7 @@ def inverse(
     """
     source = stored_source(stored)
     block = source.block
+    # a factor in float32 would lose what predictions are asked to resolve
     source = source._replace(
         precision="float64", block=lambda i, j: jnp.asarray(block(i, j), jnp.float64)
     )

@@ -80,6 +80,8 @@ class StoredKernel:
         values = np.empty((stop - start, self.shape[1]), self.dtype)
         for i in range(start // self.chunk, -(-stop // self.chunk)):
             top = i * self.chunk
+            # chunks are stored row by row, so that consecutive rows of one are one piece of its
+            # file
             first, last = max(start, top), min(stop, top + self.chunk)
             offset = (first - top) * self.chunk * self.dtype.itemsize
             for j in range(self.chunks[1]):
@@ -118,9 +120,8 @@ class StoredKernel:
         return place
 
     def _write(self, i: int, j: int, values: np.ndarray) -> None:
-        whole = np.zeros(
-            (self.chunk, self.chunk), self.dtype
-        )  # Zarr's chunks at the edge are whole
+        # Zarr's chunks at the edge are whole
+        whole = np.zeros((self.chunk, self.chunk), self.dtype)
         whole[: values.shape[0], : values.shape[1]] = values
         temporary = self.path / f".{i}.{j}.{uuid.uuid4().hex}.tmp"  # several machines may write
         with temporary.open("wb") as file:
@@ -172,22 +173,22 @@ def write_kernel(
     stored = _prepare(k, pathlib.Path(path), x, right, kernel, chunk)
     chunk = stored.chunk
     tall, wide = stored.chunks
-    wanted = [(i, j) for i in range(tall) for j in range(wide) if not symmetric or j >= i]
-    wanted = [
+    places = [(i, j) for i in range(tall) for j in range(wide) if not symmetric or j >= i]
+    places = [
         (i, j)
-        for i, j in wanted[part[0] :: part[1]]
+        for i, j in places[part[0] :: part[1]]
         if not (stored._file(i, j).exists() and (not symmetric or stored._file(j, i).exists()))
     ]
-    _check_disk(stored, len(wanted) * (2 if symmetric else 1))
+    _check_disk(stored, len(places) * (2 if symmetric else 1))
     rows = lambda a, i: a[i * chunk : (i + 1) * chunk]
-    tasks = [(stored, k, kernel, symmetric, i, j) for i, j in wanted]
+    tasks = [(stored, k, kernel, symmetric, i, j) for i, j in places]
     if client is None:
         results = (_compute(*task, rows(x, task[-2]), rows(right, task[-1])) for task in tasks)
     else:
         results = _on_workers(client, tasks, lambda i: rows(x, i), lambda j: rows(right, j))
     for done, _ in enumerate(results, 1):
         if progress is not None:
-            progress(done, len(wanted))
+            progress(done, len(places))
     return stored
 
 

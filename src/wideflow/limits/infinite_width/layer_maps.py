@@ -197,9 +197,9 @@ def _(layer: SelfAttention, state, rates, pairs_after):
             f"mechanism='identity' alone, got {layer.mechanism!r}. Use scaling='linear'."
         )
     shape = layer.output_shape(state.shape)
-    taken = [rates.take(part) for part in layer.parts]
+    part_rates = [rates.take(part) for part in layer.parts]
     map_ = linear_attention if layer.scaling == "linear" else identity_attention
-    return map_(layer, state, taken).replace(shape=shape, gaussian=True)
+    return map_(layer, state, part_rates).replace(shape=shape, gaussian=True)
 
 
 def _affine(layer, state, read, fan_in: int, rates: Rates) -> Covariances:

@@ -30,9 +30,14 @@ def learnt_part(values, times, rate=None, xp=jnp):
     if rate is None:
         gone = -xp.expm1(-xp.where(moving, safe * times[:, None], 0.0))
     else:
-        steps = xp.round(times[:, None] / rate)
-        gone = 1 - xp.where(moving, (1 - rate * safe) ** steps, 1.0)
-        gone = xp.where(xp.isinf(steps), 1.0, gone)
+        steps, x = xp.round(times[:, None] / rate), xp.where(moving, rate * safe, 0.0)
+        ended = xp.isinf(steps)
+        steps = xp.where(ended, 1.0, steps)
+        # 1 - (1 - x)^k = -expm1(k log1p(-x)) keeps the digits of small x that 1 - x rounds away;
+        # from x = 1 on the power is taken as it stands, for 1 - x is not positive
+        slow = -xp.expm1(steps * xp.log1p(-xp.where(x < 1, x, 0.0)))
+        gone = xp.where(x < 1, slow, 1 - (1 - x) ** steps)
+        gone = xp.where(ended, 1.0, gone)
     still = xp.where(xp.isfinite(times), times, 0.0)[:, None]
     return xp.where(moving, gone / safe, still)
 
@@ -82,6 +87,8 @@ def apply_learnt(
         if last or (step + 1) % CHECKED_EVERY == 0:
             weights = _learnt_weights(inner[:, : step + 1, : step + 1], times, rate)
             grown = weights.copy()
+            # weights of the new directions count as change in full; Q is orthonormal, so this is |T
+            # b| itself
             grown[..., : before.shape[-1]] -= before
             norms = np.linalg.norm(weights, axis=-1)
             change = float(np.max(np.linalg.norm(grown, axis=-1) / np.where(norms > 0, norms, 1.0)))
@@ -98,6 +105,7 @@ def apply_learnt(
         coupling = np.linalg.norm(image, axis=0)
         open_ = coupling > CLOSED * np.max(np.abs(inner), axis=(1, 2))
         vector = np.where(open_, image / np.where(open_, coupling, 1.0), 0.0)
+        # columns close at different steps: a closed one goes on with zeros, which add nothing
         inner[:, step, step + 1] = inner[:, step + 1, step] = np.where(open_, coupling, 0.0)
     used = before.shape[-1]
     return np.einsum("ksc,tck->tsc", basis[:used], before * size[:, None])
@@ -111,5 +119,6 @@ def _learnt_weights(inner: np.ndarray, times, rate) -> np.ndarray:
             f"`rate` must be below 2/{values.max():.3g} = {2 / values.max():.3g}, or descent "
             f"diverges, got {rate}."
         )
+    # Ritz values lie within the spectrum up to rounding: those below 0 are rounding
     spectra = [learnt_part(np.maximum(v, 0.0), times, rate, np) for v in values]
     return np.einsum("cke,cte,ce->tck", vectors, np.stack(spectra), vectors[:, 0])

@@ -234,8 +234,8 @@ def block_rows(samples: int, itemsize: int, room: int) -> int:
     ones come from its heap, where the blocks that the factor replaces leave holes: 20,000 samples
     took 4.2e9 bytes in blocks of 8 MiB, and 2.7e9 in blocks of 32 MiB.
     """
-    wanted = math.ceil(math.sqrt(room / 64 / itemsize))
-    return min(samples, max(64, min(4096, wanted)))
+    side = math.ceil(math.sqrt(room / 64 / itemsize))
+    return min(samples, max(64, min(4096, side)))
 
 
 def factor_bytes(samples: int, itemsize: int) -> int:
@@ -244,9 +244,8 @@ def factor_bytes(samples: int, itemsize: int) -> int:
 
 
 def _direct(source: Source, y, ridge, rows, tolerance, max_steps, progress):
-    if (
-        source.precision == "float64"
-    ):  # LAPACK's own error: a residual would cost the whole kernel again
+    # LAPACK's own error: a residual would cost the whole kernel again
+    if source.precision == "float64":
         return solve(factor_of(source, ridge, rows, progress), y, rows), 0.0, 1
     factor = _single_factor(source, ridge, rows, progress)
     answer = lambda r: solve(factor, r.astype(source.precision), rows).astype(y.dtype)
@@ -292,13 +291,17 @@ def pivoted_preconditioner(source: Source, ridge: float, rank: int) -> Callable:
     """
     rest = np.array(source.diagonal(), dtype=float)
     columns = np.zeros((min(rank, source.samples), source.samples))
+    # pivots at the level of rounding would divide noise by its root
     floor = np.finfo(float).eps * rest.max() * source.samples
     used = 0
     for used in range(columns.shape[0]):
         pivot = int(np.argmax(rest))
+        # 1e-3 (chosen): (K + ridge I) and the preconditioner then differ by a small share of the
+        # ridge an entry
         if rest[pivot] <= max(floor, 1e-3 * ridge):  # what is left is below the ridge
             break
         values = np.asarray(source.row(pivot), dtype=float)
+        # one row of the Schur complement K - L L^T over the root of its pivot
         column = (values - columns[:used, pivot] @ columns[:used]) / np.sqrt(rest[pivot])
         columns[used] = column
         rest = np.maximum(rest - column**2, 0.0)

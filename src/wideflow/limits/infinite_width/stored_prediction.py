@@ -43,10 +43,10 @@ def check_kernels(name: str, train: dict[str, Matrix], cross: tuple | None) -> N
     first = next(iter(train.values())).identity
     for kind, stored in train.items():
         own = stored.identity
-        wanted = {**own, "kernel": kind, "row inputs": own["column inputs"]}
-        _refuse(named(name, kind), stored, "of the training inputs with themselves", wanted)
-        wanted = {**first, "kernel": kind}
-        _refuse(named(name, kind), stored, "of the same architecture and inputs", wanted)
+        reference = {**own, "kernel": kind, "row inputs": own["column inputs"]}
+        _refuse(named(name, kind), stored, "of the training inputs with themselves", reference)
+        reference = {**first, "kernel": kind}
+        _refuse(named(name, kind), stored, "of the same architecture and inputs", reference)
     for kind, matrix in zip(train, cross or ()):
         argument = named("cross", kind)
         samples = train[kind].shape[0]
@@ -55,16 +55,16 @@ def check_kernels(name: str, train: dict[str, Matrix], cross: tuple | None) -> N
                 f"`{argument}` must have shape (test sample, {samples}), got {np.shape(matrix)}."
             )
         if isinstance(matrix, StoredKernel):
-            wanted = {**train[kind].identity, "row inputs": matrix.identity["row inputs"]}
-            _refuse(argument, matrix, "of test inputs against the training kernel's", wanted)
+            reference = {**train[kind].identity, "row inputs": matrix.identity["row inputs"]}
+            _refuse(argument, matrix, "of test inputs against the training kernel's", reference)
 
 
-def _refuse(argument: str, stored: StoredKernel, what: str, wanted: dict) -> None:
-    """Refuses a stored kernel whose identity is not the wanted one, or that is not whole."""
-    fields = differing(stored.identity, wanted)
+def _refuse(argument: str, stored: StoredKernel, what: str, reference: dict) -> None:
+    """Refuses a stored kernel whose identity is not that of `reference`, or that is not whole."""
+    fields = differing(stored.identity, reference)
     if fields:
         raise ValueError(
-            f"`{argument}` must be the '{wanted['kernel']}' kernel {what}, but "
+            f"`{argument}` must be the '{reference['kernel']}' kernel {what}, but "
             f"{str(stored.path)!r} holds another one (different: {', '.join(fields)}). "
             "Write it with `write_kernel`."
         )
@@ -154,9 +154,11 @@ def ensemble_moments(
     if test is None:
         return mean, None
     covariance = np.stack([np.array(test, float)] * len(times))
+    # arrays of (sample, group): the rows, crossed, two products, a solution a time, and Lanczos'
+    # basis
     basis = min(LANCZOS_STEPS, ntk.shape[0]) if np.isfinite(times).any() else 0
-    held = 4 + len(times) + basis
-    for a, b, rows in _groups(cross_ntk, ntk.shape[0], held, memory):
+    arrays = 4 + len(times) + basis
+    for a, b, rows in _groups(cross_ntk, ntk.shape[0], arrays, memory):
         crossed = _rows(cross_nngp, a, b)
         for t, S in enumerate(learnt(rows.T)):
             inner = learnt(nngp @ S - crossed.T, only=t)[0]
@@ -174,20 +176,18 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
     """
     times = np.asarray(times, float)
     ended = np.isinf(times)
-    solver = functools.cache(
-        lambda: inverse(ntk, ridge, memory, progress).solve
-    )  # where one is needed
+    # made where the first infinite time needs it
+    solver = functools.cache(lambda: inverse(ntk, ridge, memory, progress).solve)
     product = lambda v: ntk @ v + ridge * v
     steps: dict[str, Any] = dict(rate=rate, tolerance=LANCZOS_TOLERANCE, max_steps=LANCZOS_STEPS)
-    if (
-        rate is not None
-    ):  # Lanczos' values see the largest eigenvalue and refuse a rate beyond 2 over it
+    # Lanczos' values see the largest eigenvalue and refuse a rate beyond 2 over it
+    if rate is not None:
         apply_learnt(product, np.ones((ntk.shape[0], 1)), np.array([rate]), **steps)
 
     def apply(vectors: np.ndarray, only: int | None = None) -> np.ndarray:
         vectors = np.asarray(vectors, float)
-        chosen = slice(None) if only is None else slice(only, only + 1)
-        moments, at_end = times[chosen], ended[chosen]
+        selection = slice(None) if only is None else slice(only, only + 1)
+        moments, at_end = times[selection], ended[selection]
         parts = np.empty((len(moments), *vectors.shape))
         if at_end.any():
             parts[at_end] = solver()(vectors)
@@ -201,12 +201,13 @@ def learnt_operator(ntk: StoredKernel, times, rate, ridge, memory, progress=None
 
 
 def _groups(
-    cross: Matrix, samples: int, held: int, memory
+    cross: Matrix, samples: int, arrays: int, memory
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Rows of the cross kernel, as many as fit when `held` arrays of (sample, group) are in memory;
+    """Rows of the cross kernel, as many as fit when `arrays` of (sample, group) are in memory:
     first, last plus one, and the rows.
     """
-    step = max(1, budget(memory) // 4 // (8 * samples * held))  # most of the budget is the factor's
+    # most of the budget is the factor's
+    step = max(1, budget(memory) // 4 // (8 * samples * arrays))
     for a in range(0, cross.shape[0], step):
         b = min(a + step, cross.shape[0])
         yield a, b, _rows(cross, a, b)

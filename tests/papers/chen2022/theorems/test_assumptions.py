@@ -122,6 +122,21 @@ def test_a_network_of_nan_did_not_learn_without_moving(run):
     assert ch.MovementBound()(net, lost, data.inputs).outcome is wf.Outcome.NOT_APPLICABLE
 
 
+def test_a_network_of_signs_has_no_bound_on_its_outputs():
+    # sign jumps, so outputs may change however little the pre-activations move
+    import equinox as eqx
+
+    act, inputs = wf.activations.sign(), np.random.default_rng(0).normal(size=(5, 6))
+    scaling = wf.scalings.MeanField()
+    net = wf.Shallow.init(0, features=6, width=30, scaling=scaling, activation=act)
+    moved = eqx.tree_at(lambda m: m.weights, net, 1.5 * net.weights)
+    assert ch.MovementBound()(net, moved, inputs).outcome is wf.Outcome.NOT_APPLICABLE
+    random = wf.embeddings.RandomFeatures.init(0, 6, 30, act)
+    net = wf.Shallow.init(0, features=6, width=30, scaling=scaling, embedding=random)
+    verdict = ch.Lemma4()(net, wf.Dataset(inputs, np.ones(5)))
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+
+
 def test_unknown_slopes_are_not_said_to_vanish(run):
     _, data, table = run
     own = wf.Shallow.init(
