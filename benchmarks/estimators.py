@@ -48,10 +48,10 @@ def methods() -> dict:
     )
     inside = "regressor__mlpregressor__"
     return {
-        "WideRegressor as it comes": (wf.WideRegressor(random_state=0), {}),
+        "WideRegressor, default": (wf.WideRegressor(random_state=0), {}),
         "WideRegressor, solver='kernel'": (wf.WideRegressor(solver="kernel", random_state=0), {}),
-        "scikit-learn's MLP as it comes": (network, {}),
-        "gradient boosting as it comes": (HistGradientBoostingRegressor(random_state=0), {}),
+        "scikit-learn's MLP, default": (network, {}),
+        "gradient boosting, default": (HistGradientBoostingRegressor(random_state=0), {}),
         "WideRegressor": (
             wf.WideRegressor(random_state=0),
             {"scaling": ["zipf:0.5,0.7", "zipf:0.2,0.5", "ntk"], "activation": ["relu", "tanh"]},
