@@ -133,7 +133,8 @@ def gram_part(rows, goals):
         False,
     )
     return table_of(
-        ["program", "n", "ms", "peak memory above the initial level, MB", "largest relative error"], body
+        ["program", "n", "ms", "peak memory above the initial level, MB", "largest relative error"],
+        body,
     )
 
 
@@ -346,7 +347,9 @@ def deep_training_part(rows, goals):
     ratio = ms.get("wideflow", math.nan) / ms.get("hand-written", math.nan)
     case = next((r["case"] for r in rows if "case" in r), "")
     goals.add(f"training step, {case}: wideflow / hand-written Optax loop", ratio, 1.0, False)
-    return table_of(["program", "ms per step"], [[name, number(value)] for name, value in ms.items()])
+    return table_of(
+        ["program", "ms per step"], [[name, number(value)] for name, value in ms.items()]
+    )
 
 
 def online_part(rows, goals):

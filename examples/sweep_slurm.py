@@ -80,4 +80,4 @@ if __name__ == "__main__":
     for what, which, why in swept.troubles:
         print(what, which, why)
     if swept.stopped:
-        print(f"the engine stopped: {swept.stopped} The same command goes on from here.")
+        print(f"the engine stopped: {swept.stopped} The same command continues from here.")

@@ -34,8 +34,8 @@ def declared(ours: frozenset[str]) -> tuple[importlib.metadata.EntryPoint, ...]:
     for point in points:
         if point.name in owners:
             raise ValueError(
-                f"{_where(point)} is called like an experiment of {owners[point.name]}, so that "
-                "one of the two could not be run. "
+                f"{_where(point)} has the same name as an experiment of {owners[point.name]}, so "
+                "that one of the two could not be run. "
                 f"Rename it in {_package(point)}, or uninstall that package."
             )
         owners[point.name] = _package(point)

@@ -84,9 +84,7 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
     except ValueError as error:
         reason = str(error)
     start = {"scene": query["scene"]} if query.get("scene") in scenes() else {}
-    sentence = (
-        f"The address is not understood: {reason} The page shows its starting settings instead."
-    )
+    sentence = f"The address cannot be read: {reason} The page shows its default settings instead."
     return place(start, uploads), sentence
 
 

@@ -114,7 +114,7 @@ class Tab:
             }[word]
             act(order)
         except (json.JSONDecodeError, KeyError, TypeError):
-            self.tell(trouble="The page asked for something that is not known here.")
+            self.tell(trouble="The page sent a request that the lab does not know.")
         except ValueError as error:
             self.tell(trouble=str(error))
 
@@ -345,7 +345,7 @@ class Tab:
     async def take(self, kind: str) -> Taken:
         """A file of the run as it stands, made by the worker."""
         if self.run is None or self.run.held:
-            return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
+            return Taken(kind, trouble="Nothing has been recorded yet. Press Start first.")
         run, future = self.run, asyncio.get_running_loop().create_future()
         run.waiting.setdefault(kind, []).append(future)
         if len(run.waiting[kind]) == 1:

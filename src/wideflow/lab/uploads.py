@@ -78,7 +78,7 @@ class Uploads:
             positive = classes[0] if len(classes) > 2 else True
             table = read_csv(path, constant="keep", name=own_name, classes=positive)
             if len(table) < 2:
-                raise ValueError(f"{own_name} has one row only; training needs at least two.")
+                raise ValueError(f"{own_name} has only one row; training needs at least two.")
         except ValueError as error:
             path.unlink()
             reason = error.in_file if isinstance(error, TableError) else str(error)
@@ -98,7 +98,7 @@ class Uploads:
 
     def _of(self, code: str) -> Upload:
         if code not in self.tables:
-            raise ValueError("the file of this address is no longer here. Upload it again.")
+            raise ValueError("the uploaded file of this address no longer exists. Upload it again.")
         return self.tables[code]
 
     def end(self) -> None:

@@ -82,7 +82,7 @@ def answer(
     best, level = choose(measured)
     if best < 0:
         raise ValueError(
-            f"no run reached a training loss of {measured.levels[0]:g}: nothing can be said. "
+            f"no run reached a training loss of {measured.levels[0]:g}: no conclusion is possible. "
             "Take a higher loss, more steps or other axes."
         )
     levels = measured.best_levels()

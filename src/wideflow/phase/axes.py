@@ -42,7 +42,7 @@ QUANTITIES: Mapping[str, Quantity] = {
     "width": Quantity("width m", 16, 512, 6, whole=True, least=1),
     "share": Quantity("symmetric share γ of the nodes", 0.0, 1.0, 9, log=False, most=1.0),
     "tail": Quantity("tail α of the node weights", 0.3, 0.9, 7, log=False, least=0.01, most=0.99),
-    "weight_std": Quantity("deviation of the initial weights", 0.1, 10.0, 13),
+    "weight_std": Quantity("standard deviation of the initial weights", 0.1, 10.0, 13),
     "depth": Quantity("hidden layers", 1, 4, 4, log=False, whole=True, least=1),
     "rate": Quantity("rate over the stability limit 2/λ", 0.02, 1.0, 9),
 }

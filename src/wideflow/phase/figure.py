@@ -23,11 +23,11 @@ def figure(plane: "Phase") -> FigureSpec:
     maps = [map_of(plane, "error"), map_of(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
-        "Rings are the points that were run (mean over folds, the folds' own difficulty taken "
-        "off); the colour between them is the surface they give. Small marks: settings that "
-        "cannot be told from the recommended one. "
+        "Rings are the points that were run (mean over folds, corrected for the difficulty of each "
+        "fold); the colour between them is the fitted surface. Small marks: settings that cannot "
+        "be distinguished from the recommended one. "
         f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. "
-        "Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
+        "Bands: 95 % of the surface, from the noise of comparisons between points on the same fold."
     )
     return FigureSpec(f"Phase plane of {plane.name}", [*maps, *slices], columns=2, caption=caption)
 
@@ -75,7 +75,7 @@ def map_of(plane: "Phase", what: str) -> Panel:
     marks += _contours(x, y, np.exp(changes).reshape(FINE, FINE))
     same = [i for i in verdict.same if i != verdict.best]
     if what == "error" and same:
-        marks.append(_points(places[same], "not told from the best", size=3.5))
+        marks.append(_points(places[same], "not distinguishable from the best", size=3.5))
     marks.append(_points(places[[verdict.best]], "recommended", size=10))
     first, second = plane.axes
     return Panel(title, first.label, second.label, marks, first.scale, second.scale)

@@ -204,7 +204,7 @@ def _check(data, runs, minutes, samples, folds, seed) -> None:
     )
     if data.targets.ndim != 1:
         raise ValueError(
-            f"`data` must have one target a row, got targets of shape {data.targets.shape}. Take "
+            f"`data` must have one target per row, got targets of shape {data.targets.shape}. Take "
             "one column, or two classes as two numbers."
         )
     check_count("runs", runs, least=16)
@@ -226,7 +226,7 @@ def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str
                 f"{', '.join(QUANTITIES)}."
             )
         if name in names:
-            raise ValueError(f"`{name}` is an axis and a setting at once; keep one of them.")
+            raise ValueError(f"`{name}` is both an axis and a setting; keep one of them.")
     if names & {"share", "tail"}:
         settings = {"scaling": "zipf"} | settings
         if settings["scaling"] != "zipf":
@@ -235,7 +235,9 @@ def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str
                 f"got {settings['scaling']!r}."
             )
     if "rate" in names and settings.get("dynamics", "descent") != "descent":
-        raise ValueError("`dynamics` must be 'descent' where the rate varies, for a flow has none.")
+        raise ValueError(
+            "`dynamics` must be 'descent' if the rate varies, because a flow has none."
+        )
     levels = (
         {} if loss is None else {"levels": tuple(loss) if isinstance(loss, Sequence) else (loss,)}
     )
@@ -302,10 +304,10 @@ class _Search:
 
     def _reason(self, late: bool) -> str:
         if late:
-            return f"the {self.minutes:g} minutes were used"
+            return f"the {self.minutes:g} minutes were used up"
         if len(self.done) == self.runs:
             return f"all {self.runs} runs were used"
-        return f"nothing was left to ask after {len(self.done)} of {self.runs} runs"
+        return f"nothing was left to run after {len(self.done)} of {self.runs} runs"
 
     def rich_end(self, particles: int, engine) -> xr.Dataset:
         """The mean-field limit on every fold that the plane has used."""
@@ -344,7 +346,7 @@ class _Search:
         """A reason to stop: every run of a round failed."""
         failed = [o.sentence for o in swept.outcomes.values() if o.kind == "failed"]
         if failed and len(failed) == len(swept.plan.by_address):
-            raise ValueError(f"no run of the plane came to an end: {failed[0]}")
+            raise ValueError(f"no run of the plane finished: {failed[0]}")
         return ""
 
     def _settings(self, pending: list[Asked]) -> list[dict[str, Any]]:
@@ -395,7 +397,7 @@ class _Search:
         table = self._table()
         measured = self._arrays(table)
         if not measured.runs.any():
-            raise RuntimeError(f"no run of the plane came to an end: {stopped}")
+            raise RuntimeError(f"no run of the plane finished: {stopped}")
         levels, key = self.shared["levels"], jax.random.key(self.seed)
         used = np.flatnonzero(measured.runs.any(axis=0))
         limits = [

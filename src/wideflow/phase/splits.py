@@ -70,7 +70,7 @@ class Standard:
         spread = float(targets.std())
         if not spread > 0:
             raise ValueError(
-                "`targets` are constant on the training rows: nothing is to be learnt."
+                "`targets` are constant on the training rows: there is nothing to learn."
             )
         return cls(mean, np.where(still, 1.0, scale), float(targets.mean()), spread)
 

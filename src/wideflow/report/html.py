@@ -143,8 +143,8 @@ def _spec(experiment: Experiment | None, record: Record):
     if experiment is None:
         return (
             None,
-            f"{record.experiment} is no longer an experiment of this wideflow, so its figure is "
-            "not drawn.",
+            f"{record.experiment} is not an experiment of this version of wideflow, so its figure "
+            "is not drawn.",
         )
     try:
         return experiment.draw(record.table), ""

@@ -166,8 +166,8 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
     table = experiment.run(settings, jax.random.key(seed), session)
     if session.flow and not session.counts.flows:
         raise ValueError(
-            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run "
-            "it without."
+            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run it "
+            "without --flow."
         )
     return table
 

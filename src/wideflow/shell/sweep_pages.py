@@ -28,7 +28,7 @@ SHOWN = 20  # lines of a table on the terminal; the page has all
 
 
 def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
-    """What is done, under way, failed and missing; 0 when nothing is missing."""
+    """Prints how many runs are done, running, failed and missing; returns the exit code."""
     store = Store(out, small=True)
     seen = survey(plan, store)
     left = estimate(plan, store, seen)
@@ -62,7 +62,7 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
         )
     )
     if left is not None and counts["missing"]:
-        console.print(f"About {duration(left.seconds)} of one worker are left.")
+        console.print(f"About {duration(left.seconds)} of work for one worker remains.")
     rows = [("failed", plan.describe(plan.by_address[a]), why) for a, why in seen.failed.items()]
     rows += [("damaged", damage.path.name, damage.reason) for damage in seen.damaged]
     if rows:
@@ -73,8 +73,8 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
 def print_plan(
     plan: Plan, out: pathlib.Path, workers, threads: int, scheduler, as_json: bool
 ) -> int:
-    """Counts, groups, and the time from finished runs; with none yet, the two cheapest are run to
-    learn it, and kept.
+    """Counts, groups, and the time estimated from finished runs; if there are none yet, the two
+    cheapest are run first, and saved.
     """
     store = Store(out, small=True)
     seen = survey(plan, store)
@@ -117,12 +117,11 @@ def print_plan(
     )
     console.print(
         f"{planned['done']} are done, {planned['missing']} would run in {out} on {count} workers "
-        f"of {threads} threads"
+        f"with {threads} threads each"
     )
     if left is not None:
         console.print(
-            f"About {duration(planned['seconds'])}, learned from {left.learnt_from} finished "
-            "runs, which are kept"
+            f"About {duration(planned['seconds'])}, estimated from {left.learnt_from} finished runs"
         )
     table = Table(title="Programs", title_justify="left")
     for heading in ("runs", "missing", "first of them"):
@@ -190,16 +189,14 @@ def _write_page(
             subject[name] = ", ".join(short(value.item()) for value in table[name].values[:SHOWN])
     subject |= {name: short(value) for name, value in swept.plan.spec.fixed.items()}
     lead = [
-        f"{about['runs'] - about['missing']} of {about['runs']} runs are there, "
-        f"{about['computed']} of them computed in the last go."
+        f"{about['runs'] - about['missing']} of {about['runs']} runs are available, "
+        f"{about['computed']} of them computed by the last call."
     ]
     if swept.stopped:
         lead.append(f"The engine stopped: {swept.stopped}")
     sheets = []
     if swept.troubles:
-        sheets.append(
-            Sheet("What went wrong, or nearly", ("", "run", "why"), tuple(swept.troubles), CHIPS)
-        )
+        sheets.append(Sheet("Problems", ("", "run", "why"), tuple(swept.troubles), CHIPS))
     write_page(page, f"Sweep {swept.plan.spec.name}", lead, subject, sheets, spec, links)
 
 
@@ -214,7 +211,7 @@ def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
     )
     if swept.stopped:
         console.print(
-            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command goes on "
+            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command continues "
             "from here."
         )
     for path in files:
@@ -222,7 +219,7 @@ def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
 
 
 def _troubles_table(rows) -> Table:
-    table = Table(title="What went wrong, or nearly", title_justify="left")
+    table = Table(title="Problems", title_justify="left")
     for heading in ("", "run", "why"):
         table.add_column(heading, overflow="fold")
     for what, which, why in rows[:SHOWN]:

@@ -158,7 +158,9 @@ def print_experiments(
             mark = " *" if each.needs_data else ""
             _line(console, Text(f"  {each.name:{column}}  {each.title}{mark}"))
     if any(each.needs_data for _, _, group in shown for each in group):
-        _line(console, Text("* needs data files; `wideflow doctor` says which are here", "dim"))
+        _line(
+            console, Text("* needs data files; `wideflow doctor` says which are available", "dim")
+        )
     return bool(shown)
 
 
@@ -220,7 +222,7 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     """What became of a run: its claims and files, or one line."""
     record, console = done.record, out()
     if briefly:
-        source = "found, by other sources" if done.outdated else "found"
+        source = "found, of other sources" if done.outdated else "found"
         effort = source if done.found else f"{record.seconds:.1f} s"
         console.print(
             f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{effort}[/dim]"

@@ -16,7 +16,7 @@ from ..runs.records import Record
 from ..runs.runner import Performed, find_device, perform, settings_of
 from ..runs.store import Store
 from . import terminal
-from .failures import INTERRUPTED, CommandError, asked_wrongly, sentence_of
+from .failures import INTERRUPTED, CommandError, sentence_of, usage_errors
 
 
 def perform_shown(
@@ -30,7 +30,7 @@ def perform_shown(
     flow: bool = False,
 ) -> Performed:
     """Runs into the folder `out`, with progress; what goes wrong comes out as one sentence."""
-    with asked_wrongly():
+    with usage_errors():
         settings_of(experiment, size, overrides)
         find_device(device)
     keep_compiled_programs()
@@ -51,7 +51,8 @@ def perform_shown(
     except KeyboardInterrupt as error:
         kept = "it had no checkpoint yet."
         if store.unfinished():
-            kept = f"its last checkpoint is kept in {out}, and the same command goes on from there."
+            kept = f"its last checkpoint is saved in {out}, and the same command continues from "
+            "there."
         raise CommandError(f"{experiment.name} was interrupted; {kept}", INTERRUPTED) from error
     except DataNotFoundError:
         raise
@@ -75,7 +76,7 @@ def common_overrides(
     missing = [name for name in given if name not in fields]
     if missing and strict:
         raise ValueError(
-            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} means nothing "
+            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} does not apply "
             "to it."
         )
     return {name: value for name, value in given.items() if name in fields}

@@ -319,4 +319,4 @@ class Crew:
         lines = (
             (self.scratch / f"worker-{number}.log").read_text(errors="replace").strip().splitlines()
         )
-        return lines[-1] if lines else "they say nothing."
+        return lines[-1] if lines else "they print nothing."

@@ -209,8 +209,8 @@ class Dispatch:
                     and not (self.store.folder / self.plan.file_name(run)).is_file()
                 ):
                     raise EngineError(
-                        f"the workers wrote into another folder than {self.store.folder}: it "
-                        "must lie on a file system that all of them share."
+                        f"the workers wrote to a folder other than {self.store.folder}: it must be "
+                        "on a file system that all of them share."
                     )
                 last = self._pace.get(group, outcome.seconds)
                 self._pace[group] = min(outcome.seconds, 0.5 * (last + outcome.seconds))
