@@ -179,7 +179,7 @@ def test_lazy_against_rich_trains_both_at_once(page):
     lazy, rich = curve(page, "NTK"), curve(page, "this network")
     assert len(lazy) == len(rich)
     assert lazy != rich
-    assert "Beside it, NTK" in page.tab.inner_text("#dial-other")
+    assert "For comparison, NTK" in page.tab.inner_text("#dial-other")
     refused = "409"  # the table that was asked for before there was one
     assert [line for line in page.troubles() if refused not in line[1]] == []
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
 from bokeh.core.types import ID
 from bokeh.embed import json_item
 
@@ -22,6 +21,7 @@ from ..runs.files import write_whole
 from ..runs.progress import duration
 from ..runs.records import KINDS, Damage, Judged, Record
 from ..runs.store import Store
+from .environment import templates
 from .interactive import Chip, chips, plots
 from .static import save_figure
 from .tex import as_text
@@ -88,13 +88,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     ]
     place = {name: number for number, name in enumerate(drawn)}
     sections.sort(key=lambda s: (s.record.ok, place.get(s.record.experiment, len(place))))
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates()
     environment.filters |= {
         "number": _number,
         "setting": _setting,
