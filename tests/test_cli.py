@@ -291,7 +291,7 @@ def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     told = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert "its last checkpoint is kept" in told
+    assert "its last checkpoint is saved" in told
     assert "the same command continues" in told
     assert "Traceback" not in told
     assert len(store.unfinished()) == 1

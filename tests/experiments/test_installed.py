@@ -64,7 +64,7 @@ def test_it_is_listed_run_drawn_and_reported_like_our_own(installed, tmp_path, m
     assert main(["report"]) == 0
     page = (tmp_path / "runs" / "report.html").read_text()
     assert "woodworth2020" in page
-    assert "no longer an experiment" not in page
+    assert "not an experiment of this version" not in page
     capsys.readouterr()
 
 

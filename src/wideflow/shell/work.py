@@ -49,11 +49,14 @@ def perform_shown(
                 progress=progress,
             )
     except KeyboardInterrupt as error:
-        kept = "it had no checkpoint yet."
+        checkpoint = "it had no checkpoint yet."
         if store.unfinished():
-            kept = f"its last checkpoint is saved in {out}, and the same command continues from "
-            "there."
-        raise CommandError(f"{experiment.name} was interrupted; {kept}", INTERRUPTED) from error
+            checkpoint = (
+                f"its last checkpoint is saved in {out}, and the same command continues from there."
+            )
+        raise CommandError(
+            f"{experiment.name} was interrupted; {checkpoint}", INTERRUPTED
+        ) from error
     except DataNotFoundError:
         raise
     except Exception as error:
