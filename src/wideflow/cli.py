@@ -142,13 +142,13 @@ def run(
     from .shell import terminal, work
 
     with usage_errors():
-        chosen = experiment(name)
+        entry = experiment(name)
         overrides = parse(set_ or ()) | work.common_overrides(
-            chosen, seeds, precision and precision.value, strict=True, devices=devices
+            entry, seeds, precision and precision.value, strict=True, devices=devices
         )
-    done = work.perform_shown(chosen, out, size.value, overrides, seed, device, fresh, flow)
+    done = work.perform_shown(entry, out, size.value, overrides, seed, device, fresh, flow)
     record = done.record
-    figures = work.draw(chosen, record)
+    figures = work.draw(entry, record)
     if as_json:
         terminal.print_json(
             record.about()
@@ -189,9 +189,9 @@ def reproduce(
     from .shell import terminal, work
 
     with usage_errors():
-        chosen = work.experiments_of(paper)
+        experiments = work.experiments_of(paper)
     outcomes: list[dict[str, Any]] = []
-    for experiment in chosen:
+    for experiment in experiments:
         work.drop_compiled_programs()
         overrides = work.common_overrides(
             experiment, seeds, precision and precision.value, strict=False
@@ -324,14 +324,14 @@ def main(words: Sequence[str] | None = None) -> int:
         except typer.Abort as error:
             raise KeyboardInterrupt from error
         except UsageError as error:
-            known = (
+            subcommand = (
                 [words[0]]
                 if words[0] in (command.name for command in app.registered_commands)
                 else []
             )
             message = error.format_message().replace("Value error, ", "")
             raise CommandError(
-                f"{message} `{' '.join(['wideflow', *known, '--help'])}` shows how to use it.",
+                f"{message} `{' '.join(['wideflow', *subcommand, '--help'])}` shows how to use it.",
                 USAGE,
             ) from error
 

@@ -73,8 +73,8 @@ class ArrayScaling(NamedTuple):
             return f"undecided: start x width^{self.start:.2f}, rate x width^{self.rate:.2f}"
         if start == rate == 0:
             return "maximal update: already moves at every width"
-        wanted = [f"{what} x width^{x:g}" for what, x in (("start", start), ("rate", rate)) if x]
-        return f"to fix: {', '.join(wanted)}"
+        changes = [f"{what} x width^{x:g}" for what, x in (("start", start), ("rate", rate)) if x]
+        return f"to fix: {', '.join(changes)}"
 
 
 def to_halves(exponent: float) -> float:
@@ -286,12 +286,12 @@ def coordinate_check(
 def _takes_width_alone(constructor: Callable) -> bool:
     """Whether a function has one argument, as those that build modules of PyTorch."""
     try:
-        given = inspect.signature(constructor).parameters.values()
+        parameters = inspect.signature(constructor).parameters.values()
     except (TypeError, ValueError):
         return False
-    if any(p.kind is p.VAR_POSITIONAL for p in given):
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return False
-    places = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len([p for p in places if p.default is p.empty]) == 1
 
 

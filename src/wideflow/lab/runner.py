@@ -107,10 +107,10 @@ class Performance:
 
         def refresh() -> bool:
             table = so_far()
-            left = table.attrs.get(AWAITED, 0)
-            if left != self.awaited:
+            awaited = table.attrs.get(AWAITED, 0)
+            if awaited != self.awaited:
                 self.show.figure(lambda: self.seen(table.isel(step=slice(0, 1))))
-            return left > 0 or left != self.awaited
+            return awaited > 0 or awaited != self.awaited
 
         self.show.hold((lambda: False) if self.scene.steps else refresh)
 

@@ -13,8 +13,8 @@ from ..data.table_files import TableError
 from ..data.tables import class_names, read_csv
 
 PREFIX = "upload:"
-LIMIT = 8 * 2**20  # bytes of one file
-KEPT = 20  # files; the oldest goes first
+LIMIT = 8 * 2**20  # bytes of one file (chosen)
+MOST_FILES = 20  # of a lab (chosen); the oldest goes first
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Uploads:
         header = read_header(path)
         upload = Upload(f"{PREFIX}{key}", own_name, path, header, len(table), classes)
         self.tables[upload.code] = upload
-        while len(self.tables) > KEPT:
+        while len(self.tables) > MOST_FILES:
             self.tables.pop(next(iter(self.tables))).path.unlink(missing_ok=True)
         return upload
 

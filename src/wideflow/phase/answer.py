@@ -139,10 +139,10 @@ def _same(tests: np.ndarray, best: int, folds: int) -> tuple[int, ...]:
     """Points whose test errors, fold by fold, cannot be told from the best's; those with too few
     common folds are left out.
     """
-    together = [interval(log_ratio(row, tests[best]), folds) for row in tests]
+    comparisons = [interval(log_ratio(row, tests[best]), folds) for row in tests]
     return tuple(
         i
-        for i, one in enumerate(together)
+        for i, one in enumerate(comparisons)
         if i == best or (one.count > 1 and one.mean - one.half <= 0)
     )
 
@@ -151,9 +151,11 @@ def _enough(measured: Measurements, axis: Axis, numbers: list[int], folds: int) 
     """The least value of the axis at which the best error is told from that at no larger value."""
     present = sorted(set(numbers))
     errors = {k: nested_errors(measured, np.array([n == k for n in numbers])) for k in present}
-    known = [k for k in present if np.isfinite(errors[k]).sum() > 1]
-    for i, k in enumerate(known[:-1]):
-        gains = [interval(log_ratio(errors[k], errors[later]), folds) for later in known[i + 1 :]]
+    comparable = [k for k in present if np.isfinite(errors[k]).sum() > 1]
+    for i, k in enumerate(comparable[:-1]):
+        gains = [
+            interval(log_ratio(errors[k], errors[later]), folds) for later in comparable[i + 1 :]
+        ]
         if all(gain.count > 1 and gain.mean - gain.half <= 0 for gain in gains):
             return Enough(axis.values[k], max(gain.half for gain in gains))
     return None

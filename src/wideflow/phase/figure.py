@@ -14,7 +14,7 @@ from .measurements import TINY, error_surface, regime_surface, scores
 if TYPE_CHECKING:
     from .phase import Phase
 
-FINE = 41  # places a side of a map
+FINE = 41  # places along each side of a map (chosen)
 BORDERS = (("lazy | between", LAZY, "dashed"), ("between | rich", RICH, "solid"))
 
 
@@ -65,13 +65,13 @@ def map_of(plane: "Phase", what: str) -> Panel:
     places = np.array(
         [[axis.values[i] for axis, i in zip(plane.axes, place)] for place in plane.places], float
     )
-    known = np.isfinite(dots)
+    reached = np.isfinite(dots)
     marks: list[Mark] = [
         Heatmap(x, y, smooth.reshape(FINE, FINE).T, label),
-        Points(places[known, 0], places[known, 1], values=dots[known], size=6),
+        Points(places[reached, 0], places[reached, 1], values=dots[reached], size=6),
     ]
-    if not known.all():
-        marks.append(_points(places[~known], "loss not reached", group="loss not reached"))
+    if not reached.all():
+        marks.append(_points(places[~reached], "loss not reached", group="loss not reached"))
     marks += _contours(x, y, np.exp(changes).reshape(FINE, FINE))
     same = [i for i in verdict.same if i != verdict.best]
     if what == "error" and same:

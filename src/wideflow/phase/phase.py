@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..runs.sweeps.sweep import Swept
     from .estimator import PhaseRegressor
 
-BATCH = 8  # runs of a round after the first: few enough to learn from, enough for some workers
+BATCH = 8  # runs of a later round (chosen): few, to learn from them; enough for some workers
 OF_VARIANCE, OF_ROWS = "share of the variance", "share of the rows"
 
 
@@ -79,19 +79,19 @@ class Phase:
     @property
     def recommended(self) -> dict[str, Any]:
         """The settings of the recommended network, ready for `PhaseRegressor`."""
-        chosen = {f.name: self.settings[f.name] for f in (*fields(Network), *fields(Training))}
+        settings = {f.name: self.settings[f.name] for f in (*fields(Network), *fields(Training))}
         for axis in self.axes:
-            chosen |= axis.setting(self.answer.setting[axis.name])
-        del chosen["levels"]
-        return chosen | {"loss": self.answer.level}
+            settings |= axis.setting(self.answer.setting[axis.name])
+        del settings["levels"]
+        return settings | {"loss": self.answer.level}
 
     @property
     def sentence(self) -> str:
-        shown = {n: self.settings[n] for n in ("width", "activation", "samples")}
-        shown = {n: v for n, v in shown.items() if n not in {a.name for a in self.axes}}
-        shown["samples"] = int(self.table["train_rows"].max())
+        settings = {n: self.settings[n] for n in ("width", "activation", "samples")}
+        settings = {n: v for n, v in settings.items() if n not in {a.name for a in self.axes}}
+        settings["samples"] = int(self.table["train_rows"].max())
         return sentence(
-            self.name, self.axes, self.answer, shown, self.kind, self.limit, self.rich_limit
+            self.name, self.axes, self.answer, settings, self.kind, self.limit, self.rich_limit
         )
 
     @property
@@ -217,12 +217,12 @@ def _check(data, runs, minutes, samples, folds, seed) -> None:
 
 def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str, Any]:
     """What all runs have in common, checked, with everything that is not given as it comes."""
-    known = [f.name for f in (*fields(Network), *fields(Training)) if f.name != "levels"]
+    possible = [f.name for f in (*fields(Network), *fields(Training)) if f.name != "levels"]
     names = {axis.name for axis in axes}
     for name in settings:
-        if name not in known:
+        if name not in possible:
             raise ValueError(
-                f"`phase` has no setting {name!r}. It has {', '.join(known)}, and as axes "
+                f"`phase` has no setting {name!r}. It has {', '.join(possible)}, and as axes "
                 f"{', '.join(QUANTITIES)}."
             )
         if name in names:
@@ -297,9 +297,9 @@ class _Search:
             if count > 0 and not late:
                 pending = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
             if not pending:
-                closing, left = True, self.runs - len(self.done)
-                left = min(reserve, left) if late else left
-                pending = closing_round(self._points, measured, self.done, left, self.folds)
+                closing, rest = True, self.runs - len(self.done)
+                rest = min(reserve, rest) if late else rest
+                pending = closing_round(self._points, measured, self.done, rest, self.folds)
         return self._reason(late)
 
     def _reason(self, late: bool) -> str:

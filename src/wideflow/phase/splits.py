@@ -15,8 +15,8 @@ import numpy as np
 from .._core.randomness import named_key
 from .._core.types import Key
 
-TRAINED = 0.8  # of the rows outside the fold, at most; the rest are validation rows
-MOST_LOOKED_AT = 1000  # validation rows, and as many test rows: more cost time and gain no power
+TRAINED = 0.8  # of the rows outside the fold, at most (chosen); the rest are validation rows
+MOST_LOOKED_AT = 1000  # validation rows, and as many test rows (chosen): more cost time
 
 
 class Rows(NamedTuple):

@@ -77,16 +77,16 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     """The page as text; links are relative to the folder `base`."""
     from bokeh.resources import Resources
 
-    known = registry.experiments()
-    drawn = known | registry.others()
+    experiments = registry.experiments()
+    drawable = experiments | registry.others()
     groups = itertools.groupby(
         sorted(records, key=lambda r: r.experiment), key=lambda r: r.experiment
     )
     sections = [
-        _section(drawn.get(name), sorted(group, key=_rank, reverse=True), base)
+        _section(drawable.get(name), sorted(group, key=_rank, reverse=True), base)
         for name, group in groups
     ]
-    place = {name: number for number, name in enumerate(drawn)}
+    place = {name: number for number, name in enumerate(drawable)}
     sections.sort(key=lambda s: (s.record.ok, place.get(s.record.experiment, len(place))))
     environment = templates()
     environment.filters |= {
@@ -97,7 +97,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         "text": as_text,
     }
     papers = [
-        _paper(paper, about, sections, list(known.values()))
+        _paper(paper, about, sections, list(experiments.values()))
         for paper, about in registry.papers().items()
     ]
     return environment.get_template("report.html").render(

@@ -49,7 +49,7 @@ class FileCheckpointer(AbstractCheckpointer):
     def save(self, fingerprint: str, arrays: Arrays, *, force: bool = False) -> None:
         if not self.due(force=force):
             return
-        buffer = io.BytesIO()
+        buffer = io.BytesIO()  # whole in memory first: `write_whole` writes it at once and renames
         np.savez(buffer, allow_pickle=False, **arrays)
         write_whole(self._path(fingerprint), buffer.getvalue())
         self._last = time.monotonic()

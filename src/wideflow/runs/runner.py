@@ -205,8 +205,8 @@ def find_device(name: str | None) -> jax.Device:
         devices = jax.devices("gpu" if platform == "cuda" else platform)
         return devices[int(number or 0)]
     except (RuntimeError, ValueError, IndexError) as error:
-        known = sorted({f"{d.platform}:{d.id}" for d in (*jax.devices(), *jax.devices("cpu"))})
+        names = sorted({f"{d.platform}:{d.id}" for d in (*jax.devices(), *jax.devices("cpu"))})
         raise ValueError(
-            f"`device` must be one of this machine's devices, {', '.join(known)}, got {name!r}."
-            f"{did_you_mean(name, known)}"
+            f"`device` must be one of this machine's devices, {', '.join(names)}, got {name!r}."
+            f"{did_you_mean(name, names)}"
         ) from error

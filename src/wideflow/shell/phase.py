@@ -155,9 +155,9 @@ def _settings(texts) -> dict:
     from ..phase.network import Network, Training
     from ..runs.overrides import overridden, parse
 
-    given = parse(texts)
+    overrides = parse(texts)
     values = {}
-    for name, text in given.items():
+    for name, text in overrides.items():
         kind = Network if name in Network.__dataclass_fields__ else Training
         values[name] = getattr(overridden(kind(), {name: text}, "phase"), name)
     return values

@@ -457,12 +457,12 @@ def _carries(node: fx.Node) -> bool:
 
 def _source(node: fx.Node) -> fx.Node:
     """The tensor that comes in; the first argument, by all functions that are carried over."""
-    given = node.args[0] if node.args else node.kwargs.get("input")
-    if not isinstance(given, fx.Node):
+    tensor = node.args[0] if node.args else node.kwargs.get("input")
+    if not isinstance(tensor, fx.Node):
         raise ValueError(
             _sentence([f"{node.name}: its first argument is not a tensor of the graph"])
         )
-    return given
+    return tensor
 
 
 def _name(node: fx.Node, parts: dict[str, nn.Module]) -> str:
