@@ -100,7 +100,7 @@ def test_a_name_that_is_taken_is_refused_with_the_package(installed, capsys, nam
     assert main(command) != 0
     told = " ".join(capsys.readouterr().err.split())
     assert f"{name!r} of diagonal-network" in told
-    assert "called like an experiment of wideflow itself" in told
+    assert "same name as an experiment of wideflow itself" in told
     assert "Rename it in diagonal-network" in told
 
 

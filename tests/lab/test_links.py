@@ -14,7 +14,7 @@ from wideflow.lab.cards import as_html
 from wideflow.lab.fields import FIELDS
 from wideflow.lab.links import START, place, saved_link
 from wideflow.lab.scenes import FREE, scenes
-from wideflow.lab.uploads import KEPT, Uploads, file_name
+from wideflow.lab.uploads import MOST_FILES, Uploads, file_name
 from wideflow.runs.overrides import parse
 from wideflow.runs.runner import settings_of
 from wideflow.training.session import Session
@@ -130,10 +130,10 @@ def test_uploads_are_kept_under_chosen_names_and_the_oldest_goes(uploads):
     assert first.path.parent == uploads.folder
     assert first.name == "passwd.csv"
     assert uploads.folder.stat().st_mode & 0o077 == 0  # for the user alone
-    for _ in range(KEPT):
+    for _ in range(MOST_FILES):
         uploads.add(b"a,b\n1,2\n3,4\n", "x.csv")
     assert not first.path.exists()
-    assert len(list(uploads.folder.iterdir())) == KEPT
+    assert len(list(uploads.folder.iterdir())) == MOST_FILES
     with pytest.raises(ValueError, match="no longer exists"):
         uploads.path(first.code)
 
