@@ -156,26 +156,26 @@ def phase(
     r"""Trains networks over a plane of two axes, refined where regime or error change, and
     recommends one.
 
-    Every run is saved the moment it is done: a second call, or one after any interruption, finds
-    them in `out` and goes on.
+    Every run is saved as soon as it is done: a second call, or one after an interruption, finds the
+    finished runs in `out` and continues.
 
     Args:
-        data: one real target a row, raw; two different values are classes. Columns are standardised
-            on each fold's training rows and a bias column is added.
+        data: raw, with one real target per row; two different values are treated as classes.
+            Columns are standardised on each fold's training rows, and a bias column is added.
         axes: two of richness, alpha, width, share, tail, weight_std, depth, rate; as a dictionary
             with ranges (low, high), (low, high, count) or lists of values.
-        runs, minutes: the budget. The first round, half of `runs`, is never cut; later ones are
-            while the next would end too late.
-        loss: training loss (the share of variance left, 1 at the start) to which networks are
-            trained; several, falling, are compared by their validation error. Default thirteen,
-            from 0.8 to 0.01.
-        samples: training rows a run at most.
-        folds: of the split; a point has at most so many runs.
-        particles: of the mean-field limit at the rich end of a plane of richness and width, one run
-            a fold beside the budget; 0 leaves it out. Kernel regression, the limit at the lazy end,
-            costs nothing and is always there.
-        seed: of folds and networks.
-        out: folder of the runs.
+        runs, minutes: the budget. The first round, half of `runs`, is never cut short; a later
+            round is left out if it would end too late.
+        loss: training loss (the remaining share of the variance, initially 1) to which networks are
+            trained; several, in decreasing order, are compared by their validation error. Default
+            thirteen, from 0.8 to 0.01.
+        samples: maximum number of training rows per run.
+        folds: number of folds, which is also the maximum number of runs per point.
+        particles: number of particles for the mean-field limit at the rich end of a plane of
+            richness and width, one run per fold in addition to the budget; 0 omits it. Kernel
+            regression, the limit at the lazy end, costs nothing and is always computed.
+        seed: for folds and networks.
+        out: folder for the runs.
         workers, threads, scheduler, security, progress: as in `wf.sweep`.
         settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share,
             tail, weight_std, depth, activation, rate, steps, dynamics ('descent' or 'flow'),
@@ -216,7 +216,7 @@ def _check(data, runs, minutes, samples, folds, seed) -> None:
 
 
 def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str, Any]:
-    """What all runs have in common, checked, with everything that is not given as it comes."""
+    """What all runs have in common, checked and completed with the defaults."""
     possible = [f.name for f in (*fields(Network), *fields(Training)) if f.name != "levels"]
     names = {axis.name for axis in axes}
     for name in settings:

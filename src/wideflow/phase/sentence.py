@@ -1,4 +1,4 @@
-"""The answer in words, with every difference that cannot be told called so."""
+"""The answer in words; differences that are not significant are called that."""
 
 import math
 from collections.abc import Mapping

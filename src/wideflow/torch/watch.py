@@ -47,8 +47,8 @@ AXES = {
 
 
 class Watch:
-    r"""Measures a module against its start, whenever `record(step)` is called in the loop that
-    trains it.
+    r"""Compares a module with its initial state, whenever `record(step)` is called in the training
+    loop.
 
     Recorded are the names that `train` records with the observables of `wideflow.observables`:
     `kernel_change`, `kernel_alignment` (with the targets), `kernel_trace`, `effective_rank`,
@@ -62,18 +62,18 @@ class Watch:
     `memory` allows. The seconds spent are in the table and in `cost`.
 
     Args:
-        module: as it is before training; on any device, in float32 or float64. Records are refused
-            in train mode where that makes outputs depend on the batch or on chance: call
-            `module.eval()` before, `module.train()` after them.
-        inputs: (sample, ...), or a tuple of a module's arguments; some tens.
-        targets: outputs' shape, or classes as whole numbers.
-        output: watch the kernel of this output, as `train` does; None for the mean over all, which
-            costs that many times more.
-        loss: `loss(outputs, targets)`; default cross-entropy for classes, else half the mean of
-            squares.
+        module: before training; on any device, in float32 or float64. Records are refused in
+            training mode if that makes outputs depend on the batch or on chance: call
+            `module.eval()` before and `module.train()` after them.
+        inputs: (sample, ...), or a tuple of a module's arguments; some tens of samples.
+        targets: of the outputs' shape, or classes as integers.
+        output: the output whose kernel is recorded, as in `train`; None for the mean over all
+            outputs, which costs that many times more.
+        loss: `loss(outputs, targets)`; default cross-entropy for classes, else half the mean
+            square error.
         memory: budget of a record, bytes or '512M'; default `WIDEFLOW_MEMORY` or 2 GiB.
-        share: of the wall-clock time since the start that records may take, such as 0.1; records
-            beyond it are skipped and listed in `skipped`.
+        share: the share of the wall-clock time since the start that records may take, such as 0.1;
+            records beyond it are skipped and listed in `skipped`.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
