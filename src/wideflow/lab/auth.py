@@ -1,5 +1,5 @@
-"""Access control: only this machine's own page, with the token of its address, is served; everything
-else gets 403.
+"""Access control: only this machine's own page, with the token of its address, is served; all else
+gets 403.
 """
 
 import hmac

@@ -136,8 +136,8 @@ def _against(measured: Measurements, regimes: tuple[str, ...], folds: int) -> In
 
 
 def _same(tests: np.ndarray, best: int, folds: int) -> tuple[int, ...]:
-    """Points whose test errors, fold by fold, cannot be distinguished from those of the best; points
-    with too few common folds are left out.
+    """Points whose test errors, fold by fold, cannot be distinguished from the best; points with
+    too few common folds are left out.
     """
     comparisons = [interval(log_ratio(row, tests[best]), folds) for row in tests]
     return tuple(

@@ -7,10 +7,13 @@ import jinja2
 FOLDER = pathlib.Path(__file__).parent / "templates"
 
 
-def templates() -> jinja2.Environment:
-    """An environment that escapes by default, and in which a misspelt variable is an error."""
+def templates(*folders: pathlib.Path) -> jinja2.Environment:
+    """The templates in `folders` and in the report's own.
+
+    Values are escaped by default, and a misspelt variable is an error.
+    """
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FileSystemLoader([*folders, FOLDER]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: a run killed at any moment resumes from the last one, with the same numbers."""
+"""Checkpoints on disk: a run killed at any moment resumes from the last, with the same numbers."""
 
 import io
 import pathlib

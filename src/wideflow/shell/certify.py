@@ -17,7 +17,7 @@ DropOption = Annotated[
     list[str] | None, typer.Option(help="A column to leave out; may be given more than once.")
 ]
 SeparatorOption = Annotated[
-    str, typer.Option(help="The separator between the values of a line: ',' ';' or a tab.")
+    str, typer.Option(help="The separator between the values of a line: ',', ';' or a tab.")
 ]
 WidthOption = Annotated[int, typer.Option(help="Width of the network.", min=1)]
 ScalingOption = Annotated[

@@ -1,5 +1,5 @@
-"""Access control: certificates made for one sweep, so that scheduler, workers and client talk to each
-other and to nobody else.
+"""Access control: certificates made for one sweep, so that scheduler, workers and client talk to
+each other and to nobody else.
 
 A Dask scheduler and its workers run whatever code a connected client sends. Without certificates
 any user of the machine could connect, the loopback address included. So an embedded cluster speaks
