@@ -1,11 +1,12 @@
 """A sweep on Kubernetes: workers are pods of the Dask operator, one thread each.
 
-    pip install 'wideflow[kubernetes]' python examples/sweep_kubernetes.py drift.yaml --image
-    registry.example/wideflow:1 --workers 32 --claim runs
+    pip install 'wideflow[kubernetes]'
+    python examples/sweep_kubernetes.py drift.yaml --image registry.example/wideflow:1 \\
+        --workers 32 --claim runs
 
 The Dask operator must be installed in the cluster. The claim is a volume that all pods can write
-to; the script itself runs in a pod that has it at /runs too. After any interruption the same
-command goes on.
+to; the script itself runs in a pod that also mounts it at /runs. After an interruption the same
+command continues.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     pip install 'wideflow[slurm]'
     python examples/sweep_slurm.py drift.yaml --out /shared/runs --queue cpu --jobs 10
 
-The folder must lie on a file system that all nodes share. After any interruption the same command
-goes on.
+The folder must be on a file system that all nodes share. After an interruption the same command
+continues.
 """
 
 import argparse

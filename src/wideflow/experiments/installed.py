@@ -18,9 +18,7 @@ GROUP = "wideflow.experiments"
 
 
 def installed_experiments(ours: frozenset[str]) -> list[Experiment]:
-    """Every experiment that an installed package declares, by name; none may have the name of one of
-    `ours`.
-    """
+    """Every experiment that an installed package declares, by name; none may have a name of `ours`."""
     return [_load(point) for point in declared(ours)]
 
 
