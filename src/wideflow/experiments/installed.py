@@ -18,7 +18,7 @@ GROUP = "wideflow.experiments"
 
 
 def installed_experiments(ours: frozenset[str]) -> list[Experiment]:
-    """Every experiment that an installed package declares, by name; none may have a name of `ours`."""
+    """The experiments that installed packages declare, by name; none may have a name of `ours`."""
     return [_load(point) for point in declared(ours)]
 
 
