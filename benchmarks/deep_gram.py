@@ -18,9 +18,9 @@ def main(samples: int):
     with jax.enable_x64(True):
         inputs, matrices = deep_network(samples)
         net = wf.Deep.init(0, wf.mlp(4, 1024, "relu"), inputs.shape[1])
-        given = [jnp.asarray(m) for m in matrices]
+        arrays = [jnp.asarray(m) for m in matrices]
         shaped = [
-            g.reshape(w.shape) for g, w in zip(given, jax.tree.leaves(net.weights), strict=True)
+            g.reshape(w.shape) for g, w in zip(arrays, jax.tree.leaves(net.weights), strict=True)
         ]
         weights = jax.tree.unflatten(jax.tree.structure(net.weights), shaped)
         net, x = eqx.tree_at(lambda n: n.weights, net, weights), jnp.asarray(inputs)

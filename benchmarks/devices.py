@@ -73,24 +73,24 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--widths", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--out", type=pathlib.Path, help="a JSON file, written after every case")
-    asked, found = parser.parse_args(), []
+    options, rows = parser.parse_args(), []
     print(
         f"{SAMPLES} samples, {FEATURES} features, float64, one core a device; milliseconds a step"
     )
-    for width in asked.widths:
+    for width in options.widths:
         one = measured(1, width)
-        for count in asked.counts:
+        for count in options.counts:
             strong = one if count == 1 else measured(count, width)
             weak = one if count == 1 else measured(count, count * width)
-            found.append(dict(devices=count, width=width, one=one, strong=strong, weak=weak))
+            rows.append(dict(devices=count, width=width, one=one, strong=strong, weak=weak))
             print(
                 f"width {width:7}, {count:2} devices: the same network {1e3 * strong:8.2f} "
                 f"(speed-up {one / strong:.2f}),"
                 f" {count} times the neurons {1e3 * weak:8.2f} (efficiency {one / weak:.2f})",
                 flush=True,
             )
-            if asked.out:
-                asked.out.write_text(json.dumps(found, indent=1))
+            if options.out:
+                options.out.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

@@ -26,8 +26,8 @@ def measured(method: str, samples, features, width, activation, end, records) ->
         )
 
     done, seconds = run(), best(run, repeats=3)
-    told = {"evaluations": int(done.state.evaluations), "loss": float(done.table.loss[-1])}
-    return {f"{method}_{name}": value for name, value in {**told, "seconds": seconds}.items()}
+    numbers = {"evaluations": int(done.state.evaluations), "loss": float(done.table.loss[-1])}
+    return {f"{method}_{name}": value for name, value in {**numbers, "seconds": seconds}.items()}
 
 
 def main():

@@ -30,8 +30,8 @@ def build(name: str) -> str | None:
     """Builds an environment once; the reason why it could not be built, or None."""
     place = HERE / "envs" / name
     ready = place / "installed"
-    wanted = "\n".join(ENVIRONMENTS[name])
-    if ready.is_file() and ready.read_text() == wanted:
+    requirements = "\n".join(ENVIRONMENTS[name])
+    if ready.is_file() and ready.read_text() == requirements:
         return None
     print(f"building benchmarks/envs/{name} ...", flush=True)
     venv.create(place, with_pip=True, clear=True)
@@ -51,7 +51,7 @@ def build(name: str) -> str | None:
             if done.stderr
             else f"pip ended with {done.returncode}"
         )
-    ready.write_text(wanted)
+    ready.write_text(requirements)
     return None
 
 

@@ -75,42 +75,42 @@ def measure(method: str, rows: int, seed: int) -> dict:
     }
 
 
-def show(found: list[dict]) -> str:
+def show(fits: list[dict]) -> str:
     """The Markdown table: error and seconds as means over seeds, the largest memory peak."""
     lines = ["| rows | " + " | ".join(METHODS.values()) + " |", "|---|" + "---|" * len(METHODS)]
-    for rows in sorted({f["rows"] for f in found}):
-        told = []
+    for rows in sorted({f["rows"] for f in fits}):
+        cells = []
         for method in METHODS:
-            mine = [f for f in found if (f["method"], f["rows"]) == (method, rows)]
+            mine = [f for f in fits if (f["method"], f["rows"]) == (method, rows)]
             error, seconds = (np.mean([f[k] for f in mine] or [0.0]) for k in ("rmse", "seconds"))
             most = max((f["peak_mib"] for f in mine), default=0.0)
-            told.append(f"{error:.4f}, {seconds:.1f} s, {most:.0f} MiB" if mine else "not run")
-        lines.append(f"| {rows} | " + " | ".join(told) + " |")
+            cells.append(f"{error:.4f}, {seconds:.1f} s, {most:.0f} MiB" if mine else "not run")
+        lines.append(f"| {rows} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    options.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
-    options.add_argument("--rows", nargs="*", type=int, default=list(ROWS))
-    options.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
-    options.add_argument("--out", type=pathlib.Path, required=True)
-    options.add_argument("--show", action="store_true")
-    given = options.parse_args()
-    lines = given.out.read_text().splitlines() if given.out.exists() else []
-    known = [json.loads(line) for line in lines]
-    if given.show:
-        print(show(known))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--rows", nargs="*", type=int, default=list(ROWS))
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    lines = options.out.read_text().splitlines() if options.out.exists() else []
+    earlier = [json.loads(line) for line in lines]
+    if options.show:
+        print(show(earlier))
         return
-    done = {(f["method"], f["rows"], f["seed"]) for f in known}
-    asked = [(m, r, s) for s in given.seeds for r in given.rows for m in given.methods]
+    done = {(f["method"], f["rows"], f["seed"]) for f in earlier}
+    cases = [(m, r, s) for s in options.seeds for r in options.rows for m in options.methods]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as fresh:
-        for one in asked:
+        for one in cases:
             if one not in done:
-                found = fresh.apply(measure, one)
-                print(found, flush=True)
-                with given.out.open("a") as file:
-                    file.write(json.dumps(found) + "\n")
+                fit = fresh.apply(measure, one)
+                print(fit, flush=True)
+                with options.out.open("a") as file:
+                    file.write(json.dumps(fit) + "\n")
 
 
 if __name__ == "__main__":

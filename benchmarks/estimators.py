@@ -48,10 +48,10 @@ def methods() -> dict:
     )
     inside = "regressor__mlpregressor__"
     return {
-        "WideRegressor as it comes": (wf.WideRegressor(random_state=0), {}),
+        "WideRegressor, default": (wf.WideRegressor(random_state=0), {}),
         "WideRegressor, solver='kernel'": (wf.WideRegressor(solver="kernel", random_state=0), {}),
-        "scikit-learn's MLP as it comes": (network, {}),
-        "gradient boosting as it comes": (HistGradientBoostingRegressor(random_state=0), {}),
+        "scikit-learn's MLP, default": (network, {}),
+        "gradient boosting, default": (HistGradientBoostingRegressor(random_state=0), {}),
         "WideRegressor": (
             wf.WideRegressor(random_state=0),
             {"scaling": ["zipf:0.5,0.7", "zipf:0.2,0.5", "ntk"], "activation": ["relu", "tanh"]},
@@ -111,19 +111,19 @@ def judge(name: str, fold: int, label: str, inner: int, rows: int) -> dict:
     }
 
 
-def show(found: list[dict]) -> str:
+def show(fits: list[dict]) -> str:
     """The Markdown table: mean and standard error over the outer folds that every method shown has
     been through, processor seconds a fold.
     """
-    labels = [label for label in methods() if any(f["method"] == label for f in found)]
-    count = {(f["set"], f["fold"]): 0 for f in found}
-    for f in found:
+    labels = [label for label in methods() if any(f["method"] == label for f in fits)]
+    count = {(f["set"], f["fold"]): 0 for f in fits}
+    for f in fits:
         count[f["set"], f["fold"]] += 1
-    found = [f for f in found if count[f["set"], f["fold"]] == len(labels)]
-    folds = {name: len({f["fold"] for f in found if f["set"] == name}) for name in SETS}
-    sets = [name for name in SETS if any(f["set"] == name for f in found)]
-    first = {n: next(f for f in found if f["set"] == n) for n in sets}
-    cell = lambda n, label: [f for f in found if f["set"] == n and f["method"] == label]
+    fits = [f for f in fits if count[f["set"], f["fold"]] == len(labels)]
+    folds = {name: len({f["fold"] for f in fits if f["set"] == name}) for name in SETS}
+    sets = [name for name in SETS if any(f["set"] == name for f in fits)]
+    first = {n: next(f for f in fits if f["set"] == n) for n in sets}
+    cell = lambda n, label: [f for f in fits if f["set"] == n and f["method"] == label]
     means = {
         (n, label): np.mean([f["rmse"] for f in cell(n, label)])
         for n in sets
@@ -140,63 +140,61 @@ def show(found: list[dict]) -> str:
         "|---|" + "---|" * len(sets),
     ]
     for label in labels:
-        told = []
+        cells = []
         for n in sets:
             errors = [f["rmse"] for f in cell(n, label)]
             if not errors:
-                told.append("")
+                cells.append("")
                 continue
             spread = np.std(errors, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.nan
             text = f"{np.mean(errors):.4f} ± {spread:.4f}"
             least = min(v for (m, _), v in means.items() if m == n)
             bold = "**" if means[n, label] == least else ""
-            told.append(
+            cells.append(
                 f"{bold}{text}{bold}, {np.mean([f['seconds'] for f in cell(n, label)]):.0f} s"
             )
-        lines.append(f"| {label} | " + " | ".join(told) + " |")
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    options.add_argument("--sets", nargs="*", default=list(SETS))
-    options.add_argument("--folds", nargs="*", type=int, default=list(range(FOLDS)))
-    options.add_argument("--methods", nargs="*", default=list(methods()))
-    options.add_argument(
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser.add_argument("--folds", nargs="*", type=int, default=list(range(FOLDS)))
+    parser.add_argument("--methods", nargs="*", default=list(methods()))
+    parser.add_argument(
         "--inner", type=int, default=1, help="held-out fifths a setting is judged on"
     )
-    options.add_argument("--rows", type=int, default=10_000, help="at most so many rows of a set")
-    options.add_argument(
-        "--seconds", type=float, default=np.inf, help="start nothing after so long"
-    )
-    options.add_argument("--out", type=pathlib.Path, required=True)
-    options.add_argument("--show", action="store_true")
-    given = options.parse_args()
-    lines = given.out.read_text().splitlines() if given.out.exists() else []
+    parser.add_argument("--rows", type=int, default=10_000, help="at most so many rows of a set")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="start nothing after so long")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    lines = options.out.read_text().splitlines() if options.out.exists() else []
     stored = [json.loads(line) for line in lines]
-    known = [
-        f for f in stored if f["seed"] == SEED and f["rows"] == min(given.rows, f["rows_in_all"])
+    earlier = [
+        f for f in stored if f["seed"] == SEED and f["rows"] == min(options.rows, f["rows_in_all"])
     ]
-    if given.show:
-        print(show(known))
+    if options.show:
+        print(show(earlier))
         return
-    done = {(f["set"], f["fold"], f["method"]) for f in known}
-    asked = itertools.product(given.folds, given.sets, given.methods)
+    done = {(f["set"], f["fold"], f["method"]) for f in earlier}
+    cases = itertools.product(options.folds, options.sets, options.methods)
     pending = [
-        (name, fold, label) for fold, name, label in asked if (name, fold, label) not in done
+        (name, fold, label) for fold, name, label in cases if (name, fold, label) not in done
     ]
     began = time.perf_counter()
     for name, fold, label in pending:
-        if time.perf_counter() - began > given.seconds:
+        if time.perf_counter() - began > options.seconds:
             break
-        found = judge(name, fold, label, given.inner, given.rows)
+        fit = judge(name, fold, label, options.inner, options.rows)
         print(
-            f"{name:9} {fold} {label:30} {found['rmse']:.4f}  {found['seconds']:.0f} s  "
-            f"{found['picked']}",
+            f"{name:9} {fold} {label:30} {fit['rmse']:.4f}  {fit['seconds']:.0f} s  "
+            f"{fit['picked']}",
             flush=True,
         )
-        with given.out.open("a") as file:
-            file.write(json.dumps(found) + "\n")
+        with options.out.open("a") as file:
+            file.write(json.dumps(fit) + "\n")
 
 
 if __name__ == "__main__":

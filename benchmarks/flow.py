@@ -45,8 +45,8 @@ def load(name: str, rows: int):
     """The training rows of caron2023: permuted as released, standardised by themselves."""
     table = np.loadtxt(FOLDER / f"{name}.csv", delimiter=",", skiprows=1)
     x, y = (table[:, :8], table[:, 8]) if name == "energy" else (table[:, :-1], table[:, -1])
-    chosen = np.random.RandomState(10).permutation(len(x))[:rows]
-    return wf.Dataset(x[chosen], y[chosen], name).standardised()
+    places = np.random.RandomState(10).permutation(len(x))[:rows]
+    return wf.Dataset(x[places], y[places], name).standardised()
 
 
 def problem(name: str):

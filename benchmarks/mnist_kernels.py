@@ -46,7 +46,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
 
 
-def told(began):
+def progress_since(began):
     """Prints how far it is, at most every five seconds."""
     last = [began]
 
@@ -70,7 +70,7 @@ def measure(k, kernel, train, test, options):
         ridge=options.ridge * size,
         rows=options.rows,
         memory=options.memory,
-        progress=told(began),
+        progress=progress_since(began),
     )
     jax.block_until_ready(answer.coefficients)
     solved = time.perf_counter() - began

@@ -30,23 +30,23 @@ def number(x, digits=3) -> str:
 
 
 class Goals:
-    """Ratios with what was wanted of them."""
+    """Ratios with their goals."""
 
     def __init__(self):
         self.rows = []
 
-    def add(self, what: str, ratio: float, wanted: float, at_least: bool = True):
+    def add(self, what: str, ratio: float, goal: float, at_least: bool = True):
         if math.isnan(ratio):
             verdict = "not measured"
         else:
-            met = ratio >= wanted if at_least else ratio <= wanted
+            met = ratio >= goal if at_least else ratio <= goal
             verdict = (
                 "met"
                 if met
-                else f"missed by a factor {number(wanted / ratio if at_least else ratio / wanted)}"
+                else f"missed by a factor {number(goal / ratio if at_least else ratio / goal)}"
             )
         self.rows.append(
-            [what, number(ratio), ("at least " if at_least else "at most ") + str(wanted), verdict]
+            [what, number(ratio), ("at least " if at_least else "at most ") + str(goal), verdict]
         )
 
 
@@ -94,7 +94,7 @@ def descent_part(rows, goals):
                 seconds_of(rows, "torch eager", **where) / mine,
                 30,
             )
-    return "Microseconds a step.\n\n" + table_of(["size", *programs], body)
+    return "Microseconds per step.\n\n" + table_of(["size", *programs], body)
 
 
 def gram_part(rows, goals):
@@ -133,7 +133,8 @@ def gram_part(rows, goals):
         False,
     )
     return table_of(
-        ["program", "n", "ms", "peak memory above the start, MB", "largest relative error"], body
+        ["program", "n", "ms", "peak memory above the initial level, MB", "largest relative error"],
+        body,
     )
 
 
@@ -189,8 +190,8 @@ def kernel_regression_part(rows, goals):
     return (
         "MNIST, tangent kernel of depth 3, float64, with a memory budget of 2 GiB for the blocks "
         "of the factor; the peak is that of the whole process, "
-        "Python, JAX and the images included. A block takes a 64th of the budget, 32 MiB: from "
-        "that size on glibc gives freed blocks back, whereas blocks of 8 MiB left holes "
+        "including Python, JAX and the images. A block takes a 64th of the budget, 32 MiB: from "
+        "that size on glibc returns freed blocks to the system, whereas blocks of 8 MiB left holes "
         "in its heap and the same solve took 4.2 GB.\n\n"
         + table_of(
             [
@@ -213,8 +214,8 @@ RIVALS = {
 
 
 def other_solver(row, explicit):
-    """Evaluations, seconds, note. Only explicit solvers, whose steps stability limits, may be told
-    in proportion.
+    """Evaluations, seconds, note. Only the cost of explicit solvers, whose steps stability limits,
+    may be extrapolated.
     """
     if row["share"] >= 1:
         return number(row["evaluations"], 4), number(row["seconds"]), ""
@@ -222,7 +223,7 @@ def other_solver(row, explicit):
         return (
             number(row["evaluations"], 4),
             number(row["seconds"]),
-            f"in proportion, from {row['share']:.1e} of the time",
+            f"extrapolated from {row['share']:.1e} of the time",
         )
     spent = number(row["seconds"] * row["share"])
     return "", "", f"stopped after {spent} s at {row['share']:.1e} of the time"
@@ -315,7 +316,7 @@ def deep_gram_part(rows, goals):
         [
             "program",
             "ms",
-            "peak memory above the start, MB",
+            "peak memory above the initial level, MB",
             "largest relative difference from wideflow (16 entries)",
         ],
         body,
@@ -346,7 +347,9 @@ def deep_training_part(rows, goals):
     ratio = ms.get("wideflow", math.nan) / ms.get("hand-written", math.nan)
     case = next((r["case"] for r in rows if "case" in r), "")
     goals.add(f"training step, {case}: wideflow / hand-written Optax loop", ratio, 1.0, False)
-    return table_of(["program", "ms a step"], [[name, number(value)] for name, value in ms.items()])
+    return table_of(
+        ["program", "ms per step"], [[name, number(value)] for name, value in ms.items()]
+    )
 
 
 def online_part(rows, goals):
@@ -436,7 +439,7 @@ def gpu_part(results: pathlib.Path, goals) -> str:
     head = f"{table['device']}, JAX {table['jax']}; descent at n=1000, d=100, m=1e6.\n\n"
     return (
         head
-        + table_of(["precision", "program", "ms a step", "TFLOP/s"], body)
+        + table_of(["precision", "program", "ms per step", "TFLOP/s"], body)
         + "\n\n"
         + "\n".join(f"- `{m}`" for m in more)
     )
@@ -462,47 +465,48 @@ def write_page(table: dict, results: pathlib.Path, docs: pathlib.Path) -> str:
     """Writes docs/performance.md and the plot; the text of the goals."""
     goals, parts = Goals(), []
     for name, (title, part) in PARTS.items():
-        found = table["measurements"].get(name)
-        if found is None:
+        measurement = table["measurements"].get(name)
+        if measurement is None:
             parts.append(f"## {title}\n\nNot measured yet.")
             continue
-        faults = [f"- {r['program']}: {r['fault']}" for r in found["rows"] if "fault" in r]
-        text = part(found["rows"], goals)
-        note = f"*{found['when']}, load of the machine at the start {found['load']:.1f}.*"
+        faults = [f"- {r['program']}: {r['fault']}" for r in measurement["rows"] if "fault" in r]
+        text = part(measurement["rows"], goals)
+        when, load = measurement["when"], measurement["load"]
+        note = f"*{when}, load of the machine at the beginning {load:.1f}.*"
         parts.append(
             f"## {title}\n\n{text}\n\n{note}"
             + ("\n\nNot measured:\n\n" + "\n".join(faults) if faults else "")
         )
     parts.append("## Accelerator\n\n" + gpu_part(results, goals))
-    told = table_of(["ratio, both sides in one run", "measured", "goal", ""], goals.rows)
+    goals_table = table_of(["ratio, both sides in one run", "measured", "goal", ""], goals.rows)
     machine = table.get("machine", {})
     head = (
         "# Performance\n\nWritten by `make bench` from `benchmarks/results/latest.json`; do not "
-        "edit. Only ratios within one run mean anything.\n\n"
+        "edit it by hand. Only ratios within one run mean anything.\n\n"
         f"Machine: {machine.get('processor', '')}, {machine.get('cores', '?')} cores, Python "
         f"{machine.get('python', '')}.\n"
     )
     docs.mkdir(exist_ok=True)
-    page = "\n\n".join([head, "## Goals\n\n" + told, NOTES, *parts])
+    page = "\n\n".join([head, "## Goals\n\n" + goals_table, NOTES, *parts])
     (docs / "performance.md").write_text(page + "\n")
     draw(goals, results)
-    return told
+    return goals_table
 
 
 NOTES = """### Where a goal is missed
 
-- *Descent against the bare products*: a step also evaluates the activation and its slope on n x m numbers and updates d x m weights. At d of 50 that is a
-  third of the time of the products on a CPU; at d of 5 or 8 it is most of it, so the ratio is told for the paper's simulated size alone.
-- *Descent against PyTorch*: on these cores PyTorch's times swing by up to two between runs (eager, n=100, float64: 961 and 2,230 microseconds on one day; compiled, float32: 396 and 878), wideflow's by a fifth; so do the ratios.
+- *Descent against the bare products*: a step also evaluates the activation and its slope on n x m numbers and updates d x m weights. At d = 50 that is a
+  third of the time of the products on a CPU; at d = 5 or 8 it is most of it, so the ratio is reported only for the size of the paper's simulations.
+- *Descent against PyTorch*: on these cores PyTorch's times vary by a factor of up to two between runs (eager, n=100, float64: 961 and 2,230 microseconds on one day; compiled, float32: 396 and 878), wideflow's by a fifth; so do the ratios.
 - *Flow*: evaluations count forward passes of the network. A stage of the exponential flow also forms the Gram matrix and decomposes it, which costs about
   as much as three to five passes at these sizes; the ratio of times is therefore smaller than that of evaluations.
-- *Flow with ReLU*: a step follows the neurons through their kinks, which costs 40 sweeps for each of three single steps, each counted as an evaluation; a sweep takes three to five times as long as a forward pass, and following takes half of a step's
-  time, though it goes through the neurons in blocks that fit the cache. Over these times descent at its largest rate takes 18,000 to 38,000 steps and needs no accuracy of single paths to have the right loss: it is the harder rival, and the table tells both.
-  On energy the loss falls to 2e-5 of the first, where 2 % need small steps; at gamma of 0.5 single neurons carry much of the function, and steps are short because what they meet cannot be predicted for long.
-  The ReLU rows were measured before each step was checked by two of half its size: at the same tolerance a step now costs 129 evaluations in place of 35, a record ends a step, and the loss is far more accurate; at the same accuracy they have to be measured again.
-- *Growth with the width*: up to 1e5 neurons weights and pre-activations of 20 samples stay in the cache and a neuron costs 7 to 13 ns; beyond, neurons are taken in blocks whose pre-activations do, but
-  weights and gradients go through the memory, and it costs 22 to 26 ns (33 to 40 without blocks). The slope over the last three sizes has that step in it; on either side of it the growth is linear.
-- A busy machine slows programs with two threads more than those with one; `load` tells."""
+- *Flow with ReLU*: a step follows the neurons through their kinks, which costs 40 sweeps for each of three single steps, each counted as an evaluation; a sweep takes three to five times as long as a forward pass, and following the neurons takes half of a step's
+  time, although they are processed in blocks that fit the cache. Over these times descent at its largest rate takes 18,000 to 38,000 steps, and does not need accurate single paths to get the loss right: it is the harder rival, and the table shows both.
+  On energy the loss falls to 2e-5 of its initial value, where an accuracy of 2 % needs small steps; at gamma = 0.5 single neurons carry much of the function, and steps are short because the kinks they meet cannot be predicted far ahead.
+  The ReLU rows were measured before each step was checked by two of half its size: at the same tolerance a step now costs 129 evaluations instead of 35, a record ends a step, and the loss is far more accurate; the rows still have to be measured again at the same accuracy.
+- *Growth with the width*: up to 1e5 neurons, the weights and pre-activations of 20 samples stay in the cache, and a neuron costs 7 to 13 ns; beyond that, neurons are processed in blocks whose pre-activations fit the cache, but
+  weights and gradients go through main memory, and a neuron costs 22 to 26 ns (33 to 40 without blocks). The slope over the last three sizes includes that jump; on either side of it the growth is linear.
+- A busy machine slows down programs with two threads more than those with one; see `load`."""
 
 
 def draw(goals: Goals, results: pathlib.Path) -> None:
@@ -516,8 +520,8 @@ def draw(goals: Goals, results: pathlib.Path) -> None:
         return
     figure, axes = plt.subplots(figsize=(11, 0.28 * len(rows) + 1))
     for verdict, colour in (("met", "tab:green"), ("missed", "tab:red")):
-        chosen = [i for i, r in enumerate(rows) if r[3].startswith(verdict)]
-        axes.plot([float(rows[i][1]) for i in chosen], chosen, "o", color=colour, label=verdict)
+        places = [i for i, r in enumerate(rows) if r[3].startswith(verdict)]
+        axes.plot([float(rows[i][1]) for i in places], places, "o", color=colour, label=verdict)
     goal = [float(r[2].split()[-1]) for r in rows]
     axes.plot(goal, range(len(rows)), "|", color="black", markersize=12, label="goal")
     axes.set(

@@ -55,9 +55,9 @@ def loops(asked) -> tuple[float, float]:
         )
         for i in range(asked.workers)
     ]
-    told = [json.loads(process.communicate()[0]) for process in crew]
-    paces = [(last - first) / (count - 1) for first, last, count in told]
-    return sum(paces) / len(paces), max(last for _, last, _ in told) - began
+    answers = [json.loads(process.communicate()[0]) for process in crew]
+    paces = [(last - first) / (count - 1) for first, last, count in answers]
+    return sum(paces) / len(paces), max(last for _, last, _ in answers) - began
 
 
 def swept(asked) -> tuple[float, float, float, float]:

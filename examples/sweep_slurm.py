@@ -3,8 +3,8 @@
     pip install 'wideflow[slurm]'
     python examples/sweep_slurm.py drift.yaml --out /shared/runs --queue cpu --jobs 10
 
-The folder must lie on a file system that all nodes share. After any interruption the same command
-goes on.
+The folder must be on a file system that all nodes share. After an interruption the same command
+continues.
 """
 
 import argparse
@@ -16,22 +16,22 @@ from wideflow.runs.sweeps.cluster import thread_environment
 from wideflow.runs.sweeps.security import security_of, write_certificates
 
 
-def cluster_of(asked: argparse.Namespace) -> SLURMCluster:
+def cluster_of(options: argparse.Namespace) -> SLURMCluster:
     """One SLURM job has `processes` workers of one thread each, with the same settings of XLA and
     BLAS as on one machine.
     """
     threads = [f"export {name}='{value}'" for name, value in thread_environment(1).items()]
     return SLURMCluster(
-        queue=asked.queue,
-        cores=asked.processes,
-        processes=asked.processes,
-        memory=asked.memory,
-        walltime=asked.walltime,
-        job_script_prologue=[*threads, *asked.prologue],
-        job_extra_directives=asked.directive,
-        interface=asked.interface,
+        queue=options.queue,
+        cores=options.processes,
+        processes=options.processes,
+        memory=options.memory,
+        walltime=options.walltime,
+        job_script_prologue=[*threads, *options.prologue],
+        job_extra_directives=options.directive,
+        interface=options.interface,
         protocol="tls://",
-        security=security_of(asked.certificates),
+        security=security_of(options.certificates),
     )
 
 
@@ -61,23 +61,26 @@ def arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--certificates", help="a folder on the shared file system; default below --out"
     )
-    asked = parser.parse_args(words)
-    asked.certificates = asked.certificates or f"{asked.out}/certificates"
-    return asked
+    options = parser.parse_args(words)
+    options.certificates = options.certificates or f"{options.out}/certificates"
+    return options
 
 
 if __name__ == "__main__":
-    asked = arguments()
+    options = arguments()
     write_certificates(
-        asked.certificates
+        options.certificates
     )  # nobody else on the cluster can send code to the workers
-    with cluster_of(asked) as cluster:
-        cluster.scale(jobs=asked.jobs)
+    with cluster_of(options) as cluster:
+        cluster.scale(jobs=options.jobs)
         swept = wf.sweep(
-            asked.spec, asked.out, scheduler=cluster.scheduler_address, security=asked.certificates
+            options.spec,
+            options.out,
+            scheduler=cluster.scheduler_address,
+            security=options.certificates,
         )
     print(f"{swept.computed} computed, {len(swept.found)} found, {len(swept.missing)} missing")
     for what, which, why in swept.troubles:
         print(what, which, why)
     if swept.stopped:
-        print(f"the engine stopped: {swept.stopped} The same command goes on from here.")
+        print(f"the engine stopped: {swept.stopped} The same command continues from here.")

@@ -291,8 +291,8 @@ def test_ctrl_c_keeps_the_checkpoint_and_says_how_to_go_on(tmp_path):
     process.send_signal(signal.SIGINT)
     told = process.communicate(timeout=60)[1]
     assert process.returncode == 130
-    assert "its last checkpoint is kept" in told
-    assert "the same command goes on" in told
+    assert "its last checkpoint is saved" in told
+    assert "the same command continues" in told
     assert "Traceback" not in told
     assert len(store.unfinished()) == 1
 
@@ -302,7 +302,7 @@ def test_bench_outside_a_checkout_says_where_it_is(capsys, monkeypatch, tmp_path
 
     monkeypatch.setattr(wideflow.cli, "__file__", str(tmp_path / "site" / "wideflow" / "cli.py"))
     assert main(["bench"]) == 1
-    assert "part of the source checkout" in capsys.readouterr().err
+    assert "part of the repository" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

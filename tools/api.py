@@ -91,7 +91,7 @@ def _page(module: str) -> str:
 def exported(package: str) -> dict[str, bool]:
     """Public names of a package, and whether each is a module."""
     path = SOURCE.joinpath(*package.split("."), "__init__.py")
-    tree, found = ast.parse(path.read_text()), {}
+    tree, names = ast.parse(path.read_text()), {}
     public = {
         constant.value
         for node in tree.body
@@ -104,14 +104,14 @@ def exported(package: str) -> dict[str, bool]:
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
             modules = node.module is None or is_package(f"{package}.{node.module}")
-            found |= {
+            names |= {
                 (a.asname or a.name): modules and is_module(f"{package}.{a.name}")
                 for a in node.names
                 if a.asname == a.name or (a.asname or a.name) in public
             }
         elif isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            found[node.name] = False
-    return found
+            names[node.name] = False
+    return names
 
 
 def is_module(path: str) -> bool:

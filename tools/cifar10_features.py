@@ -105,8 +105,8 @@ def reduce(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     spread = (train - centre).astype(np.float64)
     values, vectors = np.linalg.eigh(spread.T @ spread / len(train))
     axes = vectors[:, ::-1][:, :COMPONENTS]
-    kept = float(values[::-1][:COMPONENTS].sum() / values.sum())
-    return spread @ axes, (test - centre) @ axes, kept
+    variance_share = float(values[::-1][:COMPONENTS].sum() / values.sum())
+    return spread @ axes, (test - centre) @ axes, variance_share
 
 
 def main() -> None:
@@ -138,9 +138,9 @@ def main() -> None:
     for part, count in (("train", options.train), ("test", options.test)):
         images, labels = read_images(options.images, part, count)
         parts[part] = (extract(network, images, options.batch, device), labels)
-    train, test, kept, name = parts["train"][0], parts["test"][0], 1.0, options.extractor
+    train, test, variance_share, name = parts["train"][0], parts["test"][0], 1.0, options.extractor
     if train.shape[1] != COMPONENTS:
-        train, test, kept = reduce(train, test)
+        train, test, variance_share = reduce(train, test)
         name += f"-pca{COMPONENTS}"
     scale = 1.0 if options.extractor == "resnet18" else float(np.sqrt(np.mean(train**2)))
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -151,12 +151,12 @@ def main() -> None:
         test_inputs=(test / scale).astype(np.float32),
         test_labels=parts["test"][1].astype(np.int32),
         extractor=np.array(name),
-        variance_kept=np.array(kept),
+        variance_kept=np.array(variance_share),
         scale=np.array(scale),
     )
     print(
-        f"{name}: {len(train)} + {len(test)} images, {kept:.1%} of the variance, written to "
-        f"{options.out}"
+        f"{name}: {len(train)} + {len(test)} images, {variance_share:.1%} of the variance, written "
+        f"to {options.out}"
     )
 
 

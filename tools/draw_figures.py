@@ -41,9 +41,9 @@ GUIDES = sorted(
 
 def draw_chapter(name: str) -> None:
     """The experiment's figure with 256 colours, a third of the bytes and the same to the eye."""
-    chosen = experiment(name)
-    record = perform(chosen, Store(ROOT / "runs" / "book"), size=CHAPTERS[name]).record
-    png, _ = render(chosen.draw(record.table))
+    entry = experiment(name)
+    record = perform(entry, Store(ROOT / "runs" / "book"), size=CHAPTERS[name]).record
+    png, _ = render(entry.draw(record.table))
     image = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
     image.save(DOCS / "images" / f"{name}.png", optimize=True)
     print(f"{name}: {record.counts}", flush=True)

@@ -31,17 +31,17 @@ class FirstRecordError(Exception):
 @double
 def last_table(scene, settings):
     """The table of a whole run; of free play that of its first record."""
-    seen = []
+    messages = []
 
     def on_record(so_far):
-        seen.append(so_far())
+        messages.append(so_far())
         if scene.name == FREE:
             raise FirstRecordError
 
     try:
         return scene.experiment.run(settings, jax.random.key(0), Session(on_record=on_record))
     except FirstRecordError:
-        return seen[-1]
+        return messages[-1]
 
 
 def main() -> None:

@@ -22,11 +22,11 @@ from wideflow.papers import papers
 
 
 def names(wanted: list[str]) -> list[str]:
-    known = [name for paper in papers().values() for name in paper.experiments]
-    chosen = [name for name in known if not wanted or any(name.startswith(w) for w in wanted)]
-    if not chosen:
+    all_names = [name for paper in papers().values() for name in paper.experiments]
+    names = [name for name in all_names if not wanted or any(name.startswith(w) for w in wanted)]
+    if not names:
         raise SystemExit(f"no experiment begins with {wanted}; `wideflow list` shows all.")
-    return chosen
+    return names
 
 
 def run(name: str, size: str, out: pathlib.Path, limit: float, threads: int) -> tuple[int, float]:

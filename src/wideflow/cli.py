@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .shell.certify import certify
-from .shell.failures import FAILED, OK, USAGE, CommandError, asked_wrongly, guarded
+from .shell.failures import FAILED, OK, USAGE, CommandError, guarded, usage_errors
 from .shell.lab import lab
 from .shell.options import (
     DebugOption,
@@ -47,7 +47,10 @@ UsageError: Any = typer.BadParameter.__base__
 def list_(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="Show only experiments in whose name, title or paper all these occur."),
+        typer.Argument(
+            help="Show only experiments whose name, title, paper or figure contains all "
+            "these words."
+        ),
     ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="Show the saved runs instead of the experiments.")
@@ -83,7 +86,7 @@ def list_(
             terminal.out().print(terminal.runs_table(records, damaged))
         for path in store.unfinished():
             terminal.out().print(
-                f"Unfinished: checkpoints in {path}; the command that began it goes on from there."
+                f"Unfinished: checkpoints in {path}; give the same command again to resume."
             )
         return OK
     from .experiments.registry import experiments, others, papers
@@ -108,14 +111,15 @@ def list_(
         )
     elif not terminal.print_experiments(experiments(), papers(), others(), words):
         raise CommandError(
-            f"no experiment matches {' '.join(words)!r}; `wideflow list` shows all.", USAGE
+            f"no experiment matches {' '.join(words)!r}; `wideflow list` shows all experiments.",
+            USAGE,
         )
     return OK
 
 
 @app.command()
 def run(
-    name: Annotated[str, typer.Argument(help="An experiment; `wideflow list` shows all.")],
+    name: Annotated[str, typer.Argument(help="An experiment; `wideflow list` shows them all.")],
     size: SizeOption = Size.default,
     set_: SetOption = None,
     seeds: SeedsOption = None,
@@ -131,20 +135,20 @@ def run(
 ) -> int:
     """Run one experiment, save it, draw its figure and judge its claims.
 
-    Exit code 0 only if every claim holds, or is declared as not reproducing and does not.
+    The exit code is 0 only if every claim holds, or was declared not to reproduce and does not.
     """
     from .experiments.registry import experiment
     from .runs.overrides import parse
     from .shell import terminal, work
 
-    with asked_wrongly():
-        chosen = experiment(name)
+    with usage_errors():
+        entry = experiment(name)
         overrides = parse(set_ or ()) | work.common_overrides(
-            chosen, seeds, precision and precision.value, strict=True, devices=devices
+            entry, seeds, precision and precision.value, strict=True, devices=devices
         )
-    done = work.perform_shown(chosen, out, size.value, overrides, seed, device, fresh, flow)
+    done = work.perform_shown(entry, out, size.value, overrides, seed, device, fresh, flow)
     record = done.record
-    figures = work.draw(chosen, record)
+    figures = work.draw(entry, record)
     if as_json:
         terminal.print_json(
             record.about()
@@ -163,7 +167,7 @@ def run(
 @app.command()
 def reproduce(
     paper: Annotated[
-        str | None, typer.Argument(help="A paper, such as caron2023; all of them if left out.")
+        str | None, typer.Argument(help="A paper, such as caron2023; by default all of them.")
     ] = None,
     size: SizeOption = Size.default,
     seeds: SeedsOption = None,
@@ -177,17 +181,17 @@ def reproduce(
 ) -> int:
     """Run every experiment of a paper, or of all, and write the report.
 
-    An experiment whose data files are not on this machine is skipped and named.
+    Experiments whose data files are missing are skipped, and named.
     """
     from .data.files import DataNotFoundError
     from .report.html import write_report
     from .runs.store import Store
     from .shell import terminal, work
 
-    with asked_wrongly():
-        chosen = work.experiments_of(paper)
+    with usage_errors():
+        experiments = work.experiments_of(paper)
     outcomes: list[dict[str, Any]] = []
-    for experiment in chosen:
+    for experiment in experiments:
         work.drop_compiled_programs()
         overrides = work.common_overrides(
             experiment, seeds, precision and precision.value, strict=False
@@ -240,7 +244,7 @@ def report(
     out: OutOption = pathlib.Path("runs"),
     file: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Where to put the page; default is report.html in the folder."),
+        typer.Option(help="Where to write the page; by default report.html in that folder."),
     ] = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -250,7 +254,7 @@ def report(
     from .runs.store import Store
     from .shell import terminal
 
-    with asked_wrongly():
+    with usage_errors():
         page = write_report(Store(out), file or out / "report.html")
     if as_json:
         terminal.print_json({"report": str(page)})
@@ -265,9 +269,7 @@ def doctor(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Look over this installation, and check independent routes to the same numbers against each
-    other.
-    """
+    """Check this installation, and compare independent routes to the same numbers."""
     from .doctor import examine
     from .shell import terminal, work
 
@@ -290,14 +292,14 @@ app.command()(lab)
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def bench(context: typer.Context, debug: DebugOption = False) -> int:
-    """Measure speed against other programs; further options go to benchmarks/run.py."""
+    """Compare the speed with that of other programs; further options go to benchmarks/run.py."""
     import subprocess
 
     script = pathlib.Path(__file__).parents[2] / "benchmarks" / "run.py"
     if not script.is_file():
         raise CommandError(
-            "the benchmarks are part of the source checkout, not of the installed package; clone "
-            "the repository and run `make bench` there."
+            "the benchmarks are part of the repository, not of the installed package; clone it and "
+            "run `make bench` there."
         )
     return subprocess.call([sys.executable, str(script), *context.args])
 
@@ -322,14 +324,15 @@ def main(words: Sequence[str] | None = None) -> int:
         except typer.Abort as error:
             raise KeyboardInterrupt from error
         except UsageError as error:
-            known = (
+            subcommand = (
                 [words[0]]
                 if words[0] in (command.name for command in app.registered_commands)
                 else []
             )
             message = error.format_message().replace("Value error, ", "")
             raise CommandError(
-                f"{message} `{' '.join(['wideflow', *known, '--help'])}` explains.", USAGE
+                f"{message} `{' '.join(['wideflow', *subcommand, '--help'])}` shows how to use it.",
+                USAGE,
             ) from error
 
     return guarded(call, words)

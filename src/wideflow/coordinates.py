@@ -66,15 +66,15 @@ class ArrayScaling(NamedTuple):
     def verdict(self) -> str:
         start, rate = self.mending
         if self.role == "fixed":
-            return "does not grow with the width: nothing to mend"
+            return "does not grow with the width: nothing to fix"
         if not math.isfinite(self.own):
             return "does not move"
         if math.isnan(start) or math.isnan(rate):
             return f"undecided: start x width^{self.start:.2f}, rate x width^{self.rate:.2f}"
         if start == rate == 0:
-            return "maximal update: moves at every width as it is"
-        wanted = [f"{what} x width^{x:g}" for what, x in (("start", start), ("rate", rate)) if x]
-        return f"to mend: {', '.join(wanted)}"
+            return "maximal update: already moves at every width"
+        changes = [f"{what} x width^{x:g}" for what, x in (("start", start), ("rate", rate)) if x]
+        return f"to fix: {', '.join(changes)}"
 
 
 def to_halves(exponent: float) -> float:
@@ -89,7 +89,7 @@ class CoordinateCheck:
     """Root mean squares over coordinates, inputs and seeds, for each layer along the widths.
 
     Attributes:
-        initial: size of the activations at the start, by layer.
+        initial: size of the initial activations, by layer.
         updates: size of their change after `steps` steps.
         slopes: of log(update) on log(width), by layer; 0 means features move at every width.
         errors: standard error of each slope, from the scatter of the points around the line.
@@ -178,7 +178,7 @@ class CoordinateCheck:
         }
 
     def figure(self) -> FigureSpec:
-        """Size of the activations at the start and of their updates, against the width."""
+        """Size of the initial activations and of their updates, against the width."""
         panels = [
             Panel(
                 title,
@@ -189,7 +189,7 @@ class CoordinateCheck:
                 "log",
             )
             for title, sizes in (
-                ("activations at the start", self.initial),
+                ("initial activations", self.initial),
                 (f"their change after {self.steps} steps", self.updates),
             )
         ]
@@ -286,12 +286,12 @@ def coordinate_check(
 def _takes_width_alone(constructor: Callable) -> bool:
     """Whether a function has one argument, as those that build modules of PyTorch."""
     try:
-        given = inspect.signature(constructor).parameters.values()
+        parameters = inspect.signature(constructor).parameters.values()
     except (TypeError, ValueError):
         return False
-    if any(p.kind is p.VAR_POSITIONAL for p in given):
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return False
-    places = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return len([p for p in places if p.default is p.empty]) == 1
 
 

@@ -1,21 +1,7 @@
 """Embeddings: what is done to inputs before the trained layer sees them."""
 
-from .models.embeddings import (
-    AbstractEmbedding,
-    DeepRandomFeatures,
-    Function,
-    Identity,
-    Quadratic,
-    RandomFeatures,
-    virtual_inputs,
-)
+from .models import embeddings as _embeddings
+from .models.embeddings import *
 
-__all__ = [
-    "AbstractEmbedding",
-    "DeepRandomFeatures",
-    "Function",
-    "Identity",
-    "Quadratic",
-    "RandomFeatures",
-    "virtual_inputs",
-]
+__all__: list[str] = []  # type checkers read this form
+__all__ += _embeddings.__all__

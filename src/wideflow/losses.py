@@ -1,35 +1,9 @@
 """Losses, each with its factors stated; outputs and targets are (sample,) or (sample, output)."""
 
-from .dynamics.bounded_losses import (
-    DeadZoneHuber,
-    Huber,
-    LogCosh,
-    Logistic,
-    LossClass,
-    PseudoHuber,
-    ScaledCrossEntropy,
-    loss_class,
-)
-from .dynamics.losses import (
-    AbstractLoss,
-    CrossEntropy,
-    HalfMeanSquares,
-    HalfSumSquares,
-    MeanSquares,
-)
+from .dynamics import bounded_losses as _bounded_losses, losses as _losses
+from .dynamics.bounded_losses import *
+from .dynamics.losses import *
 
-__all__ = [
-    "AbstractLoss",
-    "CrossEntropy",
-    "DeadZoneHuber",
-    "HalfMeanSquares",
-    "HalfSumSquares",
-    "Huber",
-    "LogCosh",
-    "Logistic",
-    "LossClass",
-    "MeanSquares",
-    "PseudoHuber",
-    "ScaledCrossEntropy",
-    "loss_class",
-]
+__all__: list[str] = []  # type checkers read this form
+__all__ += _bounded_losses.__all__
+__all__ += _losses.__all__

@@ -1,19 +1,7 @@
 """Parametrisations: where the powers of the width stand, layer by layer."""
 
-from ._core.parametrisations import (
-    MAXIMAL_UPDATE,
-    MEAN_FIELD,
-    NTK,
-    STANDARD,
-    Parametrisation,
-    parametrisation,
-)
+from ._core import parametrisations as _parametrisations
+from ._core.parametrisations import *
 
-__all__ = [
-    "MAXIMAL_UPDATE",
-    "MEAN_FIELD",
-    "NTK",
-    "STANDARD",
-    "Parametrisation",
-    "parametrisation",
-]
+__all__: list[str] = []  # type checkers read this form
+__all__ += _parametrisations.__all__

@@ -2,14 +2,8 @@
 samples.
 """
 
-from .data.populations import (
-    GaussianAbsTeacher,
-    MultiIndex,
-    Radial,
-)
+from .data import populations as _populations
+from .data.populations import *
 
-__all__ = [
-    "GaussianAbsTeacher",
-    "MultiIndex",
-    "Radial",
-]
+__all__: list[str] = []  # type checkers read this form
+__all__ += _populations.__all__

@@ -287,9 +287,10 @@ def probe(
     network = _Network(apply, params_before, params_after, inputs, batched, "apply")
     before, after = network.before, network.after
     first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
-    chosen = watched_outputs(first, second, output)
+    outputs_watched = watched_outputs(first, second, output)
     parts = [
-        mean_parts([network.kernel_parts(p, k, memory) for k in chosen]) for p in (before, after)
+        mean_parts([network.kernel_parts(p, k, memory) for k in outputs_watched])
+        for p in (before, after)
     ]
     tangent = np.asarray(
         network.along(before, jax.tree.map(lambda a, b: b - a, before, after)), dtype=float
@@ -544,12 +545,12 @@ class _Network:
         own = lambda p: (lambda net: net.respond(net.embed(self.inputs)))(
             eqx.combine(p, self.static)
         )
-        given, pull_given = jax.vjp(lambda p: self.on(p, self.inputs), params)
-        known, pull_known = jax.vjp(own, params)
-        if given.shape != known.shape or given.dtype != known.dtype:
+        own_outputs, own_pullback = jax.vjp(lambda p: self.on(p, self.inputs), params)
+        outputs, pullback = jax.vjp(own, params)
+        if own_outputs.shape != outputs.shape or own_outputs.dtype != outputs.dtype:
             return None
-        v = jax.random.normal(jax.random.key(0), known.shape, known.dtype)
-        return (given, pull_given(v)), (known, pull_known(v))
+        v = jax.random.normal(jax.random.key(0), outputs.shape, outputs.dtype)
+        return (own_outputs, own_pullback(v)), (outputs, pullback(v))
 
     def kernel_parts(self, params, output: int, memory) -> dict[str, np.ndarray]:
         """Every array's part of the tangent Gram matrix of one output: structured for a `Deep`,

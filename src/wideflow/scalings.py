@@ -1,27 +1,7 @@
 """Scalings: how the output, the pre-activation and the step depend on width."""
 
-from ._core.scalings import (
-    ABC,
-    MAXIMAL_UPDATE,
-    NTK,
-    AbstractScaling,
-    MeanField,
-    ScalingVerdict,
-    Weights,
-    Zipf,
-    classify,
-    parse_scaling,
-)
+from ._core import scalings as _scalings
+from ._core.scalings import *
 
-__all__ = [
-    "ABC",
-    "MAXIMAL_UPDATE",
-    "NTK",
-    "AbstractScaling",
-    "MeanField",
-    "ScalingVerdict",
-    "Weights",
-    "Zipf",
-    "classify",
-    "parse_scaling",
-]
+__all__: list[str] = []  # type checkers read this form
+__all__ += _scalings.__all__

@@ -64,7 +64,7 @@ def test_it_is_listed_run_drawn_and_reported_like_our_own(installed, tmp_path, m
     assert main(["report"]) == 0
     page = (tmp_path / "runs" / "report.html").read_text()
     assert "woodworth2020" in page
-    assert "no longer an experiment" not in page
+    assert "not an experiment of this version" not in page
     capsys.readouterr()
 
 
@@ -100,7 +100,7 @@ def test_a_name_that_is_taken_is_refused_with_the_package(installed, capsys, nam
     assert main(command) != 0
     told = " ".join(capsys.readouterr().err.split())
     assert f"{name!r} of diagonal-network" in told
-    assert "called like an experiment of wideflow itself" in told
+    assert "same name as an experiment of wideflow itself" in told
     assert "Rename it in diagonal-network" in told
 
 

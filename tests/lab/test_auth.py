@@ -148,7 +148,7 @@ def test_no_path_and_no_code_comes_in(server):
         assert status == 200
         setup = text[text.index('id="setup"') :]
         assert '"data": "wave-1d"' in setup  # the start instead, and a sentence
-        assert "must be" in setup or "no longer here" in setup
+        assert "must be" in setup or "no longer exists" in setup
     status, text = ask(server, f"/?token={server.token}&width=__import__('os').getpid()&scene=x")
     assert status == 200
     assert "there is no scene" in text

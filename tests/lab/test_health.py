@@ -68,7 +68,7 @@ def test_a_rate_beyond_the_edge_is_told_before_the_first_step_and_its_end_is_no_
     assert ending(table) == dial(table)["verdict"] == "diverged"
     assert "has diverged" in warning(table, settings)
     broken = table.assign(loss=table.loss.where(table.step < table.step[-1]))
-    assert "no finite number" in warning(broken, settings)
+    assert "no longer a finite number" in warning(broken, settings)
 
 
 def test_of_several_networks_each_is_compared_with_its_own_start():

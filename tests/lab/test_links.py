@@ -14,7 +14,7 @@ from wideflow.lab.cards import as_html
 from wideflow.lab.fields import FIELDS
 from wideflow.lab.links import START, place, saved_link
 from wideflow.lab.scenes import FREE, scenes
-from wideflow.lab.uploads import KEPT, Uploads, file_name
+from wideflow.lab.uploads import MOST_FILES, Uploads, file_name
 from wideflow.runs.overrides import parse
 from wideflow.runs.runner import settings_of
 from wideflow.training.session import Session
@@ -63,7 +63,10 @@ def test_a_saved_run_opens_its_own_place(uploads, asked):
 
 @pytest.mark.parametrize(
     ("experiment", "data", "said"),
-    [("caron2023-figure1", "", "no scene of the lab"), ("train", "mine.csv", "upload that file")],
+    [
+        ("caron2023-figure1", "", "not a scene of the lab"),
+        ("train", "mine.csv", "upload that file"),
+    ],
 )
 def test_a_saved_run_that_the_page_cannot_show_is_refused(experiment, data, said):
     settings = {"data": data, "dynamics": "flow"}
@@ -104,7 +107,7 @@ def test_the_shell_command_asks_for_the_same_settings(uploads):
         ({"dynamics": "sgd"}, "`dynamics` must be"),
         ({"scaling": "zipf:9,9"}, "scaling"),
         ({"data": "/etc/passwd.csv"}, "`data` must be"),
-        ({"data": "upload:0123"}, "no longer here"),
+        ({"data": "upload:0123"}, "no longer exists"),
         ({"target": "x" * 101, "data": "upload:1"}, "at most 100 characters"),
     ],
 )
@@ -127,11 +130,11 @@ def test_uploads_are_kept_under_chosen_names_and_the_oldest_goes(uploads):
     assert first.path.parent == uploads.folder
     assert first.name == "passwd.csv"
     assert uploads.folder.stat().st_mode & 0o077 == 0  # for the user alone
-    for _ in range(KEPT):
+    for _ in range(MOST_FILES):
         uploads.add(b"a,b\n1,2\n3,4\n", "x.csv")
     assert not first.path.exists()
-    assert len(list(uploads.folder.iterdir())) == KEPT
-    with pytest.raises(ValueError, match="no longer here"):
+    assert len(list(uploads.folder.iterdir())) == MOST_FILES
+    with pytest.raises(ValueError, match="no longer exists"):
         uploads.path(first.code)
 
 
@@ -143,7 +146,7 @@ def test_uploads_are_kept_under_chosen_names_and_the_oldest_goes(uploads):
             b"a,b\nx,1\ny,2\n",
             "'x' in line 2. Encode those columns as numbers or take them out of the file",
         ),
-        (b"a,b\n1,2\n", "my.csv has one row only"),
+        (b"a,b\n1,2\n", "my.csv has only one row"),
     ],
 )
 def test_a_defective_table_is_explained_by_what_the_page_can_do(uploads, content, said):

@@ -62,7 +62,7 @@ def test_the_start_is_drawn_before_anything_is_pressed(page):
     )  # the prediction is there before the run
     assert page.tab.inner_text("#dial-words") == "at the start"
     page.tab.click("#take-table")
-    page.wait("document.getElementById('taken').textContent.includes('Press start')")
+    page.wait("document.getElementById('taken').textContent.includes('Press Start')")
     descriptions = page.tab.evaluate(PICTURES)  # for those who do not see them
     assert ["img", "Loss: half sum of squares over time"] in descriptions
 
@@ -109,7 +109,7 @@ def test_figures_dial_and_files_tell_what_was_recorded(page):
 
 def test_the_theorems_say_a_headline_and_fold_what_does_not_apply(page):
     page.wait("document.querySelectorAll('#silent-rows dt').length > 5")
-    assert page.tab.inner_text("#headline").startswith(("No theorem covers", "One theorem speaks"))
+    assert page.tab.inner_text("#headline").startswith(("No theorem covers", "One theorem applies"))
     assert not page.tab.is_visible("#silent-rows")  # folded
     everything = page.tab.text_content("#verdicts")
     for internal in ("Zipf(", "MeanField(", "released", "`", "wf.", "10^2.", "laziness index"):
@@ -179,7 +179,7 @@ def test_lazy_against_rich_trains_both_at_once(page):
     lazy, rich = curve(page, "NTK"), curve(page, "this network")
     assert len(lazy) == len(rich)
     assert lazy != rich
-    assert "Beside it, NTK" in page.tab.inner_text("#dial-other")
+    assert "For comparison, NTK" in page.tab.inner_text("#dial-other")
     refused = "409"  # the table that was asked for before there was one
     assert [line for line in page.troubles() if refused not in line[1]] == []
 

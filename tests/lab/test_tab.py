@@ -156,7 +156,7 @@ def test_a_worker_that_died_is_replaced(tab):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "not known here"),
+        ("{", "does not know"),
         ('{"do": "choose", "place": {"width": "0"}}', "`width` must lie in"),
         ('{"do": "pace", "pace": "warp"}', "`pace` must be one of"),
     ],

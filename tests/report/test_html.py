@@ -70,7 +70,7 @@ def test_a_run_of_a_forgotten_experiment_keeps_its_claims(tmp_path, monkeypatch)
     perform(gone, Store(tmp_path), size="smoke")
     monkeypatch.setattr(registry, "experiments", registered)
     text = visible(write_report(Store(tmp_path), tmp_path / "below" / "page.html"))
-    assert "small-gone is no longer an experiment" in text
+    assert "small-gone is not an experiment of this version" in text
     assert "the loss falls" in text
     assert "not run: <code>wideflow run small-one</code>" in text
     assert 'href="../small-gone' in text

@@ -116,7 +116,7 @@ def test_foreign_files_are_named(tmp_path, payload):
 def test_a_netcdf_file_of_somebody_else_is_no_record(tmp_path):
     path = tmp_path / "other.nc"
     xr.Dataset({"a": ("x", [1.0])}).to_netcdf(path, engine="h5netcdf")
-    with pytest.raises(DamagedRecordError, match="no record of wideflow"):
+    with pytest.raises(DamagedRecordError, match="not a record of wideflow"):
         read_record(path)
 
 

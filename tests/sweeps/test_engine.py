@@ -237,7 +237,7 @@ def test_a_dry_run_learns_the_time_from_two_runs_and_keeps_them(tmp_path, capsys
     assert main([*words, "--status"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "dry: 6 runs, 2 done, 4 missing" in shown
-    assert "of one worker are left" in shown
+    assert "of work for one worker remains" in shown
 
 
 @pytest.mark.parametrize(

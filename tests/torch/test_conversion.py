@@ -168,7 +168,7 @@ def test_frozen_layers_stay_frozen():
 def test_a_layer_norm_with_its_first_scale_is_carried_with_a_word():
     module = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.ReLU(), nn.Linear(4, 1))
     with pytest.warns(
-        UserWarning, match=r"trained scale and shift, here 1 and 0: '1' \(LayerNorm\)"
+        UserWarning, match=r"trained scale and shift, which are 1 and 0 here: '1' \(LayerNorm\)"
     ):
         chain = wf.torch.from_torch(module)
     assert isinstance(chain.layers[1], A.LayerNorm)

@@ -24,6 +24,35 @@ from .errors import (
 )
 from .precision import double
 
+__all__ = [
+    "TABLE",
+    "Activation",
+    "absolute",
+    "activation",
+    "cosine",
+    "custom",
+    "exponential",
+    "gaussian",
+    "gelu",
+    "hermite",
+    "leaky_relu",
+    "linear",
+    "monomial",
+    "polynomial",
+    "rectified_power",
+    "relu",
+    "scaled_erf",
+    "scaled_tanh",
+    "sigmoid",
+    "sign",
+    "sine",
+    "smoothed_leaky_relu",
+    "softplus",
+    "square",
+    "two_slopes",
+    "wave",
+]
+
 Function = Callable[[jax.Array], jax.Array]
 
 

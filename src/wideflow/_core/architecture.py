@@ -19,6 +19,23 @@ from dataclasses import dataclass
 from .activations import Activation, ActivationLike, activation as as_activation
 from .errors import check_choice, check_count
 
+__all__ = [
+    "AbstractLayer",
+    "Activate",
+    "AveragePool",
+    "Chain",
+    "Conv",
+    "Dense",
+    "Flatten",
+    "GlobalAveragePool",
+    "LayerNorm",
+    "Residual",
+    "SelfAttention",
+    "SumPool",
+    "mlp",
+    "with_width",
+]
+
 PADDINGS = ("SAME", "VALID", "CIRCULAR")
 ATTENTION = ("softmax", "identity", "relu", "abs")
 ATTENTION_SCALINGS = ("linear", "sqrt")

@@ -40,6 +40,15 @@ from .errors import check_choice
 from .scalings import ABC
 from .weight_layers import HIDDEN, INPUT, OUTPUT, WeightLayer, weight_layers
 
+__all__ = [
+    "MAXIMAL_UPDATE",
+    "MEAN_FIELD",
+    "NTK",
+    "STANDARD",
+    "Parametrisation",
+    "parametrisation",
+]
+
 Exponents = tuple[float | int, ...]
 
 

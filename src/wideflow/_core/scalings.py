@@ -27,6 +27,19 @@ from .errors import check_between, check_count, check_kind, check_number, check_
 from .host import on_device
 from .precision import double
 
+__all__ = [
+    "ABC",
+    "MAXIMAL_UPDATE",
+    "NTK",
+    "AbstractScaling",
+    "MeanField",
+    "ScalingVerdict",
+    "Weights",
+    "Zipf",
+    "classify",
+    "parse_scaling",
+]
+
 
 class AbstractScaling:
     """Node scales, pre-activation factor and neuron factor as functions of the width."""

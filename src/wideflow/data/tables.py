@@ -127,9 +127,9 @@ def _coded(
         fault = f"{path.name} has {len(names)} classes in column {column!r}: {_some(list(names))}."
         raise TableError(
             fault,
-            f"Name the one that is told from all others (`classes={names[0]!r}`, or `--set "
+            f"Name the class to distinguish from all others (`classes={names[0]!r}`, or `--set "
             f"positive={names[0]}`).",
-            "Choose the one that is told from all others.",
+            "Choose the class to distinguish from all others.",
         )
     codes = dict(zip(names, (-1.0, 1.0), strict=False))
     return table.assign(**{column: [codes[str(value)] for value in values]}) if names else table

@@ -70,7 +70,7 @@ def _devices() -> Finding:
 
 def _precision() -> Finding:
     """Whether an entry point has 64 bits: 1 + 2^-50 must not be 1."""
-    outside = "on" if jax_flag("jax_enable_x64") else "off, and left so"
+    outside = "on" if jax_flag("jax_enable_x64") else "off, and left off"
     one = double(lambda: jnp.ones(()) + 2.0**-50)()
     if one.dtype == jnp.float64 and float(one) > 1.0:
         return Finding("precision", f"float64 in every entry point; JAX's global flag is {outside}")
@@ -113,7 +113,9 @@ def _disk(what: str, folder: pathlib.Path) -> Finding:
 def _compiled() -> Finding:
     folder = jax_flag("jax_compilation_cache_dir")
     if not folder:
-        return Finding("compilation cache", "off in this process; the shell turns it on", "note")
+        return Finding(
+            "compilation cache", "off in this process; the command line turns it on", "note"
+        )
     files = [path for path in pathlib.Path(folder).glob("*") if path.is_file()]
     return Finding(
         "compilation cache",

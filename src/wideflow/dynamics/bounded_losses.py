@@ -20,6 +20,18 @@ from jaxtyping import Array, Float
 from .._core.precision import double
 from .losses import AbstractLoss, check_shares, check_signs, check_targets
 
+__all__ = [
+    "AbstractPointwiseLoss",
+    "DeadZoneHuber",
+    "Huber",
+    "LogCosh",
+    "Logistic",
+    "LossClass",
+    "PseudoHuber",
+    "ScaledCrossEntropy",
+    "loss_class",
+]
+
 
 class AbstractPointwiseLoss(AbstractLoss):
     """A mean over samples of one convex function of output and target, with its two constants."""

@@ -13,6 +13,14 @@ from jaxtyping import Array, Float
 from .._core.precision import DoubleModule, double
 from .._core.types import Scalar
 
+__all__ = [
+    "AbstractLoss",
+    "CrossEntropy",
+    "HalfMeanSquares",
+    "HalfSumSquares",
+    "MeanSquares",
+]
+
 
 class AbstractLoss(DoubleModule):
     """A scalar from outputs and targets, and its gradient in the outputs."""

@@ -18,9 +18,7 @@ GROUP = "wideflow.experiments"
 
 
 def installed_experiments(ours: frozenset[str]) -> list[Experiment]:
-    """Every experiment that an installed package declares, by name; none may be called like one of
-    `ours`.
-    """
+    """The experiments that installed packages declare, by name; none may have a name of `ours`."""
     return [_load(point) for point in declared(ours)]
 
 
@@ -34,8 +32,8 @@ def declared(ours: frozenset[str]) -> tuple[importlib.metadata.EntryPoint, ...]:
     for point in points:
         if point.name in owners:
             raise ValueError(
-                f"{_where(point)} is called like an experiment of {owners[point.name]}, so that "
-                "one of the two could not be run. "
+                f"{_where(point)} has the same name as an experiment of {owners[point.name]}, so "
+                "that one of the two could not be run. "
                 f"Rename it in {_package(point)}, or uninstall that package."
             )
         owners[point.name] = _package(point)

@@ -1,4 +1,4 @@
-"""Who may come in: this machine's own page, with the token of its address; everything else
+"""Access control: only this machine's own page, with the token of its address, is served; all else
 gets 403.
 """
 
@@ -45,6 +45,7 @@ class Gate(Router):
             return "requests from other pages are refused."
         if request.path.startswith(OPEN):
             return ""
+        # compared in constant time, so that the answer's delay tells nothing of the token
         tokens = parse_qs(request.query).get("token", [""])
         if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode(), self.token.encode()):
             return "the token in the address is wrong. Use the address that `wideflow lab` printed."

@@ -60,7 +60,7 @@ FIELDS = {
         Field("width", "Width", "whole", 1, 8192),
         Field("scaling", "Scaling", "text"),
         Field("activation", "Activation", "choice", options=ACTIVATIONS),
-        Field("deviation", "Spread of the start", "number", 0.01, 100),
+        Field("deviation", "Spread of the initial weights", "number", 0.01, 100),
         Field("dynamics", "Dynamics", "choice", options=("descent", "flow", "momentum", "adam")),
         Field("rate", "Rate", "number", 1e-6, 1e4, only="steps"),
         Field("steps", "Steps", "whole", 1, 1_000_000, only="steps"),

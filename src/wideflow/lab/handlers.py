@@ -85,7 +85,7 @@ class Take(RequestHandler):
     async def get(self, kind: str) -> None:
         tab = self.tabs.get(self.get_query_argument("tab", ""))
         if tab is None:
-            self.refuse(404, "This tab is not known here any more. Load the page again.")
+            self.refuse(404, "The lab no longer knows this tab. Reload the page.")
             return
         try:
             file = await tab.take(kind)

@@ -12,7 +12,7 @@ import xarray as xr
 
 from .._core.status import Status
 
-RISEN = 1.01  # times the loss at the start: above it nothing has been learnt
+RISEN = 1.01  # times the initial loss (chosen): above it nothing has been learnt
 
 
 def diverged(table: xr.Dataset) -> bool:
@@ -50,14 +50,14 @@ def warning(table: xr.Dataset, settings: Any) -> str:
         times = (
             f"{risen:.3g} times what it was at the start"
             if np.isfinite(risen)
-            else "no finite number any more"
+            else "no longer a finite number"
         )
         remedy = f"; {way_out}" if beyond else ""
         return f"This run has diverged: the loss is {times}{remedy}."
     if beyond:
         return (
-            f"The rate {settings.rate:g} is above 2/λ_max = {edge:.3g} of the kernel at the start: "
-            f"the loss will grow or swing at first; {way_out}."
+            f"The rate {settings.rate:g} is above 2/λ_max = {edge:.3g} of the initial kernel: the "
+            f"loss will grow or oscillate at first; {way_out}."
         )
     return ""
 

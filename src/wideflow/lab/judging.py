@@ -16,7 +16,8 @@ def judge(settings: Any, seed: int) -> Verdicts:
 
     if settings.depth > 1:
         return Verdicts(
-            f"The theorems speak of networks with one hidden layer; this one has {settings.depth}.",
+            "The theorems are about networks with one hidden layer; this one has "
+            f"{settings.depth}.",
             (),
         )
     networks, training, _ = build(settings, jax.random.key(seed))
@@ -64,16 +65,16 @@ def _covered(certificate) -> str:
 
     holding = [p for p in certificate.telling if p.outcome is Outcome.HOLDS]
     if holding:
-        count = f"{len(holding)} theorems speak" if len(holding) > 1 else "One theorem speaks"
-        return f"{count} of this very network, first: {holding[0].about} ({holding[0].name})."
+        count = f"{len(holding)} theorems apply" if len(holding) > 1 else "One theorem applies"
+        return f"{count} to this very network, first: {holding[0].about} ({holding[0].name})."
     asking = [p for p in certificate.telling if math.isfinite(p.required) and p.shortfall > 1]
     if not asking:
         return "No theorem covers this network and these data."
     nearest = min(asking, key=lambda p: p.required)
     return (
-        f"No theorem covers this width. The nearest ({nearest.name}) asks for "
+        f"No theorem covers this width. The nearest ({nearest.name}) requires "
         f"{number(nearest.required)} neurons, "
-        f"{number(nearest.shortfall)} times as many, and has conditions besides."
+        f"{number(nearest.shortfall)} times as many, and has further conditions."
     )
 
 
@@ -90,7 +91,7 @@ def asks(promise) -> str:
         )
         parts.append(f"{number(promise.required)} neurons, {enough}")
     if math.isfinite(promise.rate):
-        parts.append(f"promises the rate {number(promise.rate)}")
+        parts.append(f"guarantees the rate {number(promise.rate)}")
     return "; ".join(parts)
 
 

@@ -181,8 +181,8 @@ def _point(text: str, uploads: Uploads) -> int:
     """The number of a point of the server's plane; the recommended one where none is named."""
     if uploads.plane is None:
         raise ValueError(
-            "`scene` is 'plane', but this lab was opened without one. `wideflow lab FOLDER` "
-            "opens it on a folder of `wideflow phase`."
+            "`scene` is 'plane', but this lab was started without one. `wideflow lab FOLDER` opens "
+            "a folder of `wideflow phase`."
         )
     phase_plane = plane.plane_at(uploads.plane)
     try:
@@ -207,7 +207,7 @@ def saved_link(record: Record) -> str:
         return urlencode({"scene": record.experiment, "seed": record.seed})
     if record.experiment != scenes()[FREE].experiment.name:
         raise ValueError(
-            f"`state` is a run of {record.experiment!r}, which is no scene of the lab. It shows "
+            f"`state` is a run of {record.experiment!r}, which is not a scene of the lab. It shows "
             "runs of 'train' and of the tours."
         )
     settings = dict(record.settings)

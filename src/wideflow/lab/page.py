@@ -4,11 +4,11 @@ import base64
 import json
 import pathlib
 
-import jinja2
 from bokeh.document import Document
 
 from ..data.files import UCI, available
 from ..experiments.training import GENERATED
+from ..report.environment import templates
 from ..report.tex import as_text
 from . import plane
 from .cards import as_html
@@ -27,16 +27,10 @@ def furnish(document: Document, code: str, uploads: Uploads, workers: Workers) -
     """Makes `document` the page of a new tab, at the place that its address names."""
     start, trouble = _place(document, uploads)
     tab = Tab(code, document, start, uploads, workers)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([HERE / "templates", HERE.parent / "report" / "templates"]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     every_scene = scenes() | ({plane.NAME: plane_scene()} if uploads.plane else {})
     document.title = "wideflow lab"
     document.config.notify_connection_status = False  # the page says it in its own words
-    document.template = environment.get_template("lab.html")
+    document.template = templates(HERE / "templates").get_template("lab.html")
     document.template_variables.update(
         scenes=every_scene,
         scene=start.scene,
@@ -84,9 +78,7 @@ def _place(document: Document, uploads: Uploads) -> tuple[Place, str]:
     except ValueError as error:
         reason = str(error)
     start = {"scene": query["scene"]} if query.get("scene") in scenes() else {}
-    sentence = (
-        f"The address is not understood: {reason} The page shows its starting settings instead."
-    )
+    sentence = f"The address cannot be read: {reason} The page shows its default settings instead."
     return place(start, uploads), sentence
 
 

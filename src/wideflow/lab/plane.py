@@ -166,7 +166,7 @@ def _errors(plane: "Phase", table: xr.Dataset) -> Panel:
         *_curves(plane, table, "validation", "validation rows", "solid"),
         *_curves(plane, table, "test", "fold held out", "dashed"),
     ]
-    note = "a curve a fold; training goes to the left"
+    note = "one curve per fold; training proceeds to the left"
     return Panel(
         "Errors of this point",
         "training loss",
@@ -191,7 +191,7 @@ def _changes(plane: "Phase", table: xr.Dataset) -> Panel:
 EXPERIMENT = Experiment(
     name="plane",
     paper="",
-    title="A phase plane that was saved",
+    title="A saved phase plane",
     figure="",
     settings=dict.fromkeys(SIZES, Settings()),
     run=run,

@@ -107,10 +107,10 @@ class Performance:
 
         def refresh() -> bool:
             table = so_far()
-            left = table.attrs.get(AWAITED, 0)
-            if left != self.awaited:
+            awaited = table.attrs.get(AWAITED, 0)
+            if awaited != self.awaited:
                 self.show.figure(lambda: self.seen(table.isel(step=slice(0, 1))))
-            return left > 0 or left != self.awaited
+            return awaited > 0 or awaited != self.awaited
 
         self.show.hold((lambda: False) if self.scene.steps else refresh)
 
@@ -140,13 +140,13 @@ class Performance:
             pass
         except Exception as error:
             self.show.send(
-                State("unjudged", f"The theorems could not be judged: {sentence(error)}")
+                State("unjudged", f"The theorems could not be evaluated: {sentence(error)}")
             )
 
     def take(self, kind: str) -> Taken:
         """The figure as PNG or the record as netCDF, of the table as it stands."""
         if self.table is None or self.show.held:
-            return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
+            return Taken(kind, trouble="Nothing has been recorded yet. Press Start first.")
         table = self.table()
         if kind == "figure":
             spec = self.scene.live(table)

@@ -26,8 +26,8 @@ from .workers import Workers
 
 ADDRESS = LOOPBACK[0]
 MOST_BODY = 8 * LIMIT  # a larger body is cut off; up to here it is read past and answered
-# milliseconds after which a tab that is not connected is taken for closed; a page needs some of
-# them to connect
+# milliseconds after which a tab that is not connected is taken for closed (chosen); a page needs
+# some of them to connect
 GONE = 6000
 
 
@@ -74,7 +74,7 @@ def open_lab(workers: Workers, port: int = 0, plane: pathlib.Path | None = None)
     Raises:
         ValueError: the port is taken.
     """
-    token, tabs = secrets.token_urlsafe(24), {}
+    token, tabs = secrets.token_urlsafe(24), {}  # 192 bits
     uploads = Uploads(plane)
 
     def build(document: Document) -> None:
@@ -106,7 +106,7 @@ def open_lab(workers: Workers, port: int = 0, plane: pathlib.Path | None = None)
         check_unused_sessions_milliseconds=500,
         unused_session_lifetime_milliseconds=GONE,
         use_index=False,
-        websocket_max_message_size_bytes=2**20,
+        websocket_max_message_size_bytes=2**20,  # the page sends settings; files go over HTTP
     )
     gate = Gate(tornado, token)
     gate.port = port

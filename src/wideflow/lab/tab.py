@@ -28,7 +28,7 @@ from .workers import Worker, Workers
 PACES = {"slow": 0.25, "normal": 0.06, "fast": 0.0}
 LAZY_SIDE, RICH_SIDE = "ntk", "mean-field"  # the scalings of "lazy against rich"
 EARLIER = "the run before"
-UNDISTURBED = 5.0  # seconds that a tab has the machine before the next one's process is started
+UNDISTURBED = 5.0  # seconds that a tab has the machine before the next spare starts (chosen)
 NAMES = {LAZY_SIDE: "NTK", RICH_SIDE: "mean field"}
 GRID = """
 :host { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 330px), 1fr)); gap: 14px 18px; width: 100%; }
@@ -114,7 +114,7 @@ class Tab:
             }[word]
             act(order)
         except (json.JSONDecodeError, KeyError, TypeError):
-            self.tell(trouble="The page asked for something that is not known here.")
+            self.tell(trouble="The page sent a request that the lab does not know.")
         except ValueError as error:
             self.tell(trouble=str(error))
 
@@ -345,12 +345,12 @@ class Tab:
     async def take(self, kind: str) -> Taken:
         """A file of the run as it stands, made by the worker."""
         if self.run is None or self.run.held:
-            return Taken(kind, trouble="Nothing has been recorded yet. Press start first.")
+            return Taken(kind, trouble="Nothing has been recorded yet. Press Start first.")
         run, future = self.run, asyncio.get_running_loop().create_future()
         run.waiting.setdefault(kind, []).append(future)
         if len(run.waiting[kind]) == 1:
             run.worker.order("take", kind)
-        return await asyncio.wait_for(future, 60.0)
+        return await asyncio.wait_for(future, 60.0)  # seconds (chosen); a step may compile
 
 
 def _question_mark(title: str, explained: str) -> CustomAction:

@@ -13,8 +13,8 @@ from ..data.table_files import TableError
 from ..data.tables import class_names, read_csv
 
 PREFIX = "upload:"
-LIMIT = 8 * 2**20  # bytes of one file
-KEPT = 20  # files; the oldest goes first
+LIMIT = 8 * 2**20  # bytes of one file (chosen)
+MOST_FILES = 20  # of a lab (chosen); the oldest goes first
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Uploads:
             positive = classes[0] if len(classes) > 2 else True
             table = read_csv(path, constant="keep", name=own_name, classes=positive)
             if len(table) < 2:
-                raise ValueError(f"{own_name} has one row only; training needs at least two.")
+                raise ValueError(f"{own_name} has only one row; training needs at least two.")
         except ValueError as error:
             path.unlink()
             reason = error.in_file if isinstance(error, TableError) else str(error)
@@ -86,7 +86,7 @@ class Uploads:
         header = read_header(path)
         upload = Upload(f"{PREFIX}{key}", own_name, path, header, len(table), classes)
         self.tables[upload.code] = upload
-        while len(self.tables) > KEPT:
+        while len(self.tables) > MOST_FILES:
             self.tables.pop(next(iter(self.tables))).path.unlink(missing_ok=True)
         return upload
 
@@ -98,7 +98,7 @@ class Uploads:
 
     def _of(self, code: str) -> Upload:
         if code not in self.tables:
-            raise ValueError("the file of this address is no longer here. Upload it again.")
+            raise ValueError("the uploaded file of this address no longer exists. Upload it again.")
         return self.tables[code]
 
     def end(self) -> None:

@@ -13,9 +13,9 @@ from multiprocessing.connection import Connection
 
 from .messages import Event, Job, Order, Progress, State, Taken
 
-MOST_FIGURES = 8.0  # a second
-MOST_PROGRESS = 5.0
-REFRESH = 0.1  # seconds between two looks at what a held run waits for
+MOST_FIGURES = 8.0  # per second (chosen): more are not seen as motion, and cost the browser time
+MOST_PROGRESS = 5.0  # reports per second (chosen)
+REFRESH = 0.1  # seconds between two looks at what a held run waits for (chosen)
 
 
 def work(pipe: Connection, compiled: str | None, rehearsed: Sequence[str] | None = None) -> None:
@@ -115,6 +115,7 @@ class Show:
         while self.pipe.poll(wait):
             order: Order | Job = self.pipe.recv()
             if isinstance(order, Job):
+                # A rehearsal that still holds at its first record is that run already, bit for bit
                 if not (self.mute and self.held and order.same_run(self.job)):
                     raise NextJob(order)
                 self.take_over(order)
@@ -161,7 +162,7 @@ class Show:
         """Shows `make()` unless the last figure is too young or has not arrived; the final one
         waits for that.
         """
-        ends = time.monotonic() + 10.0
+        ends = time.monotonic() + 10.0  # seconds (chosen); a page that is gone never answers
         while final and self.awaited and time.monotonic() < ends:
             self.listen(0.2)
         now = time.monotonic()
@@ -173,8 +174,8 @@ class Show:
         """Keeps the pace and the pauses between two records."""
         self.listen()
         ready = self.recorded + self.pace
-        while (left := ready - time.monotonic()) > 0:
-            self.listen(left)
+        while (seconds := ready - time.monotonic()) > 0:
+            self.listen(seconds)
             ready = self.recorded + self.pace
         while self.paused:
             self.listen(None)

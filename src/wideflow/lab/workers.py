@@ -13,7 +13,7 @@ from typing import Any
 from .messages import Job, Order, State
 from .worker import work
 
-MOST_TABS = 12
+MOST_TABS = 12  # each has a process of its own, with its compiled programs in memory (chosen)
 # A process in which JAX computes must not be forked. On Linux one that has imported everything and
 # computed nothing is: a tab's process then starts at once, where importing takes two seconds of a
 # core. Elsewhere each starts from nothing.
@@ -82,8 +82,9 @@ class Worker:
         self.hear = None
         self.started.wait()
         if self.process.pid is not None:
+            # not asked to end: it may be deep in a compilation, and nothing of it is to be saved
             self.process.kill()
-            self.process.join(5.0)
+            self.process.join(5.0)  # takes the dead process off the system's table
         self.pipe.close()
 
 

@@ -226,7 +226,7 @@ class OnlineEquations(DoubleModule):
         width, indices = overlaps.M.shape
         if self.coefficients is not None and len(self.coefficients) != indices:
             raise ValueError(
-                f"`coefficients` must have one number an index ({indices}), got "
+                f"`coefficients` must have one number per index ({indices}), got "
                 f"{len(self.coefficients)}."
             )
         if self.general and width + indices > 4:

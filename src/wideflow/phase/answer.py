@@ -16,8 +16,8 @@ from .measurements import Measurements, choose
 
 @dataclass(frozen=True)
 class Enough:
-    """From `value` on nothing that can be told is gained; `noise` is the largest half width of
-    those comparisons, as a log ratio.
+    """Beyond `value` nothing significant is gained; `noise` is the largest half width of those
+    comparisons, as a log ratio.
     """
 
     value: float | int
@@ -37,14 +37,14 @@ class Answer:
             that judge it.
         flattered: of the recommended setting itself, which was chosen with a look at all rows.
         lazy_limit: of kernel regression, its level chosen the same way.
-        rich_limit: of the mean-field limit at the largest richness, likewise; None where it was not
-            asked for.
+        rich_limit: of the mean-field limit at the largest richness, likewise; None without
+            `particles`.
         regimes: verdict of every point, 'unknown' where no level was reached.
         rich_over_lazy: log of the error of the best rich over that of the best lazy setting, each
             chosen within the fold; None without both.
         best_over_limit: log of the procedure's error over the lazy limit's.
-        same: points that cannot be told from the recommended one.
-        enough: by axis the least value from which on nothing that can be told is gained; None where
+        same: points that cannot be distinguished from the recommended one.
+        enough: for each axis the least value beyond which nothing significant is gained; None where
             there is no such value.
     """
 
@@ -82,7 +82,7 @@ def answer(
     best, level = choose(measured)
     if best < 0:
         raise ValueError(
-            f"no run reached a training loss of {measured.levels[0]:g}: nothing can be said. "
+            f"no run reached a training loss of {measured.levels[0]:g}: no conclusion is possible. "
             "Take a higher loss, more steps or other axes."
         )
     levels = measured.best_levels()
@@ -136,24 +136,28 @@ def _against(measured: Measurements, regimes: tuple[str, ...], folds: int) -> In
 
 
 def _same(tests: np.ndarray, best: int, folds: int) -> tuple[int, ...]:
-    """Points whose test errors, fold by fold, cannot be told from the best's; those with too few
-    common folds are left out.
+    """Points whose test errors, fold by fold, cannot be distinguished from the best; points with
+    too few common folds are left out.
     """
-    together = [interval(log_ratio(row, tests[best]), folds) for row in tests]
+    comparisons = [interval(log_ratio(row, tests[best]), folds) for row in tests]
     return tuple(
         i
-        for i, one in enumerate(together)
+        for i, one in enumerate(comparisons)
         if i == best or (one.count > 1 and one.mean - one.half <= 0)
     )
 
 
 def _enough(measured: Measurements, axis: Axis, numbers: list[int], folds: int) -> Enough | None:
-    """The least value of the axis at which the best error is told from that at no larger value."""
+    """The least value of the axis whose best error differs significantly from that at no larger
+    value.
+    """
     present = sorted(set(numbers))
     errors = {k: nested_errors(measured, np.array([n == k for n in numbers])) for k in present}
-    known = [k for k in present if np.isfinite(errors[k]).sum() > 1]
-    for i, k in enumerate(known[:-1]):
-        gains = [interval(log_ratio(errors[k], errors[later]), folds) for later in known[i + 1 :]]
+    comparable = [k for k in present if np.isfinite(errors[k]).sum() > 1]
+    for i, k in enumerate(comparable[:-1]):
+        gains = [
+            interval(log_ratio(errors[k], errors[later]), folds) for later in comparable[i + 1 :]
+        ]
         if all(gain.count > 1 and gain.mean - gain.half <= 0 for gain in gains):
             return Enough(axis.values[k], max(gain.half for gain in gains))
     return None

@@ -42,11 +42,11 @@ QUANTITIES: Mapping[str, Quantity] = {
     "width": Quantity("width m", 16, 512, 6, whole=True, least=1),
     "share": Quantity("symmetric share γ of the nodes", 0.0, 1.0, 9, log=False, most=1.0),
     "tail": Quantity("tail α of the node weights", 0.3, 0.9, 7, log=False, least=0.01, most=0.99),
-    "weight_std": Quantity("deviation of the initial weights", 0.1, 10.0, 13),
+    "weight_std": Quantity("standard deviation of the initial weights", 0.1, 10.0, 13),
     "depth": Quantity("hidden layers", 1, 4, 4, log=False, whole=True, least=1),
     "rate": Quantity("rate over the stability limit 2/λ", 0.02, 1.0, 9),
 }
-MOST_VALUES = 65  # on one axis: finer lattices bring nothing that noise would let one see
+MOST_VALUES = 65  # on one axis (chosen): noise hides what a finer lattice would show
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Axis:
         return {"richness": 1 / value} if self.name == "alpha" else {self.name: value}
 
 
-def axis_of(name: str, given=None) -> Axis:
+def axis_of(name: str, extent=None) -> Axis:
     """An axis from a range (low, high) or (low, high, count), from a list of more than three
     values, or as it comes.
 
@@ -124,15 +124,15 @@ def axis_of(name: str, given=None) -> Axis:
             f"{name!r}.{did_you_mean(name, QUANTITIES)}"
         )
     quantity = QUANTITIES[name]
-    if isinstance(given, list | np.ndarray):
-        return Axis(name, tuple(given))
-    if given is not None and not (isinstance(given, tuple) and len(given) in (2, 3)):
+    if isinstance(extent, list | np.ndarray):
+        return Axis(name, tuple(extent))
+    if extent is not None and not (isinstance(extent, tuple) and len(extent) in (2, 3)):
         raise ValueError(
             f"`{name}` must be a range (low, high) or (low, high, count), or a list of values, "
-            f"got {given!r}."
+            f"got {extent!r}."
         )
-    low, high, *counted = given or (quantity.low, quantity.high)
-    count = counted[0] if counted else quantity.count
+    low, high, *rest = extent or (quantity.low, quantity.high)
+    count = rest[0] if rest else quantity.count
     for end in (low, high):
         check_number(name, end)
     check_count(f"count of {name}", count, 2, MOST_VALUES)
@@ -178,7 +178,8 @@ def plane_of(axes: Sequence[str] | Mapping[str, object]) -> tuple[Axis, Axis]:
     """The two axes of a plane from names, or from names with their ranges."""
     named = axes if isinstance(axes, Mapping) else dict.fromkeys(axes)
     pair = tuple(
-        given if isinstance(given, Axis) else axis_of(name, given) for name, given in named.items()
+        extent if isinstance(extent, Axis) else axis_of(name, extent)
+        for name, extent in named.items()
     )
     if len(pair) != 2:
         raise ValueError(

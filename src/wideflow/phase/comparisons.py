@@ -3,8 +3,8 @@ r"""Differences between settings with honest intervals.
 Errors are compared fold by fold on the logarithm, $d_f = \log(e^{(1)}_f/e^{(2)}_f)$: the folds' own
 difficulty drops out. Training sets of different folds overlap, so that the $d_f$ are not
 independent; the variance of their mean is taken as $(1/F + 1/(K-1))\,s^2$ (Nadeau and Bengio 2003)
-and the interval from Student's t of $F - 1$ degrees. Where the interval holds zero there is no
-difference that can be told.
+and the interval from Student's t of $F - 1$ degrees. Where the interval contains zero,
+the difference is not significant.
 """
 
 import math
@@ -28,7 +28,7 @@ class Interval:
 
     @property
     def resolved(self) -> bool:
-        """Whether it is told apart from zero."""
+        """Whether the mean differs significantly from zero."""
         return self.count > 1 and abs(self.mean) > self.half
 
     @property

@@ -14,7 +14,7 @@ from .measurements import TINY, error_surface, regime_surface, scores
 if TYPE_CHECKING:
     from .phase import Phase
 
-FINE = 41  # places a side of a map
+FINE = 41  # places along each side of a map (chosen)
 BORDERS = (("lazy | between", LAZY, "dashed"), ("between | rich", RICH, "solid"))
 
 
@@ -23,11 +23,11 @@ def figure(plane: "Phase") -> FigureSpec:
     maps = [map_of(plane, "error"), map_of(plane, "regime")]
     slices = [_slice(plane, number) for number in (0, 1)]
     caption = (
-        "Rings are the points that were run (mean over folds, the folds' own difficulty taken "
-        "off); the colour between them is the surface they give. Small marks: settings that "
-        "cannot be told from the recommended one. "
+        "Rings are the points that were run (mean over folds, corrected for the difficulty of each "
+        "fold); the colour between them is the fitted surface. Small marks: settings that cannot "
+        "be distinguished from the recommended one. "
         f"Regimes by the relative kernel change: lazy below {LAZY:g}, rich above {RICH:g}. "
-        "Bands: 95 % of the surface, from the noise of comparisons between points of one fold."
+        "Bands: 95 % of the surface, from the noise of comparisons between points on the same fold."
     )
     return FigureSpec(f"Phase plane of {plane.name}", [*maps, *slices], columns=2, caption=caption)
 
@@ -65,17 +65,17 @@ def map_of(plane: "Phase", what: str) -> Panel:
     places = np.array(
         [[axis.values[i] for axis, i in zip(plane.axes, place)] for place in plane.places], float
     )
-    known = np.isfinite(dots)
+    reached = np.isfinite(dots)
     marks: list[Mark] = [
         Heatmap(x, y, smooth.reshape(FINE, FINE).T, label),
-        Points(places[known, 0], places[known, 1], values=dots[known], size=6),
+        Points(places[reached, 0], places[reached, 1], values=dots[reached], size=6),
     ]
-    if not known.all():
-        marks.append(_points(places[~known], "loss not reached", group="loss not reached"))
+    if not reached.all():
+        marks.append(_points(places[~reached], "loss not reached", group="loss not reached"))
     marks += _contours(x, y, np.exp(changes).reshape(FINE, FINE))
     same = [i for i in verdict.same if i != verdict.best]
     if what == "error" and same:
-        marks.append(_points(places[same], "not told from the best", size=3.5))
+        marks.append(_points(places[same], "not distinguishable from the best", size=3.5))
     marks.append(_points(places[[verdict.best]], "recommended", size=10))
     first, second = plane.axes
     return Panel(title, first.label, second.label, marks, first.scale, second.scale)

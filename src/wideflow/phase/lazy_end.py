@@ -38,18 +38,18 @@ def lazy_errors(
     standard = Standard.of(data.inputs[rows.train], data.targets[rows.train])
     y = standard.targets(data.targets)
     border = float(np.mean(np.unique(y))) if two_classes(data.targets) else None
-    seen = lambda part: weight_std * standard.inputs(data.inputs[part])
-    inputs = seen(rows.train)
+    network_inputs = lambda part: weight_std * standard.inputs(data.inputs[part])
+    inputs = network_inputs(rows.train)
     kernel = np.asarray(mean_ntk(inputs, activation))
     times = reach_times(kernel, -y[rows.train], levels)
     values, vectors = np.linalg.eigh(kernel)
     values = np.maximum(values, values[-1] * len(values) * np.finfo(float).eps)
     modes = vectors.T @ y[rows.train]
-    gone = -np.expm1(-np.outer(times, values)) / values  # (level, mode)
-    weights = (gone * modes) @ vectors.T
+    fitted_share = -np.expm1(-np.outer(times, values)) / values  # (level, mode)
+    weights = (fitted_share * modes) @ vectors.T
     errors = {}
     for name, part in (("validation", rows.validation), ("test", rows.test)):
-        across = np.asarray(mean_ntk(seen(part), activation, inputs))
+        across = np.asarray(mean_ntk(network_inputs(part), activation, inputs))
         error = error_of(weights @ across.T, y[part], border)
         errors[name] = np.where(np.isfinite(times), error, np.inf)
     return errors

@@ -55,8 +55,9 @@ class Measurements:
         """`values` (point, level, fold) at one level a point, NaN where there is none: (point,
         fold).
         """
-        picked = np.take_along_axis(values, np.maximum(levels, 0)[:, None, None], axis=1)[:, 0]
-        return np.where((levels[:, None] < 0) | ~self.runs, np.nan, picked)
+        index = np.maximum(levels, 0)[:, None, None]
+        at_levels = np.take_along_axis(values, index, axis=1)[:, 0]
+        return np.where((levels[:, None] < 0) | ~self.runs, np.nan, at_levels)
 
 
 def measurements_of(
@@ -103,9 +104,9 @@ def additive(values: np.ndarray) -> tuple[np.ndarray, float]:
     design[-1, points:] = there.any(axis=0)  # the folds' effects sum to zero
     y = np.append(values[there], 0.0)
     solution = np.linalg.lstsq(design, y, rcond=None)[0]
-    left = (y - design @ solution)[:-1]
+    residual = (y - design @ solution)[:-1]
     freedom = len(point) - there.any(axis=1).sum() - there.any(axis=0).sum() + 1
-    variance = float(left @ left) / freedom if freedom > 0 else float("nan")
+    variance = float(residual @ residual) / freedom if freedom > 0 else float("nan")
     means = np.where(there.any(axis=1), solution[:points], np.nan)
     return means, variance
 
@@ -121,12 +122,12 @@ def scores(measured: Measurements, folds: slice = slice(None)) -> tuple[np.ndarr
         :, folds
     ]
     means, variance = additive(errors)
-    if np.isnan(
-        variance
-    ):  # one fold alone: nothing is known of the noise but that the surface is smooth
+    # One fold alone says nothing about the noise: half of the points' own deviation (chosen).
+    if np.isnan(variance):
         variance = float(np.nanvar(means)) / 4
     count = np.maximum(np.isfinite(errors).sum(axis=1), 1)
     worst = np.nanmax(means) if np.isfinite(means).any() else 0.0
+    # the floor keeps the surface's matrix regular where runs happen to agree to all digits
     return np.where(np.isfinite(means), means, worst), np.maximum(variance, 1e-8) / count
 
 
@@ -140,13 +141,15 @@ def regime_surface(measured: Measurements, new_places: np.ndarray) -> Surface:
     """Of the logarithm of the kernel change at the points' best levels."""
     changes = measured.at(measured.kernel_change, measured.best_levels())
     logs = np.log(np.maximum(changes, TINY))
-    known = np.isfinite(logs).any(axis=1)
-    if not known.any():
+    has_change = np.isfinite(logs).any(axis=1)
+    if not has_change.any():
         return Surface(np.zeros(len(new_places)), np.eye(len(new_places)), (1.0, 1.0))
-    means, variance = additive(np.where(np.isfinite(logs), logs, np.nan)[known])
+    means, variance = additive(np.where(np.isfinite(logs), logs, np.nan)[has_change])
     variance = variance if np.isfinite(variance) else float(np.var(means)) / 4
-    count = np.isfinite(logs).sum(axis=1)[known]
-    return surface(measured.places[known], means, np.maximum(variance, 1e-6) / count, new_places)
+    count = np.isfinite(logs).sum(axis=1)[has_change]
+    return surface(
+        measured.places[has_change], means, np.maximum(variance, 1e-6) / count, new_places
+    )
 
 
 def choose(measured: Measurements, allowed: np.ndarray | None = None) -> tuple[int, int]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..runs.sweeps.sweep import Swept
     from .estimator import PhaseRegressor
 
-BATCH = 8  # runs of a round after the first: few enough to learn from, enough for some workers
+BATCH = 8  # runs of a later round (chosen): few, to learn from them; enough for some workers
 OF_VARIANCE, OF_ROWS = "share of the variance", "share of the rows"
 
 
@@ -79,19 +79,19 @@ class Phase:
     @property
     def recommended(self) -> dict[str, Any]:
         """The settings of the recommended network, ready for `PhaseRegressor`."""
-        chosen = {f.name: self.settings[f.name] for f in (*fields(Network), *fields(Training))}
+        settings = {f.name: self.settings[f.name] for f in (*fields(Network), *fields(Training))}
         for axis in self.axes:
-            chosen |= axis.setting(self.answer.setting[axis.name])
-        del chosen["levels"]
-        return chosen | {"loss": self.answer.level}
+            settings |= axis.setting(self.answer.setting[axis.name])
+        del settings["levels"]
+        return settings | {"loss": self.answer.level}
 
     @property
     def sentence(self) -> str:
-        shown = {n: self.settings[n] for n in ("width", "activation", "samples")}
-        shown = {n: v for n, v in shown.items() if n not in {a.name for a in self.axes}}
-        shown["samples"] = int(self.table["train_rows"].max())
+        settings = {n: self.settings[n] for n in ("width", "activation", "samples")}
+        settings = {n: v for n, v in settings.items() if n not in {a.name for a in self.axes}}
+        settings["samples"] = int(self.table["train_rows"].max())
         return sentence(
-            self.name, self.axes, self.answer, shown, self.kind, self.limit, self.rich_limit
+            self.name, self.axes, self.answer, settings, self.kind, self.limit, self.rich_limit
         )
 
     @property
@@ -156,26 +156,26 @@ def phase(
     r"""Trains networks over a plane of two axes, refined where regime or error change, and
     recommends one.
 
-    Every run is saved the moment it is done: a second call, or one after any interruption, finds
-    them in `out` and goes on.
+    Every run is saved as soon as it is done: a second call, or one after an interruption, finds the
+    finished runs in `out` and continues.
 
     Args:
-        data: one real target a row, raw; two different values are classes. Columns are standardised
-            on each fold's training rows and a bias column is added.
+        data: raw, with one real target per row; two different values are treated as classes.
+            Columns are standardised on each fold's training rows, and a bias column is added.
         axes: two of richness, alpha, width, share, tail, weight_std, depth, rate; as a dictionary
             with ranges (low, high), (low, high, count) or lists of values.
-        runs, minutes: the budget. The first round, half of `runs`, is never cut; later ones are
-            while the next would end too late.
-        loss: training loss (the share of variance left, 1 at the start) to which networks are
-            trained; several, falling, are compared by their validation error. Default thirteen,
-            from 0.8 to 0.01.
-        samples: training rows a run at most.
-        folds: of the split; a point has at most so many runs.
-        particles: of the mean-field limit at the rich end of a plane of richness and width, one run
-            a fold beside the budget; 0 leaves it out. Kernel regression, the limit at the lazy end,
-            costs nothing and is always there.
-        seed: of folds and networks.
-        out: folder of the runs.
+        runs, minutes: the budget. The first round, half of `runs`, is never cut short; a later
+            round is left out if it would end too late.
+        loss: training loss (the remaining share of the variance, initially 1) to which networks are
+            trained; several, in decreasing order, are compared by their validation error. Default
+            thirteen, from 0.8 to 0.01.
+        samples: maximum number of training rows per run.
+        folds: number of folds, which is also the maximum number of runs per point.
+        particles: number of particles for the mean-field limit at the rich end of a plane of
+            richness and width, one run per fold in addition to the budget; 0 omits it. Kernel
+            regression, the limit at the lazy end, costs nothing and is always computed.
+        seed: for folds and networks.
+        out: folder for the runs.
         workers, threads, scheduler, security, progress: as in `wf.sweep`.
         settings: of all networks: width, richness, scaling ('mean-field', 'ntk', 'zipf'), share,
             tail, weight_std, depth, activation, rate, steps, dynamics ('descent' or 'flow'),
@@ -204,7 +204,7 @@ def _check(data, runs, minutes, samples, folds, seed) -> None:
     )
     if data.targets.ndim != 1:
         raise ValueError(
-            f"`data` must have one target a row, got targets of shape {data.targets.shape}. Take "
+            f"`data` must have one target per row, got targets of shape {data.targets.shape}. Take "
             "one column, or two classes as two numbers."
         )
     check_count("runs", runs, least=16)
@@ -216,17 +216,17 @@ def _check(data, runs, minutes, samples, folds, seed) -> None:
 
 
 def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str, Any]:
-    """What all runs have in common, checked, with everything that is not given as it comes."""
-    known = [f.name for f in (*fields(Network), *fields(Training)) if f.name != "levels"]
+    """What all runs have in common, checked and completed with the defaults."""
+    possible = [f.name for f in (*fields(Network), *fields(Training)) if f.name != "levels"]
     names = {axis.name for axis in axes}
     for name in settings:
-        if name not in known:
+        if name not in possible:
             raise ValueError(
-                f"`phase` has no setting {name!r}. It has {', '.join(known)}, and as axes "
+                f"`phase` has no setting {name!r}. It has {', '.join(possible)}, and as axes "
                 f"{', '.join(QUANTITIES)}."
             )
         if name in names:
-            raise ValueError(f"`{name}` is an axis and a setting at once; keep one of them.")
+            raise ValueError(f"`{name}` is both an axis and a setting; keep one of them.")
     if names & {"share", "tail"}:
         settings = {"scaling": "zipf"} | settings
         if settings["scaling"] != "zipf":
@@ -235,7 +235,9 @@ def _shared(axes: tuple[Axis, Axis], settings: dict[str, Any], loss) -> dict[str
                 f"got {settings['scaling']!r}."
             )
     if "rate" in names and settings.get("dynamics", "descent") != "descent":
-        raise ValueError("`dynamics` must be 'descent' where the rate varies, for a flow has none.")
+        raise ValueError(
+            "`dynamics` must be 'descent' if the rate varies, because a flow has none."
+        )
     levels = (
         {} if loss is None else {"levels": tuple(loss) if isinstance(loss, Sequence) else (loss,)}
     )
@@ -295,17 +297,17 @@ class _Search:
             if count > 0 and not late:
                 pending = next_round(self.axes, measured, self.done, count, self.folds, self.seed)
             if not pending:
-                closing, left = True, self.runs - len(self.done)
-                left = min(reserve, left) if late else left
-                pending = closing_round(self._points, measured, self.done, left, self.folds)
+                closing, rest = True, self.runs - len(self.done)
+                rest = min(reserve, rest) if late else rest
+                pending = closing_round(self._points, measured, self.done, rest, self.folds)
         return self._reason(late)
 
     def _reason(self, late: bool) -> str:
         if late:
-            return f"the {self.minutes:g} minutes were used"
+            return f"the {self.minutes:g} minutes were used up"
         if len(self.done) == self.runs:
             return f"all {self.runs} runs were used"
-        return f"nothing was left to ask after {len(self.done)} of {self.runs} runs"
+        return f"nothing was left to run after {len(self.done)} of {self.runs} runs"
 
     def rich_end(self, particles: int, engine) -> xr.Dataset:
         """The mean-field limit on every fold that the plane has used."""
@@ -344,7 +346,7 @@ class _Search:
         """A reason to stop: every run of a round failed."""
         failed = [o.sentence for o in swept.outcomes.values() if o.kind == "failed"]
         if failed and len(failed) == len(swept.plan.by_address):
-            raise ValueError(f"no run of the plane came to an end: {failed[0]}")
+            raise ValueError(f"no run of the plane finished: {failed[0]}")
         return ""
 
     def _settings(self, pending: list[Asked]) -> list[dict[str, Any]]:
@@ -395,7 +397,7 @@ class _Search:
         table = self._table()
         measured = self._arrays(table)
         if not measured.runs.any():
-            raise RuntimeError(f"no run of the plane came to an end: {stopped}")
+            raise RuntimeError(f"no run of the plane finished: {stopped}")
         levels, key = self.shared["levels"], jax.random.key(self.seed)
         used = np.flatnonzero(measured.runs.any(axis=0))
         limits = [

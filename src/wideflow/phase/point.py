@@ -56,18 +56,18 @@ def phase_point(
     standard = Standard.of(raw[rows.train], targets[rows.train])
     y = standard.targets(targets)
     border = float(np.mean(np.unique(y))) if two_classes(targets) else None
-    watched = np.concatenate([rows.validation, rows.test])
+    evaluation_rows = np.concatenate([rows.validation, rows.test])
     path = train_network(
         network,
         training,
         named_key(key, "fold", fold),
         standard.inputs(raw[rows.train]),
         y[rows.train],
-        standard.inputs(raw[watched]),
+        standard.inputs(raw[evaluation_rows]),
         session,
     )
     cut = len(rows.validation)
-    seen = {
+    curves = {
         "validation": error_of(path.outputs[:, :cut], y[rows.validation], border),
         "test": error_of(path.outputs[:, cut:], y[rows.test], border),
         "kernel_change": path.kernel_change,
@@ -76,7 +76,7 @@ def phase_point(
         "time": path.times,
     }
     values = {
-        name: ("level", at_levels(path.losses, seen[name], training.levels), {"label": label})
+        name: ("level", at_levels(path.losses, curves[name], training.levels), {"label": label})
         for name, label in MEASURED.items()
     }
     ends = {"final_loss": path.losses[-1], "final_step": path.steps, "train_rows": len(rows.train)}

@@ -25,9 +25,9 @@ from ..observables.regime import LAZY, RICH
 from .axes import Axis
 from .measurements import Measurements, error_surface, regime_surface
 
-FIRST_FOLDS = 2  # of every new point: the least that says anything of noise
-BORDERS = 4  # every so manieth new run looks at the regimes' borders
-COARSE = 0.5  # share of the runs that the first round may take
+FIRST_FOLDS = 2  # of every new point: the fewest that say anything about noise
+BORDERS = 4  # every fourth new run goes to the borders of the regimes (chosen)
+COARSE = 0.5  # share of the runs that the first round may take (chosen)
 Place = tuple[int, int]
 Asked = tuple[Place, int]  # a place of the lattice and a fold
 
@@ -42,10 +42,10 @@ def coarse(axes: tuple[Axis, Axis], runs: int) -> list[Place]:
     while True:
         longer = [i for i in (0, 1) if counts[i] < sizes[i]]
         longer.sort(key=lambda i: (counts[i] - 1) / (sizes[i] - 1))  # the coarser axis first
-        grown = next((i for i in longer if (counts[i] + 1) * counts[1 - i] <= most), None)
-        if grown is None:
+        axis = next((i for i in longer if (counts[i] + 1) * counts[1 - i] <= most), None)
+        if axis is None:
             break
-        counts[grown] += 1
+        counts[axis] += 1
     first, second = (
         np.unique(np.round(np.linspace(0, size - 1, count)).astype(int))
         for size, count in zip(sizes, counts, strict=True)
@@ -80,31 +80,31 @@ def next_round(
     used = Counter(place for place, _ in done)
     open_ = np.array([used[place] < folds for place in places])
     factor = _root(errors.covariance)
-    chosen: list[Asked] = []
+    batch: list[Asked] = []
     turn = 0
-    while len(chosen) < count and open_.any():
+    while len(batch) < count and open_.any():
         turn += 1
         if turn % BORDERS == 0:
-            merit = _straddle(changes, chosen_at=[places.index(place) for place, _ in chosen])
+            merit = _straddle(changes, batch_places=[places.index(place) for place, _ in batch])
             merit[[used[place] > 0 for place in places]] = -np.inf  # borders need no further folds
         else:
             draw = errors.mean + factor @ generator.standard_normal(factor.shape[1])
             merit = -draw
         merit = np.where(open_, merit, -np.inf)
         if not np.isfinite(merit).any():
-            if turn > 4 * count:
+            if turn > 4 * count:  # neither search finds an open point any more (chosen)
                 break
             continue
         at = int(np.argmax(merit))
         place = places[at]
         new = FIRST_FOLDS if used[place] == 0 else 1
-        if len(chosen) + new > count:
+        if len(batch) + new > count:
             break
         for _ in range(new):
-            chosen.append((place, used[place]))
+            batch.append((place, used[place]))
             used[place] += 1
         open_[at] = used[place] < folds
-    return chosen
+    return batch
 
 
 def closing_runs(folds: int) -> int:
@@ -137,13 +137,13 @@ def closing_round(
     return pending[:count]
 
 
-def _straddle(changes, chosen_at: list[int]) -> np.ndarray:
+def _straddle(changes, batch_places: list[int]) -> np.ndarray:
     """How much a run would tell of the regimes' borders; runs already chosen in this round tell as
     much as they will.
     """
     borders = np.log([LAZY, RICH])
     covariance = changes.covariance
-    for at in chosen_at:  # condition on a run there: only variances change
+    for at in batch_places:  # condition on a run there: only variances change
         column = covariance[:, at]
         covariance = covariance - np.outer(column, column) / max(column[at], 1e-12)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))

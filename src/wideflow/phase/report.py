@@ -49,8 +49,11 @@ def write(plane: "Phase", folder: pathlib.Path) -> tuple[pathlib.Path, ...]:
 
 def python(plane: "Phase") -> str:
     """The recommended estimator as it is typed."""
-    given = ", ".join(f"{name}={value!r}" for name, value in plane.recommended.items())
-    return f"from wideflow.phase.estimator import PhaseRegressor; PhaseRegressor({given}).fit(X, y)"
+    arguments = ", ".join(f"{name}={value!r}" for name, value in plane.recommended.items())
+    return (
+        "from wideflow.phase.estimator import PhaseRegressor; "
+        f"PhaseRegressor({arguments}).fit(X, y)"
+    )
 
 
 def summary(plane: "Phase") -> dict:

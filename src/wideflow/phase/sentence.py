@@ -1,4 +1,4 @@
-"""The answer in words, with every difference that cannot be told called so."""
+"""The answer in words; differences that are not significant are called that."""
 
 import math
 from collections.abc import Mapping
@@ -50,13 +50,13 @@ def sentence(
     others = (
         ""
         if len(verdict.same) < 2
-        else f"; {len(verdict.same) - 1} other settings cannot be told from it"
+        else f"; {len(verdict.same) - 1} other settings cannot be distinguished from it"
     )
     parts.append(
         f"Best at {place}, trained to a loss of {verdict.level:g} ({verdict.regime}){others}."
     )
     parts.append(
-        f"Its error on rows that had no part in the choice is {number(verdict.error.mean)} ± "
+        f"Its error on rows that had no part in the selection is {number(verdict.error.mean)} ± "
         f"{verdict.error.half:.1g} ({kind}); "
         f"{_limit(verdict, limit)}."
     )
@@ -73,7 +73,7 @@ def _lazy_against_rich(verdict: Answer) -> str:
         only = " and ".join(present) or "no regime"
         return f"lazy and rich cannot be compared, for the plane holds {only} alone"
     if not difference.resolved:
-        return "between rich and lazy there is no difference that can be told"
+        return "between rich and lazy there is no significant difference"
     winner, loser = ("rich", "lazy") if difference.mean < 0 else ("lazy", "rich")
     size = difference if difference.mean < 0 else Interval(-difference.mean, difference.half, 0)
     return f"{winner} beats {loser} by {percent(size)}"
@@ -82,7 +82,7 @@ def _lazy_against_rich(verdict: Answer) -> str:
 def _limit(verdict: Answer, name: str) -> str:
     limit = f"{name} has {number(verdict.lazy_limit.mean)}"
     if not verdict.best_over_limit.resolved:
-        return f"{limit}, no difference that can be told"
+        return f"{limit}, no significant difference"
     better = "better" if verdict.best_over_limit.mean < 0 else "worse"
     return f"{limit}: the network is {better} by {percent(verdict.best_over_limit)}"
 
@@ -102,11 +102,11 @@ def _axis(axis: Axis, verdict: Answer) -> str:
         return ""
     word = {"width": "Wider", "depth": "Deeper"}[axis.name]
     if enough is None:
-        return f"{word} still helps at {axis.values[-1]:g}, or too little is known."
+        return f"{word} still helps at {axis.values[-1]:g}, or the data do not suffice to tell."
     noise = f"{rounded(100 * math.expm1(min(enough.noise, 5.0)), 2)} %"
     if enough.noise > MOST_NOISE:
         return (
             f"What a larger {axis.name} brings is not known: differences below {noise} cannot be "
-            "told."
+            "detected."
         )
     return f"{word} than {enough.value:g} brings less than the noise, {noise}."

@@ -15,8 +15,8 @@ import numpy as np
 from .._core.randomness import named_key
 from .._core.types import Key
 
-TRAINED = 0.8  # of the rows outside the fold, at most; the rest are validation rows
-MOST_LOOKED_AT = 1000  # validation rows, and as many test rows: more cost time and gain no power
+TRAINED = 0.8  # of the rows outside the fold, at most (chosen); the rest are validation rows
+MOST_LOOKED_AT = 1000  # validation rows, and as many test rows (chosen): more cost time
 
 
 class Rows(NamedTuple):
@@ -70,7 +70,7 @@ class Standard:
         spread = float(targets.std())
         if not spread > 0:
             raise ValueError(
-                "`targets` are constant on the training rows: nothing is to be learnt."
+                "`targets` are constant on the training rows: there is nothing to learn."
             )
         return cls(mean, np.where(still, 1.0, scale), float(targets.mean()), spread)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jinja2
 from bokeh.core.types import ID
 from bokeh.embed import json_item
 
@@ -22,6 +21,7 @@ from ..runs.files import write_whole
 from ..runs.progress import duration
 from ..runs.records import KINDS, Damage, Judged, Record
 from ..runs.store import Store
+from .environment import templates
 from .interactive import Chip, chips, plots
 from .static import save_figure
 from .tex import as_text
@@ -77,24 +77,18 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
     """The page as text; links are relative to the folder `base`."""
     from bokeh.resources import Resources
 
-    known = registry.experiments()
-    drawn = known | registry.others()
+    experiments = registry.experiments()
+    drawable = experiments | registry.others()
     groups = itertools.groupby(
         sorted(records, key=lambda r: r.experiment), key=lambda r: r.experiment
     )
     sections = [
-        _section(drawn.get(name), sorted(group, key=_rank, reverse=True), base)
+        _section(drawable.get(name), sorted(group, key=_rank, reverse=True), base)
         for name, group in groups
     ]
-    place = {name: number for number, name in enumerate(drawn)}
+    place = {name: number for number, name in enumerate(drawable)}
     sections.sort(key=lambda s: (s.record.ok, place.get(s.record.experiment, len(place))))
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = templates()
     environment.filters |= {
         "number": _number,
         "setting": _setting,
@@ -103,7 +97,7 @@ def render(records: Sequence[Record], damaged: Sequence[Damage], base: pathlib.P
         "text": as_text,
     }
     papers = [
-        _paper(paper, about, sections, list(known.values()))
+        _paper(paper, about, sections, list(experiments.values()))
         for paper, about in registry.papers().items()
     ]
     return environment.get_template("report.html").render(
@@ -143,8 +137,8 @@ def _spec(experiment: Experiment | None, record: Record):
     if experiment is None:
         return (
             None,
-            f"{record.experiment} is no longer an experiment of this wideflow, so its figure is "
-            "not drawn.",
+            f"{record.experiment} is not an experiment of this version of wideflow, so its figure "
+            "is not drawn.",
         )
     try:
         return experiment.draw(record.table), ""

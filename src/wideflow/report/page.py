@@ -4,10 +4,9 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import jinja2
-
 from ..figures import FigureSpec
 from ..runs.files import write_whole
+from .environment import templates
 from .interactive import chips, plots
 from .tex import as_text
 
@@ -41,25 +40,22 @@ def write_page(
 
     models = {str(number): plot for number, plot in enumerate(plots(spec, "figure"))}
     script, divs = components(models)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(pathlib.Path(__file__).parent / "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    text = environment.get_template("page.html").render(
-        title=title,
-        lead=lead,
-        subject=subject,
-        sheets=sheets,
-        figure_title=as_text(spec.title),
-        caption=as_text(spec.caption),
-        legend=chips(spec),
-        divs=[divs[name] for name in models],
-        columns=spec.columns,
-        links=links,
-        bokeh=Resources(mode="inline", components=["bokeh"]).render(),
-        script=script,
+    text = (
+        templates()
+        .get_template("page.html")
+        .render(
+            title=title,
+            lead=lead,
+            subject=subject,
+            sheets=sheets,
+            figure_title=as_text(spec.title),
+            caption=as_text(spec.caption),
+            legend=chips(spec),
+            divs=[divs[name] for name in models],
+            columns=spec.columns,
+            links=links,
+            bokeh=Resources(mode="inline", components=["bokeh"]).render(),
+            script=script,
+        )
     )
     write_whole(page, text.encode())

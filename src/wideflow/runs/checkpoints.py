@@ -1,6 +1,4 @@
-"""Checkpoints on disk: a run killed at any moment goes on from the last one with the same
-numbers.
-"""
+"""Checkpoints on disk: a run killed at any moment resumes from the last, with the same numbers."""
 
 import io
 import pathlib
@@ -49,7 +47,7 @@ class FileCheckpointer(AbstractCheckpointer):
     def save(self, fingerprint: str, arrays: Arrays, *, force: bool = False) -> None:
         if not self.due(force=force):
             return
-        buffer = io.BytesIO()
+        buffer = io.BytesIO()  # whole in memory first: `write_whole` writes it at once and renames
         np.savez(buffer, allow_pickle=False, **arrays)
         write_whole(self._path(fingerprint), buffer.getvalue())
         self._last = time.monotonic()

@@ -12,11 +12,16 @@ def write_whole(path: pathlib.Path, payload: bytes, *, durable: bool = True) -> 
     time, within about half a minute.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # The number of the process keeps two writers of one path apart; the dot hides the file from
+    # whoever lists records. It lies in the same folder, because only within one file system is a
+    # rename atomic.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(temporary, "wb") as file:
             file.write(payload)
             file.flush()
+            # The content must be on the disk before the name is: a file system may write the rename
+            # first, and a power cut would leave the name with an empty file.
             if durable:
                 os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -25,7 +30,7 @@ def write_whole(path: pathlib.Path, payload: bytes, *, durable: bool = True) -> 
             temporary.unlink()
         raise
     if durable:
-        _sync(path.parent)
+        _sync(path.parent)  # the rename is a change of the folder, and waits there for the disk
 
 
 def check_writable(folder: pathlib.Path) -> None:

@@ -28,7 +28,7 @@ def pack(table: xr.Dataset) -> bytes | None:
         columns[str(name)] = column
     placed: set[Hashable] = set(table.dims)
     buffer = io.BytesIO()
-    with netcdf_file(buffer, "w", version=2) as file:
+    with netcdf_file(buffer, "w", version=2) as file:  # offsets of 64 bits, for files beyond 2 GiB
         for dim, size in table.sizes.items():
             file.createDimension(str(dim), size)
         for name, variable in table.variables.items():
@@ -57,8 +57,10 @@ def unpack(payload: bytes) -> xr.Dataset | None:
             attributes = _attributes(variable)
             coordinates.update(attributes.pop(_COORDINATES, "").split())
             fill = attributes.pop("_FillValue", np.nan)
+            # a fill value other than NaN (which alone differs from itself) marks missing numbers
             if variable.data.dtype.kind not in "fi" or fill == fill or attributes.keys() & _RICH:
                 return None
+            # the format is big-endian; NumPy computes on the machine's own order
             native = variable.data.astype(variable.data.dtype.newbyteorder("="))
             columns[name] = (variable.dimensions, native, attributes)
     inner = {name: column for name, column in columns.items() if name not in coordinates}
@@ -66,6 +68,7 @@ def unpack(payload: bytes) -> xr.Dataset | None:
     return xr.Dataset(inner, outer, about)
 
 
+# attributes by which xarray encodes what plain numbers cannot say; it decodes them itself
 _RICH = {"dtype", "scale_factor", "add_offset", "missing_value", "_Unsigned", "_Encoding"}
 
 

@@ -20,14 +20,14 @@ def overridden(settings: Any, overrides: Mapping[str, Any], owner: str) -> Any:
     taken as it is.
     """
     kind = type(settings)
-    known = [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(kind)]
     hints = typing.get_type_hints(kind)
-    fields = {name: getattr(settings, name) for name in known}
+    fields = {name: getattr(settings, name) for name in names}
     for name, value in overrides.items():
         if name not in fields:
             raise ValueError(
-                f"`{owner}` has no setting {name!r}.{did_you_mean(name, known)} It has "
-                f"{', '.join(known)}."
+                f"`{owner}` has no setting {name!r}.{did_you_mean(name, names)} It has "
+                f"{', '.join(names)}."
             )
         fields[name] = _literal(value, hints[name]) if isinstance(value, str) else value
     return _checked(kind, fields, owner) if importlib.util.find_spec("pydantic") else kind(**fields)

@@ -7,10 +7,10 @@ from typing import TextIO
 from .._core.compile_time import working_time
 
 WINDOW = (
-    60.0  # seconds of work from which the rate is read; older work may have gone at another rate
+    60.0  # seconds of work from which the rate is read (chosen); older work may have been slower
 )
-ENOUGH = 2.0  # seconds that must lie between two marks before their rate says anything
-# share of the whole below which a rate says nothing: a flow's first steps are its smallest
+ENOUGH = 2.0  # seconds that must lie between two marks before their rate says anything (chosen)
+# share of the whole below which a rate says nothing (chosen): a flow's first steps are its smallest
 LEAST = 1e-3
 
 
@@ -43,8 +43,8 @@ class TimeLeft:
         if len(self._marks) < 2:
             return None
         (began, first), (last, share) = self._marks[0], self._marks[-1]
-        known = last - began >= ENOUGH and share >= LEAST
-        return (share - first) / (last - began) if known else None
+        reliable = last - began >= ENOUGH and share >= LEAST
+        return (share - first) / (last - began) if reliable else None
 
     def seconds(self, now: float) -> float | None:
         """The seconds that are left at time `now`, or None as long as no rate is known."""

@@ -223,10 +223,10 @@ def check_whole(path: pathlib.Path) -> tuple[bytes, str]:
     payload, seal = content[: max(length, 0)], content[max(length, 0) :]
     if not seal.startswith(_SEAL):
         raise DamagedRecordError(
-            f"{path} is a netCDF file, but no record of wideflow, or it was cut short."
+            f"{path} is a netCDF file, but not a record of wideflow, or it was truncated."
         )
     if seal != _seal(payload):
-        raise DamagedRecordError(f"{path} is damaged: its content does not fit its digest.")
+        raise DamagedRecordError(f"{path} is damaged: its content does not match its digest.")
     return payload, engine
 
 
@@ -236,7 +236,7 @@ def _seal(payload: bytes) -> bytes:
 
 def _record(about: dict[str, Any], table: xr.Dataset, path: pathlib.Path) -> Record:
     if about.pop("format") != FORMAT:
-        raise DamagedRecordError(f"{path} was written in another format of records than {FORMAT}.")
+        raise DamagedRecordError(f"{path} was written in a record format other than {FORMAT}.")
     claims = tuple(Judged(**claim) for claim in about.pop("claims"))
     about["changed"] = tuple(about["changed"])
     return Record(**about, claims=claims, table=table, path=path)

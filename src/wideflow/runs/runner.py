@@ -167,8 +167,8 @@ def _computed(experiment: Experiment, settings, seed: int, session: Session) -> 
     table = experiment.run(settings, jax.random.key(seed), session)
     if session.flow and not session.counts.flows:
         raise ValueError(
-            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run "
-            "it without."
+            f"`{experiment.name}` uses no gradient descent, so --flow does not apply to it; run it "
+            "without --flow."
         )
     return _in_c_order(table)
 
@@ -217,8 +217,8 @@ def find_device(name: str | None) -> jax.Device:
         devices = jax.devices("gpu" if platform == "cuda" else platform)
         return devices[int(number or 0)]
     except (RuntimeError, ValueError, IndexError) as error:
-        known = sorted({f"{d.platform}:{d.id}" for d in (*jax.devices(), *jax.devices("cpu"))})
+        names = sorted({f"{d.platform}:{d.id}" for d in (*jax.devices(), *jax.devices("cpu"))})
         raise ValueError(
-            f"`device` must be one of this machine's devices, {', '.join(known)}, got {name!r}."
-            f"{did_you_mean(name, known)}"
+            f"`device` must be one of this machine's devices, {', '.join(names)}, got {name!r}."
+            f"{did_you_mean(name, names)}"
         ) from error

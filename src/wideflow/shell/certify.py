@@ -6,18 +6,18 @@ from typing import Annotated
 
 import typer
 
-from .failures import OK, asked_wrongly
+from .failures import OK, usage_errors
 from .options import DebugOption, JsonOption, SeedOption
 
 TargetOption = Annotated[
     str | None,
-    typer.Option(help="Name or position of the target column; the last one if left out."),
+    typer.Option(help="Name or position of the target column; by default the last one."),
 ]
 DropOption = Annotated[
     list[str] | None, typer.Option(help="A column to leave out; may be given more than once.")
 ]
 SeparatorOption = Annotated[
-    str, typer.Option(help="What stands between the values of a line: ',' ';' or a tab.")
+    str, typer.Option(help="The separator between the values of a line: ',', ';' or a tab.")
 ]
 WidthOption = Annotated[int, typer.Option(help="Width of the network.", min=1)]
 ScalingOption = Annotated[
@@ -25,11 +25,11 @@ ScalingOption = Annotated[
 ]
 ActivationOption = Annotated[str, typer.Option(help="relu, tanh, erf, gelu, ...")]
 TrainOption = Annotated[
-    bool, typer.Option("--train", help="Also run the flow and compare every promise with it.")
+    bool, typer.Option("--train", help="Also run the flow and compare every prediction with it.")
 ]
 SamplesOption = Annotated[
     int | None,
-    typer.Option(help="Work with at most so many rows; default 2000, with --train 200.", min=1),
+    typer.Option(help="Use at most this many rows; default 2000, or 200 with --train.", min=1),
 ]
 DeltaOption = Annotated[
     float,
@@ -38,7 +38,7 @@ DeltaOption = Annotated[
 RawOption = Annotated[
     bool,
     typer.Option(
-        "--raw", help="Take the numbers as they are: no standardising, no bias, no unit ball."
+        "--raw", help="Use the numbers unchanged: no standardising, no bias column, no unit ball."
     ),
 ]
 FolderOption = Annotated[
@@ -65,10 +65,10 @@ def certify(
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Say what theory guarantees for a network on the data of a CSV file.
+    """Report what theory guarantees for a network on the data in a CSV file.
 
-    The table is standardised, its repetitions merged, a bias column appended and its rows put into
-    the unit ball, unless --raw; every step is reported.
+    Unless --raw is given, the table is standardised, duplicate rows are merged, a bias column is
+    appended and the rows are scaled into the unit ball; every step is reported.
     """
     from .._core.scalings import parse_scaling
     from ..certify.build import certify as build
@@ -79,7 +79,7 @@ def certify(
     from .work import keep_compiled_programs
 
     keep_compiled_programs()
-    with asked_wrongly():
+    with usage_errors():
         data = read_csv(
             file,
             target,

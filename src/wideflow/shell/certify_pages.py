@@ -37,7 +37,7 @@ CHIPS = {
 HEADINGS = {
     "Data": ("", "check", "found", "what it means"),
     "Numbers": ("what", "value", "what it means"),
-    "Theorems": ("outcome", "statement", "asks and promises", "why"),
+    "Theorems": ("outcome", "statement", "requirement and guarantee", "why"),
     "Do not apply here": ("statements", "why"),
     "Laziness along width and gamma": (
         "where",
@@ -46,7 +46,7 @@ HEADINGS = {
         "kernel change",
         "linearisation gap",
     ),
-    "What happened": ("what", "value", "beside what was said"),
+    "What happened": ("what", "value", "compared with the prediction"),
 }
 
 
@@ -100,7 +100,7 @@ def tables(certificate: "Certificate") -> Group:
         parts.append(table)
     if certificate.later:
         parts.append(
-            f"[dim]{len(certificate.later)} more are judged on a run (--train): "
+            f"[dim]{len(certificate.later)} more need a run (--train): "
             f"{escape(', '.join(certificate.later))}[/dim]"
         )
     parts.append(f"[bold]{escape(certificate.headline)}[/bold]")

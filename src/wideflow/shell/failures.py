@@ -17,8 +17,8 @@ class CommandError(Exception):
 
 
 @contextlib.contextmanager
-def asked_wrongly() -> Iterator[None]:
-    """What raises `ValueError` in here was asked wrongly: exit code 2."""
+def usage_errors() -> Iterator[None]:
+    """A `ValueError` raised inside the block is a usage error: exit code 2."""
     try:
         yield
     except ValueError as error:
@@ -51,7 +51,7 @@ def sentence_of(error: BaseException) -> str:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return (
                 f"the disk is full: nothing could be written to{where or ' it'}. Free some space "
-                "and run the same command again; checkpoints are kept."
+                "and run the same command again; checkpoints are not lost."
             )
         if error.errno in (
             errno.EACCES,

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .failures import OK, asked_wrongly
+from .failures import OK, usage_errors
 from .options import DebugOption
 
 if TYPE_CHECKING:
     from ..lab.workers import Workers
 
 PortOption = Annotated[
-    int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+    int, typer.Option(help="The port to listen on; 0 picks a free one.", min=0, max=65535)
 ]
 StateArgument = Annotated[
     str,
@@ -33,13 +33,14 @@ def lab(
 ) -> int:
     """Open the interactive page: choose data, width and scaling, and watch a network train.
 
-    It listens on the loopback address only, behind a token in the printed address. Ctrl-C ends it.
+    The server listens on the loopback address only, and requires the token in the printed
+    address. Ctrl-C ends it.
     """
     from .._core.precision import jax_flag
     from ..lab.workers import Workers
     from .work import keep_compiled_programs
 
-    with asked_wrongly():  # before any process is started
+    with usage_errors():  # before any process is started
         plane = _plane(state)
         query = "scene=plane" if plane else _query(state)
     keep_compiled_programs()
@@ -65,7 +66,7 @@ def _served(
         if open_:
             webbrowser.open(address)
 
-    with asked_wrongly():
+    with usage_errors():
         run_lab(workers, port, opened, plane)
     return OK
 
@@ -87,8 +88,8 @@ def _query(state: str) -> str:
         query = state.rpartition("?")[2].lstrip("&")
         if query and "=" not in query:
             raise ValueError(
-                f"`state` {state!r} is no folder of a phase plane, no saved run (run.nc) and no "
-                "settings such as scene=free&width=200."
+                "`state` must be the folder of a phase plane, a saved run (run.nc) or settings "
+                "such as scene=free&width=200."
             )
         return query
     from ..lab.links import saved_link
@@ -96,5 +97,5 @@ def _query(state: str) -> str:
 
     path = pathlib.Path(state)
     if not path.is_file():
-        raise ValueError(f"`state` is no file: {state}. Give a saved run, or nothing.")
+        raise ValueError(f"`state` must be a saved run, but there is no file {state}.")
     return saved_link(read_record(path))

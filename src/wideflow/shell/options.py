@@ -22,43 +22,48 @@ SizeOption = Annotated[
     Size, typer.Option(help="smoke: seconds; default: minutes on two cores; paper: as published.")
 ]
 OutOption = Annotated[
-    pathlib.Path, typer.Option(help="The folder of runs: records, figures, report.")
+    pathlib.Path, typer.Option(help="The folder for runs: records, figures, report.")
 ]
-SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.")]
+SeedOption = Annotated[int, typer.Option(help="Seed for all random draws.")]
 SeedsOption = Annotated[
-    int | None, typer.Option(help="How many repetitions, in place of the size's own number.", min=1)
+    int | None, typer.Option(help="Number of repetitions, instead of the size's default.", min=1)
 ]
 DeviceOption = Annotated[
-    str | None, typer.Option(help="cpu, gpu or gpu:1; default is JAX's own choice.")
+    str | None, typer.Option(help="cpu, gpu or gpu:1; by default JAX chooses.")
 ]
 DevicesOption = Annotated[
-    int | None, typer.Option(help="Spread the neurons over so many devices.", min=1)
+    int | None, typer.Option(help="Distribute the neurons over this many devices.", min=1)
 ]
 PrecisionOption = Annotated[
-    Precision | None, typer.Option(help="Of training; theory is always in float64.")
+    Precision | None,
+    typer.Option(help="Precision of training; theory is always computed in float64."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Compute again even if the run is in the folder.")
+    bool, typer.Option("--fresh", help="Compute the run again even if it is in the folder.")
 ]
 FlowOption = Annotated[
     bool,
     typer.Option(
-        "--flow", help="Gradient flow in place of full-batch descent, recorded at the same times."
+        "--flow",
+        help="Use gradient flow instead of full-batch descent, recorded at the same times.",
     ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="FIELD=VALUE", help="Replace one setting; may be given more than once."
+        "--set", metavar="FIELD=VALUE", help="Change one setting; may be given more than once."
     ),
 ]
 # of the processes that share a sweep's runs
 WorkersOption = Annotated[
-    int | None, typer.Option(help="Processes; default one a GPU, else one a core.", min=1)
+    int | None,
+    typer.Option(help="Number of processes; default one per GPU, else one per core.", min=1),
 ]
-ThreadsOption = Annotated[int, typer.Option(help="Threads of XLA and BLAS in each process.", min=1)]
+ThreadsOption = Annotated[
+    int, typer.Option(help="Threads for XLA and BLAS in each process.", min=1)
+]
 SchedulerOption = Annotated[
     str | None, typer.Option(help="Address of a running Dask scheduler, such as tls://host:8786.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from .certify import DropOption, SeparatorOption, TargetOption
-from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
+from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
 from .options import (
     DebugOption,
     JsonOption,
@@ -28,7 +28,9 @@ AxisOption = Annotated[
 ]
 LossOption = Annotated[
     list[float] | None,
-    typer.Option(help="Training loss to train to, below 1; several, falling, are compared."),
+    typer.Option(
+        help="Training loss at which to stop, below 1; several, in decreasing order, are compared."
+    ),
 ]
 
 
@@ -44,20 +46,23 @@ def phase(
     drop: DropOption = None,
     separator: SeparatorOption = ",",
     axis: AxisOption = None,
-    runs: Annotated[int, typer.Option(help="How many networks may be trained.", min=16)] = 120,
-    minutes: Annotated[float | None, typer.Option(help="How long it may take.")] = 10.0,
+    runs: Annotated[int, typer.Option(help="Maximum number of networks to train.", min=16)] = 120,
+    minutes: Annotated[float | None, typer.Option(help="Maximum number of minutes.")] = 10.0,
     loss: LossOption = None,
-    samples: Annotated[int, typer.Option(help="Training rows a run at most.", min=10)] = 400,
-    folds: Annotated[int, typer.Option(help="Folds of the split.", min=3)] = 5,
+    samples: Annotated[
+        int, typer.Option(help="Maximum number of training rows per run.", min=10)
+    ] = 400,
+    folds: Annotated[int, typer.Option(help="Number of folds.", min=3)] = 5,
     particles: Annotated[
-        int, typer.Option(help="Of the mean-field limit at the rich end; 0 leaves it out.", min=0)
+        int,
+        typer.Option(help="Particles for the mean-field limit at the rich end; 0 omits it.", min=0),
     ] = 0,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="FIELD=VALUE",
-            help="A setting of all networks, such as activation=tanh.",
+            help="A setting for all networks, such as activation=tanh.",
         ),
     ] = None,
     workers: WorkersOption = None,
@@ -66,16 +71,15 @@ def phase(
     security: SecurityOption = None,
     seed: SeedOption = 0,
     out: Annotated[
-        pathlib.Path, typer.Option(help="The folder of runs, page, figure and tables.")
+        pathlib.Path, typer.Option(help="The folder for runs, page, figure and tables.")
     ] = pathlib.Path("runs/phase"),
     as_json: JsonOption = False,
     debug: DebugOption = False,
 ) -> int:
-    """Say how rich and how wide a network should be on the data of a table, as a map and a
-    sentence.
+    """Find how rich and how wide a network should be for the data in a table.
 
     Networks are trained over a plane of two axes, refined where the regime or the error changes;
-    the same command goes on after any interruption.
+    the result is a map and a sentence. After an interruption the same command continues.
     """
     from ..phase import phase as find
     from ..phase.axes import parse_axis
@@ -84,7 +88,7 @@ def phase(
     from .work import keep_compiled_programs
 
     keep_compiled_programs()
-    with asked_wrongly():
+    with usage_errors():
         table = _table(data, target, tuple(drop or ()), separator.replace("\\t", "\t"))
         pair = [parse_axis(text) for text in axis or ("richness", "width")]
         settings = _settings(set_ or ())
@@ -110,8 +114,8 @@ def phase(
             )
     except KeyboardInterrupt as error:
         raise CommandError(
-            f"the plane was interrupted; its runs are kept in {out}, and the same command goes "
-            "on from there.",
+            f"the plane was interrupted; its runs are saved in {out}, and the same command "
+            "continues from there.",
             INTERRUPTED,
         ) from error
     except ValueError as error:
@@ -151,9 +155,9 @@ def _settings(texts) -> dict:
     from ..phase.network import Network, Training
     from ..runs.overrides import overridden, parse
 
-    given = parse(texts)
+    overrides = parse(texts)
     values = {}
-    for name, text in given.items():
+    for name, text in overrides.items():
         kind = Network if name in Network.__dataclass_fields__ else Training
         values[name] = getattr(overridden(kind(), {name: text}, "phase"), name)
     return values

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, asked_wrongly
+from .failures import FAILED, INTERRUPTED, OK, USAGE, CommandError, usage_errors
 from .options import (
     DebugOption,
     JsonOption,
@@ -15,7 +15,7 @@ from .options import (
     WorkersOption,
 )
 
-OutOption = Annotated[pathlib.Path, typer.Option(help="The folder of runs that all sweeps share.")]
+OutOption = Annotated[pathlib.Path, typer.Option(help="The folder for runs, shared by all sweeps.")]
 PlotOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -33,10 +33,11 @@ def sweep(
     ],
     more: Annotated[list[str] | None, typer.Argument(metavar="", help="", hidden=True)] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run and about how long it would take.")
+        bool,
+        typer.Option("--dry-run", help="Show what would run and about how long it would take."),
     ] = False,
     status: Annotated[
-        bool, typer.Option("--status", help="Say what is done, under way, failed and missing.")
+        bool, typer.Option("--status", help="Show what is done, running, failed and missing.")
     ] = False,
     plot: PlotOption = None,
     workers: WorkersOption = None,
@@ -49,8 +50,8 @@ def sweep(
 ) -> int:
     """Run every combination of settings and seeds in a file, and gather them in one table.
 
-    What is in the folder is not run again; the same command goes on after any interruption.
-    Exit code 0 only if every run has a result.
+    Runs that are in the folder are not repeated; after an interruption the same command
+    continues. The exit code is 0 only if every run has a result.
     """
     from ..runs.sweeps.figures import parse_plot
     from ..runs.sweeps.plan import expand
@@ -58,7 +59,7 @@ def sweep(
     from . import sweep_pages, terminal
     from .work import keep_compiled_programs
 
-    with asked_wrongly():
+    with usage_errors():
         if more and not plot:
             raise ValueError(f"`sweep` takes one file, got {' '.join([str(spec), *more])!r}.")
         figure = parse_plot([*plot, *(more or ())]) if plot else None
@@ -101,8 +102,8 @@ def _performed(plan, out: pathlib.Path, workers, threads: int, scheduler, securi
     except KeyboardInterrupt as error:
         done = len(survey(plan, Store(out)).done)
         raise CommandError(
-            f"{plan.spec.name} was interrupted; {done} of {len(plan.by_address)} runs are kept "
-            f"in {out}, and the same command goes on from there.",
+            f"{plan.spec.name} was interrupted; {done} of {len(plan.by_address)} runs are saved in "
+            f"{out}, and the same command continues from there.",
             INTERRUPTED,
         ) from error
     except ValueError as error:

@@ -28,28 +28,32 @@ SHOWN = 20  # lines of a table on the terminal; the page has all
 
 
 def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
-    """What is done, under way, failed and missing; 0 when nothing is missing."""
+    """Prints how many runs are done, running, failed and missing; returns the exit code."""
     store = Store(out, small=True)
-    seen = survey(plan, store)
-    left = estimate(plan, store, seen)
+    state = survey(plan, store)
+    remaining = estimate(plan, store, state)
     counts = {
         "runs": len(plan.by_address),
-        "done": len(seen.done),
-        "running": len(seen.running),
-        "failed": len(seen.failed),
-        "begun": len(seen.unfinished),
-        "damaged": len(seen.damaged),
-        "missing": len(plan.by_address) - len(seen.done),
+        "done": len(state.done),
+        "running": len(state.running),
+        "failed": len(state.failed),
+        "begun": len(state.unfinished),
+        "damaged": len(state.damaged),
+        "missing": len(plan.by_address) - len(state.done),
     }
     if as_json:
         troubles = [
             {"run": plan.describe(plan.by_address[a]), "reason": why}
-            for a, why in seen.failed.items()
+            for a, why in state.failed.items()
         ]
-        damaged = [{"file": str(d.path), "reason": d.reason} for d in seen.damaged]
+        damaged = [{"file": str(d.path), "reason": d.reason} for d in state.damaged]
         terminal.print_json(
             counts
-            | {"seconds_left": left and left.seconds, "troubles": troubles, "damage": damaged}
+            | {
+                "seconds_left": remaining and remaining.seconds,
+                "troubles": troubles,
+                "damage": damaged,
+            }
         )
         return OK
     console = terminal.out()
@@ -61,10 +65,10 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
             if count or name in ("runs", "done", "missing")
         )
     )
-    if left is not None and counts["missing"]:
-        console.print(f"About {duration(left.seconds)} of one worker are left.")
-    rows = [("failed", plan.describe(plan.by_address[a]), why) for a, why in seen.failed.items()]
-    rows += [("damaged", damage.path.name, damage.reason) for damage in seen.damaged]
+    if remaining is not None and counts["missing"]:
+        console.print(f"About {duration(remaining.seconds)} of work for one worker remains.")
+    rows = [("failed", plan.describe(plan.by_address[a]), why) for a, why in state.failed.items()]
+    rows += [("damaged", damage.path.name, damage.reason) for damage in state.damaged]
     if rows:
         console.print(_troubles_table(rows))
     return OK
@@ -73,16 +77,16 @@ def print_status(plan: Plan, out: pathlib.Path, as_json: bool) -> int:
 def print_plan(
     plan: Plan, out: pathlib.Path, workers, threads: int, scheduler, as_json: bool
 ) -> int:
-    """Counts, groups, and the time from finished runs; with none yet, the two cheapest are run to
-    learn it, and kept.
+    """Counts, groups, and the time estimated from finished runs; if there are none yet, the two
+    cheapest are run first, and saved.
     """
     store = Store(out, small=True)
-    seen = survey(plan, store)
-    missing = [run for address, run in plan.by_address.items() if address not in seen.done]
-    left = estimate(plan, store, seen)
+    state = survey(plan, store)
+    missing = [run for address, run in plan.by_address.items() if address not in state.done]
+    remaining = estimate(plan, store, state)
     stopped = ""
-    if left is None and missing:
-        tried = sweep(
+    if remaining is None and missing:
+        trial = sweep(
             {},
             out,
             workers=1,
@@ -91,18 +95,18 @@ def print_plan(
             plan=plan,
             only=calibration(plan, missing),
         )
-        stopped = tried.stopped or "; ".join(why for _, _, why in tried.troubles)
-        seen = survey(plan, store)
-        left = estimate(plan, store, seen)
+        stopped = trial.stopped or "; ".join(why for _, _, why in trial.troubles)
+        state = survey(plan, store)
+        remaining = estimate(plan, store, state)
     count = workers or default_workers(threads)
     planned = {
         "runs": len(plan.by_address),
-        "done": len(seen.done),
-        "missing": len(plan.by_address) - len(seen.done),
+        "done": len(state.done),
+        "missing": len(plan.by_address) - len(state.done),
         "programs": len(plan.groups),
         "workers": count,
-        "seconds": left and left.seconds / count,
-        "learnt_from": left.learnt_from if left else 0,
+        "seconds": remaining and remaining.seconds / count,
+        "learnt_from": remaining.learnt_from if remaining else 0,
         "axes": {axis.name: len(axis.points) for axis in plan.spec.axes}
         | {"seed": len(plan.spec.seeds)},
     }
@@ -117,12 +121,12 @@ def print_plan(
     )
     console.print(
         f"{planned['done']} are done, {planned['missing']} would run in {out} on {count} workers "
-        f"of {threads} threads"
+        f"with {threads} threads each"
     )
-    if left is not None:
+    if remaining is not None:
         console.print(
-            f"About {duration(planned['seconds'])}, learned from {left.learnt_from} finished "
-            "runs, which are kept"
+            f"About {duration(planned['seconds'])}, estimated from {remaining.learnt_from} "
+            "finished runs"
         )
     table = Table(title="Programs", title_justify="left")
     for heading in ("runs", "missing", "first of them"):
@@ -130,7 +134,7 @@ def print_plan(
     for runs in list(plan.groups.values())[:SHOWN]:
         table.add_row(
             str(len(runs)),
-            str(sum(run.address not in seen.done for run in runs)),
+            str(sum(run.address not in state.done for run in runs)),
             escape(plan.describe(runs[0])),
         )
     console.print(table)
@@ -190,16 +194,14 @@ def _write_page(
             subject[name] = ", ".join(short(value.item()) for value in table[name].values[:SHOWN])
     subject |= {name: short(value) for name, value in swept.plan.spec.fixed.items()}
     lead = [
-        f"{about['runs'] - about['missing']} of {about['runs']} runs are there, "
-        f"{about['computed']} of them computed in the last go."
+        f"{about['runs'] - about['missing']} of {about['runs']} runs are available, "
+        f"{about['computed']} of them computed by the last call."
     ]
     if swept.stopped:
         lead.append(f"The engine stopped: {swept.stopped}")
     sheets = []
     if swept.troubles:
-        sheets.append(
-            Sheet("What went wrong, or nearly", ("", "run", "why"), tuple(swept.troubles), CHIPS)
-        )
+        sheets.append(Sheet("Problems", ("", "run", "why"), tuple(swept.troubles), CHIPS))
     write_page(page, f"Sweep {swept.plan.spec.name}", lead, subject, sheets, spec, links)
 
 
@@ -214,7 +216,7 @@ def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
     )
     if swept.stopped:
         console.print(
-            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command goes on "
+            f"[bold red]The engine stopped:[/] {escape(swept.stopped)} The same command continues "
             "from here."
         )
     for path in files:
@@ -222,7 +224,7 @@ def print_swept(swept: Swept, files: list[pathlib.Path]) -> None:
 
 
 def _troubles_table(rows) -> Table:
-    table = Table(title="What went wrong, or nearly", title_justify="left")
+    table = Table(title="Problems", title_justify="left")
     for heading in ("", "run", "why"):
         table.add_column(heading, overflow="fold")
     for what, which, why in rows[:SHOWN]:

@@ -146,20 +146,22 @@ def print_experiments(
         for paper, about in papers.items()
     ]
     groups.append(("more", "A network of your own, and the lab's guided tours", [*others.values()]))
-    shown = [
+    matching = [
         (title, about, [each for each in group if matches(each, words)])
         for title, about, group in groups
     ]
-    shown = [group for group in shown if group[2]]
-    for title, about, group in shown:
+    matching = [group for group in matching if group[2]]
+    for title, about, group in matching:
         _line(console, Text.assemble((title, "bold"), "  ", (about, "bold")))
         column = max(len(each.name) for each in group)
         for each in group:
             mark = " *" if each.needs_data else ""
             _line(console, Text(f"  {each.name:{column}}  {each.title}{mark}"))
-    if any(each.needs_data for _, _, group in shown for each in group):
-        _line(console, Text("* needs data files; `wideflow doctor` says which are here", "dim"))
-    return bool(shown)
+    if any(each.needs_data for _, _, group in matching for each in group):
+        _line(
+            console, Text("* needs data files; `wideflow doctor` says which are available", "dim")
+        )
+    return bool(matching)
 
 
 def matches(experiment: Experiment, words: Sequence[str]) -> bool:
@@ -220,7 +222,7 @@ def print_done(done: Performed, figures: Sequence[pathlib.Path], briefly: bool =
     """What became of a run: its claims and files, or one line."""
     record, console = done.record, out()
     if briefly:
-        source = "found, by other sources" if done.outdated else "found"
+        source = "found, of other sources" if done.outdated else "found"
         effort = source if done.found else f"{record.seconds:.1f} s"
         console.print(
             f"{record.experiment} ({record.size}): {verdict_line(record)} [dim]{effort}[/dim]"

@@ -16,7 +16,7 @@ from ..runs.records import Record
 from ..runs.runner import Performed, find_device, perform, settings_of
 from ..runs.store import Store
 from . import terminal
-from .failures import INTERRUPTED, CommandError, asked_wrongly, sentence_of
+from .failures import INTERRUPTED, CommandError, sentence_of, usage_errors
 
 
 def perform_shown(
@@ -30,7 +30,7 @@ def perform_shown(
     flow: bool = False,
 ) -> Performed:
     """Runs into the folder `out`, with progress; what goes wrong comes out as one sentence."""
-    with asked_wrongly():
+    with usage_errors():
         settings_of(experiment, size, overrides)
         find_device(device)
     keep_compiled_programs()
@@ -49,10 +49,14 @@ def perform_shown(
                 progress=progress,
             )
     except KeyboardInterrupt as error:
-        kept = "it had no checkpoint yet."
+        checkpoint = "it had no checkpoint yet."
         if store.unfinished():
-            kept = f"its last checkpoint is kept in {out}, and the same command goes on from there."
-        raise CommandError(f"{experiment.name} was interrupted; {kept}", INTERRUPTED) from error
+            checkpoint = (
+                f"its last checkpoint is saved in {out}, and the same command continues from there."
+            )
+        raise CommandError(
+            f"{experiment.name} was interrupted; {checkpoint}", INTERRUPTED
+        ) from error
     except DataNotFoundError:
         raise
     except Exception as error:
@@ -69,16 +73,16 @@ def common_overrides(
     """`--seeds`, `--precision` and `--devices` as settings; an experiment without such a field
     refuses if `strict`.
     """
-    wanted = {"seeds": seeds, "precision": precision, "devices": devices}
-    given = {name: value for name, value in wanted.items() if value is not None}
+    options = {"seeds": seeds, "precision": precision, "devices": devices}
+    overrides = {name: value for name, value in options.items() if value is not None}
     fields = vars(experiment.settings["default"])
-    missing = [name for name in given if name not in fields]
+    missing = [name for name in overrides if name not in fields]
     if missing and strict:
         raise ValueError(
-            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} means nothing "
+            f"`{experiment.name}` has no setting {missing[0]!r}, so --{missing[0]} does not apply "
             "to it."
         )
-    return {name: value for name, value in given.items() if name in fields}
+    return {name: value for name, value in overrides.items() if name in fields}
 
 
 def experiments_of(paper: str | None) -> list[Experiment]:
@@ -98,8 +102,8 @@ def keep_compiled_programs() -> None:
     """Turns JAX's persistent compilation cache on, so that the same shapes start at once next
     time.
     """
-    chosen = jax_flag("jax_compilation_cache_dir")
-    if chosen is None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    folder = jax_flag("jax_compilation_cache_dir")
+    if folder is None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder() / "jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 

@@ -1,8 +1,8 @@
-"""For those who train in PyTorch: watch a loop, check the coordinates of a module, carry a module
-over to wideflow.
+"""For PyTorch users: record a training loop, check the coordinates of a module, convert a module to
+wideflow.
 
-`wf.probe` and `wf.coordinate_check` take modules as they are; this folder holds what they need and
-what a loop of one's own uses. PyTorch is imported when one of these names is first used.
+`wf.probe` and `wf.coordinate_check` accept modules; this folder contains what they need, and the
+tools for your own training loop. PyTorch is imported when one of these names is first used.
 """
 
 import importlib

@@ -141,7 +141,7 @@ def _check_order(items: Items) -> None:
     for item in items:
         if flat and isinstance(item, Branches):
             raise ValueError(
-                "`module` cannot be carried over with its weights: a residual sum follows the "
+                "`module` cannot be converted with its weights: a residual sum follows the "
                 "flattening; put a linear layer between them."
             )
         if isinstance(item, Weights):
@@ -152,7 +152,7 @@ def _check_order(items: Items) -> None:
             wide = False
     if flat or wide:
         raise ValueError(
-            "`module` cannot be carried over with its weights: its outputs have positions, whose "
+            "`module` cannot be converted with its weights: its outputs have positions, whose "
             "order differs; end it with a linear layer."
         )
 
@@ -222,7 +222,7 @@ class _Reader:
         outputs = [node for node in self.graph.nodes if node.op == "output"]
         if len(inputs) != 1 or not isinstance(outputs[0].args[0], fx.Node):
             raise ValueError(
-                f"`module` must take one tensor and give one, got {len(inputs)} inputs and "
+                f"`module` must take one tensor and return one, got {len(inputs)} inputs and "
                 f"{outputs[0].args[0]!r}."
             )
         self._name_all_problems()
@@ -235,7 +235,8 @@ class _Reader:
             _check_positions(items, True)
         if self.warned:
             warnings.warn(
-                "layer norm stays without its trained scale and shift, here 1 and 0: "
+                "layer norm is converted without its trained scale and shift, which are 1 and 0 "
+                "here: "
                 f"{', '.join(self.warned)}",
                 stacklevel=4,
             )
@@ -284,7 +285,7 @@ class _Reader:
         """The two tensors of a sum."""
         ways = [way for way in node.args if isinstance(way, fx.Node)]
         if len(ways) != len(node.args) or len(ways) != 2:
-            self._refuse(node, "a sum with something that is no tensor of the graph")
+            self._refuse(node, "a sum with something that is not a tensor of the graph")
         return ways
 
     def _fork(self, node: fx.Node) -> fx.Node:
@@ -292,7 +293,7 @@ class _Reader:
         for point in lines[0]:
             if point in lines[1]:
                 return point
-        self._refuse(node, "the two branches of its sum do not start at one point")
+        self._refuse(node, "the two branches of its sum do not start at the same point")
 
     def _line(self, node: fx.Node) -> list[fx.Node]:
         line = [node]
@@ -403,7 +404,7 @@ def _check_positions(items: Items, spatial: bool) -> bool:
         elif spatial and isinstance(_layer(item), layers.Dense | layers.LayerNorm):
             kind = "linear layer" if isinstance(item, Weights) else "layer norm"
             raise ValueError(
-                f"`module` cannot be carried over: a {kind} works on the last axis, which is a "
+                f"`module` cannot be converted: a {kind} works on the last axis, which is a "
                 "position after convolutions; flatten or pool before it."
             )
     return spatial
@@ -456,10 +457,12 @@ def _carries(node: fx.Node) -> bool:
 
 def _source(node: fx.Node) -> fx.Node:
     """The tensor that comes in; the first argument, by all functions that are carried over."""
-    given = node.args[0] if node.args else node.kwargs.get("input")
-    if not isinstance(given, fx.Node):
-        raise ValueError(_sentence([f"{node.name}: its first argument is no tensor of the graph"]))
-    return given
+    tensor = node.args[0] if node.args else node.kwargs.get("input")
+    if not isinstance(tensor, fx.Node):
+        raise ValueError(
+            _sentence([f"{node.name}: its first argument is not a tensor of the graph"])
+        )
+    return tensor
 
 
 def _name(node: fx.Node, parts: dict[str, nn.Module]) -> str:
@@ -472,4 +475,4 @@ def _name(node: fx.Node, parts: dict[str, nn.Module]) -> str:
 
 
 def _sentence(problems: list[str]) -> str:
-    return f"`module` cannot be carried over: {'; '.join(problems)}."
+    return f"`module` cannot be converted: {'; '.join(problems)}."

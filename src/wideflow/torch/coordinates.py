@@ -114,11 +114,11 @@ class _Trainer:
         before = {name: value.detach().clone() for name, value in module.state_dict().items()}
         calls = recorded_calls(module, inputs)
         units = measure_units(module, before, calls)
-        answer, start, first, given = Measured(), {}, {}, {}
+        answer, start, first, activations = Measured(), {}, {}, {}
         for step in range(self.steps + 1):
-            given = _activations(module, inputs)
-            start = start or given
-            for name, values in given.items():
+            activations = _activations(module, inputs)
+            start = start or activations
+            for name, values in activations.items():
                 answer.sizes.setdefault(name, []).append(float(values.abs().double().mean()))
             if step == self.steps:
                 break
@@ -132,7 +132,8 @@ class _Trainer:
             own = first[name].own if first[name].own > 0 else last[name].own
             answer.units[name] = dataclasses.replace(at_start, own=own)
         answer.squares = {
-            name: (rms(start[name]) ** 2, rms(given[name] - start[name]) ** 2) for name in start
+            name: (rms(start[name]) ** 2, rms(activations[name] - start[name]) ** 2)
+            for name in start
         }
         return answer
 
@@ -159,24 +160,24 @@ def _mean_squares(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def _activations(module: nn.Module, inputs) -> dict[str, Tensor]:
     """What every layer with weights gives, and the outputs."""
-    given: dict[str, Tensor] = {}
+    activations: dict[str, Tensor] = {}
 
     def hook(name: str):
         def read(part, arguments, output):
             output = output[0] if isinstance(output, tuple) else output
             if isinstance(output, Tensor):
-                given[name] = output.detach().clone()
+                activations[name] = output.detach().clone()
 
         return read
 
     handles = [p.register_forward_hook(hook(name)) for name, p in weight_layers(module).items()]
     try:
         with torch.no_grad():
-            given["outputs"] = module(*inputs).detach().clone()
+            activations["outputs"] = module(*inputs).detach().clone()
     finally:
         for handle in handles:
             handle.remove()
     return {
-        **{name: h for name, h in given.items() if name != "outputs"},
-        "outputs": given["outputs"],
+        **{name: h for name, h in activations.items() if name != "outputs"},
+        "outputs": activations["outputs"],
     }

@@ -29,14 +29,13 @@ from torch.func import grad, vmap
 from .._core.memory import budget
 from .network import Inputs, Network, State, to_numpy
 
-COPIES = 3  # of the layer at hand, or of gradient rows: themselves, laid out, and a temporary
-# tensors of a layer's size a pass holds: seen, given, shifted, the shift, its gradient, what lies
-# between layers
-KEPT = 8
-NOMINAL = 16  # samples a tile for which the cheapest way is looked up before tiles are known
-AGREEMENT = (
-    1e3  # times the rounding of the arithmetic: far below any gradient that a formula misses
-)
+COPIES = 3  # of a layer's inputs, or of gradient rows: themselves, unfolded, and a temporary
+# tensors of a layer's size that a pass holds: its inputs, its outputs, these shifted, the shift,
+# its gradient, and what lies between layers
+PASS_ARRAYS = 8
+NOMINAL = 16  # samples per tile assumed in the choice of the cheapest way, before tiles are known
+# times the rounding of the arithmetic (chosen): far below any gradient that a formula misses
+AGREEMENT = 1e3
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
@@ -44,34 +43,41 @@ CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 class Outer:
     """Gradients of a weight matrix as sums over positions of outer products."""
 
-    seen: Tensor  # (sample, position, fan-in)
+    inputs: Tensor  # (sample, position, fan-in)
     delta: Tensor  # (sample, position, channel)
 
     def by_rows(self, n: int, m: int) -> bool:
         """Whether n x m products take fewer multiplications from whole gradients than from pairs of
         positions.
         """
-        _, positions, fan_in = self.seen.shape
+        _, positions, fan_in = self.inputs.shape
         channels = self.delta.shape[2]
         pairs = n * m * positions**2 * (fan_in + channels + 1)
         return fan_in * channels * ((n + m) * positions + n * m) <= pairs
 
     def products(self, other: "Outer") -> Tensor:
-        """Whichever of three ways takes the fewest multiplications."""
-        if self.seen.shape[1] == 1:
-            return (self.seen[:, 0] @ other.seen[:, 0].T) * (self.delta[:, 0] @ other.delta[:, 0].T)
-        if self.by_rows(len(self.seen), len(other.seen)):
+        """Whichever of three ways takes the fewest multiplications.
+
+        Without positions a gradient is one outer product, and the inner product of two of them is
+        the product of their factors' inner products. With positions either every gradient is summed
+        up first, or the inner products of all pairs of positions are, without any gradient.
+        """
+        if self.inputs.shape[1] == 1:
+            return (self.inputs[:, 0] @ other.inputs[:, 0].T) * (
+                self.delta[:, 0] @ other.delta[:, 0].T
+            )
+        if self.by_rows(len(self.inputs), len(other.inputs)):
             left = self.rows()
             return left @ (left if other is self else other.rows()).T
-        seen = torch.einsum("ipf,jqf->ijpq", self.seen, other.seen)
-        return torch.einsum("ijpq,ipc,jqc->ij", seen, self.delta, other.delta)
+        overlaps = torch.einsum("ipf,jqf->ijpq", self.inputs, other.inputs)
+        return torch.einsum("ijpq,ipc,jqc->ij", overlaps, self.delta, other.delta)
 
     def rows(self) -> Tensor:
-        return torch.einsum("ipf,ipc->ifc", self.seen, self.delta).flatten(1)
+        return torch.einsum("ipf,ipc->ifc", self.inputs, self.delta).flatten(1)
 
     def squared_length(self) -> Tensor:
         """Of the first sample's gradient."""
-        return torch.sum((self.seen[0].T @ self.delta[0]) ** 2)
+        return torch.sum((self.inputs[0].T @ self.delta[0]) ** 2)
 
 
 @dataclass(frozen=True)
@@ -133,14 +139,8 @@ class Kernels:
                     other = side if right is left else theirs[layer]()
                     for name in self.trusted & set(side):
                         _put(kernel[name], i, j, side[name].products(other[name]))
-            del (
-                left,
-                right,
-                ours,
-                theirs,
-                side,
-                other,
-            )  # before the next tile: two are held, not three
+            # before the next tile is computed: two are held, not three
+            del left, right, ours, theirs, side, other
 
     def _by_rows(self, state: State, outputs: Sequence[int], kernels: list) -> None:
         numbers = COPIES * sum(state[name].numel() for name in self.rest) + self.activations
@@ -164,7 +164,7 @@ def _tiles(network: Network, rows: int, take: Callable) -> Iterator[tuple[slice,
     """Pairs of tiles on and above the diagonal; a tile is computed again when another meets it."""
     slices = [slice(i, min(i + rows, network.samples)) for i in range(0, network.samples, rows)]
     for k, i in enumerate(slices):
-        left = None  # the last one goes before the next comes
+        left = None  # frees the last tile before the next one is computed
         left = take(i)
         for j in slices[k:]:
             yield i, j, left, left if j is i else take(j)
@@ -172,7 +172,7 @@ def _tiles(network: Network, rows: int, take: Callable) -> Iterator[tuple[slice,
 
 def _put(kernel: np.ndarray, i: slice, j: slice, block: Tensor) -> None:
     values = to_numpy(block)
-    if i == j:
+    if i == j:  # rounding leaves a product of a tile with itself slightly asymmetric
         values = (values + values.T) / 2
     kernel[i, j] = values
     kernel[j, i] = values.T
@@ -217,7 +217,7 @@ class Formula:
     Attributes:
         part: the layer.
         arrays: full names of its trained arrays, by their name in the layer.
-        gradients: `(part, seen, delta, arrays) -> Side`.
+        gradients: `(part, inputs, delta, arrays) -> Side`.
     """
 
     part: nn.Module
@@ -256,41 +256,41 @@ def _plain(part) -> bool:
     return padded and part.groups == 1 and set(part.dilation) == {1}
 
 
-def _linear(part: nn.Linear, seen: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
-    n = len(seen)
+def _linear(part: nn.Linear, inputs: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
+    n = len(inputs)
     delta = delta.reshape(n, -1, delta.shape[-1])
-    return _weight_and_bias(seen.reshape(n, -1, seen.shape[-1]), delta, arrays)
+    return _weight_and_bias(inputs.reshape(n, -1, inputs.shape[-1]), delta, arrays)
 
 
-def _convolution(part, seen: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
-    n, axes = len(seen), len(part.kernel_size)
+def _convolution(part, inputs: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
+    n, axes = len(inputs), len(part.kernel_size)
     if "weight" in arrays.values():
         ends = [end for size in reversed(part.padding) for end in (size, size)]
-        seen = F.pad(seen, ends)
+        inputs = F.pad(inputs, ends)
         for axis, (size, stride) in enumerate(zip(part.kernel_size, part.stride)):
-            seen = seen.unfold(2 + axis, size, stride)
+            inputs = inputs.unfold(2 + axis, size, stride)
         # (sample, channel, *position, *window) -> (sample, position, channel x window)
         order = (0, *range(2, 2 + axes), 1, *range(2 + axes, 2 + 2 * axes))
-        seen = seen.permute(order).reshape(n, math.prod(delta.shape[2:]), -1)
-    return _weight_and_bias(seen, delta.flatten(2).transpose(1, 2), arrays)
+        inputs = inputs.permute(order).reshape(n, math.prod(delta.shape[2:]), -1)
+    return _weight_and_bias(inputs, delta.flatten(2).transpose(1, 2), arrays)
 
 
-def _weight_and_bias(seen: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
-    forms = {"weight": lambda: Outer(seen, delta), "bias": lambda: Rows(delta.sum(1))}
+def _weight_and_bias(inputs: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
+    forms = {"weight": lambda: Outer(inputs, delta), "bias": lambda: Rows(delta.sum(1))}
     return {full: forms[key]() for full, key in arrays.items()}
 
 
-def _normalisation(part, seen: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
+def _normalisation(part, inputs: Tensor, delta: Tensor, arrays: dict[str, str]) -> Side:
     if isinstance(part, nn.LayerNorm):
-        normal = F.layer_norm(seen, part.normalized_shape, eps=part.eps)
-        shape = (len(seen), -1, math.prod(part.normalized_shape))
+        normal = F.layer_norm(inputs, part.normalized_shape, eps=part.eps)
+        shape = (len(inputs), -1, math.prod(part.normalized_shape))
         normal, delta = normal.reshape(shape), delta.reshape(shape)
     else:
         if isinstance(part, nn.GroupNorm):
-            normal = F.group_norm(seen, part.num_groups, eps=part.eps)
+            normal = F.group_norm(inputs, part.num_groups, eps=part.eps)
         else:
-            normal = F.batch_norm(seen, part.running_mean, part.running_var, eps=part.eps)
-        shape = (len(seen), seen.shape[1], -1)
+            normal = F.batch_norm(inputs, part.running_mean, part.running_var, eps=part.eps)
+        shape = (len(inputs), inputs.shape[1], -1)
         normal, delta = (t.reshape(shape).transpose(1, 2) for t in (normal, delta))
     forms = {"weight": lambda: Rows((normal * delta).sum(1)), "bias": lambda: Rows(delta.sum(1))}
     return {full: forms[key]() for full, key in arrays.items()}
@@ -302,14 +302,14 @@ class Tile:
     def __init__(
         self, network: Network, state: State, formulas: dict[str, Formula], samples: slice
     ):
-        self.formulas, self.seen, self.shifts, calls = formulas, {}, {}, {}
+        self.formulas, self.inputs, self.shifts, calls = formulas, {}, {}, {}
 
         def hook(name: str):
             def shifted(part, arguments, output):
                 """A shift of zeros added to what the layer gives: its gradient is delta."""
                 calls[name] = calls.get(name, 0) + 1
                 shift = torch.zeros_like(output, requires_grad=True)
-                self.seen[name], self.shifts[name] = arguments[0].detach(), shift
+                self.inputs[name], self.shifts[name] = arguments[0].detach(), shift
                 return output + shift
 
             return shifted
@@ -325,6 +325,7 @@ class Tile:
                 handle.remove()
         self.outputs = outputs.reshape(len(outputs), -1)
         self.last: tuple[int, dict[str, Callable[[], Side]]] | None = None
+        # the hook keeps one call of a layer; one called again has the gradient of all its calls
         self.once = [name for name, count in calls.items() if count == 1]
 
     def sides(self, output: int) -> dict[str, Callable[[], Side]]:
@@ -348,11 +349,11 @@ class Tile:
     @torch.no_grad()
     def _side(self, name: str, delta: Tensor) -> Side:
         formula = self.formulas[name]
-        return formula.gradients(formula.part, self.seen[name], delta, formula.arrays)
+        return formula.gradients(formula.part, self.inputs[name], delta, formula.arrays)
 
     def activations(self) -> int:
         """Numbers that a pass holds of one sample."""
-        return KEPT * sum(shift[0].numel() for shift in self.shifts.values())
+        return PASS_ARRAYS * sum(shift[0].numel() for shift in self.shifts.values())
 
     def numbers(self) -> int:
         """Numbers that one sample holds: those of the pass, and what the largest layer adds while
@@ -361,8 +362,8 @@ class Tile:
         largest = 0
         for side in self.sides(0).values():
             for form in side().values():
-                if isinstance(form, Outer) and form.seen.shape[1] > 1:
-                    rows = form.seen.shape[2] * form.delta.shape[2]
+                if isinstance(form, Outer) and form.inputs.shape[1] > 1:
+                    rows = form.inputs.shape[2] * form.delta.shape[2]
                     rows = rows if form.by_rows(NOMINAL, NOMINAL) else 0
-                    largest = max(largest, form.seen.numel() + rows)
+                    largest = max(largest, form.inputs.numel() + rows)
         return self.activations() + COPIES * largest

@@ -53,7 +53,7 @@ class Unit:
 
     own: float
     size: float
-    seen: float
+    input_size: float
     fan_in: int
     fan_out: int
 
@@ -112,10 +112,10 @@ def _units(name: str, part: nn.Module, before, arguments, options) -> dict[str, 
             continue
         own = rms(call({**state, key: now.detach()}) - base)
         fan_in, fan_out = _fans(part, now)
-        size = seen = math.nan
+        size = input_size = math.nan
         if now.ndim >= 2:
-            size, seen = _sizes(part, state, key, base, arguments)
-        units[full(key)] = Unit(own, size, seen, fan_in, fan_out)
+            size, input_size = _sizes(part, state, key, base, arguments)
+        units[full(key)] = Unit(own, size, input_size, fan_in, fan_out)
     return units
 
 
@@ -137,10 +137,10 @@ def _sizes(part: nn.Module, state, key: str, base: Tensor, arguments) -> tuple[f
     """
     if isinstance(part, nn.Embedding):
         return rms(base), 1.0
-    seen = arguments[0]
+    inputs = arguments[0]
     if isinstance(part, MATRICES):
-        return rms(base - functional_call(part, state, (torch.zeros_like(seen),))), rms(seen)
-    return rms(state[key]) * math.sqrt(_fans(part, state[key])[0]) * rms(seen), rms(seen)
+        return rms(base - functional_call(part, state, (torch.zeros_like(inputs),))), rms(inputs)
+    return rms(state[key]) * math.sqrt(_fans(part, state[key])[0]) * rms(inputs), rms(inputs)
 
 
 def optimiser_degree(displacement: Callable[[float], float]) -> float:
@@ -171,9 +171,9 @@ def scalings(
             size = slope_of(widths, mean(name, "size"))
             if any(abs(start) > UNCLEAR for start in starts.values()):
                 size -= slope_of(widths, mean(name, "seen"))
-            wanted = -0.5 if roles[name] == "output" else 0.0
+            target = -0.5 if roles[name] == "output" else 0.0
             # a readout of zeros has no size, and is left as it is
-            starts[name] = wanted - size if math.isfinite(size) else 0.0
+            starts[name] = target - size if math.isfinite(size) else 0.0
     # in the sums the exponents that will be applied, so that scatter does not add up over many
     # layers
     applied = [
@@ -187,8 +187,8 @@ def scalings(
             answer[name] = ArrayScaling("fixed", 0.0, 0.0, own)
             continue
         before, behind = sum(applied[:k]), sum(applied[k + 1 :])
-        seen = 0.0 if roles[name] == "vector" else (1 + degree) * before
-        rate = -own - degree * behind - seen
+        from_inputs = 0.0 if roles[name] == "vector" else (1 + degree) * before
+        rate = -own - degree * behind - from_inputs
         answer[name] = ArrayScaling(roles[name], starts[name], rate, own)
     return answer
 

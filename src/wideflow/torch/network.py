@@ -199,10 +199,10 @@ class Network:
         itself), copied.
         """
         own = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
-        given = own if source is None else _entries(source, name)
+        values = own if source is None else _entries(source, name)
         state = {}
         for key, mine in own.items():
-            if key not in given:
+            if key not in values:
                 persistent = key in self.module.state_dict()
                 if persistent:
                     raise ValueError(
@@ -210,9 +210,9 @@ class Network:
                     )
                 state[key] = mine.detach().clone()
                 continue
-            state[key] = self._taken(name, key, mine, given[key])
+            state[key] = self._taken(name, key, mine, values[key])
         extra = sorted(
-            set(given) - set(own) - set(self.module.state_dict())
+            set(values) - set(own) - set(self.module.state_dict())
         )  # tied ones have two names
         if extra:
             raise ValueError(
@@ -316,21 +316,24 @@ class Pass:
     outputs.
     """
 
-    seen: dict[str, Tensor]
-    given: dict[str, Tensor]
+    layer_inputs: dict[str, Tensor]
+    layer_outputs: dict[str, Tensor]
     outputs: Tensor
 
 
 def forward_pass(network: "Network", state: State) -> Pass:
     """A layer that is called several times counts by its last call."""
-    seen: dict[str, Tensor] = {}
-    given: dict[str, Tensor] = {}
+    layer_inputs: dict[str, Tensor] = {}
+    layer_outputs: dict[str, Tensor] = {}
 
     def hook(name: str):
         def read(part, arguments, output):
             output = output[0] if isinstance(output, tuple) else output
             if arguments and isinstance(arguments[0], Tensor) and isinstance(output, Tensor):
-                seen[name], given[name] = arguments[0].detach().clone(), output.detach().clone()
+                layer_inputs[name], layer_outputs[name] = (
+                    arguments[0].detach().clone(),
+                    output.detach().clone(),
+                )
 
         return read
 
@@ -344,7 +347,7 @@ def forward_pass(network: "Network", state: State) -> Pass:
     finally:
         for handle in handles:
             handle.remove()
-    return Pass(seen, given, outputs)
+    return Pass(layer_inputs, layer_outputs, outputs)
 
 
 @contextlib.contextmanager

@@ -38,14 +38,14 @@ def probe_module(
     _check_frozen(network, first, second)
     with exact_arithmetic(network.device):
         outputs = network.outputs(first), network.outputs(second)
-        chosen = watched_outputs(*outputs, output)
-        kernels = Kernels(network, first, chosen[0], memory)
-        parts = [mean_parts(kernels.parts(state, chosen)) for state in (first, second)]
+        outputs_watched = watched_outputs(*outputs, output)
+        kernels = Kernels(network, first, outputs_watched[0], memory)
+        parts = [mean_parts(kernels.parts(state, outputs_watched)) for state in (first, second)]
         tangent = network.along(first, network.change(first, second))
-        moved = _feature_movement(network, features, first, second)
+        movement = _feature_movement(network, features, first, second)
     sizes = {name: first[name].numel() for name in network.names}
     change = Change(
-        parts, outputs, tangent, network.squares(first, second), sizes, network.epsilon, moved
+        parts, outputs, tangent, network.squares(first, second), sizes, network.epsilon, movement
     )
     if isinstance(targets, torch.Tensor):
         targets = to_numpy(targets)

@@ -47,8 +47,8 @@ AXES = {
 
 
 class Watch:
-    r"""Measures a module against its start, whenever `record(step)` is called in the loop that
-    trains it.
+    r"""Compares a module with its initial state, whenever `record(step)` is called in the training
+    loop.
 
     Recorded are the names that `train` records with the observables of `wideflow.observables`:
     `kernel_change`, `kernel_alignment` (with the targets), `kernel_trace`, `effective_rank`,
@@ -62,18 +62,18 @@ class Watch:
     `memory` allows. The seconds spent are in the table and in `cost`.
 
     Args:
-        module: as it is before training; on any device, in float32 or float64. Records are refused
-            in train mode where that makes outputs depend on the batch or on chance: call
-            `module.eval()` before, `module.train()` after them.
-        inputs: (sample, ...), or a tuple of a module's arguments; some tens.
-        targets: outputs' shape, or classes as whole numbers.
-        output: watch the kernel of this output, as `train` does; None for the mean over all, which
-            costs that many times more.
-        loss: `loss(outputs, targets)`; default cross-entropy for classes, else half the mean of
-            squares.
+        module: before training; on any device, in float32 or float64. Records are refused in
+            training mode if that makes outputs depend on the batch or on chance: call
+            `module.eval()` before and `module.train()` after them.
+        inputs: (sample, ...), or a tuple of a module's arguments; some tens of samples.
+        targets: of the outputs' shape, or classes as integers.
+        output: the output whose kernel is recorded, as in `train`; None for the mean over all
+            outputs, which costs that many times more.
+        loss: `loss(outputs, targets)`; default cross-entropy for classes, else half the mean
+            square error.
         memory: budget of a record, bytes or '512M'; default `WIDEFLOW_MEMORY` or 2 GiB.
-        share: of the wall-clock time since the start that records may take, such as 0.1; records
-            beyond it are skipped and listed in `skipped`.
+        share: the share of the wall-clock time since the start that records may take, such as 0.1;
+            records beyond it are skipped and listed in `skipped`.
 
     >>> import torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
@@ -110,7 +110,7 @@ class Watch:
             self.loss = loss or _default_loss
             self._kernels = Kernels(self.network, self.start, self.outputs[0], memory)
             self._kernel = self._gram(self.start)
-        self.layers = tuple(self._first.given)[:-1]
+        self.layers = tuple(self._first.layer_outputs)[:-1]
         self.rows: list[dict[str, np.ndarray]] = []
         self.steps: list[tuple[int, float]] = []
         self.skipped: list[int] = []
@@ -148,6 +148,7 @@ class Watch:
         """Whether a record like the last one stays within the share of the time that records may
         take.
         """
+        # what the records have taken, with another one like the last, against all time so far
         return self.share is None or self.seconds + self._last <= self.share * (now - self._began)
 
     def _gram(self, state: State) -> np.ndarray:
@@ -170,25 +171,27 @@ class Watch:
         if self.layers:
             row |= self._layer_values(now)
         if self.targets is not None:
-            given, y = self.targets
+            loss_targets, y = self.targets
             y = y[:, [self.outputs[0]]] if len(self.outputs) == 1 else y
-            row["loss"] = float(self.loss(now.outputs, given))
+            row["loss"] = float(self.loss(now.outputs, loss_targets))
             row["kernel_alignment"] = share_of(np.sum(y * (kernel @ y)), size * np.sum(y**2))
         return row
 
     def _linearisation_gap(self, state: State, outputs: Tensor) -> float:
-        moved = to_numpy(outputs) - to_numpy(self._first.outputs)
-        size = float(np.linalg.norm(moved))
+        change = to_numpy(outputs) - to_numpy(self._first.outputs)
+        size = float(np.linalg.norm(change))
         if size == 0:
             return 0.0
         tangent = self.network.along(self.start, self.network.change(self.start, state))
-        return float(np.linalg.norm(moved - tangent)) / size
+        return float(np.linalg.norm(change - tangent)) / size
 
     def _layer_values(self, now: Pass) -> dict[str, list]:
-        moved = [rms(now.given[name] - self._first.given[name]) for name in self.layers]
+        movement = [
+            rms(now.layer_outputs[name] - self._first.layer_outputs[name]) for name in self.layers
+        ]
         kernels = [feature_kernels(p) for p in (self._first, now)]
         values = {
-            "layer_feature_movement": moved,
+            "layer_feature_movement": movement,
             "feature_kernel_drift": [relative_change(a, b) for a, b in zip(*kernels)],
         }
         if self.targets is not None:
@@ -211,8 +214,8 @@ class Watch:
         """'lazy', 'between' or 'rich', as of the last record; 'untrained' where nothing has
         moved.
         """
-        moved = self.regime and float(self.rows[-1]["parameter_movement"])
-        return self.regime.verdict if moved else "untrained"
+        movement = self.regime and float(self.rows[-1]["parameter_movement"])
+        return self.regime.verdict if movement else "untrained"
 
     @property
     def index(self) -> float:
@@ -350,8 +353,8 @@ def rms(tensor: Tensor) -> float:
 def feature_kernels(forward: Pass) -> list[np.ndarray]:
     r"""$\Phi_{ij} = \langle x_i, x_j\rangle/n$ of what every weight layer but the first sees."""
     kernels = []
-    for seen in list(forward.seen.values())[1:]:
-        flat = to_numpy(seen.flatten(1))
+    for layer_inputs in list(forward.layer_inputs.values())[1:]:
+        flat = to_numpy(layer_inputs.flatten(1))
         kernels.append(flat @ flat.T / flat.shape[1])
     return kernels
 
@@ -368,27 +371,27 @@ def _targets(targets, outputs: Tensor) -> tuple[Tensor, np.ndarray] | None:
     """As the loss takes them, and as a (sample, output) array of numbers."""
     if targets is None:
         return None
-    given = torch.as_tensor(targets)
-    if given.device != outputs.device and isinstance(targets, Tensor):
+    values = torch.as_tensor(targets)
+    if values.device != outputs.device and isinstance(targets, Tensor):
         raise ValueError(
-            f"`targets` must lie on the module's device {outputs.device}, got {given.device}. "
+            f"`targets` must lie on the module's device {outputs.device}, got {values.device}. "
             f"Move them with `.to({str(outputs.device)!r})`."
         )
-    given = given.detach().to(outputs.device)
-    if given.is_floating_point():
-        if given.shape != outputs.shape or not bool(torch.isfinite(given).all()):
+    values = values.detach().to(outputs.device)
+    if values.is_floating_point():
+        if values.shape != outputs.shape or not bool(torch.isfinite(values).all()):
             raise ValueError(
                 f"`targets` must be finite, of the outputs' shape {tuple(outputs.shape)}, or "
-                f"classes as whole numbers, got shape {tuple(given.shape)}."
+                f"classes as whole numbers, got shape {tuple(values.shape)}."
             )
-        return given.to(outputs.dtype), to_numpy(given).reshape(len(given), -1)
+        return values.to(outputs.dtype), to_numpy(values).reshape(len(values), -1)
     classes = outputs.shape[1] if outputs.ndim == 2 else 0
-    if given.shape != outputs.shape[:1] or not bool(((given >= 0) & (given < classes)).all()):
+    if values.shape != outputs.shape[:1] or not bool(((values >= 0) & (values < classes)).all()):
         raise ValueError(
             f"`targets` must be one class per sample in 0..{classes - 1}, or numbers of the "
-            f"outputs' shape, got shape {tuple(given.shape)}."
+            f"outputs' shape, got shape {tuple(values.shape)}."
         )
-    return given.long(), to_numpy(F.one_hot(given.long(), classes))
+    return values.long(), to_numpy(F.one_hot(values.long(), classes))
 
 
 def _default_loss(outputs: Tensor, targets: Tensor) -> float:

@@ -221,7 +221,7 @@ WRONG = {
     "bias variance": (lambda: Conv(3, (3,), bias_std=-0.1), "`bias_std` must be non-negative"),
     "complex": (
         lambda: kernels(mlp()).ntk(X + 1j),
-        "`x` must be an array of numbers with one row a sample: it holds complex",
+        "`x` must be an array of numbers with one row per sample: it holds complex",
     ),
     "no slope": (
         lambda: kernels(Chain(Dense(3), Activate(np.tanh), Dense(1))).ntk(X),

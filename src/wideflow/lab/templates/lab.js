@@ -7,7 +7,7 @@
   const form = $("choices"), free = setup.scene === "free";
   let talk = null, count = 0, lost = false, state = "ready", uploads = setup.uploads ? [setup.uploads] : [], home = setup.home, step = 0, reached = "";
   const events = new Map();
-  window.lab = { messages: [] }; // what the server has sent, for tests and the curious
+  window.lab = { messages: [] }; // what the server has sent, for tests and for debugging
 
   const ask = (order) => { if (talk && !lost) talk.request = JSON.stringify({ ...order, count: ++count }); };
   const number = (value) => value === null || value === undefined ? "–" : Math.abs(value) < 1e-9 ? "0" : String(Number(Number(value).toPrecision(3)));
@@ -45,12 +45,12 @@
     for (const field of form.querySelectorAll("[data-scaling]")) field.hidden = field.dataset.scaling !== $("scaling-kind").value;
     $("gamma-out").textContent = $("gamma").value;
     $("alpha-out").textContent = $("alpha").value;
-    $("dynamics-help").textContent = present.flow ? "Flow is descent with vanishing steps, solved to a tolerance; no rate is chosen. Time is its own, not seconds."
-      : "Too large a rate makes the loss grow or swing. Time is rate × steps.";
+    $("dynamics-help").textContent = present.flow ? "Flow is descent with vanishing steps, solved to a tolerance; there is no rate to choose. Time is the flow's own time, not seconds."
+      : "Too large a rate makes the loss grow or oscillate. Time is rate × steps.";
     const target = form.elements.target, columns = own()?.columns ?? [], before = target.value || setup.choices.target;
     target.replaceChildren(...columns.map((name) => new Option(name, name)));
     target.value = columns.includes(before) ? before : columns.at(-1) ?? "";
-    const last = target.value === columns.at(-1), classes = last ? own()?.classes ?? [] : []; // names stand in the last column
+    const last = target.value === columns.at(-1), classes = last ? own()?.classes ?? [] : []; // only the last column may hold names
     const positive = form.elements.positive, one = positive.value || setup.choices.positive;
     positive.replaceChildren(...classes.map((name) => new Option(name, name)));
     positive.value = classes.includes(one) ? one : classes[0] ?? "";
@@ -79,7 +79,7 @@
     kinds.value = kind === "zipf" ? kind : choice;
     arrange();
   };
-  const slide = (input, value) => { // to the very number of the address, also between the steps of the slider
+  const slide = (input, value) => { // to the exact number in the address, even between the steps of the slider
     if (Math.abs(value / input.step - Math.round(value / input.step)) > 1e-9) input.step = "any";
     input.min = Math.min(input.min, value);
     input.max = Math.max(input.max, value);
@@ -106,18 +106,18 @@
     $("pause").textContent = name === "paused" ? "Resume" : "Pause";
     const focused = document.activeElement;
     $("reset").disabled = name === "ready";
-    if (focused?.disabled) $("start").focus(); // a button that is switched off would take the focus with it
-    if (name === "running" && $("headline")?.textContent.startsWith("Judged on")) $("headline").textContent = "Being judged on this network and these data.";
+    if (focused?.disabled) $("start").focus(); // a button that is disabled would lose the focus
+    if (name === "running" && $("headline")?.textContent.startsWith("Evaluated for")) $("headline").textContent = "Evaluating the theorems for this network and these data.";
     if (name === "failed") { trouble(sentence); $("progress").value = 0; }
     sessionStorage.setItem("wideflow-running", ["running", "paused"].includes(name) ? home.link : "");
   };
 
-  // the server's end: said once, and looked for again
+  // the end of the server: announced once, and checked again
   const inputs = () => [...form.querySelectorAll("input, select"), ...["start", "pause", "reset", "pace", "compare"].map($).filter(Boolean)];
-  const sentences = { ended: "The lab has ended: its terminal was closed, or Ctrl-C pressed in it. What is drawn stays, but nothing runs. Start it again with: wideflow lab",
-    anew: "The lab was started anew, with a new token, so this page is no longer its own. Open the address that the terminal shows.",
-    forgotten: "The connection was lost for too long, and this tab's run has ended. The lab itself is still there.",
-    waiting: "The connection to the lab is lost. Trying again." };
+  const sentences = { ended: "The lab has ended: its terminal was closed, or Ctrl-C was pressed in it. The plots stay, but nothing runs. Start it again with: wideflow lab",
+    anew: "The lab was restarted with a new token, so this page no longer belongs to it. Open the address that the terminal shows.",
+    forgotten: "The connection was lost for too long, and the run of this tab has ended. The lab itself is still running.",
+    waiting: "The connection to the lab is lost. Trying to reconnect." };
   const tell = (kind) => {
     if ($("lost").dataset.kind === kind) return;
     $("lost").dataset.kind = kind;
@@ -139,17 +139,17 @@
     if (lost) { tell(kind); setTimeout(look, 2000); }
   };
   const cut = () => { if (!lost) { lost = true; look(); } };
-  const mended = () => { if (lost && $("lost").dataset.kind === "waiting") { lost = false; $("lost").hidden = true; $("lost").dataset.kind = ""; } };
+  const reconnected = () => { if (lost && $("lost").dataset.kind === "waiting") { lost = false; $("lost").hidden = true; $("lost").dataset.kind = ""; } };
   const fresh = () => {
     events.clear();
     if ($("elsewhere")) $("elsewhere").hidden = true;
     reached = "";
     delete document.body.dataset.prepared;
-    $("progress").removeAttribute("value"); // how far is not known yet
+    $("progress").removeAttribute("value"); // the progress is not known yet
     if ($("verdicts")) {
       $("rows").replaceChildren();
       $("numbers").hidden = $("silent").hidden = true;
-      $("headline").textContent = state === "ready" ? "Judged on this network and these data when the run starts." : "Being judged on this network and these data.";
+      $("headline").textContent = state === "ready" ? "Evaluated for this network and these data when the run starts." : "Evaluating the theorems for this network and these data.";
     }
     card();
   };
@@ -173,7 +173,7 @@
     $("dial-other").hidden = !other;
     if (other) {
       $("other-needle").style.transform = `rotate(${turn(other.richness ?? 0)}deg)`;
-      $("dial-other").textContent = `Beside it, NTK: ${verdictOf(other)}, richness ${number(other.richness)} (the thin needle).`;
+      $("dial-other").textContent = `For comparison, NTK: ${verdictOf(other)}, richness ${number(other.richness)} (the thin needle).`;
     }
     const words = verdictOf(now);
     $("dial").dataset.verdict = now.verdict;
@@ -252,7 +252,7 @@
       const moment = events.get(i);
       button.className = `${i === step ? "here" : ""} ${moment ? "came" : ""}`;
       button.textContent = moment ? "✓" : String(i + 1);
-      button.setAttribute("aria-label", `step ${i + 1}, ${setup.steps[i].title}${moment ? ", its moment has come" : ""}`);
+      button.setAttribute("aria-label", `step ${i + 1}, ${setup.steps[i].title}${moment ? ", its moment has occurred" : ""}`);
       if (i === step) button.setAttribute("aria-current", "step"); else button.removeAttribute("aria-current");
     });
     $("step-title").textContent = now.title;
@@ -274,10 +274,10 @@
       if (on === (others.length === model.css_classes.length)) model.css_classes = on ? [...others, "looked-at"] : others;
     }
   };
-  const framed = (root = $("plots")) => {
+  const framedPanel = (root = $("plots")) => {
     for (const element of root.querySelectorAll("*")) {
       if (element.classList.contains("looked-at")) return element;
-      const inner = element.shadowRoot && framed(element.shadowRoot);
+      const inner = element.shadowRoot && framedPanel(element.shadowRoot);
       if (inner) return inner;
     }
     return null;
@@ -287,10 +287,10 @@
     $("elsewhere").hidden = true;
     step = Math.min(setup.steps.length - 1, Math.max(0, to));
     card();
-    setTimeout(() => framed()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" }), 150); // when the frame is drawn
+    setTimeout(() => framedPanel()?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" }), 150); // when the frame is drawn
   };
 
-  // taking home
+  // downloads and links
   const carry = (addresses) => {
     home = addresses;
     $("link").textContent = address(home.link);
@@ -300,8 +300,8 @@
   };
   const take = async (event, kind) => {
     event.preventDefault();
-    if (lost) { $("taken").textContent = "Nothing can be taken home any more: the lab has ended."; return; }
-    $("taken").textContent = "Being made…";
+    if (lost) { $("taken").textContent = "Nothing can be downloaded any more: the lab has ended."; return; }
+    $("taken").textContent = "Preparing the file…";
     const answer = await fetch(`/take/${kind}?token=${token}&tab=${setup.tab}`);
     if (!answer.ok) { $("taken").textContent = await answer.text(); return; }
     const link = document.createElement("a");
@@ -309,7 +309,7 @@
     link.download = answer.headers.get("Content-Disposition").match(/filename="(.*)"/)[1];
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    $("taken").textContent = `${link.download} is downloaded.`;
+    $("taken").textContent = `${link.download} was downloaded.`;
   };
   const upload = async () => {
     const file = $("file").files[0];
@@ -362,7 +362,7 @@
     hideEmptyNote();
   };
 
-  const resume = () => { // a reload goes on with the run that it cut off: the same settings give the same run
+  const resume = () => { // after a reload the run that it interrupted is started again: the same settings give the same run
     if (before === home.link) ask({ do: "start", place: place() });
     before = "";
   };
@@ -376,7 +376,7 @@
     talk = channel;
     talk.properties.message.change.connect(() => receive(JSON.parse(talk.message)));
     talk.document.on_event("connection_lost", cut);
-    talk.document.on_event("client_reconnected", mended);
+    talk.document.on_event("client_reconnected", reconnected);
     document.body.dataset.connected = "yes";
     ask({ do: "pace", pace: $("pace").value });
     if (!setup.trouble) ask({ do: "choose", place: place() });

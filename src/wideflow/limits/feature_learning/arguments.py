@@ -19,7 +19,7 @@ def checked_data(inputs, targets, test):
     targets = real_array("targets", targets, "(sample,)").astype(float)
     if len(targets) != len(inputs):
         raise ValueError(
-            f"`targets` must hold one number a sample ({len(inputs)}), got {len(targets)}."
+            f"`targets` must hold one number per sample ({len(inputs)}), got {len(targets)}."
         )
     features = inputs.shape[1]
     if test is not None:

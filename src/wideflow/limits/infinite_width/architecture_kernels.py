@@ -276,7 +276,7 @@ def _samples(name: str, values, precision: Precision):
         values = values.astype(jnp.dtype(precision))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`{name}` must be an array of numbers with one row a sample: {error}."
+            f"`{name}` must be an array of numbers with one row per sample: {error}."
         ) from None
     if values.ndim < 2:
         raise ValueError(

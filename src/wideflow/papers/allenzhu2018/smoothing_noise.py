@@ -120,7 +120,7 @@ class ReplayedNoise(AbstractNoise):
         for name, value in arrays.items():
             if value is not None and len(value) != len(self.indices):
                 raise ValueError(
-                    f"`{name}` must have one row an iteration ({len(self.indices)}), got "
+                    f"`{name}` must have one row per iteration ({len(self.indices)}), got "
                     f"{len(value)}."
                 )
         self.first_smoothing, self.second_smoothing = (

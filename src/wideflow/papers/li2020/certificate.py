@@ -7,7 +7,7 @@ from ...certify.shallow_only import always
 from . import theorems as paper
 
 _WHY = (
-    "it speaks of Gaussian inputs with labels sum a_i |<v_i, x>| and the norm-coupled learner "
+    "it is about Gaussian inputs with labels sum a_i |<v_i, x>| and the norm-coupled learner "
     "under truncated descent; "
     "`wf.populations.GaussianAbsTeacher` with `wf.Homogeneous` is that setting"
 )

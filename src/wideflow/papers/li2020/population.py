@@ -73,7 +73,7 @@ class GaussianAbsTeacher(DoubleModule):
         v = np.asarray(directions, dtype=np.float64)
         if v.ndim != 2 or v.shape[0] != a.size:
             raise ValueError(
-                f"`directions` must have one row a coefficient ({a.size}), got shape {v.shape}."
+                f"`directions` must have one row per coefficient ({a.size}), got shape {v.shape}."
             )
         if features is not None and features != v.shape[1]:
             raise ValueError(

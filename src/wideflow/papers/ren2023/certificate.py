@@ -7,7 +7,7 @@ from ...certify.shallow_only import always
 from . import theorems as paper
 
 _WHY = (
-    "it speaks of inputs from the heavy-tailed Bessel law with labels ReLU(1 - |x|) and the "
+    "it is about inputs from the heavy-tailed Bessel law with labels ReLU(1 - |x|) and the "
     "depth separator under clipped flow; "
     "`wf.populations.Radial` with `wf.DepthSeparator` is that setting"
 )

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { root, models, paint, chosen } = wideflowTheme;
+  const { root, models, paint, currentTheme } = wideflowTheme;
 
   // Plots are drawn when the reader comes near them: a page of a hundred opens at once.
   const entries = () => [...document.querySelectorAll('.entry[aria-pressed="false"]')].map((button) => button.dataset.entry);
@@ -26,13 +26,13 @@
   window.addEventListener("afterprint", () => { while (folded.length) folded.pop().open = false; });
 
   const ready = () => typeof Bokeh !== "undefined" && Bokeh.documents.length > 0;
-  const wait = setInterval(() => { if (ready()) { clearInterval(wait); paint(chosen()); } }, 50);
+  const wait = setInterval(() => { if (ready()) { clearInterval(wait); paint(currentTheme()); } }, 50);
 
   for (const button of document.querySelectorAll(".entry")) {
     button.addEventListener("click", () => {
-      const shown = button.getAttribute("aria-pressed") !== "true";
-      button.setAttribute("aria-pressed", String(shown));
-      for (const model of models()) if (model.tags?.includes(button.dataset.entry)) model.visible = shown;
+      const visible = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(visible));
+      for (const model of models()) if (model.tags?.includes(button.dataset.entry)) model.visible = visible;
     });
   }
 })();

@@ -1,8 +1,8 @@
-// Light and dark, on the page and in its plots; what the reader chooses is kept.
+// Light and dark, on the page and in its plots; the choice of the reader is stored.
 const wideflowTheme = (() => {
   const root = document.documentElement;
-  const kept = () => { try { return localStorage.getItem("wideflow-theme"); } catch { return null; } };
-  const keep = (theme) => { try { localStorage.setItem("wideflow-theme", theme); } catch { /* no storage from disk */ } };
+  const storedTheme = () => { try { return localStorage.getItem("wideflow-theme"); } catch { return null; } };
+  const storeTheme = (theme) => { try { localStorage.setItem("wideflow-theme", theme); } catch { /* no storage from disk */ } };
   const models = () => Bokeh.documents.flatMap((doc) => [...doc.all_models]);
 
   const inks = { light: { text: "#1d2126", line: "#8a929b", grid: "#d5dae0" }, dark: { text: "#dfe3e8", line: "#7d8792", grid: "#48515b" } };
@@ -25,13 +25,13 @@ const wideflowTheme = (() => {
   };
 
   const preferred = window.matchMedia("(prefers-color-scheme: dark)");
-  const chosen = () => kept() ?? (preferred.matches ? "dark" : "light");
-  root.dataset.theme = chosen();
+  const currentTheme = () => storedTheme() ?? (preferred.matches ? "dark" : "light");
+  root.dataset.theme = currentTheme();
   document.getElementById("theme").addEventListener("click", () => {
     const theme = root.dataset.theme === "dark" ? "light" : "dark";
-    keep(theme);
+    storeTheme(theme);
     paint(theme);
   });
-  preferred.addEventListener("change", () => { if (kept() === null) paint(chosen()); });
-  return { root, models, paint, chosen };
+  preferred.addEventListener("change", () => { if (storedTheme() === null) paint(currentTheme()); });
+  return { root, models, paint, currentTheme };
 })();

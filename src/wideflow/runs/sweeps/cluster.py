@@ -24,15 +24,15 @@ from ..._core.foreign import untyped
 from ..._core.precision import jax_flag
 from .security import security_of, write_certificates
 
-ATTEMPTS = 10  # deaths of workers that a chunk of runs may see before it is looked at run by run
-REACH = 10.0  # seconds in which a scheduler must answer
+ATTEMPTS = 10  # deaths of workers that a chunk may see before it is sent run by run (chosen)
+REACH = 10.0  # seconds in which a scheduler must answer (chosen)
 LOST = "the connection to the scheduler was lost."
 QUIET_WORKER = {  # Dask's own clocks, which cost a small run more than its saving does
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "2s",
 }
-SHORT_LIFE = 5.0  # a worker that dies sooner than this never worked
+SHORT_LIFE = 5.0  # seconds (chosen): a worker that dies sooner has never worked
 
 
 class EngineError(RuntimeError):
@@ -107,6 +107,7 @@ def device_environment(number: int, workers: int, devices: tuple[str, ...]) -> d
     pinned = {"CUDA_VISIBLE_DEVICES": devices[number % len(devices)]}
     sharing = -(-workers // len(devices))
     if sharing > 1:
+        # a tenth is left for the contexts of the processes, which XLA does not count (chosen)
         pinned["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
     return pinned
 
@@ -161,7 +162,7 @@ def _quiet() -> Iterator[None]:
 def _embedded(workers: int, threads: int) -> Iterator["Engine"]:
     settings = {
         "distributed.scheduler.allowed-failures": ATTEMPTS,
-        "distributed.comm.timeouts.connect": "60s",
+        "distributed.comm.timeouts.connect": "60s",  # on a busy machine workers start slowly
         "distributed.worker.daemon": False,
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "500ms",
@@ -294,7 +295,7 @@ class Crew:
         with open(self.scratch / f"worker-{number}.log", "ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", f"{__package__}.worker", self.address],
-                stdin=subprocess.PIPE,
+                stdin=subprocess.PIPE,  # closed by the system when this process ends: so does it
                 stdout=log,
                 stderr=log,
                 env=self._environment(number),
@@ -305,6 +306,9 @@ class Crew:
             for number, process in enumerate(self.processes):
                 if process.poll() is None:
                     continue
+                # A negative code is a signal from outside, such as `kill -9`, and says nothing
+                # against the next worker. Two rounds of workers that exit at once say that none
+                # will ever start.
                 by_itself = (
                     process.returncode > 0 and time.monotonic() - self._born[number] < SHORT_LIFE
                 )
@@ -319,4 +323,4 @@ class Crew:
         lines = (
             (self.scratch / f"worker-{number}.log").read_text(errors="replace").strip().splitlines()
         )
-        return lines[-1] if lines else "they say nothing."
+        return lines[-1] if lines else "they print nothing."

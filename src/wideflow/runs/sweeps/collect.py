@@ -55,8 +55,8 @@ def _read(path) -> Record | None:
 
 
 def _renamed(table: xr.Dataset, dims: tuple[str, ...]) -> xr.Dataset:
-    taken = {name: f"within_{name}" for name in (*table.dims, *table.variables) if name in dims}
-    return table.rename(taken)
+    new_names = {name: f"within_{name}" for name in (*table.dims, *table.variables) if name in dims}
+    return table.rename(new_names)
 
 
 def _coordinates(plan: Plan, axis: Axis, number: int) -> dict[str, Any]:

@@ -20,12 +20,13 @@ from .plan import Plan, PlannedRun
 from .reservations import Reservations
 from .worker import Outcome, Task, is_there, work
 
-CHUNK_SECONDS = (
-    1.5  # a chunk of runs takes about so long: the engine's own cost is small against it
-)
-MOST_IN_CHUNK = 64
-PATIENCE = 120.0  # seconds without any worker of our own before giving up
-FETCH = 5.0  # seconds for a result, which is small; it takes longer where its worker has just died
+# seconds that a chunk of runs takes (chosen): long against what the engine spends on a chunk, short
+# enough that workers end together and little is lost with one that dies
+CHUNK_SECONDS = 1.5
+MOST_IN_CHUNK = 64  # runs, whatever the pace says (chosen)
+PATIENCE = 120.0  # seconds without any worker of our own before giving up (chosen)
+# seconds for a result, which is small (chosen); it takes longer where its worker has just died
+FETCH = 5.0
 
 Tell = Callable[[int, int, str], None]
 
@@ -106,9 +107,11 @@ class Dispatch:
     def _send(self, group: str, worker: str = "") -> None:
         """A chunk of the group to `worker`, or to whoever is free."""
         queue = self._waiting[group]
-        left = sum(map(len, self._waiting.values()))
-        share = -(-left // (2 * max(1, self.engine.size())))
+        remaining = sum(map(len, self._waiting.values()))
+        share = -(-remaining // (2 * max(1, self.engine.size())))
         pace = self._pace.get(group)
+        # The first chunk of a group is a single run: it compiles, and its time gives the pace. At
+        # the end `share` spreads what remains over two chunks for every worker.
         count = (
             1
             if pace is None
@@ -209,9 +212,10 @@ class Dispatch:
                     and not (self.store.folder / self.plan.file_name(run)).is_file()
                 ):
                     raise EngineError(
-                        f"the workers wrote into another folder than {self.store.folder}: it "
-                        "must lie on a file system that all of them share."
+                        f"the workers wrote to a folder other than {self.store.folder}: it must be "
+                        "on a file system that all of them share."
                     )
+                # down at once, up by halves: the first run of a group compiles, and is no measure
                 last = self._pace.get(group, outcome.seconds)
                 self._pace[group] = min(outcome.seconds, 0.5 * (last + outcome.seconds))
             self.outcomes[run.address] = outcome
@@ -226,18 +230,20 @@ class Dispatch:
                     run.address, "failed", f"the engine reports {type(error).__name__}: {error}"
                 )
             return
-        left = [run for run in chunk if not is_there(self.store.folder / self.plan.file_name(run))]
+        unfinished = [
+            run for run in chunk if not is_there(self.store.folder / self.plan.file_name(run))
+        ]
         for run in chunk:
-            if run not in left:
+            if run not in unfinished:
                 self.outcomes[run.address] = Outcome(run.address, "done")
-        if len(chunk) == 1 and left:
-            self.outcomes[left[0].address] = Outcome(
-                left[0].address,
+        if len(chunk) == 1 and unfinished:
+            self.outcomes[unfinished[0].address] = Outcome(
+                unfinished[0].address,
                 "failed",
                 "every worker that took it died, perhaps because it ran out of memory.",
             )
             return
-        for run in reversed(left):
+        for run in reversed(unfinished):
             self._pace.pop(run.group, None)
             self._queue(run, first=True)
 

@@ -9,7 +9,7 @@ from ..records import DamagedRecordError, read_record
 from ..store import Store
 from .plan import Plan, PlannedRun, Survey
 
-SAMPLE = 20  # records that are read to learn the pace
+SAMPLE = 20  # records that are read to learn the pace (chosen); all of a large sweep take long
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ def estimate(
     if not times:
         return None
     works = {run.group: work_of(run.settings) for run in plan.by_address.values()}
+    # The fastest run of a group found its program compiled, the slowest may have compiled it.
     steady = {group: min(group_times) for group, group_times in times.items()}
     compiling = max(max(group_times) - min(group_times) for group_times in times.values())
     pace = sum(steady.values()) / sum(works[group] for group in steady)

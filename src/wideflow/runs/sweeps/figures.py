@@ -88,6 +88,7 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
             f"`--plot` finds no values of {y!r} yet; `wideflow sweep SPEC --status` shows what "
             "is done."
         )
+    # logarithmic from a factor of 4 on along x and of 10 along y (chosen); a power law needs both
     log_x = numeric and bool(np.all(place > 0)) and place.max() >= 4 * place.min()
     log_y = bool(np.all(finite > 0)) and (log_x or finite.max() >= 10 * finite.min())
     marks = []
@@ -96,8 +97,10 @@ def draw(table: xr.Dataset, plot: Mapping[str, str]) -> FigureSpec:
         label = f"{hue} = {short(table[hue].values[i].item())}" if by else ""
         samples = part.values.reshape(part.sizes[along], -1)
         band = confidence_band(samples, logarithmic=log_y)
-        fitted = log_x and log_y and along in axes
-        slope = fit_slope(np.repeat(place, samples.shape[1]), samples.ravel()) if fitted else None
+        power_law = log_x and log_y and along in axes
+        slope = (
+            fit_slope(np.repeat(place, samples.shape[1]), samples.ravel()) if power_law else None
+        )
         marks += _marks(place, label, band, slope)
     names = f" ({', '.join(f'{i}: {short(v.item())}' for i, v in enumerate(positions))})"
     panel = Panel(
@@ -177,9 +180,9 @@ def _last(values: xr.DataArray) -> xr.DataArray:
     """The last value along the steps that is not missing."""
     filled = values.transpose(..., "step").values
     index = filled.shape[-1] - 1 - np.argmax(np.isfinite(filled[..., ::-1]), axis=-1)
-    taken = np.take_along_axis(filled, index[..., None], axis=-1)[..., 0]
+    last = np.take_along_axis(filled, index[..., None], axis=-1)[..., 0]
     template = values.transpose(..., "step").isel(step=-1)
-    return template.copy(data=taken)
+    return template.copy(data=last)
 
 
 def confidence_band(

@@ -17,8 +17,10 @@ import time
 import uuid
 from collections.abc import Iterator
 
-BEAT = 5.0  # seconds between two touches
-STOPPED = 60.0  # seconds without one after which another machine's reservation is free
+BEAT = 5.0  # seconds between two touches (chosen)
+# seconds without one after which another machine's reservation is free (chosen): twelve touches,
+# for file systems over a network show them late
+STOPPED = 60.0
 
 
 class Reservations:
@@ -81,6 +83,8 @@ def _create(path: pathlib.Path) -> bool:
 
 def _remove_dead(path: pathlib.Path, before: str | None) -> None:
     """Takes a dead reservation away; one that was renewed in the meantime is put back."""
+    # Of two clients that find the same dead reservation only one can rename it. Whoever comes later
+    # may rename a new one that the first has made meanwhile: its content tells, and it goes back.
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with contextlib.suppress(FileNotFoundError):
         os.rename(path, aside)
@@ -121,6 +125,7 @@ def _born(pid: int) -> str | None:
     """
     try:
         words = pathlib.Path(f"/proc/{int(pid)}/stat").read_text().rpartition(")")[2].split()
+        # behind the name, in brackets: the state (a zombie is gone) and, 19 fields on, the start
         return None if words[0] == "Z" else words[19]
     except OSError:
         pass

@@ -1,4 +1,4 @@
-"""Who may come in: certificates made for one sweep, so that scheduler, workers and client talk to
+"""Access control: certificates made for one sweep, so that scheduler, workers and client talk to
 each other and to nobody else.
 
 A Dask scheduler and its workers run whatever code a connected client sends. Without certificates

@@ -31,7 +31,7 @@ from .lines import Path, Source, SpecError, load
 
 KEYS = ("name", "experiment", "size", "set", "grid", "zip", "list", "seeds", "plot")
 PLOT_KEYS = ("y", "x", "hue", "at")
-MOST_RUNS = 1_000_000
+MOST_RUNS = 1_000_000  # a slip in the ranges (chosen); all runs are planned in memory
 
 
 @dataclass(frozen=True)
@@ -68,16 +68,16 @@ class SweepSpec:
         return math.prod(len(axis.points) for axis in self.axes) * len(self.seeds)
 
 
-def read_spec(given: str | pathlib.Path | Mapping[str, Any]) -> SweepSpec:
+def read_spec(description: str | pathlib.Path | Mapping[str, Any]) -> SweepSpec:
     """A sweep from a YAML file, or from the same as a dictionary.
 
     Raises:
         SpecError: with file, line, field and value.
         OSError: the file cannot be read.
     """
-    if isinstance(given, Mapping):
-        return _spec(dict(given), Source("the sweep"), "sweep")
-    path = pathlib.Path(given)
+    if isinstance(description, Mapping):
+        return _spec(dict(description), Source("the sweep"), "sweep")
+    path = pathlib.Path(description)
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -216,18 +216,18 @@ def _values(values: Any, path: Path, source: Source) -> list:
 def _check_names(
     experiment: Experiment, fixed: Mapping, axes: tuple[Axis, ...], source: Source
 ) -> None:
-    known = [f.name for f in fields(experiment.settings["default"])]
+    settings = [f.name for f in fields(experiment.settings["default"])]
     first: dict[str, Path] = {}
     places: list[dict[str, Path]] = [{name: ("set", name) for name in fixed}]
     for axis in axes:
         places.append({name: paths[name] for paths in reversed(axis.paths) for name in paths})
     for axis, paths in zip((None, *axes), places, strict=True):
         for name, path in paths.items():
-            if name not in known:
+            if name not in settings:
                 raise source.error(
                     path,
-                    f"`{experiment.name}` has no setting {name!r}.{did_you_mean(name, known)} It "
-                    f"has {', '.join(known)}.",
+                    f"`{experiment.name}` has no setting {name!r}.{did_you_mean(name, settings)} "
+                    f"It has {', '.join(settings)}.",
                 )
             if name in first:
                 line = source.line(first[name])

@@ -89,29 +89,29 @@ def sweep(
     plan: Plan | None = None,
     engine: Engine | None = None,
 ) -> Swept:
-    """Performs every run of `spec` that the folder `out` does not have yet.
+    """Performs every run of `spec` that is not in the folder `out` yet.
 
     Args:
         spec: a YAML file, or the same as a dictionary; `wideflow.runs.sweeps.spec` describes it. In
             a dictionary `experiment` may be a Python function:
             `wf.sweep({"experiment": final_loss, "grid": {"width": [64, 256]}, "seeds": 5})`.
-        out: the folder of runs; a second sweep, or `wideflow run --out`, finds them there.
-        workers: processes of the embedded cluster; default one a GPU, else as many as there are
-            cores.
-        threads: of XLA and BLAS in each worker. Numbers may depend on it in the last bit, but never
-            on `workers`.
-        scheduler: address of a running Dask scheduler, in place of the embedded cluster.
+        out: the folder for runs; a second sweep, or `wideflow run --out`, finds them there.
+        workers: number of processes of the embedded cluster; default one per GPU, else one per
+            core.
+        threads: number of threads for XLA and BLAS in each worker. Results may depend on it in the
+            last bit, but never on `workers`.
+        scheduler: address of a running Dask scheduler, instead of the embedded cluster.
         security: folder with the certificate and key of that scheduler (see
-            `wideflow.runs.sweeps.security`). The embedded cluster makes its own.
+            `wideflow.runs.sweeps.security`). The embedded cluster creates its own.
         progress: called with (done, total, what).
-        only: of the missing runs just these.
-        plan: the plan of `spec`, where it is already made.
-        engine: machines that are already there and stay, for sweeps in turn; `workers`, `threads`,
-            `scheduler` and `security` are then theirs.
+        only: a selection of the missing runs; the others are left for later.
+        plan: the plan of `spec`, if it has already been made.
+        engine: machines that are running and are kept for further sweeps; `workers`, `threads`,
+            `scheduler` and `security` are then ignored.
 
     Returns:
-        A `Swept`. A run that raises is an outcome, not an exception; with a lost engine `stopped`
-            says why.
+        A `Swept`. A run that raises is an outcome, not an exception; if the engine is lost,
+            `stopped` says why.
     """
     for name, value in {"workers": workers, "threads": threads}.items():
         if value is not None and not (type(value) is int and value >= 1):

@@ -64,7 +64,7 @@ class Settings:
         for name in ("rates", "factors"):
             if len(numbers := getattr(self, name)) != len(self.exponents):
                 raise ValueError(
-                    f"`{name}` must have one number an exponent ({len(self.exponents)}), got "
+                    f"`{name}` must have one number per exponent ({len(self.exponents)}), got "
                     f"{len(numbers)}."
                 )
         for exponent in self.exponents:

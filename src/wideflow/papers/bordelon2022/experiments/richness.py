@@ -30,8 +30,8 @@ class Settings:
     def __post_init__(self):
         if len(self.richness) < 2:
             raise ValueError(
-                f"`richness` must have at least two values, got {self.richness}. What grows is "
-                "told from one to the next."
+                f"`richness` must have at least two values, got {self.richness}. Growth is "
+                "measured from one to the next."
             )
 
 

@@ -121,7 +121,7 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
     mean = spectrum(mean_ntk(inputs, act)) if mean is None else mean
     faults = []
     if not isinstance(start.embedding, Identity):
-        faults.append("the network has an embedding; the theorems speak of the plain one")
+        faults.append("the network has an embedding; the theorems are about the plain one")
     if math.isnan(gamma):
         faults.append(f"{type(start.scaling).__name__} is no node scaling of total weight 1")
     elif not has_own_scales(start):
@@ -129,7 +129,7 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
         faults.append(
             f"the node weights sum to {total:.4g} and are not those of {start.scaling} at width "
             f"{start.width}: the network was pruned or "
-            "changed, and the theorems speak of the whole one"
+            "changed, and the theorems are about the whole one"
         )
     if start.output.ndim != 1 or not np.all(np.abs(np.asarray(start.output)) == 1):
         faults.append("the output weights must be one row of signs")

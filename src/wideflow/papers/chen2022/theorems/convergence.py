@@ -168,7 +168,7 @@ class Theorem2(AbstractRunTheorem):
         check_probability(failure_probability)
         if limit is None:
             if not isinstance(start.embedding, RandomFeatures | DeepRandomFeatures):
-                text = "it speaks of a random embedding; this network has none"
+                text = "it is about random embeddings; this network has none"
                 return Verdict(Outcome.NOT_APPLICABLE, math.nan, text)
             limit = _limiting_gram(start.embedding, data.inputs)
         problem = gather(start, data, interval)

@@ -264,7 +264,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             difference,
             at_most=-half,
             expected_to_hold=False,
-            note="no difference that can be told on 200 images and five seeds: 95 % half width "
+            note="no significant difference on 200 images and five seeds: 95 % half width "
             f"{half:.3g}",
         ),
     )

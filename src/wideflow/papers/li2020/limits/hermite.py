@@ -160,7 +160,7 @@ def _check(weights, coefficients, directions, masses):
     v = real_array("directions", directions).astype(jnp.float64)
     if v.shape != (a.shape[0], w.shape[1]):
         raise ValueError(
-            f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row a coefficient), "
+            f"`directions` must have shape {(a.shape[0], w.shape[1])} (one row per coefficient), "
             f"got {v.shape}."
         )
     if not isinstance(v, Tracer) and not np.allclose(v @ v.T, np.eye(v.shape[0]), atol=1e-8):

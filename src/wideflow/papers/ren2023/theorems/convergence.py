@@ -49,12 +49,12 @@ class Lemma43(AbstractTheorem):
             np.asarray(x, float) for x in (path.alpha, path.w, path.b, path.loss, path.time)
         )
         if w.ndim != 1:
-            return not_applicable("it asks for a path of one second-layer neuron")
+            return not_applicable("it requires a path of one second-layer neuron")
         keep = loss > floor
         alpha, w, b, loss, t = alpha[keep], w[keep], b[keep], loss[keep], t[keep]
         if not (np.all(w < 0) and np.all(b + w * alpha >= 0)) or not len(t):
             return not_applicable(
-                "it asks for w < 0 and a neuron active on the unit ball along the path"
+                "it requires w < 0 and a neuron active on the unit ball along the path"
             )
         size = np.sqrt(alpha**2 + 4 * law.gain * w**2 * alpha)
         states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
@@ -125,7 +125,7 @@ class StepSize(AbstractTheorem):
         self, law: AbstractRadialLaw, alpha: float, w: float, b: float, rate: float | None = None
     ) -> Verdict:
         if not (w < 0 < b):
-            return not_applicable("it asks for w < 0 < b")
+            return not_applicable("it requires w < 0 < b")
 
         def field(point):
             state = ReducedState(point[0], point[1:2], point[2:])

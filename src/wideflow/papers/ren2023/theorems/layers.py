@@ -70,7 +70,7 @@ class LemmaC13(AbstractTheorem):
             real_array("biases", biases).astype(float),
         )
         if not (bool(jnp.all(w < 0)) and bool(jnp.all(b > 0))):
-            return not_applicable("it asks for negative weights and positive biases")
+            return not_applicable("it requires negative weights and positive biases")
         survive = law.sf(b / (-w * alpha))
         exact = float(jnp.max(survive) - jnp.min(survive))
         ratio = w / b

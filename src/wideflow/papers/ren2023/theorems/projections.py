@@ -40,7 +40,7 @@ class Lemma41(AbstractTheorem):
         clip = as_thresholds(clip)
         w, b = model.second_weight, model.second_bias
         if not (bool(jnp.all(w < 0)) and bool(jnp.all((b > 0) & (b <= 1)))):
-            return not_applicable("it asks for negative weights and biases in (0, 1]")
+            return not_applicable("it requires negative weights and biases in (0, 1]")
         if not 0 <= spread < 1:
             return not_applicable(
                 f"with a spread of {spread:.3g} the first layer may vanish on a ray"

@@ -91,7 +91,7 @@ class LemmaC10(AbstractTheorem):
     def __call__(self, dimensions, times, *, spread: float = 0.02) -> Verdict:
         d, t = np.asarray(dimensions, float), np.asarray(times, float)
         if len(d) < 2 or not np.all(np.isfinite(t)):
-            return not_applicable("it asks for finite times in at least two dimensions")
+            return not_applicable("it requires finite times in at least two dimensions")
         scaled = t * d**1.5 * np.log(d)
         ratio = float(np.ptp(scaled) / scaled.mean())
         return judge(
@@ -119,7 +119,7 @@ class LemmaC17(AbstractTheorem):
     def __call__(self, law: AbstractRadialLaw, alpha: float, w, b, *, clip=None) -> Verdict:
         w, b = (jnp.atleast_1d(jnp.asarray(x, float)) for x in (w, b))
         if not bool(jnp.all(w < 0)):
-            return not_applicable("it asks for negative second-layer weights")
+            return not_applicable("it requires negative second-layer weights")
         growth = float(
             reduced_field(law, ReducedState(jnp.asarray(alpha), w, b), as_thresholds(clip)).alpha
         )

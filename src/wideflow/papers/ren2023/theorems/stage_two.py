@@ -143,7 +143,7 @@ class LemmaD15(AbstractTheorem):
             return not_applicable(f"the loss {loss.max():.1e} is at rounding level")
         if not np.all(((w < 0) & (b + w * alpha >= 0))[resolved]):
             return not_applicable(
-                "it asks for a negative weight and a neuron active on the unit ball"
+                "it requires a negative weight and a neuron active on the unit ball"
             )
         ratio = loss / ((1 - b) ** 2 + ((1 + w * alpha) / (w * alpha)) ** 2)
         largest = float(ratio[resolved].max())
@@ -169,7 +169,7 @@ class LemmaD16(AbstractTheorem):
             law: of the radius.
         """
         if not (-1 < w * alpha < 0 and 0 < b < 1):
-            return not_applicable("it asks for a state inside both barriers")
+            return not_applicable("it requires a state inside both barriers")
         bias = float(reduced_field(law, _state(alpha, w, 1.0), Thresholds()).b[0])
         edge = -1 / alpha
         field = reduced_field(law, _state(alpha, edge, b), Thresholds())
@@ -202,7 +202,7 @@ class LemmaD18(AbstractTheorem):
         inside = np.abs(w) * alpha <= 1
         if not (invariant >= 0 and inside.any()):
             return not_applicable(
-                "it asks for a start with alpha >= 2 C w^2 / sqrt d and for records with |w "
+                "it requires a start with alpha >= 2 C w^2 / sqrt d and for records with |w "
                 "alpha| <= 1",
                 {"invariant": invariant},
             )

@@ -182,7 +182,7 @@ def three_layer_weights(
     terms, m1, m2 = truth.shape[1], first.shape[0], second.shape[0]
     if signs.shape != (terms, m1):
         raise ValueError(
-            f"`signs` must have shape ({terms}, {m1}), one row a term, got {signs.shape}."
+            f"`signs` must have shape ({terms}, {m1}), one row per term, got {signs.shape}."
         )
     if output.shape[0] != truth.shape[0]:
         raise ValueError(
