@@ -17,6 +17,10 @@ def test_every_exported_name_exists_and_says_what_it_is(name):
     assert inspect.getdoc(thing), f"wf.{name} has no docstring"
 
 
+def test_completion_offers_every_exported_name():
+    assert set(wf.__all__) <= set(dir(wf))
+
+
 CHECKER = {"jaxtyping", "beartype"}  # put there by the type checker of the tests
 FACADES = (
     "activations",

@@ -87,6 +87,10 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'wideflow' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})  # completion offers what is imported late, too
+
+
 __all__ = [
     "SGD",
     "AbstractDynamics",
