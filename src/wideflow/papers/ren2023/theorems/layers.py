@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 
 from ...._core.arrays import real_array
+from ...._core.polar import polar
 from ...._core.precision import double
 from ....theorems.base import Citation, Verdict
 from ..laws.base import AbstractRadialLaw, c_gamma, sphere
 from ..observables.depth import radial_spread, second_spread, tangent_spread
-from ..separator.samples import norms
 from .judge import judge, not_applicable
 from .problem import AbstractSeparatorTheorem, Problem
 from .symmetry import sup_radius_density
@@ -112,7 +112,7 @@ class LemmaC14(AbstractSeparatorTheorem):
 
     def read(self, problem: Problem) -> dict[str, Any]:
         random = sphere(jax.random.key(0), DIRECTIONS, problem.law.d, antithetic=True)
-        directions = jnp.concatenate([norms(problem.end.first)[1], random])
+        directions = jnp.concatenate([polar(problem.end.first)[1], random])
         return {"model": problem.end, "start": problem.start, "directions": directions}
 
     @double
