@@ -120,6 +120,7 @@ def run_is_another(run: Run) -> str:
 def gather(run: Run) -> Problem:
     """What the statements take from a run that they speak of."""
     population = _population(run)
+    assert population is not None  # `run_is_another` has refused a run without one
     objective = population.objective()
     basis = np.asarray(objective.directions, dtype=np.float64).T
     table, exact = run.table, run.data is population
