@@ -146,3 +146,14 @@ def test_learner_homogeneity_and_start():
 def test_bad_arguments_are_named(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_automatic_gradient_of_a_layer_with_a_zero_neuron():
+    # F = |w| relu(w x) / 2 with w = (0, 0), (1, 2): a neuron of norm 0 has slope 0
+    x = jnp.array([[1.0, 1.0]])
+    layer = lambda first: DepthSeparator(first, [0.5], [0.4]).respond(x)[0]
+    first = jnp.array([[0.0, 0.0], [1.0, 2.0]])
+    slope = jax.grad(layer)(first)
+    expected = DepthSeparator(first, [0.5], [0.4]).pullback(x)[1](jnp.ones(1))["first"]
+    assert_allclose(slope, expected, rtol=1e-14)
+    assert_allclose(slope[0], 0.0)

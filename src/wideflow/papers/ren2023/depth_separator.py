@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from ..._core.arrays import real_array
 from ..._core.errors import check_count, check_number, check_positive
+from ..._core.polar import polar
 from ..._core.precision import double
 from ..._core.randomness import named_key, normal
 from ..._core.types import Key
@@ -17,7 +18,7 @@ from ...models.base import AbstractModel, Pullback
 from ...models.mean_field_stack import MeanFieldStack
 from .laws.base import sphere
 from .separator.directions import alpha_of
-from .separator.samples import forward, norms
+from .separator.samples import forward
 
 
 class DepthSeparator(AbstractModel):
@@ -129,7 +130,7 @@ class DepthSeparator(AbstractModel):
         become weights; all outer weights of the second block are 1.
         """
         width, d = self.first.shape
-        length, _ = norms(self.first)
+        length, _ = polar(self.first)
         inner = jnp.zeros((width + 1, d + 1)).at[:width, :d].set(self.first).at[width, d].set(1.0)
         scale = (width + 1) / width
         outer = (
@@ -164,7 +165,7 @@ class DepthSeparator(AbstractModel):
         norm-coupled first layer.
         """
         width, second = self.width, self.second_weight.shape[0]
-        length, unit = norms(self.first)
+        length, unit = polar(self.first)
         h = features @ self.first.T
         active = h > 0
         p = jnp.where(active, h, 0)

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._core.polar import polar
 from ..._core.precision import DoubleModule
 from ..._core.randomness import named_key
 from ..._core.types import Key, Scalar
@@ -17,7 +18,7 @@ from .laws.thresholds import Thresholds
 from .separator.directions import alpha_of, direction_error
 from .separator.integrated import integrated_field, integrated_loss
 from .separator.rays import ray_field, ray_losses
-from .separator.samples import Field, forward, norms, sample_field
+from .separator.samples import Field, forward, sample_field
 
 Learner = tuple[Float[Array, "width feature"], Float[Array, " second"], Float[Array, " second"]]
 
@@ -171,7 +172,7 @@ def _sample_loss(learner: Learner, inputs):
 
 def _ray_loss(law, learner: Learner, directions):
     first, w, b = learner
-    phi = jnp.maximum(directions @ first.T, 0) @ norms(first)[0] / first.shape[0]
+    phi = jnp.maximum(directions @ first.T, 0) @ polar(first)[0] / first.shape[0]
     return ray_losses(law, phi, w, b).mean()
 
 

@@ -196,6 +196,25 @@ def test_automatic_derivatives_of_what_stands_around_the_loss_are_finite():
         assert np.isfinite(np.asarray(derivative)).all(), name
 
 
+def test_derivatives_of_the_orders_where_neurons_are_orthogonal():
+    # order 2 is 4 c_2 W (M - A) with M = W^T W / m; along T at W = r I:
+    # 4 c_2 (T (M - A) + r (r T + r T^T) / m). Its cosines are exactly 0 off the diagonal.
+    m, r = 3, 1.3
+    a, t = np.array([0.2, 0.3, 0.5]), np.random.default_rng(0).normal(size=(3, 3))
+    gradient = lambda w: hermite.order_gradients(w, a, (2,))[0]
+    along = jax.jvp(gradient, (r * jnp.eye(m),), (jnp.asarray(t),))[1]
+    expected = 4 / math.pi * (t * (r**2 / m - a) + r**2 / m * (t + t.T))
+    assert_allclose(along, expected, atol=1e-13)
+    loss = lambda w: hermite.order_losses(w, a, (2,))[0]
+    twice = jax.jvp(jax.grad(loss), (r * jnp.eye(m),), (jnp.asarray(t),))[1]
+    assert_allclose(m / math.pi * twice, expected, atol=1e-13)
+    # and order 4 by differences of its gradient
+    fourth = lambda w: hermite.order_gradients(w, a, (4,))[0]
+    along, h = jax.jvp(fourth, (r * jnp.eye(m),), (jnp.asarray(t),))[1], 1e-5
+    difference = (fourth(r * np.eye(m) + h * t) - fourth(r * np.eye(m) - h * t)) / (2 * h)
+    assert_allclose(along, difference, atol=1e-9)
+
+
 def test_monte_carlo():
     weights, a, directions = draw(5, 4)
     x = np.random.default_rng(1).normal(size=(200_000, 4))

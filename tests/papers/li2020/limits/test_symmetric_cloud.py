@@ -53,7 +53,7 @@ def test_sign_moments_by_enumeration(order):
 def test_symmetric_orders_are_those_of_the_orbit(order):
     w, a = draw()
     orbit = np.concatenate([s * w for s in all_signs(4)])
-    particles = draw(5, seed=1)[0]
+    particles = np.concatenate([draw(5, seed=1)[0], 1.2 * np.eye(4)])  # zero coordinates too
     exact = hermite.order_field(particles, orbit, a, (order,))[0]
     assert_allclose(
         symmetric_order_field(particles, w, a, order), exact, atol=1e-10 * abs(exact).max()

@@ -15,7 +15,7 @@ from scipy.special import gamma, jv
 
 from wideflow.papers.ren2023.laws.arcsine import ArcsineLaw
 from wideflow.papers.ren2023.laws.bessel import BesselLaw
-from wideflow.papers.ren2023.laws.regular import GaussianRadius, UniformRadius
+from wideflow.papers.ren2023.laws.regular import FixedRadius, GaussianRadius, UniformRadius
 from wideflow.papers.ren2023.laws.step_bound import step_bound
 from wideflow.papers.ren2023.laws.thresholds import Thresholds
 from wideflow.papers.ren2023.limits.field import ReducedState, reduced_field, reduced_loss
@@ -71,6 +71,17 @@ def test_field_against_brute_force(clip):
     assert_allclose(found.b, field.b, atol=2e-5)
     assert_allclose(found.alpha, field.alpha, atol=2e-5)
     assert_allclose(reduced_loss(law, point), loss, atol=1e-5)
+
+
+def test_projections_on_the_line():
+    # d = 1, r = 1/2: a neuron v > 0 sees half the inputs and moves by mean(g 1{x > 0}) =
+    # clip(2 S |v| r, R) / 2 with S = (f* - f) w, alpha = v^2 / 2; f* = 1/2, f = b + w alpha r
+    norm, w, b = 1.2, -0.4, 0.9
+    state = ReducedState(jnp.asarray(norm**2 / 2), jnp.array([w]), jnp.array([b]))
+    pull = (0.5 - (b + w * norm**2 / 4)) * w
+    for bound in (0.05, 10.0):
+        speed = reduced_field(FixedRadius(1, 0.5), state, clip=(bound, bound, bound))
+        assert_allclose(speed.alpha, norm * min(2 * pull * norm / 2, bound) / 2, rtol=1e-12)
 
 
 def test_worked_trajectory():

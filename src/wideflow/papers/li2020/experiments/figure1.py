@@ -26,6 +26,7 @@ from .stage_runs import (
     order_panel,
     run_events,
     scaled_orders,
+    shared,
     stage_table,
     value_at,
 )
@@ -44,12 +45,8 @@ class Settings:
 def run(settings: Settings, key, session) -> xr.Dataset:
     table = stage_table(
         key,
-        features=settings.features,
+        **shared(settings),
         width=settings.width,
-        rate=settings.rate,
-        time=settings.time,
-        records=settings.records,
-        seeds=settings.seeds,
         session=session.within(0, 1.0, "descent"),
     )
     first = Homogeneous.init(

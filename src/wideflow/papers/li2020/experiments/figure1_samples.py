@@ -18,7 +18,7 @@ import xarray as xr
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, Points
-from .stage_runs import furthest, median, order_panel, run_events, stage_table, value_at
+from .stage_runs import furthest, median, order_panel, run_events, shared, stage_table, value_at
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         tables.append(
             stage_table(
                 named_key(key, "samples", samples),
-                features=settings.features,
+                **shared(settings),
                 width=settings.width,
-                rate=settings.rate,
-                time=settings.time,
-                records=settings.records,
-                seeds=settings.seeds,
                 samples=samples,
                 session=session.within(i, len(settings.samples), f"N = {samples}"),
             )

@@ -18,7 +18,15 @@ import xarray as xr
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel, VLine
-from .stage_runs import median, order_panel, run_events, scaled_orders, stage_table, value_at
+from .stage_runs import (
+    median,
+    order_panel,
+    run_events,
+    scaled_orders,
+    shared,
+    stage_table,
+    value_at,
+)
 
 
 @dataclass(frozen=True)
@@ -52,12 +60,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
         tables.append(
             stage_table(
                 named_key(key, "width", width),
-                features=settings.features,
+                **shared(settings),
                 width=width,
-                rate=settings.rate,
-                time=settings.time,
-                records=settings.records,
-                seeds=settings.seeds,
                 session=session.within(i, total, f"m = {settings.widths[i]}"),
             )
         )

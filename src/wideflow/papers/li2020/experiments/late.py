@@ -17,7 +17,7 @@ from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from ..theorems.stage_two import LateDecay
-from .stage_runs import stage_table
+from .stage_runs import shared, stage_table
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     tables = [
         stage_table(
             named_key(key, "width", width),
-            features=settings.features,
+            **shared(settings),
             width=width,
-            rate=settings.rate,
-            time=settings.time,
-            records=settings.records,
-            seeds=settings.seeds,
             session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
         )
         for i, width in enumerate(settings.widths)

@@ -41,6 +41,12 @@ def teacher_of(features: int, condition: float = 1.0) -> GaussianAbsTeacher:
     return GaussianAbsTeacher(np.repeat([0.5, 1.5], features // 2) / features)
 
 
+def shared(settings) -> dict[str, Any]:
+    """The arguments of `stage_table` that an experiment's settings have under the same names."""
+    names = ("features", "rate", "time", "records", "seeds")
+    return {name: getattr(settings, name) for name in names}
+
+
 def stage_table(
     key,
     *,
@@ -88,7 +94,7 @@ def stage_table(
         MomentError("spectral"),
         *extra,
     ]
-    shared: dict[str, Any] = dict(
+    options: dict[str, Any] = dict(
         steps=steps,
         every=max(1, steps // records),
         loss=MeanSquares(),
@@ -105,11 +111,11 @@ def stage_table(
             record=[*record, TestLoss()],
             test=teacher,
             precision="float32",
-            **shared,
+            **options,
         )
         table = run.table.rename(loss="training", test_loss="population")
     else:
-        run = train(nets, teacher, how, record=record, **shared)
+        run = train(nets, teacher, how, record=record, **options)
         table = run.table.rename(loss="population")
         table["training"] = table.population
     sizes = dict(features=features, width=width, samples=samples, rate=rate, floor=teacher.floor)

@@ -22,7 +22,7 @@ from ....models.homogeneous import Homogeneous
 from ..limits.gaussian_cloud import gaussian_cloud_loss, width_excess
 from ..limits.hermite import population_gradient, population_loss
 from ..theorems.concentration import FiniteWidthGradient, FiniteWidthLoss
-from .stage_runs import median, run_events, stage_table
+from .stage_runs import median, run_events, shared, stage_table
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,8 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     for i, width in enumerate(settings.widths):
         table = stage_table(
             named_key(key, "width", width),
-            features=d,
+            **shared(settings),
             width=width,
-            rate=settings.rate,
-            time=settings.time,
-            records=settings.records,
-            seeds=settings.seeds,
             session=session.within(i, len(settings.widths), f"m = {settings.widths[i]}"),
         )
         halves.append(run_events(table)["T2"])

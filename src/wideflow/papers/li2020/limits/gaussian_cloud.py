@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from ...._core.arc_cosine import abs_pair_with_slope
 from ...._core.arrays import real_array
 from ...._core.errors import check_count
+from ...._core.gamma_ratio import gamma_ratio
 from ...._core.polar import polar
 from ...._core.precision import double
 from .hermite import target_moments
@@ -30,9 +31,7 @@ def radial_mean(features: int) -> float:
     0.636619772368
     """
     check_count("features", features)
-    return math.exp(math.lgamma(features / 2) - math.lgamma((features + 1) / 2)) / math.sqrt(
-        math.pi
-    )
+    return gamma_ratio(features / 2) / math.sqrt(math.pi)
 
 
 @double

@@ -390,6 +390,13 @@ def order_losses(
     )
 
 
+def _power(cosines, order):
+    """Whole powers: an integer exponent has derivatives of every order at cosine 0, where those of
+    a real one are lost or infinite.
+    """
+    return cosines ** order.astype(jnp.int32)
+
+
 @functools.partial(jax.jit, static_argnames=("variant", "memory"))
 def _order_losses(order, w, a, v, q, variant, memory):
     even = _LEARNER[variant][2]
@@ -397,9 +404,10 @@ def _order_losses(order, w, a, v, q, variant, memory):
     p = even * q * r**2
 
     def rows(unit):
-        cos_w, cos_t = jnp.abs(unit @ u.T), jnp.abs(unit @ v.T)
+        cos_w, cos_t = unit @ u.T, unit @ v.T
         powers = jnp.maximum(order, 2.0)  # orders 0 and 1 have their own forms below
-        return jax.lax.map(lambda k: cos_w**k @ p - 2 * cos_t**k @ a, powers).T
+        loss = lambda k: _power(cos_w, k) @ p - 2 * _power(cos_t, k) @ a
+        return jax.lax.map(loss, powers).T
 
     even_values = p @ by_rows(rows, u, bytes_per_row=_bytes(w, v), memory=memory) + jnp.sum(a**2)
     values = jnp.where(order % 2 == 0, even_values, 0.0)
@@ -464,11 +472,9 @@ def _order_field(x, order, c, w, a, v, q, variant, memory):
         def gradient(of):
             k, weight = of
             # odd powers k - 1 for even k; `even` once more, for the derivative of a halved tensor
-            # is halved. Orders 0 and 1 have their own forms: there a power that stays finite at
-            # cosine 0 stands in.
+            # is halved. Orders 0 and 1 have their own forms: there another power stands in.
             power = jnp.maximum(k - 1, 1.0)
-            pow_w = jnp.sign(cos_w) * jnp.abs(cos_w) ** power
-            pow_t = jnp.sign(cos_t) * jnp.abs(cos_t) ** power
+            pow_w, pow_t = _power(cos_w, power), _power(cos_t, power)
             f = (pow_w * cos_w) @ p - (pow_t * cos_t) @ a
             d = k * ((pow_w * p) @ u - (pow_t * a) @ v)
             higher = even * 2 * length[:, None] * (d - (k - 2) * f[:, None] * unit)

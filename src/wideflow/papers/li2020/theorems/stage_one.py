@@ -1,16 +1,16 @@
 """Stage 1: the low moments settle, coordinates rescale, and a few neurons win the lottery."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ....observables.stages import first_time
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..limits.stage_rates import B0, B2
 from ..observables.lottery import basis_like, direction_persistence, lottery_scores, ranking_quality
 from ._common import condition, judged, not_applicable
-
-B0, B2 = 8 / math.pi, 4 / math.pi
+from .problem import AbstractLearnerTheorem, Problem, not_yet, too_small
 
 
 class MomentDecay(AbstractTheorem):
@@ -140,14 +140,15 @@ class CoordinateScaling(AbstractTheorem):
         )
 
 
-class Lottery(AbstractTheorem):
+class Lottery(AbstractLearnerTheorem):
     r"""Lemma A.3: at $T_2$ the neurons of $S_{good}$ are large and basis-like on their own
     direction, the others are not.
 
     Corrected: the last item must read $\mu(S_{bad}) \le \mu(S_{good})d^{-\Omega}$, and the winner's
     direction is the largest $|v_j^{(0)}|$. At finite $d$ the sharp sets blur; what is checked is
     that the initial $\max_i\bar v_i^2$ ranks the basis-like neurons (AUC at least `quality`) and
-    that they keep their initial direction (`persistence`).
+    that they keep their initial direction (`persistence`). A run must have $d \ge 16$, $m \ge d^2$
+    and end after $T_2$ (loss at half the floor); later joiners are less predictable.
 
     Args:
         initial, final: weights at time 0 and at the end, shape (width, feature).
@@ -157,7 +158,13 @@ class Lottery(AbstractTheorem):
 
     citation: ClassVar[Citation] = Citation("li2020", "Lemma A.3")
 
-    def __call__(
+    def unmet(self, problem: Problem) -> str:
+        return too_small(problem) or not_yet(problem, 0.5, 0.0, "stage 1")
+
+    def read(self, problem: Problem) -> dict[str, Any]:
+        return {"initial": problem.initial, "final": problem.final}
+
+    def evaluate(
         self,
         initial,
         final,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.errors import check_count, check_positive
+from ...._core.gamma_ratio import gamma_ratio
 from ...._core.precision import DoubleModule, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
@@ -119,7 +120,7 @@ def c_gamma(d: int) -> float:
     0.0
     """
     check_count("d", d)
-    return math.exp(math.lgamma(d / 2) - math.lgamma((d + 1) / 2)) * math.sqrt(d / math.pi) / 2
+    return gamma_ratio(d / 2) * math.sqrt(d / math.pi) / 2
 
 
 @double

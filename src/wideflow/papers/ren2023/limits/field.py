@@ -101,6 +101,8 @@ def _projected_field(law: AbstractRadialLaw, state: ReducedState, clip: Threshol
 
 def _angles(d: int):
     r"""Nodes $y$ and weights, $K_d$ included, of $K_d \int_0^1 (1 - y)^{(d-3)/2} g(y)\, dy$."""
+    if d == 1:  # every input lies on the neuron's own line, half of them on its side
+        return np.ones(1), np.ones(1)
     exponent = (d - 3) / 2
     nodes, weights = roots_jacobi(ANGLES, exponent, 0.0)
     total = (

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import check_choice, check_same_length
+from ...._core.polar import polar
 from ...._core.precision import AbstractResult, double
 from ....data.objective import AbstractObjective
 from ....dynamics.base import Snapshot
@@ -16,7 +17,7 @@ from ..depth_separator import DepthSeparator
 from ..laws.base import sphere
 from ..laws.stage_times import StageTimes
 from ..separator.directions import direction_error
-from ..separator.samples import forward, norms
+from ..separator.samples import forward
 from .sphere_extremes import sphere_extremes
 
 __all__ = [
@@ -58,7 +59,7 @@ def tangent_spread(model, start) -> Float[Array, ""]:
         model: a `DepthSeparator` at time $t$.
         start: the same network at time 0.
     """
-    return jnp.max(jnp.linalg.norm(norms(model.first)[1] - norms(start.first)[1], axis=1))
+    return jnp.max(jnp.linalg.norm(polar(model.first)[1] - polar(start.first)[1], axis=1))
 
 
 @double
@@ -119,7 +120,7 @@ def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, 
         directions: how many.
     """
     x = sphere(key, directions, model.first.shape[1]).astype(model.first.dtype)
-    layer = jnp.maximum(x @ model.first.T, 0) @ norms(model.first)[0] / model.width
+    layer = jnp.maximum(x @ model.first.T, 0) @ polar(model.first)[0] / model.width
     return jnp.max(jnp.abs(layer / model.alpha - 1))
 
 

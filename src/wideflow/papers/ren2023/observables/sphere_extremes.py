@@ -15,11 +15,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...._core.errors import as_key, check_count, check_kind
+from ...._core.polar import polar
 from ...._core.precision import double
 from ...._core.types import Key
 from ..depth_separator import DepthSeparator
 from ..laws.base import sphere
-from ..separator.samples import norms
 
 
 class Extremes(NamedTuple):
@@ -64,7 +64,7 @@ def sphere_extremes(
 
 @eqx.filter_jit
 def _extremes(first, key, starts: int, iterations: int) -> Extremes:
-    length, unit = norms(first)
+    length, unit = polar(first)
     random = sphere(key, 2 * starts, first.shape[1]).astype(first.dtype)
     pool = jnp.concatenate([unit, -unit, random])
     values = _layer(first, length, pool)[0]

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.polar import polar
 from ..laws.base import c_gamma
-from .samples import norms
 
 
 @jax.custom_jvp
@@ -56,7 +56,7 @@ def direction_error(first) -> Float[Array, ""]:
     r"""$e_2^2 = E_{\bar x}(F(\bar x)/\alpha - 1)^2 = \frac{1}{(\alpha m_1)^2} \sum_{ij} \lVert w_i
     \rVert^2 \lVert w_j \rVert^2 k(\theta_{ij}) - 1$.
     """
-    length, unit = norms(first)
+    length, unit = polar(first)
     squares = length**2 / first.shape[0]
     kernel = direction_kernel(cosines(unit), first.shape[1])
     return jnp.maximum(squares @ kernel @ squares / alpha_of(first) ** 2 - 1, 0.0)
@@ -70,7 +70,7 @@ def direction_pull(first) -> Float[Array, "width feature"]:
     \bar w + \sin\theta\, \bar v)/(2\pi d)]$.
     """
     d = first.shape[1]
-    length, unit = norms(first)
+    length, unit = polar(first)
     cosine = cosines(unit)
     theta = _angle(cosine)
     mass = length**2 / first.shape[0]

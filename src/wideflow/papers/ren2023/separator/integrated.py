@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import chebyshev
 
+from ...._core.polar import polar
 from ..laws.base import AbstractRadialLaw
 from ..laws.rays import Pieces, cut, largest, projected, ray_integrals, steepest
 from ..laws.thresholds import Thresholds
 from .directions import alpha_of, direction_error, direction_pull
-from .samples import Field, norms
+from .samples import Field
 
 NODES, DEGREE = 16, 4
 RANGE = 3.0  # half the table, in deviations of F; chosen on 6 states at d = 4, 10, 30 (2 to 4 do)
@@ -110,7 +111,7 @@ def _over_directions(ray, alpha, error):
 def _exceeding(pieces: Pieces, alpha, first, w, clip: Thresholds):
     """How many neurons of first layer, weights and biases exceed their bounds on the mean ray."""
     pull = steepest(pieces, pieces.active @ w / w.shape[0])
-    acts = 2 * jnp.max(norms(first)[0]) * pull > clip.first
+    acts = 2 * jnp.max(polar(first)[0]) * pull > clip.first
     reach = jax.vmap(lambda on: steepest(pieces, alpha * on), in_axes=1)(pieces.active)
     height = jax.vmap(lambda on: largest(pieces, on), in_axes=1)(pieces.active)
     counts = [first.shape[0] * acts, (reach > clip.weight).sum(), (height > clip.bias).sum()]

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.polar import polar
 from ..laws.base import AbstractRadialLaw
 from ..laws.rays import cut, largest, projected, ray_integrals, steepest
 from ..laws.thresholds import Thresholds
 from .directions import alpha_of
-from .samples import Field, norms
+from .samples import Field
 
 
 class _Ray(NamedTuple):
@@ -43,7 +44,7 @@ def ray_field(
     pairs on whose ray some radius is projected.
     """
     count, width, second = directions.shape[0], first.shape[0], w.shape[0]
-    length, unit = norms(first)
+    length, unit = polar(first)
     h = directions @ first.T
     active = h > 0
     p = jnp.where(active, h, 0)

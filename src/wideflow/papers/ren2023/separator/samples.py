@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.polar import polar
 from ..laws.thresholds import Thresholds
 
 
@@ -30,15 +31,9 @@ class Field(NamedTuple):
     loss: Float[Array, ""]
 
 
-def norms(first):
-    r"""$\lVert w_i \rVert$ and the unit rows; a zero row has the unit row 0."""
-    length = jnp.linalg.norm(first, axis=1)
-    return length, first / jnp.where(length > 0, length, 1.0)[:, None]
-
-
 def forward(first, w, b, inputs):
     """$F$ and $f$ on a batch."""
-    length, _ = norms(first)
+    length, _ = polar(first)
     layer = jnp.maximum(inputs @ first.T, 0) @ length / first.shape[0]
     return layer, jnp.maximum(layer[:, None] * w + b, 0).mean(1)
 
@@ -55,7 +50,7 @@ def sample_field(first, w, b, inputs, targets, clip: Thresholds) -> Field:
     taken.
     """
     batch, width, second = inputs.shape[0], first.shape[0], w.shape[0]
-    length, unit = norms(first)
+    length, unit = polar(first)
     h = inputs @ first.T
     active = h > 0
     p = jnp.where(active, h, 0)

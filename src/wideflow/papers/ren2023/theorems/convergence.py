@@ -26,6 +26,9 @@ class Lemma43(AbstractTheorem):
     $1/L(T) - 1/L(t_0) \ge \int_{t_0}^T 4 A^2/\lVert\hat\nabla\rVert^2\, dt$ (D.22), which the paper
     weakens to $T_2 - T_1 = O(d^3/\varepsilon)$.
 
+    The path must be one of the unprojected flow on `law`: its losses are those of `law`, and it
+    conserves $\alpha - (2 C_\Gamma/\sqrt d) w^2$, which neither long Euler steps nor projections do.
+
     Corrected: D.21 prints $C_F$ for $C_\Gamma$ and D.16 lacks the radius of its restricted
     expectation.
     """
@@ -58,6 +61,9 @@ class Lemma43(AbstractTheorem):
             )
         size = np.sqrt(alpha**2 + 4 * law.gain * w**2 * alpha)
         states = ReducedState(jnp.asarray(alpha), jnp.asarray(w)[:, None], jnp.asarray(b)[:, None])
+        fault = _another_path(law, states, alpha, w, loss)
+        if fault:
+            return not_applicable(fault)
         field = jax.vmap(lambda s: reduced_field(law, s, Thresholds()))(states)
         first, zeroth = np.asarray(field.w[:, 0]) / alpha, np.asarray(field.b[:, 0])
         gradient = np.hypot(size * first, zeroth)
@@ -84,6 +90,21 @@ class Lemma43(AbstractTheorem):
             f"{integral:.3g} required",
             numbers,
         )
+
+
+# of losses and of the conserved quantity, relative; the solver at its defaults keeps both to 1e-7
+SAME = 1e-5
+
+
+def _another_path(law, states: ReducedState, alpha, w, losses) -> str:
+    """Why the path is none of the unprojected flow on `law`; empty where it is."""
+    own = np.asarray(jax.vmap(lambda state: reduced_loss(law, state))(states))
+    if not np.all(np.abs(own - losses) <= SAME * losses + 1e-14):
+        return "the losses of the path are not those of this law"
+    conserved, scale = alpha - 2 * law.gain * w**2, alpha + 2 * law.gain * w**2
+    if not np.all(np.abs(conserved - conserved[0]) <= SAME * scale.max()):
+        return "alpha - (2 C / sqrt d) w^2 drifts: this is no path of the unprojected flow"
+    return ""
 
 
 class TimeToLoss(AbstractTheorem):

@@ -1,20 +1,25 @@
 """Small lemmas on the two layers: C.11 (D.6), C.13 and C.14."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 
 from ...._core.arrays import real_array
+from ...._core.polar import polar
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Verdict
-from ..laws.base import AbstractRadialLaw, c_gamma
+from ....theorems.base import Citation, Verdict
+from ..laws.base import AbstractRadialLaw, c_gamma, sphere
 from ..observables.depth import radial_spread, second_spread, tangent_spread
 from .judge import judge, not_applicable
+from .problem import AbstractSeparatorTheorem, Problem
 from .symmetry import sup_radius_density
 
+DIRECTIONS = 2000  # random ones, beside those of the neurons, at which a run is judged
 
-class LemmaC11(AbstractTheorem):
+
+class LemmaC11(AbstractSeparatorTheorem):
     r"""If $v_2 F + r_2 = 0$ then $v_2' F + r_2' = -r_2 (v_2' - v_2)/v_2 + (r_2' - r_2)$, at most
     $(|r_2|/|v_2| + 1)\delta_2$ in size.
 
@@ -27,8 +32,11 @@ class LemmaC11(AbstractTheorem):
 
     citation: ClassVar = Citation("ren2023", "Lemma C.11 and Lemma D.6")
 
+    def read(self, problem: Problem) -> dict[str, Any]:
+        return {"weights": problem.end.second_weight, "biases": problem.end.second_bias}
+
     @double
-    def __call__(self, weights, biases) -> Verdict:
+    def evaluate(self, weights, biases) -> Verdict:
         w, b = (
             real_array("weights", weights).astype(float),
             real_array("biases", biases).astype(float),
@@ -48,7 +56,7 @@ class LemmaC11(AbstractTheorem):
         )
 
 
-class LemmaC13(AbstractTheorem):
+class LemmaC13(AbstractSeparatorTheorem):
     r"""$E|1_j - 1_l| \le K \alpha |w_j/b_j - w_l/b_l|$ with $K = \sup_r r^2 P(r)$; exactly it is
     $|M_0(\rho_j) - M_0(\rho_l)|$, $\rho_j = b_j/(|w_j|\alpha)$.
 
@@ -63,8 +71,12 @@ class LemmaC13(AbstractTheorem):
 
     citation: ClassVar = Citation("ren2023", "Lemma C.13")
 
+    def read(self, problem: Problem) -> dict[str, Any]:
+        w, b = problem.end.second_weight, problem.end.second_bias
+        return {"law": problem.law, "alpha": float(problem.end.alpha), "weights": w, "biases": b}
+
     @double
-    def __call__(self, law: AbstractRadialLaw, alpha: float, weights, biases) -> Verdict:
+    def evaluate(self, law: AbstractRadialLaw, alpha: float, weights, biases) -> Verdict:
         w, b = (
             real_array("weights", weights).astype(float),
             real_array("biases", biases).astype(float),
@@ -83,7 +95,7 @@ class LemmaC13(AbstractTheorem):
         )
 
 
-class LemmaC14(AbstractTheorem):
+class LemmaC14(AbstractSeparatorTheorem):
     r"""With $e_0 = |\bar F_0(\bar x) - 1|$ and $q = (\sqrt d/C_\Gamma)\delta_{1,T}$, at every
     direction $|\bar F(\bar x) - 1| \le e_0 + q + \delta_{1,R}(1 + e_0 + q)$, if the first layer
     started on one sphere.
@@ -98,8 +110,13 @@ class LemmaC14(AbstractTheorem):
 
     citation: ClassVar = Citation("ren2023", "Lemma C.14")
 
+    def read(self, problem: Problem) -> dict[str, Any]:
+        random = sphere(jax.random.key(0), DIRECTIONS, problem.law.d, antithetic=True)
+        directions = jnp.concatenate([polar(problem.end.first)[1], random])
+        return {"model": problem.end, "start": problem.start, "directions": directions}
+
     @double
-    def __call__(self, model, start, directions) -> Verdict:
+    def evaluate(self, model, start, directions) -> Verdict:
         if float(radial_spread(start)) > 1e-6:
             return not_applicable("the first layer did not start on one sphere")
         x = real_array("directions", directions)

@@ -1,20 +1,22 @@
 """When no projection acts: Lemma 4.1 with explicit constants."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
-from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ....theorems.base import Citation, Verdict
 from ..laws.base import c_gamma
 from ..laws.thresholds import as_thresholds
+from ..observables.depth import direction_sup
 from ..separator.samples import sample_field
 from .judge import judge, not_applicable
+from .problem import AbstractSeparatorTheorem, Problem
 
 
-class Lemma41(AbstractTheorem):
+class Lemma41(AbstractSeparatorTheorem):
     r"""Projections are inactive at every input, by explicit sufficient bounds. With
     $w_{2,j} \le 0$, $0 < b_{2,j} \le 1$: $\sup |g_{r_2}| \le 1$;
     $\sup |g_{v_2}| \le \max(\max_j b_j^2/(4 \min_j|w_j|),\, \alpha)$; and for one second-layer
@@ -35,8 +37,12 @@ class Lemma41(AbstractTheorem):
 
     citation: ClassVar = Citation("ren2023", "Lemma 4.1 and Lemma C.3")
 
+    def read(self, problem: Problem) -> dict[str, Any]:
+        spread = float(direction_sup(problem.end))
+        return {"model": problem.end, "clip": problem.clip, "spread": spread}
+
     @double
-    def __call__(self, model, clip, inputs=None, *, spread: float = 0.0) -> Verdict:
+    def evaluate(self, model, clip, inputs=None, *, spread: float = 0.0) -> Verdict:
         clip = as_thresholds(clip)
         w, b = model.second_weight, model.second_bias
         if not (bool(jnp.all(w < 0)) and bool(jnp.all((b > 0) & (b <= 1)))):

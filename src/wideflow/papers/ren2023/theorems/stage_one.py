@@ -1,7 +1,7 @@
 """Stage 1: Lemma 4.2 and the lemmas behind it."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,17 +13,33 @@ from ..laws.thresholds import as_thresholds
 from ..limits.field import ReducedState, reduced_field
 from ..limits.stages import reduced_stages
 from .judge import judge, not_applicable
+from .problem import AbstractSeparatorTheorem, Problem
 
 
-class LemmaC5(AbstractTheorem):
+class LemmaC5(AbstractSeparatorTheorem):
     r"""C.5(b): while $t \le T_{1.1}$ and every second-layer neuron is active on the unit ball,
     $\max_j w_{2,j} - \min_j w_{2,j}$ does not grow.
+
+    Of a run it asks for steps that resolve Stage 1 (`ClippedFlow(resolve=True)`) and for the record
+    `SecondWeights()`.
     """
 
     citation: ClassVar = Citation("ren2023", "Lemma C.5(b)")
 
+    def read(self, problem: Problem) -> dict[str, Any] | str:
+        table = problem.run.table
+        if not problem.run.dynamics.resolve:
+            return "its steps must resolve Stage 1: `ClippedFlow(..., resolve=True)`"
+        if "second_weight" not in table:
+            return "it asks for the record `SecondWeights()`"
+        times, weights = table.time.values, table.second_weight.values
+        negative = np.flatnonzero((weights <= 0).all(axis=1))
+        if not negative.size:
+            return "the run ends before T_1.1: some weight is still positive"
+        return {"times": times, "weights": weights, "end": float(times[negative[0]])}
+
     @double
-    def __call__(self, times, weights, end: float, *, tolerance: float = 1e-12) -> Verdict:
+    def evaluate(self, times, weights, end: float, *, tolerance: float = 1e-12) -> Verdict:
         """`weights` (record, second) along a run, `end` its $T_{1.1}$.
 
         Args:

@@ -1,7 +1,7 @@
 """Stage 2: contraction of the second layer, preserved directions, barriers."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ from ..limits.field import ReducedState, reduced_field, reduced_loss
 from ..separator.directions import direction_error
 from ..separator.samples import sample_field
 from .judge import judge, not_applicable
+from .problem import AbstractSeparatorTheorem, Problem
 
 
 class LemmaD14(AbstractTheorem):
@@ -84,7 +85,7 @@ class LemmaD11(AbstractTheorem):
         )
 
 
-class LemmaD12(AbstractTheorem):
+class LemmaD12(AbstractSeparatorTheorem):
     r"""Under the gradient of $\frac12\bar w_2^2\, E_{r \le R}(\tilde F - F)^2$ alone,
     $e_2^2 = E_{\bar x}(\bar F - 1)^2$ does not grow.
 
@@ -98,8 +99,11 @@ class LemmaD12(AbstractTheorem):
 
     citation: ClassVar = Citation("ren2023", "Lemma D.12")
 
+    def read(self, problem: Problem) -> dict[str, Any]:
+        return {"model": problem.end}
+
     @double
-    def __call__(self, model, *, tolerance: float = 1e-12) -> Verdict:
+    def evaluate(self, model, *, tolerance: float = 1e-12) -> Verdict:
         def term(first):
             alpha = eqx.tree_at(lambda m: m.first, model, first).alpha
             return alpha**2 * direction_error(first)
