@@ -32,9 +32,10 @@ RESOLVED = 1.0
 class AbstractRunTheorem(AbstractTheorem):
     """A statement about a training: `Theorem()(run)`.
 
-    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `data`, `table`
-    and `model` (the trained one) where they come from the run. `Theorem()(start, data, table)`
-    judges parts that belong together; parts that do not are NOT_APPLICABLE.
+    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `model` (the
+    trained one), `data`, `inputs`, `targets`, `dynamics`, `loss`, `state` and `table` where they
+    come from the run. `Theorem()(start, data, table)` judges parts that belong together; parts that
+    do not are NOT_APPLICABLE.
 
     Attributes:
         of_flow: whether the table must be that of gradient flow on the half sum (or half mean) of
@@ -77,7 +78,9 @@ def _parts_of(run: Run, wanted) -> dict[str, Any]:
         raise ValueError(
             f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
         )
-    parts = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
+    names = ("start", "model", "data", "dynamics", "loss", "state", "table")
+    parts = {name: getattr(run, name) for name in names}
+    parts |= {name: getattr(run.data, name, None) for name in ("inputs", "targets")}
     return {name: part for name, part in parts.items() if name in wanted}
 
 

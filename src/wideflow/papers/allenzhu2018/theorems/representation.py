@@ -15,6 +15,7 @@ from ..limits.constructions.three_layer import ThreeLayerWeights, three_layer_re
 from ..limits.constructions.two_layer import two_layer_representation
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
+from .hypotheses import inputs_fault
 from .judging import judge, unmet
 
 
@@ -23,6 +24,7 @@ class Lemma51(AbstractTheorem):
     $|\mathbb E[\mathbf 1[g+b_0\ge0]h(\alpha_1,b_0)] - \phi(x_1)| \le 2\varepsilon$ on $[-1,1]$ (20)
     and $|h| \le C(\phi, \sqrt{\log(1/\varepsilon)})$.
 
+    Judged for the $h$ that is given: VIOLATED says that this one is no witness.
     Corrected: windows and Hermite indices as in `limits.constructions.hermite_functions`; (164) has
     $2\varepsilon$; the bound on $|h|$ needs $2|c_0|$ for the constant term and is judged only where
     the constant $C_c$ is given.
@@ -91,6 +93,9 @@ class Lemma52(AbstractTheorem):
         """
         x = np.asarray(x, float)[None]
         m1 = splits[0].first.shape[0]
+        fault = inputs_fault(x) or self._fault(splits, math.sqrt(tau / second_width))
+        if fault:
+            return unmet(fault, {})
         residual = np.array([s.residual(x)[0] for s in splits]) * math.sqrt(m1 * second_width)
         carrier = np.array([s.carrier * s.scale for s in splits]) * math.sqrt(second_width / tau)
         background = np.array([s.background(x)[0] for s in splits])
@@ -123,6 +128,17 @@ class Lemma52(AbstractTheorem):
             numbers,
         )
 
+    @staticmethod
+    def _fault(splits: Sequence[SplitNeuron], size: float) -> str:
+        r"""Where the splits were made otherwise: $\rho C = \alpha\sqrt{m_1}\sqrt{\tau/m_2}$."""
+        for split in splits:
+            carried = split.last_projection * math.sqrt(len(split.first))
+            if not abs(split.carrier * split.scale - carried * size) <= 1e-9 * abs(carried * size):
+                return "the splits were made with another `tau` or `second_width`"
+            if not np.array_equal(split.direction, splits[0].direction):
+                return "the splits are of different directions; judge one direction at a time"
+        return ""
+
 
 class Lemma56(AbstractTheorem):
     r"""Existence, three layers: for $m_1, m_2 \ge M$ there are $W^\star, V^\star$ with
@@ -131,8 +147,9 @@ class Lemma56(AbstractTheorem):
     $\mathbb E\sum_r|f^\star_r - g^{(b,b)}_r(x; W^\star, V^\star)| \le \varepsilon$ (42), signs at
     initialisation.
 
-    Judged: the mean error on given inputs against `error`. The norms (40) are reported; with the
-    free scale $c$ of the practical route they are no claim.
+    Judged: the mean error on given inputs against `error`, for the weights that are given:
+    VIOLATED says that these are no witness. The norms (40) are reported; with the free scale $c$ of
+    the practical route they are no claim.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.6")
@@ -180,7 +197,8 @@ class LemmaG1(AbstractTheorem):
     $\mathbb E|g_r(x; \tilde W) - f^\star_r(x)| \le \varepsilon$ (404).
 
     Judged: the mean error of $\sum_ja_j\langle\tilde w_j,x\rangle D_j(x)$ (the bias part, of size
-    $0.7\varepsilon_a$, left out) and, where given, the norm against $C_0/m$.
+    $0.7\varepsilon_a$, left out) and, where given, the norm against $C_0/m$, for the weights that
+    are given: VIOLATED says that these are no witness.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.1")

@@ -121,6 +121,15 @@ def test_relu_gate_against_sampling():
         assert_allclose(np.mean(terms), phi(x1), atol=4 * np.std(terms) / math.sqrt(draws))
 
 
+def test_the_deviation_is_exact_where_clips_make_kinks():
+    # phi(z) = z: h = 2 sqrt(2 pi) clip(alpha, -1, 1) 1[b0 = 0]. At x1 = 0 the gate is independent of
+    # alpha and open half the time; E[clip^2] = (P(|z| < 1) - 2 n(1)) + P(|z| > 1) = 1 - 2 n(1)
+    h = hermite_function(polynomial((0.0, 1.0)), clip=1.0)
+    density = math.exp(-0.5) / math.sqrt(2 * math.pi)
+    second = 8 * math.pi * (1 - 2 * density) / 4
+    assert_allclose(h.std(0.0), math.sqrt(second), rtol=1e-12)
+
+
 def test_unclipped_size_of_sines():
     # sqrt(E h^2) = sqrt(1/2 sum c'_i^2 i!) for odd series: about 3^omega
     sizes = [

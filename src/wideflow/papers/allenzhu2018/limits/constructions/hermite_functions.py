@@ -279,15 +279,14 @@ class HermiteFunction:
         x1 = np.linspace(-1, 1, points)
         return float(np.max(np.abs(self.representation(x1) - np.asarray(self.phi(x1)))))
 
+    def _window_ends(self) -> list[float]:
+        """Where the windows of the degrees that read drawn biases end, rising."""
+        degrees = (i for i in range(2, self.degree + 1) if not uses_atom(i, self.gate))
+        return sorted({window_end(i, self.window, self.gate) for i in degrees})
+
     def _bias_classes(self) -> list[tuple[float, bool]]:
         """One bias value from each region on which h is constant in the bias."""
-        ends = sorted(
-            {
-                window_end(i, self.window, self.gate)
-                for i in range(2, self.degree + 1)
-                if not uses_atom(i, self.gate)
-            }
-        )
+        ends = self._window_ends()
         middles = [
             0.5 * (low + high)
             for low, high in zip(
@@ -309,19 +308,15 @@ class HermiteFunction:
         neurons has error `std`$/\sqrt m$.
         """
         s = math.sqrt(max(1 - x1**2, _CLOSE**2))
-        edges = np.linspace(-14.0, 14.0, 15)
-        a = np.concatenate(
-            [low + 0.5 * (high - low) * (_NODES + 1) for low, high in itertools.pairwise(edges)]
-        )
-        weight = np.tile(_WEIGHTS, len(edges) - 1) * normal_density(a)
+        # panels end where h has its kinks, the clip levels
+        levels = self.clip[np.abs(self.clip) < 14]
+        edges = np.unique(np.concatenate([np.linspace(-14.0, 14.0, 15), levels, -levels]))
+        panels = list(itertools.pairwise(edges))
+        a = np.concatenate([low + 0.5 * (high - low) * (_NODES + 1) for low, high in panels])
+        weight = np.concatenate([0.5 * (high - low) * _WEIGHTS for low, high in panels])
+        weight *= normal_density(a)
         second = 0.5 * np.sum(weight * self(a, 0.0, True) ** 2 * sp.ndtr(a * x1 / s))
-        ends = sorted(
-            {
-                window_end(i, self.window, self.gate)
-                for i in range(2, self.degree + 1)
-                if not uses_atom(i, self.gate)
-            }
-        )
+        ends = self._window_ends()
         for low, high in zip([0.0, *ends], [*ends, 14.0], strict=True):
             b = low + 0.5 * (high - low) * (_NODES + 1)
             for sign in (1.0, -1.0):
