@@ -51,7 +51,7 @@ def test_a_tail_bounded_by_more_than_one_says_nothing():
     for statement in (LemmaA1(), LemmaA2()):
         verdict = statement(np.full(100, 1e6), width=10, deviation=1.5)
         assert verdict.outcome is Outcome.VACUOUS
-        # 0.943 and three standard errors of 100 draws are still more than one; of 10,000 they are not
+        # 0.943 and three standard errors of 100 draws are more than one, of 10,000 they are not
         assert statement(np.full(100, 1e6), width=10, deviation=1.7).outcome is Outcome.VACUOUS
         assert statement(np.full(10_000, 1e6), width=10, deviation=1.7).outcome is Outcome.VIOLATED
 

@@ -256,6 +256,13 @@ def test_lemma_56_and_g1():
         output_std=0.1,
     )
     assert az.LemmaG1()(shallow, tilde, x, two.outputs(x), 0.03).holds
+    # beside the start its own output counts, of rms eps_a = 0.1 over inputs and networks
+    beside = az.CorollaryG2()(shallow, tilde, x, two.outputs(x), 0.2)
+    assert beside.holds
+    net = (np.asarray(v) for v in (shallow.hidden, shallow.bias, shallow.output))
+    away = shallow.outputs(x) + con.two_layer_representation(*net, tilde, x) - two.outputs(x)
+    assert_allclose(beside.numbers["mean_error"], np.mean(np.abs(away)), rtol=1e-10)
+    assert az.CorollaryG2()(shallow, tilde, x, two.outputs(x), 1e-3).outcome is Outcome.VIOLATED
 
 
 def test_lemma_57_and_58():

@@ -191,8 +191,8 @@ class Lemma57(AbstractTheorem):
             return unmet("needs two rates with errors that are not zero", numbers)
         if not rates.max() > spread * rates.min():
             return unmet(
-                f"the rates span a factor {rates.max() / rates.min():.3g}, and within {spread:g} an "
-                "error of first order looks the same",
+                f"the rates span a factor {rates.max() / rates.min():.3g}, and within {spread:g} "
+                "an error of first order looks the same",
                 numbers,
             )
         ratio = float(scaled.max() / scaled.min())
@@ -284,7 +284,7 @@ class LemmaG3(AbstractRunTheorem):
         fault = self._fault(model, start, inputs, targets, loss)
         if fault:
             return unmet(fault, {})
-        # runs in float32 are judged in float64: at theirs, rounding alone differs by more than flips
+        # runs in float32 are judged in float64: at theirs rounding alone makes larger gaps
         model, start = (jax.tree.map(lambda v: v.astype(float), m) for m in (model, start))
         width, tau = model.width, float(row_norm(model.increment - start.increment, math.inf))
         numbers = {"radius": tau}

@@ -4,6 +4,7 @@ speak of.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from ....data.dataset import Dataset
 from ....dynamics.bounded_losses import loss_class
@@ -49,7 +50,7 @@ def two_layers_learnt(run: Run) -> Learnt:
     fault = fault or _fault(run) or layer_fault(run.start.weights, run.start.bias, "start")
     if fault:
         return _nothing(run, fault)
-    model = BestIterate.best(run) if best else run.model
+    model: Any = BestIterate.best(run) if best else run.model
     return Learnt(
         _test_loss(run, model),
         model.width,

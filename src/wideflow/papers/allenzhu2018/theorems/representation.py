@@ -15,6 +15,7 @@ from ..limits.constructions.three_layer import ThreeLayerWeights, three_layer_re
 from ..limits.constructions.two_layer import two_layer_representation
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
+from ..observables.pseudo import pseudo_outputs, signs
 from .hypotheses import inputs_fault
 from .judging import judge, unmet
 
@@ -240,4 +241,41 @@ class LemmaG1(AbstractTheorem):
             ratios,
             f"mean error {mean:.3g} against {error:.3g} at width {model.width}",
             {"mean_error": mean, "largest_row_m": largest * model.width},
+        )
+
+
+class CorollaryG2(AbstractTheorem):
+    r"""Lemma G.1 beside the start: for $\varepsilon_a = \varepsilon/\tilde\Theta(1)$ also
+    $\mathbb E\sum_r|f^\star_r(x) - g_r(x; W^{(0)}+\tilde W)| \le \varepsilon$ (406), since what the
+    start adds, $\sum_ia_i(\langle w^{(0)}_i,x\rangle + b_i)\mathbf 1[\cdot]$, is of size
+    $\varepsilon_a$.
+
+    Judged for the weights that are given: VIOLATED says that these are no witness. Corrected: (419)
+    is a difference of two values that both have the biases, and must not contain them.
+    """
+
+    citation: ClassVar = Citation("allenzhu2018", "Corollary G.2 (406)")
+
+    @double
+    def __call__(
+        self, model: BiasedTwoLayer, weights, inputs, truth, error: float | int
+    ) -> Verdict:
+        r"""The signs are those of `model`.
+
+        Args:
+            model: the network at initialisation.
+            weights: $\tilde W$, shape (m, d).
+            inputs: shape (sample, d).
+            truth: the concept's values on them.
+            error: $\varepsilon$.
+        """
+        moved = np.asarray(model.weights) + np.asarray(weights, float)
+        values = np.asarray(pseudo_outputs(model, inputs, signs(model, inputs), first=moved))
+        gap = np.abs(values - np.asarray(truth, float))
+        mean = float(np.mean(gap if gap.ndim == 1 else gap.sum(axis=1)))
+        start = float(np.sqrt(np.mean(np.asarray(model.outputs(inputs)) ** 2)))
+        return judge(
+            {"error": mean / error},
+            f"mean error {mean:.3g} against {error:.3g}; the start alone has rms {start:.3g}",
+            {"mean_error": mean, "start": start},
         )

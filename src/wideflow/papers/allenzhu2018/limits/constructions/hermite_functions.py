@@ -31,12 +31,13 @@ import numpy as np
 import scipy.special as sp
 from numpy.typing import ArrayLike
 
-from ....._core.errors import check_choice, check_positive
+from ....._core.errors import check_between, check_choice, check_count, check_positive
 from ...laws.power_series import PowerSeries
 
 __all__ = [
     "HermiteFunction",
     "hermite_function",
+    "least_constant",
     "normalised_hermite",
     "paper_clip",
     "practical_clip",
@@ -158,6 +159,30 @@ def paper_clip(degree: int, error: float | int) -> np.ndarray:
         error: $\varepsilon$, between 0 and 1.
     """
     return 100 * np.sqrt(np.arange(degree + 1) * math.log(1 / error))
+
+
+def least_constant(degree: int, error: float | int = 0.01) -> float:
+    r"""The smallest $C_c$ for which term $i$ of the paper's own $h$ (its windows and clips) obeys
+    $|c'_i\,He_i(B_i)| \le \frac12(C_c\sqrt{\log(1/\varepsilon)})^i\,|c_i|$, as $|h| \le C(\phi,
+    \sqrt{\log(1/\varepsilon)})$ needs; hardly depends on $\varepsilon$.
+
+    Args:
+        degree: $i \ge 1$.
+        error: $\varepsilon$, between 0 and 1.
+
+    >>> round(least_constant(1)), round(least_constant(2))  # so the paper's 10^4 is enough
+    (1003, 4825)
+    """
+    check_count("degree", degree)
+    check_between("error", error, 0, 1, open=True)
+    level = ratio = float(paper_clip(degree, error)[degree])
+    log_size = math.log(level)  # of q_i(B_i), which overflows: beyond its zeros every ratio is > 0
+    for i in range(1, degree):
+        ratio = (level - math.sqrt(i) / ratio) / math.sqrt(i + 1)
+        log_size += math.log(ratio)
+    constant = abs(normalised_window_constant(degree, "paper"))
+    log_size += math.log(2 * math.sqrt(degree) / constant)  # He_i / p'_i = sqrt(i) q_i / constant
+    return math.exp(log_size / degree) / math.sqrt(math.log(1 / error))
 
 
 @dataclass(frozen=True)
