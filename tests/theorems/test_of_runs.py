@@ -79,6 +79,22 @@ def test_several_networks_are_judged_one_by_one():
     assert D1(both.member(1)).outcome is wf.Outcome.HOLDS
 
 
+def test_a_member_is_judged_by_what_it_alone_is():
+    # the table of both says "diverged; finished" and rates of shape (2,): neither is the second's
+    nets = [wf.Shallow.init(seed, features=4, width=400) for seed in (0, 1)]
+    top = float(np.linalg.eigvalsh(wf.observables.tangent_gram(nets[1], DATA.inputs))[-1])
+    both = run([wf.GradientDescent(1e9), wf.GradientDescent(0.5 / top)], net=nets)
+    assert both.table.attrs["status"].startswith("diverged")
+    verdict = D1(both.member(0))
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "diverged" in verdict.message
+    assert D1(both.member(1)).outcome is wf.Outcome.HOLDS
+    # nor does one member's table pass for another's
+    swapped = D1(nets[0], DATA, both.member(1).table)
+    assert swapped.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "this network" in swapped.message
+
+
 def test_the_records_that_statements_need_can_be_asked_for():
     record = wf.theorems.records()
     names = {observable.name for observable in record}

@@ -1,8 +1,22 @@
-"""Powers of the width, read off repeated measurements."""
+"""Powers of the width and their like: slopes on log-log axes."""
 
 import math
 
 import numpy as np
+
+
+def slope(x, values) -> float:
+    """The least-squares slope of log values against log x.
+
+    Args:
+        x: such as widths.
+        values: one a width, positive.
+
+    >>> round(slope([1, 2, 4], [3.0, 1.5, 0.75]), 12)
+    -1.0
+    """
+    logs = (np.log(np.asarray(array, float)) for array in (x, values))
+    return float(np.polyfit(*logs, 1)[0])
 
 
 def log_log_slope(x, values, weights=None) -> tuple[float, float]:

@@ -68,6 +68,7 @@ OLD_NAMES = {"delta": "failure_probability", "probability": "failure_probability
 CHANCES = frozenset(("delta", "probability", "failure_probability"))
 SHARES = frozenset(("quality", "persistence", "threshold"))
 FROM_ZERO = frozenset(("degree", "functions", "seed", "order"))  # whole numbers that may be 0
+NUMBERS = (bool, int, float)  # whose values are looked at, and not their class alone
 MAY_BE_INFINITE = frozenset(("time", "until", "stop", "end", "cap", "horizon", "norm"))
 ARRAYS = frozenset(
     [
@@ -133,7 +134,8 @@ def _one(parameter: inspect.Parameter, value):
     name, kinds = parameter.name, _kinds(parameter.annotation)
     if name == "key":
         return as_key(value)
-    if value is None and type(None) in kinds:
+    classes = [kind for kind in kinds if isinstance(kind, type) and kind not in NUMBERS]
+    if any(isinstance(value, kind) for kind in classes):
         return value
     if not kinds and name in ARRAYS:
         real_values(name, value)

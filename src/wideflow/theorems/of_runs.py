@@ -32,9 +32,10 @@ RESOLVED = 1.0
 class AbstractRunTheorem(AbstractTheorem):
     """A statement about a training: `Theorem()(run)`.
 
-    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `data`, `table`
-    and `model` (the trained one) where they come from the run. `Theorem()(start, data, table)`
-    judges parts that belong together; parts that do not are NOT_APPLICABLE.
+    A class gives `evaluate(start, data, ...)`, whose parameters are called `start`, `model` (the
+    trained one), `data`, `inputs`, `targets`, `dynamics`, `loss`, `state` and `table` where they
+    come from the run. `Theorem()(start, data, table)` judges parts that belong together; parts that
+    do not are NOT_APPLICABLE.
 
     Attributes:
         of_flow: whether the table must be that of gradient flow on the half sum (or half mean) of
@@ -58,9 +59,9 @@ class AbstractRunTheorem(AbstractTheorem):
         try:
             bound = signature.bind(*parts, **options)
         except TypeError as error:
-            names = ", ".join(f"`{name}`" for name in signature.parameters)
+            wanted = ", ".join(f"`{name}`" for name in signature.parameters)
             raise ValueError(
-                f"{type(self).__name__} takes a `Run`, or {names}: {error}."
+                f"{type(self).__name__} takes a `Run`, or {wanted}: {error}."
             ) from error
         arguments = bound.arguments
         table = arguments.get("table")
@@ -71,14 +72,16 @@ class AbstractRunTheorem(AbstractTheorem):
         return self.evaluate(*bound.args, **bound.kwargs)
 
 
-def _parts_of(run: Run, names) -> dict[str, Any]:
+def _parts_of(run: Run, wanted) -> dict[str, Any]:
     """What of the run the statement takes, by name."""
     if run.several:
         raise ValueError(
             f"`run` trained {len(run.model)} networks together; judge one of them: `run.member(0)`."
         )
-    parts = {"start": run.start, "data": run.data, "table": run.table, "model": run.model}
-    return {name: part for name, part in parts.items() if name in names}
+    names = ("start", "model", "data", "dynamics", "loss", "state", "table")
+    parts = {name: getattr(run, name) for name in names}
+    parts |= {name: getattr(run.data, name, None) for name in ("inputs", "targets")}
+    return {name: part for name, part in parts.items() if name in wanted}
 
 
 def flow_fault(start, data, table: xr.Dataset) -> str:
@@ -106,7 +109,6 @@ def _too_coarse(start, data, rate: float, loss: str) -> str:
     if not isinstance(start, Shallow) or data is None:
         return "the statement is about gradient flow; train with `GradientFlow()`"
     gram = np.asarray(tangent_gram(start, data.inputs))
-    # the tangent Gram matrix belongs to the half sum of squares
     samples = len(gram) if "mean" in loss else 1  # the mean's gradient is that of the sum over n
     stiffness = rate * float(np.linalg.eigvalsh(gram)[-1]) / samples
     if stiffness <= RESOLVED:

@@ -5,6 +5,9 @@ from typing import Any
 
 import xarray as xr
 
+from .._core.trees import describe, unlabelled
+from .identity import digest
+
 
 @dataclass(frozen=True)
 class Run:
@@ -50,15 +53,21 @@ class Run:
             raise ValueError(f"`index` must lie in [0, {count - 1}], got {index}.")
         axis = next(d for d in self.table.loss.dims if d != "step")
         pick = lambda part: part[index] if isinstance(part, list | tuple) else part
+        start, data, dynamics = self.start[index], pick(self.data), pick(self.dynamics)
+        # the member's table tells what it alone is, so that no other member passes for it
+        own = {"dynamics": describe(dynamics), "status": self.status[index].value}
+        for name, part in (("starts", unlabelled(start)), ("data", data)):
+            if (mark := digest(part)) in str(self.table.attrs.get(name, "")).split(","):
+                own[name] = mark
         return Run(
             self.model[index],
-            self.table.isel({axis: index}, drop=True),
+            self.table.isel({axis: index}, drop=True).assign_attrs(own),
             self.status[index],
-            self.start[index],
+            start,
             self.state[index],
-            pick(self.data),
+            data,
             pick(self.test),
-            pick(self.dynamics),
+            dynamics,
             self.loss,
             self.record,
         )

@@ -257,6 +257,29 @@ def test_finish_chooses_the_least_training_loss():
     )
 
 
+def test_replayed_draws_of_other_shapes_are_refused():
+    # one candidate too few repeated the last one, one sign for all neurons was taken for every sign
+    net, x, y, draws = setup()
+    model, data = wf.BiasedThreeLayer(**net), wf.Dataset(x, y)
+    dynamics = wf.SmoothedSGD(0.05, window=5, variant=2)
+    candidates = dict(
+        first_candidates=draws["first_smoothing"][:4],
+        second_candidates=draws["second_smoothing"][:4],
+    )
+    for name, rows, sentence in (
+        ("second_candidates", draws["second_smoothing"][:3], r"shape \(4, 4, 5\)"),
+        ("first_candidates", draws["second_smoothing"][:4], r"shape \(n, 5, 3\)"),
+        ("signs", [1.0], r"shape \(5,\)"),
+    ):
+        with pytest.raises(ValueError, match=f"`{name}` must have {sentence}"):
+            dynamics.finish(
+                model, data, wf.losses.PseudoHuber(), **candidates | {"key": 0, name: rows}
+            )
+    noise = wf.ReplayedNoise(**draws | {"signs": draws["signs"][:, :1]})
+    with pytest.raises(ValueError, match=r"`signs` must have rows of shape \(5,\)"):
+        wf.train(model, data, wf.SmoothedSGD(0.05, window=5, variant=2, noise=noise), steps=2)
+
+
 def test_sgd_is_algorithm_one():
     """Algorithm 1 line by line; the recorded loss of a step is that of its sample before the
     update.

@@ -152,11 +152,13 @@ class ReplayedNoise(AbstractNoise):
         return rows[step].astype(like.dtype)
 
     def signs(self, key, step, bias):
-        return (
-            jnp.ones_like(bias)
-            if self.sign_rows is None
-            else self.sign_rows[step].astype(bias.dtype)
-        )
+        if self.sign_rows is None:
+            return jnp.ones_like(bias)
+        if self.sign_rows.shape[1:] != bias.shape:
+            raise ValueError(
+                f"`signs` must have rows of shape {bias.shape}, got {self.sign_rows.shape[1:]}."
+            )
+        return self.sign_rows[step].astype(bias.dtype)
 
     def next_shrink(self, key, step, shrinks, low, high):
         return self.shrink_times[jnp.minimum(shrinks, self.shrink_times.size - 1)].astype(low.dtype)

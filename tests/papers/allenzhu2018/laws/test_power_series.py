@@ -102,6 +102,13 @@ def test_taylor_degree_is_the_smallest():
         assert phi.tail(degree) <= 1e-6 < phi.tail(degree - 1)
 
 
+@pytest.mark.parametrize("frequency", [0.5, 0.999])
+def test_the_tail_of_a_slow_series_is_whole(frequency):
+    # arctan(w z): sum_{i odd > 10} w^i / i = artanh(w) - sum_{i odd <= 9} w^i / i
+    exact = math.atanh(frequency) - sum(frequency**i / i for i in range(1, 10, 2))
+    assert_allclose(smooth("arctan", frequency).tail(10), exact, rtol=1e-9)
+
+
 def test_errors_name_the_argument():
     with pytest.raises(ValueError, match=r"`name`.*relu"):
         smooth("relu")

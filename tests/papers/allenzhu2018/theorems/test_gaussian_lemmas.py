@@ -27,7 +27,7 @@ def test_lemma_a1_tail():
     )  # h(alpha) = sign(alpha - 1) with alpha = n
     # P[n > 1] - P[0 <= n <= 1] = (1/2 - 0.34134) - 0.34134
     mean = m * (0.5 - 2 * 0.3413447)
-    verdict = LemmaA1()(sums, width=m, deviation=1.0, mean=mean)
+    verdict = LemmaA1()(sums, width=m, deviation=2.0, mean=mean)
     assert verdict.holds
     assert LemmaA1()(sums + 500, width=m, deviation=2.0, mean=mean).outcome is Outcome.VIOLATED
 
@@ -43,16 +43,32 @@ def test_lemma_a1_printed_constant():
 def test_lemma_a2_tail():
     rng, m, draws = np.random.default_rng(1), 100, 4000
     a, v = rng.normal(size=(2, draws, m))
-    assert LemmaA2()(np.sum(a * np.tanh(v), axis=1), width=m, deviation=1.5).holds
+    assert LemmaA2()(np.sum(a * np.tanh(v), axis=1), width=m, deviation=2.0).holds
+
+
+def test_a_tail_bounded_by_more_than_one_says_nothing():
+    # 4 exp(-B^2/2) < 1 from B = sqrt(2 log 4) = 1.67 on; before that no sums could have failed
+    for statement in (LemmaA1(), LemmaA2()):
+        verdict = statement(np.full(100, 1e6), width=10, deviation=1.5)
+        assert verdict.outcome is Outcome.VACUOUS
+        # 0.943 and three standard errors of 100 draws are more than one, of 10,000 they are not
+        assert statement(np.full(100, 1e6), width=10, deviation=1.7).outcome is Outcome.VACUOUS
+        assert statement(np.full(10_000, 1e6), width=10, deviation=1.7).outcome is Outcome.VIOLATED
 
 
 @pytest.mark.parametrize("y", [0.0, 0.003, 0.1, -1.0])
 def test_lemma_a4(y):
     assert LemmaA4()(0.01, y).holds
+    # rounding of the masses, 1e-16 of one, is 1e-8 of tau here
+    assert LemmaA4()(1e-8, y).holds
 
 
 def test_lemma_a5_and_b1():
     assert LemmaA5()(25).holds
+    assert LemmaA5()(119).holds
+    assert (
+        LemmaA5()(120).outcome is Outcome.NOT_APPLICABLE
+    )  # the rule has 120 nodes, zeros of He_120
     for i in range(1, 12):
         assert ClaimB1()(i).holds
     assert ClaimB1()(4, constant=lambda i: 1e-9).outcome is Outcome.VIOLATED
@@ -98,3 +114,4 @@ def test_lemma_a8_on_random_quadratics():
     assert LemmaA8()([0.0], [[-0.2]], [1.0], [[1.0], [-1.0]]).numbers["decrease"] == pytest.approx(
         0.1
     )
+    assert LemmaA8()([1.0], [[-0.2]], [0.0], [[1.0], [-1.0]]).holds  # x1 = 0: curvature alone

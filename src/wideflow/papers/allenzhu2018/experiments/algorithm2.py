@@ -18,11 +18,12 @@ from ....dynamics.bounded_losses import Huber
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec, HLine, Line, Panel
 from ....training.train import train
-from ..concept_data import concept_data, product_concept
+from ..concept_data import product_concept
 from ..laws.power_series import smooth
 from ..limits.complexity import expected_shrinkage
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..smoothed_sgd import SmoothedSGD
+from .seeds import datasets, networks
 
 
 @dataclass(frozen=True)
@@ -74,25 +75,11 @@ def scale(snapshot):
 
 
 def run(settings: Settings, key, session) -> xr.Dataset:
-    concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
-    data = [
-        concept_data(named_key(k, "data"), concept, samples=settings.samples, features=5)
-        for k in keys
-    ]
-    test = [
-        concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5)
-        for k in keys
-    ]
-    starts = [
-        BiasedThreeLayer.init(
-            named_key(k, "network"),
-            features=6,
-            width=settings.width,
-            output_std=settings.output_std,
-        )
-        for k in keys
-    ]
+    concepts = [product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)] * len(keys)
+    data = datasets("data", keys, concepts, settings.samples, 5)
+    test = datasets("test", keys, concepts, settings.test_samples, 5)
+    starts = networks(BiasedThreeLayer, keys, 5, settings.width, settings.output_std)
     finals = {
         name: np.zeros((2, settings.seeds))
         for name in ("test_loss", "chosen_loss", "mean_candidate", "final_scale", "shrinks")

@@ -19,6 +19,7 @@ import xarray as xr
 
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import slope
 from ....figures import FigureSpec, Line, Panel, Points
 from ..concept_data import padded_sphere
 from ..limits.sign_changes import uniform_coupling_error
@@ -26,7 +27,7 @@ from ..models.biased_three_layer import BiasedThreeLayer
 from ..observables.pseudo import coupled_main_part, second_signs, signed_move, signs, smoothed_pair
 from .generators import biased_preactivations, generator
 from .marks import measured
-from .three_layer_runs import slope, three_layer_table
+from .three_layer_runs import three_layer_table
 from .two_layer_runs import two_layer_table
 from .width_settings import SMALL
 

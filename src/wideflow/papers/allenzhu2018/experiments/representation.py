@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import slope
 from ....figures import FigureSpec, Panel
 from ..concept_data import product_concept
 from ..laws.concepts import TwoLayerConcept, plain_concept
@@ -30,7 +31,6 @@ from ..limits.constructions.three_layer import (
 from ..limits.constructions.two_layer import two_layer_representation, two_layer_weights
 from .generators import generator
 from .marks import measured
-from .three_layer_runs import slope
 
 FUNCTIONS = {"sin": (smooth("sin"), 9), "exp": (smooth("exp"), 10), "cos": (smooth("cos"), 10)}
 SHALLOW = {

@@ -14,11 +14,12 @@ import numpy as np
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import slope
 from ....figures import FigureSpec, Line, Panel, Points
 from ..limits.sign_changes import first_layer_flips, greedy_flips
 from .generators import biased_preactivations, generator
 from .marks import guide, measured
-from .three_layer_runs import slope, three_layer_table
+from .three_layer_runs import three_layer_table
 from .two_layer_runs import two_layer_table
 from .width_settings import SMALL
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 import xarray as xr
 
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import slope
 from ....figures import FigureSpec, Line, Panel
-from .three_layer_runs import slope, three_layer_table
+from .three_layer_runs import three_layer_table
 from .two_layer_runs import two_layer_table
 from .width_settings import SMALL, WidthSettings
 

@@ -18,17 +18,16 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.bounded_losses import Huber
 from ....dynamics.sgd import SGD
 from ....experiments.base import Claim, Experiment
 from ....figures import Bars, FigureSpec, Panel
 from ....observables.kernels import tangent_gram
-from ....training.train import train
-from ..concept_data import composite_of_sines, concept_data, product_concept
+from ..concept_data import composite_of_sines, product_concept
 from ..laws.power_series import smooth
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
 from ..observables.biased_kernels import last_layer_gram
+from .seeds import datasets, networks, trained
 
 TARGETS = {
     "cc": (
@@ -98,28 +97,13 @@ def best_ridge(
     )
 
 
-def trained(kind, settings: Settings, keys, data, tests, width: int, steps: int) -> list[float]:
+def trained_errors(
+    kind, settings: Settings, keys, data, tests, width: int, steps: int
+) -> list[float]:
     """Relative test error of SGD on one architecture, all seeds in one program."""
-    starts = [
-        kind.init(
-            named_key(k, "network"),
-            features=settings.features + 1,
-            width=width,
-            output_std=settings.output_std,
-        )
-        for k in keys
-    ]
-    rate = 1 / (settings.output_std**2 * width)
-    run = train(
-        starts,
-        data,
-        SGD(rate, batch=settings.batch, replace=True),
-        steps=steps,
-        every=steps,
-        loss=Huber(),
-        precision="float32",
-        key=[named_key(k, "batches") for k in keys],
-    )
+    starts = networks(kind, keys, settings.features, width, settings.output_std)
+    sgd = SGD(1 / (settings.output_std**2 * width), batch=settings.batch, replace=True)
+    run = trained(starts, data, sgd, steps, [named_key(k, "batches") for k in keys])
     return [
         relative(m.outputs(t.inputs.astype(jnp.float32)), t.targets)
         for m, t in zip(run.model, tests, strict=True)
@@ -161,23 +145,10 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     errors = np.zeros((len(settings.targets), len(LEARNERS), settings.seeds))
     total, done = 3 * len(settings.targets), 0
     for i, target in enumerate(settings.targets):
-        concept = TARGETS[target][1](settings.features)
         keys = [named_key(key, target, s) for s in range(settings.seeds)]
-        data = [
-            concept_data(
-                named_key(k, "data"), concept, samples=settings.samples, features=settings.features
-            )
-            for k in keys
-        ]
-        tests = [
-            concept_data(
-                named_key(k, "test"),
-                concept,
-                samples=settings.test_samples,
-                features=settings.features,
-            )
-            for k in keys
-        ]
+        concepts = [TARGETS[target][1](settings.features)] * settings.seeds
+        data = datasets("data", keys, concepts, settings.samples, settings.features)
+        tests = datasets("test", keys, concepts, settings.test_samples, settings.features)
         for m, (kind, width, steps) in enumerate(
             (
                 (BiasedThreeLayer, settings.width3, settings.steps3),
@@ -185,7 +156,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             )
         ):
             session.progress(done, total, f"{target}, {LEARNERS[m]}")
-            errors[i, m] = trained(kind, settings, keys, data, tests, width, steps)
+            errors[i, m] = trained_errors(kind, settings, keys, data, tests, width, steps)
             done += 1
         session.progress(done, total, f"{target}, kernels")
         for s in range(settings.seeds):

@@ -14,14 +14,13 @@ import numpy as np
 import xarray as xr
 
 from ...._core.randomness import named_key
-from ....dynamics.bounded_losses import Huber
 from ....dynamics.sgd import SGD
-from ....training.train import train
-from ..concept_data import concept_data, product_concept
+from ..concept_data import product_concept
 from ..laws.power_series import smooth
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..observables.pseudo import coupling_error, sign_changes
 from ..observables.row_norms import row_norm
+from .seeds import datasets, networks, trained
 
 MEASURES = {
     "test_error": "relative test error, MSE / variance",
@@ -67,32 +66,15 @@ def three_layer_table(settings, key, session) -> xr.Dataset:
     steps3, test_samples.
     """
     results = {name: np.zeros((len(settings.widths3), settings.seeds3)) for name in MEASURES}
-    concept = product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)
     keys = [named_key(key, "three layers", s) for s in range(settings.seeds3)]
-    data = [
-        concept_data(named_key(k, "data"), concept, samples=settings.samples3, features=5)
-        for k in keys
-    ]
-    tests = [
-        concept_data(named_key(k, "test"), concept, samples=settings.test_samples, features=5)
-        for k in keys
-    ]
+    concepts = [product_concept(smooth("sin", 3.0), smooth("sin", 2.0), 5)] * len(keys)
+    data = datasets("data", keys, concepts, settings.samples3, 5)
+    tests = datasets("test", keys, concepts, settings.test_samples, 5)
     for j, width in enumerate(settings.widths3):
         session.progress(j, len(settings.widths3), f"three layers, m={width}")
-        starts = [
-            BiasedThreeLayer.init(named_key(k, "network"), features=6, width=width, output_std=1.0)
-            for k in keys
-        ]
-        run = train(
-            starts,
-            data,
-            SGD(0.5 / width, batch=10, replace=True),
-            steps=settings.steps3,
-            every=settings.steps3,
-            loss=Huber(),
-            precision="float32",
-            key=named_key(key, "batches"),
-        )
+        starts = networks(BiasedThreeLayer, keys, 5, width, 1.0)
+        sgd = SGD(0.5 / width, batch=10, replace=True)
+        run = trained(starts, data, sgd, settings.steps3, named_key(key, "batches"))
         for s, (model, start) in enumerate(zip(run.model, run.start, strict=True)):
             pairs = [
                 (d.inputs.astype(jnp.float32), d.targets.astype(jnp.float32))
@@ -108,8 +90,3 @@ def three_layer_table(settings, key, session) -> xr.Dataset:
         },
         {"width3": list(settings.widths3), "seed3": np.arange(settings.seeds3)},
     )
-
-
-def slope(x, y) -> float:
-    """Least-squares slope of log y against log x."""
-    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0])

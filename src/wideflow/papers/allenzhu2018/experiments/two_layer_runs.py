@@ -17,12 +17,11 @@ from ....data.dataset import Dataset
 from ....data.synthetic import sphere
 from ....dynamics.bounded_losses import Huber
 from ....dynamics.sgd import SGD
-from ....training.train import train
-from ..concept_data import concept_data
 from ..laws.concepts import TwoLayerConcept
 from ..laws.power_series import smooth
 from ..models.biased_two_layer import BiasedTwoLayer
 from ..observables.pseudo import coupling_error, sign_changes, signs
+from .seeds import datasets, networks, trained
 
 MEASURES = {
     "test_loss": "test Huber loss",
@@ -106,40 +105,16 @@ def two_layer_table(settings, key, session) -> xr.Dataset:
     }
     keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
     concepts = [mixture_concept(named_key(k, "target"), settings.features) for k in keys]
-    tests = [
-        concept_data(
-            named_key(k, "test"), c, samples=settings.test_samples, features=settings.features
-        )
-        for k, c in zip(keys, concepts, strict=True)
-    ]
+    d = settings.features
+    tests = datasets("test", keys, concepts, settings.test_samples, d)
     total, done = len(settings.samples) * len(settings.widths), 0
     for i, samples in enumerate(settings.samples):
-        data = [
-            concept_data(named_key(k, "data"), c, samples=samples, features=settings.features)
-            for k, c in zip(keys, concepts, strict=True)
-        ]
+        data = datasets("data", keys, concepts, samples, d)
         for j, width in enumerate(settings.widths):
             session.progress(done, total, f"two layers, N={samples}, m={width}")
-            starts = [
-                BiasedTwoLayer.init(
-                    named_key(k, "network"),
-                    features=settings.features + 1,
-                    width=width,
-                    output_std=settings.output_std,
-                )
-                for k in keys
-            ]
-            rate = 1 / (settings.output_std**2 * width)
-            run = train(
-                starts,
-                data,
-                SGD(rate, batch=1, replace=True),
-                steps=settings.steps,
-                every=settings.steps,
-                loss=Huber(),
-                precision="float32",
-                key=named_key(key, "batches"),
-            )
+            starts = networks(BiasedTwoLayer, keys, d, width, settings.output_std)
+            sgd = SGD(1 / (settings.output_std**2 * width), batch=1, replace=True)
+            run = trained(starts, data, sgd, settings.steps, named_key(key, "batches"))
             for s, (model, start) in enumerate(zip(run.model, run.start, strict=True)):
                 for name, value in measure(model, start, data[s], tests[s]).items():
                     results[name][i, j, s] = value

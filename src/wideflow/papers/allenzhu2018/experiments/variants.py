@@ -22,11 +22,11 @@ from ....data.dataset import Dataset
 from ....dynamics.bounded_losses import Huber
 from ....experiments.base import Claim, Experiment
 from ....figures import Bars, FigureSpec, Panel
-from ....training.train import train
-from ..concept_data import concept_data, product_concept
+from ..concept_data import product_concept
 from ..laws.power_series import smooth
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..smoothed_sgd import SmoothedSGD
+from .seeds import datasets, networks, trained
 
 MEASURES = ("train", "noisy_test", "clean_test", "clean_averaged")
 
@@ -136,42 +136,17 @@ def run(settings: Settings, key, session) -> xr.Dataset:
     results = {name: np.zeros((len(cases), 2, settings.seeds)) for name in MEASURES}
     for i, (samples, width, steps, noise) in enumerate(cases):
         keys = [named_key(key, "seed", s) for s in range(settings.seeds)]
-        data = [
-            concept_data(named_key(k, "data"), concept, samples=samples, features=5, noise=noise)
-            for k in keys
-        ]
-        tests = [
-            concept_data(
-                named_key(k, "test"),
-                concept,
-                samples=settings.test_samples,
-                features=5,
-                noise=noise,
-            )
-            for k in keys
-        ]
-        starts = [
-            BiasedThreeLayer.init(
-                named_key(k, "network"), features=6, width=width, output_std=settings.output_std
-            )
-            for k in keys
-        ]
+        data = datasets("data", keys, [concept] * len(keys), samples, 5, noise)
+        tests = datasets("test", keys, [concept] * len(keys), settings.test_samples, 5, noise)
+        starts = networks(BiasedThreeLayer, keys, 5, width, settings.output_std)
         for variant in (1, 2):
             session.progress(
                 2 * i + variant - 1,
                 2 * len(cases),
                 f"N={samples}, m={width}, noise {noise:g}, variant {variant}",
             )
-            run = train(
-                starts,
-                data,
-                dynamics(settings, width, variant),
-                steps=steps,
-                every=steps,
-                loss=Huber(),
-                precision="float32",
-                key=[named_key(k, "noise") for k in keys],
-            )
+            noises = [named_key(k, "noise") for k in keys]
+            run = trained(starts, data, dynamics(settings, width, variant), steps, noises)
             for s, model in enumerate(run.model):
                 clean = concept.outputs(tests[s].inputs)
                 for name, value in evaluate(

@@ -36,6 +36,7 @@ from jax.typing import ArrayLike
 from ...._core.precision import double
 
 _TAIL_TERMS = 400  # terms beyond the truncation that are summed to bound a Taylor tail
+_NEGLIGIBLE = 1e-16  # of the sum: where the last of them are below this, so is all that follows
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,9 @@ class PowerSeries:
         return PowerSeries("polynomial", 1.0, tuple(float(c) for c in self.coefficients(degree)))
 
     def tail(self, degree: int) -> float:
-        r"""$\sum_{i>D} |c_i|$, which bounds the error of `truncated(degree)` on $[-1, 1]$."""
+        r"""$\sum_{i>D} |c_i|$, which bounds the error of `truncated(degree)` on $[-1, 1]$: summed, or
+        where the series falls too slowly for that, the majorant at 1 without its first terms.
+        """
         last = int(self.degree) if math.isfinite(self.degree) else degree + _TAIL_TERMS
         if last <= degree:
             return 0.0
@@ -271,7 +274,10 @@ class PowerSeries:
                 "`polynomial(coefficients)`."
             )
         _, logs = self.log_coefficients(last)
-        return float(np.sum(np.exp(logs[degree + 1 :])))
+        sizes = np.exp(logs)
+        tail = float(np.sum(sizes[degree + 1 :]))
+        slow = math.isinf(self.degree) and np.sum(sizes[-2:]) > _NEGLIGIBLE * tail
+        return self.majorant(1.0) - float(np.sum(sizes[: degree + 1])) if slow else tail
 
     def taylor_degree(self, error: float | int) -> int:
         r"""Smallest degree whose Taylor tail $\sum_{i>D}|c_i|$ on $[-1, 1]$ is at most `error`."""

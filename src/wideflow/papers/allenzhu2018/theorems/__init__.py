@@ -32,6 +32,7 @@ from .optimisation import (
     signed_quartic as signed_quartic,
 )
 from .representation import (
+    CorollaryG2 as CorollaryG2,
     Lemma51 as Lemma51,
     Lemma52 as Lemma52,
     Lemma56 as Lemma56,

@@ -14,6 +14,7 @@ from ..observables.rademacher import (
     two_layer_bound,
     two_layer_sup,
 )
+from .hypotheses import inputs_fault, signs_fault
 from .judging import judge, unmet
 
 
@@ -50,6 +51,9 @@ class Lemma59(AbstractTheorem):
             first_radius, second_radius: of the two balls.
         """
         samples = np.asarray(inputs).shape[0]
+        fault = inputs_fault(inputs) or signs_fault("xi", xi)
+        if fault:
+            return unmet(fault, {})
         exact, chain = bilinear_rademacher(model, inputs, xi, first_radius, second_radius)
         bound = bilinear_bound(model, samples, first_radius, second_radius)
         numbers = {"exact": exact, "chain": chain, "bound": bound}
@@ -81,6 +85,9 @@ class LemmaG5(AbstractTheorem):
             radius: of every row's ball.
         """
         xi, samples = np.asarray(xi, float), np.asarray(inputs).shape[0]
+        fault = inputs_fault(inputs) or signs_fault("xi", xi)
+        if fault:
+            return unmet(fault, {})
         if len(xi) < 4:
             return unmet("needs at least 4 sign vectors", {"draws": float(len(xi))})
         base = np.asarray(model.outputs(inputs))

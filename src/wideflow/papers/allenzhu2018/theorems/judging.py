@@ -15,16 +15,17 @@ def judge(
     tolerance: float | int = 0.0,
 ) -> Verdict:
     """HOLDS when every ratio is at most 1 (plus `tolerance`); the margin is 1 minus the largest.
-    NaN counts as not shown.
+    Where a ratio is NaN nothing is shown either way: NOT_APPLICABLE.
     """
+    numbers = {**numbers, **{f"ratio_{name}": float(value) for name, value in ratios.items()}}
     worst = max(ratios.values(), key=lambda r: math.inf if math.isnan(r) else r)
-    holds = all(ratio <= 1 + tolerance for ratio in ratios.values())
-    named_ratios = {f"ratio_{name}": float(value) for name, value in ratios.items()}
+    if math.isnan(worst):
+        return unmet(f"{message}; not all of it is a number, so nothing is shown", numbers)
     return Verdict(
-        Outcome.HOLDS if holds else Outcome.VIOLATED,
+        Outcome.HOLDS if worst <= 1 + tolerance else Outcome.VIOLATED,
         1 + tolerance - worst,
         message,
-        {**numbers, **named_ratios},
+        numbers,
     )
 
 

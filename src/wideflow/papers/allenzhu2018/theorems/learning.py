@@ -5,9 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ....training.run import Run
 from ..limits.complexity import ThreeLayerPrediction, TwoLayerPrediction
 from .judging import judge, unmet, vacuous
+from .learners import Learnt, three_layers_learnt, two_layers_learnt
 
 
 class Theorem41(AbstractTheorem):
@@ -20,44 +23,52 @@ class Theorem41(AbstractTheorem):
 
     Checked with the explicit width, samples and iterations of appendix G
     (`limits.complexity.two_layer_prediction`). Corrected: Lemma G.4 behind it is for the best (or
-    average) iterate, so give the best iterate's loss. Sizes that are too small make it
-    NOT_APPLICABLE; the comparison is reported all the same.
+    average) iterate: train with `BestIterate(SGD(rate, batch=1, replace=True), ...)`. Sizes that
+    are too small make it NOT_APPLICABLE; the comparison is reported all the same.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.1")
 
+    @double
     def __call__(
         self,
-        loss: float | int | None,
+        loss: Run | float | int | None,
         prediction: TwoLayerPrediction,
         *,
-        width: int,
-        samples: int,
-        iterations: int,
+        width: int | None = None,
+        samples: int | None = None,
+        iterations: int | None = None,
         error: float | int,
         floor: float | int = 0.0,
         terms: int = 1,
         outputs: int = 1,
     ) -> Verdict:
-        r"""`loss` is the test loss reached (None before training), `floor` is $\varepsilon_0$,
-        `error` is $\varepsilon$.
+        r"""Judges a run, or sizes and the test loss that was reached with them.
 
         Args:
+            loss: a `Run` with `test` data, which tells its sizes and whose hypotheses are checked;
+                or the test loss reached by the best iterate of the theorem's learner, None before
+                training.
             prediction: the sizes that are asked for.
-            width, samples, iterations: $m$, $N$, $T$ of the run.
+            width, samples, iterations: $m$, $N$, $T$, where `loss` is no run.
+            error: $\varepsilon$.
+            floor: $\varepsilon_0$.
             terms, outputs: $p$, $k$.
         """
-        loss = math.nan if loss is None else loss
+        learnt = _reached(loss, two_layers_learnt, width, samples, iterations, outputs)
+        outputs = learnt.outputs
         numbers = {
-            "loss": loss,
+            "loss": learnt.loss,
             "bound": floor + error,
-            "width": float(width),
+            "width": float(learnt.width),
             "width_needed": prediction.width,
-            "samples": float(samples),
+            "samples": float(learnt.samples),
             "samples_needed": prediction.samples,
-            "iterations": float(iterations),
+            "iterations": float(learnt.iterations),
             "iterations_needed": prediction.iterations,
         }
+        if learnt.fault:
+            return unmet(learnt.fault, numbers)
         if not 0 < error < 1 / (terms * outputs):
             return unmet(
                 f"the error must lie in (0, 1/(pk)) = (0, {1 / (terms * outputs):.3g}), got "
@@ -74,15 +85,20 @@ class Theorem41(AbstractTheorem):
                 f"{name} {numbers[name]:.3g} < {numbers[f'{name}_needed']:.3g}" for name in short
             )
             return unmet(
-                f"too small for the theorem: {shortfalls}; the loss is {loss:.3g} against "
+                f"too small for the theorem: {shortfalls}; the loss is {learnt.loss:.3g} against "
                 f"{floor + error:.3g}",
                 numbers,
             )
-        return judge(
-            {"loss": loss / (floor + error)},
-            f"loss {loss:.3g} against {floor + error:.3g}",
-            numbers,
-        )
+        if learnt.rate is not None:
+            slow = learnt.rate * learnt.iterations < prediction.rate * prediction.iterations
+            if learnt.rate > prediction.rate * (1 + 1e-9) or slow:
+                return unmet(
+                    f"the rate {learnt.rate:.3g} is not the theorem's: at most "
+                    f"{prediction.rate:.3g}, and so many steps that their product is at least "
+                    f"{prediction.rate * prediction.iterations:.3g}",
+                    numbers,
+                )
+        return _conclude(learnt, floor + error, numbers)
 
 
 class WidthIndependence(AbstractTheorem):
@@ -123,36 +139,70 @@ class WidthIndependence(AbstractTheorem):
         )
 
 
-def _three_layers(
-    loss, prediction, needed, *, width, samples, error, floor, gamma, terms
-) -> Verdict:
-    loss = math.nan if loss is None else loss  # before training there is none
-    bound = (1 + gamma) * floor + error
-    numbers = {
-        "loss": loss,
-        "bound": bound,
-        "log10_width": math.log10(width),
-        "log10_width_needed": prediction.log10_width,
-        "log10_samples": math.log10(samples),
-        "log10_samples_needed": needed,
-    }
-    if not 0 < error < 1 / terms:
-        return unmet(
-            f"the error must lie in (0, 1/(p1 p2 k)) = (0, {1 / terms:.3g}), got {error:.3g}",
-            numbers,
-        )
-    if not (math.isfinite(prediction.log10_width) and math.isfinite(needed)):
-        return vacuous("the complexity of the class exceeds every number", numbers)
-    if numbers["log10_width"] < prediction.log10_width or numbers["log10_samples"] < needed:
-        text = (
-            f"needs width 10^{prediction.log10_width:.3g} and 10^{needed:.3g} samples; the loss is "
-            f"{loss:.3g} against {bound:.3g}"
-        )
-        return unmet(text, numbers)
-    return judge({"loss": loss / bound}, f"loss {loss:.3g} against {bound:.3g}", numbers)
+class _AbstractThreeLayerTheorem(AbstractTheorem):
+    """Theorems 4.2 and 4.3, which differ in the objective that is descended and in the samples that
+    it needs.
+    """
+
+    variant: ClassVar[int]
+
+    @double
+    def __call__(
+        self,
+        loss: Run | float | int | None,
+        prediction: ThreeLayerPrediction,
+        *,
+        width: int | None = None,
+        samples: int | None = None,
+        error: float | int,
+        floor: float | int = 0.0,
+        gamma: float | int = 0.25,
+        terms: int = 1,
+    ) -> Verdict:
+        r"""Judges a run, or sizes and the test loss that was reached with them. The theorem leaves
+        powers in its parameters open, so that a run with a larger loss says nothing against it.
+
+        Args:
+            loss: a `Run` with `test` data, finished by lines 14-16 before it is judged; or the test
+                loss reached, None before training.
+            prediction: from `limits.complexity.three_layer_prediction`.
+            width, samples: $m_2$, $N$, where `loss` is no run.
+            error: $\varepsilon$.
+            floor: $\varepsilon_0$.
+            gamma: $\gamma$.
+            terms: $p_1p_2k$.
+        """
+        read = lambda run: three_layers_learnt(run, self.variant)
+        learnt, bound = _reached(loss, read, width, samples), (1 + gamma) * floor + error
+        first = self.variant == 1
+        needed = prediction.log10_samples_first if first else prediction.log10_samples_second
+        numbers = {
+            "loss": learnt.loss,
+            "bound": bound,
+            "log10_width": math.log10(learnt.width),
+            "log10_width_needed": prediction.log10_width,
+            "log10_samples": math.log10(learnt.samples),
+            "log10_samples_needed": needed,
+        }
+        if learnt.fault:
+            return unmet(learnt.fault, numbers)
+        if not 0 < error < 1 / terms:
+            return unmet(
+                f"the error must lie in (0, 1/(p1 p2 k)) = (0, {1 / terms:.3g}), got {error:.3g}",
+                numbers,
+            )
+        if not (math.isfinite(prediction.log10_width) and math.isfinite(needed)):
+            return vacuous("the complexity of the class exceeds every number", numbers)
+        if numbers["log10_width"] < prediction.log10_width or numbers["log10_samples"] < needed:
+            text = (
+                f"needs width 10^{prediction.log10_width:.3g} and 10^{needed:.3g} samples; the "
+                f"loss is {learnt.loss:.3g} against {bound:.3g}"
+            )
+            return unmet(text, numbers)
+        return _conclude(learnt, bound, numbers)
 
 
-class Theorem42(AbstractTheorem):
+class Theorem42(_AbstractThreeLayerTheorem):
     r"""Three layers, Algorithm 2 with $L_R = L_1$. For every $\gamma > 0$,
     $\varepsilon \in (0, 1/(p_1p_2k))$ there is $M = \mathrm{poly}(C_3(\varepsilon), 1/\varepsilon)$
     ($C_3$ as in (41); the printed brackets are unbalanced) such that with $m_1 = m_2 \ge M$ and
@@ -162,79 +212,30 @@ class Theorem42(AbstractTheorem):
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.2")
-
-    def __call__(
-        self,
-        loss: float | int | None,
-        prediction: ThreeLayerPrediction,
-        *,
-        width: int,
-        samples: int,
-        error: float | int,
-        floor: float | int = 0.0,
-        gamma: float | int = 0.25,
-        terms: int = 1,
-    ) -> Verdict:
-        r"""`terms` is $p_1p_2k$; `prediction` comes from
-        `limits.complexity.three_layer_prediction`.
-
-        Args:
-            loss: the test loss reached, None before training.
-            width, samples: $m_2$, $N$ of the run.
-            error: $\varepsilon$.
-            floor: $\varepsilon_0$.
-            gamma: $\gamma$.
-        """
-        return _three_layers(
-            loss,
-            prediction,
-            prediction.log10_samples_first,
-            width=width,
-            samples=samples,
-            error=error,
-            floor=floor,
-            gamma=gamma,
-            terms=terms,
-        )
+    variant: ClassVar[int] = 1
 
 
-class Theorem43(AbstractTheorem):
+class Theorem43(_AbstractThreeLayerTheorem):
     r"""Three layers, Algorithm 2 with $L_R = L_2$ (random signs): as Theorem 4.2, but
     $N \ge \tilde\Omega(M)$ samples are enough, whatever $m_2$.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Theorem 4.3")
+    variant: ClassVar[int] = 2
 
-    def __call__(
-        self,
-        loss: float | int | None,
-        prediction: ThreeLayerPrediction,
-        *,
-        width: int,
-        samples: int,
-        error: float | int,
-        floor: float | int = 0.0,
-        gamma: float | int = 0.25,
-        terms: int = 1,
-    ) -> Verdict:
-        r"""`terms` is $p_1p_2k$; `prediction` comes from
-        `limits.complexity.three_layer_prediction`.
 
-        Args:
-            loss: the test loss reached, None before training.
-            width, samples: $m_2$, $N$ of the run.
-            error: $\varepsilon$.
-            floor: $\varepsilon_0$.
-            gamma: $\gamma$.
-        """
-        return _three_layers(
-            loss,
-            prediction,
-            prediction.log10_samples_second,
-            width=width,
-            samples=samples,
-            error=error,
-            floor=floor,
-            gamma=gamma,
-            terms=terms,
-        )
+def _reached(loss, read, width, samples, iterations: int | None = 1, outputs: int = 1) -> Learnt:
+    """What a run reached, or what is said of one by its numbers."""
+    if isinstance(loss, Run):
+        return read(loss)
+    for name, value in (("width", width), ("samples", samples), ("iterations", iterations)):
+        if value is None:
+            raise ValueError(f"`{name}` must be given where `loss` is no `Run`, got None.")
+    return Learnt(math.nan if loss is None else loss, width, samples, iterations, outputs)
+
+
+def _conclude(learnt: Learnt, bound: float, numbers: dict[str, float]) -> Verdict:
+    text = f"loss {learnt.loss:.3g} against {bound:.3g}"
+    if learnt.open and not learnt.loss <= bound:
+        return unmet(f"{text}, which says nothing against the theorem: {learnt.open}", numbers)
+    return judge({"loss": learnt.loss / bound}, text, numbers)

@@ -2,7 +2,6 @@
 G.4.
 """
 
-import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -11,10 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.precision import double
-from ...._core.trees import with_parameters
+from ...._core.trees import describe, with_parameters
 from ....data.dataset import Dataset
 from ....dynamics.losses import AbstractLoss
+from ....dynamics.sgd import SGD
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ....theorems.of_runs import AbstractRunTheorem
+from ....theorems.recorded_run import run_fault
 from ..models.biased_two_layer import BiasedTwoLayer
 from ..observables.pseudo import pseudo_outputs, signs
 from ..observables.smoothed_objective import DescentTriple
@@ -28,8 +30,9 @@ class Lemma53(AbstractTheorem):
     L'(\lambda_t, W_t+\sqrt\eta\Sigma W^\star, V_t+\sqrt\eta V^\star\Sigma), L'((1-\eta)\lambda_t,
     W_t, V_t)\} \le (1-\eta\gamma/4)L'(\lambda_t, W_t, V_t)$ (30).
 
-    Judged on measured values $c_1, c_2, c_3$ (`observables.descent_triple`): (30), and the
-    inequality behind it, $[c_1 - (1-\eta)(2c_3-c_2)]/\eta \le \varepsilon_0$ + `slack` (360).
+    Judged on measured values $c_1, c_2, c_3$ (`observables.descent_triple`) along given
+    $W^\star, V^\star$, so that VIOLATED says that these are no witness: (30), and the inequality
+    behind it, $[c_1 - (1-\eta)(2c_3-c_2)]/\eta \le \varepsilon_0$ + `slack` (360).
     Corrected: true with the regulariser $R(\sqrt\lambda W, \sqrt\lambda V)$; false as printed, see
     `Lemma53Printed`. (29) must read $\lambda_t \ge (\varepsilon')^{O(1)}$. The second-order term of
     the move is $\eta\lambda_taD_vV^\star D_wW^\star x$ ((332) lacks $\lambda_t$), so
@@ -63,9 +66,9 @@ class Lemma53(AbstractTheorem):
             "moved": (c1 - c3) / rate,
             "shrunk": (c2 - c3) / rate,
         }
-        if not (1 + gamma) * floor <= c3 <= 2:
+        if not (1 + gamma) * floor < c3 <= 2:
             return unmet(
-                f"the objective {c3:.3g} is outside [{(1 + gamma) * floor:.3g}, 2]", numbers
+                f"the objective {c3:.3g} is outside ({(1 + gamma) * floor:.3g}, 2]", numbers
             )
         bound = (1 - rate * gamma / 4) * c3
         margins = {"descent": (bound - min(c1, c2)) / (rate * c3), "excess": floor + slack - excess}
@@ -150,7 +153,7 @@ def signed_quartic(first, first_star, rate: float | int) -> float:
     return float(np.sum(a**2 + 4 * rate * c**2 + rate**2 * b**2 + 2 * rate * a * b))
 
 
-class Lemma54(AbstractTheorem):
+class Lemma54(AbstractRunTheorem):
     r"""Convergence of Algorithm 2: in time $\mathrm{poly}(m_1, m_2)$ it reaches
     $(1+\gamma)\varepsilon_0 + \varepsilon$ with probability 99/100.
 
@@ -161,20 +164,23 @@ class Lemma54(AbstractTheorem):
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.4")
+    of_flow: ClassVar[bool] = False
 
-    def __call__(
-        self,
-        dynamics: SmoothedSGD,
-        state: SmoothedState,
-        *,
-        first_loss: float | int,
-        last_loss: float | int,
-    ) -> Verdict:
-        """`state` at the end of a run of `dynamics`.
+    def evaluate(self, dynamics: SmoothedSGD, state: SmoothedState, table) -> Verdict:
+        """Judges a run of `SmoothedSGD`.
 
         Args:
-            first_loss, last_loss: the objective at both ends of the run.
+            dynamics: Algorithm 2 as it ran.
+            state: its state at the end.
+            table: what was recorded; its loss at both ends is compared.
         """
+        known = str(table.attrs.get("dynamics", ""))
+        if known != describe(dynamics) or int(table["step"][-1]) != int(state.count):
+            return unmet("the table is not that of these dynamics; judge the `Run` itself", {})
+        fault = run_fault(table, ("loss",))
+        if fault:
+            return unmet(fault, {})
+        first_loss, last_loss = (float(table["loss"].values[end]) for end in (0, -1))
         steps, shrinks, window, rate = (
             int(state.count),
             int(state.shrinks),
@@ -195,7 +201,7 @@ class Lemma54(AbstractTheorem):
         if not dynamics.shrink:
             return unmet("the run was made without shrinking", numbers)
         ratios = {
-            "too_few": math.floor(least) / max(shrinks, 1e-9),
+            "too_few": least / max(shrinks, 1e-9),
             "too_many": shrinks / most,
             "scale": floor / float(state.scale) * (1 - 1e-5),
             "loss": last_loss / first_loss,
@@ -208,7 +214,7 @@ class Lemma54(AbstractTheorem):
         )
 
 
-class LemmaG4(AbstractTheorem):
+class LemmaG4(AbstractRunTheorem):
     r"""Regret of Algorithm 1 against any $\tilde W$, from convexity of $L_G$ (422)-(431):
     $\frac1T\sum_tL_G(W_t) - L_G(\tilde W) \le
     \overline{\Delta_t\lVert W_t-\tilde W\rVert_{2,\infty}} +
@@ -222,25 +228,38 @@ class LemmaG4(AbstractTheorem):
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.4")
+    of_flow: ClassVar[bool] = False
 
     @double
-    def __call__(
+    def evaluate(
         self,
         start: BiasedTwoLayer,
         data: Dataset,
         loss: AbstractLoss,
-        order,
-        rate: float | int,
-        comparator,
+        order=None,
+        rate: float | int | None = None,
+        comparator=None,
+        *,
+        dynamics=None,
     ) -> Verdict:
-        r"""Replays Algorithm 1 from `start` with samples `order` (step,) and measures every term;
-        `comparator` is $\tilde W$.
+        r"""Replays Algorithm 1 from `start` and measures every term. A run must say which sample
+        each step took: `SGD(rate, batch=1, order=...)`.
 
         Args:
+            start: at $W_0$.
             data: the training set.
             loss: $L$.
+            order: the sample of each step, shape (step,).
             rate: $\eta$.
+            comparator: $\tilde W$, an increment; $W_0$'s own if None.
+            dynamics: gives `order` and `rate` of a run.
         """
+        if order is None or rate is None:
+            if not isinstance(dynamics, SGD) or dynamics.replayed is None or dynamics.batch != 1:
+                return unmet("needs a run of `SGD(rate, batch=1, order=...)`", {})
+            order, rate = dynamics.replayed[1][:, 0], float(dynamics.rate)
+        start = jax.tree.map(lambda v: v.astype(float), start)  # the replay of a run in float32
+        comparator = start.increment if comparator is None else comparator
         terms = {
             name: float(value)
             for name, value in _regret(

@@ -15,6 +15,8 @@ from ..limits.constructions.three_layer import ThreeLayerWeights, three_layer_re
 from ..limits.constructions.two_layer import two_layer_representation
 from ..models.biased_three_layer import BiasedThreeLayer
 from ..models.biased_two_layer import BiasedTwoLayer
+from ..observables.pseudo import pseudo_outputs, signs
+from .hypotheses import inputs_fault
 from .judging import judge, unmet
 
 
@@ -23,6 +25,7 @@ class Lemma51(AbstractTheorem):
     $|\mathbb E[\mathbf 1[g+b_0\ge0]h(\alpha_1,b_0)] - \phi(x_1)| \le 2\varepsilon$ on $[-1,1]$ (20)
     and $|h| \le C(\phi, \sqrt{\log(1/\varepsilon)})$.
 
+    Judged for the $h$ that is given: VIOLATED says that this one is no witness.
     Corrected: windows and Hermite indices as in `limits.constructions.hermite_functions`; (164) has
     $2\varepsilon$; the bound on $|h|$ needs $2|c_0|$ for the constant term and is judged only where
     the constant $C_c$ is given.
@@ -91,6 +94,9 @@ class Lemma52(AbstractTheorem):
         """
         x = np.asarray(x, float)[None]
         m1 = splits[0].first.shape[0]
+        fault = inputs_fault(x) or self._fault(splits, math.sqrt(tau / second_width))
+        if fault:
+            return unmet(fault, {})
         residual = np.array([s.residual(x)[0] for s in splits]) * math.sqrt(m1 * second_width)
         carrier = np.array([s.carrier * s.scale for s in splits]) * math.sqrt(second_width / tau)
         background = np.array([s.background(x)[0] for s in splits])
@@ -123,6 +129,17 @@ class Lemma52(AbstractTheorem):
             numbers,
         )
 
+    @staticmethod
+    def _fault(splits: Sequence[SplitNeuron], size: float) -> str:
+        r"""Where the splits were made otherwise: $\rho C = \alpha\sqrt{m_1}\sqrt{\tau/m_2}$."""
+        for split in splits:
+            carried = split.last_projection * math.sqrt(len(split.first))
+            if not abs(split.carrier * split.scale - carried * size) <= 1e-9 * abs(carried * size):
+                return "the splits were made with another `tau` or `second_width`"
+            if not np.array_equal(split.direction, splits[0].direction):
+                return "the splits are of different directions; judge one direction at a time"
+        return ""
+
 
 class Lemma56(AbstractTheorem):
     r"""Existence, three layers: for $m_1, m_2 \ge M$ there are $W^\star, V^\star$ with
@@ -131,8 +148,9 @@ class Lemma56(AbstractTheorem):
     $\mathbb E\sum_r|f^\star_r - g^{(b,b)}_r(x; W^\star, V^\star)| \le \varepsilon$ (42), signs at
     initialisation.
 
-    Judged: the mean error on given inputs against `error`. The norms (40) are reported; with the
-    free scale $c$ of the practical route they are no claim.
+    Judged: the mean error on given inputs against `error`, for the weights that are given:
+    VIOLATED says that these are no witness. The norms (40) are reported; with the free scale $c$ of
+    the practical route they are no claim.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma 5.6")
@@ -180,7 +198,8 @@ class LemmaG1(AbstractTheorem):
     $\mathbb E|g_r(x; \tilde W) - f^\star_r(x)| \le \varepsilon$ (404).
 
     Judged: the mean error of $\sum_ja_j\langle\tilde w_j,x\rangle D_j(x)$ (the bias part, of size
-    $0.7\varepsilon_a$, left out) and, where given, the norm against $C_0/m$.
+    $0.7\varepsilon_a$, left out) and, where given, the norm against $C_0/m$, for the weights that
+    are given: VIOLATED says that these are no witness.
     """
 
     citation: ClassVar = Citation("allenzhu2018", "Lemma G.1")
@@ -222,4 +241,41 @@ class LemmaG1(AbstractTheorem):
             ratios,
             f"mean error {mean:.3g} against {error:.3g} at width {model.width}",
             {"mean_error": mean, "largest_row_m": largest * model.width},
+        )
+
+
+class CorollaryG2(AbstractTheorem):
+    r"""Lemma G.1 beside the start: for $\varepsilon_a = \varepsilon/\tilde\Theta(1)$ also
+    $\mathbb E\sum_r|f^\star_r(x) - g_r(x; W^{(0)}+\tilde W)| \le \varepsilon$ (406), since what the
+    start adds, $\sum_ia_i(\langle w^{(0)}_i,x\rangle + b_i)\mathbf 1[\cdot]$, is of size
+    $\varepsilon_a$.
+
+    Judged for the weights that are given: VIOLATED says that these are no witness. Corrected: (419)
+    is a difference of two values that both have the biases, and must not contain them.
+    """
+
+    citation: ClassVar = Citation("allenzhu2018", "Corollary G.2 (406)")
+
+    @double
+    def __call__(
+        self, model: BiasedTwoLayer, weights, inputs, truth, error: float | int
+    ) -> Verdict:
+        r"""The signs are those of `model`.
+
+        Args:
+            model: the network at initialisation.
+            weights: $\tilde W$, shape (m, d).
+            inputs: shape (sample, d).
+            truth: the concept's values on them.
+            error: $\varepsilon$.
+        """
+        moved = np.asarray(model.weights) + np.asarray(weights, float)
+        values = np.asarray(pseudo_outputs(model, inputs, signs(model, inputs), first=moved))
+        gap = np.abs(values - np.asarray(truth, float))
+        mean = float(np.mean(gap if gap.ndim == 1 else gap.sum(axis=1)))
+        start = float(np.sqrt(np.mean(np.asarray(model.outputs(inputs)) ** 2)))
+        return judge(
+            {"error": mean / error},
+            f"mean error {mean:.3g} against {error:.3g}; the start alone has rms {start:.3g}",
+            {"mean_error": mean, "start": start},
         )

@@ -21,8 +21,3 @@ def distance(left, right):
     """Frobenius distance of the last two axes, relative to `right`."""
     gap = np.linalg.norm(np.asarray(left) - np.asarray(right), axis=(-2, -1))
     return gap / np.linalg.norm(np.asarray(right), axis=(-2, -1))
-
-
-def slope(x, y) -> float:
-    """Least-squares slope of log y against log x."""
-    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(y, float)), 1)[0])

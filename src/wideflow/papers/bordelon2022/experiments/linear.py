@@ -11,10 +11,11 @@ import xarray as xr
 
 from ...._core.randomness import named_key
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import slope
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.feature_learning import field_theory, linear_field_theory
 from ..networks import trained_networks
-from .common import distance, slope, task
+from .common import distance, task
 
 
 @dataclass(frozen=True)

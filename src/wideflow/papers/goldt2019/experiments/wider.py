@@ -29,13 +29,12 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
+from ....experiments.online import simulated_errors
 from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Mark, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....models.shallow import Shallow
-from ....observables.overlaps import GeneralisationError
 from ....training.session import Session
-from ....training.train import train
 
 ERF = scaled_erf(1 / math.sqrt(2))
 INDICES = 2
@@ -123,17 +122,9 @@ def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray
     net = Shallow(
         math.sqrt(d) * _weights(width, d), np.full(width, math.sqrt(width)), activation=ERF
     )
-    run = train(
-        [net] * settings.seeds,
-        MultiIndex(ERF, _teacher(d), noise=settings.noises[-1]),
-        OnlineSGD(settings.rates[-1]),
-        steps=int(steps[-1]),
-        every=[int(step) for step in steps],
-        record=[GeneralisationError()],
-        key=[named_key(key, "samples", width, seed) for seed in range(settings.seeds)],
-        session=session,
-    )
-    return run.table["generalisation_error"].transpose("seed", "step").values
+    population = MultiIndex(ERF, _teacher(d), noise=settings.noises[-1])
+    keys = [named_key(key, "samples", width, seed) for seed in range(settings.seeds)]
+    return simulated_errors(net, population, OnlineSGD(settings.rates[-1]), steps, keys, session)
 
 
 def first_order(width):

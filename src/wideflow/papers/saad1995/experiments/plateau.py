@@ -21,14 +21,13 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
+from ....experiments.online import simulated_errors
 from ....experiments.spread import standard_error
 from ....figures import FigureSpec, Line, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....limits.plateau import plateau
 from ....models.shallow import Shallow
-from ....observables.overlaps import GeneralisationError
 from ....training.session import Session
-from ....training.train import train
 
 ERF = scaled_erf(1 / math.sqrt(2))
 LENGTH = 0.25  # Q_kk at the start
@@ -102,17 +101,9 @@ def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray
     hidden = settings.difference * np.eye(width, d) + rest * np.eye(width, d, width)
     # NTK scaling: pre-activations over sqrt(d), outputs over sqrt(K), which the output weights undo
     net = Shallow(math.sqrt(d) * hidden, np.full(width, math.sqrt(width)), activation=ERF)
-    run = train(
-        [net] * settings.seeds,
-        MultiIndex(ERF, np.eye(width, d)),
-        OnlineSGD(settings.rate),
-        steps=int(steps[-1]),
-        every=[int(step) for step in steps],
-        record=[GeneralisationError()],
-        key=[named_key(key, "samples", width, seed) for seed in range(settings.seeds)],
-        session=session,
-    )
-    return run.table["generalisation_error"].transpose("seed", "step").values
+    population, sgd = MultiIndex(ERF, np.eye(width, d)), OnlineSGD(settings.rate)
+    keys = [named_key(key, "samples", width, seed) for seed in range(settings.seeds)]
+    return simulated_errors(net, population, sgd, steps, keys, session)
 
 
 def escapes(table: xr.Dataset, width: int) -> np.ndarray:

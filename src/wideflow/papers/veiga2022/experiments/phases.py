@@ -24,13 +24,12 @@ from ...._core.randomness import named_key
 from ....data.multi_index import MultiIndex
 from ....dynamics.online_sgd import OnlineSGD
 from ....experiments.base import Claim, Experiment
+from ....experiments.online import simulated_errors
 from ....experiments.spread import standard_error
 from ....figures import FigureSpec, HLine, Line, Panel, Points
 from ....limits.order_parameters import OnlineEquations, Overlaps, order_parameters
 from ....models.shallow import Shallow
-from ....observables.overlaps import GeneralisationError
 from ....training.session import Session
-from ....training.train import train
 
 ERF = scaled_erf(1 / math.sqrt(2))
 INDICES = 2
@@ -110,17 +109,9 @@ def _simulate(settings: Settings, key, width: int, steps, session) -> np.ndarray
     # NTK scaling divides outputs by sqrt(K); the output weights make that 1/K
     net = Shallow(math.sqrt(d) * _weights(width, d), np.full(width, width**-0.5), activation=ERF)
     population = MultiIndex(ERF, np.eye(INDICES, d), np.full(INDICES, 1 / INDICES), settings.noise)
-    run = train(
-        [net] * settings.seeds,
-        population,
-        OnlineSGD(settings.rate_at(width, 1.0)),
-        steps=int(steps[-1]),
-        every=[int(step) for step in steps],
-        record=[GeneralisationError()],
-        key=[named_key(key, "samples", seed) for seed in range(settings.seeds)],
-        session=session,
-    )
-    return run.table["generalisation_error"].transpose("seed", "step").values
+    keys = [named_key(key, "samples", seed) for seed in range(settings.seeds)]
+    sgd = OnlineSGD(settings.rate_at(width, 1.0))
+    return simulated_errors(net, population, sgd, steps, keys, session)
 
 
 def slopes(table: xr.Dataset) -> np.ndarray:

@@ -24,6 +24,7 @@ from ....data.synthetic import sphere_sines
 from ....dynamics.descent import GradientDescent
 from ....dynamics.losses import HalfMeanSquares
 from ....experiments.base import Claim, Experiment
+from ....experiments.slopes import slope
 from ....figures import FigureSpec, Line, Panel, Points
 from ....models.deep import Deep
 from ....observables.kernels import tangent_gram
@@ -115,10 +116,9 @@ def _change(start: Deep, end: Deep, inputs) -> dict[str, float]:
     return parts
 
 
-def slope(values: xr.DataArray) -> float:
+def width_slope(values: xr.DataArray) -> float:
     """Of the root mean square over seeds against the width, on log-log axes."""
-    mean = np.sqrt((values**2).mean("seed").values)
-    return float(np.polyfit(np.log(values["width"].values), np.log(mean), 1)[0])
+    return slope(values["width"], np.sqrt((values**2).mean("seed")))
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
@@ -159,7 +159,7 @@ def claims(table: xr.Dataset) -> tuple[Claim, ...]:
             for part in table["part"].values:
                 expected = float(at["predicted"].sel(part=part))
                 if np.isfinite(expected):
-                    value = slope(at["change"].sel(part=part))
+                    value = width_slope(at["change"].sel(part=part))
                     text = f"{name}, depth {depth}, {part}: slope against the width"
                     statements.append(Claim(text, value, expected=expected, tolerance=TOLERANCE))
     return tuple(statements)

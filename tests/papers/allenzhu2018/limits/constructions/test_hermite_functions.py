@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from wideflow.papers.allenzhu2018.laws.power_series import polynomial, smooth
 from wideflow.papers.allenzhu2018.limits.constructions.hermite_functions import (
     hermite_function,
+    least_constant,
     normalised_hermite,
     paper_clip,
     window_constant,
@@ -121,6 +122,15 @@ def test_relu_gate_against_sampling():
         assert_allclose(np.mean(terms), phi(x1), atol=4 * np.std(terms) / math.sqrt(draws))
 
 
+def test_the_deviation_is_exact_where_clips_make_kinks():
+    # phi(z) = z: h = 2 sqrt(2 pi) clip(alpha, -1, 1) 1[b0 = 0]. At x1 = 0 the gate is independent
+    # of alpha and open half the time; E[clip^2] = (P(|z| < 1) - 2 n(1)) + P(|z| > 1) = 1 - 2 n(1)
+    h = hermite_function(polynomial((0.0, 1.0)), clip=1.0)
+    density = math.exp(-0.5) / math.sqrt(2 * math.pi)
+    second = 8 * math.pi * (1 - 2 * density) / 4
+    assert_allclose(h.std(0.0), math.sqrt(second), rtol=1e-12)
+
+
 def test_unclipped_size_of_sines():
     # sqrt(E h^2) = sqrt(1/2 sum c'_i^2 i!) for odd series: about 3^omega
     sizes = [
@@ -134,6 +144,15 @@ def test_the_papers_clip_is_useless_in_numbers():
     h = hermite_function(smooth("sin"), degree=9, clip=paper_clip(9, 0.01))
     total = sum(abs(w * normalised_hermite(i, h.clip[i])[i]) for i, w in enumerate(h.weights) if w)
     assert_allclose(total, 2.5e18, rtol=0.05)
+
+
+def test_the_constant_that_the_papers_own_function_needs():
+    # the specification's; at i = 1 it is 2 * 100 / p'_1 with p'_1 = 1 / (2 sqrt(2 pi))
+    assert_allclose(least_constant(1), 400 * math.sqrt(2 * math.pi), rtol=1e-12)
+    constants = [1003, 4825, 373, 1251, 285, 727, 250]
+    assert_allclose([least_constant(i) for i in range(1, 8)], constants, rtol=2e-3)
+    assert least_constant(2, error=1e-6) == pytest.approx(least_constant(2), rel=1e-4)
+    assert max(least_constant(i) for i in range(1, 200)) < 1e4  # so the paper's 10^4 is enough
 
 
 def test_constant_function_exceeds_its_complexity():

@@ -3,6 +3,7 @@
 from .hermite_functions import (
     HermiteFunction as HermiteFunction,
     hermite_function as hermite_function,
+    least_constant as least_constant,
     normalised_hermite as normalised_hermite,
     paper_clip as paper_clip,
     practical_clip as practical_clip,

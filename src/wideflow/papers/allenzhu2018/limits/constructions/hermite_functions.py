@@ -31,12 +31,13 @@ import numpy as np
 import scipy.special as sp
 from numpy.typing import ArrayLike
 
-from ....._core.errors import check_choice, check_positive
+from ....._core.errors import check_between, check_choice, check_count, check_positive
 from ...laws.power_series import PowerSeries
 
 __all__ = [
     "HermiteFunction",
     "hermite_function",
+    "least_constant",
     "normalised_hermite",
     "paper_clip",
     "practical_clip",
@@ -160,6 +161,30 @@ def paper_clip(degree: int, error: float | int) -> np.ndarray:
     return 100 * np.sqrt(np.arange(degree + 1) * math.log(1 / error))
 
 
+def least_constant(degree: int, error: float | int = 0.01) -> float:
+    r"""The smallest $C_c$ for which term $i$ of the paper's own $h$ (its windows and clips) obeys
+    $|c'_i\,He_i(B_i)| \le \frac12(C_c\sqrt{\log(1/\varepsilon)})^i\,|c_i|$, as $|h| \le C(\phi,
+    \sqrt{\log(1/\varepsilon)})$ needs; hardly depends on $\varepsilon$.
+
+    Args:
+        degree: $i \ge 1$.
+        error: $\varepsilon$, between 0 and 1.
+
+    >>> round(least_constant(1)), round(least_constant(2))  # so the paper's 10^4 is enough
+    (1003, 4825)
+    """
+    check_count("degree", degree)
+    check_between("error", error, 0, 1, open=True)
+    level = ratio = float(paper_clip(degree, error)[degree])
+    log_size = math.log(level)  # of q_i(B_i), which overflows: beyond its zeros every ratio is > 0
+    for i in range(1, degree):
+        ratio = (level - math.sqrt(i) / ratio) / math.sqrt(i + 1)
+        log_size += math.log(ratio)
+    constant = abs(normalised_window_constant(degree, "paper"))
+    log_size += math.log(2 * math.sqrt(degree) / constant)  # He_i / p'_i = sqrt(i) q_i / constant
+    return math.exp(log_size / degree) / math.sqrt(math.log(1 / error))
+
+
 @dataclass(frozen=True)
 class HermiteFunction:
     r"""The function $h(\alpha, b_0)$ of Lemma 5.1 for one $\phi$; build it with `hermite_function`.
@@ -279,15 +304,14 @@ class HermiteFunction:
         x1 = np.linspace(-1, 1, points)
         return float(np.max(np.abs(self.representation(x1) - np.asarray(self.phi(x1)))))
 
+    def _window_ends(self) -> list[float]:
+        """Where the windows of the degrees that read drawn biases end, rising."""
+        degrees = (i for i in range(2, self.degree + 1) if not uses_atom(i, self.gate))
+        return sorted({window_end(i, self.window, self.gate) for i in degrees})
+
     def _bias_classes(self) -> list[tuple[float, bool]]:
         """One bias value from each region on which h is constant in the bias."""
-        ends = sorted(
-            {
-                window_end(i, self.window, self.gate)
-                for i in range(2, self.degree + 1)
-                if not uses_atom(i, self.gate)
-            }
-        )
+        ends = self._window_ends()
         middles = [
             0.5 * (low + high)
             for low, high in zip(
@@ -309,19 +333,15 @@ class HermiteFunction:
         neurons has error `std`$/\sqrt m$.
         """
         s = math.sqrt(max(1 - x1**2, _CLOSE**2))
-        edges = np.linspace(-14.0, 14.0, 15)
-        a = np.concatenate(
-            [low + 0.5 * (high - low) * (_NODES + 1) for low, high in itertools.pairwise(edges)]
-        )
-        weight = np.tile(_WEIGHTS, len(edges) - 1) * normal_density(a)
+        # panels end where h has its kinks, the clip levels
+        levels = self.clip[np.abs(self.clip) < 14]
+        edges = np.unique(np.concatenate([np.linspace(-14.0, 14.0, 15), levels, -levels]))
+        panels = list(itertools.pairwise(edges))
+        a = np.concatenate([low + 0.5 * (high - low) * (_NODES + 1) for low, high in panels])
+        weight = np.concatenate([0.5 * (high - low) * _WEIGHTS for low, high in panels])
+        weight *= normal_density(a)
         second = 0.5 * np.sum(weight * self(a, 0.0, True) ** 2 * sp.ndtr(a * x1 / s))
-        ends = sorted(
-            {
-                window_end(i, self.window, self.gate)
-                for i in range(2, self.degree + 1)
-                if not uses_atom(i, self.gate)
-            }
-        )
+        ends = self._window_ends()
         for low, high in zip([0.0, *ends], [*ends, 14.0], strict=True):
             b = low + 0.5 * (high - low) * (_NODES + 1)
             for sign in (1.0, -1.0):
