@@ -444,8 +444,8 @@ def _check_spatial(layer, shape: tuple[int, ...], axes: int | None = None) -> No
     if spatial < 1 or (axes is not None and spatial != axes):
         requirement = f"{axes} spatial axes" if axes is not None else "spatial axes"
         raise ValueError(
-            f"`{type(layer).__name__}` needs inputs of {requirement} and a channel axis at the end, "
-            "got one sample of "
+            f"`{type(layer).__name__}` needs inputs of {requirement} and a channel axis at the "
+            "end, got one sample of "
             f"shape {shape}. Reshape the inputs, or put `Flatten()` after the last spatial layer."
         )
 

@@ -40,8 +40,8 @@ __all__ = ["Shallow"]
 PIECES = 3  # of 8 bits: all 24 of a float32
 FULL = ("highest", "float32", "F32_F32_F32")
 WORTH = 1.7  # blocks that a whole must be, at least, to be cut
-# bytes of pre-activations in a block of a gradient (measured: descent beyond the cache became 1.6 to
-# 5 times as fast)
+# bytes of pre-activations in a block of a gradient (measured: descent beyond the cache became 1.6
+# to 5 times as fast)
 BLOCK = 7_000_000
 MOST_NUMBERS = 10**12  # of weights, 8 TB: no machine holds them, and its own error says less
 

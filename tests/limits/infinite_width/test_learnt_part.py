@@ -33,7 +33,7 @@ def test_lanczos_against_the_spectrum(rate):
 
 
 def test_descent_keeps_the_digits_of_small_eigenvalues():
-    # sum_{j<k} (1 - x)^j = k - k(k-1)/2 x + ..., from the power series; its next term is below 1e-16
+    # sum_{j<k} (1 - x)^j = k - k(k-1)/2 x + ..., whose next term is below 1e-16
     x, k = 1e-12, 1000
     result = learnt_part(np.array([x, 1.5]), np.array([2.0 * k]), 2.0, np)[0]
     x = 2 * x  # rate times eigenvalue

@@ -89,6 +89,7 @@ def test_widths_by_hand():
         4 * math.log(40) / (math.sqrt(2) - 1) ** 2
     )
     assert ch.width_for_activity(0.1, 5, 0.05) == pytest.approx(math.log(100) / 0.02)
+    assert ch.width_for_activity(1e-200, 5, 0.05) == math.inf  # beyond 1e308
 
 
 def test_features_for_gram_has_the_stated_leading_term():

@@ -257,7 +257,8 @@ def width_for_activity(floor: float | int, samples: int, failure_probability: fl
         samples: $n$.
         failure_probability: $p$.
     """
-    return math.log(samples / failure_probability) / (2 * floor**2) if floor > 0 else math.inf
+    square = floor**2  # 0 for a floor below 1e-162 as well
+    return math.log(samples / failure_probability) / (2 * square) if square > 0 else math.inf
 
 
 @checked
