@@ -15,8 +15,7 @@ def slope(x, values) -> float:
     >>> round(slope([1, 2, 4], [3.0, 1.5, 0.75]), 12)
     -1.0
     """
-    logs = (np.log(np.asarray(array, float)) for array in (x, values))
-    return float(np.polyfit(*logs, 1)[0])
+    return float(np.polyfit(np.log(np.asarray(x, float)), np.log(np.asarray(values, float)), 1)[0])
 
 
 def log_log_slope(x, values, weights=None) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """The three main theorems: what is learned, with how many neurons and samples."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -224,7 +224,7 @@ class Theorem43(_AbstractThreeLayerTheorem):
     variant: ClassVar[int] = 2
 
 
-def _reached(loss, read, width, samples, iterations: int | None = 1, outputs: int = 1) -> Learnt:
+def _reached(loss, read, width, samples, iterations: Any = 1, outputs: int = 1) -> Learnt:
     """What a run reached, or what is said of one by its numbers."""
     if isinstance(loss, Run):
         return read(loss)
