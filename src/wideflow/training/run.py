@@ -5,6 +5,8 @@ from typing import Any
 
 import xarray as xr
 
+from .._core.trees import describe
+
 
 @dataclass(frozen=True)
 class Run:
@@ -50,9 +52,16 @@ class Run:
             raise ValueError(f"`index` must lie in [0, {count - 1}], got {index}.")
         axis = next(d for d in self.table.loss.dims if d != "step")
         pick = lambda part: part[index] if isinstance(part, list | tuple) else part
+        own = {"status": self.status[index].value}
+        for name in ("starts", "data"):  # one digest for all members, or one for each
+            digests = str(self.table.attrs.get(name, "")).split(",")
+            if len(digests) == count:
+                own[name] = digests[index]
+        if isinstance(self.dynamics, list | tuple):
+            own["dynamics"] = describe(self.dynamics[index])
         return Run(
             self.model[index],
-            self.table.isel({axis: index}, drop=True),
+            self.table.isel({axis: index}, drop=True).assign_attrs(own),
             self.status[index],
             self.start[index],
             self.state[index],
