@@ -691,7 +691,7 @@ def _shape(call, params, x):
 @double
 def linearisation_gap(before, after, inputs) -> float:
     r"""$\lVert f_1-f_0-J_0(\theta_1-\theta_0)\rVert/\lVert f_1-f_0\rVert$ between two states of a
-    wideflow model.
+    wideflow model; 0 where the parameters moved by no more than their rounding.
 
     Args:
         before, after: the two states, with parameters $\theta_0$ and $\theta_1$.
@@ -699,6 +699,12 @@ def linearisation_gap(before, after, inputs) -> float:
     """
     features = before.embed(jnp.asarray(inputs))
     theta, end = parameters(before), parameters(after)
+    if all(
+        float(jnp.linalg.norm(end[k] - theta[k]))
+        <= 10 * float(jnp.finfo(theta[k].dtype).eps) * float(jnp.linalg.norm(theta[k]))
+        for k in theta
+    ):
+        return 0.0
     first, tangent = jax.jvp(
         lambda p: with_parameters(before, p).respond(features),
         (theta,),

@@ -161,3 +161,14 @@ def test_networks_along_gamma_share_their_programs(table):
         laziness(net, data, jax.random.key(0))
     assert len(GAMMAS) > 2
     assert names.count("_end") == names.count("_start") == len(WIDTH_FACTORS)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_network_that_never_moved_is_not_rich(seed):
+    # a symmetric start on targets of zero has nothing to learn: the flow moves it by rounding, if
+    # at all
+    net = wf.Shallow.init(seed, features=3, width=8, activation="tanh", symmetric=True)
+    data = wf.Dataset(np.random.default_rng(0).normal(size=(5, 3)) / 3, np.zeros(5))
+    followed = wf.certify(net, data, train=True, time=3.0).followed
+    assert followed is not None
+    assert followed.regime.verdict == "lazy"

@@ -99,3 +99,25 @@ def test_the_records_that_statements_need_can_be_asked_for():
     record = wf.theorems.records()
     names = {observable.name for observable in record}
     assert {"kernel_gap", "weight_movement", "sum_loss"} <= names
+
+
+def test_a_table_without_its_beginning_is_not_judged(flow):
+    verdict = D1(NET, DATA, flow.table.isel(step=slice(50, None)))
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "begins at time" in verdict.message
+
+
+def test_a_member_knows_its_own_network_rate_and_status():
+    nets = [NET, wf.Shallow.init(2, features=4, width=400, activation="tanh")]
+    rates = [wf.GradientDescent(0.5), wf.GradientDescent(50.0)]
+    both = wf.train(nets, DATA, rates, steps=20, every=10, record=RECORD)
+    assert D1(both.member(0)).outcome is wf.Outcome.HOLDS
+    assert "does not resolve it" in D1(both.member(1)).message
+    crossed = D1(nets[0], DATA, both.member(1).table)
+    assert "not that of this network" in crossed.message
+    assert "of unknown" in D1(NET, DATA, both.table.isel(seed=0)).message
+
+
+def test_a_run_in_single_precision_is_its_own():
+    short = run(wf.GradientDescent(0.5), precision="float32")
+    assert D1(short).outcome is wf.Outcome.HOLDS

@@ -254,7 +254,7 @@ def measure(start, run, data) -> Followed:
     gap = linearisation_gap(start, run.model, data.inputs)
     losses, times = run.table["loss"].values, run.table["time"].values
     above_floor = losses > 1e-22 * losses[0]
-    last = int(np.flatnonzero(above_floor)[-1])
+    last = int(np.max(np.flatnonzero(above_floor), initial=0))  # none: the loss is 0 throughout
     rate = float(-np.log(losses[last] / losses[0]) / times[last]) if last else math.nan
     outputs, targets = (
         np.asarray(v, float).reshape(-1) for v in (start.outputs(data.inputs), data.targets)

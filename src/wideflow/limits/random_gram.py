@@ -211,6 +211,9 @@ def gram_variance(inputs, scaling: AbstractScaling, activation, width: int | Non
     $C_0(X)\sum_j\lambda_{m,j}^2$ at width $m$ = `width`, or its limit
     $C_0(X)(1-\gamma)^2\sum_j\tilde\lambda_j^2$ when `width` is missing (caron2023, equation 12).
 
+    Where the node weights fall short of total 1 (`Zipf(released=True)`) it is the variance about
+    their own mean $\sum_j\lambda_{m,j}\,\widehat\Theta^*$.
+
     Args:
         inputs: $X$, shape (sample, feature).
         scaling: where the node weights come from.

@@ -56,6 +56,17 @@ def probe_features(snapshot: Snapshot, samples: int | None) -> Float[Array, "sam
     return features if samples is None else features[:samples]
 
 
+def one_residual(snapshot: Snapshot[Any, DatasetObjective]) -> Float[Array, " sample"]:
+    """$r = f - y$ of a network of one output, of which alone the formula speaks."""
+    residual = snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets
+    if residual.ndim != 1:
+        raise ValueError(
+            f"this observable is about a network of one output, got {residual.shape[1]}; leave it "
+            "out of `record`, or train on one column of the targets."
+        )
+    return residual
+
+
 def test_objective(snapshot: Snapshot[Any, Objective]) -> Objective:
     if snapshot.test is None:
         raise ValueError("this observable looks at test data; give `test=` to `train`.")

@@ -53,7 +53,8 @@ class AbstractRunTheorem(AbstractTheorem):
         signature = inspect.signature(self.evaluate)
         if "failure_probability" in signature.parameters:
             options = under_new_names(options, OLD_NAMES)
-        if parts and isinstance(parts[0], Run):
+        own = bool(parts) and isinstance(parts[0], Run)
+        if own:
             options = _parts_of(parts[0], signature.parameters) | options
             parts = parts[1:]
         try:
@@ -66,7 +67,7 @@ class AbstractRunTheorem(AbstractTheorem):
         arguments = bound.arguments
         table = arguments.get("table")
         if table is not None and self.of_flow:
-            fault = flow_fault(arguments["start"], arguments.get("data"), table)
+            fault = flow_fault(arguments["start"], arguments.get("data"), table, own=own)
             if fault:
                 return Verdict(Outcome.NOT_APPLICABLE, math.nan, fault)
         return self.evaluate(*bound.args, **bound.kwargs)
@@ -84,19 +85,29 @@ def _parts_of(run: Run, wanted) -> dict[str, Any]:
     return {name: part for name, part in parts.items() if name in wanted}
 
 
-def flow_fault(start, data, table: xr.Dataset) -> str:
-    """Why `table` does not record the gradient flow of `start` on `data`; empty where it does."""
+def flow_fault(start, data, table: xr.Dataset, *, own: bool = False) -> str:
+    """Why `table` does not record the gradient flow of `start` on `data`; empty where it does.
+
+    Args:
+        own: whether they are the parts of one `Run`, which need no digests: in single precision its
+            start is the rounded one.
+    """
     for what, thing, key in (("network", unlabelled(start), "starts"), ("data", data, "data")):
         known = str(table.attrs.get(key, "")).split(",")
-        if thing is not None and digest(thing) not in known:
+        if not own and thing is not None and digest(thing) not in known:
             return f"the table is not that of this {what}; judge the `Run` itself"
     fault = run_fault(table, ("loss",) if "loss" in table else ())
     if fault:
         return fault
+    first = float(np.min(table["time"].values))
+    if first > 0:
+        return f"the table begins at time {first:.3g}, and the statement is about the whole run"
     dynamics = str(table.attrs.get("dynamics", ""))
     if dynamics.startswith("GradientFlow("):
         return ""
-    step = re.match(r"GradientDescent\(rate=([^,)]+)", dynamics)
+    if dynamics.startswith("GradientDescent(rate=array"):
+        return "the rate of this run is of unknown size; judge `run.member(i)`"
+    step = re.match(r"GradientDescent\(rate=([0-9.e+-]+)\)", dynamics)
     if step is None:
         return (
             "the statement is about gradient flow, and the run is "

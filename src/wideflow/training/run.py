@@ -5,8 +5,7 @@ from typing import Any
 
 import xarray as xr
 
-from .._core.trees import describe, unlabelled
-from .identity import digest
+from .._core.trees import describe
 
 
 @dataclass(frozen=True)
@@ -53,21 +52,22 @@ class Run:
             raise ValueError(f"`index` must lie in [0, {count - 1}], got {index}.")
         axis = next(d for d in self.table.loss.dims if d != "step")
         pick = lambda part: part[index] if isinstance(part, list | tuple) else part
-        start, data, dynamics = self.start[index], pick(self.data), pick(self.dynamics)
-        # the member's table tells what it alone is, so that no other member passes for it
-        own = {"dynamics": describe(dynamics), "status": self.status[index].value}
-        for name, part in (("starts", unlabelled(start)), ("data", data)):
-            if (mark := digest(part)) in str(self.table.attrs.get(name, "")).split(","):
-                own[name] = mark
+        own = {"status": self.status[index].value}
+        for name in ("starts", "data"):  # one digest for all members, or one for each
+            digests = str(self.table.attrs.get(name, "")).split(",")
+            if len(digests) == count:
+                own[name] = digests[index]
+        if isinstance(self.dynamics, list | tuple):
+            own["dynamics"] = describe(self.dynamics[index])
         return Run(
             self.model[index],
             self.table.isel({axis: index}, drop=True).assign_attrs(own),
             self.status[index],
-            start,
+            self.start[index],
             self.state[index],
-            data,
+            pick(self.data),
             pick(self.test),
-            dynamics,
+            pick(self.dynamics),
             self.loss,
             self.record,
         )

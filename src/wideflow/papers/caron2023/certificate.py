@@ -52,7 +52,8 @@ def _decay(case: Case) -> Verdict:
         "loss": float(
             np.max(losses[resolved] * np.exp(2 * gap * times[resolved]), initial=0.0) / losses[0]
         ),
-        "sharp_movement": float(np.max(moved / reach)),
+        # a node of weight 0 does not move
+        "sharp_movement": float(np.max(moved / np.where(moved > 0, reach, 1.0))),
     }
     return conclude(
         ratios,

@@ -151,6 +151,27 @@ def test_weight_speed_against_monte_carlo(name):
     )
 
 
+def test_weight_speed_of_weights_that_do_not_sum_to_one():
+    # Gauss-Hermite over two weights a node, exact over signs: the other nodes' outputs have
+    # covariance (sum of their weights) E sigma sigma
+    act, weights = activation("tanh"), np.asarray(Zipf(0.0, 0.5, released=True).node_weights(3))
+    assert weights.sum() < 0.95
+    points, mass = np.polynomial.hermite_e.hermegauss(80)
+    grid = np.stack(np.meshgrid(points, points), -1).reshape(-1, 2)
+    mass = np.outer(mass, mass).ravel() / mass.sum() ** 2
+    inputs = INPUTS[:, :2]
+    z = inputs @ grid.T / math.sqrt(2)
+    value, slope = np.asarray(act(z)), np.asarray(act.derivative(z))
+    push = inputs.T[:, :, None] * slope
+    for j, weight in enumerate(np.asarray(weight_speed(inputs, TARGETS, "tanh", weights))):
+        rest = (weights.sum() - weights[j]) * (value * mass) @ value.T
+        fixed = np.outer(TARGETS, TARGETS) + rest
+        square = np.einsum("q,dnq,dmq,nm->", mass, push, push, fixed) + weights[j] * np.einsum(
+            "q,dnq,dmq,nq,mq->", mass, push, push, value, value
+        )
+        assert weight**2 == pytest.approx(weights[j] / 2 * square, rel=1e-9, abs=1e-15)
+
+
 def test_output_bound():
     assert output_bound("relu", 7) == pytest.approx(1 / 14)
     assert output_bound("sin", 4) == pytest.approx(

@@ -130,3 +130,43 @@ def test_a_stuck_pair_halves_its_share_of_the_diagonal():
 def test_kinked_networks_have_no_kernel_velocity():
     with pytest.raises(ValueError, match="smooth activation"):
         kernel_velocity(network(), DATA.inputs, DATA.targets)
+
+
+@pytest.mark.parametrize("options", [{"output_scale": 3.0}, {"outputs": 2}])
+def test_gradient_change_counts_the_output_weights(options):
+    start = wf.Shallow.init(3, features=4, width=9, activation="tanh", **options)
+    targets = np.zeros((6, *start.output.shape[:-1]))
+    run = wf.train(
+        start,
+        wf.Dataset(DATA.inputs, targets),
+        wf.GradientDescent(0.5),
+        steps=3,
+        record=[wf.observables.GradientChange()],
+    )
+
+    def jacobian(net):
+        outputs = lambda w: wf.Shallow(w.T, net.output, net.scaling, net.activation).outputs(
+            DATA.inputs
+        )
+        return jax.jacobian(outputs)(net.weights)
+
+    change = np.sum(np.asarray(jacobian(run.model) - jacobian(start)) ** 2)
+    assert_allclose(run.table["gradient_change"][-1], change, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "observable",
+    [
+        wf.observables.DecayRate(),
+        wf.observables.KernelSpeed(),
+        wf.observables.LossSlope(),
+        wf.observables.PreactivationSpeed(),
+        wf.observables.WeightedResidual(),
+    ],
+)
+def test_observables_of_one_output_say_so(observable):
+    # as many samples as outputs, where the shapes alone would let some of them pass
+    net = wf.Shallow.init(3, features=4, width=9, activation="tanh", outputs=6)
+    data = wf.Dataset(DATA.inputs, np.eye(6))
+    with pytest.raises(ValueError, match="a network of one output, got 6"):
+        wf.train(net, data, wf.GradientDescent(0.5), steps=1, record=[observable])

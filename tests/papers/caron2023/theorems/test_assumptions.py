@@ -121,3 +121,75 @@ def test_a_run_that_diverged_refutes_nothing():
     ):
         assert verdict.outcome is Outcome.NOT_APPLICABLE
         assert "nothing can be judged" in verdict.message
+
+
+def test_the_gap_of_some_samples_or_of_one_output_is_not_the_gap():
+    net = network("tanh", wf.scalings.NTK())
+    few = [
+        wf.observables.Loss(),
+        wf.observables.KernelMinEigenvalue(samples=2),
+        wf.observables.KernelDistance("spectral", relative=False, samples=2),
+        wf.observables.WeightMovement(),
+    ]
+    run = wf.train(net, DATA, wf.GradientDescent(1.0), steps=40, every=20, record=few)
+    for theorem in (caron2023.LemmaD1(), caron2023.Theorem42()):
+        verdict = theorem(run)
+        assert verdict.outcome is Outcome.NOT_APPLICABLE
+        assert "recorded with other settings" in verdict.message
+    both = wf.Dataset(DATA.inputs, np.stack([DATA.targets, -DATA.targets], 1))
+    net = network("tanh", wf.scalings.NTK(), outputs=2)
+    run = wf.train(net, both, wf.GradientDescent(1.0), steps=4, every=2, record=caron2023.RECORD)
+    assert "one output" in caron2023.LemmaD1()(run).message
+
+
+def test_a_start_without_residual_is_no_crash():
+    net = network("tanh", wf.scalings.NTK())
+    data = wf.Dataset(DATA.inputs, np.asarray(net.outputs(DATA.inputs)))
+    run = wf.train(net, data, wf.GradientDescent(1.0), steps=4, every=2, record=caron2023.RECORD)
+    assert "rounding" in caron2023.LemmaD1()(run).message
+    for lemma in (caron2023.LemmaD5()(run), caron2023.LemmaD5()(net, data)):
+        assert lemma.outcome is Outcome.NOT_APPLICABLE
+        assert "needs m >=" in lemma.message  # R' = 0 < R: only the width is missing
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("dynamics", [wf.GradientFlow(1e-3), wf.GradientDescent(1.0)])
+def test_an_equality_is_judged_to_the_accuracy_of_the_run(precision, dynamics):
+    # linear, one sample: L = L_0 exp(-2 lambda t) and the sharp movement bound are equalities
+    data = wf.Dataset([[0.6, 0.3]], [1.0])
+    net = wf.Shallow.init(1, features=2, width=50, activation="linear")
+    length = {"time": 60.0} if isinstance(dynamics, wf.GradientFlow) else {"steps": 60}
+    run = wf.train(net, data, dynamics, **length, record=caron2023.RECORD, precision=precision)
+    verdict = caron2023.LemmaD1()(run)
+    assert verdict.outcome is Outcome.HOLDS, verdict
+    late = run.table.assign_coords(time=1.5 * run.table["time"])  # losses too large for their times
+    assert caron2023.LemmaD1().evaluate(run.start, data, late).outcome is Outcome.VIOLATED
+
+
+def test_a_single_node_of_the_released_sequence_weighs_nothing():
+    released = wf.scalings.Zipf(0.0, 0.5, released=True)
+    assert caron2023.PropositionA2()(released, 1).outcome is Outcome.VIOLATED
+
+
+def test_many_entries_of_a_monte_carlo_mean_are_allowed_for():
+    # 10 000 entries: some exceed four standard errors in every second draw
+    inputs = np.random.default_rng(0).normal(size=(3, 20))
+    weights = np.asarray(wf.scalings.Zipf(0.5, 0.5).node_scales(500)) ** 2
+    for seed in range(4):
+        verdict = caron2023.Theorem51()(
+            jax.random.key(seed), inputs, np.ones(3), "softplus", weights, draws=500
+        )
+        assert verdict.outcome is Outcome.HOLDS, verdict
+    wrong = caron2023.Theorem51()(
+        jax.random.key(0), inputs, np.ones(3), "softplus", [0.5, 0.5], draws=500
+    )
+    assert wrong.numbers["ratio_errors"] == pytest.approx(wrong.numbers["errors"] / 4, rel=0.2)
+
+
+def test_a_law_whose_quadrature_fails_refutes_nothing():
+    inputs = 10 * np.random.default_rng(0).normal(size=(3, 2))
+    verdict = caron2023.Theorem52()(
+        jax.random.key(0), inputs, "tanh", [0.5, 0.3, 0.2], draws=20_000
+    )
+    assert verdict.outcome is Outcome.NOT_APPLICABLE
+    assert "`order`" in verdict.message

@@ -150,3 +150,79 @@ def test_unknown_slopes_are_not_said_to_vanish(run):
     assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
     assert "unknown" in verdict.message
     assert "not bounded away" not in verdict.message
+
+
+def test_a_kink_at_which_neurons_stick_bounds_no_slope():
+    # f >= 0 for |z| with positive output weights: the loss on y = -0.02 stays at y^2/2, whatever
+    # a rate says
+    data = wf.Dataset([[1.0]], [-0.02])
+    hidden = np.where(np.arange(100) % 2, 1e-3, -1e-3)[:, None]
+    net = wf.Shallow(hidden, 20 * np.ones(100), OURS, "abs")
+    run = wf.train(
+        net, data, wf.GradientDescent(1e-5), steps=600, every=300, record=ch.record((-1.0, 1.0))
+    )
+    assert run.table["sum_loss"].values[-1] > 2e-4
+    for verdict in (
+        ch.Certificate()(net, data, interval=(-1.0, 1.0)),
+        ch.Certificate()(run, interval=(-1.0, 1.0)),
+        ch.PolyakLojasiewicz()(run),
+    ):
+        assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+        assert "not bounded away from 0" in verdict.message
+
+
+def test_unequal_node_scales_count_with_the_least():
+    # -dL/dt >= lambda_min(G) sum_j lambda_j |sigma'_j r|^2, in which no node may stand for all
+    data = wf.data.random_labels(jax.random.key(3), samples=3, features=5)
+    net = wf.Shallow.init(
+        1, features=5, width=60, activation="tanh", scaling=wf.scalings.Zipf(0.0, 0.4)
+    )
+    run = wf.train(net, data, wf.GradientDescent(0.2), steps=4, every=2, record=ch.record())
+    assert ch.MonotoneLoss()(run).outcome is wf.Outcome.HOLDS
+
+
+def test_records_on_another_interval_are_not_judged(run):
+    net, data, table = run
+    assert ch.Lemma1()(net, data, table, interval=(-2.0, 2.0)).outcome is not wf.Outcome.VIOLATED
+    verdict = ch.Lemma1()(net, data, table, interval=(-0.5, 0.7))
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "recorded with other settings" in verdict.message
+
+
+def test_targets_of_zero_meet_no_width():
+    for theorem in (ch.Theorem1(), ch.Corollary1()):
+        verdict = theorem(wide(), wf.Dataset([[0.2]], [0.0]), **OPTIONS)
+        assert verdict.outcome is wf.Outcome.VACUOUS
+        assert verdict.numbers["width_for_loss"] == np.inf
+
+
+def test_movement_is_that_of_one_network():
+    net, data = wide(), DATA
+    other = wf.Shallow(net.hidden, -net.output, OURS, "linear")
+    assert ch.MovementBound()(net, net, data.inputs).outcome is wf.Outcome.HOLDS
+    verdict = ch.MovementBound()(net, other, data.inputs)
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "one network" in verdict.message
+
+
+def test_a_pruned_network_has_no_random_start():
+    net = wf.Shallow.init(1, features=5, width=400, activation="tanh", scaling=OURS)
+    data = wf.data.random_labels(jax.random.key(3), samples=3, features=5)
+    verdict = ch.Lemma3()(wf.prune(net, keep=390), data, exact=True, interval=(-2.0, 2.0))
+    assert verdict.outcome is wf.Outcome.NOT_APPLICABLE
+    assert "pruned" in verdict.message
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("dynamics", [wf.GradientFlow(1e-3), wf.GradientDescent(1.0)])
+def test_an_equality_is_judged_to_the_accuracy_of_the_run(precision, dynamics):
+    # linear, one sample: L = L_0 exp(-2 c^2 G t), where the inequality (16) is an equality
+    data = wf.Dataset([[0.6, 0.3]], [1.0])
+    net = wf.Shallow.init(1, features=2, width=50, activation="linear", scaling=OURS)
+    length = {"time": 60.0} if isinstance(dynamics, wf.GradientFlow) else {"steps": 60}
+    run = wf.train(net, data, dynamics, **length, record=ch.record(), precision=precision)
+    for theorem in (ch.PolyakLojasiewicz(), ch.MonotoneLoss(), ch.Lemma1Steps()):
+        assert theorem(run).outcome is wf.Outcome.HOLDS, theorem(run)
+    faster = run.table.assign_coords(time=1.2 * run.table["time"])  # a loss too large for its time
+    verdict = ch.PolyakLojasiewicz().evaluate(run.start, data, faster)
+    assert verdict.outcome is wf.Outcome.VIOLATED

@@ -23,7 +23,8 @@ from wideflow.papers.chen2022 import theorems as ch
         ("erf", (-1.0, 1.0), 2 / math.sqrt(math.pi) / math.e),
         ("sin", (-1.0, 2.0), 0.0),  # cos changes sign at pi/2
         ("linear", (-3.0, 1.0), 1.0),
-        ("abs", (-1.0, 1.0), 1.0),
+        ("abs", (0.0, 1.0), 1.0),
+        ("abs", (-1.0, 1.0), 0.0),  # a neuron that sticks to the kink has any slope in [-1, 1]
     ],
     ids=str,
 )

@@ -15,14 +15,12 @@ Run:  wideflow run caron2023-figure1
 Takes:  default 1 min on two cores, smoke 3 s, paper on a GPU
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
 
 from .... import data, observables
-from ...._core.errors import check_choice
 from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ...._core.scalings import Zipf
@@ -32,8 +30,9 @@ from ....experiments.spread import deviation
 from ....figures import FigureSpec, Line, Panel
 from ....models.shallow import Shallow
 from ....training.train import train
+from .members import ALPHAS, DEVIATION, GAMMAS, check_settings, labels, most_moved
 
-CONVENTIONS = {"released": (0.1, math.sqrt(2)), "paper": (1.0, 1.0)}  # noise, initial deviation
+NOISE = {"released": 0.1, "paper": 1.0}
 
 PUBLISHED = {  # released figure files, mean over 5 runs at step 50 000
     "γ=1": dict(risk=1.2e-6, movement=0.92, drift=0.0276**2, gap=0.00375),
@@ -73,8 +72,8 @@ class Settings:
     samples: int = 100
     features: int = 50
     width: int = 2000
-    gammas: tuple[float, ...] = (1.0, 0.5, 0.5, 0.2, 0.0)
-    alphas: tuple[float, ...] = (0.7, 0.7, 0.5, 0.5, 0.4)
+    gammas: tuple[float, ...] = GAMMAS
+    alphas: tuple[float, ...] = ALPHAS
     convention: str = "released"
     rate: float = 0.0  # 0 for the convention's: flow time 1000 in all (released), or 1 (paper)
     steps: int = 0  # 0 for the convention's: 100 (released), 4000 (paper)
@@ -83,12 +82,7 @@ class Settings:
     precision: Precision = "float64"
 
     def __post_init__(self):
-        check_choice("convention", self.convention, CONVENTIONS)
-        if len(self.gammas) != len(self.alphas):
-            raise ValueError(
-                f"`gammas` and `alphas` must have equal lengths, got {len(self.gammas)} and "
-                f"{len(self.alphas)}."
-            )
+        check_settings(self)
 
     @property
     def descent(self) -> tuple[float, int]:
@@ -97,15 +91,9 @@ class Settings:
         steps = self.steps or (4000 if literal else 100)
         return self.rate or (1.0 if literal else 1000.0 / steps), steps
 
-    @property
-    def labels(self) -> list[str]:
-        short = lambda v: f"{v:g}".replace("0.", ".")
-        pairs = zip(self.gammas, self.alphas, strict=True)
-        return ["γ=1" if g == 1 else f"γ={short(g)}, α={short(a)}" for g, a in pairs]
-
 
 def run(settings: Settings, key, session) -> xr.Dataset:
-    noise, deviation = CONVENTIONS[settings.convention]
+    noise, names = NOISE[settings.convention], labels(settings)
     rate, steps = settings.descent
     sets = [
         data.sphere_sines(named_key(key, part), settings.samples, settings.features, noise)
@@ -126,7 +114,7 @@ def run(settings: Settings, key, session) -> xr.Dataset:
                 features=settings.features,
                 width=settings.width,
                 scaling=Zipf(gamma, alpha),
-                weight_std=deviation,
+                weight_std=DEVIATION[settings.convention],
             )
             for seed in range(settings.seeds)
         ]
@@ -139,23 +127,16 @@ def run(settings: Settings, key, session) -> xr.Dataset:
             every=max(1, steps // settings.records),
             test=sets[1],
             precision=settings.precision,
-            session=session.within(i, len(settings.gammas), settings.labels[i]),
+            session=session.within(i, len(settings.gammas), names[i]),
         ).table
-        table["most_moved"] = _most_moved(table.weight_movement)
+        table["most_moved"] = most_moved(table.weight_movement)
         table["kernel_top"] = ("seed", [_top(net, sets[0]) for net in nets])
         tables.append(table.drop_vars("weight_movement"))
-    joined = xr.concat(tables, xr.DataArray(settings.labels, dims="setting", name="setting"))
+    joined = xr.concat(tables, xr.DataArray(names, dims="setting", name="setting"))
     attributes = {
         name: getattr(settings, name) for name in ("convention", "samples", "features", "width")
     }
     return joined.assign_attrs(tables[0].attrs | attributes)
-
-
-def _most_moved(movement: xr.DataArray) -> xr.DataArray:
-    """The whole history of the node that moved most by the end, run by run."""
-    node = movement.isel(step=-1, drop=True).argmax("width")
-    moved = movement.isel(width=node)
-    return moved.assign_attrs(label="‖w_j(t) − w_j(0)‖ of the most-moved node")
 
 
 def _top(net, dataset) -> float:

@@ -12,19 +12,13 @@ import xarray as xr
 
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec
-from .images import Settings, accuracy_at, common_claims, has_features, panels, run
+from .images import Settings, accuracy_at, common_claims, figure, has_features, run
 
 GRID: dict[str, Any] = {"gammas": (0.1, 0.2, 0.5, 0.7), "alphas": (0.5, 0.5, 0.5, 0.5)}
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    return FigureSpec(
-        f"{table.attrs['features']}: the share γ of the symmetric part",
-        panels(table),
-        caption=f"{table.attrs['features']}, width {table.attrs['width']}, "
-        f"{table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
-        "deviation. Compare caron2023, Figure 11, which has features of ResNet-18.",
-    )
+    return figure(table, "the share γ of the symmetric part", "Figure 11")
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from ....experiments.base import Claim, Experiment
 from ....figures import FigureSpec
-from .images import Settings, accuracy_at, common_claims, has_features, panels, run
+from .images import Settings, accuracy_at, common_claims, figure, has_features, run
 from .members import LAZY, PUBLISHED_ORDER, RICH, beside, rises
 
 # ResNet-18 features, released figure files; shown beside ours, which come from other features
@@ -24,13 +24,7 @@ PUBLISHED = {
 
 
 def draw(table: xr.Dataset) -> FigureSpec:
-    return FigureSpec(
-        f"{table.attrs['features']}: cross-entropy under asymmetric node scaling",
-        panels(table),
-        caption=f"{table.attrs['features']}, width {table.attrs['width']}, "
-        f"{table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
-        "deviation. Compare caron2023, Figure 4, which has features of ResNet-18.",
-    )
+    return figure(table, "cross-entropy under asymmetric node scaling", "Figure 4")
 
 
 def claims(table: xr.Dataset) -> tuple[Claim, ...]:

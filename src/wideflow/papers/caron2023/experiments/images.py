@@ -23,6 +23,7 @@ from ....data.files import DataNotFoundError
 from ....dynamics.losses import CrossEntropy
 from ....dynamics.sgd import SGD
 from ....experiments.base import Claim
+from ....figures import FigureSpec
 from .members import (
     ALPHAS,
     GAMMAS,
@@ -30,6 +31,7 @@ from .members import (
     curves,
     labels,
     levels_of,
+    movement_panel,
     prune_members,
     train_members,
 )
@@ -120,17 +122,22 @@ def panels(table: xr.Dataset) -> list:
     )
     return [
         curves(table, table["test_loss"], "step", "Test risk", step, "cross-entropy"),
-        curves(
-            table,
-            table["most_moved"],
-            "step",
-            "Movement of the most-moved node",
-            step,
-            "‖w(t) − w(0)‖",
-        ),
+        movement_panel(table, step),
         curves(table, entropy, "removed", "Test risk after pruning", removed, "cross-entropy"),
         curves(table, accuracy, "removed", "Test accuracy after pruning", removed, "share right"),
     ]
+
+
+def figure(table: xr.Dataset, title: str, which: str) -> FigureSpec:
+    """All panels under `title`; `which` is the paper's figure."""
+    features = table.attrs["features"]
+    return FigureSpec(
+        f"{features}: {title}",
+        panels(table),
+        caption=f"{features}, width {table.attrs['width']}, "
+        f"{table.attrs['epochs']} epochs. Mean over {table.sizes['seed']} seeds, band of one "
+        f"deviation. Compare caron2023, {which}, which has features of ResNet-18.",
+    )
 
 
 def common_claims(table: xr.Dataset) -> list[Claim]:

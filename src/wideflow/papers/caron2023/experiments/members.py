@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from ...._core.errors import check_choice
+from ...._core.foreign import untyped
 from ...._core.randomness import named_key
 from ...._core.scalings import NTK, Zipf
 from ....experiments.base import Claim
@@ -110,11 +111,7 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, sessi
     )
     table = unstack(result.table, names, settings.seeds)
     if "weight_movement" in table:
-        moved = table["weight_movement"]
-        node = moved.isel(step=-1, drop=True).argmax("width")
-        table["most_moved"] = moved.isel(width=node).assign_attrs(
-            label="‖w_j(t) − w_j(0)‖ of the most-moved node"
-        )
+        table["most_moved"] = most_moved(table["weight_movement"])
         table = table.drop_vars("weight_movement")
     nets = [
         [
@@ -126,6 +123,13 @@ def train_members(settings, key, dataset, test, dynamics, *, loss, record, sessi
         for i, row in enumerate(starts)
     ]
     return table, nets
+
+
+def most_moved(movement: xr.DataArray) -> xr.DataArray:
+    """The whole history of the node that moved most by the end, run by run."""
+    node = movement.isel(step=-1, drop=True).argmax("width")
+    moved = movement.isel(width=node)
+    return moved.assign_attrs(label="‖w_j(t) − w_j(0)‖ of the most-moved node")
 
 
 def unstack(table: xr.Dataset, names, seeds: int) -> xr.Dataset:
@@ -202,6 +206,54 @@ def curves(
         band = numbers(low), numbers(middle + spread)
         lines.append(Line(x_values, y_values, str(name), *band))
     return Panel(title, x, y, lines, xscale=xscale, yscale=yscale)
+
+
+def movement_panel(table: xr.Dataset, step: str) -> Panel:
+    """Of the most-moved node."""
+    title = "Movement of the most-moved node"
+    return curves(table, table["most_moved"], "step", title, step, "‖w(t) − w(0)‖")
+
+
+def kernel_panels(table: xr.Dataset, step: str) -> dict[str, Panel]:
+    """Change and smallest eigenvalue of the Gram matrix along training."""
+    drift = untyped(np.sqrt)(table["kernel_drift"])
+    return {
+        "drift": curves(
+            table,
+            drift,
+            "step",
+            "Change of the Gram matrix (square root)",
+            step,
+            "‖Θ(t) − Θ(0)‖₂^½",
+        ),
+        "gap": curves(
+            table,
+            table["kernel_gap"],
+            "step",
+            "Smallest eigenvalue of the Gram matrix",
+            step,
+            "λ_min(Θ)",
+            yscale="log",
+        ),
+    }
+
+
+def unpruned_risks(table: xr.Dataset, subject: str = "") -> list[Claim]:
+    """Pruning starts where training ended: two computations of one number, of both risks."""
+    end, unpruned = table.isel(step=-1), table["pruned_risk"].sel(importance="released", removed=0)
+    whole = unpruned.sel(part="train") / end["risk"]
+    tested = unpruned.sel(part="test") / end["test_risk"]
+    return [
+        Claim(
+            f"{subject}with no node removed the pruned network's training risk is the trained "
+            "one's, largest relative difference",
+            float(np.max(np.abs(whole - 1))),
+            at_most=1e-2,
+        ),
+        Claim(
+            f"{subject}the same of its test risk", float(np.max(np.abs(tested - 1))), at_most=1e-2
+        ),
+    ]
 
 
 def rises(values: xr.DataArray, order=PUBLISHED_ORDER) -> bool:

@@ -21,7 +21,6 @@ import numpy as np
 import xarray as xr
 
 from .... import data, observables
-from ...._core.foreign import untyped
 from ...._core.precision import Precision
 from ...._core.randomness import named_key
 from ....dynamics.descent import GradientDescent
@@ -38,13 +37,16 @@ from .members import (
     beside,
     check_settings,
     curves,
+    kernel_panels,
     labels,
     least,
     levels_of,
+    movement_panel,
     prune_members,
     rises,
     start,
     train_members,
+    unpruned_risks,
 )
 from .transfer import transfer_members
 
@@ -253,31 +255,8 @@ def panels(table: xr.Dataset) -> dict:
         "test_risk": curves(
             table, table["test_risk"], "step", "Test risk", step, "mean of squares", yscale="log"
         ),
-        "movement": curves(
-            table,
-            table["most_moved"],
-            "step",
-            "Movement of the most-moved node",
-            step,
-            "‖w(t) − w(0)‖",
-        ),
-        "drift": curves(
-            table,
-            untyped(np.sqrt)(table["kernel_drift"]),
-            "step",
-            "Change of the Gram matrix (square root)",
-            step,
-            "‖Θ(t) − Θ(0)‖₂^½",
-        ),
-        "gap": curves(
-            table,
-            table["kernel_gap"],
-            "step",
-            "Smallest eigenvalue of the Gram matrix",
-            step,
-            "λ_min(Θ)",
-            yscale="log",
-        ),
+        "movement": movement_panel(table, step),
+        **kernel_panels(table, step),
         "pruned": curves(
             table,
             pruned.sel(part="train"),
@@ -341,19 +320,9 @@ def _claims_of(name: str, table: xr.Dataset, attrs: dict) -> list[Claim]:
     by_weight = pruned.sel(importance="released")
     width = int(table["removed"].values[-1])
     at = lambda values, share: values.sel(removed=int(round(share * width)))
-    whole = by_weight.sel(removed=0, part="train") / end["risk"]
-    tested = by_weight.sel(removed=0, part="test") / end["test_risk"]
     empty = by_weight.sel(removed=width, part="train")
     statements = [
-        Claim(
-            f"{name}: with no node removed the pruned network's training risk is the trained "
-            "one's, largest relative difference",
-            float(np.max(np.abs(whole - 1))),
-            at_most=1e-2,
-        ),
-        Claim(
-            f"{name}: the same of its test risk", float(np.max(np.abs(tested - 1))), at_most=1e-2
-        ),
+        *unpruned_risks(table, f"{name}: "),
         Claim(
             f"{name}: with every node removed the training risk is the mean square of the "
             "targets, largest difference from 1",

@@ -88,8 +88,9 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     With $K' = \mathbb E\sigma'\sigma'$, $K = \mathbb E\sigma\sigma$,
     $Q = \mathbb E\sigma'\sigma'\sigma\sigma$ for the pair $(i,k)$,
     $$\mathbb E|\dot w_j|^2 = \frac{\lambda_j}{d}\sum_{i,k}\langle
-      x_i,x_k\rangle\big\{K'_{ik}(y_iy_k + (1-\lambda_j)K_{ik}) + \lambda_jQ_{ik}\big\}.$$
-    So a weight moves like $\sqrt{\lambda_j}$ although its signed mean is $O(\lambda_j)$.
+      x_i,x_k\rangle\big\{K'_{ik}(y_iy_k + (\Lambda-\lambda_j)K_{ik}) + \lambda_jQ_{ik}\big\}$$
+    with $\Lambda = \sum_k\lambda_k$, which is 1 but for the released sequence and pruned networks. So a
+    weight moves like $\sqrt{\lambda_j}$ although its signed mean is $O(\lambda_j)$.
 
     Args:
         inputs: $x_i$, shape (sample, feature).
@@ -114,7 +115,9 @@ def weight_speed(inputs, targets, activation, node_weights) -> Float[Array, " wi
     fixed = jnp.sum(products * slopes * (targets[:, None] * targets[None, :]))
     own = jnp.sum(products * slopes * outputs)
     fourth = jnp.sum(products * _slope_value_pair(act, *covariance))
-    squares = weights / inputs.shape[1] * (fixed + (1.0 - weights) * own + weights * fourth)
+    squares = (
+        weights / inputs.shape[1] * (fixed + (jnp.sum(weights) - weights) * own + weights * fourth)
+    )
     return jnp.sqrt(squares)
 
 

@@ -23,7 +23,13 @@ from ....data.dataset import DatasetObjective
 from ....dynamics.base import AbstractDynamics
 from ....dynamics.losses import HalfSumSquares
 from ....models.shallow import Shallow
-from ....observables.base import AbstractObservable, SampleSnapshot, ShallowSnapshot, probe_features
+from ....observables.base import (
+    AbstractObservable,
+    SampleSnapshot,
+    ShallowSnapshot,
+    one_residual,
+    probe_features,
+)
 from ....observables.kernels import gram_of_features
 from ....training.train import train
 
@@ -46,7 +52,8 @@ class Flips(AbstractObservable):
 
 class GradientChange(AbstractObservable):
     r"""$\Phi = \frac1d\sum_i|x_i|^2\sum_j\lambda_j(\sigma'(Z_{ij}(t))-\sigma'(Z_{ij}(0)))^2 =
-    \lVert\nabla f(W_t)-\nabla f(W_0)\rVert_F^2$.
+    \lVert\nabla f(W_t)-\nabla f(W_0)\rVert_F^2$, for output weights $A$ other than signs with
+    $\lambda_j\sum_kA_{kj}^2$ for $\lambda_j$.
     """
 
     name: str = eqx.field(static=True, default="gradient_change")
@@ -55,7 +62,9 @@ class GradientChange(AbstractObservable):
 
     def __call__(self, snapshot: ShallowSnapshot):
         features = probe_features(snapshot, None)
-        return gradient_change(snapshot.model, snapshot.start, features, snapshot.model.scales**2)
+        mixed = jnp.atleast_2d(snapshot.model.scales * snapshot.model.output)
+        weights = jnp.sum(mixed**2, axis=0)
+        return gradient_change(snapshot.model, snapshot.start, features, weights)
 
 
 class DecayRate(AbstractObservable):
@@ -70,7 +79,7 @@ class DecayRate(AbstractObservable):
     def __call__(self, snapshot: SampleSnapshot):
         features = probe_features(snapshot, None)
         gram = gram_of_features(snapshot.model, features, features).astype(jnp.float64)
-        residual = snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets
+        residual = one_residual(snapshot)
         return decay_rate(gram, residual.astype(jnp.float64))
 
 
@@ -97,6 +106,7 @@ class KernelSpeed(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __call__(self, snapshot: ShallowSnapshot):
+        one_residual(snapshot)
         velocity = _velocity(
             snapshot.model, probe_features(snapshot, None), snapshot.objective.targets
         )
@@ -117,6 +127,10 @@ def kernel_velocity(model: Shallow, inputs, targets) -> Float[Array, "sample sam
         inputs: $X$, shape (sample, feature).
         targets: $y$, shape (sample,).
     """
+    if model.output.ndim != 1:
+        raise ValueError(
+            f"`model` must have one output without an axis, got {len(model.output)} outputs."
+        )
     if model.activation.kinks:
         raise ValueError(
             "`model` must have a smooth activation for its kernel to have a velocity, got "

@@ -10,17 +10,16 @@ import numpy as np
 from ...._core.precision import double
 from ....theorems.base import Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
-from ....theorems.recorded_run import run_fault, unjudged
+from ....theorems.recorded_run import unjudged
 from .problem import (
-    NAMES,
     REACHABLE,
     Problem,
-    check_delta,
+    Trajectory,
     conclude,
-    gather,
+    four_ratios,
+    hypotheses,
     smooth_output_bound,
     trajectory,
-    unmet,
 )
 
 
@@ -95,13 +94,12 @@ class Theorem41(AbstractRunTheorem):
         `mean` as in `gather`.
         """
         delta = failure_probability
-        check_delta(delta)
-        problem = gather(start, data, mean=mean)
-        stopped = unmet(problem, kinked=True)
+        problem, stopped = hypotheses(start, data, mean, delta, kinked=True)
         if stopped is not None:
             return stopped
+        path = None if table is None else trajectory(table, start, data)
         return judge(
-            problem, self.thresholds(problem, delta), self.bounds(problem, delta), table, delta
+            problem, self.thresholds(problem, delta), self.bounds(problem, delta), path, delta
         )
 
 
@@ -173,24 +171,16 @@ class Theorem42(AbstractRunTheorem):
         `mean` as in `gather`.
         """
         delta = failure_probability
-        check_delta(delta)
-        problem = gather(start, data, mean=mean)
-        stopped = unmet(problem, kinked=False)
+        problem, stopped = hypotheses(start, data, mean, delta, kinked=False)
         if stopped is not None:
             return stopped
-        if not problem.curvature >= 0:
-            return Verdict(
-                Outcome.NOT_APPLICABLE,
-                math.nan,
-                "the bound on |sigma''| is unknown",
-                problem.numbers(),
-            )
         c1 = smooth_output_bound(start)
+        path = None if table is None else trajectory(table, start, data)
         verdict = judge(
             problem,
             self.thresholds(problem, delta, c1),
             self.bounds(problem, delta, c1),
-            table,
+            path,
             delta,
         )
         return Verdict(
@@ -202,7 +192,11 @@ class Theorem42(AbstractRunTheorem):
 
 
 def judge(
-    problem: Problem, thresholds: dict[str, float], bounds: dict[str, float], table, delta: float
+    problem: Problem,
+    thresholds: dict[str, float],
+    bounds: dict[str, float],
+    path: Trajectory | None,
+    delta: float,
 ) -> Verdict:
     """The common end of both theorems: width hypothesis, then the four conclusions on the
     trajectory.
@@ -210,11 +204,17 @@ def judge(
     required = max(thresholds[name] for name in ("T1", "T2", "T3"))
     numbers = {**problem.numbers(), "delta": delta, **thresholds, "required": required}
     numbers.update({f"bound_{name}": value for name, value in bounds.items()})
-    path = None if table is None else trajectory(table)
-    fault = "" if table is None else run_fault(table, NAMES)
-    if fault:
-        return unjudged(fault, numbers)
-    ratios = {} if path is None else conclusions(problem, bounds, path)
+    if path is not None and path.fault:
+        return unjudged(path.fault, numbers)
+    ratios = {}
+    if path is not None:
+        ratios = four_ratios(
+            path,
+            gap=bounds["gap"],
+            rate=bounds["rate"],
+            reach=bounds["movement"] * np.sqrt(problem.weights),
+            drift=bounds["drift"],
+        )
     numbers.update({f"ratio_{name}": value for name, value in ratios.items()})
     if not problem.width >= required:
         on_this_run = f"; on this run actual/bound {_listed(ratios)}" if ratios else ""
@@ -236,30 +236,6 @@ def judge(
         )
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
-
-
-def conclusions(
-    problem: Problem, bounds: dict[str, float], path: dict[str, np.ndarray]
-) -> dict[str, float]:
-    """Largest ratio of actual to bound for (a)-(d); losses below 1e-24 are rounding and left out of
-    (b).
-    """
-    times, losses = path["time"], path["loss"]
-    resolved = (losses > 1e-24) & (times > 0)  # at time zero (b) is an equality
-    decay = losses[resolved] / (losses[0] * np.exp(-bounds["rate"] * times[resolved]))
-    return {
-        "a": bounds["gap"] / float(path["kernel_gap"].min())
-        if path["kernel_gap"].min() > 0
-        else math.inf,
-        "b": float(decay.max()) if resolved.any() else 0.0,
-        "c": float(
-            np.max(
-                path["weight_movement"].max(axis=0)
-                / (bounds["movement"] * np.sqrt(problem.weights))
-            )
-        ),
-        "d": float(path["kernel_drift"].max()) / bounds["drift"],
-    }
 
 
 def _listed(ratios: dict[str, float]) -> str:

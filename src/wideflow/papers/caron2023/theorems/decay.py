@@ -8,9 +8,9 @@ import numpy as np
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
-from ....theorems.recorded_run import run_fault, unjudged
+from ....theorems.recorded_run import unjudged
 from ..observables.kinks import Sliding
-from .problem import NAMES, conclude, gather, trajectory
+from .problem import ROUNDING, conclude, gather, trajectory
 
 
 class LemmaD1(AbstractRunTheorem):
@@ -30,11 +30,15 @@ class LemmaD1(AbstractRunTheorem):
     @double
     def evaluate(self, start, data, table, *, mean=None) -> Verdict:
         """Judges a run of `start` on `data`, recorded with `RECORD`; `mean` as in `gather`."""
-        problem, path = gather(start, data, mean=mean), trajectory(table)
-        fault = run_fault(table, NAMES)
-        if fault:
-            return unjudged(fault, problem.numbers())
-        gap = float(path["kernel_gap"].min())
+        problem, path = gather(start, data, mean=mean), trajectory(table, start, data)
+        if path.fault:
+            return unjudged(path.fault, problem.numbers())
+        if start.output.ndim > 1 and len(start.output) > 1:
+            text = "the recorded gap is that of one output, and the outputs move each other"
+            return unjudged(text, problem.numbers())
+        if not path.losses[0] > ROUNDING:
+            return unjudged("the loss is rounding from the start on", problem.numbers())
+        gap = float(path.gaps.min())
         numbers = {**problem.numbers(), "gap": gap, "zeta": 2 * gap}
         if not gap > 0:
             return Verdict(
@@ -43,8 +47,7 @@ class LemmaD1(AbstractRunTheorem):
                 f"the smallest eigenvalue reached {gap:.3g}",
                 numbers,
             )
-        times, losses, gaps = path["time"], path["loss"], path["kernel_gap"]
-        resolved = (losses > 1e-24) & (times > 0)  # at time zero both are equalities
+        times, losses, gaps = path.times, path.losses, path.gaps
         integral = np.concatenate(
             [[0.0], np.cumsum(np.minimum(gaps[1:], gaps[:-1]) * np.diff(times))]
         )
@@ -54,30 +57,23 @@ class LemmaD1(AbstractRunTheorem):
         features = np.asarray(start.embed(data.inputs), dtype=np.float64)
         nodes = np.abs(np.asarray(start.scales * start.output, dtype=np.float64))
         reach = start.rate_factor * nodes * math.sqrt(2 * losses[0]) / gap
-        moved = path["weight_movement"].max(axis=0)
         norm = max(float(np.max(np.linalg.norm(features, axis=1))), start.hidden_scale)  # |x| <= 1
         ratios = {
-            "loss": float(
-                np.max(losses[resolved] * np.exp(2 * gap * times[resolved]), initial=0.0)
-                / losses[0]
-            ),
-            "integral": float(
-                np.max(losses[resolved] * np.exp(2 * integral[resolved]), initial=0.0) / losses[0]
-            ),
+            "loss": path.decay_ratio(losses[0] * np.exp(-2 * gap * times)),
+            "integral": path.decay_ratio(losses[0] * np.exp(-2 * integral)),
         }
         if math.isfinite(problem.lipschitz):  # else no bound on the slope is known
             sup = max(problem.lipschitz, 1.0)
-            ratios["movement"] = farthest(moved, math.sqrt(problem.samples) * norm * sup * reach)
-            ratios["sharp_movement"] = farthest(moved, np.linalg.norm(features, 2) * sup * reach)
+            ratios["movement"] = path.movement_ratio(
+                math.sqrt(problem.samples) * norm * sup * reach
+            )
+            ratios["sharp_movement"] = path.movement_ratio(
+                np.linalg.norm(features, 2) * sup * reach
+            )
         note = " (kinked: see `SlidingKinks` for why this may fail late)" if problem.kinked else ""
         return conclude(
             ratios, numbers, f"decay at rate {2 * gap:.3g} up to time {times[-1]:.3g}{note}"
         )
-
-
-def farthest(moved, reach) -> float:
-    """The largest of moved/reach; a node of weight 0 neither moves nor may."""
-    return float(np.max(np.where(moved > 0, moved, 0.0) / np.where(moved > 0, reach, 1.0)))
 
 
 class SlidingKinks(AbstractTheorem):

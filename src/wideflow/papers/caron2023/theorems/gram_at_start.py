@@ -18,7 +18,7 @@ from ....limits.random_gram import limit_nodes
 from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
-from .problem import REACHABLE, check_delta, conclude, gather, unmet
+from .problem import REACHABLE, conclude, hypotheses
 from .stability import part_gram
 
 
@@ -208,9 +208,7 @@ class PropositionC1(AbstractRunTheorem):
         in `gather`.
         """
         delta = failure_probability
-        check_delta(delta)
-        problem = gather(start, data, mean=mean)
-        stopped = unmet(problem)
+        problem, stopped = hypotheses(start, data, mean, delta)
         if stopped is not None:
             return stopped
         required = self.threshold(problem.samples, problem.features, problem.kappa, delta)

@@ -44,13 +44,14 @@ class PropositionA2(AbstractTheorem):
         ratios = {
             "sum": 1.0 if abs(total - 1.0) <= 1e-14 * max(width, 100) else math.inf,
             "roots_above": roots / math.sqrt(width) / within,
-            "roots_below": math.sqrt(limit.gamma * width) / roots / within,
+            # the released sequence gives a single node no weight at all
+            "roots_below": math.sqrt(limit.gamma * width) / max(roots, 1e-300) / within,
             "order": 1.0 if np.all(np.diff(weights) <= 1e-16) else math.inf,
             # at gamma = 0 nodes may have weight 0, as in (1, 0, 0, ...): nothing is required of the
             # least one
             "least": limit.gamma / width / float(weights.min()) / within if limit.gamma else 0.0,
-            "power_below": lower_sum / middle / within,
-            "power_above": middle / upper_sum / within,
+            "power_below": lower_sum / max(middle, 1e-300) / within,
+            "power_above": middle / max(upper_sum, 1e-300) / within,
         }
         numbers = {
             "sum": total,

@@ -14,11 +14,12 @@ from ....data.dataset import Dataset
 from ....limits.kernels import Spectrum, mean_ntk, spectrum
 from ....models.embeddings import Identity
 from ....models.shallow import Shallow, has_own_scales
-from ....observables.kernels import KernelDistance, KernelMinEigenvalue
+from ....observables.kernels import KernelDistance, KernelMinEigenvalue, tangent_gram
 from ....observables.movement import WeightMovement
 from ....observables.risks import Loss
 from ....theorems.base import Outcome, Verdict
 from ....theorems.gaussian_start import start_fault
+from ....theorems.recorded_run import excused, other_record, residual_error, rounding, run_fault
 from ..limits.first_step import output_bound
 
 RECORD = (
@@ -171,8 +172,8 @@ def unmet(
     positive_gamma: bool = True,
     random: bool = True,
 ) -> Verdict | None:
-    """NOT_APPLICABLE with the reason when an assumption fails, else None; `random`: the statement
-    is about a random start.
+    """NOT_APPLICABLE with the reason when an assumption fails, else None; `kinked`: it is for ReLU
+    (True), for smooth activations (False) or for both; `random`: it is about a random start.
     """
     reasons = [problem.fault] if problem.fault else []
     if positive_gamma and not problem.gamma > 0:
@@ -181,6 +182,8 @@ def unmet(
         reasons.append("the statement is for ReLU; use the smooth version")
     if kinked is False and problem.kinked:
         reasons.append("the statement is for smooth activations; use the ReLU version")
+    elif kinked is False and not problem.curvature >= 0:
+        reasons.append("the bound on |sigma''| is unknown")
     if random and problem.law:
         reasons.append(f"{problem.law} (Assumption 2.3)")
     if not reasons:
@@ -188,8 +191,15 @@ def unmet(
     return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(reasons), problem.numbers())
 
 
-def check_delta(delta: float) -> None:
+def hypotheses(
+    start, data, mean: Spectrum | None, delta: float, *, kinked: bool | None = None, **asked: bool
+) -> tuple[Problem, Verdict | None]:
+    """The constants of a statement that fails with probability `delta`, and what speaks against
+    it as `unmet` has it.
+    """
     check_probability("failure_probability", delta)
+    problem = gather(start, data, mean=mean)
+    return problem, unmet(problem, kinked=kinked, **asked)
 
 
 NAMES = {
@@ -199,9 +209,51 @@ NAMES = {
     "weight_movement": "WeightMovement",
 }
 
+ROUNDING = 1e-24
+"""Losses up to here are rounding of outputs and targets of order one."""
 
-def trajectory(table) -> dict[str, np.ndarray]:
-    """Times, losses, gaps, drifts and movements of a run recorded with `RECORD`."""
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A run recorded with `RECORD`.
+
+    Attributes:
+        times, losses, gaps, drifts: of the records, shape (record,).
+        movement: the farthest that each node went, shape (width,).
+        place: the rounding of a node's weights, shape (width,).
+        error: of the norm of the residual, by the solver's tolerance and rounding.
+        fault: why the run judges nothing; empty where it can.
+    """
+
+    times: np.ndarray
+    losses: np.ndarray
+    gaps: np.ndarray
+    drifts: np.ndarray
+    movement: np.ndarray
+    place: np.ndarray
+    error: float
+    fault: str
+
+    def decay_ratio(self, bound: np.ndarray) -> float:
+        """The largest of loss over `bound`, (record,). At time zero it is an equality, small losses
+        are rounding, and an excess within the run's error counts as none.
+        """
+        judged = (self.losses > ROUNDING) & (self.times > 0)
+        losses, bound = self.losses[judged], np.maximum(bound[judged], 1e-300)
+        ratios = np.where(excused(losses, bound, self.error), 1.0, losses / bound)
+        return float(np.max(ratios, initial=0.0))
+
+    def movement_ratio(self, reach: np.ndarray) -> float:
+        """The largest of movement over `reach`, (width,), beyond rounding; a node of weight 0
+        neither moves nor may.
+        """
+        moved, beyond = self.movement, self.movement - self.place > reach
+        ratios = np.where(moved > 0, moved, 0.0) / np.where(moved > 0, np.maximum(reach, 1e-300), 1)
+        return float(np.max(np.where(beyond, ratios, np.minimum(ratios, 1.0))))
+
+
+def trajectory(table, start, data) -> Trajectory:
+    """Reads the run of `start` on `data` off its table."""
     missing = [observable for name, observable in NAMES.items() if name not in table]
     if missing:
         raise ValueError(
@@ -217,9 +269,32 @@ def trajectory(table) -> dict[str, np.ndarray]:
             f"`table` must hold one run, got dimensions {table['loss'].dims}. Select one: "
             "`table.isel(seed=0)`."
         )
+    losses, gaps, drifts, movements = (table[name].values.astype(float) for name in NAMES)
+    values = np.linalg.eigvalsh(np.asarray(tangent_gram(start, data.inputs)))
+    size = (len(values) + math.sqrt(start.width)) * values[-1]  # of the sums behind an eigenvalue
+    fault = run_fault(table, NAMES) or other_record(
+        table, "kernel_gap", values[0], size, "on all samples"
+    )
+    error = residual_error(start, data, table)
+    times = table["time"].values.astype(float)
+    sizes = np.linalg.norm(np.asarray(start.weights, dtype=np.float64), axis=0)
+    movement = movements.max(axis=0)
+    place = 10 * rounding(table) * (sizes + movement)
+    return Trajectory(times, losses, gaps, drifts, movement, place, error, fault)
+
+
+def four_ratios(
+    path: Trajectory, *, gap: float, rate: float, reach: np.ndarray, drift: float
+) -> dict[str, float]:
+    """Largest ratio of actual to bound for the conclusions (a)-(d): the gap stays above `gap`, the
+    loss falls at `rate`, node j within `reach[j]`, the Gram matrix within `drift`.
+    """
+    least = float(path.gaps.min())
     return {
-        "time": table["time"].values,
-        **{name: table[name].values.astype(float) for name in NAMES},
+        "a": gap / least if least > 0 else math.inf,
+        "b": path.decay_ratio(path.losses[0] * np.exp(-rate * path.times)),
+        "c": path.movement_ratio(reach),
+        "d": float(path.drifts.max()) / drift,
     }
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
-from ....theorems.base import Citation, Outcome, Verdict
+from ....theorems.base import Citation, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
 from ....theorems.recorded_run import unjudged
 from ..observables.kinks import gradient_change
-from .problem import Problem, check_delta, conclude, gather, unmet
+from .problem import Problem, conclude, gather, hypotheses, unmet
 
 
 class LemmaD2(AbstractRunTheorem):
@@ -41,9 +41,8 @@ class LemmaD2(AbstractRunTheorem):
     ) -> Verdict:
         """Judges the movement from `start` to `model` on `data`; `mean` as in `gather`."""
         delta = failure_probability
-        check_delta(delta)
-        problem = gather(start, data, mean=mean)
-        stopped = unmet(problem, kinked=True, positive_gamma=False) or lost(problem, model)
+        problem, stopped = hypotheses(start, data, mean, delta, kinked=True, positive_gamma=False)
+        stopped = stopped or lost(problem, model)
         if stopped is not None:
             return stopped
         n, d, m, g = problem.samples, problem.features, problem.width, problem.gamma
@@ -80,13 +79,6 @@ class LemmaD4(AbstractRunTheorem):
         stopped = stopped or lost(problem, model)
         if stopped is not None:
             return stopped
-        if not problem.curvature >= 0:
-            return Verdict(
-                Outcome.NOT_APPLICABLE,
-                math.nan,
-                "the bound on |sigma''| is unknown",
-                problem.numbers(),
-            )
         n, d, m, g, curve = (
             problem.samples,
             problem.features,

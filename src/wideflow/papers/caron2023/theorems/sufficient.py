@@ -9,8 +9,18 @@ from ...._core.arrays import real_values
 from ...._core.precision import double
 from ....theorems.base import Citation, Outcome, Verdict
 from ....theorems.of_runs import AbstractRunTheorem
-from ....theorems.recorded_run import run_fault, unjudged
-from .problem import NAMES, REACHABLE, Problem, check_delta, conclude, gather, trajectory, unmet
+from ....theorems.recorded_run import unjudged
+from .problem import (
+    REACHABLE,
+    Problem,
+    Trajectory,
+    conclude,
+    four_ratios,
+    hypotheses,
+    trajectory,
+)
+
+LEAST = 1e-200  # of the constants without `c`: they must be positive even where nothing has to move
 
 
 class LemmaD3(AbstractRunTheorem):
@@ -38,14 +48,12 @@ class LemmaD3(AbstractRunTheorem):
         `RECORD`, `mean` as in `gather`.
         """
         delta = failure_probability
-        check_delta(delta)
-        problem = gather(start, data, mean=mean)
-        stopped = unmet(problem, kinked=True)
+        problem, stopped = hypotheses(start, data, mean, delta, kinked=True)
         if stopped is not None:
             return stopped
         n, d, k = problem.samples, problem.features, problem.kappa
         reach = radius(problem, start, data)
-        c = 1.01 * 64 * reach / delta**2 if c is None else _radii(c, start.width)
+        c = _radii(c, 1.01 * 64 * reach / delta**2)
         total, weighted = float(c.sum()), float(np.sum(problem.weights * c))
         required = max(
             8 * n * math.log(4 * n / delta) / (d * k),
@@ -53,7 +61,8 @@ class LemmaD3(AbstractRunTheorem):
             256 * n**2 / (d * k) ** 2 * total,
         )
         drift = n / d * weighted + 2 * math.sqrt(2) * n / d * math.sqrt(weighted)
-        return sufficient(problem, table, required, reach, delta**2 * c / 64, drift, delta)
+        path = None if table is None else trajectory(table, start, data)
+        return sufficient(problem, path, required, reach, delta**2 * c / 64, drift, delta)
 
 
 class LemmaD5(AbstractRunTheorem):
@@ -77,14 +86,12 @@ class LemmaD5(AbstractRunTheorem):
         `RECORD`, `mean` as in `gather`.
         """
         delta = failure_probability
-        check_delta(delta)
-        problem = gather(start, data, mean=mean)
-        stopped = unmet(problem, kinked=False)
+        problem, stopped = hypotheses(start, data, mean, delta, kinked=False)
         if stopped is not None:
             return stopped
         n, d, k, curve = problem.samples, problem.features, problem.kappa, problem.curvature
         reach = radius(problem, start, data)
-        c = 1.01 * 8 * reach / delta if c is None else _radii(c, start.width)
+        c = _radii(c, 1.01 * 8 * reach / delta)
         total, weighted = float(np.sum(c**2)), float(np.sum(problem.weights * c**2))
         scale = n * curve**2 * delta**2
         required = max(
@@ -95,7 +102,8 @@ class LemmaD5(AbstractRunTheorem):
         drift = scale / (64 * d**2) * weighted + n * curve * delta / (2**1.5 * d**1.5) * math.sqrt(
             weighted
         )
-        return sufficient(problem, table, required, reach, delta * c / 8, drift, delta)
+        path = None if table is None else trajectory(table, start, data)
+        return sufficient(problem, path, required, reach, delta * c / 8, drift, delta)
 
 
 def radius(problem: Problem, start, data) -> np.ndarray:
@@ -111,7 +119,13 @@ def radius(problem: Problem, start, data) -> np.ndarray:
 
 
 def sufficient(
-    problem: Problem, table, required: float, reach, allowed, drift: float, delta: float
+    problem: Problem,
+    path: Trajectory | None,
+    required: float,
+    reach: np.ndarray,
+    allowed: np.ndarray,
+    drift: float,
+    delta: float,
 ) -> Verdict:
     """The common end: both conditions, then the four conclusions."""
     numbers = {
@@ -131,35 +145,25 @@ def sufficient(
         return Verdict(
             outcome, math.nan, f"needs m >= {required:.4g}, got {problem.width}", numbers
         )
-    if table is None:
+    if path is None:
         text = (
             f"m = {problem.width} >= {math.ceil(required)}: converges with probability "
             f"{1 - delta:g}"
         )
         return Verdict(Outcome.HOLDS, problem.width / required - 1.0, text, numbers)
-    path, fault = trajectory(table), run_fault(table, NAMES)
-    if fault:
-        return unjudged(fault, numbers)
-    resolved = (path["loss"] > 1e-24) & (path["time"] > 0)  # at time zero (b) is an equality
-    gap = float(path["kernel_gap"].min())
-    ratios = {
-        "a": numbers["bound_gap"] / gap if gap > 0 else math.inf,
-        "b": float(
-            np.max(
-                path["loss"][resolved] * np.exp(numbers["bound_rate"] * path["time"][resolved]),
-                initial=0.0,
-            )
-            / path["loss"][0]
-        ),
-        "c": float(np.max(path["weight_movement"].max(axis=0) / reach)),
-        "d": float(path["kernel_drift"].max()) / drift,
-    }
+    if path.fault:
+        return unjudged(path.fault, numbers)
+    ratios = four_ratios(
+        path, gap=numbers["bound_gap"], rate=numbers["bound_rate"], reach=reach, drift=drift
+    )
     return conclude(ratios, numbers, f"m = {problem.width} >= {math.ceil(required)}")
 
 
-def _radii(c, width: int) -> np.ndarray:
-    """The constants $c_j > 0$, one a node."""
-    values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), (width,))
+def _radii(c, smallest: np.ndarray) -> np.ndarray:
+    """The constants $c_j > 0$, one a node; without `c` the smallest admissible ones."""
+    if c is None:
+        return np.maximum(smallest, LEAST)
+    values = np.broadcast_to(np.asarray(real_values("c", c), np.float64), smallest.shape)
     if not np.all(values > 0):
         raise ValueError(f"`c` must be positive, one number per node, got {c!r}.")
     return values

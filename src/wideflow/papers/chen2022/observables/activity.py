@@ -25,6 +25,7 @@ from ....observables.base import (
     AbstractObservable,
     SampleSnapshot,
     ShallowSnapshot,
+    one_residual,
     probe_features,
     test_objective,
 )
@@ -157,7 +158,7 @@ class WeightedResidual(AbstractObservable):
         slopes = snapshot.model.activation.slope(
             probe_features(snapshot, None) @ snapshot.model.weights
         )
-        residual = snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets
+        residual = one_residual(snapshot)
         return jnp.sum(residual**2 * jnp.mean(slopes**2, axis=1))
 
 
@@ -187,7 +188,7 @@ class PreactivationSpeed(AbstractObservable):
     def __call__(self, snapshot: ShallowSnapshot):
         model, features = snapshot.model, probe_features(snapshot, None)
         slopes = model.activation.slope(features @ model.weights)
-        residual = snapshot.objective.outputs(model) - snapshot.objective.targets
+        residual = one_residual(snapshot)
         mixed = model.rate_factor * model.scales * model.output
         return jnp.mean(
             jnp.abs((features @ features.T) @ (slopes * residual[:, None] * mixed)), axis=1
@@ -273,7 +274,8 @@ def kernel_chain(
     default the activation's own for its interval.
 
     Args:
-        model: a `Shallow` network with one output and equal node scales.
+        model: a `Shallow` network with one output; where its node scales differ the least one
+            counts.
         inputs: $x_a$, shape (sample, feature).
         interval: $I$; the activation's own if None.
         slope_floor: $K_{\sigma'}(I)$.
@@ -282,8 +284,8 @@ def kernel_chain(
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
     features = model.embed(real_array("inputs", inputs))
     h = features @ model.weights
-    # c^2 G = rate factor * m * (s A)^2 * Phi Phi^T for equal node scales
-    factor = model.rate_factor * model.width * jnp.max((model.scales * model.output) ** 2)
+    # c^2 G = rate factor * m * (s A)^2 * Phi Phi^T for equal node scales, at least that for others
+    factor = model.rate_factor * model.width * jnp.min((model.scales * model.output) ** 2)
     gap = jnp.linalg.eigvalsh(factor * (features @ features.T))[0]
     diagonal = jnp.mean(model.activation.slope(h) ** 2, axis=1)
     return KernelChain(
@@ -363,5 +365,5 @@ def stability(table, samples: int) -> float:
 def _kernel_and_residual(snapshot):
     features = probe_features(snapshot, None)
     gram = gram_of_features(snapshot.model, features, features).astype(jnp.float64)
-    residual = snapshot.objective.outputs(snapshot.model) - snapshot.objective.targets
+    residual = one_residual(snapshot)
     return gram, residual.astype(jnp.float64)

@@ -29,8 +29,9 @@ def slope_floor(activation, interval: Interval) -> float:
     r"""$K_{\sigma'}(I) = \inf_{u \in I} |\sigma'(u)|$ over the open interval; 0 where $\sigma'$
     changes sign inside.
 
-    A kink at an end is approached from inside; a kink inside counts with the smaller of its two
-    sides (its own value 0 is one point, which no Gaussian start hits).
+    A kink at an end is approached from inside; a kink inside counts with all slopes between those
+    of its two sides, which a neuron that sticks to it can have: the smaller one, or 0 where they
+    differ in sign, as those of |z| do.
 
     Args:
         activation: $\sigma$.
@@ -40,11 +41,13 @@ def slope_floor(activation, interval: Interval) -> float:
     low, high = check_interval(interval)
     inside = [kink for kink in act.kinks if low <= kink <= high]
     ends = sorted({low, high, *inside})
-    return min(_floor_between(act, a, b) for a, b in itertools.pairwise(ends))
+    floors = [_floor_between(act, a, b) for a, b in itertools.pairwise(ends)]
+    opposite = min(floors) < 0 < max(floors)
+    return 0.0 if opposite else min(map(abs, floors))
 
 
 def _floor_between(act: Activation, low: float | int, high: float | int) -> float:
-    """The infimum on a piece without kinks inside."""
+    """The infimum on a piece without kinks inside, with the sign of the slope there."""
     from scipy.optimize import (
         minimize_scalar,  # a fifth of a second that importing wideflow need not take
     )
@@ -65,7 +68,7 @@ def _floor_between(act: Activation, low: float | int, high: float | int) -> floa
         method="bounded",
         options={"xatol": 1e-14},
     )
-    return float(min(np.abs(slopes).min(), finer.fun))
+    return math.copysign(min(np.abs(slopes).min(), finer.fun), slopes[best])
 
 
 def suggested_interval(activation, variance: float | int) -> Interval:
@@ -240,6 +243,8 @@ def width_for_loss(proxies, target_norm: float | int, failure_probability: float
         failure_probability: $p$.
     """
     proxies = np.asarray(proxies, dtype=float)
+    if not target_norm > 0:  # no width keeps the start's loss at 0
+        return math.inf
     return (
         2
         * proxies.sum()

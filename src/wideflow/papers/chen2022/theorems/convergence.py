@@ -82,7 +82,7 @@ class Theorem1(AbstractRunTheorem):
             "certified_eta": 2 ** (-2 / 3) * floor,
         }
         rate = numbers["r"] * problem.magnitude**2 * problem.smallest
-        return _conclude(problem, table, numbers, needed_chat, rate)
+        return _conclude(problem, start, data, table, numbers, needed_chat, rate)
 
 
 class Corollary1(AbstractRunTheorem):
@@ -212,6 +212,8 @@ class Theorem2(AbstractRunTheorem):
         )
         return _conclude(
             problem,
+            start,
+            data,
             table,
             numbers,
             needed_chat,
@@ -378,7 +380,13 @@ def _three_layer_fault(start: Shallow) -> str:
 
 
 def _conclude(
-    problem: Problem, table, numbers: dict, needed_chat: float | int, rate: float | int
+    problem: Problem,
+    start: Shallow,
+    data,
+    table,
+    numbers: dict,
+    needed_chat: float | int,
+    rate: float | int,
 ) -> Verdict:
     """Hypotheses first; then, given a run, its loss against the envelope."""
     numbers["guaranteed_rate"] = rate
@@ -404,12 +412,11 @@ def _conclude(
             f"all hypotheses hold; the loss falls at rate {rate:.3g} at least",
             numbers,
         )
-    path = trajectory(table, problem.samples)
+    path = trajectory(table, start, data, problem)
     if path.fault:
         return unjudged(path.fault, numbers)
     numbers["measured_rate"] = measured_rate(path.times, path.losses)
     numbers["rate_ratio"] = numbers["measured_rate"] / rate
-    envelope = path.losses[0] * np.exp(-rate * path.times)
-    slack = float(np.min(envelope * (1 + 1e-6) + 1e-14 * path.losses[0] - path.losses))
+    slack = path.below(rate)
     message = f"guaranteed rate {rate:.3g}, measured {numbers['measured_rate']:.3g}"
     return Verdict(Outcome.HOLDS if slack >= 0 else Outcome.VIOLATED, slack, message, numbers)

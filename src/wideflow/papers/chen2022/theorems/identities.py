@@ -31,17 +31,19 @@ class MonotoneLoss(AbstractRunTheorem):
         unmet = None if problem.magnitude > 0 else problem.unmet()
         if unmet is not None:
             return unmet
-        path = trajectory(table, problem.samples, ("loss_slope", "weighted_residual"))
+        path = trajectory(table, start, data, problem, ("loss_slope", "weighted_residual"))
         if path.fault:
             return unjudged(path.fault, problem.numbers())
-        scale = 1e-10 * (1 + path.losses)
+        slope = path.recorded["loss_slope"]
+        scale = 1e-10 * (1 + path.losses) + 100 * path.rounding * np.abs(slope)
         gap = max(problem.smallest, 0.0)  # below rounding the bound is dL/dt <= 0
         # time runs in the units of MeanField(); K of another scaling carries its own factor
         bound = -(_kernel_factor(start) * gap) * path.recorded["weighted_residual"]
-        margin = float(np.min(bound + scale - path.recorded["loss_slope"]))
+        margin = float(np.min(bound + scale - slope))
         rise = float(np.max(np.diff(path.losses), initial=-math.inf)) if path.flow else -math.inf
+        seen = 1e-9 * (1 + path.losses[0]) + 10 * path.rounding * path.losses[0]
         numbers = {**problem.numbers(), "largest_rise": rise}
-        holds = margin >= 0 and rise <= 1e-9 * (1 + path.losses[0])
+        holds = margin >= 0 and rise <= seen
         outcome = Outcome.HOLDS if holds else Outcome.VIOLATED
         return Verdict(
             outcome, margin, f"dL/dt stays below its bound by at least {margin:.3g}", numbers
@@ -49,8 +51,10 @@ class MonotoneLoss(AbstractRunTheorem):
 
 
 def _kernel_factor(start: Shallow) -> float:
-    r"""$\hat c^2$ times what the scaling makes of it, relative to $G = \Phi \Phi^\top / D$."""
-    mixed = float(jnp.max(jnp.abs(start.scales * start.output)))
+    r"""$\hat c^2$ times what the scaling makes of it, relative to $G = \Phi \Phi^\top / D$; the
+    least over the nodes where their scales differ.
+    """
+    mixed = float(jnp.min(jnp.abs(start.scales * start.output)))
     return (
         start.rate_factor * start.width * mixed**2 * start.hidden_scale**2 * start.weights.shape[0]
     )
@@ -80,6 +84,13 @@ class MovementBound(AbstractTheorem):
             )
         if not bool(jnp.all(jnp.isfinite(second.weights))):
             return unjudged("the weights of `second` are not finite: its run diverged", {})
+        if not _one_network(first, second):
+            return Verdict(
+                Outcome.NOT_APPLICABLE,
+                math.nan,
+                "`first` and `second` differ in more than their trained weights; give one network "
+                "at two times",
+            )
         magnitude = common_magnitude(first)
         if float(jnp.ptp(first.scales)) > 1e-12 * float(jnp.max(first.scales)):
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "the node scales differ")
@@ -101,6 +112,19 @@ class MovementBound(AbstractTheorem):
             f"features moved by {moved.mean():.3g}, outputs ask for {needed.mean():.3g}",
             numbers,
         )
+
+
+def _one_network(first: Shallow, second: Shallow) -> bool:
+    """Whether nothing but the trained weights, and the precision, tells the two apart."""
+    same = lambda a, b: a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=0.0)
+    return (
+        first.activation == second.activation
+        and type(first.embedding) is type(second.embedding)
+        and first.weights.shape == second.weights.shape
+        and same(first.output, second.output)
+        and same(first.scales, second.scales)
+        and first.hidden_scale == second.hidden_scale
+    )
 
 
 class PolyakLojasiewicz(AbstractRunTheorem):
@@ -132,12 +156,11 @@ class PolyakLojasiewicz(AbstractRunTheorem):
             )
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
-        path = trajectory(table, problem.samples)
+        path = trajectory(table, start, data, problem)
         if path.fault:
             return unjudged(path.fault, numbers)
         allowed = rate if path.flow else 0.95 * rate
-        bound = path.losses[0] * np.exp(-allowed * path.times)
-        margin = float(np.min(bound * (1 + 1e-6) + 1e-14 * path.losses[0] - path.losses))
+        margin = path.below(allowed)
         numbers["measured_rate"] = measured_rate(path.times, path.losses)
         outcome = Outcome.HOLDS if margin >= 0 else Outcome.VIOLATED
         return Verdict(
@@ -149,12 +172,13 @@ class PolyakLojasiewicz(AbstractRunTheorem):
 
 
 def global_slope_floor(activation) -> float:
-    r"""$\inf_{\mathbb{R}} |\sigma'|$; NaN for a user's own function, of which it is unknown."""
+    r"""$\inf_{\mathbb{R}} |\sigma'|$; NaN for a user's own function, of which it is unknown.
+
+    It is 0 for |z|: a neuron that sticks to the kink has any slope between -1 and 1.
+    """
     if activation.name == "custom":
         return math.nan
     if activation.name == "linear":
-        return 1.0
-    if activation.name == "abs":
         return 1.0
     if activation.name in ("leaky_relu", "smoothed_leaky_relu"):
         return float(activation.parameters[0])

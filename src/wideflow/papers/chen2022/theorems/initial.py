@@ -57,11 +57,7 @@ class Lemma2(AbstractRunTheorem):
             f for f in problem.random_faults if "singular" not in f and "bounded away" not in f
         ]
         proxies = output_proxies(problem.activation, problem.magnitude, problem.diagonal)
-        needed = (
-            width_for_loss(proxies, problem.target_norm, failure_probability)
-            if problem.target_norm > 0
-            else math.inf
-        )
+        needed = width_for_loss(proxies, problem.target_norm, failure_probability)
         numbers = {**problem.numbers(), "needed_width": needed, "probability": failure_probability}
         if faults:
             return Verdict(Outcome.NOT_APPLICABLE, math.nan, "; ".join(faults), numbers)
@@ -113,6 +109,7 @@ class Lemma3(AbstractRunTheorem):
             "probability": failure_probability,
         }
         faults = [f"{problem.law} (Assumption 3)"] if problem.law else []
+        faults += [fault for fault in problem.faults if "pruned" in fault]
         if not math.isclose(start.hidden_scale * problem.features**0.5, 1.0, rel_tol=1e-9):
             faults.append(
                 f"the pre-activations are not N(0, G) under {start.scaling}; `wf.maps` writes it "

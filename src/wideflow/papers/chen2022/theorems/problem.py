@@ -15,7 +15,7 @@ from ....models.maps import common_magnitude
 from ....models.shallow import Shallow, has_own_scales
 from ....theorems.base import Outcome, Verdict
 from ....theorems.gaussian_start import start_fault
-from ....theorems.recorded_run import run_fault
+from ....theorems.recorded_run import least_slack, other_record, residual_error, rounding, run_fault
 from ..observables.activity import (
     DisplacedFraction,
     Interval,
@@ -206,19 +206,38 @@ def gather(start: Shallow, data, interval: Interval | None = None) -> Problem:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """Times of the half sum of squares, and what was recorded along them; `fault` says why the run
-    judges nothing, if so.
+    """A run recorded with `record()`.
+
+    Attributes:
+        times: of the half sum of squares, shape (record,).
+        losses: its values.
+        flow: whether it is a gradient flow.
+        recorded: the other records, by name.
+        rounding: of a number in the run's precision, relative to itself.
+        error: of the norm of the residual, by the solver's tolerance and rounding.
+        fault: why the run judges nothing; empty where it can.
     """
 
     times: np.ndarray
     losses: np.ndarray
     flow: bool
     recorded: dict[str, np.ndarray]
+    rounding: float
+    error: float
     fault: str
 
+    def below(self, rate: float | int) -> float:
+        """How far the loss stays below $L^0 e^{-rt}$ (to 1e-6 of it) everywhere; negative
+        where it does not, by more than the run's error explains.
+        """
+        bound = self.losses[0] * np.exp(-rate * self.times) * (1 + 1e-6) + 1e-14 * self.losses[0]
+        return least_slack(self.losses, bound, self.error)
 
-def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
-    """Reads a run recorded with `record()`; under the mean loss time is divided by `samples`."""
+
+def trajectory(
+    table, start: Shallow, data, problem: Problem, names: tuple[str, ...] = ()
+) -> Trajectory:
+    """Reads a run of `start` on `data`; under the mean loss time is divided by $n$."""
     missing = [name for name in ("sum_loss", *names) if name not in table]
     if missing:
         raise ValueError(
@@ -236,12 +255,16 @@ def trajectory(table, samples: int, names: tuple[str, ...] = ()) -> Trajectory:
             f"`table` must come from the half sum or half mean of squares, got {loss!r}."
         )
     times = np.asarray(table["time"].values, dtype=float) / (
-        samples if loss.startswith("half mean") else 1
+        problem.samples if loss.startswith("half mean") else 1
     )
     flow = "Flow" in str(table.attrs.get("dynamics", "Flow"))
     recorded = {name: np.asarray(table[name].values, dtype=float) for name in names}
     losses = np.asarray(table["sum_loss"].values, dtype=float)
-    return Trajectory(times, losses, flow, recorded, run_fault(table, ("sum_loss", *names)))
+    fault = run_fault(table, ("sum_loss", *names))
+    if not fault and "eta" in names:
+        fault = other_record(table, "eta", problem.eta, 1.0, f"on the interval {problem.interval}")
+    error = residual_error(start, data, table)
+    return Trajectory(times, losses, flow, recorded, rounding(table), error, fault)
 
 
 def check_probability(failure_probability: float | int) -> None:
