@@ -193,3 +193,14 @@ def test_a_law_whose_quadrature_fails_refutes_nothing():
     )
     assert verdict.outcome is Outcome.NOT_APPLICABLE
     assert "`order`" in verdict.message
+
+
+def test_rounded_scales_have_no_asymmetric_part():
+    """NTK has none; scales in float32 leave 1e-11 of one, and 1 - gamma = 0 bounds no drift of
+    it.
+    """
+    net = network("tanh", wf.scalings.NTK())
+    run = wf.train(net, DATA, wf.GradientDescent(0.5), steps=20, precision="float32")
+    verdict = caron2023.LemmaD4()(run)
+    assert verdict.outcome is Outcome.HOLDS
+    assert verdict.numbers["drift_2"] < 1e-16

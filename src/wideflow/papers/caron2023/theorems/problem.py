@@ -144,7 +144,10 @@ def gather(start, data, *, mean: Spectrum | None = None) -> Problem:
         faults.append(f"{act.name!r} is neither ReLU nor analytic (Assumption 2.2)")
     elif not act.lipschitz <= 1.0 + 1e-12:
         faults.append(f"|sigma'| reaches {act.lipschitz:.4g} > 1 for {act.name!r}")
-    weights = np.asarray(start.scales, dtype=np.float64) ** 2
+    # a network in single precision has rounded scales, and gamma/m would leave a rest of rounding
+    own = not math.isnan(gamma) and has_own_scales(start)
+    scales = start.scaling.node_scales(start.width) if own else start.scales
+    weights = np.asarray(scales, dtype=np.float64) ** 2
     symmetric = np.full(start.width, (0.0 if math.isnan(gamma) else gamma) / start.width)
     return Problem(
         samples,
