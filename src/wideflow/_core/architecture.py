@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .activations import Activation, ActivationLike, activation as as_activation
-from .errors import check_choice, check_count
+from .errors import check_choice, check_count, check_flag
 
 PADDINGS = ("SAME", "VALID", "CIRCULAR")
 ATTENTION = ("softmax", "identity", "relu", "abs")
@@ -73,6 +73,7 @@ class Dense(AbstractLayer):
         check_count("width", self.width)
         _check_std("weight_std", self.weight_std, zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
+        check_flag("trained", self.trained)
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if not shape:
@@ -107,6 +108,7 @@ class Conv(AbstractLayer):
         check_choice("padding", self.padding, PADDINGS)
         _check_std("weight_std", self.weight_std, zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
+        check_flag("trained", self.trained)
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*_slid(self, shape), self.channels)
@@ -240,6 +242,7 @@ class SelfAttention(AbstractLayer):
         for name in ("query_key_std", "value_std", "weight_std"):
             _check_std(name, getattr(self, name), zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
+        check_flag("trained", self.trained)
 
     @property
     def parts(self) -> tuple[Dense, ...]:

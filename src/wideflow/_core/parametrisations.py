@@ -36,7 +36,7 @@ keeps one rate.
 from dataclasses import dataclass, replace
 
 from .architecture import AbstractLayer
-from .errors import check_choice
+from .errors import check_choice, check_flag
 from .scalings import ABC
 from .weight_layers import HIDDEN, INPUT, OUTPUT, WeightLayer, weight_layers
 
@@ -74,6 +74,8 @@ class Parametrisation:
                     f"`{role}` must be three exponents (a, b, c), got {getattr(self, role)!r}."
                 )
             object.__setattr__(self, role, exponents)
+        check_flag("one_rate", self.one_rate)
+        check_flag("constants_at_start", self.constants_at_start)
         if self.one_rate and not self.input[2] == self.hidden[2] == self.output[2]:
             raise ValueError(
                 f"`one_rate` needs one exponent c in all layers, got {self.input[2]}, "

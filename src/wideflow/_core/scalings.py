@@ -23,7 +23,14 @@ from jaxtyping import Array, Float
 from scipy.special import zeta
 
 from .classification import ScalingVerdict as ScalingVerdict, classify as classify
-from .errors import check_between, check_count, check_kind, check_number, check_same_length
+from .errors import (
+    check_between,
+    check_count,
+    check_flag,
+    check_kind,
+    check_number,
+    check_same_length,
+)
 from .host import on_device
 from .precision import double
 
@@ -104,6 +111,7 @@ class Zipf(AbstractScaling):
     released: bool = False
 
     def __post_init__(self):
+        check_flag("released", self.released)
         check_between(
             "gamma", self.gamma, 0.0, 1.0, remedy="1 is the NTK scaling, 0 all power law."
         )

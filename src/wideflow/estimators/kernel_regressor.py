@@ -150,6 +150,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
         deviation of one network's prediction.
         """
         check_is_fitted(self)
+        check_flag("return_std", return_std)
         X = checked_inputs(self, X)
         inputs, k = self._inputs(X), self.kernels_
         mean = np.asarray(

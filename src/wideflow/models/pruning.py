@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .._core.arrays import real_array
-from .._core.errors import check_between, check_choice, check_count
+from .._core.errors import check_between, check_choice, check_count, check_flag
 from .._core.memory import tile_rows
 from .._core.precision import double
 from .shallow import Shallow
@@ -141,6 +141,7 @@ def features(
         convention: which importance ranks the nodes.
     """
     _check_shallow(model)
+    check_flag("scaled", scaled)
     top = model.width if top is None else top
     check_count("top", top)
     if top > model.width:

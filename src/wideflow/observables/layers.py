@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._core.errors import check_choice
+from .._core.errors import check_choice, check_flag
 from .._core.precision import double
 from .._core.trees import parameters
 from ..models.deep import Deep
@@ -157,6 +157,7 @@ class LayerFeatureMovement(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=("layer",))
 
     def __init__(self, relative: bool = False, samples: int | None = None):
+        check_flag("relative", relative)
         self.relative, self.samples = relative, samples
 
     def __call__(self, snapshot):

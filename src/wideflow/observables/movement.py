@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from .._core.errors import check_interval
+from .._core.errors import check_flag, check_interval
 from .._core.trees import parameters
 from ..models.deep import Deep
 from ..models.rescaled import Rescaled
@@ -73,6 +73,7 @@ class FeatureMovement(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, relative: bool = False, samples: int | None = None):
+        check_flag("relative", relative)
         self.relative, self.samples = relative, samples
 
     def __call__(self, snapshot):

@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from .._core.arrays import increasing, paired
-from .._core.errors import check_number, check_same_length
+from .._core.errors import check_flag, check_number, check_same_length
 
 __all__ = ["first_time", "late_exponent", "moment_decay_time", "stage_events"]
 
@@ -76,6 +76,7 @@ def stage_events(
         noisy: the run was on samples: order 2 settles at a noise floor (records at most $d/2$ apart
             are needed).
     """
+    check_flag("noisy", noisy)
     check_same_length(
         times=list(times), losses=list(losses), second=list(second), fourth=list(fourth)
     )

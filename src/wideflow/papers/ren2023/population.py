@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._core.errors import check_choice, check_count
+from ..._core.errors import check_choice, check_count, check_flag
 from ..._core.precision import DoubleModule, double
 from ..._core.randomness import named_key
 from ..._core.trees import Parameters
@@ -84,6 +84,8 @@ class Radial(DoubleModule):
         _check(law)
         check_count("batch", batch)
         check_count("evaluation", evaluation)
+        check_flag("stratified", stratified)
+        check_flag("antithetic", antithetic)
         evaluated = law.inputs(
             named_key(jax.random.key(0), "evaluation"), evaluation, stratified=True, antithetic=True
         )
@@ -150,6 +152,8 @@ class Radial(DoubleModule):
         """
         _check(law)
         check_count("directions", directions)
+        for name, flag in (("fresh", fresh), ("antithetic", antithetic), ("control", control)):
+            check_flag(name, flag)
         unit_vectors = sphere(named_key(key, "direction"), directions, law.d, antithetic=antithetic)
         estimator = (
             FreshRays(directions, antithetic, control, unit_vectors)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from ...._core import host
 from ...._core.arrays import increasing, paired, real_array
-from ...._core.errors import check_between, check_interval, check_kind
+from ...._core.errors import check_between, check_flag, check_interval, check_kind
 from ...._core.precision import double
 from ....data.dataset import Dataset
 from ....models.shallow import Shallow
@@ -64,6 +64,7 @@ class LeastActiveFraction(AbstractObservable):
     axes: tuple[str, ...] = eqx.field(static=True, default=())
 
     def __init__(self, interval: Interval | None = None, middle: bool = False):
+        check_flag("middle", middle)
         self.interval = None if interval is None else check_interval(interval)
         self.middle = middle
         self.name = "eta_tilde" if middle else "eta"
@@ -117,6 +118,7 @@ class PointMovement(AbstractObservable):
     label: str = eqx.field(static=True, default="mean over neurons of |h(t) − h(0)|")
 
     def __init__(self, test: bool = False):
+        check_flag("test", test)
         self.test = test
         self.name = "test_point_movement" if test else "point_movement"
         self.axes = ("test_sample" if test else "sample",)
@@ -322,6 +324,7 @@ def safe_rate(model: Shallow, data, fraction: float | int = 0.1, mean: bool = Fa
         mean: whether the loss is a mean over samples.
     """
     check_between("fraction", fraction, 0, 2, open=True, remedy="From 2 on descent is unstable.")
+    check_flag("mean", mean)
     check_kind("model", model, Shallow, "a `Shallow` network")
     check_kind(
         "data", data, Dataset, "a `Dataset`", "Arrays become one by `Dataset(inputs, targets)`."

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_count, check_positive
+from ...._core.errors import check_count, check_flag, check_positive
 from ...._core.precision import DoubleModule, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
@@ -69,6 +69,7 @@ class AbstractRadialLaw(DoubleModule):
         $u_b = (b + U_b)/n$, in random order: the radial noise of averages all but vanishes.
         """
         check_count("n", n)
+        check_flag("stratified", stratified)
         return _radii(self, key, n, stratified)
 
     @double
@@ -77,6 +78,8 @@ class AbstractRadialLaw(DoubleModule):
     ) -> Float[Array, "sample feature"]:
         r"""`n` inputs $x = r \bar x$; `antithetic` takes the directions in pairs $\pm \bar x$."""
         check_count("n", n)
+        check_flag("stratified", stratified)
+        check_flag("antithetic", antithetic)
         return _inputs(self, key, n, stratified, antithetic)
 
     @double

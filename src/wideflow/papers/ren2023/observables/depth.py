@@ -6,8 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ...._core.arrays import real_array
-from ...._core.errors import check_choice, check_same_length
+from ...._core.arrays import increasing, paired, real_array, real_values
+from ...._core.errors import (
+    check_choice,
+    check_count,
+    check_kind,
+    check_positive,
+)
 from ...._core.precision import AbstractResult, double
 from ....data.objective import AbstractObjective
 from ....dynamics.base import Snapshot
@@ -49,6 +54,10 @@ __all__ = [
 ]
 
 
+def _check_separator(name: str, model) -> None:
+    check_kind(name, model, DepthSeparator, "a `DepthSeparator`")
+
+
 @double
 def tangent_spread(model, start) -> Float[Array, ""]:
     r"""$\delta_{1,T} = \max_i \lVert \bar v_i(t) - \bar v_i(0) \rVert$: how far a first-layer
@@ -58,6 +67,8 @@ def tangent_spread(model, start) -> Float[Array, ""]:
         model: a `DepthSeparator` at time $t$.
         start: the same network at time 0.
     """
+    _check_separator("model", model)
+    _check_separator("start", start)
     return jnp.max(jnp.linalg.norm(norms(model.first)[1] - norms(start.first)[1], axis=1))
 
 
@@ -68,6 +79,7 @@ def radial_spread(model) -> Float[Array, ""]:
     Args:
         model: a `DepthSeparator` with first-layer neurons $v_i$.
     """
+    _check_separator("model", model)
     squares = jnp.sum(model.first**2, axis=1)
     return jnp.max(jnp.abs(squares / squares.mean() - 1))
 
@@ -80,7 +92,8 @@ def second_spread(w, b) -> Float[Array, ""]:
         w: $w_j$, shape (second,).
         b: $b_j$, likewise.
     """
-    w, b = jnp.asarray(w), jnp.asarray(b)
+    w = real_array("w", w, "(second)", finite=False)
+    b = real_array("b", b, f"({w.shape[0]},)", finite=False)
     return jnp.sqrt(jnp.max((w[:, None] - w) ** 2 + (b[:, None] - b) ** 2))
 
 
@@ -93,6 +106,7 @@ def direction_l2(model) -> Float[Array, ""]:
     Args:
         model: a `DepthSeparator`.
     """
+    _check_separator("model", model)
     return jnp.sqrt(direction_error(model.first))
 
 
@@ -118,6 +132,8 @@ def direction_sup_sampled(model, key, directions: int = 20_000) -> Float[Array, 
         model: a `DepthSeparator`.
         directions: how many.
     """
+    check_count("directions", directions)
+    _check_separator("model", model)
     x = sphere(key, directions, model.first.shape[1]).astype(model.first.dtype)
     layer = jnp.maximum(x @ model.first.T, 0) @ norms(model.first)[0] / model.width
     return jnp.max(jnp.abs(layer / model.alpha - 1))
@@ -154,6 +170,7 @@ def loss_parts(model, inputs) -> LossParts:
         model: a `DepthSeparator`.
         inputs: shape (sample, feature).
     """
+    _check_separator("model", model)
     x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
@@ -178,8 +195,10 @@ def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
         model: a `DepthSeparator`, the network $f$.
         inputs: shape (sample, feature).
     """
+    _check_separator("model", model)
     x = real_array("inputs", inputs).astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
+    check_positive("radius", radius)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]
     return jnp.max(jnp.where(r <= radius, jnp.abs(f - model.symmetric(r)), 0.0))
 
@@ -196,6 +215,7 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
     Args:
         model: a `DepthSeparator` with second-layer neurons $(w_j, b_j)$.
     """
+    _check_separator("model", model)
     if directions is None:
         ends = sphere_extremes(model)
         low, high = ends.low, ends.high
@@ -215,6 +235,7 @@ def dead_fraction(model, inputs) -> Float[Array, ""]:
         model: a `DepthSeparator`.
         inputs: shape (sample, feature).
     """
+    _check_separator("model", model)
     layer = model.layer(inputs)
     highest = jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0)
     return jnp.mean(highest <= 0, dtype=float)
@@ -228,6 +249,7 @@ def energy_balance(model) -> Float[Array, ""]:
     Args:
         model: a `DepthSeparator`, with first-layer neurons $w_1$ and second-layer weights $w_2$.
     """
+    _check_separator("model", model)
     return jnp.mean(jnp.sum(model.first**2, axis=1)) - 2 * jnp.mean(model.second_weight**2)
 
 
@@ -244,7 +266,7 @@ def envelope(values, kind: str = "running_max") -> np.ndarray:
         kind: which of the three.
     """
     check_choice("kind", kind, ("raw", "running_max", "positive_variation"))
-    values = np.asarray(values, float)
+    values = np.asarray(real_values("values", values, "(record)"), float)
     if kind == "raw":
         return values
     if kind == "running_max":
@@ -267,8 +289,17 @@ def stage_times(
         epsilon: the loss that ends Stage 2.
         constant: $C_1$.
     """
-    t, w, b, loss = (np.asarray(x, float) for x in (times, weights, biases, losses))
-    check_same_length(times=list(t), weights=list(w), biases=list(b), losses=list(loss))
+    check_count("d", d)
+    for name, level in {"bound": bound, "epsilon": epsilon, "constant": constant}.items():
+        check_positive(name, level)
+    t = increasing("times", times)
+    w, b = (
+        np.asarray(real_values(name, value, f"({len(t)}, second)"), float)
+        for name, value in (("weights", weights), ("biases", biases))
+    )
+    loss = paired("losses", losses, "times", len(t))
+    if w.shape != b.shape:
+        raise ValueError(f"`biases` must have the shape {w.shape} of `weights`, got {b.shape}.")
     mean = -w.mean(1)
     t11 = _crossing(t, -w.max(1), 0.0, 0.0)
     if not np.isfinite(t11):
