@@ -18,6 +18,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -284,6 +285,7 @@ def probe(
     inputs = _inputs(inputs)
     if batched is not None:
         check_flag("batched", batched)
+    budget(memory)  # refused here, before anything is computed
     network = _Network(apply, params_before, params_after, inputs, batched, "apply")
     before, after = network.before, network.after
     first, second = (np.asarray(network.outputs(p), dtype=float) for p in (before, after))
@@ -326,8 +328,9 @@ def watched_outputs(first: np.ndarray, second: np.ndarray, output: int | None) -
         if not np.all(np.isfinite(values)):
             raise ValueError(f"`{name}` must give finite outputs, but they hold NaN or infinity.")
     count = first.reshape(len(first), -1).shape[1]
-    if output is not None and not 0 <= output < count:
-        raise ValueError(f"`output` must lie in 0..{count - 1}, got {output}.")
+    whole = isinstance(output, Integral) and not isinstance(output, bool)
+    if output is not None and not (whole and 0 <= output < count):
+        raise ValueError(f"`output` must lie in 0..{count - 1}, got {output!r}.")
     return range(count) if output is None else (output,)
 
 

@@ -14,6 +14,7 @@ trained there.
 """
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -31,6 +32,14 @@ R = TypeVar("R")
 
 Precision = Literal["float32", "float64"]
 
+# what JAX raises where a program needs the numbers that it is being written for
+NEED_NUMBERS = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
+
 
 def jax_flag(name: str) -> Any:
     """A flag of JAX's, which its configuration has as an attribute without declaring it."""
@@ -38,25 +47,45 @@ def jax_flag(name: str) -> Any:
 
 
 def double(function: Callable[P, R]) -> Callable[P, R]:
-    """Runs `function` with 64-bit types available and hands its arrays out by the rule above; does
-    nothing where JAX's flag is on.
+    """Runs `function` with 64-bit types available and hands its arrays out by the rule above, which
+    is to leave them where JAX's flag is on.
+
+    Where it needs numbers and gets values that JAX is tracing, a sentence says so.
     """
     if hasattr(function, "__double__"):
         return function
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if jax_flag("jax_enable_x64"):
-            return function(*args, **kwargs)
-        with jax.enable_x64(True):
-            if function.__name__ == "__init__":  # fills `self` in place: nothing comes out
+        try:
+            if jax_flag("jax_enable_x64"):
                 return function(*args, **kwargs)
-            compute: Callable[..., R] = function  # of what the caller gave, on the device
-            named = {name: _device(value) for name, value in kwargs.items()}
-            return handed_out(compute(*map(_device, args), **named))
+            with jax.enable_x64(True):
+                if function.__name__ == "__init__":  # fills `self` in place: nothing comes out
+                    return function(*args, **kwargs)
+                compute: Callable[..., R] = function  # of what the caller gave, on the device
+                named = {name: _device(value) for name, value in kwargs.items()}
+                return handed_out(compute(*map(_device, args), **named))
+        except NEED_NUMBERS as error:
+            traced = _traced_arguments(function, args, kwargs)
+            if not traced:
+                raise
+            raise TypeError(
+                f"`{traced[0]}` of `{function.__qualname__}` must hold numbers, got values that "
+                "JAX is tracing. Call it outside of `jit`, `grad` and `vmap`."
+            ) from error
 
     wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue]
     return wrapper
+
+
+def _traced_arguments(function: Callable, args, kwargs) -> list[str]:
+    given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+    return [
+        name
+        for name, value in given.items()
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
+    ]
 
 
 class DoubleModule(eqx.Module):

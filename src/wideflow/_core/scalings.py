@@ -135,11 +135,13 @@ class Zipf(AbstractScaling):
 
     def split(self, width: int) -> tuple[np.ndarray, np.ndarray]:
         r"""$(\lambda^{(1)}, \lambda^{(2)})$: the symmetric and the power-law part."""
+        weights = self.node_weights(width)
         symmetric = np.full(width, self.gamma / width)
-        return symmetric, self.node_weights(width) - symmetric
+        return symmetric, weights - symmetric
 
     def limit_weights(self, count: int) -> np.ndarray:
         r"""$\tilde\lambda_j = j^{-1/\alpha}/\zeta(1/\alpha)$ for $j \le$ `count`."""
+        check_count("count", count)
         s = 1.0 / self.alpha
         return np.arange(1, count + 1, dtype=np.float64) ** -s / zeta(s)
 

@@ -339,7 +339,7 @@ def _checked(gram, targets, activation, times, magnitude):
             "`targets` must hold one number for each of the first points of `gram` "
             f"({len(gram)}), got shape {targets.shape}."
         )
-    times = jnp.atleast_1d(real_array("times", times).astype(float))
+    times = jnp.atleast_1d(real_array("times", times, "()", "(time)").astype(float))
     steps = np.diff(np.asarray(times))
     if not (np.all(np.isfinite(np.asarray(times))) and times[0] >= 0 and np.all(steps > 0)):
         raise ValueError(

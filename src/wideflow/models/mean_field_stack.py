@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from .._core import host
 from .._core.activations import Activation, ActivationLike, activation as as_activation
 from .._core.arrays import real_array
-from .._core.errors import check_between, check_count, check_positive
+from .._core.errors import check_between, check_count, check_list, check_positive
 from .._core.precision import double
 from .._core.randomness import named_key, normal
 from .._core.renamed import renamed
@@ -58,6 +58,8 @@ class MeanFieldStack(AbstractModel):
         self, layers: Sequence, activation: ActivationLike = "relu", weights: Sequence | None = None
     ):
         blocks = _blocks(layers)
+        if weights is not None:
+            check_list("weights", weights, "node weights, one entry a block")
         masses: list = [None] * len(blocks) if weights is None else list(weights)
         if len(masses) != len(blocks):
             raise ValueError(
@@ -199,7 +201,8 @@ class MeanFieldStack(AbstractModel):
         self._one_per_block("rows", rows)
         layers = []
         for l, neurons in enumerate(rows):
-            neurons, here = jnp.asarray(neurons), self.inners[l].shape[0]
+            here = self.inners[l].shape[0]
+            neurons = real_array(f"rows[{l}]", neurons)
             if (
                 neurons.ndim != 1
                 or not neurons.size
@@ -219,6 +222,7 @@ class MeanFieldStack(AbstractModel):
         return self.select(self.neurons(key, widths))
 
     def _one_per_block(self, name: str, values: Sequence) -> None:
+        check_list(name, values, "entries, one a block")
         if len(values) != self.blocks:
             raise ValueError(
                 f"`{name}` must have one entry per block ({self.blocks}), got {len(values)}."
@@ -287,7 +291,7 @@ def _blocks(layers) -> list:
 
 
 def _masses(l: int, value, width: int):
-    mass = jnp.asarray(value, float)
+    mass = real_array(f"weights[{l}]", value).astype(float)
     if mass.shape != (width,) or not bool(jnp.all(mass > 0)) or abs(float(mass.sum()) - 1) > 1e-9:
         raise ValueError(
             f"`weights[{l}]` must be {width} positive numbers with sum 1, got {value}."

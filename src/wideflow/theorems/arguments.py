@@ -92,6 +92,19 @@ ARRAYS = frozenset(
         "initial",
         "final",
         "xi",
+        "particle",
+        "mean_squares",
+        "counts",
+        "directions",
+        "preactivations",
+        "gradient",
+        "hessian",
+        "first_star",
+        "second_star",
+        "first_move",
+        "second_move",
+        "diagonal",
+        "truth",
     ]
 )
 TOGETHER = (
@@ -135,7 +148,7 @@ def _one(parameter: inspect.Parameter, value):
         return as_key(value)
     if value is None and type(None) in kinds:
         return value
-    if not kinds and name in ARRAYS:
+    if name in ARRAYS and not any(kind in (float, int, bool) for kind in kinds):
         real_values(name, value)
     elif bool in kinds:
         check_flag(name, value)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from .._core.errors import check_kind
 from .._core.renamed import under_new_names
 from .._core.trees import unlabelled
 from ..models.shallow import Shallow
@@ -64,6 +65,8 @@ class AbstractRunTheorem(AbstractTheorem):
             ) from error
         arguments = bound.arguments
         table = arguments.get("table")
+        if table is not None:
+            check_kind("table", table, xr.Dataset, "the table of a run", "Take `run.table`.")
         if table is not None and self.of_flow:
             fault = flow_fault(arguments["start"], arguments.get("data"), table)
             if fault:

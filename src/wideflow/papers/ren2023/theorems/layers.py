@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import AbstractRadialLaw, c_gamma
 from ..observables.depth import radial_spread, second_spread, tangent_spread
 from .judge import judge, not_applicable
@@ -99,7 +100,7 @@ class LemmaC14(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma C.14")
 
     @double
-    def __call__(self, model, start, directions) -> Verdict:
+    def __call__(self, model: DepthSeparator, start: DepthSeparator, directions) -> Verdict:
         if float(radial_spread(start)) > 1e-6:
             return not_applicable("the first layer did not start on one sphere")
         x = real_array("directions", directions)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import c_gamma
 from ..laws.thresholds import as_thresholds
 from ..separator.samples import sample_field
@@ -36,7 +37,7 @@ class Lemma41(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma 4.1 and Lemma C.3")
 
     @double
-    def __call__(self, model, clip, inputs=None, *, spread: float = 0.0) -> Verdict:
+    def __call__(self, model: DepthSeparator, clip, inputs=None, *, spread: float = 0.0) -> Verdict:
         clip = as_thresholds(clip)
         w, b = model.second_weight, model.second_bias
         if not (bool(jnp.all(w < 0)) and bool(jnp.all((b > 0) & (b <= 1)))):

@@ -11,6 +11,7 @@ import numpy as np
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import AbstractRadialLaw
 from ..laws.thresholds import Thresholds
 from ..limits.field import ReducedState, reduced_field, reduced_loss
@@ -32,7 +33,7 @@ class LemmaD14(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.14")
 
     @double
-    def __call__(self, model, inputs, *, tolerance: float = 1e-14) -> Verdict:
+    def __call__(self, model: DepthSeparator, inputs, *, tolerance: float = 1e-14) -> Verdict:
         x = real_array("inputs", inputs)
         r = jnp.linalg.norm(x, axis=1)
         w, b = model.second_weight, model.second_bias
@@ -64,7 +65,9 @@ class LemmaD11(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.11")
 
     @double
-    def __call__(self, model, inputs, points, *, tolerance: float = 1e-10) -> Verdict:
+    def __call__(
+        self, model: DepthSeparator, inputs, points, *, tolerance: float = 1e-10
+    ) -> Verdict:
         r = jnp.linalg.norm(real_array("inputs", inputs), axis=1)
         points = real_array("points", points)
         put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
@@ -99,7 +102,7 @@ class LemmaD12(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma D.12")
 
     @double
-    def __call__(self, model, *, tolerance: float = 1e-12) -> Verdict:
+    def __call__(self, model: DepthSeparator, *, tolerance: float = 1e-12) -> Verdict:
         def term(first):
             alpha = eqx.tree_at(lambda m: m.first, model, first).alpha
             return alpha**2 * direction_error(first)

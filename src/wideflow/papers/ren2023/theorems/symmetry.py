@@ -13,6 +13,7 @@ import numpy as np
 from ...._core.arrays import real_array
 from ...._core.precision import double
 from ....theorems.base import AbstractTheorem, Citation, Verdict
+from ..depth_separator import DepthSeparator
 from ..laws.base import c_gamma, sphere
 from ..laws.thresholds import as_thresholds
 from ..limits.field import ReducedState, reduced_field
@@ -35,7 +36,9 @@ class Lemma31(AbstractTheorem):
     citation: ClassVar = Citation("ren2023", "Lemma 3.1, Lemmas B.3 and B.5, Corollary B.4")
 
     @double
-    def __call__(self, model, inputs, g: Callable, *, errors: float = 5.0) -> Verdict:
+    def __call__(
+        self, model: DepthSeparator, inputs, g: Callable, *, errors: float = 5.0
+    ) -> Verdict:
         """`model` is a `DepthSeparator`, `inputs` a sample of the law, `g` a function of the
         radius.
         """
