@@ -14,7 +14,6 @@ trained there.
 """
 
 import functools
-import inspect
 import types
 from collections.abc import Callable
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -25,20 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from .blame import blamed
 from .errors import check_choice
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Precision = Literal["float32", "float64"]
-
-# what JAX raises where a program needs the numbers that it is being written for
-NEED_NUMBERS = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    jax.errors.NonConcreteBooleanIndexError,
-)
 
 
 def jax_flag(name: str) -> Any:
@@ -48,9 +40,8 @@ def jax_flag(name: str) -> Any:
 
 def double(function: Callable[P, R]) -> Callable[P, R]:
     """Runs `function` with 64-bit types available and hands its arrays out by the rule above, which
-    is to leave them where JAX's flag is on.
-
-    Where it needs numbers and gets values that JAX is tracing, a sentence says so.
+    is to leave them where JAX's flag is on. An error from deep inside is laid at the argument it is
+    due to.
     """
     if hasattr(function, "__double__"):
         return function
@@ -66,26 +57,14 @@ def double(function: Callable[P, R]) -> Callable[P, R]:
                 compute: Callable[..., R] = function  # of what the caller gave, on the device
                 named = {name: _device(value) for name, value in kwargs.items()}
                 return handed_out(compute(*map(_device, args), **named))
-        except NEED_NUMBERS as error:
-            traced = _traced_arguments(function, args, kwargs)
-            if not traced:
+        except Exception as error:
+            sentence = blamed(function, args, kwargs, error)
+            if sentence is None:
                 raise
-            raise TypeError(
-                f"`{traced[0]}` of `{function.__qualname__}` must hold numbers, got values that "
-                "JAX is tracing. Call it outside of `jit`, `grad` and `vmap`."
-            ) from error
+            raise sentence from error
 
     wrapper.__double__ = True  # pyright: ignore[reportAttributeAccessIssue]
     return wrapper
-
-
-def _traced_arguments(function: Callable, args, kwargs) -> list[str]:
-    given = inspect.signature(function).bind_partial(*args, **kwargs).arguments
-    return [
-        name
-        for name, value in given.items()
-        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
-    ]
 
 
 class DoubleModule(eqx.Module):

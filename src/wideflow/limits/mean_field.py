@@ -103,6 +103,8 @@ def mean_field(
     """
     act, gram, targets, times = _checked(gram, targets, activation, times, magnitude)
     check_choice("method", method, ("auto", "grid", "particles"))
+    if spacing is not None:
+        check_positive("spacing", spacing)
     samples = len(targets)
     factor, carried, spread = _whitened(gram, samples)
     rank = factor.shape[1]
@@ -130,7 +132,6 @@ def mean_field(
         return _solve(act, gram, targets, times, magnitude, *parts, "grid", tolerance)
 
     if spacing is not None:
-        check_positive("spacing", spacing)
         return solve(spacing)
     largest = float(jnp.max(jnp.linalg.norm(factor, axis=1), initial=0.0))
     gap = min(0.25, 0.35 / max(largest, 1e-300)) / (4 if act.kinks else 2 if rank < 3 else 1)

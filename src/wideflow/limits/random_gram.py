@@ -168,7 +168,7 @@ def random_ntg(
         draws: number of matrices; one without a leading axis when missing.
     """
     act, key = as_activation(activation), as_key(key)
-    inputs = real_array("inputs", inputs).astype(float)
+    inputs = real_array("inputs", inputs, "(sample, feature)").astype(float)
     limit = limit_nodes(scaling, nodes)
     mean = mean_ntk(inputs, act)
     kernel_share = limit.gamma + (1.0 - limit.gamma) * limit.tail

@@ -8,7 +8,7 @@ from .._core.trees import parameters
 from ..models.deep import Deep
 from ..models.rescaled import Rescaled
 from ..models.shallow import Shallow
-from .base import AbstractObservable, probe_features
+from .base import AbstractObservable, check_samples, probe_features
 
 __all__ = [
     "ActiveFraction",
@@ -74,6 +74,7 @@ class FeatureMovement(AbstractObservable):
 
     def __init__(self, relative: bool = False, samples: int | None = None):
         check_flag("relative", relative)
+        check_samples(samples)
         self.relative, self.samples = relative, samples
 
     def __call__(self, snapshot):

@@ -47,7 +47,7 @@ def signs(model: BiasedTwoLayer | BiasedThreeLayer, inputs) -> Signs:
         (BiasedTwoLayer, BiasedThreeLayer),
         "a `BiasedTwoLayer` or `BiasedThreeLayer`",
     )
-    inputs = real_array("inputs", inputs)
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     if isinstance(model, BiasedTwoLayer):
         return Signs(active(model.preactivations(inputs)), None)
     z, q = model.preactivations(inputs)
@@ -86,7 +86,7 @@ def pseudo_outputs(
         frozen: which neurons count as active, from `signs`.
     """
     check_choice("biases", biases, ("both", "first", "none"))
-    inputs = real_array("inputs", inputs)
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     if isinstance(model, BiasedTwoLayer):
         w = model.weights if first is None else jnp.asarray(first)
         z = inputs @ w.T + (0.0 if biases == "none" else model.bias)
@@ -125,7 +125,7 @@ def coupling_error(model, start, inputs) -> Float[Array, " sample *output"]:
         start: the network that gives the signs.
         inputs: shape (sample, feature).
     """
-    inputs = real_array("inputs", inputs)
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     return model.outputs(inputs) - pseudo_outputs(model, inputs, signs(start, inputs))
 
 
@@ -145,7 +145,7 @@ def cross_coefficients(
         frozen: $D_w$ and $D_v$.
         first_move, second_move: $W''$ (m1, d) and $V''$ (m2, m1).
     """
-    inputs = real_array("inputs", inputs)
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     w, v = model.first + model.first_increment, model.second + model.second_increment
     z = frozen.first * (inputs @ w.T + model.first_bias)
     moved = frozen.first * (inputs @ jnp.asarray(first_move).T)

@@ -78,7 +78,7 @@ def bilinear_sup(
             $\lVert V'\rVert_F$.
         output: which row of the output weights is $a$.
     """
-    inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
+    inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
     frozen = signs(model, inputs)
     rows = second_signs(frozen) * jnp.atleast_2d(model.output)[output]
     gram = rows @ rows.T
@@ -114,9 +114,9 @@ def bilinear_rademacher(
         xi: $\xi$, one draw a row.
         first_radius, second_radius: $\tau_w$, $\tau_v$.
     """
-    inputs = real_array("inputs", inputs)
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
-    sups = [_compiled_sup(model, inputs, one, *radii) for one in real_array("xi", xi)]
+    sups = [_compiled_sup(model, inputs, one, *radii) for one in real_array("xi", xi, "(sample)")]
     exact, chain = np.mean([(s.value, s.chain) for s in sups], axis=0) / inputs.shape[0]
     return float(exact), float(chain)
 
@@ -238,7 +238,7 @@ def network_sup(
             $\lVert V'\rVert_F$.
         iterations: of the ascent.
     """
-    inputs, xi = real_array("inputs", inputs), real_array("xi", xi)
+    inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
     start = _compiled_sup(model, inputs, xi, *radii)
     both = (jnp.asarray(1.0), jnp.asarray(-1.0))
@@ -311,8 +311,8 @@ def two_layer_sup(
     a = jnp.atleast_2d(model.output)[output]
     best = _ball_ascent(
         model,
-        real_array("inputs", inputs),
-        real_array("xi", xi),
+        real_array("inputs", inputs, "(sample, feature)"),
+        real_array("xi", xi, "(sample)"),
         jnp.sign(a),
         points.at[0].set(0.0),
         jnp.asarray(radius),

@@ -120,7 +120,7 @@ class Lemma55CrossTerm(AbstractTheorem):
             first_move, second_move: $W''$ and $V''$.
             rate: the size of the move.
         """
-        inputs = real_array("inputs", inputs)
+        inputs = real_array("inputs", inputs, "(sample, feature)")
         c = cross_coefficients(model, inputs, frozen, first_move, second_move)
         left = pseudo_outputs(
             signed_move(model, first_move, second_move, diagonal, rate), inputs, frozen
@@ -252,7 +252,10 @@ class LemmaG3(AbstractTheorem):
         """
         if model.output.ndim != 1:
             return unmet("judged for one output", {"outputs": float(model.output.shape[0])})
-        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
+        inputs, targets = (
+            real_array("inputs", inputs, "(sample, feature)"),
+            real_array("targets", targets),
+        )
         width, tau = model.width, float(row_norm(model.increment - start.increment, math.inf))
         numbers = {"radius": tau}
         if not tau > 0:

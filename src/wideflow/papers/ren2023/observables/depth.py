@@ -171,7 +171,7 @@ def loss_parts(model, inputs) -> LossParts:
         inputs: shape (sample, feature).
     """
     _check_separator("model", model)
-    x = real_array("inputs", inputs).astype(model.first.dtype)
+    x = real_array("inputs", inputs, "(sample, feature)").astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
     target, tilde = jnp.maximum(1 - r, 0), model.symmetric(r)
@@ -196,7 +196,7 @@ def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
         inputs: shape (sample, feature).
     """
     _check_separator("model", model)
-    x = real_array("inputs", inputs).astype(model.first.dtype)
+    x = real_array("inputs", inputs, "(sample, feature)").astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     check_positive("radius", radius)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]

@@ -71,7 +71,10 @@ class LemmaD3(AbstractTheorem):
     def __call__(
         self, model: DepthSeparator, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
+        inputs, targets = (
+            real_array("inputs", inputs, "(sample, feature)"),
+            real_array("targets", targets),
+        )
         pull, layer = _residual(model, inputs, targets)
         d = inputs.shape[1]
         formula = 4 * c_gamma(d) / math.sqrt(d) * jnp.mean(pull * layer)
@@ -141,7 +144,10 @@ class LemmaD5(AbstractTheorem):
     def __call__(
         self, model: DepthSeparator, inputs, targets, *, step: float = 1e-6, tolerance: float = 1e-6
     ) -> Verdict:
-        inputs, targets = real_array("inputs", inputs), real_array("targets", targets)
+        inputs, targets = (
+            real_array("inputs", inputs, "(sample, feature)"),
+            real_array("targets", targets),
+        )
         field = _field(model, inputs, targets)
         squares = [
             jnp.mean(field.weight**2),

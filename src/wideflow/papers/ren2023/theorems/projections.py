@@ -72,7 +72,7 @@ class Lemma41(AbstractTheorem):
             )
         if inputs is None:
             return judge(margin, "no projection can act at any input", numbers)
-        x = real_array("inputs", inputs)
+        x = real_array("inputs", inputs, "(sample, feature)")
         field = sample_field(
             model.first, w, b, x, jnp.maximum(1 - jnp.linalg.norm(x, axis=1), 0), clip
         )

@@ -34,7 +34,7 @@ class LemmaD14(AbstractTheorem):
 
     @double
     def __call__(self, model: DepthSeparator, inputs, *, tolerance: float = 1e-14) -> Verdict:
-        x = real_array("inputs", inputs)
+        x = real_array("inputs", inputs, "(sample, feature)")
         r = jnp.linalg.norm(x, axis=1)
         w, b = model.second_weight, model.second_bias
         lowest = jnp.where((r <= 1)[:, None], model.layer(x)[:, None] * w + b, jnp.inf).min()
@@ -68,7 +68,7 @@ class LemmaD11(AbstractTheorem):
     def __call__(
         self, model: DepthSeparator, inputs, points, *, tolerance: float = 1e-10
     ) -> Verdict:
-        r = jnp.linalg.norm(real_array("inputs", inputs), axis=1)
+        r = jnp.linalg.norm(real_array("inputs", inputs, "(sample, feature)"), axis=1)
         points = real_array("points", points)
         put = lambda first: eqx.tree_at(lambda m: m.first, model, first)
         loss = lambda first: 0.5 * jnp.mean((jnp.maximum(1 - r, 0) - put(first).symmetric(r)) ** 2)

@@ -42,7 +42,7 @@ class Lemma31(AbstractTheorem):
         """`model` is a `DepthSeparator`, `inputs` a sample of the law, `g` a function of the
         radius.
         """
-        x = real_array("inputs", inputs)
+        x = real_array("inputs", inputs, "(sample, feature)")
         r = jnp.linalg.norm(x, axis=1)
         value, gain = g(r), c_gamma(x.shape[1]) / math.sqrt(x.shape[1])
         v = model.first
