@@ -17,7 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .activations import Activation, ActivationLike, activation as as_activation
-from .errors import check_choice, check_count, check_flag
+from .errors import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_kind,
+    check_nonnegative,
+    check_positive,
+)
 
 PADDINGS = ("SAME", "VALID", "CIRCULAR")
 ATTENTION = ("softmax", "identity", "relu", "abs")
@@ -34,15 +41,13 @@ class AbstractLayer:
 def _check_std(name: str, value: float | None, *, zero: bool) -> None:
     if value is None:
         return
-    if not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
-        wanted = "non-negative" if zero else "positive"
-        raise ValueError(f"`{name}` must be {wanted} and finite, got {value}.")
+    (check_nonnegative if zero else check_positive)(name, value)
 
 
 def _check_window(name: str, value: tuple[int, ...]) -> tuple[int, ...]:
-    if isinstance(value, int):
+    if not isinstance(value, tuple | list) or not value:
         raise ValueError(
-            f"`{name}` must be one number per spatial axis, such as (3, 3), got {value}."
+            f"`{name}` must be one number per spatial axis, such as (3, 3), got {value!r}."
         )
     for size in value:
         check_count(name, size)
@@ -74,6 +79,13 @@ class Dense(AbstractLayer):
         _check_std("weight_std", self.weight_std, zero=False)
         _check_std("bias_std", self.bias_std, zero=True)
         check_flag("trained", self.trained)
+        if self.node_scaling is not None and not callable(
+            getattr(self.node_scaling, "node_scales", None)
+        ):
+            raise ValueError(
+                "`node_scaling` must be one of `wf.scalings`, such as `Zipf(0.5, 0.7)`, got "
+                f"{self.node_scaling!r}."
+            )
 
     def output_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         if not shape:
@@ -305,6 +317,9 @@ class Chain(AbstractLayer):
 
     def shapes(self, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The shape before the first layer and after each one."""
+        check_kind("shape", shape, (tuple, list), "the shape of one sample, such as (3,)")
+        for size in shape:
+            check_count("shape", size)
         shapes = [tuple(shape)]
         for layer in self.layers:
             shapes.append(layer.output_shape(shapes[-1]))

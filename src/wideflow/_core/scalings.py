@@ -29,6 +29,7 @@ from .errors import (
     check_flag,
     check_kind,
     check_number,
+    check_positive,
     check_same_length,
 )
 from .host import on_device
@@ -149,6 +150,8 @@ class Zipf(AbstractScaling):
         r"""$\sum_{j > J} \tilde\lambda_j^r$ for $J$ = `count`, $r$ = `power`, through the Hurwitz
         zeta function.
         """
+        check_count("count", count, least=0)
+        check_positive("power", power)
         s = 1.0 / self.alpha
         return float(zeta(power * s, count + 1) / zeta(s) ** power)
 

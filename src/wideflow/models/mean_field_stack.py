@@ -125,13 +125,16 @@ class MeanFieldStack(AbstractModel):
             correlation: $\rho \in [-1, 1]$.
         """
         check_between("correlation", correlation, -1.0, 1.0)
+        check_list("dimensions", dimensions, "whole numbers")
+        check_list("widths", widths, "whole numbers")
         if len(dimensions) != len(widths) + 1:
             raise ValueError(
                 f"`dimensions` must have one entry more than `widths`, got {len(dimensions)} and "
                 f"{len(widths)}."
             )
-        for value in (*dimensions, *widths):
-            check_count("dimensions and widths", value)
+        for name, values in (("dimensions", dimensions), ("widths", widths)):
+            for value in values:
+                check_count(name, value)
         check_positive("weight_std", weight_std)
         layers = []
         for l, width in enumerate(widths):
@@ -169,7 +172,9 @@ class MeanFieldStack(AbstractModel):
     @double
     def features(self, x) -> tuple[Float[Array, "*sample feature"], ...]:
         """$F^{(0)}, ..., F^{(L)}$ on one input (feature,) or a batch (sample, feature)."""
-        layer = jnp.asarray(x).astype(self.inners[0].dtype)
+        d = self.inners[0].shape[1]
+        layer = real_array("x", x, f"({d},)", f"(sample, {d})", finite=False)
+        layer = layer.astype(self.inners[0].dtype)
         layers = [layer]
         for l in range(self.blocks):
             layer = (self._measure(l) * self.activation(layer @ self.inners[l].T)) @ self.outers[
@@ -230,7 +235,7 @@ class MeanFieldStack(AbstractModel):
 
     @double
     def embed(self, inputs) -> Float[Array, "sample embedded"]:
-        inputs = jnp.asarray(inputs)
+        inputs = real_array("inputs", inputs, "(sample, feature)", finite=False)
         if inputs.shape[1] != self.inners[0].shape[1]:
             raise ValueError(
                 f"`inputs` have {inputs.shape[1]} features, but the first block expects "

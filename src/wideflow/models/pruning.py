@@ -147,6 +147,7 @@ def features(
     if top > model.width:
         raise ValueError(f"`top` must not exceed the width {model.width}, got {top}.")
     nodes = jnp.argsort(-importance(model, convention), stable=True)[:top]
+    inputs = real_array("inputs", inputs, "(sample, feature)")
     hidden = model.activation(model.embed(inputs) @ model.weights[:, nodes])
     return hidden * model.scales[nodes] if scaled else hidden
 

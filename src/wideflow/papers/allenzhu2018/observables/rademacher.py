@@ -15,7 +15,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
-from ...._core.errors import check_between, check_count, check_kind, check_positive
+from ...._core.errors import (
+    check_between,
+    check_count,
+    check_kind,
+    check_nonnegative,
+    check_positive,
+)
 from ...._core.precision import AbstractResult, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
@@ -79,6 +85,12 @@ def bilinear_sup(
         output: which row of the output weights is $a$.
     """
     inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
+    if xi.shape != inputs.shape[:1]:
+        raise ValueError(
+            f"`xi` must have one entry for each of the {len(inputs)} inputs, got {xi.shape}."
+        )
     frozen = signs(model, inputs)
     rows = second_signs(frozen) * jnp.atleast_2d(model.output)[output]
     gram = rows @ rows.T
@@ -115,8 +127,11 @@ def bilinear_rademacher(
         first_radius, second_radius: $\tau_w$, $\tau_v$.
     """
     inputs = real_array("inputs", inputs, "(sample, feature)")
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
-    sups = [_compiled_sup(model, inputs, one, *radii) for one in real_array("xi", xi, "(sample)")]
+    draws = real_array("xi", xi, f"(draw, {len(inputs)})")
+    sups = [_compiled_sup(model, inputs, one, *radii) for one in draws]
     exact, chain = np.mean([(s.value, s.chain) for s in sups], axis=0) / inputs.shape[0]
     return float(exact), float(chain)
 
@@ -124,6 +139,7 @@ def bilinear_rademacher(
 _compiled_sup = eqx.filter_jit(bilinear_sup)
 
 
+@double
 def bilinear_bound(
     model: BiasedThreeLayer,
     samples: int,
@@ -239,6 +255,8 @@ def network_sup(
         iterations: of the ascent.
     """
     inputs, xi = real_array("inputs", inputs, "(sample, feature)"), real_array("xi", xi, "(sample)")
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
     radii = (jnp.asarray(first_radius), jnp.asarray(second_radius))
     start = _compiled_sup(model, inputs, xi, *radii)
     both = (jnp.asarray(1.0), jnp.asarray(-1.0))
@@ -344,6 +362,7 @@ def _ball_ascent(model, inputs, xi, sign, points, radius, steps):
     return jnp.max(jax.vmap(ascend)(points), axis=0)
 
 
+@double
 def two_layer_bound(
     model: BiasedTwoLayer, samples: int, radius: float | int, output: int = 0
 ) -> float:
