@@ -20,6 +20,7 @@ from ..models.deep import Deep
 from ..models.deep_gram import sides
 from ..models.rescaled import Rescaled
 from .base import AbstractObservable, SampleSnapshot, check_samples, probe_features
+from .kernels import embedded
 
 __all__ = [
     "ArrayMovement",
@@ -44,7 +45,7 @@ def feature_kernels(model, inputs) -> dict[str, Float[Array, "sample sample"]]:
         model: a `Deep` network, or a rescaled one.
         inputs: one a row.
     """
-    return _feature_kernels(model, model.embed(jnp.asarray(inputs)))
+    return _feature_kernels(model, embedded(model, inputs))
 
 
 @double
@@ -57,7 +58,8 @@ def gradient_kernels(model, inputs, output: int = 0) -> dict[str, Float[Array, "
         inputs: one a row.
         output: which output's gradients.
     """
-    return _gradient_kernels(model, model.embed(jnp.asarray(inputs)), output)
+    check_count("output", output, least=0)
+    return _gradient_kernels(model, embedded(model, inputs), output)
 
 
 @double

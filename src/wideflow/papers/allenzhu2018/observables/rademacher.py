@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from ...._core.arrays import real_array
 from ...._core.errors import (
+    as_key,
     check_between,
     check_count,
     check_kind,
@@ -43,6 +44,9 @@ def rademacher_signs(
         draws: how many rows.
     """
     check_count("samples", samples)
+    key = as_key(key)
+    if draws is not None:
+        check_count("draws", draws)
     if draws is None:
         if samples > 12:
             raise ValueError(

@@ -17,7 +17,13 @@ from jaxtyping import Array, Float
 
 from ...._core import host
 from ...._core.arrays import increasing, paired, real_array
-from ...._core.errors import check_between, check_flag, check_interval, check_kind
+from ...._core.errors import (
+    check_between,
+    check_flag,
+    check_interval,
+    check_kind,
+    check_nonnegative,
+)
 from ...._core.precision import double
 from ....data.dataset import Dataset
 from ....models.shallow import Shallow
@@ -280,7 +286,9 @@ def kernel_chain(
         interval: $I$; the activation's own if None.
         slope_floor: $K_{\sigma'}(I)$.
     """
-    low, high = check_interval(interval or model.activation.interval)
+    low, high = check_interval(model.activation.interval if interval is None else interval)
+    if slope_floor is not None:
+        check_nonnegative("slope_floor", slope_floor)
     floor = model.activation.interval_slope if slope_floor is None else slope_floor
     features = model.embed(real_array("inputs", inputs))
     h = features @ model.weights

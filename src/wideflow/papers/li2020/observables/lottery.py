@@ -7,7 +7,6 @@ $v_i = \langle w^*_i, v\rangle$ (`directions`, default the axes).
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -400,7 +399,7 @@ class FrozenNeurons(AbstractObservable):
     label: str = eqx.field(static=True, default="frozen neurons")
 
     def __init__(self, cap=None, name: str = "frozen_neurons"):
-        several = isinstance(cap, Sequence)
+        several = isinstance(cap, tuple | list) and len(cap) > 0
         for one in cap if several else () if cap is None else (cap,):
             check_positive("cap", one, "Without a number it is the dynamics' own.")
         self.cap = tuple(cap) if several else cap

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...._core.errors import check_count, check_flag, check_positive
+from ...._core.errors import as_key, check_count, check_flag, check_positive
 from ...._core.precision import DoubleModule, double
 from ...._core.randomness import named_key
 from ...._core.types import Key
@@ -132,7 +132,10 @@ def sphere(key: Key, n: int, d: int, *, antithetic: bool = False) -> Float[Array
 
     An odd `n` drops the last partner.
     """
-    return _sphere(key, n, d, antithetic)
+    check_count("n", n)
+    check_count("d", d)
+    check_flag("antithetic", antithetic)
+    return _sphere(as_key(key), n, d, antithetic)
 
 
 @eqx.filter_jit

@@ -171,7 +171,7 @@ def loss_parts(model, inputs) -> LossParts:
         inputs: shape (sample, feature).
     """
     _check_separator("model", model)
-    x = real_array("inputs", inputs, "(sample, feature)").astype(model.first.dtype)
+    x = real_array("inputs", inputs, f"(sample, {model.first.shape[1]})").astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     layer, f = forward(model.first, model.second_weight, model.second_bias, x)
     target, tilde = jnp.maximum(1 - r, 0), model.symmetric(r)
@@ -196,7 +196,7 @@ def symmetry_gap(model, inputs, radius: float = 3.0) -> Float[Array, ""]:
         inputs: shape (sample, feature).
     """
     _check_separator("model", model)
-    x = real_array("inputs", inputs, "(sample, feature)").astype(model.first.dtype)
+    x = real_array("inputs", inputs, f"(sample, {model.first.shape[1]})").astype(model.first.dtype)
     r = jnp.linalg.norm(x, axis=1)
     check_positive("radius", radius)
     f = forward(model.first, model.second_weight, model.second_bias, x)[1]
@@ -220,7 +220,8 @@ def partition_radii(model, directions=None) -> tuple[Float[Array, ""], Float[Arr
         ends = sphere_extremes(model)
         low, high = ends.low, ends.high
     else:
-        layer = model.layer(directions)
+        d = model.first.shape[1]
+        layer = model.layer(real_array("directions", directions, f"(direction, {d})"))
         low, high = layer.min(), layer.max()
     w = model.second_weight
     ratio = jnp.where(w < 0, model.second_bias / jnp.where(w < 0, -w, 1.0), jnp.inf)
@@ -236,7 +237,7 @@ def dead_fraction(model, inputs) -> Float[Array, ""]:
         inputs: shape (sample, feature).
     """
     _check_separator("model", model)
-    layer = model.layer(inputs)
+    layer = model.layer(real_array("inputs", inputs, f"(sample, {model.first.shape[1]})"))
     highest = jnp.max(layer[:, None] * model.second_weight + model.second_bias, axis=0)
     return jnp.mean(highest <= 0, dtype=float)
 
@@ -428,6 +429,10 @@ class DirectionSup(AbstractObservable):
     label: str = "e∞"
     axes: tuple[str, ...] = ()
 
+    def __check_init__(self):
+        check_count("starts", self.starts)
+        check_count("iterations", self.iterations)
+
     def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         return direction_sup(snapshot.model, starts=self.starts, iterations=self.iterations)
 
@@ -466,6 +471,9 @@ class LossDecomposition(AbstractObservable):
     label: str = "L₁, L₂, L₃, eq. (6)"
     axes: tuple[str, ...] = ("part",)
 
+    def __check_init__(self):
+        real_values("inputs", self.inputs, "(sample, feature)")
+
     def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         parts = loss_parts(snapshot.model, self.inputs)
         return jnp.stack([parts.symmetric, parts.asymmetric, parts.cross, parts.predicted])
@@ -484,6 +492,10 @@ class Profile(AbstractObservable):
     name: str = "profile"
     label: str = "f(r x̄)"
     axes: tuple[str, ...] = ("radius", "direction")
+
+    def __check_init__(self):
+        real_values("radii", self.radii, "(radius)")
+        real_values("directions", self.directions, "(direction, feature)")
 
     def __call__(self, snapshot: DepthSnapshot) -> Float[Array, "..."]:
         inputs = self.radii[:, None, None] * self.directions
