@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from .blame import blamed
+from .annotations import blamed
 from .errors import check_choice
 
 P = ParamSpec("P")
