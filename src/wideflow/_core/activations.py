@@ -489,7 +489,7 @@ def hermite(degree: int) -> Activation:
     for k in range(degree):  # He_{k+1} = z He_k - k He_{k-1}
         lower = before + [0.0] * (k + 2 - len(before))
         before, now = now, [a - k * b for a, b in zip([0.0, *now], lower)]
-    return polynomial(value / math.sqrt(math.factorial(degree)) for value in now)
+    return polynomial([value / math.sqrt(math.factorial(degree)) for value in now])
 
 
 def rectified_power(degree: int) -> Activation:

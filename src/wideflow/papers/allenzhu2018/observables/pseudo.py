@@ -114,7 +114,8 @@ def sign_changes(model, start, inputs) -> dict[str, Float[Array, ""]]:
         inputs: shape (sample, feature).
     """
     wanted = "a `BiasedTwoLayer` or `BiasedThreeLayer`"
-    check_kind("start", start, (BiasedTwoLayer, BiasedThreeLayer), wanted)
+    for name, network in (("model", model), ("start", start)):
+        check_kind(name, network, (BiasedTwoLayer, BiasedThreeLayer), wanted)
     now, then = signs(model, inputs), signs(start, inputs)
     fractions = {"first": jnp.mean(now.first != then.first, dtype=float)}
     if now.second is not None and then.second is not None:

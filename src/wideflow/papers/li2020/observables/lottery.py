@@ -23,14 +23,14 @@ B14 = 2 / (3 * math.pi)  # B_{1,4} = 8 c_4: the growth constant of order 4
 
 
 def _coordinates(weights, directions, name: str = "weights") -> np.ndarray:
-    w = _rows(weights, name)
+    w = _given_rows(weights, name)
     if directions is None:
         return w
     rows = real_values("directions", directions, f"(direction, {w.shape[1]})")
     return w @ np.asarray(rows, dtype=np.float64).T
 
 
-def _rows(weights, name: str = "weights") -> np.ndarray:
+def _given_rows(weights, name: str = "weights") -> np.ndarray:
     given = weights.weights if isinstance(weights, Homogeneous) else weights
     return np.asarray(real_values(name, given, "(width, feature)"), dtype=np.float64)
 
@@ -232,7 +232,7 @@ def ignored(sets: NeuronSets, weights, directions=None, tolerance: float | int =
 
 def _shares(weights, directions, name: str = "weights") -> np.ndarray:
     v = _coordinates(weights, directions, name)
-    squares = np.sum(_rows(weights, name) ** 2, axis=1, keepdims=True)
+    squares = np.sum(_given_rows(weights, name) ** 2, axis=1, keepdims=True)
     return v**2 / np.where(squares > 0, squares, 1.0)  # a zero row has no direction: share 0
 
 
