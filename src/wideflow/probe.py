@@ -28,7 +28,7 @@ import numpy as np
 
 from ._core.arrays import real_array, real_values
 from ._core.callable_module import make_callable
-from ._core.errors import check_flag
+from ._core.errors import check_flag, check_kind
 from ._core.foreign import is_torch_module
 from ._core.host import on_device
 from ._core.memory import budget
@@ -36,6 +36,7 @@ from ._core.precision import double
 from ._core.trees import parameters, with_parameters
 from .figures import FigureSpec, Line, Panel
 from .models import deep_gram
+from .models.base import AbstractModel
 from .models.deep import Deep
 from .observables.regime import Regime
 
@@ -472,6 +473,10 @@ class _Network:
             raise ValueError(
                 "`params_before` and `params_after` must be trees of one structure; they differ."
             )
+        for name, tree in (("params_before", before), ("params_after", after)):
+            for leaf in filter(eqx.is_array_like, jax.tree.leaves(tree)):
+                if isinstance(leaf, np.ndarray | jax.Array | complex):
+                    real_values(name, leaf, finite=False, empty=True)
         self.before, self.static = eqx.partition(jax.tree.map(_array, before), eqx.is_inexact_array)
         self.after, fixed = eqx.partition(jax.tree.map(_array, after), eqx.is_inexact_array)
         for a, b in zip(jax.tree.leaves(self.static), jax.tree.leaves(fixed)):
@@ -480,6 +485,10 @@ class _Network:
                     f"`params_before` and `params_after` differ in a fixed number, {a} and {b}; "
                     "only arrays may change."
                 )
+        if jax.tree.structure(self.before) != jax.tree.structure(self.after):
+            raise ValueError(
+                "`params_after` must hold arrays where `params_before` does, but the two differ."
+            )
         pairs = list(zip(jax.tree.leaves(self.before), jax.tree.leaves(self.after), strict=True))
         if not pairs:
             raise ValueError(
@@ -699,7 +708,9 @@ def linearisation_gap(before, after, inputs) -> float:
         before, after: the two states, with parameters $\theta_0$ and $\theta_1$.
         inputs: where the outputs $f$ are compared, shape (sample, feature).
     """
-    features = before.embed(jnp.asarray(inputs))
+    for name, model in (("before", before), ("after", after)):
+        check_kind(name, model, AbstractModel, "a wideflow model")
+    features = before.embed(real_array("inputs", inputs))
     theta, end = parameters(before), parameters(after)
     first, tangent = jax.jvp(
         lambda p: with_parameters(before, p).respond(features),

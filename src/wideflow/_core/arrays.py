@@ -104,7 +104,7 @@ def index_list(name: str, value, size: int, *, what: str = "rows") -> np.ndarray
     """Whole numbers below `size`, one or many; negative ones count from the end as in NumPy. A mask
     of `size` flags selects.
     """
-    indices = np.asarray(value)
+    indices = np.asarray(real_values(name, value, empty=True))
     if indices.dtype == bool and indices.shape == (size,):
         indices = np.flatnonzero(indices)
     if indices.size == 0 or not np.issubdtype(indices.dtype, np.integer):

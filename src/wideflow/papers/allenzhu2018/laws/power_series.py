@@ -33,7 +33,7 @@ import scipy.special as sp
 from jax import Array
 from jax.typing import ArrayLike
 
-from ...._core.arrays import real_values
+from ...._core.arrays import real_array, real_values
 from ...._core.errors import check_between, check_count, check_number, check_positive
 from ...._core.precision import double
 
@@ -185,7 +185,7 @@ class PowerSeries:
 
     @double
     def __call__(self, z: ArrayLike) -> Array:
-        u = self.frequency * jnp.asarray(z)
+        u = self.frequency * real_array("z", z, finite=False, empty=True)
         if self.name == "polynomial":
             return jnp.polyval(jnp.asarray(self.terms[::-1], dtype=u.dtype), u)
         return SERIES[self.name].value(u)
@@ -301,7 +301,7 @@ def smooth(name: str, frequency: float | int = 1.0) -> PowerSeries:
     >>> smooth("sin", frequency=2.0).coefficients(3).round(6).tolist()
     [0.0, 2.0, -0.0, -1.333333]
     """
-    if name == "polynomial":
+    if isinstance(name, str) and name == "polynomial":
         raise ValueError(
             "`name` 'polynomial' needs coefficients, got none. Use `polynomial(coefficients)`."
         )

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ...._core.arrays import real_array
 from ...._core.errors import as_key, check_count, check_flag, check_positive
 from ...._core.precision import DoubleModule, double
 from ...._core.randomness import named_key
@@ -58,7 +59,7 @@ class AbstractRadialLaw(DoubleModule):
     @double
     def ppf(self, p) -> Float[Array, "..."]:
         """Quantiles, the inverse of `cdf`; outside [0, 1] nan."""
-        p = jnp.asarray(p, float)
+        p = real_array("p", p, finite=False, empty=True).astype(float)
         return jnp.where((p >= 0) & (p <= 1), self.quantile(jnp.clip(p, 0.0, 1.0)), jnp.nan)
 
     @double
