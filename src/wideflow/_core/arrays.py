@@ -176,7 +176,8 @@ def _converted(name: str, array: np.ndarray, value) -> np.ndarray | jax.Array:
 
 def _what(array, value) -> str:
     if array.ndim == 0:
-        return repr(value)
+        text = repr(value)
+        return text if len(text) <= 80 else f"{text[:77]}..."
     return f"an array of {array.dtype}"
 
 

@@ -9,7 +9,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.architecture import AbstractLayer, mlp
-from .._core.errors import check_choice, check_flag, check_positive
+from .._core.errors import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_list,
+    check_positive,
+)
 from .._core.foreign import checked_inputs, checked_rows
 from .._core.precision import double
 from ..limits.infinite_width.architecture_kernels import Kernels, kernels
@@ -102,8 +108,12 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def fit(self, X, y):
         """Fits to X (sample, feature) and y (sample,) or (sample, output)."""
         check_choice("kernel", self.kernel, ("ntk", "nngp"))
-        if not self.time > 0:
-            raise ValueError(f"`time` must be positive, got {self.time}.")
+        if not (isinstance(self.time, float) and self.time == math.inf):
+            check_positive("time", self.time, "Infinity trains to the end.")
+        if self.shape is not None:
+            check_list("shape", self.shape, "sizes of one input's axes")
+            for size in self.shape:
+                check_count("shape", size)
         if self.kernel == "nngp" and math.isfinite(self.time):
             raise ValueError("`time` must be infinite for kernel='nngp', which is not trained.")
         check_positive("ridge", self.ridge, "The kernel of many rows is singular to rounding.")

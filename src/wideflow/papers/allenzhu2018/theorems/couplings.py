@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._core.arrays import real_array
+from ...._core.errors import check_choice
 from ...._core.precision import double
 from ...._core.trees import with_parameters
 from ....dynamics.losses import AbstractLoss
@@ -64,6 +65,7 @@ class Lemma55SignChanges(AbstractTheorem):
             layer: "first" or "second".
             biased: whether the second layer has random biases.
         """
+        check_choice("layer", layer, ("first", "second"))
         rows = np.atleast_2d(np.asarray(preactivations, float))
         width = rows.shape[1]
         power = 4.0 if layer == "first" else 2.0

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..depth_separator import DepthSeparator
 from ..laws.base import AbstractRadialLaw
@@ -222,7 +223,8 @@ def _state(alpha, w, b) -> ReducedState:
     return ReducedState(jnp.asarray(float(alpha)), jnp.array([float(w)]), jnp.array([float(b)]))
 
 
-def fixed_point(law) -> tuple[float, float]:
+@checked
+def fixed_point(law: AbstractRadialLaw) -> tuple[float, float]:
     r"""$(|w^*|, \alpha^*) = ((1/2g)^{1/3}, (2g)^{1/3})$ with invariant 0, $g = C_\Gamma/\sqrt d$.
 
     Args:

@@ -12,9 +12,10 @@ import numpy as np
 
 from ...._core.arrays import real_array
 from ...._core.precision import double
+from ....theorems.arguments import checked
 from ....theorems.base import AbstractTheorem, Citation, Verdict
 from ..depth_separator import DepthSeparator
-from ..laws.base import c_gamma, sphere
+from ..laws.base import AbstractRadialLaw, c_gamma, sphere
 from ..laws.thresholds import as_thresholds
 from ..limits.field import ReducedState, reduced_field
 from ..limits.flow import alpha_of_norm
@@ -92,7 +93,7 @@ class InfiniteWidthSymmetry(AbstractTheorem):
     @double
     def __call__(
         self,
-        law,
+        law: AbstractRadialLaw,
         norm: float,
         w,
         b,
@@ -126,7 +127,8 @@ class InfiniteWidthSymmetry(AbstractTheorem):
         )
 
 
-def sup_radius_density(law) -> float:
+@checked
+def sup_radius_density(law: AbstractRadialLaw) -> float:
     r"""$\sup_r r^2 P(r)$; it grows like $0.239\, d^{1/3}$ for the Bessel law, so $P = O(1/r^2)$ is
     not uniform in $d$ near the edge.
 
