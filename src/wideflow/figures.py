@@ -50,6 +50,9 @@ class Line:
         x, y = _numbers(self, "x"), _numbers(self, "y")
         if x.shape[:1] != y.shape[:1]:
             raise ValueError(f"`x` and `y` of line {self.label!r} differ in length.")
+        for name in ("low", "high"):
+            if getattr(self, name) is not None:
+                _numbers(self, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,9 @@ class Points:
         x, y = _numbers(self, "x"), _numbers(self, "y")
         if x.shape[:1] != y.shape[:1]:
             raise ValueError(f"`x` and `y` of points {self.label!r} differ in length.")
+        for name in ("errors", "values"):
+            if getattr(self, name) is not None:
+                _numbers(self, name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -172,6 +172,8 @@ class Weights(AbstractScaling):
 
     def __init__(self, sequence, gamma: float = 0.0):
         check_between("gamma", gamma, 0.0, 1.0)
+        if isinstance(sequence, type):
+            raise ValueError(f"`sequence` must be numbers or a function of j, got {sequence!r}.")
         if not callable(sequence):
             values = _floats(sequence)
             if values.ndim != 1 or values.size == 0:

@@ -98,7 +98,9 @@ def linearised(
             raise ValueError(
                 f"`test_kernel` must have shape (test sample, {samples}), got {test_kernel.shape}."
             )
-    if test_start is not None and test_kernel is not None:
+    if test_start is not None:
+        if test_kernel is None:
+            raise ValueError("`test_start` needs the `test_kernel` of its points, got None.")
         shape = str((test_kernel.shape[0], *targets.shape[1:]))
         test_start = real_array("test_start", test_start, shape)
     spectrum, parts = _predict(kernel, targets, times, start, test_kernel, test_start, rate)

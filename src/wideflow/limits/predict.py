@@ -367,6 +367,8 @@ def output_flow(
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance / 100),
         max_steps=1_000_000,
     ).ys
+    if cross is None and test_start is not None:
+        raise ValueError("`test_start` needs the `cross` kernel of its points, got None.")
     if cross is None:
         return first + jnp.einsum("ns,ts...->tn...", ntk, path)
     cross = _matrix("cross", in_memory("cross", cross))

@@ -186,7 +186,13 @@ def pruning_curve(
             f"`targets` must have one row for each of the {len(embedded)} `inputs`, got "
             f"{len(targets)}."
         )
-    levels = np.arange(model.width + 1) if levels is None else np.asarray(levels, dtype=int)
+    if levels is None:
+        levels = np.arange(model.width + 1)
+    else:
+        given = np.asarray(real_array("levels", levels))
+        levels = given.astype(int)
+        if not np.array_equal(levels, given):
+            raise ValueError(f"`levels` must hold whole numbers of removed nodes, got {given}.")
     if levels.ndim != 1 or levels.size == 0 or levels.min() < 0 or levels.max() > model.width:
         raise ValueError(
             f"`levels` must hold numbers of removed nodes between 0 and {model.width}, got "

@@ -19,6 +19,7 @@ from ..._core.errors import (
     check_choice,
     check_count,
     check_flag,
+    check_kind,
     check_positive,
 )
 from ..._core.precision import double
@@ -167,6 +168,8 @@ class SmoothedSGD(AbstractDynamics):
         self.first_penalty, self.second_penalty = float(first_penalty), float(second_penalty)
         self.power, self.error = float(power), float(error)
         self.regulariser_scaling, self.shrink, self.batch = regulariser_scaling, shrink, batch
+        if noise is not None:
+            check_kind("noise", noise, AbstractNoise, "`DrawnNoise()` or a `ReplayedNoise`")
         self.noise = DrawnNoise() if noise is None else noise
 
     @classmethod

@@ -46,7 +46,8 @@ def _check_outputs(output: Array) -> None:
 
 
 def _activations(name: str, activations, count: int) -> tuple[Callable, ...]:
-    functions = (activations,) * count if callable(activations) else activations
+    one = callable(activations) and not isinstance(activations, type)
+    functions = (activations,) * count if one else activations
     listed = isinstance(functions, Sequence) and all(map(callable, functions))
     if not (listed and len(functions) == count):
         raise ValueError(

@@ -160,6 +160,11 @@ def bilinear_bound(
         first_radius, second_radius: $\tau_w$, $\tau_v$.
         output: which row of the output weights is $a$.
     """
+    check_kind("model", model, BiasedThreeLayer, "a `BiasedThreeLayer`")
+    check_count("samples", samples)
+    check_nonnegative("first_radius", first_radius)
+    check_nonnegative("second_radius", second_radius)
+    check_count("output", output, least=0)
     a = np.atleast_2d(np.asarray(model.output))[output]
     return (
         first_radius

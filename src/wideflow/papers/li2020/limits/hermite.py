@@ -167,11 +167,9 @@ def _check(weights, coefficients, directions, masses):
         raise ValueError(
             "`directions` must be orthonormal rows; orthonormalise them first (e.g. with a QR)."
         )
-    q = (
-        jnp.full(w.shape[0], 1.0 / w.shape[0])
-        if masses is None
-        else jnp.asarray(masses).astype(jnp.float64)
-    )
+    q = jnp.full(w.shape[0], 1.0 / w.shape[0])
+    if masses is not None:
+        q = real_array("masses", masses).astype(jnp.float64)
     if q.shape != (w.shape[0],):
         raise ValueError(
             f"`masses` must have shape {(w.shape[0],)}, one per neuron, got {q.shape}."
