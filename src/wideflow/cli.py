@@ -202,9 +202,8 @@ def reproduce(
         except CommandError as error:
             if error.code != FAILED:
                 raise
-            outcomes.append(
-                {"experiment": experiment.name, "outcome": "stopped", "reason": error.sentence}
-            )
+            reason = error.sentence.removeprefix(f"{experiment.name} stopped: ")
+            outcomes.append({"experiment": experiment.name, "outcome": "stopped", "reason": reason})
         else:
             outcome = "acceptable" if done.record.ok else "failed"
             outcomes.append(
@@ -302,6 +301,11 @@ def bench(context: typer.Context, debug: DebugOption = False) -> int:
     return subprocess.call([sys.executable, str(script), *context.args])
 
 
+def _commands() -> list[str]:
+    functions = [(command.name, command.callback) for command in app.registered_commands]
+    return [name or function.__name__ for name, function in functions if name or function]
+
+
 def _interrupt(*_) -> None:
     raise KeyboardInterrupt
 
@@ -322,14 +326,10 @@ def main(words: Sequence[str] | None = None) -> int:
         except typer.Abort as error:
             raise KeyboardInterrupt from error
         except UsageError as error:
-            known = (
-                [words[0]]
-                if words[0] in (command.name for command in app.registered_commands)
-                else []
-            )
-            message = error.format_message().replace("Value error, ", "")
+            known = [words[0]] if words[0] in _commands() else []
+            message = error.format_message().replace("Value error, ", "").rstrip(".")
             raise CommandError(
-                f"{message} `{' '.join(['wideflow', *known, '--help'])}` explains.", USAGE
+                f"{message}. `{' '.join(['wideflow', *known, '--help'])}` explains.", USAGE
             ) from error
 
     return guarded(call, words)

@@ -24,9 +24,15 @@ SizeOption = Annotated[
 OutOption = Annotated[
     pathlib.Path, typer.Option(help="The folder of runs: records, figures, report.")
 ]
-SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.")]
+# of 63 bits at most, as JAX's keys take it
+SeedOption = Annotated[
+    int, typer.Option(help="Seed of every random draw.", min=-(2**63), max=2**63 - 1)
+]
 SeedsOption = Annotated[
-    int | None, typer.Option(help="How many repetitions, in place of the size's own number.", min=1)
+    int | None,
+    typer.Option(
+        help="How many repetitions, in place of the size's own number.", min=1, max=1_000_000
+    ),
 ]
 DeviceOption = Annotated[
     str | None, typer.Option(help="cpu, gpu or gpu:1; default is JAX's own choice.")
