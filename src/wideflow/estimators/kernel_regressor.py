@@ -220,6 +220,7 @@ class KernelRegressor(RegressorMixin, MultiOutputMixin, BaseEstimator):
 
 def _scale(columns: np.ndarray) -> np.ndarray:
     """The deviation of each column, 1 for constant ones."""
-    deviation = columns.std(axis=0)
+    largest = np.maximum(np.abs(columns).max(axis=0), 1e-300)  # squares of what is left fit
+    deviation = largest * (columns / largest).std(axis=0)
     small = 1e-12 * np.maximum(np.abs(columns.mean(axis=0)), 1e-300)
     return np.where(deviation > small, deviation, 1.0)
